@@ -1,0 +1,110 @@
+# The project's commands. `make` lists them. Everything runs in .venv, which the first target that needs it creates.
+# Variables: PYTHON (an interpreter of 3.11 or newer), WORKERS (test processes), ARGS (more arguments for textveil demo, pytest or a benchmark).
+
+PYTHON ?= python3
+WORKERS ?= 2
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --require-virtualenv --disable-pip-version-check -qq --constraint constraints.txt
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help .venv demo test check format lint types layers deps spelling docs docs-serve bench constants clean
+
+help: ## list the targets
+	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
+
+# ---- the environment ------------------------------------------------------------------------------------------------
+# $(VENV)/complete is there only between installs: one that was cut short is not repaired, the next starts from an empty
+# environment. So does one whose interpreter is gone or stands outside the environment: nothing is ever installed elsewhere.
+
+define new_venv
+if ! { [ -e $(VENV)/complete ] && $(BIN)/python -c 'import pip, sys; sys.exit(sys.prefix == sys.base_prefix)' 2>/dev/null; }; then \
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "textveil needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) --version 2>/dev/null || echo missing)." \
+			"Name another one: make PYTHON=python3.12 ..." >&2; exit 1; }; \
+	$(PYTHON) -m venv --clear $(VENV); \
+fi; \
+rm -f $(VENV)/complete
+endef
+
+$(VENV)/run.stamp: pyproject.toml constraints.txt
+	@$(new_venv)
+	@echo "installing textveil into $(VENV) (some minutes the first time)"
+	@$(PIP_INSTALL) --editable .
+	@touch $(VENV)/complete $@
+
+$(VENV)/dev.stamp: pyproject.toml constraints.txt
+	@$(new_venv)
+	@echo "installing textveil and the tools for tests, checks and documents into $(VENV) (some minutes the first time)"
+	@$(PIP_INSTALL) --editable '.[dev,docs]'
+	@touch $(VENV)/complete $(VENV)/run.stamp $@
+
+.venv: $(VENV)/dev.stamp ## the full environment, as constraints.txt pins it
+
+# ---- the two commands of the README ---------------------------------------------------------------------------------
+
+demo test: export HF_HUB_OFFLINE := 1
+demo test: export TOKENIZERS_PARALLELISM := false
+
+demo: $(VENV)/run.stamp ## privatize a real paragraph with three mechanisms
+	@$(BIN)/textveil demo $(ARGS)
+
+# One thread a worker: two workers that take all cores each are slower than one.
+test: export OMP_NUM_THREADS ?= 1
+test: $(VENV)/dev.stamp ## the whole test suite
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+# ---- checks ---------------------------------------------------------------------------------------------------------
+# Tests come last, so that their closing line is the last that is printed.
+
+check: lint types layers deps spelling docs test ## everything that has to hold before a change goes in
+
+format: $(VENV)/dev.stamp ## rewrite the code in the project's format
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+lint: $(VENV)/dev.stamp ## format check and lint
+	@echo "== format, lint"
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+
+types: $(VENV)/dev.stamp ## mypy, strict
+	@echo "== types"
+	@$(BIN)/mypy
+
+layers: $(VENV)/dev.stamp ## who may import whom
+	@echo "== layers"
+	@$(BIN)/lint-imports
+
+deps: $(VENV)/dev.stamp ## unused, missing and transitive dependencies
+	@echo "== dependencies"
+	@$(BIN)/deptry src
+
+spelling: $(VENV)/dev.stamp ## codespell
+	@echo "== spelling"
+	@$(BIN)/codespell
+
+docs docs-serve: export NO_MKDOCS_2_WARNING := 1
+docs: $(VENV)/dev.stamp ## build the documents into site/
+	@echo "== documents"
+	@$(BIN)/mkdocs build --strict --quiet
+
+# ---- the rest -------------------------------------------------------------------------------------------------------
+
+docs-serve: $(VENV)/dev.stamp ## read the documents at http://127.0.0.1:8000 while writing
+	@$(BIN)/mkdocs serve
+
+bench: $(VENV)/dev.stamp ## the benchmarks
+	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+constants: $(VENV)/run.stamp ## recompute the public constants of the shipped tables
+	@$(BIN)/python -m textveil.constants $(ARGS)
+
+clean: ## remove the environment and everything built
+	@rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks

@@ -1,0 +1,75 @@
+"""Writes the constants of the tables that ship with textveil: src/textveil/data/constants/NAME-METRIC.json.
+
+In: the tables themselves (table.py). Out: one small file each, bounds rounded to the safe side; progress on stderr.
+Not here: what the constants mean and how they are proved (src/textveil/constants.py).
+
+Run: python benchmarks/constants.py [NAME-METRIC ...]   (about 15 minutes for all on two cores)
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from textveil.constants import Progress, TableConstants, compute
+
+FOLDER = Path(__file__).resolve().parent.parent / "src" / "textveil" / "data" / "constants"
+SHIPPED = tuple(
+    (name, metric) for name in ("minilm-s", "minilm", "minilm-wordpiece") for metric in ("chord", "euclidean")
+)
+
+
+def meter(label: str) -> Progress:
+    """A progress callback that rewrites one line of stderr, at most once a second."""
+    last = 0.0
+
+    def show(done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= 1 or done == total:
+            last = time.monotonic()
+            print(f"\r{label}: {done} of {total} blocks", end="", file=sys.stderr, flush=True)
+
+    return show
+
+
+def text(found: TableConstants) -> str:
+    """JSON with sorted keys, one to a line at the two upper levels, so that a difference can be read."""
+
+    def lines(values: dict[str, object], indent: str) -> str:
+        rows = []
+        for key, value in sorted(values.items()):
+            inner = lines(value, indent + "  ") if isinstance(value, dict) else json.dumps(value)
+            rows.append(f"{indent}  {json.dumps(key)}: {inner}")
+        return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
+
+    return lines(found.to_json(), "") + "\n"
+
+
+def write(name: str, metric: str, vectors: Tensor) -> Path:
+    """Computes the constants of one table (the curve for the chord metric) and writes its file."""
+    began = time.monotonic()
+    found = compute(vectors, metric, curve=metric == "chord", progress=meter(f"{name}-{metric}"))
+    target = FOLDER / f"{name}-{metric}.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text(found), encoding="utf-8")
+    seconds = time.monotonic() - began
+    print(f"\r{target.name}: {found.words} x {found.dimension} in {seconds:.0f} s", file=sys.stderr)
+    return target
+
+
+def main() -> None:
+    """Writes the files named on the command line, or all of them."""
+    from textveil.table import load_table
+
+    torch.set_num_threads(2)
+    wanted = sys.argv[1:] or [f"{name}-{metric}" for name, metric in SHIPPED]
+    for name, metric in SHIPPED:
+        if f"{name}-{metric}" in wanted:
+            write(name, metric, load_table(name, metric=metric).vectors)
+
+
+if __name__ == "__main__":
+    main()

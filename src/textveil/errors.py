@@ -1,0 +1,86 @@
+"""The exception tree.
+
+In: nothing. Out: one class per kind of failure, all below `TextveilError`.
+Not here: the messages. They are written where a rule is checked, and never hold user text.
+
+    TextveilError
+    ├── ConfigError        an option, profile or configuration file is wrong
+    │   └── UnknownName    no mechanism, table, profile or option of that name
+    ├── InputError         a text or file cannot be taken as it is
+    ├── VocabularyError    a word is outside the table and `oov` is `error`
+    ├── TableError         an embedding table is missing, corrupt or of the wrong kind
+    ├── BudgetError        an epsilon or mechanism parameter is missing or out of range
+    ├── MechanismError     a mechanism failed, or released what it must not
+    ├── RandomnessError    a random stream was forked, used twice or lost its entropy
+    ├── GuaranteeError     statements that cannot be composed
+    └── OutputError        a result cannot be written
+
+`TextveilWarning` stands beside it: something a user should know before trusting the output.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class TextveilError(Exception):
+    """Any failure that textveil foresees. The message is one line and never holds user text."""
+
+
+class TextveilWarning(UserWarning):
+    """Something a user should know before trusting the output. One line, never user text."""
+
+
+class ConfigError(TextveilError, ValueError):
+    """An option, profile or configuration file is wrong."""
+
+
+class UnknownName(ConfigError):
+    """No mechanism, table, profile or option has this name.
+
+    Args:
+        what: the kind of name, in singular ("mechanism").
+        name: the name asked for.
+        known: all names of this kind; near ones are proposed.
+    """
+
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = get_close_matches(name, names, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names) or 'none'}"
+        super().__init__(f"no {what} is named {name!r}; {hint}")
+        self.what, self.name, self.known = what, name, names
+
+    def __reduce__(self) -> tuple[type["UnknownName"], tuple[str, str, list[str]]]:
+        return UnknownName, (self.what, self.name, self.known)
+
+
+class InputError(TextveilError, ValueError):
+    """A text or file cannot be taken as it is."""
+
+
+class VocabularyError(InputError):
+    """A word is outside the table and the option `words.oov` is `error`."""
+
+
+class TableError(TextveilError):
+    """An embedding table is missing, corrupt or of the wrong kind."""
+
+
+class BudgetError(ConfigError):
+    """An epsilon or a mechanism's parameter is missing or out of range."""
+
+
+class MechanismError(TextveilError, RuntimeError):
+    """A mechanism failed, or released what it must not; nothing left."""
+
+
+class RandomnessError(TextveilError, RuntimeError):
+    """A random stream was carried over a fork, or the source of entropy repeats itself."""
+
+
+class GuaranteeError(TextveilError, ValueError):
+    """Statements of unlike kinds cannot be composed."""
+
+
+class OutputError(TextveilError, OSError):
+    """A result cannot be written."""

@@ -1,0 +1,10 @@
+"""What is promised about an output: statements, and their composition.
+
+In: a mechanism's claim, the budget spent per word, the mask. Out: `Guarantee`, printed or as JSON.
+Not here: how a mechanism earns its claim (`mechanism`), and what attackers get.
+"""
+
+from textveil.guarantee.accounting import compose, summarize
+from textveil.guarantee.statements import Claim, Guarantee
+
+__all__ = ["Claim", "Guarantee", "compose", "summarize"]

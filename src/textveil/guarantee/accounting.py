@@ -1,0 +1,95 @@
+"""Composition: what several releases, or several texts, amount to together.
+
+In: guarantees. Out: one guarantee, or an error where adding would not be true.
+Not here: what one release promises (`statements`), and where totals are kept over time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from textveil.errors import GuaranteeError
+from textveil.guarantee.statements import Claim, Guarantee
+
+
+def compose(releases: Sequence[Guarantee]) -> Guarantee:
+    """The statement about several independent releases of the same text: epsilons add up word by word.
+
+    Args:
+        releases: at least one; of the same kind, metric, table, unit and words, each with fresh draws.
+
+    Raises:
+        GuaranteeError: the statements are of unlike kinds, so that their sum would mean nothing.
+    """
+    first = _alike(releases)
+    if len({release.protected for release in releases}) > 1:
+        raise GuaranteeError("releases compose word by word: they must be of the same text, with the same protected words")
+    return replace(
+        first,
+        claim=_sum(first.claim, releases),
+        epsilon_per_word=np.sum([release.epsilon_per_word for release in releases], axis=0),
+        parameter=np.empty(0),
+        placeholders=min(release.placeholders for release in releases),
+        **_shared(releases),
+    )
+
+
+def summarize(texts: Sequence[Guarantee]) -> Guarantee:
+    """The statement about several texts of one run: every word keeps its own epsilon.
+
+    It still speaks of one protected word at a time; a person who wrote several texts adds them up.
+
+    Args:
+        texts: at least one; all of the same claim.
+
+    Raises:
+        GuaranteeError: the statements are of unlike kinds.
+    """
+    first = _alike(texts)
+    words = sum(text.words for text in texts)
+    outside = sum(text.oov_share * text.protected for text in texts)
+    protected = sum(text.protected for text in texts)
+    return replace(
+        first,
+        claim=replace(first.claim, additive=max(text.claim.additive for text in texts)),
+        epsilon_per_word=np.concatenate([text.epsilon_per_word for text in texts]),
+        parameter=np.concatenate([text.parameter for text in texts]),
+        words=words,
+        placeholders=sum(text.placeholders for text in texts),
+        oov_share=outside / protected if protected else 0.0,
+        texts=sum(text.texts for text in texts),
+        **_shared(texts),
+    )
+
+
+def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
+    if not guarantees:
+        raise GuaranteeError("there must be at least one statement to compose")
+    kinds = {(g.claim.kind, g.claim.metric, g.claim.table, g.claim.diameter, g.unit) for g in guarantees}
+    if len(kinds) > 1:
+        names = sorted({g.claim.mechanism for g in guarantees})
+        raise GuaranteeError(
+            f"statements of unlike kinds do not add up ({', '.join(names)}): kind, metric, table and unit must be the same; "
+            "compare or add their local DP values (epsilon_ldp) instead"
+        )
+    return guarantees[0]
+
+
+def _shared(guarantees: Sequence[Guarantee]) -> dict[str, object]:
+    return {
+        "mask": tuple(dict.fromkeys(field for g in guarantees for field in g.mask)),
+        "seeded": any(g.seeded for g in guarantees),
+        "infinite": tuple(dict.fromkeys(reason for g in guarantees for reason in g.infinite)),
+    }
+
+
+def _sum(claim: Claim, releases: Sequence[Guarantee]) -> Claim:
+    names = dict.fromkeys(release.claim.mechanism for release in releases)
+    return replace(
+        claim,
+        mechanism=" + ".join(names),
+        additive=sum(release.claim.additive for release in releases),
+        assumptions=tuple(dict.fromkeys(text for release in releases for text in release.claim.assumptions)),
+        caveats=tuple(dict.fromkeys(text for release in releases for text in release.claim.caveats)),
+    )

@@ -1,0 +1,252 @@
+"""Statements: what is proved about one released text, in words and as JSON.
+
+In: a mechanism's claim, epsilon per word, the names of the mask's fields. Out: `Guarantee`.
+Not here: composition over releases and texts (`accounting`), and the proofs (docs/guarantees).
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal["metric", "ldp", "none"]
+Unit = Literal["word", "wordpiece"]
+
+VERSION = 1
+"""Version of the JSON form; it changes when a field changes its meaning."""
+
+FLOATING_POINT = "the vectors are drawn and compared in floating point; only words are released, never a vector"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What a mechanism with its options promises on a table, apart from any text.
+
+    Attributes:
+        mechanism: its registered name.
+        kind: `metric` (epsilon per unit of distance), `ldp` (epsilon for any two words), or `none`.
+        metric: the distance of a metric claim: `chord`, `euclidean` or `l1`.
+        table: the table whose rows are the inputs.
+        diameter: the largest distance between two rows in that metric; turns a metric claim into local DP.
+        additive: what is lost besides, whatever the distance (rounding; the budget of a radius).
+        parameter: the mechanism's own parameter, by the name that the papers use.
+        reason: why the kind is `none`.
+        assumptions: what the proof needs beyond the text's mask.
+        caveats: what a reader should know before comparing.
+    """
+
+    mechanism: str
+    kind: Kind
+    metric: str | None = None
+    table: str
+    diameter: float = math.inf
+    additive: float = 0.0
+    parameter: str | None = None
+    reason: str = ""
+    assumptions: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Guarantee:
+    """The statement that goes with a released text.
+
+    For every fixed mask and any two texts consistent with it that differ only in protected word j, x_j and x'_j:
+    |ln Pr[y | x] - ln Pr[y | x']| <= epsilon_j * d(x_j, x'_j) for every output y. Nothing is claimed about the
+    mask, which is released.
+
+    Attributes:
+        claim: the mechanism's part.
+        epsilon_per_word: float64 [n], one value per released item that is not public, in order; 0 for a
+            placeholder, infinite for a word that passes.
+        parameter: the mechanism's own parameter at every position where it ran, float64.
+        unit: `word`, or `wordpiece`: a word's value is then the sum over its pieces.
+        words: words of the text, public ones included.
+        placeholders: protected words replaced by a placeholder.
+        mask: names of what is released besides the words.
+        seeded: whether the draws came from a seed.
+        infinite: reasons, besides the claim's own, why no finite statement holds.
+        oov_share: share of the words not on the public list that are outside the table.
+        texts: how many texts the statement sums up.
+    """
+
+    claim: Claim
+    epsilon_per_word: NDArray[np.float64] = field(repr=False)
+    parameter: NDArray[np.float64] = field(repr=False)
+    unit: Unit = "word"
+    words: int
+    placeholders: int
+    mask: tuple[str, ...]
+    seeded: bool
+    infinite: tuple[str, ...] = ()
+    oov_share: float = 0.0
+    texts: int = 1
+
+    @property
+    def protected(self) -> int:
+        """n, the number of words that were not passed as public."""
+        return len(self.epsilon_per_word)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why no finite statement holds; empty when one does."""
+        return ((self.claim.reason,) if self.claim.kind == "none" else ()) + self.infinite
+
+    @property
+    def kind(self) -> Kind:
+        """The claim's kind, or `none` where something else makes the statement infinite."""
+        return "none" if self.reasons else self.claim.kind
+
+    @property
+    def epsilon(self) -> float:
+        """The printed bound: the largest epsilon of a protected word, 0 without any, infinite without a statement."""
+        if self.kind == "none":
+            return math.inf
+        return float(self.epsilon_per_word.max(initial=0.0))
+
+    @property
+    def epsilon_ldp(self) -> float:
+        """What the bound means for any two words of the table: epsilon * diameter, plus the additive part."""
+        return float(self.ldp_per_word.max(initial=0.0))
+
+    @property
+    def ldp_per_word(self) -> NDArray[np.float64]:
+        """Local DP per protected word, float64 [n]; these add up when one person chose several words."""
+        spent = self.epsilon_per_word
+        if self.kind == "none":
+            return np.full(len(spent), math.inf)
+        if self.claim.kind == "ldp":
+            return spent
+        return np.where(spent > 0, spent * self.claim.diameter + self.claim.additive, 0.0)
+
+    # ---- in words ------------------------------------------------------------------------------------
+
+    def headline(self) -> str:
+        """The statement in three lines: the bound, its domain, what is released besides."""
+        return "\n".join((self._bound(), self._domain(), self._besides()))
+
+    def _bound(self) -> str:
+        name = self.claim.mechanism
+        if self.kind == "none":
+            return f"{name}: no finite privacy statement holds: {'; '.join(self.reasons)}."
+        if not self.protected:
+            return f"{name}: no word was protected, so there is nothing to bound."
+        each = f"each of {_count(self.protected, 'protected word')}"
+        if self.kind == "ldp" or self.epsilon == 0:
+            return f"{name}: {each} has local DP with epsilon <= {number(self.epsilon)}."
+        return (
+            f"{name}: {each} has epsilon <= {number(self.epsilon)} per unit of {self.claim.metric} distance; "
+            f"local DP <= {number(self.epsilon_ldp)} over {self.claim.table} (diameter {number(self.claim.diameter)})."
+        )
+
+    def _domain(self) -> str:
+        public = self.words - self.protected
+        passed = f" {public} of {_count(self.words, 'word')} passed as public and are not covered." if public else ""
+        if self.kind == "none":
+            return f"The output can tell some pairs of texts apart with certainty.{passed}"
+        return f"Holds for any two texts with the same mask that differ in one protected word.{passed}"
+
+    def _besides(self) -> str:
+        draws = "No privacy against anyone who knows the seed." if self.seeded else "Draws: AES, keyed by the operating system."
+        return f"Nothing is claimed about the mask, which is released: {', '.join(self.mask)}. {draws}"
+
+    def explain(self) -> str:
+        """The whole statement: headline, formula, domain, values per word, assumptions and caveats."""
+        claim = self.claim
+        lines = [self.headline(), ""]
+        if self.kind == "metric":
+            lines += [
+                "For every fixed mask and any two texts x, x' consistent with it that differ only in protected word j:",
+                f"  |ln Pr[y | x] - ln Pr[y | x']| <= epsilon_j * d(x_j, x'_j){_plus(claim.additive)}   for every output y,",
+                f"  d = {_METRICS[claim.metric or '']} between the rows of {claim.table}.",
+            ]
+        elif self.kind == "ldp":
+            lines += [
+                "For every fixed mask and any two texts x, x' consistent with it that differ only in protected word j:",
+                "  |ln Pr[y | x] - ln Pr[y | x']| <= epsilon_j   for every output y.",
+            ]
+        if self.protected and self.kind != "none":
+            low, high = self.epsilon_per_word.min(), self.epsilon_per_word.max()
+            lines.append(f"epsilon_j: {number(low)} to {number(high)}, sum {number(self.epsilon_per_word.sum())} over the text.")
+            lines.append(f"Two texts that differ in several words: the bounds add up; in all words, local DP {number(self.ldp_per_word.sum())}.")
+        drawn = self.parameter[np.isfinite(self.parameter)]
+        if claim.parameter and len(drawn):
+            lines.append(f"{claim.parameter}: {number(drawn.min())} to {number(drawn.max())}.")
+        if self.unit == "wordpiece":
+            lines.append("Unit: a word; its epsilon is the sum over its word pieces, their distance the largest of a piece.")
+        lines.append(
+            f"Inputs: any string. A word outside the table is first mapped to a row by a public function; "
+            f"{self.oov_share:.1%} of the words not on the public list were outside."
+        )
+        if self.placeholders:
+            lines.append(f"{_count(self.placeholders, 'word')} became placeholders: epsilon 0 for the value; position and type are in the mask.")
+        lines += [f"Assumes: {text}." for text in claim.assumptions]
+        lines += [f"Note: {text}." for text in claim.caveats]
+        return "\n".join(lines)
+
+    # ---- as JSON -------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, object]:
+        """The statement as plain data; its schema is `textveil/data/guarantee.schema.json`.
+
+        An infinite value is the string "infinite".
+        """
+        claim = self.claim
+        drawn = self.parameter[np.isfinite(self.parameter)]
+        parameter = {"name": claim.parameter, "min": float(drawn.min()), "max": float(drawn.max())} if claim.parameter and len(drawn) else None
+        return {
+            "version": VERSION,
+            "mechanism": claim.mechanism,
+            "kind": self.kind,
+            "metric": claim.metric,
+            "unit": self.unit,
+            "table": claim.table,
+            "epsilon": _plain(self.epsilon),
+            "epsilon_per_word": [_plain(value) for value in self.epsilon_per_word.tolist()],
+            "epsilon_ldp": _plain(self.epsilon_ldp),
+            "diameter": _plain(claim.diameter) if claim.kind == "metric" else None,
+            "additive": claim.additive,
+            "parameter": parameter,
+            "domain": "any two values of one protected word",
+            "adjacency": "two texts with the same mask that differ in one protected word",
+            "mask": list(self.mask),
+            "words": self.words,
+            "protected": self.protected,
+            "placeholders": self.placeholders,
+            "oov_share": self.oov_share,
+            "seeded": self.seeded,
+            "infinite_because": list(self.reasons),
+            "assumptions": list(claim.assumptions),
+            "caveats": list(claim.caveats),
+            "texts": self.texts,
+            "statement": self.headline(),
+        }
+
+
+_METRICS = {
+    "chord": "the chord (distance between unit rows)",
+    "euclidean": "the Euclidean distance (between raw rows)",
+    "l1": "the l1 distance",
+}
+
+
+def number(value: float) -> str:
+    """A bound for people: four significant digits, rounded up so that it stays a bound."""
+    if not math.isfinite(value) or value == 0:
+        return "infinite" if value > 0 else f"{value:g}"
+    step = 10.0 ** (math.floor(math.log10(abs(value))) - 3)
+    return f"{math.ceil(value / step - 1e-6) * step:.10g}"
+
+
+def _plain(value: float) -> float | str:
+    return value if math.isfinite(value) else "infinite"
+
+
+def _plus(additive: float) -> str:
+    return f" + {additive:.2g}" if additive else ""
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"

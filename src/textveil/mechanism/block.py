@@ -1,0 +1,75 @@
+"""A batch of texts as mechanisms see it: one ragged run of table rows.
+
+In: rows and roles of every position. Out: `Layout`, which is public, and `Block`, which also holds the secret rows.
+Not here: where rows come from (`table.lookup`) and who decides the roles (`protect`, `budget`).
+"""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.int64]
+
+PLACEHOLDER = -1
+"""The row that stands for "no word": the position is released as a placeholder."""
+
+
+class Role(IntEnum):
+    """What happens to a position; public, part of the mask."""
+
+    PASS = 0
+    PROTECT = 1
+    HOLE = 2
+    """Released as a placeholder: takes no part in any window."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Layout:
+    """What is public about a block, and all that a statement may depend on.
+
+    Attributes:
+        roles: int8 [T], a `Role` per position.
+        documents: int64 [B + 1], where each text starts in the flat positions.
+        unit_of: int64 [T], the word that a position belongs to (itself, but for word pieces).
+    """
+
+    roles: NDArray[np.int8]
+    documents: Ids
+    unit_of: Ids
+
+    @classmethod
+    def of(cls, *sizes: int) -> "Layout":
+        """Texts of these lengths in which every position is protected."""
+        total = sum(sizes)
+        return cls(
+            roles=np.full(total, Role.PROTECT, np.int8),
+            documents=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+            unit_of=np.arange(total),
+        )
+
+    @cached_property
+    def positions(self) -> Ids:
+        """Where the n protected positions are, int64 [n]."""
+        return np.flatnonzero(self.roles == Role.PROTECT)
+
+    @cached_property
+    def sizes(self) -> Ids:
+        """Protected positions of each text, int64 [B]."""
+        counts = np.concatenate(([0], np.cumsum(self.roles == Role.PROTECT)))
+        return np.diff(counts[self.documents])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Block:
+    """A layout and the table row at every position. Secret."""
+
+    layout: Layout
+    rows: Ids = field(repr=False)
+
+    @property
+    def secret(self) -> Ids:
+        """The rows of the protected positions, int64 [n]."""
+        return self.rows[self.layout.positions]

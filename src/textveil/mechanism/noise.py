@@ -1,0 +1,233 @@
+"""Noise on vectors: what is drawn, and what a unit of distance costs under it.
+
+In: centres [m, d], a parameter per row, a stream of draws. Out: noisy vectors; rates of epsilon per unit of distance.
+Not here: the samplers (`rng`), the mixing of words (`window`), and the sum over a window (`Mixing.spend`).
+"""
+
+from typing import Annotated, ClassVar, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from textveil.errors import ConfigError
+from textveil.rng import Draws, coordinate_laplace, mean_resultant_length, multivariate_laplace, von_mises_fisher
+from textveil.table import EmbeddingTable
+
+Values = NDArray[np.float64]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Noise(Protocol):
+    """A family of noise with one parameter per row; `rate` and `parameter` are inverse to one another."""
+
+    parameter_name: ClassVar[str | None]
+
+    @property
+    def setting(self) -> float | None:
+        """The parameter of all rows where it was set by name."""
+        ...
+
+    def check(self, table: EmbeddingTable, *, mixed: bool) -> None:
+        """Raises ConfigError where this noise has no guarantee on the table (`mixed`: centres are means of rows)."""
+        ...
+
+    def metric(self, table: EmbeddingTable) -> str:
+        """The distance that rates are per unit of."""
+        ...
+
+    def diameter(self, table: EmbeddingTable) -> float:
+        """The largest such distance between two rows of the table."""
+        ...
+
+    def rate(self, table: EmbeddingTable, parameter: Values, *, mixed: bool) -> Values:
+        """epsilon per unit of distance between two centres, [m]."""
+        ...
+
+    def parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:
+        """The parameter that costs a rate, [m]."""
+        ...
+
+    def sample(self, draws: Draws, table: EmbeddingTable, centres: Values, rows: NDArray[np.int64], parameter: Values) -> Values:
+        """Noisy vectors [m, d] around centres [m, d] of the words in `rows` [m]."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoNoise:
+    """No noise at all: the centre itself. Deterministic, so no statement holds."""
+
+    parameter_name: ClassVar[str | None] = None
+    setting: ClassVar[float | None] = None
+
+    def check(self, table: EmbeddingTable, *, mixed: bool) -> None:  # noqa: D102
+        return
+
+    def metric(self, table: EmbeddingTable) -> str:  # noqa: D102
+        return table.metric
+
+    def diameter(self, table: EmbeddingTable) -> float:  # noqa: D102
+        return table.diameter
+
+    def rate(self, table: EmbeddingTable, parameter: Values, *, mixed: bool) -> Values:  # noqa: D102
+        return np.full(len(parameter), np.inf)
+
+    def parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:  # noqa: D102
+        return np.full(len(rate), np.inf)
+
+    def sample(  # noqa: D102
+        self, draws: Draws, table: EmbeddingTable, centres: Values, rows: NDArray[np.int64], parameter: Values
+    ) -> Values:
+        return centres
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultivariateLaplace:
+    """Noise of density proportional to exp(-eta |z|) (Feyisetan et al. 2020; Qu et al. 2021).
+
+    A Gamma(d, 1/eta) radius times a uniform direction. Costs eta per unit of Euclidean distance, sharp.
+
+    Args:
+        eta: the parameter of all rows; without it, it follows from epsilon.
+    """
+
+    eta: Positive | None = None
+    parameter_name: ClassVar[str | None] = "eta"
+
+    @property
+    def setting(self) -> float | None:  # noqa: D102
+        return self.eta
+
+    def check(self, table: EmbeddingTable, *, mixed: bool) -> None:  # noqa: D102
+        return
+
+    def metric(self, table: EmbeddingTable) -> str:  # noqa: D102
+        return table.metric
+
+    def diameter(self, table: EmbeddingTable) -> float:  # noqa: D102
+        return table.diameter
+
+    def rate(self, table: EmbeddingTable, parameter: Values, *, mixed: bool) -> Values:  # noqa: D102
+        return parameter * table.lipschitz
+
+    def parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:  # noqa: D102
+        return rate / table.lipschitz
+
+    def sample(  # noqa: D102
+        self, draws: Draws, table: EmbeddingTable, centres: Values, rows: NDArray[np.int64], parameter: Values
+    ) -> Values:
+        return centres + multivariate_laplace(draws, parameter, table.dimension)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoordinateLaplace:
+    """Independent Laplace noise on every coordinate; costs 1/scale per unit of l1 distance.
+
+    Args:
+        nominal: an epsilon for the whole table, turned into a scale by `calibration`; without it the scale is
+            1/epsilon, with epsilon per unit of l1 distance.
+        calibration: `honest`: scale = l1 diameter / nominal, so that `nominal` is the local DP spent. `paper`:
+            scale = (sum of the coordinates' ranges) / nominal, as STAMP's baseline has it; it spends less than
+            it says, and the statement prints what it really spends.
+    """
+
+    nominal: Positive | None = None
+    calibration: Literal["honest", "paper"] = "honest"
+    parameter_name: ClassVar[str | None] = "nominal"
+
+    @property
+    def setting(self) -> float | None:  # noqa: D102
+        return self.nominal
+
+    def check(self, table: EmbeddingTable, *, mixed: bool) -> None:  # noqa: D102
+        if table.parent is not None:
+            raise ConfigError("laplace works on the table's own coordinates: a projection can lengthen l1 distances; drop `project`")
+
+    def metric(self, table: EmbeddingTable) -> str:  # noqa: D102
+        return "l1"
+
+    def diameter(self, table: EmbeddingTable) -> float:  # noqa: D102
+        return table.l1_diameter
+
+    def _range(self, table: EmbeddingTable) -> float:
+        return table.l1_diameter if self.calibration == "honest" else table.coordinate_range
+
+    def rate(self, table: EmbeddingTable, parameter: Values, *, mixed: bool) -> Values:  # noqa: D102
+        return parameter / self._range(table)
+
+    def parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:  # noqa: D102
+        return rate * self._range(table)
+
+    def sample(  # noqa: D102
+        self, draws: Draws, table: EmbeddingTable, centres: Values, rows: NDArray[np.int64], parameter: Values
+    ) -> Values:
+        return centres + coordinate_laplace(draws, self._range(table) / parameter, table.dimension)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VonMisesFisher:
+    """A direction of density proportional to exp(kappa <direction, centre>) (STAMP, section 4).
+
+    Unit centres cost kappa per unit of chord, sharp. Centres that are means of unit rows (a window) cost
+    kappa (1 + A_d(kappa)), A_d = I_{d/2} / I_{d/2-1}: with r, r' in the unit ball the normaliser moves by at most
+    kappa A_d(kappa) |r - r'|, because its logarithm has the gradient kappa A_d(kappa |r|).
+
+    Args:
+        kappa: the parameter of all rows; without it, it follows from epsilon.
+        radius: also privatize the row's original length with this epsilon (Laplace noise, clamped above zero).
+            The nearest word by cosine does not depend on it: it is charged, and useless.
+    """
+
+    kappa: Positive | None = None
+    radius: Positive | None = None
+    parameter_name: ClassVar[str | None] = "kappa"
+
+    @property
+    def setting(self) -> float | None:  # noqa: D102
+        return self.kappa
+
+    def check(self, table: EmbeddingTable, *, mixed: bool) -> None:  # noqa: D102
+        if not table.decodes_by_cosine:
+            raise ConfigError("the polar mechanism needs unit rows: use table.metric=chord (a projection is renormalised)")
+        if self.radius is not None and (mixed or table.parent is not None):
+            raise ConfigError("radius is defined for a word's own row: drop the window, the projection or the radius")
+
+    def metric(self, table: EmbeddingTable) -> str:  # noqa: D102
+        return table.metric
+
+    def diameter(self, table: EmbeddingTable) -> float:  # noqa: D102
+        return table.diameter
+
+    def rate(self, table: EmbeddingTable, parameter: Values, *, mixed: bool) -> Values:  # noqa: D102
+        if mixed:
+            parameter = parameter * (1 + mean_resultant_length(table.dimension, parameter))
+        return parameter * table.lipschitz
+
+    def parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:  # noqa: D102
+        wanted = rate / table.lipschitz
+        return _largest_kappa(table.dimension, wanted) if mixed else wanted
+
+    def sample(  # noqa: D102
+        self, draws: Draws, table: EmbeddingTable, centres: Values, rows: NDArray[np.int64], parameter: Values
+    ) -> Values:
+        lengths = np.linalg.norm(centres, axis=1)
+        nonzero = np.maximum(lengths, np.finfo(np.float64).tiny)[:, None]
+        directions = np.where(lengths[:, None] > 0, centres / nonzero, np.eye(1, table.dimension))
+        noisy = von_mises_fisher(draws, directions, parameter * lengths)
+        if self.radius is None:
+            return noisy
+        norms = table.norms.double().numpy()
+        scale = np.full(len(rows), (norms.max() - norms.min()) / self.radius)
+        length = norms[rows] + (coordinate_laplace(draws, scale, 1)[:, 0] if scale.any() else 0.0)
+        return noisy * np.maximum(length, np.finfo(np.float32).tiny)[:, None]
+
+
+def _largest_kappa(dimension: int, wanted: Values) -> Values:
+    """The kappa with kappa (1 + A_d(kappa)) = wanted, from below: bisection, at most 1e-12 relative short."""
+    low, high = wanted / 2, wanted.copy()
+    for _ in range(48):
+        middle = (low + high) / 2
+        fits = middle * (1 + mean_resultant_length(dimension, middle)) <= wanted
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+    return low

@@ -1,0 +1,190 @@
+"""The table of names: each mechanism of a paper as a composition of parts.
+
+In: a name's own options. Out: a `Mechanism`. `textveil explain NAME` prints these texts.
+Not here: the parts themselves (`perturb`, `select`), and which profile uses which numbers.
+"""
+
+from typing import Literal, get_args
+
+from textveil.errors import UnknownName
+from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher
+from textveil.mechanism.perturb import Perturb
+from textveil.mechanism.rule import Exponential
+from textveil.mechanism.select import Placeholder, Select
+from textveil.mechanism.window import Window
+
+NoiseName = Literal["multivariate-laplace", "coordinate-laplace", "von-mises-fisher"]
+
+
+def noise(*, eta: float | None = None, project: int | None = None) -> Perturb:
+    """Multivariate Laplace noise on each word's vector; the nearest word is released.
+
+    A word's vector gets noise of density proportional to exp(-eta |z|): a Gamma(d, 1/eta) radius times a uniform
+    direction. The nearest word of the table is released. `project` runs it in that many principal axes of the
+    public table, which keeps the constant and more of the meaning.
+
+    Guarantee:
+        metric DP, epsilon = eta per unit of chord distance (Euclidean for raw rows), sharp for the vectors; local
+        DP eta * diameter.
+
+    Caveats:
+        In many dimensions the discrete output leaks less than the bound, but no closed form says how much. Equal
+        epsilons of different metrics or tables cannot be compared.
+
+    Source:
+        Feyisetan et al. 2020 (WSDM); Qu et al. 2021; NOISE in d-chi-STENCIL, section 3.2.
+    """
+    return Perturb(name="noise", noise=MultivariateLaplace(eta=eta), project=project)
+
+
+def stencil(
+    *,
+    L: int = 5,
+    sigma: float = 1.25,
+    side: Literal["right", "left"] = "right",
+    window_over: Literal["protected", "all"] = "protected",
+    balanced: bool = False,
+    exclude_original: bool = False,
+    project: int | None = None,
+) -> Perturb:
+    """Each word's vector is mixed with its neighbours' by a Gaussian window; no noise.
+
+    The nearest word to the weighted mean of L words is released. A baseline: most words survive it, and
+    `exclude_original`, the paper's rule that the word itself is never released, only hides that from a count.
+
+    Guarantee:
+        none. It is deterministic: the output tells inputs apart with certainty. --epsilon has no meaning here.
+
+    Caveats:
+        With `exclude_original` the share of kept words is 0 by construction, and an attacker who knows the rule
+        still recovers most words.
+
+    Source:
+        STENCIL in d-chi-STENCIL, section 3.1.
+    """
+    window = Window(L=L, sigma=sigma, side=side, window_over=window_over, balanced=balanced)
+    return Perturb(name="stencil", mix=window, noise=NoNoise(), exclude_original=exclude_original, project=project)
+
+
+def d_chi_stencil(
+    *,
+    eta: float | None = None,
+    L: int = 5,
+    sigma: float = 0.75,
+    side: Literal["right", "left"] = "right",
+    window_over: Literal["protected", "all"] = "protected",
+    balanced: bool = False,
+    noise: NoiseName = "multivariate-laplace",
+    exclude_original: bool = False,
+    project: int | None = None,
+) -> Perturb:
+    """Neighbouring words are mixed by a Gaussian window, noise is added, the nearest word is released.
+
+    Released row i is sum_j f_ij e(x_j) + noise(eta_i), decoded to the nearest word. Odd L puts the top weight on the
+    word itself; even L shares it between the word and one neighbour (`side`), which caps what can be kept.
+    `noise` takes any noise; for coordinate-laplace `eta` is its nominal, for von-mises-fisher its kappa.
+
+    Guarantee:
+        metric DP with epsilon_j = sum over released rows i of eta_i f_ij per unit of chord distance, exact for the
+        text at hand and sharp for the vectors. The paper's factor 2 is never reached: at most 1.387 for odd L
+        and 1.5 for even L without holes, below 2 always. Given budgets b_j, eta_i = min b_j / C_j over its window.
+
+    Caveats:
+        The paper's Theorem 1 for the cosine distance does not hold (that distance is no metric). One word shows in
+        several outputs: an attacker reads all outputs whose window holds it. `exclude_original` makes the loss infinite.
+
+    Source:
+        d-chi-STENCIL, section 3.3, Algorithm 1 with offsets relative to the word.
+    """
+    window = Window(L=L, sigma=sigma, side=side, window_over=window_over, balanced=balanced)
+    if noise not in get_args(NoiseName):
+        raise UnknownName("noise", noise, get_args(NoiseName))
+    drawn: MultivariateLaplace | CoordinateLaplace | VonMisesFisher = MultivariateLaplace(eta=eta)
+    if noise == "coordinate-laplace":
+        drawn = CoordinateLaplace(nominal=eta)
+    elif noise == "von-mises-fisher":
+        drawn = VonMisesFisher(kappa=eta)
+    return Perturb(
+        name="d-chi-stencil",
+        mix=window,
+        noise=drawn,
+        exclude_original=exclude_original,
+        project=project,
+    )
+
+
+def polar(*, kappa: float | None = None, radius: float | None = None, project: int | None = None) -> Perturb:
+    """A von Mises-Fisher draw around each word's direction; the nearest word by cosine is released.
+
+    Only the direction of a vector is used and moved: the released direction has density proportional to
+    exp(kappa <direction, word>). `radius` also privatizes the vector's length, as the paper's full mechanism does.
+
+    Guarantee:
+        metric DP, epsilon = kappa per unit of chord distance, sharp; local DP kappa * diameter (at most 2 kappa). With
+        `radius`, plus that epsilon over the table. With `project`, times the factor that renormalising costs.
+
+    Caveats:
+        The paper's public code uses kappa = epsilon / pi, a loose convention for the whole sphere. The radius cannot
+        change a cosine decode: it is charged and useless. At equal epsilon it keeps about what `noise` keeps.
+
+    Source:
+        STAMP, section 4 and Theorem 3.
+    """
+    return Perturb(name="polar", noise=VonMisesFisher(kappa=kappa, radius=radius), project=project)
+
+
+def laplace(*, nominal: float | None = None, calibration: Literal["honest", "paper"] = "honest") -> Perturb:
+    """Independent Laplace noise on every coordinate; the nearest word is released.
+
+    --epsilon is per unit of l1 distance (scale 1/epsilon). `nominal` is instead an epsilon for the whole table:
+    with `calibration` honest the scale is D_1 / nominal (D_1 the table's l1 diameter), and nominal is the local DP
+    really spent; with `paper` it is Delta_1 / nominal (Delta_1 the sum of the coordinates' ranges).
+
+    Guarantee:
+        metric DP in the l1 distance, epsilon = 1/scale per unit; local DP D_1 / scale.
+
+    Caveats:
+        The papers' calibration spends much less than it says (on raw all-MiniLM rows 0.194 of it), which makes the
+        mechanism look worse than it is. l1 distances are large: compare local DP values, not epsilons.
+
+    Source:
+        the Laplace baseline of STAMP, section 5.2.
+    """
+    return Perturb(name="laplace", noise=CoordinateLaplace(nominal=nominal, calibration=calibration))
+
+
+def exponential(*, c: float | None = None, calibration: Literal["exact", "paper"] = "exact") -> Select:
+    """Draws each word from the whole vocabulary with probability proportional to exp(-c distance).
+
+    Weights are integers and the draw is exact, so that every word of the table can come out. `calibration` exact finds
+    the largest c whose constant on the public table is at most epsilon; paper takes c = epsilon / 2.
+
+    Guarantee:
+        metric DP in the table's distance, epsilon = c + max (ln Z_x' - ln Z_x) / d(x, x') over the table, exact or
+        certified, never more than 2c; plus 8.7e-7 for rounding.
+
+    Caveats:
+        The exact calibration removes slack from the printed number; it moves along the same trade-off of privacy and
+        utility. Distances are capped where c * distance exceeds 20.
+
+    Source:
+        the exponential mechanism of McSherry and Talwar 2007 with the distance utility of SanText (Yue et al. 2021).
+    """
+    return Select(name="exponential", rule=Exponential(c=c, calibration=calibration))
+
+
+def placeholder() -> Placeholder:
+    """Replaces every protected word by a placeholder.
+
+    No word is drawn; a reader sees that a word stood there. Within a `Session` equal words get equal numbers.
+
+    Guarantee:
+        epsilon 0 for the value of every protected word.
+
+    Caveats:
+        Position, type and, within a session, equality of placeholders are in the mask.
+
+    Source:
+        masking, the limit of every mechanism at epsilon 0.
+    """
+    return Placeholder()

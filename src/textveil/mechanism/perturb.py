@@ -1,0 +1,156 @@
+"""The perturbing family: mix rows, add noise, release the nearest word.
+
+In: a block, a parameter per protected word, randomness. Out: released rows; the claim of the composition.
+Not here: the parts (`window`, `noise`) and their names in the papers (`papers`).
+"""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+from textveil.errors import ConfigError
+from textveil.guarantee import Claim
+from textveil.guarantee.statements import FLOATING_POINT
+from textveil.mechanism.block import Block, Ids, Layout
+from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher
+from textveil.mechanism.window import Mixing, Window
+from textveil.rng import Draws, Randomness
+from textveil.table import EmbeddingTable
+
+Values = NDArray[np.float64]
+
+CHUNK = 4096
+"""Positions that are mixed, noised and decoded together: about 50 MB at d = 384."""
+
+
+@dataclass(frozen=True, kw_only=True, config=ConfigDict(arbitrary_types_allowed=True))
+class Perturb:
+    """Perturb(mix, noise, decode): vectors are mixed by a window, noise is added, the nearest word is released.
+
+    The noisy vector of released row i is sum_j f_ij e(x_j) + noise(parameter_i); decoding it against a public
+    table is post-processing. If word j changes by distance d_j, row i's centre moves by f_ij d_j, so word j spends
+    the sum over released rows i of rate_i f_ij per unit of distance.
+
+    Args:
+        name: what statements call it.
+        mix: the window; the default mixes nothing.
+        noise: the noise.
+        project: run on the table's k principal axes; None for the whole table.
+        exclude_original: never release the word itself. This makes any mechanism's loss infinite.
+        caveats: said with every statement.
+    """
+
+    name: str
+    mix: Window = Window()
+    noise: NoNoise | MultivariateLaplace | CoordinateLaplace | VonMisesFisher
+    project: Annotated[int, Field(ge=1, strict=True)] | None = None
+    exclude_original: bool = False
+    caveats: tuple[str, ...] = ()
+
+    def view(self, table: EmbeddingTable) -> EmbeddingTable:
+        """The table that vectors are taken from and decoded against.
+
+        Raises:
+            ConfigError: the noise has no guarantee on it.
+        """
+        if self.project is not None:
+            if isinstance(self.noise, CoordinateLaplace):
+                raise ConfigError("laplace has no projected variant: a projection can lengthen l1 distances")
+            table = table.project(self.project, renormalize=isinstance(self.noise, VonMisesFisher))
+        self.noise.check(table, mixed=self._mixed)
+        return table
+
+    @property
+    def _mixed(self) -> bool:
+        return self.mix.L > 1
+
+    def claim(self, table: EmbeddingTable) -> Claim:
+        """A metric claim in the noise's distance; none without noise or with `exclude_original`."""
+        view = self.view(table)
+        reason = ""
+        if isinstance(self.noise, NoNoise):
+            reason = "it adds no noise, so its output tells inputs apart with certainty"
+        elif self.exclude_original:
+            reason = "it never releases the word itself, so an output rules its own word out"
+        radius = self.noise.radius if isinstance(self.noise, VonMisesFisher) else None
+        caveats = list(self.caveats)
+        if radius is not None:
+            caveats.append(f"the radius costs epsilon {radius:g} over the table and cannot change the released word")
+        if view.lipschitz != 1.0:
+            caveats.append(f"renormalising the projection can lengthen distances by {view.lipschitz:.4g}, which is charged")
+        return Claim(
+            mechanism=self.name,
+            kind="none" if reason else "metric",
+            metric=self.noise.metric(view),
+            table=table.name,
+            diameter=self.noise.diameter(view),
+            additive=radius or 0.0,
+            parameter=self.noise.parameter_name,
+            reason=reason,
+            assumptions=() if reason else (FLOATING_POINT,),
+            caveats=tuple(caveats),
+        )
+
+    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
+        """The largest parameter of every row that keeps all words in its window within their epsilon."""
+        return self.noise.parameter(self.view(table), self.mix.matrix(layout).rate(epsilon), mixed=self._mixed)
+
+    def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
+        """The noise's own parameter for all rows, where it was set by name."""
+        if self.noise.setting is None and not isinstance(self.noise, NoNoise):
+            return None
+        return np.full(len(layout.positions), self.noise.setting or np.nan)
+
+    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
+        """epsilon_j = sum over released rows i of rate(parameter_i) f_ij; infinite with `exclude_original`."""
+        if self.exclude_original:
+            return np.full(len(parameter), np.inf)
+        return self.mix.matrix(layout).spend(self.noise.rate(self.view(table), parameter, mixed=self._mixed))
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness) -> Ids:
+        """The released rows [n], each drawn from its text's own stream."""
+        view = self.view(table)
+        secret = block.secret
+        released = np.empty(len(secret), np.int64)
+        for chunk, noisy in self._noisy(view, block, parameter, rng):
+            released[chunk] = view.nearest(noisy, exclude=secret[chunk] if self.exclude_original else None)
+        return released
+
+    def _noisy(
+        self, view: EmbeddingTable, block: Block, parameter: Values, rng: Randomness
+    ) -> Iterator[tuple[slice, torch.Tensor]]:
+        mixing = self.mix.matrix(block.layout)
+        draws: Draws
+        for chunk, draws in rng.open(block.layout.sizes).chunks(CHUNK):
+            centres = _centres(view, block, mixing, chunk)
+            noisy = self.noise.sample(draws, view, centres, block.secret[chunk], parameter[chunk])
+            yield chunk, torch.from_numpy(noisy).to(view.device, torch.float32)
+
+    def log_probs(
+        self, table: EmbeddingTable, block: Block, parameter: Values, released: Ids | None = None
+    ) -> Values | None:
+        """Without noise all mass is on one row; with noise the law is an integral over a cell, so None."""
+        if not isinstance(self.noise, NoNoise):
+            return None
+        view = self.view(table)
+        n = len(block.secret)
+        centres = _centres(view, block, self.mix.matrix(block.layout), slice(0, n))
+        law = np.full((n, len(view)), -np.inf)
+        nearest = view.nearest(torch.from_numpy(centres).float(), exclude=block.secret if self.exclude_original else None)
+        law[np.arange(n), nearest] = 0.0
+        return law
+
+
+def _centres(view: EmbeddingTable, block: Block, mixing: Mixing, chunk: slice) -> Values:
+    """sum_j f_ij e(x_j) for the rows i of a chunk, float64 [m, d]; the table's rows are normalised before, never after."""
+    columns, weights = mixing.columns[chunk], mixing.weights[chunk]
+    centres = torch.zeros(len(columns), view.dimension, dtype=torch.float64, device=view.device)
+    for offset in range(columns.shape[1]):
+        rows = torch.from_numpy(block.rows[columns[:, offset]]).to(view.device)
+        centres.addcmul_(view.vectors[rows].double(), torch.from_numpy(weights[:, offset, None]).to(view.device))
+    return centres.cpu().numpy()

@@ -1,0 +1,126 @@
+"""The window: how the rows of neighbouring words are mixed before noise is added.
+
+In: a public layout. Out: `Mixing`, a row-stochastic matrix with at most L entries a row.
+Not here: the noise and what it costs (`noise`), and the mixing of secret vectors (`perturb`).
+"""
+
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from textveil.errors import ConfigError
+from textveil.mechanism.block import Ids, Layout, Role
+
+Values = NDArray[np.float64]
+
+SINKHORN_ROUNDS = 10_000
+SINKHORN_ERROR = 1e-12
+
+
+class Mixing:
+    """The matrix F of a layout: released row i is the mean of the rows j with weights f_ij.
+
+    Attributes:
+        columns: int64 [n, L], the position that each entry weighs.
+        weights: float64 [n, L], f_ij >= 0, rows sum to 1; entries outside the text weigh 0.
+    """
+
+    def __init__(self, layout: Layout, columns: Ids, weights: Values) -> None:
+        self.layout, self.columns, self.weights = layout, columns, weights
+
+    @property
+    def identity(self) -> bool:
+        """Whether every released row is one word's own row."""
+        return self.columns.shape[1] == 1
+
+    def column_sums(self, rate: Values | None = None) -> Values:
+        """C_j = sum over released rows i of f_ij, or of rate_i f_ij, for every position: float64 [T]."""
+        shares = self.weights
+        if rate is not None:  # entries outside the text weigh 0 and cost nothing, even at an infinite rate
+            shares = np.multiply(shares, rate[:, None], where=shares > 0, out=np.zeros_like(shares))
+        return np.bincount(self.columns.ravel(), shares.ravel(), minlength=len(self.layout.roles))
+
+    def spend(self, rate: Values) -> Values:
+        """epsilon_j = sum over released rows i of rate_i f_ij, for the protected positions j: float64 [n]."""
+        return self.column_sums(rate)[self.layout.positions]
+
+    def rate(self, epsilon: Values) -> Values:
+        """Rates [n] under which no protected position j spends more than epsilon_j: min over its row of epsilon_j / C_j.
+
+        Safe because sum_i rate_i f_ij <= (epsilon_j / C_j) C_j. Exact for the identity.
+        """
+        quotient = np.full(len(self.layout.roles), np.inf)
+        positions = self.layout.positions
+        quotient[positions] = epsilon / self.column_sums()[positions]
+        return np.where(self.weights > 0, quotient[self.columns], np.inf).min(axis=1, initial=np.inf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """A Gaussian window of L words (d-chi-STENCIL, section 3; weights as `scipy.signal.windows.gaussian(L, sigma)`).
+
+    An odd L puts the top weight on the word itself. An even L is centred half a word aside, so that the word and
+    one neighbour share the top weight. Weights are renormalised at the ends of a text.
+
+    Args:
+        L: words in the window, 1 to 1001; 1 mixes nothing.
+        sigma: the Gaussian's standard deviation in words, > 0.
+        side: the neighbour that an even window leans to, a convention.
+        window_over: `protected`: the window closes up over protected words; `all`: words that pass stay in it.
+        balanced: make every protected word's weights sum to 1 over the released rows (Sinkhorn), so C_j = 1.
+    """
+
+    L: Annotated[int, Field(ge=1, le=1001, strict=True)] = 1
+    sigma: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.75
+    side: Literal["right", "left"] = "right"
+    window_over: Literal["protected", "all"] = "protected"
+    balanced: bool = False
+
+    def __post_init__(self) -> None:
+        if self.balanced and self.L == 2:
+            raise ConfigError("balanced needs L other than 2: a window of two words collapses to the word itself")
+        if self.balanced and self.window_over == "all":
+            raise ConfigError("balanced needs window_over=protected: words that pass would be weighted away")
+
+    def matrix(self, layout: Layout) -> Mixing:
+        """F for the protected positions of a layout; depends on nothing secret."""
+        positions = layout.positions
+        if self.L == 1:
+            return Mixing(layout, positions[:, None], np.ones((len(positions), 1)))
+        members = positions if self.window_over == "protected" else np.flatnonzero(layout.roles != Role.HOLE)
+        rank = np.searchsorted(members, positions)
+        text = np.searchsorted(layout.documents, positions, side="right") - 1
+        first = np.searchsorted(members, layout.documents[text])[:, None]
+        end = np.searchsorted(members, layout.documents[text + 1])[:, None]
+        offsets, weights = self._gaussian()
+        reach = rank[:, None] + offsets
+        inside = (reach >= first) & (reach < end)
+        columns = members[np.where(inside, reach, rank[:, None])]
+        mixed = np.where(inside, weights, 0.0)
+        if self.balanced:
+            mixed = _balance(columns, mixed, layout)
+        return Mixing(layout, columns, mixed / mixed.sum(axis=1, keepdims=True))
+
+    def _gaussian(self) -> tuple[Ids, Values]:
+        """Offsets and weights, scaled so that the word's own weight is 1 (no underflow for any sigma)."""
+        half = self.L // 2
+        offsets = np.arange(-half, half + 1) if self.L % 2 else np.arange(-half + 1, half + 1)
+        centre = 0.0 if self.L % 2 else 0.5
+        exponent = ((offsets - centre) ** 2 - centre**2) / (2 * self.sigma**2)
+        if self.side == "left":
+            offsets = -offsets
+        return offsets.astype(np.int64), np.exp(-exponent)
+
+
+def _balance(columns: Ids, weights: Values, layout: Layout) -> Values:
+    """Sinkhorn's iteration on the entries; the caller makes the rows sum to 1 once more."""
+    for _ in range(SINKHORN_ROUNDS):
+        weights = weights / weights.sum(axis=1, keepdims=True)
+        sums = np.bincount(columns.ravel(), weights.ravel(), minlength=len(layout.roles))
+        if np.abs(sums[layout.positions] - 1).max(initial=0.0) < SINKHORN_ERROR:
+            break
+        weights = weights / np.where(sums > 0, sums, 1.0)[columns]
+    return weights

