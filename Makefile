@@ -84,7 +84,7 @@ layers: $(VENV)/dev.stamp ## who may import whom
 
 deps: $(VENV)/dev.stamp ## unused, missing and transitive dependencies
 	@echo "== dependencies"
-	@$(BIN)/deptry src
+	@$(BIN)/deptry --no-ansi src
 
 spelling: $(VENV)/dev.stamp ## codespell
 	@echo "== spelling"
@@ -93,7 +93,7 @@ spelling: $(VENV)/dev.stamp ## codespell
 docs docs-serve: export NO_MKDOCS_2_WARNING := 1
 docs: $(VENV)/dev.stamp ## build the documents into site/
 	@echo "== documents"
-	@$(BIN)/mkdocs build --strict --quiet
+	@$(BIN)/mkdocs build --strict
 
 # ---- the rest -------------------------------------------------------------------------------------------------------
 

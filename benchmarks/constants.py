@@ -1,6 +1,6 @@
-"""Writes the constants of the tables that ship with textveil: src/textveil/data/constants/NAME-METRIC.json.
+"""Writes the constants of the tables that ship with textveil, src/textveil/data/constants/NAME-METRIC.json.
 
-In: the tables themselves (table.py). Out: one small file each, bounds rounded to the safe side; progress on stderr.
+In: the tables themselves (`table`). Out: one small file each, on the safe side; progress on stderr.
 Not here: what the constants mean and how they are proved (src/textveil/constants.py).
 
 Run: python benchmarks/constants.py [NAME-METRIC ...]   (about 15 minutes for all on two cores)
@@ -9,7 +9,9 @@ Run: python benchmarks/constants.py [NAME-METRIC ...]   (about 15 minutes for al
 import json
 import sys
 import time
+from itertools import product
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -17,9 +19,8 @@ from torch import Tensor
 from textveil.constants import Progress, TableConstants, compute
 
 FOLDER = Path(__file__).resolve().parent.parent / "src" / "textveil" / "data" / "constants"
-SHIPPED = tuple(
-    (name, metric) for name in ("minilm-s", "minilm", "minilm-wordpiece") for metric in ("chord", "euclidean")
-)
+TABLES = ("minilm-s", "minilm", "minilm-wordpiece")
+METRICS: tuple[Literal["chord", "euclidean"], ...] = ("chord", "euclidean")
 
 
 def meter(label: str) -> Progress:
@@ -65,9 +66,8 @@ def main() -> None:
     from textveil.table import load_table
 
     torch.set_num_threads(2)
-    wanted = sys.argv[1:] or [f"{name}-{metric}" for name, metric in SHIPPED]
-    for name, metric in SHIPPED:
-        if f"{name}-{metric}" in wanted:
+    for name, metric in product(TABLES, METRICS):
+        if not sys.argv[1:] or f"{name}-{metric}" in sys.argv[1:]:
             write(name, metric, load_table(name, metric=metric).vectors)
 
 

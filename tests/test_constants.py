@@ -1,6 +1,6 @@
 """Constants of a table, checked against brute force in float64.
 
-In: small random and adversarial tables; slice S for the slow test. Out: exactness, safe sides, and twins that fail.
+In: small random and adversarial tables; slice S in the slow test. Out: exactness, safe sides, failing twins.
 Not here: which statement uses which constant (tests of mechanism/ and guarantee/).
 """
 
@@ -59,9 +59,7 @@ def close(seed: int = 4) -> Tensor:
 
 def raw(seed: int = 5) -> Tensor:
     generator = np.random.default_rng(seed)
-    return torch.from_numpy(
-        (generator.normal(size=(130, 9)) * generator.gamma(2, 4, size=(130, 1))).astype(np.float32)
-    )
+    return torch.from_numpy((generator.normal(size=(130, 9)) * generator.gamma(2, 4, size=(130, 1))).astype(np.float32))
 
 
 TABLES: list[Callable[[], Tensor]] = [spread, clusters, lopsided, repeated, close, raw]
@@ -91,11 +89,15 @@ def exact(rows: Tensor, c: float, cap: float = math.inf) -> float:
     return float((ratio[d > 0] / d[d > 0]).max())
 
 
-def shortcut(rows: Tensor, c: float) -> float:
-    """K(c) with the cap, by normalisers; agrees with `exact` (tested) and is fast enough for 200 values of c."""
-    d = np.minimum(distances(rows), REACH / c)
-    z = np.log(np.exp(-c * d).sum(1))
-    return float(c + ((z[:, None] - z[None])[d > 0] / d[d > 0]).max())
+def shortcut(rows: Tensor, c: Array) -> Array:
+    """K(c) with the cap, by normalisers; equal to `exact` (tested) and fast enough for 200 values of c."""
+    d, found = distances(rows), []
+    apart = d > 0
+    for value in c:
+        capped = np.minimum(d, REACH / value)
+        z = np.log(np.exp(-value * capped).sum(1))
+        found.append(value + ((z[:, None] - z)[apart] / capped[apart]).max())
+    return np.array(found)
 
 
 @every_table
@@ -164,7 +166,7 @@ def test_exponential_constant(table: Callable[[], Tensor]) -> None:
         constants.exponential_constant(rows, 1.0, 0.7),
         constants.exponential_constant(rows, 2.5, 0.4),
     ]
-    assert shortcut(rows, 3.0) == pytest.approx(exact(rows, 3.0, REACH / 3), rel=1e-9)
+    assert shortcut(rows, np.array([3.0]))[0] == pytest.approx(exact(rows, 3.0, REACH / 3), rel=1e-9)
 
 
 def some(rows: Tensor, count: int = 200) -> Array:
@@ -172,8 +174,7 @@ def some(rows: Tensor, count: int = 200) -> Array:
     diameter = constants.diameter(rows)
     generator = np.random.default_rng(8)
     return np.asarray(
-        np.concatenate([generator.uniform(0.2, 20, count - 50), np.exp(generator.uniform(2.5, 8, 50))])
-        / diameter
+        np.concatenate([generator.uniform(0.2, 20, count - 50), np.exp(generator.uniform(2.5, 8, 50))]) / diameter
     )
 
 
@@ -181,22 +182,22 @@ def some(rows: Tensor, count: int = 200) -> Array:
 def test_curve_bounds_the_constant(table: Callable[[], Tensor]) -> None:
     rows = table()
     curve, c = constants.calibration_curve(rows), some(rows)
-    truth = np.array([shortcut(rows, value) for value in c])
+    truth = shortcut(rows, c)
     bound = curve.constant(c)
     assert (bound >= truth).all()
     assert (bound <= 2 * c).all()
     slack = (bound / truth - 1).max()
-    assert slack <= 0.005 if table is not close else slack <= 0.5, slack
+    assert slack <= (0.005 if table is not close else 1.0), slack  # never wrong, but loose on near-duplicates
 
 
 def test_twins_without_the_gap_or_with_too_few_pairs_are_caught() -> None:
     rows = lopsided()
     c = np.linspace(0.3, REACH / constants.diameter(rows), 200)
-    truth = np.array([shortcut(rows, value) for value in c])
+    truth = shortcut(rows, c)
     assert (constants.calibration_curve(rows, steps=12).constant(c) >= truth).all()
 
     knots = np.linspace(0, REACH / constants.diameter(rows) + 0.1, 12)
-    at_knots = [0.0, *(shortcut(rows, value) - value for value in knots[1:])]
+    at_knots = [0.0, *(shortcut(rows, knots[1:]) - knots[1:]).tolist()]
     interpolated = CalibrationCurve(knots=tuple(knots.tolist()), excess=tuple(at_knots), tail=1.0)
     assert (interpolated.constant(c) < truth - 1e-4).any()
 
@@ -208,10 +209,7 @@ def test_twins_without_the_gap_or_with_too_few_pairs_are_caught() -> None:
 def test_solve_inverts_constant(table: Callable[[], Tensor]) -> None:
     curve = constants.calibration_curve(table(), steps=60)
     scale = constants.diameter(table())
-    epsilon = (
-        np.concatenate([np.linspace(0.01, 40, 500), np.exp(np.random.default_rng(9).uniform(-5, 9, 500))])
-        / scale
-    )
+    epsilon = np.concatenate([np.linspace(0.01, 40, 500), np.exp(np.random.default_rng(9).uniform(-5, 9, 500))]) / scale
     c = curve.solve(epsilon)
     assert (curve.constant(c) <= epsilon).all()
     assert (c >= epsilon / 2).all()
@@ -223,9 +221,7 @@ def test_solve_inverts_constant(table: Callable[[], Tensor]) -> None:
 
 
 def test_solve_where_the_curve_falls_and_jumps() -> None:
-    curve = CalibrationCurve(
-        knots=(0.0, 1.0, 2.0, 3.0), excess=(0.0, 0.9, 0.0, 0.5), tail=0.9
-    )  # 1.9, 2.0, 3.5 | 5.7
+    curve = CalibrationCurve(knots=(0.0, 1.0, 2.0, 3.0), excess=(0.0, 0.9, 0.0, 0.5), tail=0.9)  # 1.9, 2.0, 3.5 | 5.7
     assert curve.solve(2.0) == pytest.approx(2.0)
     assert curve.solve(1.95) == pytest.approx(1.5)
     assert curve.solve(4.0) == pytest.approx(3.0)
@@ -263,6 +259,14 @@ def test_without_curve() -> None:
     plain = constants.compute(spread(), "chord", curve=False)
     assert plain.curve is None
     assert TableConstants.from_json(plain.to_json()).curve is None
+
+
+def test_constants_fit_their_own_table_only() -> None:
+    own = TableConstants.from_json(constants.compute(spread(), "chord", curve=False).to_json())
+    assert own.fits(spread())
+    assert own.fits(spread()[torch.arange(149, -1, -1)])  # the order of rows does not matter
+    assert not own.fits(spread(seed=17))
+    assert not own.fits(spread()[:-1])
 
 
 def test_outward_rounding() -> None:

@@ -38,22 +38,16 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 PROGRESS_FROM = 2_000
 """Texts after which progress is drawn, if standard error is a terminal."""
 
-Mechanism = Annotated[
-    str | None, typer.Option("--mechanism", metavar="NAME", help="See `textveil list mechanisms`.")
-]
+Mechanism = Annotated[str | None, typer.Option("--mechanism", metavar="NAME", help="See `textveil list mechanisms`.")]
 Epsilon = Annotated[
     str | None,
-    typer.Option(
-        "--epsilon", metavar="E", help="Promised bound per word, per unit of the statement's distance."
-    ),
+    typer.Option("--epsilon", metavar="E", help="Promised bound per word, per unit of the statement's distance."),
 ]
 Setting = Annotated[
     list[str] | None,
     typer.Option("-o", metavar="PATH=VALUE", help="Any option, such as mechanism.L=5; repeatable."),
 ]
-Profile = Annotated[
-    str | None, typer.Option("--profile", metavar="NAME", help="See `textveil list profiles`.")
-]
+Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="See `textveil list profiles`.")]
 ConfigFile = Annotated[
     str | None,
     typer.Option("--config", metavar="FILE", help="YAML, as `textveil show config` prints it."),
@@ -61,29 +55,32 @@ ConfigFile = Annotated[
 TableName = Annotated[str | None, typer.Option("--table", metavar="NAME", help="See `textveil list tables`.")]
 Seed = Annotated[
     str | None,
-    typer.Option(
-        "--seed", metavar="N", help="Repeatable draws: no privacy against anyone who knows the seed."
-    ),
+    typer.Option("--seed", metavar="N", help="Repeatable draws: no privacy against anyone who knows the seed."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per line.")]
+
+
+def _examples(*lines: str) -> str:
+    """The end of a command's help. The backspace keeps its lines from being filled."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 # ---- verbs ---------------------------------------------------------------------------------------
 
 
-@app.callback(invoke_without_command=True)
+@app.callback(
+    invoke_without_command=True,
+    epilog=_examples(
+        "textveil demo",
+        'textveil privatize "Anna owes the bank nine hundred pounds" --mechanism noise --epsilon 60',
+        "textveil explain noise",
+    ),
+)
 def _root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
 ) -> None:
-    r"""Privatize text word by word with metric differential privacy, and state what is guaranteed.
-
-    \b
-    Examples:
-      textveil demo
-      textveil privatize "Anna owes the bank nine hundred pounds" --mechanism noise --epsilon 60
-      textveil explain noise
-    """
+    """Privatize text word by word with metric differential privacy, and state what is guaranteed."""
     if version:
         from textveil import __version__
 
@@ -92,7 +89,14 @@ def _root(
         _print(context.get_help())
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        'textveil privatize "Anna owes the bank nine hundred pounds" --mechanism noise --epsilon 60',
+        "printf 'one text\\nanother text\\n' | textveil privatize - --epsilon 60 --json",
+        'textveil privatize "Anna is ill" --mechanism d-chi-stencil -o mechanism.L=4 -o mechanism.eta=100',
+        'textveil privatize "Anna is ill" --profile paper-noise --explain',
+    ),
+)
 def privatize(
     text: Annotated[
         str | None,
@@ -110,24 +114,15 @@ def privatize(
     table: TableName = None,
     seed: Seed = None,
     as_json: AsJson = False,
-    output: Annotated[
-        str | None, typer.Option("--output", metavar="PATH", help="Write there, all or nothing.")
-    ] = None,
+    output: Annotated[str | None, typer.Option("--output", metavar="PATH", help="Write there, all or nothing.")] = None,
     with_original: Annotated[bool, typer.Option("--with-original", help="Show the originals too.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Print the whole statement.")] = False,
     whole: Annotated[bool, typer.Option("--whole", help="Take all of the input as one text.")] = False,
 ) -> None:
-    r"""Privatize a text, or every line of a file or of standard input.
+    """Privatize a text, or every line of a file or of standard input.
 
     The privatized text goes to standard output, the statement to standard error or, with --json, into the
     object.
-
-    \b
-    Examples:
-      textveil privatize "Anna owes the bank nine hundred pounds" --mechanism noise --epsilon 60
-      printf 'one text\nanother text\n' | textveil privatize - --epsilon 60 --json
-      textveil privatize "Anna is ill" --mechanism d-chi-stencil -o mechanism.L=4 -o mechanism.eta=100
-      textveil privatize "Anna is ill" --profile paper-noise --explain
     """
     resolved = _resolve(mechanism, epsilon, setting, profile, config, table, seed)
     from textveil.pipeline import Privatizer
@@ -142,7 +137,7 @@ def privatize(
             if spoken:
                 guarantees.append(result.guarantee)
             if as_json:
-                sink.write(json.dumps(result.to_json(with_original=with_original), ensure_ascii=False) + "\n")
+                sink.write(_one_line(result.to_json(with_original=with_original)))
             elif with_original:
                 _write_beside(sink, result)
             else:
@@ -153,19 +148,19 @@ def privatize(
         _say(statement)
 
 
-@app.command("list")
+@app.command(
+    "list",
+    epilog=_examples(
+        "textveil list mechanisms",
+        "textveil list tables",
+        "textveil list profiles --json",
+    ),
+)
 def list_names(
     what: Annotated[str, typer.Argument(metavar="mechanisms|tables|profiles", show_default=False)],
     as_json: AsJson = False,
 ) -> None:
-    r"""List names: one per line, with a summary behind each.
-
-    \b
-    Examples:
-      textveil list mechanisms
-      textveil list tables
-      textveil list profiles --json
-    """
+    """List names: one per line, with a summary behind each."""
     from textveil import registry
     from textveil.config import profiles
 
@@ -186,17 +181,22 @@ def list_names(
         _print(f"{name:{width}}  {summary}")
 
 
-@show_app.callback()
+@show_app.callback(
+    epilog=_examples(
+        "textveil show config --profile paper-stencil",
+    ),
+)
 def _show() -> None:
-    r"""Show how things are set.
-
-    \b
-    Examples:
-      textveil show config --profile paper-stencil
-    """
+    """Show how things are set."""
 
 
-@show_app.command("config")
+@show_app.command(
+    "config",
+    epilog=_examples(
+        "textveil show config",
+        "textveil show config --profile paper-stencil --epsilon 80 -o words.casing=copy",
+    ),
+)
 def show_config(
     mechanism: Mechanism = None,
     epsilon: Epsilon = None,
@@ -206,30 +206,24 @@ def show_config(
     table: TableName = None,
     seed: Seed = None,
 ) -> None:
-    r"""Print the configuration that these options, the environment and the defaults amount to, as YAML.
+    """Print the configuration that these options, the environment and the defaults amount to, as YAML.
 
     --config reads it back. The environment counts too: TEXTVEIL_MECHANISM__L=4, TEXTVEIL_EPSILON=60.
-
-    \b
-    Examples:
-      textveil show config
-      textveil show config --profile paper-stencil --epsilon 80 -o words.casing=copy
     """
     resolved = _resolve(mechanism, epsilon, setting, profile, config, table, seed, complete=False)
     _print(resolved.to_yaml().rstrip("\n"))
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "textveil explain noise",
+        "textveil explain d-chi-stencil",
+    ),
+)
 def explain(
     mechanism: Annotated[str, typer.Argument(metavar="MECHANISM", show_default=False)],
 ) -> None:
-    r"""Say what a mechanism does, what it guarantees, its caveats, its source and its options.
-
-    \b
-    Examples:
-      textveil explain noise
-      textveil explain d-chi-stencil
-    """
+    """Say what a mechanism does, what it guarantees, its caveats, its source and its options."""
     import inspect
 
     from textveil import registry
@@ -251,15 +245,14 @@ def explain(
         _print("It needs no --epsilon.")
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "textveil demo",
+        "textveil demo --seed 1",
+    ),
+)
 def demo(seed: Seed = None) -> None:
-    r"""Privatize a packaged letter with three mechanisms, and show it beside the original.
-
-    \b
-    Examples:
-      textveil demo
-      textveil demo --seed 1
-    """
+    """Privatize a packaged letter with three mechanisms, and show it beside the original."""
     from rich.console import Console
 
     from textveil import config
@@ -367,11 +360,13 @@ def _decode(content: bytes, offset: int) -> str:
 
 
 def _refuse_same(stream: BinaryIO, output: str | None) -> None:
-    if output is None or not os.path.exists(output):
-        return
-    with suppress(OSError, ValueError):  # a stream without a file behind it is no file
-        if os.path.samestat(os.fstat(stream.fileno()), os.stat(output)) and os.path.isfile(output):
-            raise ConfigError("--output must not be the input file; write to another one")
+    """Refuse to write over the input, which is then lost."""
+    same = False
+    if output is not None and os.path.isfile(output):
+        with suppress(OSError, ValueError):  # a stream without a file behind it is no file
+            same = os.path.samestat(os.fstat(stream.fileno()), os.stat(output))
+    if same:
+        raise ConfigError("--output must not be the input file; write to another one")
 
 
 # ---- output --------------------------------------------------------------------------------------
@@ -489,6 +484,12 @@ def _end(number: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 
+def _one_line(value: object) -> str:
+    """JSON on one line, also for readers to whom U+0085, U+2028 and U+2029 end a line."""
+    line = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return re.sub("[\x85\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", line) + "\n"
+
+
 def _write_beside(sink: _Output, result: "Result") -> None:
     """Original and released text: two columns on a terminal, else two fields with a tab between."""
     if not sink.terminal:
@@ -557,18 +558,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
-            stream.reconfigure(
-                encoding="utf-8", errors="backslashreplace" if stream is sys.stderr else "strict"
-            )
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace" if stream is sys.stderr else "strict")
     with warnings.catch_warnings():
         _show_warnings()
         try:
             command = typer.main.get_command(app)
-            code = command.main(args=list(arguments), prog_name="textveil", standalone_mode=False)
+            # not command.main(), which has an answer of its own to a closed pipe
+            with command.make_context("textveil", list(arguments)) as context:
+                command.invoke(context)
             with _writing():
                 if sys.stdout is not None:
                     sys.stdout.flush()
-            return code if isinstance(code, int) else 0
+            return 0
+        except typer.Exit as end:
+            return end.exit_code
         except BrokenPipeError:
             _abandon_stdout()
             return 141
@@ -584,9 +587,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
         except Exception as error:
             # The message of an unforeseen error may hold text, so only its type is shown.
-            _complain(
-                f"unexpected {type(error).__name__}; TEXTVEIL_DEBUG=1 shows where, without values", error
-            )
+            _complain(f"unexpected {type(error).__name__}; TEXTVEIL_DEBUG=1 shows where, without values", error)
             return 1
 
 
@@ -624,9 +625,11 @@ def _abandon_stdout() -> None:
 
 def _usage(error: Any, arguments: Sequence[str]) -> str:
     """What is wrong with the arguments, without repeating them: they may hold the text to privatize."""
-    context = getattr(error, "ctx", None)
-    command = context.command if context is not None else typer.main.get_command(app)
-    path = context.command_path if context is not None else "textveil"
+    command: Any = typer.main.get_command(app)
+    path = "textveil"
+    for word in arguments:
+        if word in getattr(command, "commands", {}):
+            command, path = command.commands[word], f"{path} {word}"
     commands = sorted(getattr(command, "commands", {}))
     options = [name for parameter in command.params for name in parameter.opts if name.startswith("-")]
     given = getattr(error, "option_name", None)

@@ -10,47 +10,23 @@ from dataclasses import dataclass as plain_dataclass
 from dataclasses import fields
 from difflib import get_close_matches
 from enum import Enum
-from functools import wraps
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import yaml
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
-from pydantic.dataclasses import dataclass
 
 from textveil import registry
 from textveil.errors import BudgetError, ConfigError, UnknownName
+from textveil.options import complaint, options
 
 PREFIX = "TEXTVEIL_"
 RESERVED = frozenset({"TEXTVEIL_DEBUG"})
 """Environment variables with the prefix that are no options."""
 
-_FORBID = ConfigDict(extra="forbid")
-_Section = TypeVar("_Section", bound=type)
 
-
-def _one_line(section: _Section) -> _Section:
-    """Make a dataclass's constructor raise `ConfigError` in one line, where pydantic raises a page."""
-    found: Any = section
-    build = found.__init__
-    known = [field.name for field in fields(found)]
-
-    @wraps(build)
-    def construct(self: object, /, *args: Any, **values: Any) -> None:
-        for name in sorted(values.keys() - set(known)):
-            raise UnknownName(f"option of {section.__name__}", name, known)
-        try:
-            build(self, *args, **values)
-        except ValidationError as error:
-            raise _complaint(error, f"{section.__name__}.") from None
-
-    found.__init__ = construct
-    return section
-
-
-@_one_line
-@dataclass(frozen=True, kw_only=True, config=_FORBID)
+@options("words.")
 class WordsOptions:
     """How text becomes words, and what is done with words that no table row stands for.
 
@@ -70,8 +46,7 @@ class WordsOptions:
     tokenizer: str | None = None
 
 
-@_one_line
-@dataclass(frozen=True, kw_only=True, config=_FORBID)
+@options("table.")
 class TableOptions:
     """Which embedding table, on which device; "chord" normalises its rows, "euclidean" takes them raw."""
 
@@ -80,8 +55,7 @@ class TableOptions:
     device: str = "cpu"
 
 
-@_one_line
-@dataclass(frozen=True, kw_only=True, config=_FORBID)
+@options("mechanism.")
 class MechanismOptions:
     """A mechanism's name and its options, which the mechanism's own parts check."""
 
@@ -89,8 +63,7 @@ class MechanismOptions:
     options: dict[str, Any] = Field(default_factory=dict)
 
 
-@_one_line
-@dataclass(frozen=True, kw_only=True, config=_FORBID)
+@options()
 class Config:
     """Everything that decides a run.
 
@@ -196,9 +169,7 @@ def _compose(layers: list[_Layer], profile: str | None, complete: bool) -> Confi
     for layer in layers:
         given = [path for path in ("epsilon", own) if path and layer.values.get(path) is not None]
         if len(given) > 1:
-            raise BudgetError(
-                f"{layer.source} must set epsilon or {own}, not both: one follows from the other"
-            )
+            raise BudgetError(f"{layer.source} must set epsilon or {own}, not both: one follows from the other")
         for path in given:  # a budget replaces the budget of the layers below, whichever of the two it was
             merged.pop("epsilon", None)
             merged.pop(own or path, None)
@@ -492,33 +463,18 @@ def _validate(path: str, value: Any, annotation: Any) -> Any:
         adapter: TypeAdapter[Any] = TypeAdapter(annotation, config=ConfigDict(arbitrary_types_allowed=True))
     except Exception:  # a type that pydantic does not know: the mechanism checks the value itself
         return readings[0]
-    complaint: ValidationError | None = None
+    first: ValidationError | None = None
     for reading in readings:
         try:
             found = adapter.validate_python(reading)
         except ValidationError as error:
-            complaint = complaint or error
+            first = first or error
             continue
         if not (isinstance(reading, bool) and not isinstance(found, bool)):  # true is not the number 1
             return found
-    if complaint is not None:
-        raise _complaint(complaint, path, value)
+    if first is not None:
+        raise complaint(first, path=path)
     raise ConfigError(f"{path} must be a number, got {readings[0]!r}")
-
-
-def _complaint(error: ValidationError, path: str, value: Any = ...) -> ConfigError:
-    """One line from the first complaint of pydantic. Its value is an option's, never text to privatize."""
-    first = error.errors(include_url=False)[0]
-    cause = first.get("ctx", {}).get("error")
-    if isinstance(cause, ConfigError):  # raised by a dataclass of this module while pydantic built it
-        return cause
-    if path.endswith("."):
-        path += ".".join(str(part) for part in first["loc"])
-    says = re.sub(r"^(Input|Value|String|Number) should ", "must ", first["msg"])
-    says = says.partition(", unable to parse")[0]
-    given = repr(first["input"] if value is ... else value)
-    given = given if len(given) <= 60 else given[:57] + "..."
-    return ConfigError(f"{path} {says[0].lower()}{says[1:]}, got {given}")
 
 
 def _plain(value: Any) -> Any:

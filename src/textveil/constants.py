@@ -1,11 +1,10 @@
 """Public constants of a table of rows: distances, ranges and the exact constant of the exponential mechanism.
 
-In: rows [V, d] (float32; unit rows for the chord metric). Out: numbers that are exact or err on the safe side.
-Not here: which table, metric or mechanism they serve (table.py, mechanism/); how the stored files are made
-(benchmarks/constants.py).
+In: rows [V, d] (float32; unit rows for the chord metric). Out: numbers, exact or on the safe side.
+Not here: which table or mechanism they serve (`table`, `mechanism`); how the files are made (benchmarks/).
 
-Every function works on blocks of rows in float64, so that no V x V matrix is ever held. `progress(done, total)`
-counts the blocks of the pass under way.
+Every function works on blocks of rows in float64, so that no V x V matrix is ever held; it holds under 300 MB
+besides the rows. `progress(done, total)` counts the blocks of the pass under way.
 """
 
 import json
@@ -29,17 +28,17 @@ Array = NDArray[np.float64]
 REACH = 20.0
 """Largest exponent c * d that the exponential mechanism uses; a longer distance counts as REACH / c."""
 SMALL_TABLE = 4096
-"""Up to this many rows `compute` with its curve takes seconds: about 5 s and 100 MB at 4,096 x 384 on two cores."""
+"""Up to this many rows the curve of a table takes some ten seconds or less on two cores."""
 
 _BLOCK = 512
 _CLOSE = 1e-6
 _SLACK = 1e-6
-"""Relative slack of computed constants: more than rounding, and more than one unit in the last place of float32
-rows, which is what normalising on another machine can change."""
+"""Relative slack of computed constants: more than rounding, and more than what normalising float32 rows on
+another machine can change."""
 
 
 class _Block(NamedTuple):
-    """Distances between two runs of rows; `same` marks a block on the diagonal, which holds each pair twice."""
+    """Distances between two runs of rows; `same`: a block on the diagonal, which holds each pair twice."""
 
     rows: slice
     columns: slice
@@ -60,7 +59,7 @@ def _blocks(rows: Tensor, progress: Progress | None) -> Iterator[_Block]:
     """Every unordered pair once (twice on the diagonal).
 
     The Gram form of a distance loses digits when two rows are close: those pairs are taken again from their
-    difference. The rest has a relative error below 1e-7 at worst (d = 1024), and about 1e-13 at usual distances.
+    difference. The others have a relative error below 1e-7 at worst, and of some 1e-14 at usual distances.
     """
     centred = rows - rows.mean(0)  # rows far from the origin would lose digits for nothing
     square = centred.square().sum(1)
@@ -73,7 +72,7 @@ def _blocks(rows: Tensor, progress: Progress | None) -> Iterator[_Block]:
             distance = torch.addmm(size, centred[one], centred[two].T, alpha=-2)
             close = (distance <= size.mul_(_CLOSE)).nonzero()
             distance.clamp_(min=0).sqrt_()
-            for part in close.split(8192):
+            for part in torch.split(close, 8192):
                 a, b = part[:, 0], part[:, 1]
                 distance[a, b] = torch.linalg.vector_norm(rows[one][a] - rows[two][b], dim=1)
             yield _Block(one, two, distance, i == j)
@@ -105,10 +104,11 @@ def diameter(vectors: Tensor, *, progress: Progress | None = None) -> float:
 
 
 def diameter_bound(vectors: Tensor) -> float:
-    """An upper bound of the diameter in a few passes over the rows: twice the radius of a ball that holds them.
+    """An upper bound of the diameter in a few passes: twice the radius of a ball that holds all rows.
 
-    At most 1.42 times the diameter once the ball is small (Jung); its centre is moved towards the farthest row a few
-    times (Badoiu and Clarkson, 2003). Use it for a large table whose constants are not stored.
+    The smallest such ball gives at most 1.42 times the diameter (Jung); the centre is moved towards the
+    farthest row a few times to come near it (Badoiu and Clarkson, 2003). For a large table whose constants
+    are not stored.
     """
     rows = _double(vectors)
     centre, bound = rows.mean(0), math.inf
@@ -182,15 +182,12 @@ def projection_factor(original: Tensor, projected: Tensor, *, progress: Progress
     """
     before, after = _double(original), _double(projected)
     if len(before) != len(after):
-        raise TableError(
-            f"both tables need the same rows in the same order; given {len(before)} and {len(after)}"
-        )
+        raise TableError(f"both tables need the same rows in the same order; given {len(before)} and {len(after)}")
     factor = 0.0
     for first, second in zip(_blocks(before, progress), _blocks(after, None), strict=True):
         ratio = second.distance.div_(first.distance)
-        factor = max(
-            factor, ratio.nan_to_num_(nan=0.0, posinf=math.inf).max().item()
-        )  # 0/0: equal, stays equal
+        ratio.nan_to_num_(nan=0.0, posinf=math.inf)  # 0 / 0: equal rows that stay equal
+        factor = max(factor, ratio.max().item())
     return factor * (1 + 1e-6)
 
 
@@ -208,7 +205,7 @@ def _log_partitions(rows: Tensor, c: Array, floor: Array, progress: Progress | N
 
 
 def _steepest(rows: Tensor, height: Tensor, shortest: Array, progress: Progress | None) -> Array:
-    """max over pairs that differ of |height_x' - height_x| / min(d(x, x'), shortest), for every row of `height`."""
+    """max over x, x' that differ of |h_x' - h_x| / min(d(x, x'), shortest), for each row h of `height`."""
     best = np.zeros(len(height))
     for one, two, distance, _ in _blocks(rows, progress):
         longest = distance.max().item()
@@ -231,12 +228,11 @@ def exponential_constants(
     *,
     progress: Progress | None = None,
 ) -> Array:
-    """`exponential_constant` for several c at once (one cap for each), in two passes over the pairs of rows [K]."""
+    """`exponential_constant` for several c at once [K], one cap for each, in two passes over the pairs."""
     rows, rate = _double(vectors), np.asarray(c, dtype=np.float64)
     longest = np.full(len(rate), math.inf) if cap is None else np.asarray(cap, dtype=np.float64)
-    if len(longest) != len(rate) or not (
-        np.isfinite(rate).all() and (rate > 0).all() and (longest > 0).all()
-    ):
+    positive = np.isfinite(rate).all() and (rate > 0).all() and (longest > 0).all()
+    if len(longest) != len(rate) or not positive:
         raise BudgetError("c and cap must be positive, c finite, and as many caps as c given")
     return rate + _steepest(rows, _log_partitions(rows, rate, -rate * longest, progress), longest, progress)
 
@@ -244,10 +240,10 @@ def exponential_constants(
 def exponential_constant(
     vectors: Tensor, c: float, cap: float | None = None, *, progress: Progress | None = None
 ) -> float:
-    """The exact epsilon per unit distance of the exponential mechanism, P(y | x) ~ exp(-c d(x, y)), on this table.
+    """K(c), the exact epsilon per unit distance of the exponential mechanism P(y | x) ~ exp(-c d(x, y)).
 
-    K(c) = c + max over x, x' of (ln Z_x' - ln Z_x) / d(x, x') with Z_x = sum_y exp(-c d(x, y)). The output that
-    tells x from x' best is y = x, by the triangle inequality. Never more than 2c.
+    K(c) = c + max over x, x' of (ln Z_x' - ln Z_x) / d(x, x'), with Z_x = sum_y exp(-c d(x, y)): by the
+    triangle inequality the output y = x tells x from x' best. Never more than 2c.
 
     Args:
         vectors: rows [V, d].
@@ -255,27 +251,30 @@ def exponential_constant(
         cap: where given, min(d, cap) takes the place of d everywhere (it is a metric too, and never longer).
         progress: see the module.
     """
-    return exponential_constants(vectors, [c], None if cap is None else [cap], progress=progress)[0].item()
+    return float(exponential_constants(vectors, [c], None if cap is None else [cap], progress=progress)[0])
 
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationCurve:
-    """A certified bound on K(c), the exponential mechanism's constant on one table, for every c; and its inverse.
+    """A certified bound on K(c), the exponential mechanism's constant on a table, for all c; its inverse.
 
-    The law is P(y | x) ~ exp(-c min(d(x, y), 20 / c)), and K is measured in that capped distance, hence holds in d.
-    Between the knots the bound on K(c) - c is linear; beyond the last one it is `tail` * c; everywhere it is at
-    most c. Proof, with f_x = ln Z_x(c) and Z_x = sum_y max(exp(-c d), exp(-20)):
+    The law is P(y | x) ~ exp(-c d_c(x, y)) with the capped distance d_c = min(d, 20 / c). K is the constant
+    in d_c, and as d_c <= d it holds in d. Between the knots the bound on K(c) - c is linear; beyond the
+    last it is `tail` * c; everywhere it is at most c.
 
-    1. Each term of Z_x is log-convex in c (exp(-c d) is log-linear, a maximum keeps log-convexity), sums keep it:
-       f_x is convex. Between two knots f_x' is below its chord; f_x is above the extensions of its chords over the
-       two neighbouring segments. Let g_x be the largest gap between the chord of f_x and the higher extension.
-    2. So f_x' - f_x <= (chord of f_x' - chord of f_x) + g_x: linear in c with ends f_x' - f_x at the knots.
-       Divide by min(d, 20 / c), which is at least min(d, 20 / right knot): K(c) - c is at most the straight line
-       through the exact constants at the knots (with that shorter cap) plus max_x g_x / min(d_x, 20 / right knot),
-       d_x the distance from x to its nearest other row. A knot takes the larger of its two segments' additions.
-    3. Beyond the last knot b: Z_x >= 1, and f_x'(c) <= f_x'(b) as Z falls with c. So K(c) - c <=
-       A / min(d_min, 20 / c) <= A max(1 / (d_min b), 1 / 20) c, with A = max_x f_x(b) and d_min the smallest distance.
-    4. K <= 2c: |f_x' - f_x| <= c min(d, 20 / c).
+    Proof, with Z_x(c) = sum_y max(exp(-c d(x, y)), exp(-20)) and f_x = ln Z_x:
+
+    1. f_x is convex in c: exp(-c d) is log-convex, and maxima and sums of log-convex functions are. So
+       between two knots f_x' is below its chord, and f_x is above the chords of the two neighbouring
+       segments, extended. Let g_x be the largest gap between the chord of f_x and the higher extension.
+    2. Hence f_x' - f_x <= (chord of f_x' - chord of f_x) + g_x on the segment, which is linear in c. Its
+       divisor d_c(x, x') is at least min(d(x, x'), 20 / r), r the right knot. So K(c) - c is at most the
+       straight line through max (f_x' - f_x) / min(d, 20 / r) at both knots, plus the maximum over x of
+       g_x / min(d_x, 20 / r), where d_x is the distance from x to its nearest other row. A knot takes the
+       larger value of its two segments.
+    3. Beyond the last knot b: Z_x >= 1, and Z_x'(c) <= Z_x'(b). With A = max f_x(b) and d_min the smallest
+       distance, K(c) - c <= A / min(d_min, 20 / c) <= A max(1 / (b d_min), 1 / 20) c.
+    4. K <= 2c, as |f_x' - f_x| <= c d_c(x, x').
 
     Args:
         knots: c at the knots, from 0, rising.
@@ -289,16 +288,10 @@ class CalibrationCurve:
 
     def __post_init__(self) -> None:
         knots, excess = np.asarray(self.knots), np.asarray(self.excess)
-        rising = (
-            len(knots) > 1
-            and len(knots) == len(excess)
-            and knots[0] == 0
-            and bool((np.diff(knots) > 0).all())
-        )
-        if not rising or not (np.isfinite(excess).all() and (excess >= 0).all() and 0 <= self.tail <= 1):
-            raise ConfigError(
-                "a curve needs knots that rise from 0, one excess >= 0 for each, and a tail in [0, 1]"
-            )
+        rising = len(knots) > 1 and knots[0] == 0 and bool((np.diff(knots) > 0).all())
+        bounded = len(excess) == len(knots) and bool((np.isfinite(excess) & (excess >= 0)).all())
+        if not (rising and bounded and 0 <= self.tail <= 1):
+            raise ConfigError("a curve needs knots that rise from 0, one excess >= 0 for each, and a tail in [0, 1]")
 
     @overload
     def constant(self, c: float) -> float: ...
@@ -320,19 +313,15 @@ class CalibrationCurve:
     @overload
     def solve(self, epsilon: Array) -> Array: ...
     def solve(self, epsilon: float | Array) -> float | Array:
-        """The largest c with constant(c) <= epsilon; any shape. constant(solve(epsilon)) is never above epsilon.
+        """The largest c with constant(c) <= epsilon, also after rounding; any shape.
 
         Raises:
             BudgetError: an epsilon that is not positive and finite.
         """
         wanted = _positive(epsilon, "epsilon")
         knots, bound = np.asarray(self.knots), np.asarray(self.knots) + np.asarray(self.excess)
-        lowest = np.minimum.accumulate(bound[::-1])[
-            ::-1
-        ]  # of this knot and all later ones: rises with the knot
-        last = (
-            np.searchsorted(lowest, wanted, side="right") - 1
-        )  # the last knot within epsilon; the next one is not
+        lowest = np.minimum.accumulate(bound[::-1])[::-1]  # from this knot on: never falls
+        last = np.searchsorted(lowest, wanted, side="right") - 1  # the next knot is beyond epsilon
         left = np.clip(last, 0, len(knots) - 2)
         share = (wanted - bound[left]) / np.maximum(bound[left + 1] - bound[left], np.finfo(float).tiny)
         inside = knots[left] + np.clip(share, 0, 1) * (knots[left + 1] - knots[left])
@@ -375,9 +364,9 @@ def _outward(value: float, *, up: bool) -> float:
 
 
 def _knots(longest: float, shortest: float, steps: int) -> Array:
-    """Knots from 0 to where the cap sets in (c D = 20), denser at small c; then ever wider ones to where all is capped.
+    """Knots from 0 to where the cap sets in (c D = 20), denser at small c; then on to where all is capped.
 
-    The curve's slack is relative to c and falls with the square of the width, hence the power. Near c D = 20 an
+    Slack falls with the square of the width and counts relative to c, hence the power. Beyond c D = 20 an
     input's own weight dominates Z, and K(c) - c is small.
     """
     knots = [REACH / longest * (k / steps) ** 1.5 for k in range(steps + 1)]
@@ -389,8 +378,8 @@ def _knots(longest: float, shortest: float, steps: int) -> Array:
 def _gaps(knots: Array, height: Tensor) -> Tensor:
     """How far a convex function can lie below its chord, from its values at the knots alone [K - 1, V].
 
-    The extensions of the two neighbouring chords cross where the gap is largest: h / (1 / a + 1 / b), with h the
-    segment's width and a, b the changes of slope at its ends.
+    The gap is largest where the extensions of the two neighbouring chords cross: h / (1 / a + 1 / b), with
+    h the segment's width and a, b the changes of slope at its ends.
     """
     width = torch.from_numpy(np.diff(knots))[:, None]
     bend = (height.diff(dim=0) / width).diff(dim=0).clamp_(min=0)  # convexity, up to rounding
@@ -404,8 +393,8 @@ def calibration_curve(
 ) -> CalibrationCurve:
     """The curve of a table, in three passes over its pairs of rows.
 
-    Costs about 1 ns per row, row and knot on two cores. Within 0.5% of the exact constant where rows are at least
-    about a twentieth of the diameter apart, as in word tables; looser, never wrong, where some lie much closer.
+    Within 0.5% of the exact constant where rows are at least a twentieth of the diameter apart, as in word
+    tables; looser, never wrong, where some lie much closer. Costs about 1 ns per row, row and knot.
 
     Args:
         vectors: rows [V, d].
@@ -442,7 +431,7 @@ class TableConstants:
         minimum_distance: at most the smallest distance between rows that differ.
         l1_diameter: at least the largest l1 distance (D_1).
         coordinate_range: at least the sum over coordinates of max - min (Delta_1).
-        curve: the exponential mechanism's calibration; None where it was not computed (its constant is then 2c).
+        curve: the exponential mechanism's calibration; None where it was not computed (use 2c).
     """
 
     words: int
@@ -454,6 +443,14 @@ class TableConstants:
     l1_diameter: float
     coordinate_range: float
     curve: CalibrationCurve | None = None
+
+    def fits(self, vectors: Tensor) -> bool:
+        """Whether these constants can be those of the given rows: V, d and the coordinate range agree.
+
+        Costs one pass over the rows. Tells apart tables that share a name by accident; it is not a checksum.
+        """
+        same = (self.words, self.dimension) == tuple(vectors.shape)
+        return same and math.isclose(coordinate_range(vectors), self.coordinate_range, rel_tol=1e-5)
 
     def to_json(self) -> dict[str, object]:
         """Plain values at 9 digits, rounded to the safe side."""
@@ -477,10 +474,8 @@ class TableConstants:
         return cls(**fields)  # type: ignore[arg-type]
 
 
-def compute(
-    vectors: Tensor, metric: str, *, curve: bool = True, progress: Progress | None = None
-) -> TableConstants:
-    """All constants of a table; without the curve in seconds, with it see `calibration_curve` and `SMALL_TABLE`."""
+def compute(vectors: Tensor, metric: str, *, curve: bool = True, progress: Progress | None = None) -> TableConstants:
+    """All constants of a table; the curve takes by far the longest (see `calibration_curve`)."""
     rows = _double(vectors)
     longest, nearest = _extent(rows, progress)
     return TableConstants(
@@ -497,7 +492,10 @@ def compute(
 
 
 def stored(name: str, metric: str) -> TableConstants | None:
-    """The constants that ship with the package for a table and metric, or None. Checks nothing about the rows."""
+    """The constants that ship with the package for a table and metric, or None.
+
+    A table of the same name need not be the same table: ask `TableConstants.fits`.
+    """
     if not re.fullmatch(r"[a-z0-9-]+", f"{name}-{metric}"):
         return None
     source = files("textveil").joinpath("data", "constants", f"{name}-{metric}.json")

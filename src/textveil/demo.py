@@ -70,9 +70,7 @@ def show(console: Console, *, seed: int | None = None) -> None:
     console.print(legend(marked=console.is_terminal))
     for run in RUNS:
         start = time.perf_counter()
-        privatizer = Privatizer(
-            run.mechanism, epsilon=run.epsilon, table=table, seed=seed, **dict(run.options)
-        )
+        privatizer = Privatizer(run.mechanism, epsilon=run.epsilon, table=table, seed=seed, **dict(run.options))
         result = privatizer.privatize(text)
         seconds = time.perf_counter() - start
         options = "".join(f", {name} {value}" for name, value in run.options)
@@ -82,7 +80,7 @@ def show(console: Console, *, seed: int | None = None) -> None:
         kept, protected = count_kept(result)
         share = f" ({kept / protected:.0%})" if protected else ""
         console.print(f"Kept: {kept} of {protected} protected words{share}. Time: {seconds:.2f} s.")
-        console.print(Text(result.guarantee.headline()))
+        console.print(Text(result.guarantee.headline()), soft_wrap=True)  # three lines, however wide
 
 
 def fates(result: Result) -> list[Fate]:

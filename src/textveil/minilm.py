@@ -34,7 +34,12 @@ def minilm_s(*, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable
 
 def minilm_wordpiece(*, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
     """Every word piece of the tokenizer but its special and unused ones, for `words.unit=wordpiece`."""
-    return _select("minilm-wordpiece", metric, device, lambda piece: not (piece[0] == "[" and piece[-1] == "]" and len(piece) > 2))
+    return _select(
+        "minilm-wordpiece",
+        metric,
+        device,
+        lambda piece: not (piece[0] == "[" and piece[-1] == "]" and len(piece) > 2),
+    )
 
 
 def _is_word(piece: str) -> bool:
@@ -51,7 +56,9 @@ def _select(name: str, metric: Metric, device: str, wanted: Callable[[str], bool
     rows = _rows(folder / "model.safetensors")
     vocabulary = tokenizer.get_vocab(with_added_tokens=True)
     if sorted(vocabulary.values()) != list(range(len(rows))):
-        raise TableError(f"the tokenizer beside {EMBEDDINGS} must number its {len(rows)} rows, and does not; reinstall {WHEEL}")
+        raise TableError(
+            f"the tokenizer beside {EMBEDDINGS} must number its {len(rows)} rows, and does not; reinstall {WHEEL}"
+        )
     words = sorted(vocabulary, key=vocabulary.__getitem__)
     chosen = [row for row, word in enumerate(words) if wanted(word)]
     return EmbeddingTable.build(
@@ -109,6 +116,7 @@ def _rows(path: Path) -> torch.Tensor:
         raise TableError(f"{path.name} of {WHEEL} must have sha256 {SHA256}, found {found}; reinstall it")
     try:
         with safe_open(path, framework="pt") as file:
-            return file.get_tensor(EMBEDDINGS).float()
+            rows: torch.Tensor = file.get_tensor(EMBEDDINGS)
     except SafetensorError as error:
         raise TableError(f"{path.name} of {WHEEL} must hold the tensor {EMBEDDINGS}") from error
+    return rows.float()

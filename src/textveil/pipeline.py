@@ -9,6 +9,7 @@ import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,16 +18,23 @@ from numpy.typing import NDArray
 
 from textveil import registry
 from textveil.budget import Budget, Uniform, in_range
-from textveil.config import Config, WordsOptions
-from textveil.errors import BudgetError, InputError, MechanismError, TextveilError, TextveilWarning, VocabularyError
+from textveil.config import Config, WordsOptions, keywords, resolve
+from textveil.errors import (
+    BudgetError,
+    InputError,
+    MechanismError,
+    TextveilError,
+    TextveilWarning,
+    VocabularyError,
+)
 from textveil.guarantee import Claim, Guarantee
 from textveil.mechanism import PLACEHOLDER, Block, Layout, Mechanism, Role
-from textveil.protect import Protection, protect
+from textveil.protect import PUBLIC, Protection, protect
 from textveil.rng import Randomness, SeededRandomness, SystemRandomness
 from textveil.session import Session
 from textveil.table import EmbeddingTable, Ids, load_table
 from textveil.wordpiece import WordPieces
-from textveil.words import Item, Kind, Mask, Released, Tokens, apply_casing, casing_of, tokenize
+from textveil.words import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, casing_of, tokenize
 
 BATCH_TEXTS = 512
 BATCH_CHARACTERS = 1 << 18
@@ -117,17 +125,50 @@ class Privatizer:
         self.pieces = WordPieces.load(self.words.tokenizer, self.table) if self.words.unit == "wordpiece" else None
 
     @classmethod
-    def from_config(cls, config: Config) -> Self:
-        """A privatizer from resolved options."""
-        table = load_table(config.table.name, metric=config.table.metric, device=config.table.device)
-        return cls(
+    def from_config(cls, config: Config, *, table: EmbeddingTable | None = None) -> Self:
+        """A privatizer from resolved options; `table` takes the place of the configured one.
+
+        Warns when a paper's parameters are used on a table that the paper did not have.
+        """
+        chosen = config.table
+        privatizer = cls(
             config.mechanism.name,
             epsilon=config.epsilon,
-            table=table,
+            table=table or load_table(chosen.name, metric=chosen.metric, device=chosen.device),
             words=config.words,
             seed=config.seed,
             **config.mechanism.options,
         )
+        if config.profile is not None and config.profile.startswith(PAPER) and not _is_glove(privatizer.table):
+            kept, words = privatizer._kept(_sample())
+            warnings.warn(
+                f"the profile {config.profile} has the paper's parameters, chosen for GloVe; on the table "
+                f"{privatizer.table.name} it keeps {kept} of the {words} protected words of a public sample. Set epsilon instead",
+                TextveilWarning,
+                stacklevel=2,
+            )
+        return privatizer
+
+    @classmethod
+    def from_profile(cls, name: str, *, table: str | EmbeddingTable | None = None, **overrides: Any) -> Self:
+        """A privatizer from a packaged profile ("paper-stencil") with some options changed (`epsilon=80`, `L=4`).
+
+        Raises:
+            UnknownName: no profile or option has this name.
+        """
+        if isinstance(table, str):
+            overrides["table"], table = table, None
+        return cls.from_config(resolve(profile=name, overrides=keywords(**overrides)), table=table)
+
+    def _kept(self, text: str) -> tuple[int, int]:
+        """How many protected words of a text come out unchanged, and how many there are."""
+        result = self.privatize(text)
+        pairs = [
+            (item, word)
+            for item, word in zip(result.released.items, result.private.words, strict=True)
+            if item.group != PUBLIC
+        ]
+        return sum(item.text == word.lower() for item, word in pairs), len(pairs)
 
     # ---- the sentence --------------------------------------------------------------------------------
 
@@ -151,7 +192,7 @@ class Privatizer:
         characters = 0
         for text in texts:
             batch.append(text)
-            characters += len(text) if isinstance(text, str) else 0
+            characters += len(text) if hasattr(text, "__len__") else 0
             if len(batch) >= BATCH_TEXTS or characters >= BATCH_CHARACTERS:
                 yield from self._batch(batch, session)
                 batch, characters = [], 0
@@ -169,7 +210,13 @@ class Privatizer:
         results = [self._finish(b, tokens, protection, plan, release, casing, shown) for b in range(len(texts))]
         seconds = (time.perf_counter() - start) / len(texts)
         return [
-            Result(released=released, guarantee=guarantee, private=private, oov_share=guarantee.oov_share, seconds=seconds)
+            Result(
+                released=released,
+                guarantee=guarantee,
+                private=private,
+                oov_share=guarantee.oov_share,
+                seconds=seconds,
+            )
             for released, guarantee, private in results
         ]
 
@@ -194,9 +241,17 @@ class Privatizer:
             roles[protected & np.isinf(epsilon)] = Role.PASS
         unit_of = np.repeat(np.arange(len(roles)), counts)
         layout = Layout(
-            roles=roles[unit_of], documents=np.concatenate(([0], np.cumsum(counts)))[tokens.documents], unit_of=unit_of
+            roles=roles[unit_of],
+            documents=np.concatenate(([0], np.cumsum(counts)))[tokens.documents],
+            unit_of=unit_of,
         )
-        return _Plan(block=Block(layout=layout, rows=rows), roles=roles, counts=counts, unknown=unknown, epsilon=epsilon)
+        return _Plan(
+            block=Block(layout=layout, rows=rows),
+            roles=roles,
+            counts=counts,
+            unknown=unknown,
+            epsilon=epsilon,
+        )
 
     def _rows(self, words: Sequence[str]) -> tuple[Ids, Ids, NDArray[np.bool_]]:
         """The table rows of all units in order, how many each word has, and whether a word is in the table."""
@@ -233,17 +288,24 @@ class Privatizer:
                 f"({Path(where.filename).name}, line {where.lineno}); nothing was released"
             ) from None
         if rows.shape != (n,) or spent.shape != (n,) or ((rows < PLACEHOLDER) | (rows >= len(self.table))).any():
-            raise MechanismError(f"{self.claim.mechanism} must release one row of the table per word; nothing was released")
+            raise MechanismError(
+                f"{self.claim.mechanism} must release one row of the table per word; nothing was released"
+            )
         whole = np.full(len(layout.roles), PLACEHOLDER, np.int64)
         whole[layout.positions] = rows
-        per_word = np.bincount(layout.unit_of[layout.positions], spent, minlength=len(plan.roles))
+        per_word = np.bincount(layout.unit_of[layout.positions], spent, minlength=len(plan.roles)).astype(np.float64)
         per_word[plan.roles == Role.PASS] = np.inf
         return _Release(rows=whole, spent=per_word, parameter=parameter)
 
     # ---- rows to text, with the statement ------------------------------------------------------------
 
     def _spell(
-        self, tokens: Tokens, plan: "_Plan", release: "_Release", casing: list[str] | None, session: Session | None
+        self,
+        tokens: Tokens,
+        plan: "_Plan",
+        release: "_Release",
+        casing: list[Casing] | None,
+        session: Session | None,
     ) -> tuple[list[str], list[Kind]]:
         """What is shown for every word, and its kind."""
         first = np.concatenate(([0], np.cumsum(plan.counts)))[:-1]
@@ -275,7 +337,7 @@ class Privatizer:
         protection: Protection,
         plan: "_Plan",
         release: "_Release",
-        casing: list[str] | None,
+        casing: list[Casing] | None,
         shown: tuple[list[str], list[Kind]],
     ) -> tuple[Released, Guarantee, Private]:
         span = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
@@ -324,7 +386,10 @@ class Privatizer:
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         table = self.table
-        if table.name in registry.names("table") and load_table(table.name, metric=table.metric, device=str(table.device)) is table:
+        if (
+            table.name in registry.names("table")
+            and load_table(table.name, metric=table.metric, device=str(table.device)) is table
+        ):
             state["table"] = (table.name, table.metric, str(table.device))
             state["pieces"] = None
         return state
@@ -332,9 +397,9 @@ class Privatizer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         if isinstance(state["table"], tuple):
             name, metric, device = state["table"]
-            state["table"] = load_table(name, metric=metric, device=device)
+            state["table"] = table = load_table(name, metric=metric, device=device)
             if state["words"].unit == "wordpiece":
-                state["pieces"] = WordPieces.load(state["words"].tokenizer, state["table"])
+                state["pieces"] = WordPieces.load(state["words"].tokenizer, table)
         self.__dict__.update(state)
 
     def __repr__(self) -> str:
@@ -343,6 +408,17 @@ class Privatizer:
 
 
 PLACEHOLDER_TYPE = "WORD"
+PAPER = "paper-"
+"""Profiles with this prefix hold a paper's own parameters."""
+
+
+def _is_glove(table: EmbeddingTable) -> bool:
+    return "glove" in table.name.lower()
+
+
+def _sample() -> str:
+    """The packaged letter, which is public."""
+    return (files("textveil") / "data" / "demo.txt").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -394,8 +470,14 @@ def _budget(
         raise BudgetError(f"{claim.mechanism} needs a budget: give epsilon, or its own parameter {claim.parameter}")
     if parameter is not None and claim.parameter is not None:
         if chosen is not None:
-            raise BudgetError(f"give epsilon or {claim.parameter}, not both: {claim.parameter} sets every word's epsilon")
+            raise BudgetError(
+                f"give epsilon or {claim.parameter}, not both: {claim.parameter} sets every word's epsilon"
+            )
         in_range(parameter, claim.parameter)
     if chosen is not None and claim.kind == "none":
-        warnings.warn(f"{claim.mechanism}: epsilon bounds nothing here, because {claim.reason}", TextveilWarning, stacklevel=3)
+        warnings.warn(
+            f"{claim.mechanism}: epsilon bounds nothing here, because {claim.reason}",
+            TextveilWarning,
+            stacklevel=3,
+        )
     return chosen

@@ -198,9 +198,7 @@ def signature(target: Callable[..., Any]) -> Options:
     known = {
         each.name: Option(
             name=each.name,
-            annotation=None
-            if isinstance(each.annotation, str) or each.annotation is empty
-            else each.annotation,
+            annotation=None if isinstance(each.annotation, str) or each.annotation is empty else each.annotation,
             default=None if each.default is empty else each.default,
             required=each.default is empty,
         )
@@ -216,9 +214,7 @@ def _spell(annotation: Any) -> str:
     if type(annotation) is type(Literal["a"]):
         return " | ".join(str(value) for value in get_args(annotation))
     if isinstance(annotation, type) and not get_args(annotation):
-        return {"str": "text", "bool": "true | false", "float": "number"}.get(
-            annotation.__name__, annotation.__name__
-        )
+        return {"str": "text", "bool": "true | false", "float": "number"}.get(annotation.__name__, annotation.__name__)
     members = get_args(annotation)
     if type(None) in members or "|" in str(annotation):
         return " or ".join(_spell(member) for member in members)

@@ -72,22 +72,17 @@ class _CallLog:
             self.last = fingerprint
             number = self.calls
             self.calls += 1
-        return blake2b(
-            nonce + number.to_bytes(16, "little"), digest_size=_KEY_BYTES, person=b"textveil/call"
-        ).digest()
+        return blake2b(nonce + number.to_bytes(16, "little"), digest_size=_KEY_BYTES, person=b"textveil/call").digest()
 
 
 def _nonce() -> bytes:
     try:
         nonce = os_entropy(_NONCE_BYTES)
     except (OSError, NotImplementedError):
-        raise RandomnessError(
-            "the operating system must provide entropy; its random device failed, check it"
-        ) from None
+        raise RandomnessError("the operating system must provide entropy; its random device failed, check it") from None
     if len(nonce) != _NONCE_BYTES:
         raise RandomnessError(
-            f"a nonce must have {_NONCE_BYTES} bytes; the entropy source gave {len(nonce)}, "
-            "check the random device"
+            f"a nonce must have {_NONCE_BYTES} bytes; the entropy source gave {len(nonce)}, check the random device"
         )
     return nonce
 
@@ -178,9 +173,7 @@ class SeededRandomness:
                 "pass such an integer or no seed"
             )
         if not 0 <= seed < 2**128:
-            raise ConfigError(
-                "a seed must be an integer from 0 to 2**128 - 1; got one outside, pass another or none"
-            )
+            raise ConfigError("a seed must be an integer from 0 to 2**128 - 1; got one outside, pass another or none")
         self._seed = int(seed)
         self._path: tuple[int, ...] = ()
         self._calls = 0
@@ -222,9 +215,7 @@ class SeededRandomness:
         return f"SeededRandomness(seed=<hidden>, path={self._path}, calls={self._calls})"
 
     def _refuse_after_fork(self) -> None:
-        _refuse_after_fork(
-            self._generation, "a SeededRandomness", "pickle it to each worker, or make one there"
-        )
+        _refuse_after_fork(self._generation, "a SeededRandomness", "pickle it to each worker, or make one there")
 
 
 def _seeded_child(seed: int, path: tuple[int, ...]) -> SeededRandomness:
@@ -268,9 +259,7 @@ class _DocumentStream:
 
 
 def _aes_generator(call_key: bytes, index: int) -> Generator:
-    digest = blake2b(
-        index.to_bytes(16, "little"), key=call_key, digest_size=32, person=b"textveil/doc"
-    ).digest()
+    digest = blake2b(index.to_bytes(16, "little"), key=call_key, digest_size=32, person=b"textveil/doc").digest()
     key = int.from_bytes(digest[:16], "little")
     # AESCounter counts four blocks ahead and refuses a start within four of 2^128; 127 bits stay clear of it.
     counter = int.from_bytes(digest[16:], "little") >> 1
@@ -313,9 +302,7 @@ class Streams:
         self._refuse_after_fork()
         with self._lock:
             if self._used:
-                raise RandomnessError(
-                    "the streams of a call must be used once; they were used twice, open new ones"
-                )
+                raise RandomnessError("the streams of a call must be used once; they were used twice, open new ones")
             self._used = True
         return self._chunks(limit)
 
@@ -564,9 +551,7 @@ def _directions(draws: Draws, dimension: int, away_from: Floats | None = None) -
     norms[short] = 1.0
     vectors /= norms[:, None]
     if short.any():
-        vectors[short] = _directions(
-            draws.at(short), dimension, None if away_from is None else away_from[short]
-        )
+        vectors[short] = _directions(draws.at(short), dimension, None if away_from is None else away_from[short])
     return vectors
 
 
@@ -664,9 +649,7 @@ def mean_resultant_length(dimension: int, kappa: ArrayLike) -> Floats:
 def _per_row(draws: Draws, values: ArrayLike, name: str, *, least: float, most: float) -> Floats:
     given = np.asarray(values, dtype=np.float64)
     if given.shape not in ((), (draws.size,)):
-        raise ConfigError(
-            f"{name} must be one value or {draws.size}; got shape {given.shape}, pass one per row"
-        )
+        raise ConfigError(f"{name} must be one value or {draws.size}; got shape {given.shape}, pass one per row")
     if not ((given >= least) & (given <= most)).all():  # false for NaN
         raise BudgetError(f"{name} must be from {least:g} to {most:g}; got a value outside, check the budget")
     return np.broadcast_to(given, (draws.size,))
@@ -689,8 +672,7 @@ def _check_weights(draws: Draws, weights: Any) -> None:
         raise ConfigError("weights must be an int64 array of two axes; got another type, convert them")
     if weights.shape[0] != draws.size or weights.shape[1] < 1:
         raise ConfigError(
-            f"weights must be {draws.size} rows of 1 or more columns; got shape {weights.shape}, "
-            "pass one row per draw"
+            f"weights must be {draws.size} rows of 1 or more columns; got shape {weights.shape}, pass one row per draw"
         )
     if weights.size and weights.view(np.uint64).max() > _MOST_WEIGHT:  # a negative one reads as 2^63 or more
         raise ConfigError("weights must be from 0 to 2^50; got a value outside, scale them")

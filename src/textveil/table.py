@@ -112,13 +112,20 @@ class EmbeddingTable:
             raise TableError("the vectors of a table must be finite")
         if metric == "chord":
             if bool((norms == 0).any()):
-                raise TableError("the metric chord needs rows that are not zero; drop those words or use metric euclidean")
+                raise TableError(
+                    "the metric chord needs rows that are not zero; drop those words or use metric euclidean"
+                )
             rows = (rows.double() / norms.unsqueeze(1)).float()
         elif metric != "euclidean":
             raise ConfigError(f"table.metric must be chord or euclidean, got {metric!r}")
         try:
             return cls(
-                name=name, words=tuple(words), vectors=rows.to(device), metric=metric, norms=norms.float(), pieces=pieces
+                name=name,
+                words=tuple(words),
+                vectors=rows.to(device),
+                metric=metric,
+                norms=norms.float(),
+                pieces=pieces,
             )
         except (RuntimeError, AssertionError) as error:  # torch's ways of saying that a device is not there
             raise ConfigError(f"table.device {device!r} is not available here") from error
@@ -160,7 +167,7 @@ class EmbeddingTable:
         row_of = self.row_of
         rows = np.fromiter((row_of.get(word, -1) for word in words), np.int64, len(words))
         missing = np.flatnonzero(rows < 0)
-        lowered = [words[i].lower() for i in missing]
+        lowered = [words[i].lower() for i in missing.tolist()]
         rows[missing] = np.fromiter((row_of.get(word, -1) for word in lowered), np.int64, len(missing))
         known = rows >= 0
         if not known.all():
@@ -332,7 +339,12 @@ def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable
     view = view.float()
     factor = constants.projection_factor(table.vectors, view) if renormalize else 1.0
     return replace(
-        table, name=f"{table.name} in {k} axes", vectors=view, norms=view.norm(dim=1).cpu(), lipschitz=factor, parent=table
+        table,
+        name=f"{table.name} in {k} axes",
+        vectors=view,
+        norms=view.norm(dim=1).cpu(),
+        lipschitz=factor,
+        parent=table,
     )
 
 

@@ -39,12 +39,18 @@ class WordPieces:
         """
         tokenizer = _load(source) if source is not None else table.pieces and table.pieces.tokenizer
         if not tokenizer:
-            raise ConfigError(f"the unit wordpiece needs words.tokenizer: the table {table.name} has no tokenizer of its own")
+            raise ConfigError(
+                f"the unit wordpiece needs words.tokenizer: the table {table.name} has no tokenizer of its own"
+            )
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        missing = tokenizer.get_vocab_size(with_added_tokens=False) - sum(piece in table.row_of for piece in tokenizer.get_vocab())
+        missing = tokenizer.get_vocab_size(with_added_tokens=False) - sum(
+            piece in table.row_of for piece in tokenizer.get_vocab()
+        )
         if missing > tokenizer.get_vocab_size() // 2:
-            raise ConfigError(f"the table {table.name} must hold the tokenizer's pieces; {missing:,} are missing (table.name=minilm-wordpiece?)")
+            raise ConfigError(
+                f"the table {table.name} must hold the tokenizer's pieces; {missing:,} are missing (table.name=minilm-wordpiece?)"
+            )
         return cls(tokenizer=tokenizer, table=table)
 
     @property

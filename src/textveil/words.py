@@ -28,17 +28,17 @@ _START = rf"[[a-zA-Z0-9\p{{L}}\p{{M}}\p{{N}}]--[{_CJK}]]"
 _INNER = rf"[[a-zA-Z0-9\p{{L}}\p{{M}}\p{{N}}\u200C\u200D]--[{_CJK}]]"
 _LETTER = rf"[\p{{L}}--[{_CJK}]]"
 _MARKS = r"\p{M}\u200C\u200D"
-_LOCAL = rf"[{_INNER}._%+\-]"
+_LOCAL = rf"[{_INNER}._%+'\-]"
 _LABEL = rf"{_INNER}++ (?: -++{_INNER}++ ){{0,16}}+"
 _SEPARATOR = r"[.,:/'’٫٬\-]"
 _URL_END = r"[.,;:!?'*_~|{}\[\]…]"
 _URL = rf"[^\s<>\"`“”‘’«»()\u3000-\u303F\uFF00-\uFF65.,;:!?'*_~|{{}}\[\]…{_CJK}]"
 _BRACKETED = r"\( [^\s()<>\"]*+ \)"
 
-# Each match is (whitespace before, word); at the end of the text the word is empty. Every loop is possessive, and
-# no alternative can fail again and again over the same long run, so the time is linear in the text. Loops over groups
-# are bounded as well, because the package stores every round and would run out of its memory: an address or number
-# with more parts than that is cut.
+# Each match is (whitespace before, word); at the end of the text the word is empty. Every loop is possessive,
+# and no alternative can fail again and again over the same long run, so the time is linear in the text. Loops
+# over groups are bounded as well, because the package stores every round and would run out of its memory:
+# an address or number with more parts than that is cut.
 _PATTERN = regex.compile(
     rf"""(?V1x)
     ( \s*+ )
@@ -123,18 +123,18 @@ class Tokens:
 def tokenize(texts: Sequence[str]) -> Tokens:
     """Split texts into words, the units of privacy.
 
-    Every character that is not whitespace is in exactly one word, no word holds whitespace, and between words there
-    is nothing else; so gaps and words, joined, are the text. One word each are:
+    Every character that is not whitespace is in exactly one word, no word holds whitespace, and between words
+    there is nothing else; so gaps and words, joined, are the text. One word each are:
 
     - page and e-mail addresses;
     - numbers with inner separators that are not glued to letters (12:30, 1,000.5, 2024-05-01, 555-0134);
-    - runs of letters, marks and digits with inner apostrophes (don't, O'Brien); the possessive 's is a word of its
-      own unless the whole is it's or she's;
+    - runs of letters, marks and digits with inner apostrophes (don't, O'Brien); the possessive 's is a word
+      of its own unless the whole is it's or she's;
     - each Han character, and each run of Hiragana, Katakana or Hangul;
     - otherwise each grapheme cluster: an emoji with all its parts, a flag, a punctuation mark.
 
-    So hyphen and underscore separate words, a combining mark after whitespace begins a word, and invisible characters
-    are words too.
+    So hyphen and underscore separate words, a combining mark after whitespace begins a word, and invisible
+    characters are words too.
 
     Time is linear in the text, for any text; some seconds for 10 MB.
 
@@ -177,9 +177,7 @@ def tokenize(texts: Sequence[str]) -> Tokens:
 
 def _check_text(b: int, text: object) -> None:
     if not isinstance(text, str):
-        raise InputError(
-            f"every text must be a string; text {b} is of type {type(text).__name__}; decode it first"
-        )
+        raise InputError(f"every text must be a string; text {b} is of type {type(text).__name__}; decode it first")
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -286,16 +284,12 @@ class Released:
     def __post_init__(self) -> None:
         count = len(self.items)
         if len(self.gaps) != count + 1:
-            raise InputError(
-                f"a release of {count} items must have {count + 1} gaps; {len(self.gaps)} were given"
-            )
+            raise InputError(f"a release of {count} items must have {count + 1} gaps; {len(self.gaps)} were given")
         if _WHITESPACE.fullmatch("".join(self.gaps)) is None:
             raise InputError("the gaps of a release must be whitespace; put every other character in an item")
         for name, labels in (("groups", self.mask.groups), ("casing", self.mask.casing)):
             if labels is not None and len(labels) != count:
-                raise InputError(
-                    f"mask.{name} must have one entry per item ({count}); {len(labels)} were given"
-                )
+                raise InputError(f"mask.{name} must have one entry per item ({count}); {len(labels)} were given")
         # A mask that leaves something out would make the printed statement untrue.
         if self._positions(Kind.VERBATIM) != set(self.mask.verbatim):
             raise InputError("mask.verbatim must list the positions of all verbatim items and of no others")

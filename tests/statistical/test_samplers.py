@@ -412,13 +412,9 @@ def test_weighted_choice_changes_column_exactly_where_the_sums_do():
         if size == 40_000:
             assert ends[-1] > 2**63
             # The twins: sums in float64, and in an int64 that wraps.
-            floating = np.searchsorted(
-                np.cumsum(weights.astype(float)), np.array(lasts, dtype=float), side="right"
-            )
+            floating = np.searchsorted(np.cumsum(weights.astype(float)), np.array(lasts, dtype=float), side="right")
             assert floating.tolist() != places
-            wrapping = np.searchsorted(
-                np.cumsum(weights), np.array([last % 2**63 for last in lasts]), side="right"
-            )
+            wrapping = np.searchsorted(np.cumsum(weights), np.array([last % 2**63 for last in lasts]), side="right")
             assert wrapping.tolist() != places
 
 

@@ -4,8 +4,9 @@ In: guarantees. Out: one guarantee, or an error where adding would not be true.
 Not here: what one release promises (`statements`), and where totals are kept over time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -24,14 +25,18 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
     """
     first = _alike(releases)
     if len({release.protected for release in releases}) > 1:
-        raise GuaranteeError("releases compose word by word: they must be of the same text, with the same protected words")
+        raise GuaranteeError(
+            "releases compose word by word: they must be of the same text, with the same protected words"
+        )
     return replace(
         first,
         claim=_sum(first.claim, releases),
         epsilon_per_word=np.sum([release.epsilon_per_word for release in releases], axis=0),
         parameter=np.empty(0),
         placeholders=min(release.placeholders for release in releases),
-        **_shared(releases),
+        mask=_union(release.mask for release in releases),
+        seeded=any(release.seeded for release in releases),
+        infinite=_union(release.infinite for release in releases),
     )
 
 
@@ -59,7 +64,9 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
         placeholders=sum(text.placeholders for text in texts),
         oov_share=outside / protected if protected else 0.0,
         texts=sum(text.texts for text in texts),
-        **_shared(texts),
+        mask=_union(text.mask for text in texts),
+        seeded=any(text.seeded for text in texts),
+        infinite=_union(text.infinite for text in texts),
     )
 
 
@@ -76,12 +83,8 @@ def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
     return guarantees[0]
 
 
-def _shared(guarantees: Sequence[Guarantee]) -> dict[str, object]:
-    return {
-        "mask": tuple(dict.fromkeys(field for g in guarantees for field in g.mask)),
-        "seeded": any(g.seeded for g in guarantees),
-        "infinite": tuple(dict.fromkeys(reason for g in guarantees for reason in g.infinite)),
-    }
+def _union(lists: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(lists)))
 
 
 def _sum(claim: Claim, releases: Sequence[Guarantee]) -> Claim:
@@ -90,6 +93,6 @@ def _sum(claim: Claim, releases: Sequence[Guarantee]) -> Claim:
         claim,
         mechanism=" + ".join(names),
         additive=sum(release.claim.additive for release in releases),
-        assumptions=tuple(dict.fromkeys(text for release in releases for text in release.claim.assumptions)),
-        caveats=tuple(dict.fromkeys(text for release in releases for text in release.claim.caveats)),
+        assumptions=_union(release.claim.assumptions for release in releases),
+        caveats=_union(release.claim.caveats for release in releases),
     )

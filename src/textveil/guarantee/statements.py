@@ -149,7 +149,11 @@ class Guarantee:
         return f"Holds for any two texts with the same mask that differ in one protected word.{passed}"
 
     def _besides(self) -> str:
-        draws = "No privacy against anyone who knows the seed." if self.seeded else "Draws: AES, keyed by the operating system."
+        draws = (
+            "No privacy against anyone who knows the seed."
+            if self.seeded
+            else "Draws: AES, keyed by the operating system."
+        )
         return f"Nothing is claimed about the mask, which is released: {', '.join(self.mask)}. {draws}"
 
     def explain(self) -> str:
@@ -169,19 +173,27 @@ class Guarantee:
             ]
         if self.protected and self.kind != "none":
             low, high = self.epsilon_per_word.min(), self.epsilon_per_word.max()
-            lines.append(f"epsilon_j: {number(low)} to {number(high)}, sum {number(self.epsilon_per_word.sum())} over the text.")
-            lines.append(f"Two texts that differ in several words: the bounds add up; in all words, local DP {number(self.ldp_per_word.sum())}.")
+            lines.append(
+                f"epsilon_j: {number(low)} to {number(high)}, sum {number(self.epsilon_per_word.sum())} over the text."
+            )
+            lines.append(
+                f"Two texts that differ in several words: the bounds add up; in all words, local DP {number(self.ldp_per_word.sum())}."
+            )
         drawn = self.parameter[np.isfinite(self.parameter)]
         if claim.parameter and len(drawn):
             lines.append(f"{claim.parameter}: {number(drawn.min())} to {number(drawn.max())}.")
         if self.unit == "wordpiece":
-            lines.append("Unit: a word; its epsilon is the sum over its word pieces, their distance the largest of a piece.")
+            lines.append(
+                "Unit: a word; its epsilon is the sum over its word pieces, their distance the largest of a piece."
+            )
         lines.append(
             f"Inputs: any string. A word outside the table is first mapped to a row by a public function; "
             f"{self.oov_share:.1%} of the words not on the public list were outside."
         )
         if self.placeholders:
-            lines.append(f"{_count(self.placeholders, 'word')} became placeholders: epsilon 0 for the value; position and type are in the mask.")
+            lines.append(
+                f"{_count(self.placeholders, 'word')} became placeholders: epsilon 0 for the value; position and type are in the mask."
+            )
         lines += [f"Assumes: {text}." for text in claim.assumptions]
         lines += [f"Note: {text}." for text in claim.caveats]
         return "\n".join(lines)
@@ -195,7 +207,11 @@ class Guarantee:
         """
         claim = self.claim
         drawn = self.parameter[np.isfinite(self.parameter)]
-        parameter = {"name": claim.parameter, "min": float(drawn.min()), "max": float(drawn.max())} if claim.parameter and len(drawn) else None
+        parameter = (
+            {"name": claim.parameter, "min": float(drawn.min()), "max": float(drawn.max())}
+            if claim.parameter and len(drawn)
+            else None
+        )
         return {
             "version": VERSION,
             "mechanism": claim.mechanism,

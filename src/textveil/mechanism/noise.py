@@ -9,10 +9,16 @@ from typing import Annotated, ClassVar, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from textveil.errors import ConfigError
-from textveil.rng import Draws, coordinate_laplace, mean_resultant_length, multivariate_laplace, von_mises_fisher
+from textveil.options import options
+from textveil.rng import (
+    Draws,
+    coordinate_laplace,
+    mean_resultant_length,
+    multivariate_laplace,
+    von_mises_fisher,
+)
 from textveil.table import EmbeddingTable
 
 Values = NDArray[np.float64]
@@ -49,12 +55,14 @@ class Noise(Protocol):
         """The parameter that costs a rate, [m]."""
         ...
 
-    def sample(self, draws: Draws, table: EmbeddingTable, centres: Values, rows: NDArray[np.int64], parameter: Values) -> Values:
+    def sample(
+        self, draws: Draws, table: EmbeddingTable, centres: Values, rows: NDArray[np.int64], parameter: Values
+    ) -> Values:
         """Noisy vectors [m, d] around centres [m, d] of the words in `rows` [m]."""
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@options()
 class NoNoise:
     """No noise at all: the centre itself. Deterministic, so no statement holds."""
 
@@ -82,7 +90,7 @@ class NoNoise:
         return centres
 
 
-@dataclass(frozen=True, kw_only=True)
+@options()
 class MultivariateLaplace:
     """Noise of density proportional to exp(-eta |z|) (Feyisetan et al. 2020; Qu et al. 2021).
 
@@ -120,7 +128,7 @@ class MultivariateLaplace:
         return centres + multivariate_laplace(draws, parameter, table.dimension)
 
 
-@dataclass(frozen=True, kw_only=True)
+@options()
 class CoordinateLaplace:
     """Independent Laplace noise on every coordinate; costs 1/scale per unit of l1 distance.
 
@@ -142,7 +150,9 @@ class CoordinateLaplace:
 
     def check(self, table: EmbeddingTable, *, mixed: bool) -> None:  # noqa: D102
         if table.parent is not None:
-            raise ConfigError("laplace works on the table's own coordinates: a projection can lengthen l1 distances; drop `project`")
+            raise ConfigError(
+                "laplace works on the table's own coordinates: a projection can lengthen l1 distances; drop `project`"
+            )
 
     def metric(self, table: EmbeddingTable) -> str:  # noqa: D102
         return "l1"
@@ -165,7 +175,7 @@ class CoordinateLaplace:
         return centres + coordinate_laplace(draws, self._range(table) / parameter, table.dimension)
 
 
-@dataclass(frozen=True, kw_only=True)
+@options()
 class VonMisesFisher:
     """A direction of density proportional to exp(kappa <direction, centre>) (STAMP, section 4).
 
@@ -189,7 +199,9 @@ class VonMisesFisher:
 
     def check(self, table: EmbeddingTable, *, mixed: bool) -> None:  # noqa: D102
         if not table.decodes_by_cosine:
-            raise ConfigError("the polar mechanism needs unit rows: use table.metric=chord (a projection is renormalised)")
+            raise ConfigError(
+                "the polar mechanism needs unit rows: use table.metric=chord (a projection is renormalised)"
+            )
         if self.radius is not None and (mixed or table.parent is not None):
             raise ConfigError("radius is defined for a word's own row: drop the window, the projection or the radius")
 

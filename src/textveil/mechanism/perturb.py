@@ -10,8 +10,7 @@ from typing import Annotated
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field
-from pydantic.dataclasses import dataclass
+from pydantic import Field
 
 from textveil.errors import ConfigError
 from textveil.guarantee import Claim
@@ -19,6 +18,7 @@ from textveil.guarantee.statements import FLOATING_POINT
 from textveil.mechanism.block import Block, Ids, Layout
 from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher
 from textveil.mechanism.window import Mixing, Window
+from textveil.options import options
 from textveil.rng import Draws, Randomness
 from textveil.table import EmbeddingTable
 
@@ -28,7 +28,7 @@ CHUNK = 4096
 """Positions that are mixed, noised and decoded together: about 50 MB at d = 384."""
 
 
-@dataclass(frozen=True, kw_only=True, config=ConfigDict(arbitrary_types_allowed=True))
+@options()
 class Perturb:
     """Perturb(mix, noise, decode): vectors are mixed by a window, noise is added, the nearest word is released.
 
@@ -82,7 +82,9 @@ class Perturb:
         if radius is not None:
             caveats.append(f"the radius costs epsilon {radius:g} over the table and cannot change the released word")
         if view.lipschitz != 1.0:
-            caveats.append(f"renormalising the projection can lengthen distances by {view.lipschitz:.4g}, which is charged")
+            caveats.append(
+                f"renormalising the projection can lengthen distances by {view.lipschitz:.4g}, which is charged"
+            )
         return Claim(
             mechanism=self.name,
             kind="none" if reason else "metric",
@@ -141,7 +143,9 @@ class Perturb:
         n = len(block.secret)
         centres = _centres(view, block, self.mix.matrix(block.layout), slice(0, n))
         law = np.full((n, len(view)), -np.inf)
-        nearest = view.nearest(torch.from_numpy(centres).float(), exclude=block.secret if self.exclude_original else None)
+        nearest = view.nearest(
+            torch.from_numpy(centres).float(), exclude=block.secret if self.exclude_original else None
+        )
         law[np.arange(n), nearest] = 0.0
         return law
 

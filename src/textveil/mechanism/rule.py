@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
+from textveil.options import options
 from textveil.table import EmbeddingTable
 
 Values = NDArray[np.float64]
@@ -23,7 +23,7 @@ EXPONENT_CAP = 20.0
 SCALE = 2.0**50
 
 
-@dataclass(frozen=True, kw_only=True)
+@options()
 class Exponential:
     """P(y | x) proportional to exp(-c min(d(x, y), cap)), cap = 20 / c, in exact integer arithmetic.
 
@@ -59,10 +59,10 @@ class Exponential:
     def log_probs(self, distances: Values, c: Values) -> Values:
         """ln P(y | x) of the integer weights, float64 [m, V]."""
         weights = self.weights(distances, c).astype(np.float64)
-        return np.log(weights) - np.log(weights.sum(axis=1, keepdims=True))
+        law: Values = np.log(weights) - np.log(weights.sum(axis=1, keepdims=True))
+        return law
 
     @property
     def rounding(self) -> float:
         """What rounding weights up adds to any log-ratio: twice ln(1 + 2^-50 e^20)."""
         return 2 * math.log1p(math.exp(EXPONENT_CAP) / SCALE)
-

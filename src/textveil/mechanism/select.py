@@ -9,12 +9,11 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict
-from pydantic.dataclasses import dataclass
 
 from textveil.guarantee import Claim
 from textveil.mechanism.block import PLACEHOLDER, Block, Ids, Layout
 from textveil.mechanism.rule import Exponential
+from textveil.options import options
 from textveil.rng import Randomness, weighted_choice
 from textveil.table import EmbeddingTable
 
@@ -36,7 +35,7 @@ class Utility(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@options()
 class Distance:
     """The table's distance; no context, so all positions are one wave."""
 
@@ -47,7 +46,7 @@ class Distance:
         return table.distances(block.secret[wave])
 
 
-@dataclass(frozen=True, kw_only=True, config=ConfigDict(arbitrary_types_allowed=True))
+@options()
 class Select:
     """Select(utility, candidates, rule) over the whole vocabulary.
 
@@ -113,7 +112,7 @@ class Select:
         return law
 
 
-@dataclass(frozen=True, kw_only=True)
+@options()
 class Placeholder:
     """Releases a placeholder for every protected word: epsilon 0 for the value, whatever the budget."""
 
@@ -121,7 +120,12 @@ class Placeholder:
 
     def claim(self, table: EmbeddingTable) -> Claim:
         """Local DP with epsilon 0; what remains is in the mask."""
-        return Claim(mechanism=self.name, kind="ldp", table=table.name, caveats=("position and type of a placeholder are in the mask",))
+        return Claim(
+            mechanism=self.name,
+            kind="ldp",
+            table=table.name,
+            caveats=("position and type of a placeholder are in the mask",),
+        )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
         """There is nothing to set."""

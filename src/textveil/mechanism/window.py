@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from textveil.errors import ConfigError
 from textveil.mechanism.block import Ids, Layout, Role
+from textveil.options import options
 
 Values = NDArray[np.float64]
 
@@ -34,14 +34,15 @@ class Mixing:
     @property
     def identity(self) -> bool:
         """Whether every released row is one word's own row."""
-        return self.columns.shape[1] == 1
+        return bool(self.columns.shape[1] == 1)
 
     def column_sums(self, rate: Values | None = None) -> Values:
         """C_j = sum over released rows i of f_ij, or of rate_i f_ij, for every position: float64 [T]."""
         shares = self.weights
         if rate is not None:  # entries outside the text weigh 0 and cost nothing, even at an infinite rate
             shares = np.multiply(shares, rate[:, None], where=shares > 0, out=np.zeros_like(shares))
-        return np.bincount(self.columns.ravel(), shares.ravel(), minlength=len(self.layout.roles))
+        sums = np.bincount(self.columns.ravel(), shares.ravel(), minlength=len(self.layout.roles))
+        return sums.astype(np.float64)
 
     def spend(self, rate: Values) -> Values:
         """epsilon_j = sum over released rows i of rate_i f_ij, for the protected positions j: float64 [n]."""
@@ -55,10 +56,11 @@ class Mixing:
         quotient = np.full(len(self.layout.roles), np.inf)
         positions = self.layout.positions
         quotient[positions] = epsilon / self.column_sums()[positions]
-        return np.where(self.weights > 0, quotient[self.columns], np.inf).min(axis=1, initial=np.inf)
+        rate: Values = np.where(self.weights > 0, quotient[self.columns], np.inf).min(axis=1, initial=np.inf)
+        return rate
 
 
-@dataclass(frozen=True, kw_only=True)
+@options()
 class Window:
     """A Gaussian window of L words (d-chi-STENCIL, section 3; weights as `scipy.signal.windows.gaussian(L, sigma)`).
 

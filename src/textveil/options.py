@@ -1,0 +1,66 @@
+"""Options: frozen keyword-only dataclasses that check their fields once, when they are built.
+
+In: a class with annotated fields. Out: the same as a pydantic dataclass whose complaints are one-line `ConfigError`s.
+Not here: any option, and how options are put together from files and the command line (`config`).
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
+from typing import Any, TypeVar, dataclass_transform
+
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
+
+from textveil.errors import ConfigError, TextveilError, UnknownName
+
+_Class = TypeVar("_Class", bound=type)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(Field,))
+def options(prefix: str = "") -> Callable[[_Class], _Class]:
+    """Makes a class a frozen, keyword-only dataclass that refuses wrong values with one line.
+
+    Args:
+        prefix: stands before a field's name in messages ("words.").
+    """
+
+    def decorate(cls: _Class) -> _Class:
+        made: Any = dataclass(
+            frozen=True, kw_only=True, config=ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+        )(cls)
+        build = made.__init__
+        known = [field.name for field in fields(made)]
+
+        @wraps(build)
+        def construct(self: object, /, *args: Any, **values: Any) -> None:
+            for name in sorted(values.keys() - set(known)):
+                raise UnknownName(f"option of {cls.__name__}", name, known)
+            try:
+                build(self, *args, **values)
+            except ValidationError as error:
+                raise complaint(error, prefix) from None
+
+        made.__init__ = construct
+        return made  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def complaint(error: ValidationError, prefix: str = "", path: str | None = None) -> TextveilError:
+    """One line from the first complaint of pydantic. Its value is an option's, never text to privatize.
+
+    Args:
+        error: what pydantic raised.
+        prefix: stands before the field's name.
+        path: the option's whole name, where the error does not hold it.
+    """
+    first = error.errors(include_url=False)[0]
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, TextveilError):  # raised by a class's own check while pydantic built it
+        return cause
+    name = path or prefix + ".".join(str(part) for part in first["loc"])
+    says = re.sub(r"^(Input|Value|String|Number) should ", "must ", first["msg"]).partition(", unable to parse")[0]
+    given = repr(first["input"])
+    return ConfigError(f"{name} {says[0].lower()}{says[1:]}, got {given if len(given) <= 60 else given[:57] + '...'}")

@@ -1,0 +1,167 @@
+"""Small tables, tiny tokenizers and mechanisms that tests share.
+
+In: fixed formulas. Out: fixtures; nothing is read from elsewhere but the default tables.
+Not here: anything that one test file alone needs.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # or it complains about every fork of a test
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+from textveil.guarantee import Claim
+from textveil.mechanism import Block, Layout
+from textveil.table import EmbeddingTable, Pieces, load_table
+
+NOUNS = (
+    "anchor apple autumn bakery bridge butter candle carpet castle cellar cherry circle copper cotton dinner "
+    "engine fabric family farmer feather finger forest garden ginger hammer harbor island jacket jungle kettle "
+    "ladder lantern lemon letter marble market meadow mirror needle ocean onion orange palace pencil pepper "
+    "pillow planet pocket rabbit ribbon river saddle silver spider stone summer temple ticket valley window"
+).split()
+"""60 words, none of them on the public list."""
+
+ENDINGS = ("##ing", "##er", "##ed")
+
+
+def gaussian_rows(count: int, dimension: int, seed: int) -> NDArray[np.float32]:
+    """Rows of many lengths in all directions."""
+    return np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stub:
+    """A mechanism that releases what `release` says, and spends its whole epsilon per word."""
+
+    release: Callable[[EmbeddingTable, Block], Any]
+    spent: Callable[[NDArray[np.float64]], Any] = np.copy
+
+    def claim(self, table: EmbeddingTable) -> Claim:
+        return Claim(mechanism="stub", kind="metric", metric=table.metric, table=table.name, diameter=2.0)
+
+    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
+        return epsilon
+
+    def parameters(self, table: EmbeddingTable, layout: Layout) -> None:
+        return None
+
+    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+        return self.spent(parameter)
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Any) -> Any:
+        return self.release(table, block)
+
+
+@pytest.fixture(scope="session")
+def stub() -> type[Stub]:
+    """The class of mechanisms that do what a test says."""
+    return Stub
+
+
+@pytest.fixture(scope="session")
+def echo() -> Stub:
+    """A mechanism that releases every word's own row: what is not changed by it is changed by the pipeline."""
+    return Stub(release=lambda table, block: block.secret.copy())
+
+
+@pytest.fixture(scope="session")
+def small_table() -> EmbeddingTable:
+    """60 words x 8, chord, without pieces."""
+    return EmbeddingTable.build(name="small", words=NOUNS, vectors=gaussian_rows(60, 8, 7))
+
+
+@pytest.fixture(scope="session")
+def raw_table() -> EmbeddingTable:
+    """The same rows with the Euclidean metric."""
+    return EmbeddingTable.build(name="small-raw", words=NOUNS, vectors=gaussian_rows(60, 8, 7), metric="euclidean")
+
+
+def wordpieces() -> list[str]:
+    """The vocabulary of the tiny WordPiece tokenizer."""
+    letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
+    return ["[UNK]", *letters, *(f"##{letter}" for letter in letters), *"0123456789", *NOUNS, *ENDINGS]
+
+
+@pytest.fixture
+def wordpiece_tokenizer() -> Tokenizer:
+    """WordPiece as BERT has it: lower-cases, drops control characters, knows letters, 60 words and 3 endings."""
+    tokenizer = Tokenizer(
+        models.WordPiece(
+            vocab={piece: i for i, piece in enumerate(wordpieces())},
+            unk_token="[UNK]",
+            max_input_chars_per_word=100,
+        )
+    )
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix="##")
+    return tokenizer
+
+
+@pytest.fixture
+def pieces_table(wordpiece_tokenizer: Tokenizer) -> EmbeddingTable:
+    """60 words x 8, chord, whose other words are composed from the tiny tokenizer's pieces."""
+    vectors = torch.from_numpy(gaussian_rows(len(wordpieces()), 8, 11))
+    return EmbeddingTable.build(
+        name="pieces",
+        words=NOUNS,
+        vectors=vectors[[wordpieces().index(noun) for noun in NOUNS]],
+        pieces=Pieces(tokenizer=wordpiece_tokenizer, vectors=vectors),
+    )
+
+
+@pytest.fixture
+def wordpiece_table(wordpiece_tokenizer: Tokenizer) -> EmbeddingTable:
+    """Every piece of the tiny WordPiece tokenizer but [UNK], for the unit wordpiece."""
+    vectors = torch.from_numpy(gaussian_rows(len(wordpieces()), 8, 11))
+    return EmbeddingTable.build(
+        name="wordpiece-tiny",
+        words=wordpieces()[1:],
+        vectors=vectors[1:],
+        pieces=Pieces(tokenizer=wordpiece_tokenizer, vectors=vectors),
+    )
+
+
+@pytest.fixture
+def bpe_tokenizer() -> Tokenizer:
+    """Byte-level BPE as GPT-2 has it: 256 bytes, and merges that make ten words with the space before them."""
+    vocabulary = dict.fromkeys(sorted(pre_tokenizers.ByteLevel.alphabet()))
+    merges: dict[tuple[str, str], None] = {}
+    for noun in NOUNS[:10]:
+        whole = "Ġ"
+        for letter in noun:
+            merges[whole, letter] = None
+            whole += letter
+            vocabulary[whole] = None
+    tokenizer = Tokenizer(models.BPE(vocab={piece: i for i, piece in enumerate(vocabulary)}, merges=list(merges)))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+@pytest.fixture
+def bpe_table(bpe_tokenizer: Tokenizer) -> EmbeddingTable:
+    """Every piece of the tiny BPE tokenizer."""
+    vocabulary = bpe_tokenizer.get_vocab()
+    words = sorted(vocabulary, key=vocabulary.__getitem__)
+    vectors = torch.from_numpy(gaussian_rows(len(words), 8, 13))
+    return EmbeddingTable.build(
+        name="bpe-tiny",
+        words=words,
+        vectors=vectors,
+        pieces=Pieces(tokenizer=bpe_tokenizer, vectors=vectors),
+    )
+
+
+@pytest.fixture(scope="session")
+def minilm_s() -> EmbeddingTable:
+    """The default model's words, 21,719 rows."""
+    return load_table("minilm-s")

@@ -1,0 +1,139 @@
+"""Statements say what follows from the parts, in words and as data."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textveil.errors import GuaranteeError
+from textveil.guarantee import Claim, Guarantee, compose, summarize
+from textveil.guarantee.statements import number
+
+METRIC = Claim(mechanism="noise", kind="metric", metric="chord", table="t", diameter=1.5, parameter="eta")
+
+
+def statement(*epsilon: float, claim: Claim = METRIC, **changes: object) -> Guarantee:
+    fields: dict[str, object] = {
+        "claim": claim,
+        "epsilon_per_word": np.array(epsilon),
+        "parameter": np.array(epsilon),
+        "words": len(epsilon) + 2,
+        "placeholders": 0,
+        "mask": ("length", "spacing"),
+        "seeded": False,
+    }
+    return Guarantee(**(fields | changes))  # type: ignore[arg-type]
+
+
+def test_the_headline_has_three_lines_with_bound_domain_and_mask() -> None:
+    lines = statement(2.0, 3.0).headline().splitlines()
+    assert len(lines) == 3
+    assert "epsilon <= 3 per unit of chord distance" in lines[0]
+    assert "local DP <= 4.5 over t (diameter 1.5)" in lines[0]
+    assert "2 of 4 words passed" in lines[1]
+    assert "length, spacing" in lines[2]
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "words"),
+    [
+        (statement(1.0, seeded=True), "knows the seed"),
+        (statement(1.0, infinite=("unknown words pass",)), "unknown words pass"),
+        (
+            statement(np.inf, claim=Claim(mechanism="stencil", kind="none", table="t", reason="no noise")),
+            "no noise",
+        ),
+        (statement(), "no word was protected"),
+        (statement(0.0, claim=Claim(mechanism="placeholder", kind="ldp", table="t")), "epsilon <= 0"),
+    ],
+)
+def test_what_weakens_a_statement_is_in_its_headline(guarantee: Guarantee, words: str) -> None:
+    assert words in guarantee.headline()
+
+
+def test_an_infinite_reason_beats_any_number() -> None:
+    broken = statement(1.0, infinite=("unknown words pass",))
+    assert broken.kind == "none"
+    assert broken.epsilon == broken.epsilon_ldp == math.inf
+    assert "epsilon <= " not in broken.headline()
+    assert broken.to_json()["epsilon"] == "infinite"
+
+
+def test_additive_parts_enter_local_dp_once_per_word_and_never_for_placeholders() -> None:
+    claim = Claim(mechanism="polar", kind="metric", metric="chord", table="t", diameter=2.0, additive=0.25)
+    assert statement(1.0, 0.0, claim=claim).ldp_per_word.tolist() == [2.25, 0.0]
+    assert "+ 0.25" in statement(1.0, claim=claim).explain()
+
+
+def test_json_is_plain_and_complete() -> None:
+    plain = json.loads(json.dumps(statement(2.0, math.inf, infinite=("x",)).to_json(), allow_nan=False))
+    assert plain["epsilon_per_word"] == [2.0, "infinite"]
+    assert plain["mask"] == ["length", "spacing"]
+    assert plain["infinite_because"] == ["x"]
+
+
+def test_explain_names_the_whole_statement() -> None:
+    text = statement(2.0, 3.0, unit="wordpiece", placeholders=1).explain()
+    for part in ("for every output y", "sum 5", "word pieces", "placeholder", "eta: 2 to 3", "any string"):
+        assert part in text.lower() if part == "for every output y" else part in text
+
+
+@given(st.floats(1e-6, 1e6))
+def test_printed_numbers_are_never_below_the_bound(value: float) -> None:
+    printed = float(number(value))
+    assert value * (1 - 1e-9) <= printed <= value * 1.002
+
+
+# ---- composition ------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.lists(st.floats(0, 100), min_size=3, max_size=3), min_size=1, max_size=5))
+def test_releases_of_one_text_add_up_word_by_word(epsilons: list[list[float]]) -> None:
+    total = compose([statement(*values) for values in epsilons])
+    assert total.epsilon_per_word == pytest.approx(np.sum(epsilons, axis=0))
+    assert total.epsilon <= sum(max(values) for values in epsilons) + 1e-9
+    again = compose([compose([statement(*values)]) for values in epsilons])
+    assert again.epsilon_per_word == pytest.approx(total.epsilon_per_word)
+
+
+def test_texts_stand_side_by_side() -> None:
+    both = summarize([statement(1.0, 2.0, oov_share=0.5), statement(4.0, oov_share=0.0, mask=("length", "casing"))])
+    assert both.epsilon_per_word.tolist() == [1.0, 2.0, 4.0]
+    assert (both.epsilon, both.words, both.texts) == (4.0, 7, 2)
+    assert both.mask == ("length", "spacing", "casing")
+    assert both.oov_share == pytest.approx(1 / 3)
+
+
+def test_composition_adds_what_is_additive_and_keeps_what_is_bad() -> None:
+    claim = Claim(mechanism="polar", kind="metric", metric="chord", table="t", diameter=1.5, additive=0.5)
+    total = compose([statement(1.0, claim=claim), statement(1.0, claim=claim, seeded=True, infinite=("why",))])
+    assert total.claim.additive == 1.0
+    assert total.seeded
+    assert total.reasons == ("why",)
+    assert total.epsilon == math.inf
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        statement(1.0, claim=Claim(mechanism="laplace", kind="metric", metric="l1", table="t", diameter=9.0)),
+        statement(1.0, claim=Claim(mechanism="rankcape", kind="ldp", table="t")),
+        statement(1.0, claim=Claim(mechanism="noise", kind="metric", metric="chord", table="u", diameter=1.5)),
+        statement(1.0, unit="wordpiece"),
+    ],
+    ids=["metric", "kind", "table", "unit"],
+)
+def test_unlike_statements_do_not_compose(other: Guarantee) -> None:
+    for together in (compose, summarize):
+        with pytest.raises(GuaranteeError, match="unlike kinds"):
+            together([statement(1.0), other])
+
+
+def test_other_texts_do_not_compose_word_by_word_and_nothing_is_no_statement() -> None:
+    with pytest.raises(GuaranteeError, match="same protected words"):
+        compose([statement(1.0), statement(1.0, 2.0)])
+    with pytest.raises(GuaranteeError, match="at least one"):
+        compose([])
