@@ -104,7 +104,7 @@ bench: $(VENV)/dev.stamp ## the benchmarks
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
 constants: $(VENV)/run.stamp ## recompute the public constants of the shipped tables
-	@$(BIN)/python -m textveil.constants $(ARGS)
+	@$(BIN)/python benchmarks/constants.py $(ARGS)
 
 clean: ## remove the environment and everything built
 	@rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks

@@ -487,12 +487,12 @@ def test_settings_and_flags_must_not_contradict_one_another():
 @pytest.mark.parametrize(
     ("section", "values", "says"),
     [
-        (WordsOptions, {"oov": "maybe"}, r"^WordsOptions\.oov must be 'surrogate'.*got 'maybe'$"),
+        (WordsOptions, {"oov": "maybe"}, r"^words\.oov must be 'surrogate'.*got 'maybe'$"),
         (WordsOptions, {"oow": "keep"}, r"no option of WordsOptions is named 'oow'; did you mean 'oov'"),
-        (TableOptions, {"metric": 3}, r"^TableOptions\.metric must be"),
-        (Config, {"words": {"oov": "maybe"}}, r"^Config\.words\.oov must be"),
+        (TableOptions, {"metric": 3}, r"^table\.metric must be"),
+        (Config, {"words": {"oov": "maybe"}}, r"^words\.oov must be"),
         (Config, {"seed": -1}, r"seed must be greater"),
-        (Config, {"epsilon": "a"}, r"^Config\.epsilon must be"),
+        (Config, {"epsilon": "a"}, r"^epsilon must be"),
     ],
 )
 def test_sections_built_by_hand_complain_in_one_line(section, values, says):

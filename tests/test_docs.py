@@ -148,9 +148,9 @@ def run_command(source: str) -> str:
     assert words[0] == "textveil", f"not a textveil command: {words[0]}"
     printed = io.StringIO()
     stdin = io.TextIOWrapper(io.BytesIO(given), encoding="utf-8")
-    with patch.dict(os.environ, settings), patch.object(sys, "stdin", stdin):
-        with redirect_stdout(printed), redirect_stderr(printed):
-            code = main(words[1:])
+    environment, entrance = patch.dict(os.environ, settings), patch.object(sys, "stdin", stdin)
+    with environment, entrance, redirect_stdout(printed), redirect_stderr(printed):
+        code = main(words[1:])
     failed = "textveil: error:" in printed.getvalue()
     assert code == (2 if failed else 0), f"exit code {code}: {printed.getvalue()}"
     return printed.getvalue()
@@ -297,16 +297,16 @@ def test_prose(path):
 
 
 def test_the_picture_is_well_formed():
-    class Tags(HTMLParser):
-        seen: set[str] = set()
+    seen = set()
 
+    class Tags(HTMLParser):
         def handle_starttag(self, tag, attrs):
-            self.seen.add(tag)
+            seen.add(tag)
             assert tag not in ("script", "image", "foreignobject"), "the picture loads and runs nothing"
 
     reader = Tags()
     reader.feed((ROOT / "docs" / "assets" / "data-path.svg").read_text(encoding="utf-8"))
-    assert {"svg", "title", "desc", "text"} <= reader.seen
+    assert {"svg", "title", "desc", "text"} <= seen
 
 
 # ---- writing what the examples print -----------------------------------------------------------------------

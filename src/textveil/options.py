@@ -35,10 +35,12 @@ def options(prefix: str = "") -> Callable[[_Class], _Class]:
 
         @wraps(build)
         def construct(self: object, /, *args: Any, **values: Any) -> None:
+            if args:
+                raise TypeError(f"{cls.__name__} takes keyword arguments only")
             for name in sorted(values.keys() - set(known)):
                 raise UnknownName(f"option of {cls.__name__}", name, known)
             try:
-                build(self, *args, **values)
+                build(self, **values)
             except ValidationError as error:
                 raise complaint(error, prefix) from None
 

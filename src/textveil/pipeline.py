@@ -30,11 +30,12 @@ from textveil.errors import (
 from textveil.guarantee import Claim, Guarantee
 from textveil.mechanism import PLACEHOLDER, Block, Layout, Mechanism, Role
 from textveil.protect import PUBLIC, Protection, protect
+from textveil.release import Plan, Release, spell
 from textveil.rng import Randomness, SeededRandomness, SystemRandomness
 from textveil.session import Session
 from textveil.table import EmbeddingTable, Ids, load_table
 from textveil.wordpiece import WordPieces
-from textveil.words import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, casing_of, tokenize
+from textveil.words import Released, Tokens, tokenize
 
 BATCH_TEXTS = 512
 BATCH_CHARACTERS = 1 << 18
@@ -56,20 +57,23 @@ class Result:
         released: the public output; `text` is its text.
         guarantee: what holds for it.
         private: the originals; not in the repr, and in JSON only when asked for.
-        oov_share: share of the words not on the public list that are outside the table.
         seconds: time of the batch that the text was in, divided by its number of texts.
     """
 
     released: Released
     guarantee: Guarantee
     private: Private = field(repr=False)
-    oov_share: float
     seconds: float
 
     @property
     def text(self) -> str:
         """The released text."""
         return self.released.text
+
+    @property
+    def oov_share(self) -> float:
+        """Share of the words not on the public list that are outside the table."""
+        return self.guarantee.oov_share
 
     def to_json(self, *, with_original: bool = False) -> dict[str, object]:
         """Text, items, guarantee, share of unknown words, seconds; the original only if asked for."""
@@ -143,7 +147,8 @@ class Privatizer:
             kept, words = privatizer._kept(_sample())
             warnings.warn(
                 f"the profile {config.profile} has the paper's parameters, chosen for GloVe; on the table "
-                f"{privatizer.table.name} it keeps {kept} of the {words} protected words of a public sample. Set epsilon instead",
+                f"{privatizer.table.name} it keeps {kept} of the {words} protected words of a public sample: "
+                "set epsilon instead",
                 TextveilWarning,
                 stacklevel=2,
             )
@@ -205,24 +210,22 @@ class Privatizer:
         protection = protect(tokens.words, self.words)
         plan = self._plan(tokens, protection)
         release = self._release(plan)
-        casing = [casing_of(word) for word in tokens.words] if self.words.casing == "copy" else None
-        shown = self._spell(tokens, plan, release, casing, session)
-        results = [self._finish(b, tokens, protection, plan, release, casing, shown) for b in range(len(texts))]
+        draft = spell(tokens, protection, plan, release, self.words.casing, self.table, self.pieces, session)
+        results = []
+        for b, text in enumerate(tokens.texts):
+            span = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
+            released = draft.text(b, span)
+            private = Private(text=text, words=tuple(tokens.words[span]))
+            results.append((released, self._guarantee(released, span, protection, plan, release), private))
         seconds = (time.perf_counter() - start) / len(texts)
         return [
-            Result(
-                released=released,
-                guarantee=guarantee,
-                private=private,
-                oov_share=guarantee.oov_share,
-                seconds=seconds,
-            )
+            Result(released=released, guarantee=guarantee, private=private, seconds=seconds)
             for released, guarantee, private in results
         ]
 
     # ---- words to table rows, roles and budgets ------------------------------------------------------
 
-    def _plan(self, tokens: Tokens, protection: Protection) -> "_Plan":
+    def _plan(self, tokens: Tokens, protection: Protection) -> Plan:
         rows, counts, known = self._rows(tokens.words)
         unknown = ~known & ~protection.public
         if self.words.oov == "error" and unknown.any():
@@ -245,7 +248,7 @@ class Privatizer:
             documents=np.concatenate(([0], np.cumsum(counts)))[tokens.documents],
             unit_of=unit_of,
         )
-        return _Plan(
+        return Plan(
             block=Block(layout=layout, rows=rows),
             roles=roles,
             counts=counts,
@@ -267,7 +270,7 @@ class Privatizer:
 
     # ---- the one random step -------------------------------------------------------------------------
 
-    def _release(self, plan: "_Plan") -> "_Release":
+    def _release(self, plan: Plan) -> Release:
         layout, n = plan.block.layout, len(plan.block.layout.positions)
         try:
             parameter = self.mechanism.parameters(self.table, layout)
@@ -295,91 +298,34 @@ class Privatizer:
         whole[layout.positions] = rows
         per_word = np.bincount(layout.unit_of[layout.positions], spent, minlength=len(plan.roles)).astype(np.float64)
         per_word[plan.roles == Role.PASS] = np.inf
-        return _Release(rows=whole, spent=per_word, parameter=parameter)
+        return Release(rows=whole, spent=per_word, parameter=parameter)
 
-    # ---- rows to text, with the statement ------------------------------------------------------------
+    # ---- the statement -------------------------------------------------------------------------------
 
-    def _spell(
-        self,
-        tokens: Tokens,
-        plan: "_Plan",
-        release: "_Release",
-        casing: list[Casing] | None,
-        session: Session | None,
-    ) -> tuple[list[str], list[Kind]]:
-        """What is shown for every word, and its kind."""
-        first = np.concatenate(([0], np.cumsum(plan.counts)))[:-1]
-        drawn = (plan.roles == Role.PROTECT) & (release.rows[first] != PLACEHOLDER) if len(first) else np.zeros(0, bool)
-        kinds = np.where(plan.roles == Role.PASS, 0, np.where(drawn, 1, 2))
-        shown = list(tokens.words)
-        words = self.table.words
-        chosen = np.flatnonzero(drawn)
-        if self.pieces is None:
-            spelled = [words[row] for row in release.rows[first[chosen]].tolist()]
-        else:
-            spelled = self.pieces.join([release.rows[first[i] : first[i] + plan.counts[i]] for i in chosen])
-        for i, word in zip(chosen.tolist(), spelled, strict=True):
-            shown[i] = word
-        if casing is None:
-            shown = [word.lower() for word in shown]
-        else:
-            for i in chosen.tolist():
-                shown[i] = apply_casing(shown[i], casing[i])
-        for i in np.flatnonzero(kinds == 2).tolist():
-            shown[i] = session.placeholder(PLACEHOLDER_TYPE, tokens.words[i]) if session else f"<{PLACEHOLDER_TYPE}>"
-        names = (Kind.VERBATIM, Kind.WORD, Kind.PLACEHOLDER)
-        return shown, [names[kind] for kind in kinds.tolist()]
-
-    def _finish(
-        self,
-        b: int,
-        tokens: Tokens,
-        protection: Protection,
-        plan: "_Plan",
-        release: "_Release",
-        casing: list[Casing] | None,
-        shown: tuple[list[str], list[Kind]],
-    ) -> tuple[Released, Guarantee, Private]:
-        span = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
-        texts, kinds = shown[0][span], shown[1][span]
-        public = protection.public[span]
-        n = len(texts)
-        labels = [protection.labels[group] for group in protection.group[span].tolist()]
-        mask = Mask(
-            words=n,
-            verbatim=tuple(i for i, kind in enumerate(kinds) if kind is Kind.VERBATIM),
-            placeholders=tuple((i, PLACEHOLDER_TYPE) for i, kind in enumerate(kinds) if kind is Kind.PLACEHOLDER),
-            equal=_equal(texts, kinds),
-            groups=tuple(labels) if len(protection.labels) > 2 else None,
-            pieces=tuple(plan.counts[span][~public].tolist()) if self.pieces is not None else None,
-            casing=tuple(casing[span]) if casing is not None else None,
-        )
-        items = tuple(map(Item, texts, kinds, labels, range(n), range(1, n + 1)))
-        positions = plan.block.layout.unit_of[plan.block.layout.positions]
-        here = slice(*np.searchsorted(positions, (span.start, span.stop)).tolist())
-        protected = int((~public).sum())
-        guarantee = Guarantee(
-            claim=self.claim,
-            epsilon_per_word=release.spent[span][~public],
-            parameter=release.parameter[here],
-            unit=self.words.unit,
-            words=n,
-            placeholders=len(mask.placeholders),
-            mask=mask.fields,
-            seeded=self.randomness.seeded,
-            infinite=self._infinite(plan.roles[span][~public], plan.unknown[span][~public]),
-            oov_share=float(plan.unknown[span].sum()) / protected if protected else 0.0,
-        )
-        released = Released(items=items, gaps=_spaced(tokens.gaps(b), kinds), mask=mask)
-        return released, guarantee, Private(text=tokens.texts[b], words=tuple(tokens.words[span]))
-
-    def _infinite(self, roles: NDArray[np.int8], unknown: NDArray[np.bool_]) -> tuple[str, ...]:
+    def _guarantee(
+        self, released: Released, span: slice, protection: Protection, plan: Plan, release: Release
+    ) -> Guarantee:
+        covered = ~protection.public[span]
+        unknown = plan.unknown[span][covered]
         reasons = []
         if self.words.oov == "keep":
             reasons.append(f"unknown words pass unprotected (words.oov=keep; {int(unknown.sum())} here)")
-        if ((roles == Role.PASS) & ~(unknown & (self.words.oov == "keep"))).any():
+        if ((plan.roles[span][covered] == Role.PASS) & ~(unknown & (self.words.oov == "keep"))).any():
             reasons.append("an infinite budget lets words pass")
-        return tuple(reasons)
+        words = plan.block.layout.unit_of[plan.block.layout.positions]
+        drawn = slice(*np.searchsorted(words, (span.start, span.stop)).tolist())
+        return Guarantee(
+            claim=self.claim,
+            epsilon_per_word=release.spent[span][covered],
+            parameter=release.parameter[drawn],
+            unit=self.words.unit,
+            words=released.mask.words,
+            placeholders=len(released.mask.placeholders),
+            mask=released.mask.fields,
+            seeded=self.randomness.seeded,
+            infinite=tuple(reasons),
+            oov_share=float(unknown.mean()) if len(unknown) else 0.0,
+        )
 
     # ---- pickling: named tables are loaded again, not carried ----------------------------------------
 
@@ -407,7 +353,6 @@ class Privatizer:
         return f"Privatizer({self.claim.mechanism!r}, table={self.table.name!r})"
 
 
-PLACEHOLDER_TYPE = "WORD"
 PAPER = "paper-"
 """Profiles with this prefix hold a paper's own parameters."""
 
@@ -419,43 +364,6 @@ def _is_glove(table: EmbeddingTable) -> bool:
 def _sample() -> str:
     """The packaged letter, which is public."""
     return (files("textveil") / "data" / "demo.txt").read_text(encoding="utf-8")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Plan:
-    """What is known before the draw: N words in T units."""
-
-    block: Block
-    roles: NDArray[np.int8]
-    counts: Ids
-    unknown: NDArray[np.bool_]
-    epsilon: NDArray[np.float64] | None
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Release:
-    """What came out: rows per unit [T], epsilon per word [N], parameter per protected unit [n]."""
-
-    rows: Ids
-    spent: NDArray[np.float64]
-    parameter: NDArray[np.float64]
-
-
-def _spaced(gaps: list[str], kinds: Sequence[Kind]) -> tuple[str, ...]:
-    """The gaps, with a space where two replaced words stood side by side (Chinese characters, emoji)."""
-    for i in range(1, len(kinds)):
-        if not gaps[i] and Kind.VERBATIM not in (kinds[i - 1], kinds[i]):
-            gaps[i] = " "
-    return tuple(gaps)
-
-
-def _equal(texts: Sequence[str], kinds: Sequence[Kind]) -> tuple[tuple[int, ...], ...]:
-    """Which placeholders show the same number."""
-    places: dict[str, list[int]] = {}
-    for i, kind in enumerate(kinds):
-        if kind is Kind.PLACEHOLDER and texts[i] != f"<{PLACEHOLDER_TYPE}>":
-            places.setdefault(texts[i], []).append(i)
-    return tuple(tuple(group) for group in places.values() if len(group) > 1)
 
 
 def _budget(

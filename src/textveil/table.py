@@ -103,7 +103,7 @@ class EmbeddingTable:
         rows = torch.as_tensor(vectors).to(torch.float32)
         if rows.ndim != 2 or len(rows) != len(words) or len(rows) < 2 or rows.shape[1] < 1:
             raise TableError(
-                f"a table needs one row per word and at least two: got {len(words)} words, vectors of shape {tuple(rows.shape)}"
+                f"a table needs one row per word and at least two: got {len(words)} words, vectors {tuple(rows.shape)}"
             )
         if len(set(words)) != len(words) or not all(words):
             raise TableError("the words of a table must be distinct and not empty")

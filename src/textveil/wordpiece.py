@@ -49,7 +49,8 @@ class WordPieces:
         )
         if missing > tokenizer.get_vocab_size() // 2:
             raise ConfigError(
-                f"the table {table.name} must hold the tokenizer's pieces; {missing:,} are missing (table.name=minilm-wordpiece?)"
+                f"the table {table.name} must hold the tokenizer's pieces; {missing:,} are missing "
+                "(is it table.name=minilm-wordpiece?)"
             )
         return cls(tokenizer=tokenizer, table=table)
 
@@ -93,5 +94,6 @@ def _load(source: str) -> Tokenizer:
         return Tokenizer.from_file(str(file)) if file.exists() else Tokenizer.from_pretrained(source)
     except Exception as error:  # the Rust side raises bare Exception; a tokenizer file holds no user text
         raise ConfigError(
-            f"words.tokenizer must be a folder with tokenizer.json, such a file, or a reachable hub id ({type(error).__name__})"
+            "words.tokenizer must be a folder with tokenizer.json, such a file, or a reachable hub id "
+            f"({type(error).__name__})"
         ) from error

@@ -77,7 +77,7 @@ def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
     if len(kinds) > 1:
         names = sorted({g.claim.mechanism for g in guarantees})
         raise GuaranteeError(
-            f"statements of unlike kinds do not add up ({', '.join(names)}): kind, metric, table and unit must be the same; "
+            f"statements of unlike kinds do not add up ({', '.join(names)}): kind, metric, table and unit must agree; "
             "compare or add their local DP values (epsilon_ldp) instead"
         )
     return guarantees[0]

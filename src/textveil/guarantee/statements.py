@@ -162,22 +162,21 @@ class Guarantee:
         lines = [self.headline(), ""]
         if self.kind == "metric":
             lines += [
-                "For every fixed mask and any two texts x, x' consistent with it that differ only in protected word j:",
-                f"  |ln Pr[y | x] - ln Pr[y | x']| <= epsilon_j * d(x_j, x'_j){_plus(claim.additive)}   for every output y,",
+                _PAIRS,
+                f"  {_LOSS} <= epsilon_j * d(x_j, x'_j){_plus(claim.additive)}   for every output y,",
                 f"  d = {_METRICS[claim.metric or '']} between the rows of {claim.table}.",
             ]
         elif self.kind == "ldp":
             lines += [
-                "For every fixed mask and any two texts x, x' consistent with it that differ only in protected word j:",
-                "  |ln Pr[y | x] - ln Pr[y | x']| <= epsilon_j   for every output y.",
+                _PAIRS,
+                f"  {_LOSS} <= epsilon_j   for every output y.",
             ]
         if self.protected and self.kind != "none":
             low, high = self.epsilon_per_word.min(), self.epsilon_per_word.max()
+            total, everywhere = number(self.epsilon_per_word.sum()), number(self.ldp_per_word.sum())
+            lines.append(f"epsilon_j: {number(low)} to {number(high)}, sum {total} over the text.")
             lines.append(
-                f"epsilon_j: {number(low)} to {number(high)}, sum {number(self.epsilon_per_word.sum())} over the text."
-            )
-            lines.append(
-                f"Two texts that differ in several words: the bounds add up; in all words, local DP {number(self.ldp_per_word.sum())}."
+                f"Two texts that differ in several words: the bounds add up; in all words, local DP {everywhere}."
             )
         drawn = self.parameter[np.isfinite(self.parameter)]
         if claim.parameter and len(drawn):
@@ -192,7 +191,8 @@ class Guarantee:
         )
         if self.placeholders:
             lines.append(
-                f"{_count(self.placeholders, 'word')} became placeholders: epsilon 0 for the value; position and type are in the mask."
+                f"{_count(self.placeholders, 'word')} became placeholders: epsilon 0 for the value; "
+                "position and type are in the mask."
             )
         lines += [f"Assumes: {text}." for text in claim.assumptions]
         lines += [f"Note: {text}." for text in claim.caveats]
@@ -241,6 +241,8 @@ class Guarantee:
         }
 
 
+_PAIRS = "For every fixed mask and any two texts x, x' consistent with it that differ only in protected word j:"
+_LOSS = "|ln Pr[y | x] - ln Pr[y | x']|"
 _METRICS = {
     "chord": "the chord (distance between unit rows)",
     "euclidean": "the Euclidean distance (between raw rows)",

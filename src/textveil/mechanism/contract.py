@@ -52,7 +52,7 @@ class Law(Protocol):
     def log_probs(
         self, table: EmbeddingTable, block: Block, parameter: Values, released: Ids | None = None
     ) -> Values | None:
-        """ln Pr[row y | block] per protected position, [n, V]; given the released rows [n] before it, where context counts.
+        """ln Pr[row y | block] per protected position, [n, V], given the released rows [n] before it.
 
         None where these options leave no closed form.
         """

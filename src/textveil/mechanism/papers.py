@@ -86,12 +86,14 @@ def d_chi_stencil(
 
     Guarantee:
         metric DP with epsilon_j = sum over released rows i of eta_i f_ij per unit of chord distance, exact for the
-        text at hand and sharp for the vectors. The paper's factor 2 is never reached: at most 1.387 for odd L
-        and 1.5 for even L without holes, below 2 always. Given budgets b_j, eta_i = min b_j / C_j over its window.
+        text at hand and sharp for the vectors. The paper's factor 2 is never reached (C_j < 2 is
+        proved; a search finds at most 1.387 for odd L, 1.5 for even L in a text without holes).
+        Given budgets b_j, eta_i = min b_j / C_j over its window.
 
     Caveats:
         The paper's Theorem 1 for the cosine distance does not hold (that distance is no metric). One word shows in
-        several outputs: an attacker reads all outputs whose window holds it. `exclude_original` makes the loss infinite.
+        several outputs: an attacker reads all outputs whose window holds it. `exclude_original` makes the loss
+        infinite.
 
     Source:
         d-chi-STENCIL, section 3.3, Algorithm 1 with offsets relative to the word.

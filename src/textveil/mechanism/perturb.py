@@ -151,7 +151,7 @@ class Perturb:
 
 
 def _centres(view: EmbeddingTable, block: Block, mixing: Mixing, chunk: slice) -> Values:
-    """sum_j f_ij e(x_j) for the rows i of a chunk, float64 [m, d]; the table's rows are normalised before, never after."""
+    """sum_j f_ij e(x_j) for the rows i of a chunk, float64 [m, d]; rows are normalised before, never after."""
     columns, weights = mixing.columns[chunk], mixing.weights[chunk]
     centres = torch.zeros(len(columns), view.dimension, dtype=torch.float64, device=view.device)
     for offset in range(columns.shape[1]):

@@ -33,7 +33,8 @@ class Exponential:
     Args:
         c: the parameter of all words; without it, it follows from epsilon.
         calibration: `exact`: the largest c whose constant on the public table is at most epsilon (a stored,
-            certified curve, computed for small tables; else c = epsilon / 2). `paper`: c = epsilon / 2, as SanText has it.
+            certified curve, computed for small tables; else c = epsilon / 2). `paper`: c = epsilon / 2, as SanText
+            has it.
     """
 
     c: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None

@@ -49,7 +49,7 @@ class Mixing:
         return self.column_sums(rate)[self.layout.positions]
 
     def rate(self, epsilon: Values) -> Values:
-        """Rates [n] under which no protected position j spends more than epsilon_j: min over its row of epsilon_j / C_j.
+        """Rates [n] under which no protected position j spends more than epsilon_j: min of epsilon_j / C_j over a row.
 
         Safe because sum_i rate_i f_ij <= (epsilon_j / C_j) C_j. Exact for the identity.
         """

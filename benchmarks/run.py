@@ -1,0 +1,132 @@
+"""Measures speed and writes rows: `make bench`.
+
+In: the installed package and the packaged letter. Out: one JSON row per measurement, appended to benchmarks/rows/speed.jsonl.
+Not here: privacy and utility (nothing random is judged here), and any limit: a timing never decides a test.
+
+Every row holds the configuration, the commit, versions, machine and the best of `--repeat` runs.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+HERE = Path(__file__).resolve().parent
+ROWS = HERE / "rows" / "speed.jsonl"
+EPSILON = {"laplace": 5.0, "exponential": 8.0}
+"""Budgets per mechanism; 70 per unit of chord for the others. Time hardly depends on them."""
+
+
+def best(run: Callable[[], object], repeat: int) -> float:
+    """The shortest of several runs, in seconds."""
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def command(*arguments: str) -> Callable[[], object]:
+    """A run of the command line in a process of its own."""
+    line = [sys.executable, "-m", "textveil", *arguments]
+    return lambda: subprocess.run(line, check=True, capture_output=True, env={**os.environ, "HF_HUB_OFFLINE": "1"})
+
+
+def measurements(repeat: int, words: int) -> Iterator[dict[str, Any]]:
+    """One measurement at a time: what was run, and what it took."""
+    sentence = "Maria from Lisbon saw the doctor on Monday about her blood pressure."
+    yield {"what": "--help", "unit": "s", "value": best(command("--help"), repeat)}
+    yield {
+        "what": "one sentence, new process",
+        "unit": "s",
+        "value": best(command("privatize", sentence, "--mechanism", "noise", "--epsilon", "60"), repeat),
+    }
+    from textveil import Privatizer, registry
+    from textveil.words import tokenize
+
+    letter = (files("textveil") / "data" / "demo.txt").read_text(encoding="utf-8").strip()
+    per_letter = len(tokenize([letter]).words)
+    texts = [letter] * max(1, words // per_letter)
+    size = sum(len(text.encode()) for text in texts)
+    yield {"what": "tokenize", "unit": "MB/s", "value": size / 1e6 / best(lambda: tokenize(texts), repeat)}
+    for name in registry.names("mechanism"):
+        epsilon = EPSILON.get(name, 70.0)
+        privatizer = Privatizer(name, epsilon=None if name == "stencil" else epsilon)
+        privatizer.privatize(sentence)
+        for batch, chosen in (("batch", texts), ("one text", [letter])):
+            done = list(privatizer.privatize_many(chosen))
+            protected = sum(result.guarantee.protected for result in done)
+
+            def run(p: Privatizer = privatizer, t: list[str] = chosen) -> object:
+                return sum(1 for _ in p.privatize_many(t))
+
+            yield {
+                "what": f"{name}, {batch}",
+                "unit": "us/protected word",
+                "value": 1e6 * best(run, repeat) / protected,
+                "mechanism": name,
+                "epsilon": epsilon,
+                "table": privatizer.table.name,
+                "texts": len(chosen),
+                "words": per_letter * len(chosen),
+                "protected": protected,
+            }
+
+
+def circumstances() -> dict[str, Any]:
+    """What every row says about where and when it was measured."""
+    import torch
+
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True, check=False)
+    dirty = subprocess.run(["git", "status", "--porcelain"], cwd=HERE, capture_output=True, text=True, check=False)
+    return {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit.stdout.strip() + ("+" if dirty.stdout.strip() else ""),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in ("textveil", "torch", "numpy", "randomgen", "tokenizers")},
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "device": "cpu",
+    }
+
+
+def main() -> None:
+    """Runs everything, appends the rows and prints them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeat", type=int, default=3, help="runs per measurement; the best counts (default 3)")
+    parser.add_argument("--words", type=int, default=10_000, help="words in a batch (default 10,000)")
+    options = parser.parse_args()
+    console = Console()
+    rows = []
+    progress = Console(stderr=True)
+    for row in track(measurements(options.repeat, options.words), description="measuring", console=progress):
+        rows.append({**row, "repeat": options.repeat})
+    shared = circumstances()
+    ROWS.parent.mkdir(exist_ok=True)
+    with ROWS.open("a", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps({**row, **shared}, sort_keys=True) + "\n")
+    table = Table("what", "value", "unit")
+    for row in rows:
+        table.add_row(row["what"], f"{row['value']:.3g}", row["unit"])
+    console.print(table)
+    console.print(f"{len(rows)} rows appended to {ROWS.relative_to(HERE.parent)}")
+
+
+if __name__ == "__main__":
+    main()
