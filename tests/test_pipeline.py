@@ -57,12 +57,12 @@ def make(mechanism: str, *, epsilon: float = 4.0, **options: Any) -> Privatizer:
 
 @dataclass(frozen=True)
 class Given:
-    """A budget that a test writes down."""
+    """A budget that a test writes down: one epsilon per word of the batch."""
 
     values: Any
 
     def assign(self, protection):
-        return self.values if callable(self.values) is False else self.values(protection)
+        return np.asarray(self.values)
 
 
 # ---- options ---------------------------------------------------------------------------------------------
@@ -167,9 +167,7 @@ def test_keep_for_unknown_words(echo):
 
 def test_keep_is_infinite_even_where_every_word_is_known(echo):
     """The text next to this one may hold an unknown word, and would pass it."""
-    guarantee = (
-        Privatizer(echo, epsilon=5, table=TABLE, words=WordsOptions(oov="keep")).privatize("river").guarantee
-    )
+    guarantee = Privatizer(echo, epsilon=5, table=TABLE, words=WordsOptions(oov="keep")).privatize("river").guarantee
     assert guarantee.epsilon == math.inf
     assert guarantee.to_json()["epsilon"] == "infinite"
 
@@ -215,12 +213,9 @@ def test_any_text(text, casing):
     assert [item[3:] for item in result.released.items] == [(i, i + 1) for i in range(len(words))]
     public = {i for i, item in enumerate(result.released.items) if item.kind is Kind.VERBATIM}
     assert len(result.guarantee.epsilon_per_word) == len(words) - len(public)
-    assert all(
-        item.text.lower() in NOUNS for i, item in enumerate(result.released.items) if i not in public
-    )
-    assert "".join(re.findall(r"\s", text)) == "".join(
-        re.findall(r"\s", "".join(result.released.gaps))
-    ) or casing  # gaps may gain spaces, never lose one
+    assert all(item.text.lower() in NOUNS for i, item in enumerate(result.released.items) if i not in public)
+    for before, after in zip(tokenize([text]).gaps(0), result.released.gaps, strict=True):
+        assert after == before or (before, after) == ("", " ")
     assert result.released.mask.words == len(words)
 
 
@@ -321,17 +316,11 @@ def test_one_budget_is_needed_and_only_one():
 def test_epsilon_for_a_mechanism_without_statement_warns():
     with pytest.warns(TextveilWarning, match="epsilon bounds nothing here"):
         Privatizer("stencil", table=TABLE, epsilon=5)
-    with pytest.warns(TextveilWarning):
-        Privatizer(noise.__wrapped__() if hasattr(noise, "__wrapped__") else _excluding(), table=TABLE, epsilon=5)
+    with pytest.warns(TextveilWarning, match="epsilon bounds nothing here"):
+        Privatizer("d-chi-stencil", table=TABLE, epsilon=5, exclude_original=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Privatizer("stencil", table=TABLE)
-
-
-def _excluding():
-    from textveil.mechanism.papers import d_chi_stencil
-
-    return d_chi_stencil(exclude_original=True)
 
 
 @RANDOM
@@ -380,10 +369,11 @@ def test_one_infinite_budget_among_finite_ones(echo):
 
 
 def test_a_budget_sees_every_word_of_the_batch(echo):
-    budget = Given(lambda protection: 1.0 + np.arange(len(protection.public)))
+    budget = Given([1.0, 2.0, 3.0, 4.0])
     texts = ["river the stone", "", "apple"]
     results = list(Privatizer(echo, table=TABLE, budget=budget).privatize_many(texts))
     assert [result.guarantee.epsilon_per_word.tolist() for result in results] == [[1.0, 3.0], [], [4.0]]
+    assert [result.guarantee.epsilon for result in results] == [3.0, 0.0, 4.0]
 
 
 @pytest.mark.parametrize("wrong", [math.nan, -1.0, 1e-12])
@@ -526,9 +516,7 @@ def test_a_mechanism_that_fails_to_calibrate_or_to_spend():
     def broken(parameter):
         raise ZeroDivisionError(CANARY)
 
-    privatizer = Privatizer(
-        Stub(release=lambda table, block: block.secret, spent=broken), epsilon=5, table=TABLE
-    )
+    privatizer = Privatizer(Stub(release=lambda table, block: block.secret, spent=broken), epsilon=5, table=TABLE)
     with pytest.raises(MechanismError, match="ZeroDivisionError") as caught:
         privatizer.privatize(CANARY)
     assert CANARY not in "".join(traceback.format_exception(caught.value))
@@ -570,11 +558,11 @@ def test_a_spend_that_is_no_bound_releases_nothing(bad):
         privatizer.privatize("river stone")
 
 
-@pytest.mark.parametrize("spent", [lambda p: p[:-1], lambda p: float(p.sum()), lambda p: None])
+@pytest.mark.parametrize(
+    "spent", [lambda p: p[:-1], lambda p: float(p.sum()), lambda p: None], ids=["short", "number", "none"]
+)
 def test_a_spend_of_the_wrong_shape_releases_nothing(spent):
-    privatizer = Privatizer(
-        Stub(release=lambda table, block: block.secret, spent=spent), epsilon=5, table=TABLE
-    )
+    privatizer = Privatizer(Stub(release=lambda table, block: block.secret, spent=spent), epsilon=5, table=TABLE)
     with pytest.raises(MechanismError):
         privatizer.privatize("river stone")
 
@@ -590,10 +578,8 @@ def test_a_mechanism_may_release_placeholders():
 
 # ---- the canary ------------------------------------------------------------------------------------------
 
-LEAKY = ("surrogate", "placeholder")
 
-
-@pytest.mark.parametrize("oov", LEAKY)
+@pytest.mark.parametrize("oov", ["surrogate", "placeholder"])
 @pytest.mark.parametrize("casing", ["lower", "copy"])
 @EVERY
 def test_the_canary_shows_nowhere(mechanism, casing, oov, caplog, capfd):
@@ -647,7 +633,6 @@ def test_seeds(mechanism):
     assert one.privatize(MANY).text != other.privatize(MANY).text
     assert first.guarantee.seeded
     assert "seed" in first.guarantee.headline()
-    assert "1" not in repr(one).partition("(")[0]
 
 
 @RANDOM
@@ -707,7 +692,7 @@ def forked(privatizer, texts, count):
     answers = []
     try:
         for receive, _ in ends:
-            assert receive.poll(60), "a child hangs"
+            assert receive.poll(30), "a child hangs"
             answers.append(receive.recv())
     finally:
         for child in children:
@@ -763,22 +748,17 @@ def test_a_custom_table_is_carried():
     assert repr(again) == repr(privatizer)
 
 
-def test_a_custom_wordpiece_table_is_carried(wordpiece_table, echo):
-    privatizer = Privatizer(
-        "noise", epsilon=300.0, table=wordpiece_table, words=WordsOptions(unit="wordpiece"), seed=1
-    )
+def test_a_custom_wordpiece_table_is_carried(wordpiece_table):
+    privatizer = Privatizer("noise", epsilon=300.0, table=wordpiece_table, words=WordsOptions(unit="wordpiece"), seed=1)
     again = pickle.loads(pickle.dumps(privatizer))
     assert again.pieces is not None
     assert again.pieces.table is again.table
     assert again.privatize("rivers").released.mask.pieces == (2,)
 
 
-@pytest.mark.parametrize("explicit", [False, True], ids=["by name", "loaded before"])
-@pytest.mark.parametrize("metric", ["chord", "euclidean"])
-def test_a_named_table_is_not_carried(explicit, metric, stub):
-    if not explicit and metric == "euclidean":
-        pytest.skip("a name alone means chord")
-    table = load_table("minilm-s", metric=metric) if explicit else "minilm-s"
+@pytest.mark.parametrize("metric", [None, "chord", "euclidean"])
+def test_a_named_table_is_not_carried(metric):
+    table = "minilm-s" if metric is None else load_table("minilm-s", metric=metric)
     privatizer = Privatizer("placeholder", table=table)
     carried = pickle.dumps(privatizer)
     assert len(carried) < 100_000
@@ -793,9 +773,8 @@ def test_a_named_wordpiece_table_is_not_carried():
     carried = pickle.dumps(privatizer)
     assert len(carried) < 100_000
     again = pickle.loads(carried)
-    assert again.privatize("privatization").released.mask.pieces == (
-        privatizer.privatize("privatization").released.mask.pieces
-    )
+    assert again.table is privatizer.table
+    assert again.privatize("zyxqorvian").released.mask.pieces[0] > 2
 
 
 def test_a_table_of_ones_own_that_has_a_registered_name_is_carried():

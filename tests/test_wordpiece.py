@@ -180,9 +180,7 @@ def test_spans_round_trip(any_table, echo):
     text = "  Apples, anchor's\n\tBUTTERS bridge \n"
     result = Privatizer(echo, epsilon=6, table=any_table, words=COPY).privatize(text)
     assert result.text == text
-    assert [item[3:] for item in result.released.items] == [
-        (i, i + 1) for i in range(len(result.released.items))
-    ]
+    assert [item[3:] for item in result.released.items] == [(i, i + 1) for i in range(len(result.released.items))]
 
 
 def test_pieces_of_every_protected_word_are_in_the_mask(wordpiece_table, echo):
@@ -228,9 +226,7 @@ def test_a_parameter_by_name_is_spent_once_per_piece(wordpiece_table):
 def test_what_a_piece_costs_besides_is_counted_for_every_piece(wordpiece_table, mechanism):
     """The radius of `polar` and the rounding of `exponential` are spent once per draw, that is, per piece."""
     options = {"kappa": 3.0, "radius": 1.5} if mechanism == "polar" else {"c": 3.0}
-    one, four = Privatizer(mechanism, table=wordpiece_table, words=UNIT, **options).privatize_many(
-        ["river", "qxqx"]
-    )
+    one, four = Privatizer(mechanism, table=wordpiece_table, words=UNIT, **options).privatize_many(["river", "qxqx"])
     assert four.released.mask.pieces == (4,)
     assert four.guarantee.epsilon_ldp >= 4 * one.guarantee.epsilon_ldp * (1 - 1e-12)
 
@@ -268,9 +264,7 @@ def test_placeholder_for_unknown_words(wordpiece_table, echo):
 
 
 def test_error_for_unknown_words(wordpiece_table, echo):
-    privatizer = Privatizer(
-        echo, epsilon=2, table=wordpiece_table, words=WordsOptions(unit="wordpiece", oov="error")
-    )
+    privatizer = Privatizer(echo, epsilon=2, table=wordpiece_table, words=WordsOptions(unit="wordpiece", oov="error"))
     assert privatizer.privatize("rivers qxqx").text == "rivers qxqx"
     with pytest.raises(VocabularyError, match="1 of 3 words") as caught:
         privatizer.privatize("rivers ☃ stone")

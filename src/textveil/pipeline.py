@@ -25,6 +25,7 @@ from textveil.errors import (
     MechanismError,
     TextveilError,
     TextveilWarning,
+    UnknownName,
     VocabularyError,
 )
 from textveil.guarantee import Claim, Guarantee
@@ -39,6 +40,8 @@ from textveil.words import Released, Tokens, tokenize
 
 BATCH_TEXTS = 512
 BATCH_CHARACTERS = 1 << 18
+ROUNDING = 1e-12
+"""How far floating point may carry what is spent past what was asked, before it counts."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -119,9 +122,7 @@ class Privatizer:
         **options: Any,
     ) -> None:
         self.table = load_table(table) if isinstance(table, str) else table
-        self.mechanism: Mechanism = (
-            registry.load("mechanism", mechanism)(**options) if isinstance(mechanism, str) else mechanism
-        )
+        self.mechanism: Mechanism = _build(mechanism, options) if isinstance(mechanism, str) else mechanism
         self.words = words or WordsOptions()
         self.claim = self.mechanism.claim(self.table)
         self.budget = _budget(self.mechanism, self.claim, self.table, epsilon, budget)
@@ -274,13 +275,15 @@ class Privatizer:
         layout, n = plan.block.layout, len(plan.block.layout.positions)
         try:
             parameter = self.mechanism.parameters(self.table, layout)
+            asked = np.full(n, np.inf)
+            if parameter is None and plan.epsilon is not None:
+                asked = (plan.epsilon / plan.counts)[layout.unit_of[layout.positions]]
+                parameter = self.mechanism.calibrate(self.table, layout, asked)
             if parameter is None:
-                if plan.epsilon is None:
-                    raise BudgetError("the mechanism has neither a budget nor a parameter")
-                share = (plan.epsilon / np.maximum(plan.counts, 1))[layout.unit_of]
-                parameter = self.mechanism.calibrate(self.table, layout, share[layout.positions])
+                raise BudgetError("the mechanism has neither a budget nor a parameter")
             rows = self.mechanism.privatize(self.table, plan.block, parameter, rng=self.randomness)
             spent = self.mechanism.spend(self.table, layout, parameter)
+            spent = np.where(spent <= asked * (1 + ROUNDING), np.minimum(spent, asked), spent)
         except TextveilError:
             raise
         except Exception as error:
@@ -364,6 +367,17 @@ def _is_glove(table: EmbeddingTable) -> bool:
 def _sample() -> str:
     """The packaged letter, which is public."""
     return (files("textveil") / "data" / "demo.txt").read_text(encoding="utf-8")
+
+
+def _build(name: str, options: dict[str, Any]) -> Mechanism:
+    """The mechanism of a name; refuses options that it does not have."""
+    target = registry.load("mechanism", name)
+    known = registry.signature(target)
+    for option in options:
+        if option not in known.known and not known.open:
+            raise UnknownName(f"option of {name}", option, known.known)
+    made: Mechanism = target(**options)
+    return made
 
 
 def _budget(

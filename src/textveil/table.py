@@ -24,6 +24,9 @@ Ids = NDArray[np.int64]
 BLOCK = 1 << 26
 """Numbers in one block of scores: 256 MiB in float32."""
 
+EXACT_DIAMETER = 8192
+"""Up to this many rows a diameter is searched over all pairs (about a second); beyond, bounded."""
+
 LONGEST_SPLIT = 256
 """Only this many first characters of a word take part in the split of a table without pieces."""
 
@@ -278,17 +281,24 @@ class EmbeddingTable:
 
     @cached_property
     def diameter(self) -> float:
-        """The largest distance between two words, in the table's metric; for a projection, what is left of it."""
+        """The largest distance between two words, in the table's metric; for a projection, what is left of it.
+
+        Stored for the shipped tables, exact for small ones, else a bound.
+        """
         if self._stored is not None:
             return self._stored.diameter
-        if self.parent is None:
-            return constants.diameter(self.vectors)
-        return min(self.parent.diameter, constants.diameter(self.vectors) / self.lipschitz)
+        exact = len(self) <= EXACT_DIAMETER
+        own = constants.diameter(self.vectors) if exact else constants.diameter_bound(self.vectors)
+        return own if self.parent is None else min(self.parent.diameter, own / self.lipschitz)
 
     @cached_property
     def l1_diameter(self) -> float:
-        """D_1, the largest l1 distance between two rows."""
-        return self._stored.l1_diameter if self._stored is not None else constants.l1_diameter(self.vectors)
+        """D_1, the largest l1 distance between two rows; bounded by sqrt(d) times the diameter for large tables."""
+        if self._stored is not None:
+            return self._stored.l1_diameter
+        if len(self) <= EXACT_DIAMETER:
+            return constants.l1_diameter(self.vectors)
+        return min(self.dimension**0.5 * constants.diameter_bound(self.vectors), self.coordinate_range)
 
     @cached_property
     def coordinate_range(self) -> float:

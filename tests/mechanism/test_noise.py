@@ -8,7 +8,7 @@ from scipy import integrate, optimize
 from textveil.errors import ConfigError
 from textveil.mechanism import CoordinateLaplace, Layout, MultivariateLaplace, Perturb, VonMisesFisher, Window
 from textveil.mechanism.papers import d_chi_stencil, laplace, polar
-from textveil.rng import mean_resultant_length
+from textveil.samplers import mean_resultant_length
 from textveil.table import EmbeddingTable
 
 

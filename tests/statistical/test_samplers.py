@@ -13,9 +13,8 @@ import pytest
 from scipy import special, stats
 
 from textveil.errors import ConfigError
-from textveil.rng import (
-    Draws,
-    SeededRandomness,
+from textveil.rng import Draws, SeededRandomness
+from textveil.samplers import (
     coordinate_laplace,
     mean_resultant_length,
     multivariate_laplace,

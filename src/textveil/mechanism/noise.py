@@ -1,7 +1,7 @@
 """Noise on vectors: what is drawn, and what a unit of distance costs under it.
 
 In: centres [m, d], a parameter per row, a stream of draws. Out: noisy vectors; rates of epsilon per unit of distance.
-Not here: the samplers (`rng`), the mixing of words (`window`), and the sum over a window (`Mixing.spend`).
+Not here: the samplers (`samplers`), the mixing of words (`window`), and the sum over a window (`Mixing.spend`).
 """
 
 from typing import Annotated, ClassVar, Literal, Protocol
@@ -12,13 +12,8 @@ from pydantic import Field
 
 from textveil.errors import ConfigError
 from textveil.options import options
-from textveil.rng import (
-    Draws,
-    coordinate_laplace,
-    mean_resultant_length,
-    multivariate_laplace,
-    von_mises_fisher,
-)
+from textveil.rng import Draws
+from textveil.samplers import coordinate_laplace, mean_resultant_length, multivariate_laplace, von_mises_fisher
 from textveil.table import EmbeddingTable
 
 Values = NDArray[np.float64]

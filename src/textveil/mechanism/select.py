@@ -14,7 +14,8 @@ from textveil.guarantee import Claim
 from textveil.mechanism.block import PLACEHOLDER, Block, Ids, Layout
 from textveil.mechanism.rule import Exponential
 from textveil.options import options
-from textveil.rng import Randomness, weighted_choice
+from textveil.rng import Randomness
+from textveil.samplers import weighted_choice
 from textveil.table import EmbeddingTable
 
 Values = NDArray[np.float64]
