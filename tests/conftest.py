@@ -5,6 +5,7 @@ Not here: anything that one test file alone needs.
 """
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,12 +22,15 @@ from textveil.guarantee import Claim
 from textveil.mechanism import Block, Layout
 from textveil.table import EmbeddingTable, Pieces, load_table
 
-NOUNS = (
-    "anchor apple autumn bakery bridge butter candle carpet castle cellar cherry circle copper cotton dinner "
-    "engine fabric family farmer feather finger forest garden ginger hammer harbor island jacket jungle kettle "
-    "ladder lantern lemon letter marble market meadow mirror needle ocean onion orange palace pencil pepper "
-    "pillow planet pocket rabbit ribbon river saddle silver spider stone summer temple ticket valley window"
-).split()
+NOUNS = re.findall(
+    r"\w+",
+    """
+    anchor apple autumn bakery bridge butter candle carpet castle cellar cherry circle copper cotton dinner
+    engine fabric family farmer feather finger forest garden ginger hammer harbor island jacket jungle kettle
+    ladder lantern lemon letter marble market meadow mirror needle ocean onion orange palace pencil pepper
+    pillow planet pocket rabbit ribbon river saddle silver spider stone summer temple ticket valley window
+    """,
+)
 """60 words, none of them on the public list."""
 
 ENDINGS = ("##ing", "##er", "##ed")
@@ -90,7 +94,7 @@ def wordpieces() -> list[str]:
     return ["[UNK]", *letters, *(f"##{letter}" for letter in letters), *"0123456789", *NOUNS, *ENDINGS]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def wordpiece_tokenizer() -> Tokenizer:
     """WordPiece as BERT has it: lower-cases, drops control characters, knows letters, 60 words and 3 endings."""
     tokenizer = Tokenizer(
@@ -106,7 +110,7 @@ def wordpiece_tokenizer() -> Tokenizer:
     return tokenizer
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def pieces_table(wordpiece_tokenizer: Tokenizer) -> EmbeddingTable:
     """60 words x 8, chord, whose other words are composed from the tiny tokenizer's pieces."""
     vectors = torch.from_numpy(gaussian_rows(len(wordpieces()), 8, 11))
@@ -118,7 +122,7 @@ def pieces_table(wordpiece_tokenizer: Tokenizer) -> EmbeddingTable:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def wordpiece_table(wordpiece_tokenizer: Tokenizer) -> EmbeddingTable:
     """Every piece of the tiny WordPiece tokenizer but [UNK], for the unit wordpiece."""
     vectors = torch.from_numpy(gaussian_rows(len(wordpieces()), 8, 11))
@@ -130,7 +134,7 @@ def wordpiece_table(wordpiece_tokenizer: Tokenizer) -> EmbeddingTable:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def bpe_tokenizer() -> Tokenizer:
     """Byte-level BPE as GPT-2 has it: 256 bytes, and merges that make ten words with the space before them."""
     vocabulary = dict.fromkeys(sorted(pre_tokenizers.ByteLevel.alphabet()))
@@ -147,7 +151,7 @@ def bpe_tokenizer() -> Tokenizer:
     return tokenizer
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def bpe_table(bpe_tokenizer: Tokenizer) -> EmbeddingTable:
     """Every piece of the tiny BPE tokenizer."""
     vocabulary = bpe_tokenizer.get_vocab()

@@ -36,10 +36,15 @@ def test_the_error_is_one_line_and_a_config_error():
     assert "got nan" in str(caught.value)
 
 
-@pytest.mark.parametrize("epsilon", ["sixty", 10**400], ids=["word", "huge"])
+@pytest.mark.parametrize("epsilon", ["sixty", 10**400, None, True], ids=["word", "huge", "none", "bool"])
 def test_what_is_no_number_is_refused(epsilon):
     with pytest.raises(BudgetError):
         Uniform(epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [np.float32(60), np.int64(60), np.float64(60)])
+def test_numbers_of_numpy_are_numbers(epsilon):
+    assert Uniform(epsilon).assign(PROTECTION).tolist() == [60.0] * 3
 
 
 def test_in_range_returns_the_values_untouched():
@@ -52,7 +57,7 @@ def test_in_range_returns_the_values_untouched():
 def test_in_range_finds_one_wrong_value_among_many(wrong):
     values = np.full(1000, 3.0)
     values[617] = wrong
-    with pytest.raises(BudgetError, match="^eta must be") as caught:
+    with pytest.raises(BudgetError, match=r"^eta must be") as caught:
         in_range(values, "eta")
     assert f"{wrong:g}" in str(caught.value)
 

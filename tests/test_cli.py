@@ -20,7 +20,7 @@ import pytest
 import typer
 
 import textveil
-from textveil import cli, demo, pipeline
+from textveil import cli, demo, files, pipeline
 from textveil.errors import TextveilWarning
 from textveil.table import EmbeddingTable
 
@@ -306,6 +306,15 @@ def test_wrong_usage_is_one_line_without_the_text(run, arguments, says):
 
 
 @pytest.mark.usefixtures("table")
+@pytest.mark.parametrize("value", ["-1", "0", "nan", "inf", "true", "sixty", "null"])
+@pytest.mark.parametrize("option", ["noise.eta", "polar.kappa", "laplace.nominal", "exponential.c"])
+def test_a_mechanism_refuses_a_wrong_parameter_of_its_own(run, option, value):
+    mechanism, parameter = option.split(".")
+    outcome = run("privatize", CANARY, "--mechanism", mechanism, "-o", f"mechanism.{parameter}={value}")
+    refused(outcome, rf"{parameter} must be|needs a budget.*mechanism\.{parameter}=")
+
+
+@pytest.mark.usefixtures("table")
 @pytest.mark.parametrize(
     ("stdin", "position"),
     [
@@ -432,7 +441,7 @@ def fill(monkeypatch: pytest.MonkeyPatch) -> None:
         os.close(descriptor)
         return Full()
 
-    monkeypatch.setattr(cli, "open", opened, raising=False)
+    monkeypatch.setattr(files, "open", opened, raising=False)
 
 
 @pytest.mark.usefixtures("table", "fill")

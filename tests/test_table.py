@@ -175,7 +175,7 @@ def test_nearest_is_brute_force(table, length):
     found = table.nearest(torch.from_numpy(queries))
     assert found.dtype == np.int64
     np.testing.assert_array_equal(found, brute_nearest(table, queries))
-    assert len(set(found.tolist())) > 1
+    assert len(set(found.tolist())) > (20 if table.metric == "chord" or length == 1.0 else 0)
 
 
 def test_chord_and_euclidean_differ_where_lengths_matter():
@@ -261,7 +261,7 @@ def test_chord_is_at_most_two():
 # ---- words to rows ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["small_table", "raw_table", "pieces_table", "wordpiece_table", "bpe_table"])
+@pytest.fixture(scope="session", params=["small_table", "raw_table", "pieces_table", "wordpiece_table", "bpe_table"])
 def any_table(request):
     return request.getfixturevalue(request.param)
 

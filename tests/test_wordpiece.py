@@ -1,11 +1,13 @@
 """The unit wordpiece: cutting, joining, what a word costs, and what the mask says."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
 
 from tests.conftest import NOUNS, gaussian_rows
 from textveil.config import WordsOptions
@@ -20,13 +22,15 @@ COPY = WordsOptions(unit="wordpiece", casing="copy")
 NOUN_AND_ENDING = [f"{noun}{ending}" for noun in NOUNS[:8] for ending in ("", "s", "ing", "ers")]
 
 
-@pytest.fixture(params=["wordpiece_table", "bpe_table"])
+@pytest.fixture(scope="session", params=["wordpiece_table", "bpe_table"])
 def any_table(request):
     return request.getfixturevalue(request.param)
 
 
-def spaced(result):
-    return result.text.split()
+@pytest.fixture(autouse=True)
+def _no_curves(monkeypatch):
+    """The exponential mechanism's exact constant is not the point here, and takes seconds."""
+    monkeypatch.setattr("textveil.constants.SMALL_TABLE", 0)
 
 
 # ---- cutting and joining ---------------------------------------------------------------------------------
@@ -140,9 +144,10 @@ def test_from_a_folder_and_a_file(bpe_table, bpe_tokenizer, tmp_path):
 
 
 def test_truncation_and_padding_are_switched_off(bpe_table, bpe_tokenizer, tmp_path):
-    bpe_tokenizer.enable_truncation(2)
-    bpe_tokenizer.enable_padding(length=16)
-    bpe_tokenizer.save(str(tmp_path / "tokenizer.json"))
+    own = Tokenizer.from_str(bpe_tokenizer.to_str())
+    own.enable_truncation(2)
+    own.enable_padding(length=16)
+    own.save(str(tmp_path / "tokenizer.json"))
     cut, _ = WordPieces.load(str(tmp_path), bpe_table).cut(["zbcdefgh", "z"])
     assert [len(rows) for rows in cut] == [9, 2]
 
@@ -204,13 +209,14 @@ def test_epsilon_of_a_word_is_the_sum_over_its_pieces(any_table, mechanism):
     texts = ["apple applesqx the anchor", "qxqxqx", "the bridge ; qq " * 5]
     for result in privatizer.privatize_many(texts):
         spent = result.guarantee.epsilon_per_word
-        assert len(spent) == len(result.released.mask.pieces)
+        pieces = result.released.mask.pieces or ()
+        assert len(spent) == len(pieces)
         assert (spent <= 6.0 * (1 + 1e-12)).all()
         assert (spent > 0).all()
         assert result.guarantee.epsilon <= 6.0 * (1 + 1e-12)
         if mechanism in ("noise", "polar", "laplace"):
             np.testing.assert_allclose(spent, 6.0)
-            shares = 6.0 / np.repeat(result.released.mask.pieces, result.released.mask.pieces)
+            shares = 6.0 / np.repeat(pieces, pieces)
             scale = {"noise": 1.0, "polar": 1.0, "laplace": any_table.l1_diameter}[mechanism]
             np.testing.assert_allclose(result.guarantee.parameter, shares * scale)
 
@@ -225,7 +231,7 @@ def test_a_parameter_by_name_is_spent_once_per_piece(wordpiece_table):
 @pytest.mark.parametrize("mechanism", ["polar", "exponential"])
 def test_what_a_piece_costs_besides_is_counted_for_every_piece(wordpiece_table, mechanism):
     """The radius of `polar` and the rounding of `exponential` are spent once per draw, that is, per piece."""
-    options = {"kappa": 3.0, "radius": 1.5} if mechanism == "polar" else {"c": 3.0}
+    options: dict[str, Any] = {"kappa": 3.0, "radius": 1.5} if mechanism == "polar" else {"c": 3.0}
     one, four = Privatizer(mechanism, table=wordpiece_table, words=UNIT, **options).privatize_many(["river", "qxqx"])
     assert four.released.mask.pieces == (4,)
     assert four.guarantee.epsilon_ldp >= 4 * one.guarantee.epsilon_ldp * (1 - 1e-12)
@@ -290,7 +296,7 @@ def test_short_texts(any_table, text):
         assert (0 < result.guarantee.epsilon <= 4.0 * (1 + 1e-12)) == protected
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None)
 @given(text=st.text(max_size=60))
 @example(text="\x00\x01 \u200b")
 @example(text="日本 at 12:30 😀")
@@ -301,4 +307,5 @@ def test_any_text_has_one_item_per_word(any_table, text):
     assert len(result.released.items) == len(words)
     assert all(item.text for item in result.released.items)
     assert (result.guarantee.epsilon_per_word <= 4.0 * (1 + 1e-12)).all()
+    assert result.released.mask.pieces is not None
     assert len(result.released.mask.pieces) == len(result.guarantee.epsilon_per_word)

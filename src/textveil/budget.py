@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from textveil.config import require_number
 from textveil.errors import BudgetError
 from textveil.protect import Protection
 
@@ -40,7 +41,7 @@ class Uniform:
     epsilon: float
 
     def __post_init__(self) -> None:
-        in_range(np.array([self.epsilon], np.float64), "epsilon")
+        in_range(np.array([require_number(self.epsilon, "epsilon")]), "epsilon")
 
     def assign(self, protection: Protection) -> NDArray[np.float64]:
         """Epsilon at every word."""

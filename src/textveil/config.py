@@ -1,29 +1,24 @@
-"""The options of a run: from profiles, files, the environment and the command line to one frozen `Config`.
+"""The options of a run: which there are, and layers of them put together to one frozen `Config`.
 
-In: dotted paths and their values, in layers. Out: `Config` with its sections for words, table and mechanism.
-Not here: what a mechanism's options mean (its own parts check them), and which names exist (`registry`).
+In: a profile, a file, the environment, values by dotted path. Out: `Config` with words, table and mechanism.
+Not here: how each source is read (`sources`), what a mechanism's options mean (its own parts check them).
 """
 
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass as plain_dataclass
-from dataclasses import fields
+from dataclasses import asdict, fields, replace
 from difflib import get_close_matches
 from enum import Enum
-from importlib.resources import files
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field
 
-from textveil import registry
+from textveil import registry, sources
 from textveil.errors import BudgetError, ConfigError, UnknownName
-from textveil.options import complaint, options
-
-PREFIX = "TEXTVEIL_"
-RESERVED = frozenset({"TEXTVEIL_DEBUG"})
-"""Environment variables with the prefix that are no options."""
+from textveil.options import options
+from textveil.sources import Layer, collect, typed
 
 
 @options("words.")
@@ -90,8 +85,8 @@ class Config:
         """Plain values in the layout of a configuration file, from which `resolve` makes the same."""
         return {
             "profile": self.profile,
-            "words": {field.name: getattr(self.words, field.name) for field in fields(self.words)},
-            "table": {field.name: getattr(self.table, field.name) for field in fields(self.table)},
+            "words": asdict(self.words),
+            "table": asdict(self.table),
             "mechanism": {"name": self.mechanism.name, **_plain(self.mechanism.options)},
             "epsilon": self.epsilon,
             "seed": self.seed,
@@ -102,24 +97,57 @@ class Config:
         return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
 
 
-def require_budget(value: object, name: str) -> None:
-    """Refuse a budget that is not a number of at least 0 (`BudgetError`). Infinity is allowed."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+_PATHS = (
+    "mechanism.name",
+    *(f"words.{field.name}" for field in fields(WordsOptions)),
+    *(f"table.{field.name}" for field in fields(TableOptions)),
+    "epsilon",
+    "seed",
+    "profile",
+)
+"""All paths but those of a mechanism's own options."""
+
+
+def require_number(value: object, name: str) -> float:
+    """A number as a float; `BudgetError` for anything else, and for what no float can hold."""
+    if isinstance(value, bool) or not isinstance(value, Real):  # NumPy's scalars are Real too
         raise BudgetError(f"{name} must be a number >= 0, got a {type(value).__name__}")
-    if not value >= 0:  # NaN is not >= 0
-        raise BudgetError(f"{name} must be a number >= 0, got {value!r}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise BudgetError(f"{name} must be a number >= 0, got one too large; pass inf for infinity") from None
 
 
-# ---- from layers to a Config -------------------------------------------------------------------------------
+def require_budget(value: object, name: str) -> float:
+    """A budget as a float; `BudgetError` for what is not a number of at least 0. Infinity is allowed."""
+    number = require_number(value, name)
+    if not number >= 0:  # NaN is not >= 0
+        raise BudgetError(f"{name} must be a number >= 0, got {number!r}")
+    return number
 
 
-@plain_dataclass(frozen=True, kw_only=True)
-class _Layer:
-    """Dotted paths and values from one source; `fold` where its names do not tell upper from lower case."""
+def keywords(**values: Any) -> dict[str, Any]:
+    """Python keywords as dotted paths.
 
-    source: str
-    values: Mapping[str, Any]
-    fold: bool = False
+    `epsilon`, `seed`, `profile`, `table`, `mechanism` and `words` mean themselves; others are the
+    mechanism's options.
+
+    >>> keywords(epsilon=80, L=4, table="minilm-s")
+    {'epsilon': 80, 'mechanism.L': 4, 'table.name': 'minilm-s'}
+    """
+    paths: dict[str, Any] = {}
+    for name, value in values.items():
+        if name == "words":
+            options = value if isinstance(value, WordsOptions) else WordsOptions(**value)
+            paths |= {f"words.{option}": each for option, each in asdict(options).items()}
+        elif name in ("table", "mechanism"):
+            paths[f"{name}.name"] = value
+        else:
+            paths[name if name in _PATHS else f"mechanism.{name}"] = value
+    return paths
+
+
+# ---- from layers to a Config -----------------------------------------------------------------------------------------
 
 
 def resolve(
@@ -136,7 +164,7 @@ def resolve(
     a layer that names another mechanism leaves behind the options that a lower layer set for its own.
 
     Args:
-        profile: a packaged profile, see `profiles()`. It goes before a profile that a layer names.
+        profile: a packaged profile, see `sources.profiles`. It goes before a profile that a layer names.
         file: a YAML file in the layout that `Config.to_dict` gives.
         environ: environment variables such as TEXTVEIL_MECHANISM__K=20; others are not looked at.
         overrides: values by dotted path ("mechanism.L": 5); texts are read as YAML scalars.
@@ -149,92 +177,88 @@ def resolve(
     """
     layers = []
     if file is not None:
-        layers.append(_Layer(source=f"the file {str(file)!r}", values=_flatten(_read(Path(file)))))
+        layers.append(sources.read_file(Path(file)))
     if environ is not None:
-        layers.append(_Layer(source="the environment", values=_from_environment(environ), fold=True))
+        layers.append(sources.read_environment(environ, _PATHS))
     if overrides is not None:
-        layers.append(_Layer(source="the options", values=_shorthand(overrides)))
+        layers.append(Layer(source="the options", values=collect(overrides.items(), "the options")))
     profile = profile or _last(layers, "profile")
     if profile is not None:
-        layers.insert(0, _Layer(source=f"the profile {profile!r}", values=_flatten(_read_profile(profile))))
+        layers.insert(0, sources.read_profile(profile))
     return _compose(layers, profile, complete)
 
 
-def _compose(layers: list[_Layer], profile: str | None, complete: bool) -> Config:
+def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config:
     name = _last(layers, "mechanism.name") or MechanismOptions().name
-    parameter, budget = registry.budget_parameter(name)
-    layers = [_canonical(layer, name) for layer in _leave_behind(layers, name)]
-    own = f"mechanism.{parameter}" if parameter else None
-    merged: dict[str, Any] = {}
-    for layer in layers:
-        given = [path for path in ("epsilon", own) if path and layer.values.get(path) is not None]
-        if len(given) > 1:
-            raise BudgetError(f"{layer.source} must set epsilon or {own}, not both: one follows from the other")
-        for path in given:  # a budget replaces the budget of the layers below, whichever of the two it was
-            merged.pop("epsilon", None)
-            merged.pop(own or path, None)
-        merged.update(layer.values)
-    for budget_path in filter(None, ("epsilon", own)):
-        if merged.get(budget_path) is not None:
-            merged[budget_path] = _validate(budget_path, merged[budget_path], float)
-            require_budget(merged[budget_path], budget_path)
-    if complete and budget and merged.get("epsilon") is None and (own is None or merged.get(own) is None):
-        or_own = f", or {own} (-o {own}=...)" if own else ""
-        raise BudgetError(f"the mechanism {name!r} needs a budget: set epsilon (--epsilon){or_own}")
-    table = merged.get("table.name")
-    if isinstance(table, str):
-        registry.entry("table", table)
+    parameter, needed = registry.budget_parameter(name)
+    budgets = ["epsilon", f"mechanism.{parameter}"] if parameter else ["epsilon"]
+    merged = _merge([_canonical(layer, name) for layer in _leave_behind(layers, name)], budgets)
     prefix = "mechanism."
-    options = {path.removeprefix(prefix): value for path, value in merged.items() if path.startswith(prefix)}
-    options.pop("name", None)
-    if parameter is not None and options.get(parameter, 0) is None:
-        del options[parameter]
-    return Config(
+    chosen = {path.removeprefix(prefix): each for path, each in merged.items() if path.startswith(prefix)}
+    chosen.pop("name", None)
+    found = Config(
         words=WordsOptions(**_section(WordsOptions, "words", merged)),
         table=TableOptions(**_section(TableOptions, "table", merged)),
-        mechanism=MechanismOptions(name=name, options=_typed(name, options)),
-        epsilon=merged.get("epsilon"),
-        seed=_validate("seed", merged.get("seed"), int | None),
+        mechanism=MechanismOptions(name=name, options=_own_options(name, chosen)),
+        epsilon=typed("epsilon", merged.get("epsilon"), float | None),
+        seed=typed("seed", merged.get("seed"), int | None),
         profile=profile,
     )
+    registry.entry("table", found.table.name)
+    if complete and needed and found.epsilon is None and found.mechanism.options.get(parameter or "") is None:
+        or_own = "".join(f", or {own} (-o {own}=...)" for own in budgets[1:])
+        raise BudgetError(f"the mechanism {name!r} needs a budget: set epsilon (--epsilon){or_own}")
+    return found
 
 
-def _leave_behind(layers: list[_Layer], name: str) -> list[_Layer]:
+def _merge(layers: Iterable[Layer], budgets: list[str]) -> dict[str, Any]:
+    """Upper layers over lower ones. A budget replaces the one below, whichever of the two paths it has."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        given = [path for path in budgets if layer.values.get(path) is not None]
+        if len(given) > 1:
+            raise BudgetError(f"{layer.source} must set {' or '.join(given)}, not both: one follows from the other")
+        lower = {path: value for path, value in merged.items() if not given or path not in budgets}
+        merged = {**lower, **layer.values}
+    return merged
+
+
+def _leave_behind(layers: list[Layer], name: str) -> list[Layer]:
     """Drop the mechanism options that were set for another mechanism than `name`.
 
     Options belong to the mechanism that their layer, or the nearest one below, names; else to `name`.
     """
-    kept: list[_Layer] = []
+    kept: list[Layer] = []
     named: str | None = None
     for layer in layers:
         named = layer.values.get("mechanism.name") or named
         if named is not None and named != name:
             others = {path: each for path, each in layer.values.items() if not path.startswith("mechanism.")}
-            kept.append(_Layer(source=layer.source, values=others, fold=layer.fold))
+            kept.append(replace(layer, values=others))
         else:
             kept.append(layer)
     return kept
 
 
-def _canonical(layer: _Layer, mechanism: str) -> _Layer:
+def _canonical(layer: Layer, mechanism: str) -> Layer:
     """Check every path of a layer, and give paths from the environment the case of the options they mean."""
-    values: dict[str, Any] = {}
-    for path, value in layer.values.items():
-        found = _match(path, _paths(), layer.fold)
-        if not found and path.startswith("mechanism."):
-            options = _options(mechanism)
-            found = _match(path, options.known, layer.fold, "mechanism.") or [path] * options.open
-        if not found:
-            raise _unknown(layer.source, path, mechanism)
-        if len(found) > 1:
-            raise ConfigError(
-                f"{layer.source} cannot tell {' from '.join(found)}; set them in a file or with -o, "
-                "where upper and lower case differ"
-            )
-        if found[0] in values and values[found[0]] != value:
-            raise ConfigError(f"{layer.source} must set {found[0]} once, and sets it to two values")
-        values[found[0]] = value
-    return _Layer(source=layer.source, values=values, fold=layer.fold)
+    pairs = [(_meant(path, layer, mechanism), value) for path, value in layer.values.items()]
+    return replace(layer, values=collect(pairs, layer.source))
+
+
+def _meant(path: str, layer: Layer, mechanism: str) -> str:
+    found = _match(path, _PATHS, layer.fold)
+    if not found and path.startswith("mechanism."):
+        options = _options(mechanism)
+        found = _match(path, options.known, layer.fold, "mechanism.") or [path] * options.open
+    if not found:
+        raise _unknown(layer.source, path, mechanism)
+    if len(found) > 1:
+        raise ConfigError(
+            f"{layer.source} cannot tell {' from '.join(found)}; set them in a file or with -o, "
+            "where upper and lower case differ"
+        )
+    return found[0]
 
 
 def _match(path: str, known: Iterable[str], fold: bool, prefix: str = "") -> list[str]:
@@ -247,7 +271,7 @@ def _match(path: str, known: Iterable[str], fold: bool, prefix: str = "") -> lis
 
 def _unknown(source: str, path: str, mechanism: str) -> UnknownName:
     """The complaint about a path, which proposes paths with the same or a near last part first."""
-    known = [*_paths(), *(f"mechanism.{option}" for option in _options(mechanism).known)]
+    known = [*_PATHS, *(f"mechanism.{option}" for option in _options(mechanism).known)]
     ends = {each: each.rpartition(".")[2].lower() for each in known}
     last = path.rpartition(".")[2].lower()
     near = [each for each in known if ends[each] == last]
@@ -265,13 +289,7 @@ def _options(mechanism: str) -> registry.Options:
     return registry.Options(known=known, open=found.open)
 
 
-def _paths() -> list[str]:
-    words = [f"words.{field.name}" for field in fields(WordsOptions)]
-    table = [f"table.{field.name}" for field in fields(TableOptions)]
-    return ["mechanism.name", *words, *table, "epsilon", "seed", "profile"]
-
-
-def _last(layers: Iterable[_Layer], path: str) -> str | None:
+def _last(layers: Iterable[Layer], path: str) -> str | None:
     """The value of a name in the uppermost layer that has one."""
     found = None
     for layer in layers:
@@ -282,199 +300,27 @@ def _last(layers: Iterable[_Layer], path: str) -> str | None:
     return found
 
 
-# ---- sources -----------------------------------------------------------------------------------------------
-
-
-def profiles() -> dict[str, str]:
-    """The packaged profiles and their one-line descriptions."""
-    return {name: str(_read_profile(name).get("description", "")) for name in _profile_names()}
-
-
-def keywords(**values: Any) -> dict[str, Any]:
-    """Python keywords as dotted paths.
-
-    `epsilon`, `seed`, `profile`, `table`, `mechanism` and `words` mean themselves; others are the
-    mechanism's options.
-
-    >>> keywords(epsilon=80, L=4, table="minilm-s")
-    {'epsilon': 80, 'mechanism.L': 4, 'table.name': 'minilm-s'}
-    """
-    paths: dict[str, Any] = {}
-    for name, value in values.items():
-        if name == "words":
-            options = value if isinstance(value, WordsOptions) else WordsOptions(**value)
-            paths |= {f"words.{field.name}": getattr(options, field.name) for field in fields(options)}
-        elif name in ("table", "mechanism"):
-            paths[f"{name}.name"] = value
-        elif name in ("epsilon", "seed", "profile"):
-            paths[name] = value
-        else:
-            paths[f"mechanism.{name}"] = value
-    return paths
-
-
-def assignments(pairs: Iterable[str], flags: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Command-line settings, "mechanism.L=5", as values by dotted path, together with those that have a flag.
-
-    Raises:
-        ConfigError: a setting has no "=", or one path is set to two values. What was typed is not repeated.
-    """
-    values: dict[str, Any] = {path: value for path, value in (flags or {}).items() if value is not None}
-    for pair in pairs:
-        path, equals, text = pair.partition("=")
-        path = path.strip()
-        if not equals or not re.fullmatch(r"[A-Za-z_][\w-]*(\.[\w-]+)*", path):
-            raise ConfigError("a setting must read path=value, such as -o mechanism.L=5")
-        path = _SHORT.get(path, path)
-        if path in values and str(values[path]) != text:
-            raise ConfigError(f"{path} must be set once, and is set to two values on the command line")
-        values.setdefault(path, text)
-    return values
-
-
-_SHORT = {"mechanism": "mechanism.name", "table": "table.name"}
-
-
-def _shorthand(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {_SHORT.get(path, path): value for path, value in values.items()}
-
-
-def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name in sorted(environ):
-        if name.startswith(PREFIX) and name not in RESERVED:
-            path = name.removeprefix(PREFIX).replace("__", ".")
-            section, dot, option = path.partition(".")
-            path = path.lower() if path.lower() in _paths() else section.lower() + dot + option
-            path = _SHORT.get(path, path)
-            if values.setdefault(path, environ[name]) != environ[name]:
-                raise ConfigError(f"the environment must set {path} once, and sets it to two values")
-    return values
-
-
-def _profile_names() -> list[str]:
-    folder = files("textveil") / "data" / "profiles"
-    return sorted(each.name.removesuffix(".yaml") for each in folder.iterdir() if each.name.endswith(".yaml"))
-
-
-def _read_profile(name: str) -> dict[str, Any]:
-    if name not in _profile_names():
-        raise UnknownName("profile", name, _profile_names())
-    file = files("textveil") / "data" / "profiles" / f"{name}.yaml"
-    return _parse(file.read_bytes(), f"the profile {name!r}")
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return _parse(path.read_bytes(), f"the file {str(path)!r}")
-    except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        if isinstance(error, ConfigError):
-            raise
-        reason = error.strerror if isinstance(error, OSError) else "not a path"
-        raise ConfigError(f"the configuration file {str(path)!r} cannot be read: {reason}") from None
-
-
-def _parse(content: bytes, source: str) -> dict[str, Any]:
-    try:
-        values = yaml.safe_load(content.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{source} must be UTF-8, and is not at byte {error.start}") from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:  # ValueError: an impossible date, for one
-        mark = getattr(error, "problem_mark", None)
-        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
-        raise ConfigError(f"{source} must be YAML, and is not{where}") from None
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        raise ConfigError(f"{source} must be a mapping of options, and is a {type(values).__name__}")
-    return values
-
-
-def _flatten(values: Mapping[Any, Any]) -> dict[str, Any]:
-    """{"mechanism": {"L": 5}} as {"mechanism.L": 5}."""
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if name == "description":
-            continue
-        if name in ("words", "table", "mechanism") and isinstance(value, Mapping):
-            flat |= {f"{name}.{option}": each for option, each in value.items()}
-        elif name in ("words", "table", "mechanism") and value is None:
-            continue
-        else:
-            flat[_SHORT.get(str(name), str(name))] = value
-    return flat
-
-
-# ---- values ------------------------------------------------------------------------------------------------
-
-
-_FLOAT = re.compile(r"[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?|\.?inf|infinity|\.?nan)", re.IGNORECASE)
-
-
-def scalar(text: str) -> Any:
-    """A value typed as text: YAML, but with the numbers that people type and without its surprises.
-
-    1e2, nan and inf are numbers; no, on, off, 12:30 and 2024-01-01 stay texts (an option that is true or
-    false reads the first three itself); 010 is ten.
-    """
-    bare = text.strip()
-    if re.fullmatch(r"[-+]?[0-9]+", bare):
-        return int(bare) if len(bare) <= 300 else float(bare)
-    if _FLOAT.fullmatch(bare):
-        return float(bare.lower().replace(".inf", "inf").replace(".nan", "nan"))
-    if bare.lower() in ("true", "false"):
-        return bare.lower() == "true"
-    if bare.lower() in ("null", "none", "~", ""):
-        return None
-    if bare[0] in "[{\"'":
-        try:
-            return yaml.safe_load(bare)
-        except (yaml.YAMLError, RecursionError, ValueError):
-            return text
-    return text
+# ---- values ---------------------------------------------------------------------------------------------------------
 
 
 def _section(section: type, name: str, merged: Mapping[str, Any]) -> dict[str, Any]:
     """The options of one section, each read with the type of its field."""
     return {
-        field.name: _validate(f"{name}.{field.name}", merged[f"{name}.{field.name}"], field.type)
+        field.name: typed(f"{name}.{field.name}", merged[f"{name}.{field.name}"], field.type)
         for field in fields(section)
         if f"{name}.{field.name}" in merged
     }
 
 
-def _typed(mechanism: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _own_options(mechanism: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The mechanism's options, each read with the type in its signature."""
     if not options:  # then there is no need to import the mechanism
         return {}
     known = _options(mechanism).known
     return {
-        name: _validate(f"mechanism.{name}", value, known[name].annotation if name in known else None)
+        name: typed(f"mechanism.{name}", value, known[name].annotation if name in known else None)
         for name, value in options.items()
     }
-
-
-def _validate(path: str, value: Any, annotation: Any) -> Any:
-    """A value as the type it must have. A text is read as a scalar first, then taken as it stands."""
-    readings = [scalar(value), value] if isinstance(value, str) else [value]
-    if annotation is None or annotation is Any:
-        return readings[0]
-    try:
-        adapter: TypeAdapter[Any] = TypeAdapter(annotation, config=ConfigDict(arbitrary_types_allowed=True))
-    except Exception:  # a type that pydantic does not know: the mechanism checks the value itself
-        return readings[0]
-    first: ValidationError | None = None
-    for reading in readings:
-        try:
-            found = adapter.validate_python(reading)
-        except ValidationError as error:
-            first = first or error
-            continue
-        if not (isinstance(reading, bool) and not isinstance(found, bool)):  # true is not the number 1
-            return found
-    if first is not None:
-        raise complaint(first, path=path)
-    raise ConfigError(f"{path} must be a number, got {readings[0]!r}")
 
 
 def _plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self
@@ -40,6 +40,8 @@ from textveil.words import Released, Tokens, tokenize
 
 BATCH_TEXTS = 512
 BATCH_CHARACTERS = 1 << 18
+UNKNOWN_SHARE = "share of unknown words"
+"""Stands in every statement, and is computed from the private text: so it is named with the mask."""
 ROUNDING = 1e-12
 """How far floating point may carry what is spent past what was asked, before it counts."""
 
@@ -277,7 +279,7 @@ class Privatizer:
             parameter = self.mechanism.parameters(self.table, layout)
             asked = np.full(n, np.inf)
             if parameter is None and plan.epsilon is not None:
-                asked = (plan.epsilon / plan.counts)[layout.unit_of[layout.positions]]
+                asked = (plan.epsilon / plan.counts)[layout.words]
                 parameter = self.mechanism.calibrate(self.table, layout, asked)
             if parameter is None:
                 raise BudgetError("the mechanism has neither a budget nor a parameter")
@@ -299,7 +301,7 @@ class Privatizer:
             )
         whole = np.full(len(layout.roles), PLACEHOLDER, np.int64)
         whole[layout.positions] = rows
-        per_word = np.bincount(layout.unit_of[layout.positions], spent, minlength=len(plan.roles)).astype(np.float64)
+        per_word = np.bincount(layout.words, spent, minlength=len(plan.roles)).astype(np.float64)
         per_word[plan.roles == Role.PASS] = np.inf
         return Release(rows=whole, spent=per_word, parameter=parameter)
 
@@ -315,16 +317,18 @@ class Privatizer:
             reasons.append(f"unknown words pass unprotected (words.oov=keep; {int(unknown.sum())} here)")
         if ((plan.roles[span][covered] == Role.PASS) & ~(unknown & (self.words.oov == "keep"))).any():
             reasons.append("an infinite budget lets words pass")
-        words = plan.block.layout.unit_of[plan.block.layout.positions]
-        drawn = slice(*np.searchsorted(words, (span.start, span.stop)).tolist())
+        drawn = slice(*np.searchsorted(plan.block.layout.words, (span.start, span.stop)).tolist())
+        claim = self.claim
+        if claim.additive and self.pieces is not None:  # each piece of a word pays it
+            claim = replace(claim, additive=claim.additive * int(plan.counts[span].max(initial=1)))
         return Guarantee(
-            claim=self.claim,
+            claim=claim,
             epsilon_per_word=release.spent[span][covered],
             parameter=release.parameter[drawn],
             unit=self.words.unit,
             words=released.mask.words,
             placeholders=len(released.mask.placeholders),
-            mask=released.mask.fields,
+            mask=(*released.mask.fields, UNKNOWN_SHARE),
             seeded=self.randomness.seeded,
             infinite=tuple(reasons),
             oov_share=float(unknown.mean()) if len(unknown) else 0.0,

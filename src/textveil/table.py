@@ -298,7 +298,7 @@ class EmbeddingTable:
             return self._stored.l1_diameter
         if len(self) <= EXACT_DIAMETER:
             return constants.l1_diameter(self.vectors)
-        return min(self.dimension**0.5 * constants.diameter_bound(self.vectors), self.coordinate_range)
+        return float(min(self.dimension**0.5 * constants.diameter_bound(self.vectors), self.coordinate_range))
 
     @cached_property
     def coordinate_range(self) -> float:

@@ -56,6 +56,11 @@ class Layout:
         return np.flatnonzero(self.roles == Role.PROTECT)
 
     @cached_property
+    def words(self) -> Ids:
+        """The word that each protected position belongs to, int64 [n], rising."""
+        return self.unit_of[self.positions]
+
+    @cached_property
     def sizes(self) -> Ids:
         """Protected positions of each text, int64 [B]."""
         counts = np.concatenate(([0], np.cumsum(self.roles == Role.PROTECT)))

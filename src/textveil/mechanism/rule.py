@@ -1,7 +1,7 @@
 """The exponential rule: how a parameter follows from epsilon, and how one candidate is drawn exactly.
 
 In: distances [m, V] and a parameter per row. Out: integer weights, log-probabilities, the exact constant.
-Not here: the distances (`select`), the constants of a table (`constants`), and the draw itself (`rng`).
+Not here: the distances (`select`), the constants of a table (`constants`), and the draw itself (`samplers`).
 """
 
 import math

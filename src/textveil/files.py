@@ -1,0 +1,289 @@
+"""Texts in, results out: standard streams and files, lines and bytes.
+
+In: what a user gave as input and output. Out: decoded texts; a place to write that appears only when it is whole.
+Not here: what is done to the texts (`pipeline`), the commands (`cli`), and errors as a user sees them (`shell`).
+"""
+
+import json
+import os
+import re
+import signal
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import FrameType
+from typing import IO, BinaryIO
+
+from textveil.errors import ConfigError, InputError, OutputError, TextveilError
+
+MARK = b"\xef\xbb\xbf"
+"""The byte order mark with which some programs begin a file."""
+
+_PATH_LIKE = re.compile(
+    r"(\.{0,2}|~[^/\s]*)/\S*|\S*[^\s/.]\.(txt|text|jsonl?|csv|tsv|md|rst|html?|xml|ya?ml|log|gz|zip|pdf|docx?|tex|py)",
+    re.IGNORECASE,
+)
+
+# ---- texts in --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def texts(argument: str | None, *, whole: bool = False, output: str | None = None) -> Iterator[Iterable[str]]:
+    """The texts behind an argument: each line of a file or of standard input, or the argument itself as one text.
+
+    What was given is never repeated in an error: it may be the text itself.
+
+    Args:
+        argument: a text or an existing file; None or "-" is standard input.
+        whole: take the whole input as one text.
+        output: where the results go, which must not be the input.
+
+    Raises:
+        InputError: there is no input, or it cannot be read, or is not UTF-8 (then while the texts are read).
+        ConfigError: the output is the input file.
+    """
+    if argument is not None and is_text(argument):
+        yield [decode(os.fsencode(argument))]
+        return
+    with opened(argument) as stream:
+        _refuse_same(stream, output)
+        yield [read_whole(stream)] if whole else read_lines(stream)
+
+
+def is_text(argument: str) -> bool:
+    """Whether an argument is a text, and not the name of a file, of a folder, or of one that is missing."""
+    looks_like_path = _PATH_LIKE.fullmatch(argument) is not None and "://" not in argument
+    return argument != "-" and not looks_like_path and not os.path.exists(argument)
+
+
+@contextmanager
+def opened(argument: str | None) -> Iterator[BinaryIO]:
+    """The bytes of a file, or of standard input for None and "-".
+
+    Raises:
+        InputError: standard input is a terminal or closed, or no file of that name can be read.
+    """
+    if argument is None or argument == "-":
+        if sys.stdin is None or (argument is None and sys.stdin.isatty()):
+            raise InputError("a text is needed: give one in quotes, a file, or - to read standard input")
+        yield sys.stdin.buffer
+        return
+    if os.path.isdir(argument):
+        raise InputError("the input must be a text or a file, and is a folder")
+    if not os.path.exists(argument):
+        raise InputError(
+            "no such file: the argument looks like a path, and nothing is there; "
+            "to privatize such a word itself, give it on standard input"
+        )
+    try:
+        stream = open(argument, "rb")  # noqa: SIM115 - closed below; only opening is under this try
+    except OSError as error:
+        raise InputError(f"the input file cannot be read: {error.strerror}") from None
+    with stream:
+        yield stream
+
+
+def read_lines(stream: BinaryIO) -> Iterator[str]:
+    r"""One text per line, without its line end, \n or \r\n; memory holds one line."""
+    offset = 0
+    while line := _read(stream.readline):
+        body, start = _without_mark(line, offset)
+        yield decode(body.removesuffix(b"\n").removesuffix(b"\r"), start)
+        offset += len(line)
+
+
+def read_whole(stream: BinaryIO) -> str:
+    """All of a stream as one text."""
+    return decode(*_without_mark(_read(stream.read), 0))
+
+
+def decode(content: bytes, offset: int = 0) -> str:
+    """UTF-8 as text.
+
+    Args:
+        content: the bytes.
+        offset: where in the input they stand, for the error.
+
+    Raises:
+        InputError: they are not UTF-8; it says at which byte of the input.
+    """
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        position = offset + error.start
+    # Raised out here, because the other error holds the bytes.
+    raise InputError(f"the input must be UTF-8, and is not at byte {position} (counted from 0)")
+
+
+def _read(read: Callable[[], bytes]) -> bytes:
+    try:
+        return read()
+    except OSError as error:
+        raise InputError(f"the input cannot be read: {error.strerror}") from None
+
+
+def _without_mark(content: bytes, offset: int) -> tuple[bytes, int]:
+    """Content without a byte order mark at the start of the input, and where it then starts."""
+    return (content[len(MARK) :], len(MARK)) if offset == 0 and content.startswith(MARK) else (content, offset)
+
+
+def _refuse_same(stream: BinaryIO, output: str | None) -> None:
+    """Refuse to write over the input, which is then lost."""
+    same = False
+    if output is not None and os.path.isfile(output):
+        with suppress(OSError, ValueError):  # a stream without a file behind it is no file
+            same = os.path.samestat(os.fstat(stream.fileno()), os.stat(output))
+    if same:
+        raise ConfigError("--output must not be the input file; write to another one")
+
+
+# ---- results out -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """Where results go.
+
+    Attributes:
+        stream: what is written to.
+        standard: whether it is standard output, which is flushed after every piece, so that no text waits there.
+    """
+
+    stream: IO[str]
+    standard: bool = False
+
+    @property
+    def terminal(self) -> bool:
+        """Whether a person reads the output as it comes."""
+        return self.standard and self.stream.isatty()
+
+    def write(self, text: str) -> None:
+        """Write a piece of the output; `OutputError` where that fails."""
+        with writing():
+            self.stream.write(text)
+            if self.standard:
+                self.stream.flush()
+
+
+@contextmanager
+def output(path: str | None, *, private: bool = False) -> Iterator[Output]:
+    """Standard output, or a file that appears when the body has ended well, and only then.
+
+    A file is written under another name in the same folder, brought to the disk and renamed, so that at every moment
+    the old file or the whole new one is there; this includes the end by a signal. A device is written as it is.
+
+    Args:
+        path: a file; None or "-" is standard output.
+        private: whether originals are written: a new file is then for its owner only.
+
+    Raises:
+        OutputError: it cannot be written. The file is then as it was.
+    """
+    if path is None or path == "-":
+        if sys.stdout is None:
+            raise OutputError("standard output is closed; open it, or use --output")
+        yield Output(stream=sys.stdout, standard=True)
+        return
+    path = os.path.realpath(path)
+    if os.path.isdir(path):
+        raise OutputError("--output must be a file, and is a folder")
+    device = os.path.exists(path) and not os.path.isfile(path)
+    with _device(path) if device else _replacement(path, private) as stream:
+        yield Output(stream=stream)
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Turn a failed write into one line. A closed pipe stays what it is: nobody is left to read a message."""
+    try:
+        yield
+    except (BrokenPipeError, TextveilError):
+        raise
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise OutputError(f"the output cannot be written: {reason}") from None
+
+
+def json_line(value: object) -> str:
+    """JSON on one line, also for readers to whom U+0085, U+2028 and U+2029 end a line."""
+    line = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return re.sub("[\x85\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", line) + "\n"
+
+
+def tab_line(*texts: str) -> str:
+    """Texts on one line with tabs between; tabs and line ends inside become spaces."""
+    return "\t".join(re.sub(r"[\t\r\n]+", " ", text) for text in texts) + "\n"
+
+
+@contextmanager
+def _device(path: str) -> Iterator[IO[str]]:
+    with writing():
+        stream = open(path, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed below
+    try:
+        yield stream
+        with writing():
+            stream.flush()
+    finally:
+        with suppress(OSError):  # closing flushes, and a full disk then complains a second time
+            stream.close()
+
+
+@contextmanager
+def _replacement(path: str, private: bool) -> Iterator[IO[str]]:
+    """A file under another name, which takes the place of `path` when the body has ended well."""
+    old = os.path.exists(path)
+    if old and not os.access(path, os.W_OK):
+        raise OutputError("--output must be a file that may be written; it is read-only")
+    name = os.path.join(os.path.dirname(path), f".textveil-{os.getpid()}-{threading.get_ident()}.part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+    with _signals_as_exits():
+        with writing():
+            descriptor = os.open(name, flags, 0o600 if private else 0o666)
+            stream = open(descriptor, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed below
+        try:
+            if old:
+                with writing():
+                    os.chmod(name, stat.S_IMODE(os.stat(path).st_mode))
+            yield stream
+            with writing():
+                stream.flush()
+                os.fsync(stream.fileno())
+                stream.close()
+                os.replace(name, path)
+            _sync_folder(path)
+        except BaseException:
+            with suppress(OSError):  # closing flushes, and a full disk then complains a second time
+                stream.close()
+            with suppress(OSError):
+                os.unlink(name)
+            raise
+
+
+def _sync_folder(path: str) -> None:
+    """Bring the new name to the disk too, where folders can be opened."""
+    with suppress(OSError):
+        descriptor = os.open(os.path.dirname(path), os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def _signals_as_exits() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the process by way of the clean-up; only the main thread can say so."""
+    main = threading.current_thread() is threading.main_thread()
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if main and hasattr(signal, name)]
+    previous = {number: signal.signal(number, _exit) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, action in previous.items():
+            signal.signal(number, action)
+
+
+def _exit(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)

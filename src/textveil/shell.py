@@ -1,0 +1,148 @@
+"""The process around the verbs: streams, warnings and errors of one line each, exit codes.
+
+In: the commands and their arguments. Out: an exit code; what is said on standard output and standard error.
+Not here: the verbs (`cli`), and the files that they read and write (`files`).
+"""
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from difflib import get_close_matches
+from typing import Any
+
+import typer
+
+from textveil.errors import OutputError, TextveilError, TextveilWarning
+from textveil.files import writing
+
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""Every kind of wrong usage; typer does not export it by its name."""
+
+
+def run(app: typer.Typer, name: str, arguments: Sequence[str]) -> int:
+    """Run the command that the arguments name.
+
+    Args:
+        app: the commands.
+        name: what the program is called.
+        arguments: without the program's name.
+
+    Returns:
+        0; 2 for an error that textveil foresees, 1 for one that it does not; 130 after an interrupt; 141 when
+        the reader of the output has gone.
+    """
+    _use_utf8()
+    with warnings.catch_warnings():
+        _show_warnings()
+        try:
+            command = typer.main.get_command(app)
+            # not command.main(), which has an answer of its own to a closed pipe
+            with command.make_context(name, list(arguments)) as context:
+                command.invoke(context)
+            with writing():
+                if sys.stdout is not None:
+                    sys.stdout.flush()
+            return 0
+        except typer.Exit as end:
+            return end.exit_code
+        except BrokenPipeError:
+            _abandon_stdout()
+            return 141
+        except (KeyboardInterrupt, typer.Abort):
+            return 130
+        except TextveilError as error:
+            _complain(name, str(error))
+            if isinstance(error, OutputError):
+                _abandon_stdout()
+            return 2
+        except UsageError as error:
+            _complain(name, _usage(error, typer.main.get_command(app), name, arguments))
+            return 2
+        except Exception as error:
+            # The message of an unforeseen error may hold text, so only its type is shown.
+            _complain(name, f"unexpected {type(error).__name__}; TEXTVEIL_DEBUG=1 shows where, without values", error)
+            return 1
+
+
+def say(text: str) -> None:
+    """Print on standard output; `OutputError` where that fails."""
+    with writing():
+        print(text, flush=True)
+
+
+def note(text: str) -> None:
+    """Print on standard error, if there is one."""
+    with suppress(OSError):
+        if sys.stderr is not None:
+            print(text, file=sys.stderr, flush=True)
+
+
+def _use_utf8() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace" if stream is sys.stderr else "strict")
+
+
+def _complain(name: str, message: str, error: BaseException | None = None) -> None:
+    """One line on standard error; with TEXTVEIL_DEBUG also the lines of code that led there."""
+    if os.environ.get("TEXTVEIL_DEBUG", "0") not in ("", "0"):
+        while error is not None:
+            note("".join(traceback.format_tb(error.__traceback__)) + type(error).__name__)
+            error = error.__cause__ or error.__context__
+    note(f"{name}: error: {' '.join(message.split())}")
+
+
+def _show_warnings() -> None:
+    """Show each of textveil's warnings once, as one line, and none of other libraries."""
+    seen: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        line = " ".join(str(message).split())
+        if issubclass(category, TextveilWarning) and line not in seen:
+            seen.add(line)
+            note(f"textveil: warning: {line}")
+
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("always", TextveilWarning)
+    warnings.showwarning = show
+
+
+def _abandon_stdout() -> None:
+    """Keep the interpreter from flushing a broken standard output once more at its end."""
+    stream = sys.__stdout__
+    if stream is not None and sys.stdout is stream:
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _usage(error: Any, command: Any, path: str, arguments: Sequence[str]) -> str:
+    """What is wrong with the arguments, without repeating them: they may hold the text to privatize."""
+    for word in arguments:
+        if word in getattr(command, "commands", {}):
+            command, path = command.commands[word], f"{path} {word}"
+    given = getattr(error, "option_name", None)
+    if given is not None:
+        return _wrong_option(given, command, path)
+    parameter = getattr(error, "param", None)
+    if parameter is not None:
+        return f"{path} needs {parameter.metavar or parameter.name}; see `{path} --help`"
+    commands = sorted(getattr(command, "commands", {}))
+    if commands:
+        words = [word for word in arguments if not word.startswith("-")]
+        near = [name for word in words[:2] for name in get_close_matches(word, commands, n=1, cutoff=0.6)]
+        hint = f"did you mean {near[0]}?" if near else f"commands are {', '.join(commands)}"
+        return f"{path} has no such command; {hint}; a text goes after `textveil privatize`"
+    return f"{path} takes one argument; put a text of several words in quotes"
+
+
+def _wrong_option(given: str, command: Any, path: str) -> str:
+    options = {name: each for each in command.params for name in each.opts if name.startswith("-")}
+    if given in options:
+        takes = "takes no value" if getattr(options[given], "is_flag", False) else "needs a value"
+        return f"{given} {takes}; see `{path} --help`"
+    near = get_close_matches(given.partition("=")[0], options, n=1, cutoff=0.6)
+    hint = f"did you mean {near[0]}?" if near else f"`{path} --help` lists them"
+    return f"{path} has no such option; {hint}; a text that begins with - goes after --"
