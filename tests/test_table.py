@@ -461,7 +461,7 @@ def test_a_renormalised_projection_charges_its_factor(k):
     ratios = after / before
     assert (view.lipschitz >= ratios).all()
     assert view.lipschitz == pytest.approx(ratios.max(), rel=1e-5)  # and some pair attains it
-    assert view.decodes_by_cosine
+    assert view.unit_rows
     np.testing.assert_allclose(view.vectors.norm(dim=1).numpy(), 1.0, atol=1e-6)
     if k < 8:
         assert view.lipschitz > 1.01
@@ -490,7 +490,7 @@ def test_a_projection_of_a_projection_still_knows_its_factor(second):
 
 def test_a_plain_projection_is_decoded_by_euclidean_distance():
     view = CHORD.project(3)
-    assert not view.decodes_by_cosine
+    assert not view.unit_rows
     queries = np.random.default_rng(6).normal(size=(500, 3)) * 0.5
     costs = ((queries[:, None] - view.vectors.double().numpy()[None]) ** 2).sum(axis=2)
     np.testing.assert_array_equal(view.nearest(torch.from_numpy(queries)), costs.argmin(axis=1))

@@ -21,6 +21,7 @@ from textveil.budget import Budget, Uniform, in_range
 from textveil.config import Config, WordsOptions, keywords, resolve
 from textveil.errors import (
     BudgetError,
+    ConfigError,
     InputError,
     MechanismError,
     TextveilError,
@@ -112,6 +113,14 @@ class Privatizer:
         TableError: the table cannot be loaded.
     """
 
+    table: EmbeddingTable
+    mechanism: Mechanism
+    words: WordsOptions
+    claim: Claim
+    budget: Budget | None
+    randomness: Randomness
+    pieces: WordPieces | None
+
     def __init__(
         self,
         mechanism: str | Mechanism = "noise",
@@ -123,13 +132,28 @@ class Privatizer:
         seed: int | None = None,
         **options: Any,
     ) -> None:
-        self.table = load_table(table) if isinstance(table, str) else table
-        self.mechanism: Mechanism = _build(mechanism, options) if isinstance(mechanism, str) else mechanism
-        self.words = words or WordsOptions()
-        self.claim = self.mechanism.claim(self.table)
-        self.budget = _budget(self.mechanism, self.claim, self.table, epsilon, budget)
-        self.randomness: Randomness = SystemRandomness() if seed is None else SeededRandomness(seed)
-        self.pieces = WordPieces.load(self.words.tokenizer, self.table) if self.words.unit == "wordpiece" else None
+        if options and not isinstance(mechanism, str):
+            raise ConfigError(
+                f"the options {', '.join(sorted(options))} belong to a mechanism's name; set them on the mechanism"
+            )
+        chosen = load_table(table) if isinstance(table, str) else table
+        made = _build(mechanism, options) if isinstance(mechanism, str) else mechanism
+        claim = made.claim(chosen)
+        unit = words or WordsOptions()
+        # Frozen: attributes are set here, all at once, and never again.
+        self.__dict__.update(
+            table=chosen,
+            mechanism=made,
+            words=unit,
+            claim=claim,
+            budget=_budget(made, claim, chosen, epsilon, budget),
+            randomness=SystemRandomness() if seed is None else SeededRandomness(seed),
+            pieces=WordPieces.load(unit.tokenizer, chosen) if unit.unit == "wordpiece" else None,
+        )
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuses: a privatizer is shared between threads, and its statement follows from its options."""
+        raise AttributeError(f"a Privatizer is frozen: build a new one to change {name}")
 
     @classmethod
     def from_config(cls, config: Config, *, table: EmbeddingTable | None = None) -> Self:
@@ -242,6 +266,8 @@ class Privatizer:
         epsilon = None
         if self.budget is not None:
             epsilon = in_range(np.asarray(self.budget.assign(protection), np.float64), "epsilon")
+            if epsilon.shape != roles.shape:
+                raise BudgetError(f"a budget must give one epsilon per word: {len(roles)}, got shape {epsilon.shape}")
             protected = roles == Role.PROTECT
             roles[protected & (epsilon == 0)] = Role.HOLE
             roles[protected & np.isinf(epsilon)] = Role.PASS
@@ -285,7 +311,7 @@ class Privatizer:
                 raise BudgetError("the mechanism has neither a budget nor a parameter")
             rows = self.mechanism.privatize(self.table, plan.block, parameter, rng=self.randomness)
             spent = self.mechanism.spend(self.table, layout, parameter)
-            spent = np.where(spent <= asked * (1 + ROUNDING), np.minimum(spent, asked), spent)
+            drawn, bounds = _checked(rows, spent, n, len(self.table))
         except TextveilError:
             raise
         except Exception as error:
@@ -295,13 +321,10 @@ class Privatizer:
                 f"{self.claim.mechanism} failed with {type(error).__name__} "
                 f"({Path(where.filename).name}, line {where.lineno}); nothing was released"
             ) from None
-        if rows.shape != (n,) or spent.shape != (n,) or ((rows < PLACEHOLDER) | (rows >= len(self.table))).any():
-            raise MechanismError(
-                f"{self.claim.mechanism} must release one row of the table per word; nothing was released"
-            )
+        bounds = np.where(bounds <= asked * (1 + ROUNDING), np.minimum(bounds, asked), bounds)
         whole = np.full(len(layout.roles), PLACEHOLDER, np.int64)
-        whole[layout.positions] = rows
-        per_word = np.bincount(layout.words, spent, minlength=len(plan.roles)).astype(np.float64)
+        whole[layout.positions] = drawn
+        per_word = np.bincount(layout.words, bounds, minlength=len(plan.roles)).astype(np.float64)
         per_word[plan.roles == Role.PASS] = np.inf
         return Release(rows=whole, spent=per_word, parameter=parameter)
 
@@ -371,6 +394,19 @@ def _is_glove(table: EmbeddingTable) -> bool:
 def _sample() -> str:
     """The packaged letter, which is public."""
     return (files("textveil") / "data" / "demo.txt").read_text(encoding="utf-8")
+
+
+def _checked(rows: object, spent: object, n: int, words: int) -> tuple[Ids, NDArray[np.float64]]:
+    """What a mechanism returned, if it is one row and one bound per protected position."""
+    if not (isinstance(rows, np.ndarray) and rows.shape == (n,) and rows.dtype.kind == "i"):
+        raise MechanismError(
+            f"a mechanism must release an array of {n} rows, one per protected word; nothing was released"
+        )
+    if ((rows < PLACEHOLDER) | (rows >= words)).any():
+        raise MechanismError("a mechanism must release rows of the table; nothing was released")
+    if not (isinstance(spent, np.ndarray) and spent.shape == (n,) and spent.dtype.kind == "f" and (spent >= 0).all()):
+        raise MechanismError("a mechanism must bound what each protected word spends; nothing was released")
+    return rows.astype(np.int64), spent.astype(np.float64)
 
 
 def _build(name: str, options: dict[str, Any]) -> Mechanism:

@@ -27,6 +27,9 @@ BLOCK = 1 << 26
 EXACT_DIAMETER = 8192
 """Up to this many rows a diameter is searched over all pairs (about a second); beyond, bounded."""
 
+TIE = 1e-9
+"""Scores of surrogates closer than this count as tied."""
+
 LONGEST_SPLIT = 256
 """Only this many first characters of a word take part in the split of a table without pieces."""
 
@@ -66,6 +69,7 @@ class EmbeddingTable:
         metric: the distance of its statements: `chord`, the distance between unit rows (at most 2), or
             `euclidean`, the distance between raw rows. The cosine distance is no metric and is not offered.
         norms: the rows' lengths before normalisation, float32 [V].
+        unit_rows: whether rows are compared by direction (cosine) or by position (Euclidean distance).
         lipschitz: how far two vectors can lie apart per unit of `metric`; 1 but for a renormalised projection.
         parent: the table of which this one is a projection.
     """
@@ -76,6 +80,7 @@ class EmbeddingTable:
     metric: Metric
     norms: torch.Tensor = field(repr=False)
     pieces: Pieces | None = field(default=None, repr=False)
+    unit_rows: bool = True
     lipschitz: float = 1.0
     parent: "EmbeddingTable | None" = field(default=None, repr=False)
 
@@ -127,6 +132,7 @@ class EmbeddingTable:
                 words=tuple(words),
                 vectors=rows.to(device),
                 metric=metric,
+                unit_rows=metric == "chord",
                 norms=norms.float(),
                 pieces=pieces,
             )
@@ -191,9 +197,27 @@ class EmbeddingTable:
             means, found = self._split_means(distinct)
         found = found & (means.norm(dim=1) > 0).numpy()
         if found.any():
-            rows[found] = self.nearest(means[torch.from_numpy(found)])
+            rows[found] = self._first_nearest(means[torch.from_numpy(found)])
         place = {word: i for i, word in enumerate(distinct)}
         return rows[np.fromiter((place[word] for word in words), np.int64, len(words))]
+
+    def _first_nearest(self, means: torch.Tensor) -> Ids:
+        """The nearest row, by double precision and with ties to the first row.
+
+        A matrix product rounds differently with other rows beside it: without this, near-ties would let one
+        word's surrogate depend on the other words of the call.
+        """
+        found = np.empty(len(means), np.int64)
+        for start in range(0, len(means), step := max(1, BLOCK // (2 * len(self)))):
+            queries = means[start : start + step].to(self.device, torch.float64)
+            if self.unit_rows:
+                queries = queries / queries.norm(dim=1, keepdim=True)
+            scores = queries @ self._rows64.T
+            if not self.unit_rows:
+                scores -= self._squares64 / 2
+            best = scores.amax(dim=1, keepdim=True)
+            found[start : start + step] = (scores >= best - TIE * (1 + best.abs())).int().argmax(dim=1).cpu().numpy()
+        return found
 
     def _split_means(self, words: list[str]) -> tuple[torch.Tensor, NDArray[np.bool_]]:
         means = torch.zeros(len(words), self.dimension)
@@ -227,11 +251,6 @@ class EmbeddingTable:
     def _half_squares(self) -> torch.Tensor:
         return self.vectors.square().sum(dim=1) / 2
 
-    @property
-    def decodes_by_cosine(self) -> bool:
-        """Whether `nearest` compares directions (unit rows) or positions."""
-        return self.metric == "chord" and (self.parent is None or self.lipschitz != 1.0)
-
     def nearest(self, queries: torch.Tensor, *, exclude: Ids | None = None) -> Ids:
         """The nearest row of each query: by cosine where rows are unit vectors, else by Euclidean distance.
 
@@ -246,7 +265,7 @@ class EmbeddingTable:
         step = max(1, BLOCK // len(self))
         for start in range(0, len(queries), step):
             scores = queries[start : start + step].to(self.device, torch.float32) @ self.vectors.T
-            if not self.decodes_by_cosine:
+            if not self.unit_rows:
                 scores -= self._half_squares
             if exclude is not None:
                 own = torch.from_numpy(exclude[start : start + step]).to(self.device)
@@ -338,22 +357,22 @@ def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable
     if renormalize and table.metric != "chord":
         raise ConfigError("a renormalised projection needs a table of unit rows: use table.metric=chord")
     rows = table._rows64
-    moments = rows.T @ rows
-    axes = torch.linalg.eigh(moments).eigenvectors[:, -k:]
+    axes = torch.linalg.eigh(rows.T @ rows).eigenvectors[:, -k:]
     view = rows @ axes
+    factor = 1.0
     if renormalize:
         norms = view.norm(dim=1, keepdim=True)
         if bool((norms == 0).any()):
             raise ConfigError(f"a word vanishes in {k} axes: choose a larger k, or do not renormalise")
         view = view / norms
-    view = view.float()
-    factor = constants.projection_factor(table.vectors, view) if renormalize else 1.0
+        factor = constants.projection_factor(table.vectors, view)
     return replace(
         table,
         name=f"{table.name} in {k} axes",
-        vectors=view,
-        norms=view.norm(dim=1).cpu(),
-        lipschitz=factor,
+        vectors=view.float(),
+        norms=view.norm(dim=1).float().cpu(),
+        unit_rows=renormalize,
+        lipschitz=table.lipschitz * factor,
         parent=table,
     )
 
@@ -363,7 +382,6 @@ def _hash(word: bytes, size: int) -> int:
     return int.from_bytes(hashlib.blake2b(word, digest_size=8).digest(), "big") % size
 
 
-@cache
 def load_table(name: str = "minilm", *, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
     """The table of a registered name, loaded once per process.
 
@@ -371,6 +389,11 @@ def load_table(name: str = "minilm", *, metric: Metric = "chord", device: str = 
         UnknownName: no table has this name.
         TableError: the table's files are missing or are not what they must be.
     """
+    return _load(name, metric, device)
+
+
+@cache
+def _load(name: str, metric: Metric, device: str) -> EmbeddingTable:
     if metric not in ("chord", "euclidean"):
         raise ConfigError(f"table.metric must be chord or euclidean, got {metric!r}")
     build = registry.load("table", name)

@@ -74,17 +74,24 @@ class WordPieces:
 
     def join(self, words: Sequence[Ids]) -> list[str]:
         """Released pieces as one text per word, by the tokenizer's own decoder; never empty."""
-        ids = [[self._id_of[row] for row in rows] for rows in words]
-        decoded = self.tokenizer.decode_batch(ids, skip_special_tokens=False)
+        ids = [[self._id_of[row] for row in rows.tolist()] for rows in words]
+        decoded = self.tokenizer.decode_batch(
+            [own if None not in own else [] for own in ids], skip_special_tokens=False
+        )
         return [
-            text.strip().removeprefix(CONTINUATION) or self.table.words[rows[0]]
+            text.strip().removeprefix(CONTINUATION) or self._spelling(rows)
             for text, rows in zip(decoded, words, strict=True)
         ]
 
+    def _spelling(self, rows: Ids) -> str:
+        """Table words joined as they stand, for pieces that the tokenizer cannot decode."""
+        return "".join(self.table.words[row].removeprefix(CONTINUATION) for row in rows.tolist())
+
     @cached_property
     def _id_of(self) -> dict[int, int]:
+        """The tokenizer's id of every row whose word it has."""
         vocabulary = self.tokenizer.get_vocab()
-        return {row: vocabulary.get(word, 0) for word, row in self.table.row_of.items()}
+        return {row: vocabulary[word] for word, row in self.table.row_of.items() if word in vocabulary}
 
 
 def _load(source: str) -> Tokenizer:

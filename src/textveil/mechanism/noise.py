@@ -193,7 +193,7 @@ class VonMisesFisher:
         return self.kappa
 
     def check(self, table: EmbeddingTable, *, mixed: bool) -> None:  # noqa: D102
-        if not table.decodes_by_cosine:
+        if not table.unit_rows:
             raise ConfigError(
                 "the polar mechanism needs unit rows: use table.metric=chord (a projection is renormalised)"
             )
