@@ -224,10 +224,10 @@ def test_a_seed_repeats_and_is_said(run):
 def test_warnings_are_one_line_each_and_said_once(run, monkeypatch):
     batch = pipeline.Privatizer._batch
 
-    def warned(self: Any, *arguments: Any) -> Any:
+    def warned(self: Any, *arguments: Any, **more: Any) -> Any:
         warnings.warn("two\nlines", TextveilWarning, stacklevel=2)
         warnings.warn(f"a library repeats {CANARY}", UserWarning, stacklevel=2)
-        return batch(self, *arguments)
+        return batch(self, *arguments, **more)
 
     monkeypatch.setattr(pipeline.Privatizer, "_batch", warned)
     monkeypatch.setattr(pipeline, "BATCH_TEXTS", 1)

@@ -506,7 +506,7 @@ def test_a_mechanism_that_raises_shows_no_secret(release):
     shown = [str(error), repr(error), "".join(traceback.format_exception(error)), repr(error.args)]
     assert not any(CANARY.lower() in text.lower() for text in shown)
     assert error.__cause__ is None
-    assert error.__suppress_context__
+    assert error.__context__ is None  # a tracker that walks the chain finds nothing either
     assert "test_pipeline.py, line" in str(error)
     assert "nothing was released" in str(error)
     assert CANARY not in repr(pickle.loads(pickle.dumps(error)))
@@ -769,7 +769,7 @@ def test_a_named_table_is_not_carried(metric):
 
 def test_a_named_wordpiece_table_is_not_carried():
     words = WordsOptions(unit="wordpiece")
-    privatizer = Privatizer("placeholder", table="minilm-wordpiece", words=words)
+    privatizer = Privatizer("noise", eta=50.0, table="minilm-wordpiece", words=words)
     carried = pickle.dumps(privatizer)
     assert len(carried) < 100_000
     again = pickle.loads(carried)

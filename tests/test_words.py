@@ -464,6 +464,7 @@ def test_json() -> None:
         "verbatim": [0],
         "placeholders": [{"item": 1, "type": "NAME"}],
         "equal": [[0, 1]],
+        "numbered": False,
         "groups": ["g", "h"],
         "pieces": [3],
         "casing": None,

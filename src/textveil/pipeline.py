@@ -31,7 +31,7 @@ from textveil.errors import (
 )
 from textveil.guarantee import Claim, Guarantee
 from textveil.mechanism import PLACEHOLDER, Block, Layout, Mechanism, Role
-from textveil.protect import PUBLIC, Protection, protect
+from textveil.protect import Protection, protect
 from textveil.release import Plan, Release, spell
 from textveil.rng import Randomness, SeededRandomness, SystemRandomness
 from textveil.session import Session
@@ -170,8 +170,9 @@ class Privatizer:
             seed=config.seed,
             **config.mechanism.options,
         )
-        if config.profile is not None and config.profile.startswith(PAPER) and not _is_glove(privatizer.table):
-            kept, words = privatizer._kept(_sample())
+        papers_own = config.profile is not None and config.profile.startswith(PAPER) and privatizer.budget is None
+        if papers_own and not _is_glove(privatizer.table):
+            kept, words = _kept(privatizer)
             warnings.warn(
                 f"the profile {config.profile} has the paper's parameters, chosen for GloVe; on the table "
                 f"{privatizer.table.name} it keeps {kept} of the {words} protected words of a public sample: "
@@ -192,16 +193,6 @@ class Privatizer:
             overrides["table"], table = table, None
         return cls.from_config(resolve(profile=name, overrides=keywords(**overrides)), table=table)
 
-    def _kept(self, text: str) -> tuple[int, int]:
-        """How many protected words of a text come out unchanged, and how many there are."""
-        result = self.privatize(text)
-        pairs = [
-            (item, word)
-            for item, word in zip(result.released.items, result.private.words, strict=True)
-            if item.group != PUBLIC
-        ]
-        return sum(item.text == word.lower() for item, word in pairs), len(pairs)
-
     # ---- the sentence --------------------------------------------------------------------------------
 
     def privatize(self, text: str, session: Session | None = None) -> Result:
@@ -214,26 +205,27 @@ class Privatizer:
         Raises:
             InputError: the text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
         """
-        return self._batch([text], session)[0]
+        return self._batch([text], session, first=0)[0]
 
     def privatize_many(self, texts: Iterable[str], session: Session | None = None) -> Iterator[Result]:
         """Privatizes texts as they come, in order, in batches; memory does not grow with their number."""
         if isinstance(texts, str):
             raise InputError("privatize_many takes several texts; for one text use privatize")
         batch: list[str] = []
-        characters = 0
+        characters = done = 0
         for text in texts:
             batch.append(text)
             characters += len(text) if hasattr(text, "__len__") else 0
             if len(batch) >= BATCH_TEXTS or characters >= BATCH_CHARACTERS:
-                yield from self._batch(batch, session)
+                yield from self._batch(batch, session, first=done)
+                done += len(batch)
                 batch, characters = [], 0
         if batch:
-            yield from self._batch(batch, session)
+            yield from self._batch(batch, session, first=done)
 
-    def _batch(self, texts: Sequence[str], session: Session | None) -> list[Result]:
+    def _batch(self, texts: Sequence[str], session: Session | None, *, first: int = 0) -> list[Result]:
         start = time.perf_counter()
-        tokens = tokenize(texts)
+        tokens = tokenize(texts, first=first)
         protection = protect(tokens.words, self.words)
         plan = self._plan(tokens, protection)
         release = self._release(plan)
@@ -300,31 +292,33 @@ class Privatizer:
     # ---- the one random step -------------------------------------------------------------------------
 
     def _release(self, plan: Plan) -> Release:
-        layout, n = plan.block.layout, len(plan.block.layout.positions)
         try:
-            parameter = self.mechanism.parameters(self.table, layout)
-            asked = np.full(n, np.inf)
-            if parameter is None and plan.epsilon is not None:
-                asked = (plan.epsilon / plan.counts)[layout.words]
-                parameter = self.mechanism.calibrate(self.table, layout, asked)
-            if parameter is None:
-                raise BudgetError("the mechanism has neither a budget nor a parameter")
-            rows = self.mechanism.privatize(self.table, plan.block, parameter, rng=self.randomness)
-            spent = self.mechanism.spend(self.table, layout, parameter)
-            drawn, bounds = _checked(rows, spent, n, len(self.table))
+            return self._draw(plan)
         except TextveilError:
             raise
         except Exception as error:
-            # The message and the chain may hold words; where it happened does not.
             where = traceback.extract_tb(error.__traceback__)[-1]
-            raise MechanismError(
+            failure = (
                 f"{self.claim.mechanism} failed with {type(error).__name__} "
                 f"({Path(where.filename).name}, line {where.lineno}); nothing was released"
-            ) from None
-        bounds = np.where(bounds <= asked * (1 + ROUNDING), np.minimum(bounds, asked), bounds)
+            )
+        raise MechanismError(failure)  # out here, because the error's message and chain may hold words
+
+    def _draw(self, plan: Plan) -> Release:
+        layout, mechanism, table = plan.block.layout, self.mechanism, self.table
+        parameter = mechanism.parameters(table, layout)
+        asked = np.full(len(layout.positions), np.inf)
+        if parameter is None and plan.epsilon is not None:
+            asked = (plan.epsilon / plan.counts)[layout.words]
+            parameter = mechanism.calibrate(table, layout, asked)
+        if parameter is None:
+            raise BudgetError("the mechanism has neither a budget nor a parameter")
+        rows = mechanism.privatize(table, plan.block, parameter, rng=self.randomness)
+        drawn, spent = _checked(rows, mechanism.spend(table, layout, parameter), len(asked), len(table))
+        spent = np.where(spent <= asked * (1 + ROUNDING), np.minimum(spent, asked), spent)
         whole = np.full(len(layout.roles), PLACEHOLDER, np.int64)
         whole[layout.positions] = drawn
-        per_word = np.bincount(layout.words, bounds, minlength=len(plan.roles)).astype(np.float64)
+        per_word = np.bincount(layout.words, spent, minlength=len(plan.roles)).astype(np.float64)
         per_word[plan.roles == Role.PASS] = np.inf
         return Release(rows=whole, spent=per_word, parameter=parameter)
 
@@ -391,9 +385,21 @@ def _is_glove(table: EmbeddingTable) -> bool:
     return "glove" in table.name.lower()
 
 
-def _sample() -> str:
-    """The packaged letter, which is public."""
-    return (files("textveil") / "data" / "demo.txt").read_text(encoding="utf-8")
+def _kept(privatizer: Privatizer) -> tuple[int, int]:
+    """How many words of the packaged letter come out unchanged under the mechanism's own parameter, and of how many.
+
+    The letter is public; it is drawn from a fixed seed, and with the default words, whatever the user's are.
+    """
+    words = tokenize([(files("textveil") / "data" / "demo.txt").read_text(encoding="utf-8")]).words
+    public = protect(words, WordsOptions()).public
+    table, mechanism = privatizer.table, privatizer.mechanism
+    rows, _ = table.lookup([word for word, passes in zip(words, public, strict=True) if not passes])
+    block = Block(layout=Layout.of(len(rows)), rows=rows)
+    parameter = mechanism.parameters(table, block.layout)
+    if parameter is None:
+        raise BudgetError("a profile without epsilon must set the mechanism's own parameter")
+    released = mechanism.privatize(table, block, parameter, rng=SeededRandomness(0))
+    return int((released == rows).sum()), len(rows)
 
 
 def _checked(rows: object, spent: object, n: int, words: int) -> tuple[Ids, NDArray[np.float64]]:

@@ -66,6 +66,7 @@ class Draft:
     kinds: list[Kind]
     casing: list[Casing] | None
     pieces: Ids | None
+    numbered: bool
 
     def text(self, b: int, span: slice) -> Released:
         """Text b, whose words stand at `span` of the batch."""
@@ -77,6 +78,7 @@ class Draft:
             verbatim=tuple(i for i, kind in enumerate(kinds) if kind is Kind.VERBATIM),
             placeholders=tuple((i, PLACEHOLDER_TYPE) for i, kind in enumerate(kinds) if kind is Kind.PLACEHOLDER),
             equal=_equal(texts, kinds),
+            numbered=self.numbered,
             groups=tuple(labels) if len(names) > 2 else None,
             pieces=None if self.pieces is None else tuple(self.pieces[span][~self.protection.public[span]].tolist()),
             casing=None if self.casing is None else tuple(self.casing[span]),
@@ -111,7 +113,7 @@ def spell(
         shown[i] = word
     copied: list[Casing] | None = None
     if casing == "copy":
-        copied = [casing_of(word) for word in tokens.words]
+        copied = [casing_of(word) if kind != 2 else "lower" for word, kind in zip(tokens.words, kinds, strict=True)]
         for i in chosen:
             shown[i] = apply_casing(shown[i], copied[i])
     else:
@@ -124,7 +126,8 @@ def spell(
         shown=shown,
         kinds=[_KINDS[kind] for kind in kinds.tolist()],
         casing=copied,
-        pieces=None if pieces is None else plan.counts,
+        pieces=None if pieces is None else np.where(kinds == 2, 0, plan.counts),
+        numbered=session is not None,
     )
 
 

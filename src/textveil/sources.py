@@ -4,6 +4,7 @@ In: a name, a path, variables, texts. Out: of each source a `Layer`, values by d
 Not here: which options there are, which type each has, and which layer wins (`config`).
 """
 
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -160,9 +161,10 @@ def scalar(text: str) -> Any:
     """
     bare = text.strip()
     if re.fullmatch(r"[-+]?[0-9]+", bare):
-        return int(bare) if len(bare) <= 300 else float(bare)
+        return int(bare) if len(bare) <= 300 else _finite(bare)
     if _FLOAT.fullmatch(bare):
-        return float(bare.lower().replace(".inf", "inf").replace(".nan", "nan"))
+        named = bare.lower().replace(".inf", "inf").replace(".nan", "nan")
+        return float(named) if named.endswith(("inf", "infinity", "nan")) else _finite(named)
     if bare.lower() in ("true", "false"):
         return bare.lower() == "true"
     if bare.lower() in ("null", "none", "~", ""):
@@ -173,6 +175,14 @@ def scalar(text: str) -> Any:
         except (yaml.YAMLError, RecursionError, ValueError):
             return text
     return text
+
+
+def _finite(text: str) -> float:
+    """The number; infinity only where it was spelled out, because an infinite budget lets words pass."""
+    number = float(text)
+    if math.isinf(number):
+        raise ConfigError(f"a number must be at most 1.8e308 in size, got {text[:20]!r}; infinity is spelled inf")
+    return number
 
 
 def typed(path: str, value: Any, annotation: Any) -> Any:

@@ -5,6 +5,7 @@ Not here: where the default table comes from (`minilm`), its constants (`constan
 """
 
 import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
@@ -17,6 +18,10 @@ from tokenizers import Tokenizer
 
 from textveil import constants, registry
 from textveil.errors import ConfigError, InputError, TableError
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
+    # The threads of the linear algebra do not survive a fork, and a child would wait for them for ever.
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 Metric = Literal["chord", "euclidean"]
 Ids = NDArray[np.int64]
@@ -48,7 +53,13 @@ class Pieces:
 
     def compose(self, words: Sequence[str]) -> tuple[torch.Tensor, NDArray[np.bool_]]:
         """The mean piece vector [n, d] of each word, and whether the word has any piece."""
-        pieces = [encoding.ids for encoding in self.tokenizer.encode_batch(words, add_special_tokens=False)]
+        try:
+            encodings = self.tokenizer.encode_batch(words, add_special_tokens=False)
+        except Exception:  # the Rust side raises bare Exception, and may name what it could not cut
+            encodings = None
+        if encodings is None:
+            raise TableError("the tokenizer of a table must cut every word; give it an unknown token")
+        pieces = [encoding.ids for encoding in encodings]
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
         owner = torch.from_numpy(np.repeat(np.arange(len(words)), lengths))
         flat = torch.from_numpy(np.fromiter((piece for ids in pieces for piece in ids), np.int64, int(lengths.sum())))
@@ -296,7 +307,7 @@ class EmbeddingTable:
     def _stored(self) -> constants.TableConstants | None:
         """What ships with the package for this very table."""
         found = constants.stored(self.name, self.metric) if self.parent is None else None
-        return found if found is not None and (found.words, found.dimension) == (len(self), self.dimension) else None
+        return found if found is not None and found.fits(self.vectors) else None
 
     @cached_property
     def diameter(self) -> float:
@@ -308,6 +319,7 @@ class EmbeddingTable:
             return self._stored.diameter
         exact = len(self) <= EXACT_DIAMETER
         own = constants.diameter(self.vectors) if exact else constants.diameter_bound(self.vectors)
+        own = min(own, 2.0) if self.unit_rows else own
         return own if self.parent is None else min(self.parent.diameter, own / self.lipschitz)
 
     @cached_property

@@ -5,6 +5,7 @@ Not here: which words are cut (`pipeline`); words outside a table of whole words
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -62,7 +63,11 @@ class WordPieces:
     def cut(self, words: Sequence[str]) -> tuple[list[Ids], NDArray[np.bool_]]:
         """The rows of each word's pieces, at least one, and whether all of them are in the table, bool [n]."""
         space = self._leading_space
-        encodings = self.tokenizer.encode_batch([space + word for word in words], add_special_tokens=False)
+        encodings = None
+        with suppress(Exception):  # the Rust side raises bare Exception, and may name what it could not cut
+            encodings = self.tokenizer.encode_batch([space + word for word in words], add_special_tokens=False)
+        if encodings is None:
+            raise ConfigError("the tokenizer of the unit wordpiece must cut every word; give it an unknown token")
         pieces = [encoding.tokens or [word] for encoding, word in zip(encodings, words, strict=True)]
         flat = [piece for tokens in pieces for piece in tokens]
         rows = np.fromiter((self.table.row_of.get(piece, -1) for piece in flat), np.int64, len(flat))
@@ -74,10 +79,9 @@ class WordPieces:
 
     def join(self, words: Sequence[Ids]) -> list[str]:
         """Released pieces as one text per word, by the tokenizer's own decoder; never empty."""
-        ids = [[self._id_of[row] for row in rows.tolist()] for rows in words]
-        decoded = self.tokenizer.decode_batch(
-            [own if None not in own else [] for own in ids], skip_special_tokens=False
-        )
+        ids = [[self._id_of.get(row, -1) for row in rows.tolist()] for rows in words]
+        known: list[Sequence[int]] = [[] if -1 in own else own for own in ids]
+        decoded = self.tokenizer.decode_batch(known, skip_special_tokens=False)
         return [
             text.strip().removeprefix(CONTINUATION) or self._spelling(rows)
             for text, rows in zip(decoded, words, strict=True)

@@ -77,7 +77,7 @@ _WHITESPACE = regex.compile(r"(?V1)\s*+")
 
 
 class Kind(StrEnum):
-    """What an item of a release is: a word of the table, a word as it stood, or a placeholder."""
+    """What an item of a release is: a word of the table, a word as it stood (but for its casing), or a placeholder."""
 
     WORD = "word"
     VERBATIM = "verbatim"
@@ -120,7 +120,7 @@ class Tokens:
         return [text[begin:stop] for begin, stop in zip(begins, stops, strict=True)]
 
 
-def tokenize(texts: Sequence[str]) -> Tokens:
+def tokenize(texts: Sequence[str], *, first: int = 0) -> Tokens:
     """Split texts into words, the units of privacy.
 
     Every character that is not whitespace is in exactly one word, no word holds whitespace, and between words
@@ -140,6 +140,7 @@ def tokenize(texts: Sequence[str]) -> Tokens:
 
     Args:
         texts: B strings without lone surrogates; a text without words is allowed, and so is B = 0.
+        first: the number of the first text, for errors.
 
     Raises:
         InputError: `texts` is not a sequence of valid Unicode strings.
@@ -152,7 +153,7 @@ def tokenize(texts: Sequence[str]) -> Tokens:
     starts, ends = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     documents = np.zeros(len(texts) + 1, np.int64)
     for b, text in enumerate(texts):
-        _check_text(b, text)
+        _check_text(first + b, text)
         gaps, found = zip(*_PATTERN.findall(text), strict=True)
         count = found.index("")
         lengths = np.empty(2 * count, np.int64)
@@ -216,6 +217,7 @@ class Mask:
         verbatim: positions of items that are words of the text as they stood; their strings are in the items.
         placeholders: (position, type) of the placeholders.
         equal: classes of item positions that are known to stand for equal words.
+        numbered: whether placeholders carry a session's numbers, which show equality within it.
         groups: budget group of each item; None when there is only one.
         pieces: number of pieces of each protected word in the wordpiece unit; None in the word unit.
         casing: casing of each item (lower, title or upper); None when it is not re-applied.
@@ -226,6 +228,7 @@ class Mask:
     verbatim: tuple[int, ...] = ()
     placeholders: tuple[tuple[int, str], ...] = ()
     equal: tuple[tuple[int, ...], ...] = ()
+    numbered: bool = False
     groups: tuple[str, ...] | None = None
     pieces: tuple[int, ...] | None = None
     casing: tuple[str, ...] | None = None
@@ -240,7 +243,7 @@ class Mask:
             "length": True,
             "verbatim words": bool(self.verbatim),
             "placeholder types": bool(self.placeholders),
-            "equal placeholders": bool(tied & placeholders),
+            "equal placeholders": bool(tied & placeholders) or (self.numbered and bool(placeholders)),
             "equal words": bool(tied - placeholders),
             "groups": self.groups is not None,
             "pieces per word": self.pieces is not None,
@@ -257,6 +260,7 @@ class Mask:
             "verbatim": list(self.verbatim),
             "placeholders": [{"item": position, "type": type_} for position, type_ in self.placeholders],
             "equal": [list(positions) for positions in self.equal],
+            "numbered": self.numbered,
             "groups": None if self.groups is None else list(self.groups),
             "pieces": None if self.pieces is None else list(self.pieces),
             "casing": None if self.casing is None else list(self.casing),

@@ -116,7 +116,7 @@ class Guarantee:
         """Local DP per protected word, float64 [n]; these add up when one person chose several words."""
         spent = self.epsilon_per_word
         if self.kind == "none":
-            return np.full(len(spent), math.inf)
+            return np.full(max(1, len(spent)), math.inf)
         if self.claim.kind == "ldp":
             return spent
         return np.where(spent > 0, spent * self.claim.diameter + self.claim.additive, 0.0)
@@ -133,11 +133,12 @@ class Guarantee:
             return f"{name}: no finite privacy statement holds: {'; '.join(self.reasons)}."
         if not self.protected:
             return f"{name}: no word was protected, so there is nothing to bound."
-        each = f"each of {_count(self.protected, 'protected word')}"
+        each = f"each of {self.protected:,} protected words" if self.protected > 1 else "the protected word"
         if self.kind == "ldp" or self.epsilon == 0:
             return f"{name}: {each} has local DP with epsilon <= {number(self.epsilon)}."
         return (
-            f"{name}: {each} has epsilon <= {number(self.epsilon)} per unit of {self.claim.metric} distance; "
+            f"{name}: {each} has epsilon <= {number(self.epsilon)} per unit of {self.claim.metric} distance"
+            f"{_plus(self.claim.additive)}; "
             f"local DP <= {number(self.epsilon_ldp)} over {self.claim.table} (diameter {number(self.claim.diameter)})."
         )
 
