@@ -139,7 +139,7 @@ class Guarantee:
         return (
             f"{name}: {each} has epsilon <= {number(self.epsilon)} per unit of {self.claim.metric} distance"
             f"{_plus(self.claim.additive)}; "
-            f"local DP <= {number(self.epsilon_ldp)} over {self.claim.table} (diameter {number(self.claim.diameter)})."
+            f"local DP <= {number(self.epsilon_ldp)} over {self.claim.table} (diameter {number(self.claim.diameter, 5)})."
         )
 
     def _domain(self) -> str:
@@ -251,11 +251,11 @@ _METRICS = {
 }
 
 
-def number(value: float) -> str:
-    """A bound for people: four significant digits, rounded up so that it stays a bound."""
+def number(value: float, digits: int = 4) -> str:
+    """A bound for people, rounded up so that it stays a bound."""
     if not math.isfinite(value) or value == 0:
         return "infinite" if value > 0 else f"{value:g}"
-    step = 10.0 ** (math.floor(math.log10(abs(value))) - 3)
+    step = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
     return f"{math.ceil(value / step - 1e-6) * step:.10g}"
 
 
