@@ -334,4 +334,4 @@ def test_oracles_on_slice_s(monkeypatch: pytest.MonkeyPatch) -> None:
     assert truth[:5] == pytest.approx([3.101, 5.168, 6.180, 8.073, 10.011], abs=0.001)
     bound = held.curve.constant(np.array(c))
     assert (bound >= truth).all()
-    assert (bound <= 1.01 * truth).all()  # 0.7% near c = 7, where the curve bends most
+    assert (bound <= 1.005 * truth).all()  # 0.4% near c = 7, where the curve bends most

@@ -401,7 +401,7 @@ def calibration_curve(
     """The curve of a table, in three passes over its pairs of rows.
 
     Within 1% of the exact constant where rows are at least a twentieth of the diameter apart, as in word
-    tables (0.7% at worst on the shipped ones), within 0.5% for small tables; looser, never wrong, where some
+    tables (0.4% at worst on the shipped ones), within 0.5% for small tables; looser, never wrong, where some
     rows lie much closer. Costs about 1 ns per row, row and knot.
 
     Args:

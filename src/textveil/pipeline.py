@@ -139,16 +139,16 @@ class Privatizer:
         chosen = load_table(table) if isinstance(table, str) else table
         made = _build(mechanism, options) if isinstance(mechanism, str) else mechanism
         claim = made.claim(chosen)
-        unit = words or WordsOptions()
+        how = words or WordsOptions()
         # Frozen: attributes are set here, all at once, and never again.
         self.__dict__.update(
             table=chosen,
             mechanism=made,
-            words=unit,
+            words=how,
             claim=claim,
             budget=_budget(made, claim, chosen, epsilon, budget),
             randomness=SystemRandomness() if seed is None else SeededRandomness(seed),
-            pieces=WordPieces.load(unit.tokenizer, chosen) if unit.unit == "wordpiece" else None,
+            pieces=WordPieces.load(how.tokenizer, chosen) if how.unit == "wordpiece" else None,
         )
 
     def __setattr__(self, name: str, value: object) -> None:
