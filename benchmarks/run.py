@@ -1,6 +1,6 @@
 """Measures speed and writes rows: `make bench`.
 
-In: the installed package and the packaged letter. Out: one JSON row per measurement, appended to benchmarks/rows/speed.jsonl.
+In: the installed package and the packaged letter. Out: a JSON row per measurement in benchmarks/rows/speed.jsonl.
 Not here: privacy and utility (nothing random is judged here), and any limit: a timing never decides a test.
 
 Every row holds the configuration, the commit, versions, machine and the best of `--repeat` runs.
@@ -112,10 +112,8 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=10_000, help="words in a batch (default 10,000)")
     options = parser.parse_args()
     console = Console()
-    rows = []
-    progress = Console(stderr=True)
-    for row in track(measurements(options.repeat, options.words), description="measuring", console=progress):
-        rows.append({**row, "repeat": options.repeat})
+    found = track(measurements(options.repeat, options.words), description="measuring", console=Console(stderr=True))
+    rows = [{**row, "repeat": options.repeat} for row in found]
     shared = circumstances()
     ROWS.parent.mkdir(exist_ok=True)
     with ROWS.open("a", encoding="utf-8") as file:

@@ -136,10 +136,11 @@ class Guarantee:
         each = f"each of {self.protected:,} protected words" if self.protected > 1 else "the protected word"
         if self.kind == "ldp" or self.epsilon == 0:
             return f"{name}: {each} has local DP with epsilon <= {number(self.epsilon)}."
+        claim = self.claim
         return (
-            f"{name}: {each} has epsilon <= {number(self.epsilon)} per unit of {self.claim.metric} distance"
-            f"{_plus(self.claim.additive)}; "
-            f"local DP <= {number(self.epsilon_ldp)} over {self.claim.table} (diameter {number(self.claim.diameter, 5)})."
+            f"{name}: {each} has epsilon <= {number(self.epsilon)} per unit of {claim.metric} distance"
+            f"{_plus(claim.additive)}; local DP <= {number(self.epsilon_ldp)} over {claim.table} "
+            f"(diameter {number(claim.diameter, 5)})."
         )
 
     def _domain(self) -> str:
