@@ -202,6 +202,48 @@ def test_originals_beside_releases(run):
 
 
 @pytest.mark.usefixtures("table")
+def test_a_warning_names_the_originals_on_the_output(run):
+    arguments = ("privatize", CANARY, "--mechanism", "placeholder")
+    warned = "textveil: warning: the output holds the private originals"
+    _, _, err = run(*arguments, "--with-original")
+    assert err.splitlines()[0].startswith(warned)
+    assert CANARY not in err
+    assert warned not in run(*arguments)[2]
+
+
+class Terminal(io.StringIO):
+    """Standard error as a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.usefixtures("table")
+def test_the_statement_is_wrapped_for_a_terminal_only(run, monkeypatch):
+    arguments = ("privatize", "Anna owes the bank", *NOISE, "--seed", "1", "--explain")
+    plain = run(*arguments)[2]
+    assert max(map(len, plain.splitlines())) > 100
+    terminal = Terminal()
+    monkeypatch.setenv("COLUMNS", "60")
+    assert run(*arguments)[2] == plain
+    monkeypatch.setattr(sys, "stderr", terminal)
+    run(*arguments)
+    wrapped = terminal.getvalue()
+    assert max(map(len, wrapped.splitlines())) <= 60
+    assert wrapped.split() == plain.split()
+
+
+@pytest.mark.usefixtures("table")
+def test_a_missing_text_is_named_before_a_missing_budget(run, monkeypatch):
+    class Keyboard(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Keyboard())
+    refused(run("privatize"), "a text is needed")
+
+
+@pytest.mark.usefixtures("table")
 def test_the_whole_statement(run):
     _, _, short = run("privatize", "Anna owes", *NOISE)
     _, _, long = run("privatize", "Anna owes", *NOISE, "--explain")
@@ -286,6 +328,7 @@ def test_options_from_every_place(run, tmp_path, monkeypatch):
         (("privatize", f"-{CANARY} met Anna"), "no such option.*goes after --"),
         (("privatize", f"--{CANARY} met Anna"), "no such option.*goes after --"),
         (("privatize", CANARY, "--epsilom", "5"), "did you mean --epsilon"),
+        (("privatize", "--", f"-{CANARY} degrees", "--epsilon", "5"), "options first, then -- and the text$"),
         (("privatize", f"{CANARY}.txt", "--epsilon", "5"), "no such file"),
         (("privatize", f"./{CANARY}", "--epsilon", "5"), "no such file"),
         (("privatize", f"/no/{CANARY}", "--epsilon", "5"), "no such file"),
@@ -583,9 +626,16 @@ def test_the_demonstration(run, monkeypatch):
     assert (code, err) == (0, "")
     shown = re.sub(r"(Time: .* s\.\n)(.*\n){3}", r"\1", out)  # all but the statements, three lines each
     assert max(map(len, shown.splitlines())) <= 80
-    assert shown.count("protected words (") == 6
+    assert shown.count("protected words (") == 8
     assert "Holds for any two texts" not in shown
-    assert out.count("Kept: ") == len(demo.RUNS) == 6
+    assert out.count("Kept: ") == len(demo.RUNS) == 8
+    assert out.startswith("An invented letter of 148 words with punctuation marks")
+    summary = out.rpartition(" summary ")[2]
+    assert "protected does not mean changed" in " ".join(summary.split()).lower()
+    rows = [line for line in summary.splitlines() if re.search(r" \d+ of \d+ ", line)]
+    assert [row.split()[0] for row in rows] == [each.mechanism for each in demo.RUNS]
+    bounds = re.findall(r"local DP <= (\S+) over", out)
+    assert [re.split(r"\d+ of \d+", row)[1].split()[0] for row in rows] == bounds
     assert out.count("Marks: ") == 1
     for each in demo.RUNS:
         assert f"{each.mechanism}, epsilon {each.epsilon:g}" in out
@@ -619,8 +669,20 @@ def test_marks_say_what_happened(table):
 
     assert "=anna= =owes= the =bank=" in printed(False)
     assert "\x1b[" not in printed(False)
-    assert "\x1b[32mAnna" in printed(True)
+    assert "\x1b[4;33manna" in printed(True)  # the released column
+    assert "\x1b[4;33mAnna" not in printed(True)  # the original is plain
     assert "=" not in printed(True)
+
+
+def test_no_styles_where_none_are_wanted(monkeypatch):
+    from rich.console import Console
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert demo.shows_styles(Console(force_terminal=True))
+    assert not demo.shows_styles(Console(file=io.StringIO(), force_terminal=False))
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not demo.shows_styles(Console(force_terminal=True))
 
 
 def test_the_letter_is_a_letter():
@@ -633,6 +695,9 @@ def test_help_and_version(run):
     code, out, err = run()
     assert (code, err) == (0, "")
     assert out == run("--help")[1]
+    for command in COMMANDS:
+        assert run(*command, "-h") == run(*command, "--help")
+    assert run("show") == run("show", "--help")
     assert run("--version") == (0, f"textveil {textveil.__version__}\n", "")
 
 

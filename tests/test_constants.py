@@ -326,12 +326,13 @@ def test_oracles_on_slice_s(monkeypatch: pytest.MonkeyPatch) -> None:
     assert held is not None
     assert held.curve is not None
     assert len(rows) == held.words == 21719
-    assert constants.diameter(rows) == pytest.approx(1.651, abs=0.0005)
-    assert constants.diameter(rows) <= held.diameter <= constants.diameter(rows) * (1 + 1e-5)
+    widest = constants.diameter(rows)
+    assert widest == pytest.approx(1.651, abs=0.0005)
+    assert widest <= held.diameter <= widest * (1 + 1e-5)
 
-    c = [3.0, 5.0, 6.0, 8.0, 10.0, *np.random.default_rng().uniform(0.25, 12.0, 2).tolist()]
+    c = [3.0, 5.0, 6.0, 8.0, 10.0]
     truth = constants.exponential_constants(rows, c)
-    assert truth[:5] == pytest.approx([3.101, 5.168, 6.180, 8.073, 10.011], abs=0.001)
+    assert truth == pytest.approx([3.101, 5.168, 6.180, 8.073, 10.011], abs=0.001)
     bound = held.curve.constant(np.array(c))
     assert (bound >= truth).all()
     assert (bound <= 1.005 * truth).all()  # 0.4% near c = 7, where the curve bends most

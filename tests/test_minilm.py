@@ -189,7 +189,7 @@ def test_without_the_package_the_hub_is_asked(monkeypatch, model, minilm_s):
 @pytest.mark.usefixtures("no_package")
 def test_what_the_hub_sends_is_checked_as_well(monkeypatch, tmp_path, model):
     tiny(tmp_path, model, {minilm.EMBEDDINGS: torch.ones(30_522, 2)})
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda repository, file: str(tmp_path / file))
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda repository, file, **options: str(tmp_path / file))
     with pytest.raises(TableError, match="sha256"):
         minilm.minilm_s()
 

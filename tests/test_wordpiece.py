@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from tests.conftest import NOUNS, gaussian_rows
+from textveil import wordpiece
 from textveil.config import WordsOptions
 from textveil.errors import ConfigError, VocabularyError
 from textveil.pipeline import Privatizer
@@ -166,7 +167,7 @@ def test_a_tokenizer_that_does_not_match_the_table(small_table, bpe_tokenizer, t
 
 def test_a_file_that_is_no_tokenizer(bpe_table, tmp_path):
     (tmp_path / "tokenizer.json").write_text(json.dumps({"a": 1}), encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"words\.tokenizer must be a folder") as caught:
+    with pytest.raises(ConfigError, match=r"no tokenizer that can be read") as caught:
         WordPieces.load(str(tmp_path), bpe_table)
     assert "\n" not in str(caught.value)
 
@@ -309,3 +310,37 @@ def test_any_text_has_one_item_per_word(any_table, text):
     assert (result.guarantee.epsilon_per_word <= 4.0 * (1 + 1e-12)).all()
     assert result.released.mask.pieces is not None
     assert len(result.released.mask.pieces) == len(result.guarantee.epsilon_per_word)
+
+
+# ---- the hub ---------------------------------------------------------------------------------------------
+
+
+def test_a_mistyped_folder_is_not_sent_to_a_hub(bpe_table, monkeypatch):
+    monkeypatch.setattr(wordpiece, "download", lambda *names: pytest.fail("the hub was asked"))
+    for source in ("nope", "./no/such", "/no/such/tokenizer.json", "a/b/c"):
+        with pytest.raises(ConfigError, match="is none of them"):
+            WordPieces.load(source, bpe_table)
+
+
+def test_a_hub_id_is_fetched(bpe_table, bpe_tokenizer, monkeypatch, tmp_path):
+    bpe_tokenizer.save(str(tmp_path / "tokenizer.json"))
+    asked = []
+
+    def fetch(repository, file):
+        asked.append((repository, file))
+        return tmp_path / file
+
+    monkeypatch.setattr(wordpiece, "download", fetch)
+    assert WordPieces.load("owner/model-1", bpe_table).cut(["river"])[1].tolist() == [True]
+    assert asked == [("owner/model-1", "tokenizer.json")]
+
+
+def test_units_and_tables_that_do_not_fit_are_refused(wordpiece_table, small_table):
+    with pytest.raises(ConfigError, match=r"words\.unit=wordpiece"):
+        Privatizer("noise", eta=5.0, table=wordpiece_table)
+    assert wordpiece_table.pieces is not None
+    own = EmbeddingTable.build(
+        name="words", words=small_table.words, vectors=small_table.vectors, pieces=wordpiece_table.pieces
+    )
+    with pytest.raises(ConfigError, match="must hold the tokenizer's pieces"):
+        Privatizer("noise", eta=5.0, table=own, words={"unit": "wordpiece"})

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from textveil.guarantee import Guarantee
     from textveil.pipeline import Result
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},  # the commands below inherit it
+)
 show_app = typer.Typer(rich_markup_mode=None)
 app.add_typer(show_app, name="show")
 
@@ -36,7 +41,12 @@ Epsilon = Annotated[
 ]
 Setting = Annotated[
     list[str] | None,
-    typer.Option("-o", metavar="PATH=VALUE", help="Any option, such as mechanism.L=5; repeatable."),
+    typer.Option(
+        "-o",
+        metavar="PATH=VALUE",
+        help="Any option, such as mechanism.L=5; repeatable. `textveil show config` prints the paths, `textveil explain "
+        "NAME` a mechanism's own options.",
+    ),
 ]
 Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="See `textveil list profiles`.")]
 ConfigFile = Annotated[
@@ -48,7 +58,7 @@ Seed = Annotated[
     str | None,
     typer.Option("--seed", metavar="N", help="Repeatable draws: no privacy against anyone who knows the seed."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per line.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per text and line.")]
 
 
 def _examples(*lines: str) -> str:
@@ -106,7 +116,14 @@ def privatize(
     seed: Seed = None,
     as_json: AsJson = False,
     output: Annotated[str | None, typer.Option("--output", metavar="PATH", help="Write there, all or nothing.")] = None,
-    with_original: Annotated[bool, typer.Option("--with-original", help="Show the originals too.")] = False,
+    with_original: Annotated[
+        bool,
+        typer.Option(
+            "--with-original",
+            help="Show the originals too, which are private: the original, a tab and the release on one line (tabs and "
+            "line ends inside become spaces), two columns on a terminal, with --json the field `original`.",
+        ),
+    ] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Print the whole statement.")] = False,
     whole: Annotated[bool, typer.Option("--whole", help="Take all of the input as one text.")] = False,
 ) -> None:
@@ -115,8 +132,12 @@ def privatize(
     The privatized text goes to standard output, the statement to standard error or, with --json, into the
     object.
     """
+    files.require_input(text)  # before the options, because a text is what a newcomer forgets
     resolved = _resolve(mechanism, epsilon, setting, profile, config, table, seed)
     from textveil.pipeline import Privatizer
+
+    if with_original and not as_json:
+        shell.note("textveil: warning: the output holds the private originals beside the releases (--with-original)")
 
     with files.texts(text, whole=whole, output=output) as texts, files.output(output, private=with_original) as sink:
         results = Privatizer.from_config(resolved).privatize_many(texts)
@@ -132,7 +153,7 @@ def privatize(
                 sink.write(result.text if result.text.endswith("\n") else result.text + "\n")
         statement = _statement(guarantees, explain) if guarantees else ""
     if statement:
-        shell.note(statement)
+        shell.note(shell.wrap(statement))
 
 
 @app.command(
@@ -145,7 +166,9 @@ def privatize(
 )
 def list_names(
     what: Annotated[str, typer.Argument(metavar="mechanisms|tables|profiles", show_default=False)],
-    as_json: AsJson = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON array of objects with the fields name and summary.")
+    ] = False,
 ) -> None:
     """List names: one per line, with a summary behind each."""
     from textveil import registry
@@ -169,12 +192,15 @@ def list_names(
 
 
 @show_app.callback(
+    invoke_without_command=True,
     epilog=_examples(
         "textveil show config --profile paper-stencil",
     ),
 )
-def _show() -> None:
+def _show(context: typer.Context) -> None:
     """Show how things are set."""
+    if context.invoked_subcommand is None:
+        say(context.get_help())
 
 
 @show_app.command(
@@ -239,7 +265,7 @@ def explain(
     ),
 )
 def demo(seed: Seed = None) -> None:
-    """Privatize a packaged letter with three mechanisms, and show it beside the original."""
+    """Privatize a packaged letter (an invented one) with four mechanisms, and show it beside the original."""
     from rich.console import Console
 
     from textveil import config, sources
@@ -293,10 +319,11 @@ def _write_beside(sink: files.Output, result: "Result") -> None:
         return
     from rich.console import Console
 
-    from textveil.demo import beside
+    from textveil.demo import beside, shows_styles
 
+    console = Console(file=sink.stream, highlight=False)
     with files.writing():
-        Console(file=sink.stream, highlight=False).print(beside(result, marked=True))
+        console.print(beside(result, marked=shows_styles(console)))
 
 
 def _statement(guarantees: "list[Guarantee]", whole: bool) -> str:

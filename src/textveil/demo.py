@@ -1,4 +1,4 @@
-"""The demonstration: one packaged letter through three mechanisms, and any text beside its release.
+"""The demonstration: one packaged letter through four mechanisms, and any text beside its release.
 
 In: a console and results. Out: original and released text side by side, each word marked by its fate.
 Not here: how a text is privatized (`pipeline`), and the command itself (`cli`).
@@ -13,16 +13,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from textveil.guarantee.statements import number
 from textveil.pipeline import Privatizer, Result
 from textveil.table import load_table
-from textveil.words import Kind
+from textveil.words import Kind, tokenize
 
 Fate = Literal["changed", "kept", "public", "placeholder"]
 
 _MARKS: dict[Fate, tuple[str, str, str]] = {
     # style on a terminal, then what stands before and after the word elsewhere
-    "changed": ("bold underline", "[", "]"),
-    "kept": ("green", "=", "="),
+    "changed": ("bold", "[", "]"),
+    "kept": ("yellow underline", "=", "="),  # the one to look for: it is what an onlooker sees
     "public": ("dim", "", ""),
     "placeholder": ("bold", "", ""),
 }
@@ -36,6 +37,13 @@ class Run:
     epsilon: float
     options: tuple[tuple[str, Any], ...] = ()
 
+    @property
+    def title(self) -> str:
+        """Mechanism, epsilon and options, as they stand above a release."""
+        return f"{self.mechanism}, epsilon {self.epsilon:g}" + "".join(
+            f", {name} {value}" for name, value in self.options
+        )
+
 
 WINDOW = (("L", 5),)
 
@@ -47,6 +55,13 @@ RUNS = (
     # about 30% and 60% of the letter's protected words are kept (means over 60 seeds: 29% and 62%)
     Run(mechanism="d-chi-stencil", epsilon=130, options=WINDOW),
     Run(mechanism="d-chi-stencil", epsilon=170, options=WINDOW),
+    Run(mechanism="exponential", epsilon=7),
+    Run(mechanism="exponential", epsilon=8),
+)
+
+REMARK = (
+    "Protected does not mean changed: a word may be drawn as itself, and epsilons of different mechanisms cannot be "
+    "compared."
 )
 
 
@@ -62,25 +77,45 @@ def show(console: Console, *, seed: int | None = None) -> None:
         console: where to print; marks are styles on a terminal and signs elsewhere.
         seed: repeatable draws, which the statements then say; None for system randomness.
     """
+    marked = shows_styles(console)
     start = time.perf_counter()
     table = load_table()
     text = letter()
     ready = time.perf_counter() - start
-    console.print(f"A letter of {len(text.split())} words; the table {table.name}, loaded in {ready:.2f} s.")
-    console.print(legend(marked=console.is_terminal))
+    count = len(tokenize([text]).words)
+    console.print(
+        f"An invented letter of {count} words with punctuation marks; the table {table.name}, loaded in {ready:.2f} s."
+    )
+    console.print(legend(marked=marked))
+    summary = Table(box=None, padding=(0, 2), pad_edge=False, header_style="bold")
+    for heading in ("mechanism", "epsilon", "kept", "local DP (epsilon_ldp)", "time"):
+        summary.add_column(heading, justify="left" if heading == "mechanism" else "right")
     for run in RUNS:
         start = time.perf_counter()
         privatizer = Privatizer(run.mechanism, epsilon=run.epsilon, table=table, seed=seed, **dict(run.options))
         result = privatizer.privatize(text)
         seconds = time.perf_counter() - start
-        options = "".join(f", {name} {value}" for name, value in run.options)
         console.print()
-        console.rule(Text(f"{run.mechanism}, epsilon {run.epsilon:g}{options}", style="bold"), characters="-")
-        console.print(beside(result, marked=console.is_terminal))
+        console.rule(Text(run.title, style="bold"), characters="-")
+        console.print(beside(result, marked=marked))
         kept, protected = count_kept(result)
         share = f" ({kept / protected:.0%})" if protected else ""
         console.print(f"Kept: {kept} of {protected} protected words{share}. Time: {seconds:.2f} s.")
-        console.print(Text(result.guarantee.headline()), soft_wrap=True)  # three lines, however wide
+        # Three lines for whoever reads them with a program; a person's terminal wraps them at words.
+        console.print(Text(result.guarantee.headline()), soft_wrap=not console.is_terminal)
+        name = " ".join((run.mechanism, *(f"{option}={value}" for option, value in run.options)))
+        bound = number(result.guarantee.epsilon_ldp)
+        summary.add_row(name, f"{run.epsilon:g}", f"{kept} of {protected}", bound, f"{seconds:.2f} s")
+    console.print()
+    console.rule(Text("summary", style="bold"), characters="-")
+    console.print(REMARK)
+    console.print()
+    console.print(summary)
+
+
+def shows_styles(console: Console) -> bool:
+    """Whether words are marked by styles: on a terminal, unless NO_COLOR or TERM=dumb asks for none."""
+    return console.is_terminal and not console.no_color and not console.is_dumb_terminal
 
 
 def fates(result: Result) -> list[Fate]:
@@ -103,7 +138,7 @@ def count_kept(result: Result) -> tuple[int, int]:
 
 
 def beside(result: Result, *, marked: bool) -> Table:
-    """Original and released text in two columns of equal width.
+    """Original and released text in two columns of equal width; the words of the released one are marked.
 
     Args:
         result: a result, whose original will be shown.
@@ -118,7 +153,7 @@ def beside(result: Result, *, marked: bool) -> Table:
     for gap, item, word, fate in rows:
         style, before, after = _MARKS[fate]
         original.append(gap)
-        original.append(word, style if marked else "")
+        original.append(word)
         released.append(gap)
         released.append(item.text if marked else f"{before}{item.text}{after}", style if marked else "")
     grid.add_row(original, released)

@@ -59,6 +59,13 @@ def is_text(argument: str) -> bool:
     return argument != "-" and not looks_like_path and not os.path.exists(argument)
 
 
+def require_input(argument: str | None) -> None:
+    """Raise `InputError` where no text is given and nobody sends one: standard input is a terminal or closed."""
+    waits = argument is None or argument == "-"
+    if waits and (sys.stdin is None or (argument is None and sys.stdin.isatty())):
+        raise InputError("a text is needed: give one in quotes, a file, or - to read standard input")
+
+
 @contextmanager
 def opened(argument: str | None) -> Iterator[BinaryIO]:
     """The bytes of a file, or of standard input for None and "-".
@@ -67,8 +74,7 @@ def opened(argument: str | None) -> Iterator[BinaryIO]:
         InputError: standard input is a terminal or closed, or no file of that name can be read.
     """
     if argument is None or argument == "-":
-        if sys.stdin is None or (argument is None and sys.stdin.isatty()):
-            raise InputError("a text is needed: give one in quotes, a file, or - to read standard input")
+        require_input(argument)
         yield sys.stdin.buffer
         return
     if os.path.isdir(argument):

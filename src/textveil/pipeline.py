@@ -7,7 +7,7 @@ Not here: what any of the steps does; each has its own room.
 import time
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -37,12 +37,10 @@ from textveil.rng import Randomness, SeededRandomness, SystemRandomness
 from textveil.session import Session
 from textveil.table import EmbeddingTable, Ids, load_table
 from textveil.wordpiece import WordPieces
-from textveil.words import Released, Tokens, tokenize
+from textveil.words import UNKNOWN_SHARE, Released, Tokens, tokenize
 
 BATCH_TEXTS = 512
 BATCH_CHARACTERS = 1 << 18
-UNKNOWN_SHARE = "share of unknown words"
-"""Stands in every statement, and is computed from the private text: so it is named with the mask."""
 ROUNDING = 1e-12
 """How far floating point may carry what is spent past what was asked, before it counts."""
 
@@ -103,7 +101,7 @@ class Privatizer:
         epsilon: the promised bound of the printed statement, per word: the largest epsilon_j. 0 replaces every
             protected word by a placeholder, infinity lets it pass and says so.
         table: a registered name or an `EmbeddingTable`.
-        words: how text becomes words.
+        words: how text becomes words: `WordsOptions`, or a mapping of its fields ({"casing": "copy"}).
         budget: a rule for unequal budgets, in place of `epsilon`.
         seed: repeatable draws; the statement then says that it holds against nobody who knows the seed.
         **options: the mechanism's own options, `eta=100` or `L=4`.
@@ -127,7 +125,7 @@ class Privatizer:
         *,
         epsilon: float | None = None,
         table: str | EmbeddingTable = "minilm",
-        words: WordsOptions | None = None,
+        words: WordsOptions | Mapping[str, Any] | None = None,
         budget: Budget | None = None,
         seed: int | None = None,
         **options: Any,
@@ -139,7 +137,9 @@ class Privatizer:
         chosen = load_table(table) if isinstance(table, str) else table
         made = _build(mechanism, options) if isinstance(mechanism, str) else mechanism
         claim = made.claim(chosen)
-        how = words or WordsOptions()
+        how = WordsOptions(**words) if isinstance(words, Mapping) else words or WordsOptions()
+        if how.unit == "word" and chosen.holds_pieces:
+            raise ConfigError(f"the table {chosen.name} holds word pieces: set words.unit=wordpiece")
         # Frozen: attributes are set here, all at once, and never again.
         self.__dict__.update(
             table=chosen,
@@ -174,7 +174,7 @@ class Privatizer:
         if papers_own and not _is_glove(privatizer.table):
             kept, words = _kept(privatizer)
             warnings.warn(
-                f"the profile {config.profile} has the paper's parameters, chosen for GloVe; on the table "
+                f"the profile {config.profile} has a budget of the size that the paper used on its own table; on "
                 f"{privatizer.table.name} it keeps {kept} of the {words} protected words of a public sample: "
                 "set epsilon instead",
                 TextveilWarning,

@@ -6,12 +6,13 @@ Not here: the verbs (`cli`), and the files that they read and write (`files`).
 
 import os
 import sys
+import textwrap
 import traceback
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TextIO
 
 import typer
 
@@ -80,6 +81,32 @@ def note(text: str) -> None:
             print(text, file=sys.stderr, flush=True)
 
 
+def wrap(text: str) -> str:
+    """Wrap long lines at words, keeping their indent, where standard error is a terminal; else nothing is changed."""
+    width = _width(sys.stderr)
+    if width is None:
+        return text
+    lines: list[str] = []
+    for line in text.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        wrapped = textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        lines += wrapped if len(line) > width else [line]
+    return "\n".join(lines)
+
+
+def _width(stream: TextIO | None) -> int | None:
+    """The columns of the terminal behind a stream, 20 at least; None where there is none."""
+    if stream is None or not stream.isatty():
+        return None
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return max(20, int(columns))
+    try:
+        return max(20, os.get_terminal_size(stream.fileno()).columns)
+    except (OSError, ValueError):
+        return 80
+
+
 def _use_utf8() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
@@ -135,6 +162,8 @@ def _usage(error: Any, command: Any, path: str, arguments: Sequence[str]) -> str
         near = [name for word in words[:2] for name in get_close_matches(word, commands, n=1, cutoff=0.6)]
         hint = f"did you mean {near[0]}?" if near else f"commands are {', '.join(commands)}"
         return f"{path} has no such command; {hint}; a text goes after `textveil privatize`"
+    if "--" in arguments:
+        return f"{path} takes one argument after --; options first, then -- and the text"
     return f"{path} takes one argument; put a text of several words in quotes"
 
 

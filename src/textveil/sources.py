@@ -150,7 +150,7 @@ def _flatten(values: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
 
 # ---- values typed as text --------------------------------------------------------------------------------------------
 
-_FLOAT = re.compile(r"[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?|\.?inf|infinity|\.?nan)", re.IGNORECASE)
+_FLOAT = re.compile(r"[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?|\.?inf|infinity|infinite|\.?nan)", re.IGNORECASE)
 
 
 def scalar(text: str) -> Any:
@@ -163,7 +163,7 @@ def scalar(text: str) -> Any:
     if re.fullmatch(r"[-+]?[0-9]+", bare):
         return int(bare) if len(bare) <= 300 else _finite(bare)
     if _FLOAT.fullmatch(bare):
-        named = bare.lower().replace(".inf", "inf").replace(".nan", "nan")
+        named = bare.lower().replace(".inf", "inf").replace(".nan", "nan").replace("infinite", "inf")
         return float(named) if named.endswith(("inf", "infinity", "nan")) else _finite(named)
     if bare.lower() in ("true", "false"):
         return bare.lower() == "true"

@@ -169,6 +169,11 @@ class EmbeddingTable:
         """The row of every word."""
         return {word: row for row, word in enumerate(self.words)}
 
+    @cached_property
+    def holds_pieces(self) -> bool:
+        """Whether its words are word pieces: more than one in twenty continues a word ("##ing")."""
+        return sum(word.startswith("##") and len(word) > 2 for word in self.words) > len(self) / 20
+
     # ---- words to rows -------------------------------------------------------------------------------
 
     def lookup(self, words: Sequence[str]) -> tuple[Ids, NDArray[np.bool_]]:

@@ -4,6 +4,7 @@ In: words. Out: the table rows of their pieces, and released pieces as words aga
 Not here: which words are cut (`pipeline`); words outside a table of whole words are composed in `table`.
 """
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,9 +16,14 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from textveil.errors import ConfigError
+from textveil.hub import download
 from textveil.table import EmbeddingTable, Ids
 
 CONTINUATION = "##"
+MISSING = 0.05
+"""Share of a tokenizer's pieces that its table may lack (special and unused ones)."""
+
+_HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,7 +54,7 @@ class WordPieces:
         missing = tokenizer.get_vocab_size(with_added_tokens=False) - sum(
             piece in table.row_of for piece in tokenizer.get_vocab()
         )
-        if missing > tokenizer.get_vocab_size() // 2:
+        if missing > MISSING * tokenizer.get_vocab_size():
             raise ConfigError(
                 f"the table {table.name} must hold the tokenizer's pieces; {missing:,} are missing "
                 "(is it table.name=minilm-wordpiece?)"
@@ -101,10 +107,14 @@ class WordPieces:
 def _load(source: str) -> Tokenizer:
     path = Path(source)
     file = path / "tokenizer.json" if path.is_dir() else path
+    if not file.exists():
+        if not _HUB_ID.fullmatch(source):
+            raise ConfigError(
+                "words.tokenizer must be a folder with tokenizer.json, such a file, or a hub id (owner/name); "
+                f"{source!r} is none of them"
+            )
+        file = download(source, "tokenizer.json")
     try:
-        return Tokenizer.from_file(str(file)) if file.exists() else Tokenizer.from_pretrained(source)
+        return Tokenizer.from_file(str(file))
     except Exception as error:  # the Rust side raises bare Exception; a tokenizer file holds no user text
-        raise ConfigError(
-            "words.tokenizer must be a folder with tokenizer.json, such a file, or a reachable hub id "
-            f"({type(error).__name__})"
-        ) from error
+        raise ConfigError(f"{file.name} of words.tokenizer is no tokenizer that can be read") from error

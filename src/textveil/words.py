@@ -206,6 +206,24 @@ class Item(NamedTuple):
     end: int
 
 
+UNKNOWN_SHARE = "share of unknown words"
+"""Stands in every statement, and is computed from the private text: so it is named with the mask."""
+
+MASK_FIELDS = (
+    "length",
+    "verbatim words",
+    "placeholder types",
+    "equal placeholders",
+    "equal words",
+    "groups",
+    "pieces per word",
+    "casing",
+    "spacing",
+    UNKNOWN_SHARE,
+)
+"""Everything that a release can show besides its words, in the order of statements."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mask:
     """What a release shows besides the released words. Public; nothing is claimed about it.
@@ -239,18 +257,18 @@ class Mask:
         """Names of what is in fact released besides the words, always in the same order."""
         placeholders = {position for position, _ in self.placeholders}
         tied = set(chain.from_iterable(self.equal))
-        present = {
-            "length": True,
-            "verbatim words": bool(self.verbatim),
-            "placeholder types": bool(self.placeholders),
-            "equal placeholders": bool(tied & placeholders) or (self.numbered and bool(placeholders)),
-            "equal words": bool(tied - placeholders),
-            "groups": self.groups is not None,
-            "pieces per word": self.pieces is not None,
-            "casing": self.casing is not None,
-            "spacing": self.spacing,
-        }
-        return tuple(name for name, is_there in present.items() if is_there)
+        present = (
+            True,
+            bool(self.verbatim),
+            bool(self.placeholders),
+            bool(tied & placeholders) or (self.numbered and bool(placeholders)),
+            bool(tied - placeholders),
+            self.groups is not None,
+            self.pieces is not None,
+            self.casing is not None,
+            self.spacing,
+        )
+        return tuple(name for name, is_there in zip(MASK_FIELDS, present, strict=False) if is_there)
 
     def to_json(self) -> dict[str, object]:
         """All of it as JSON types, with the names of `fields`; None where a part is not released."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from textveil.errors import GuaranteeError
 from textveil.guarantee.statements import Claim, Guarantee
+from textveil.words import MASK_FIELDS
 
 
 def compose(releases: Sequence[Guarantee]) -> Guarantee:
@@ -34,7 +35,7 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
         epsilon_per_word=np.sum([release.epsilon_per_word for release in releases], axis=0),
         parameter=np.empty(0),
         placeholders=min(release.placeholders for release in releases),
-        mask=_union(release.mask for release in releases),
+        mask=tuple(sorted(_union(release.mask for release in releases), key=MASK_FIELDS.index)),
         seeded=any(release.seeded for release in releases),
         infinite=_union(release.infinite for release in releases),
     )
@@ -64,7 +65,7 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
         placeholders=sum(text.placeholders for text in texts),
         oov_share=outside / protected if protected else 0.0,
         texts=sum(text.texts for text in texts),
-        mask=_union(text.mask for text in texts),
+        mask=tuple(sorted(_union(text.mask for text in texts), key=MASK_FIELDS.index)),
         seeded=any(text.seeded for text in texts),
         infinite=_union(text.infinite for text in texts),
     )

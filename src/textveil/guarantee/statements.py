@@ -31,6 +31,8 @@ class Claim:
         table: the table whose rows are the inputs.
         diameter: the largest distance between two rows in that metric; turns a metric claim into local DP.
         additive: what is lost besides, whatever the distance (rounding; the budget of a radius).
+        view: says of a projection in how many axes the diameter was taken ("in 32 axes").
+        draws: whether anything is drawn at random.
         parameter: the mechanism's own parameter, by the name that the papers use.
         reason: why the kind is `none`.
         assumptions: what the proof needs beyond the text's mask.
@@ -42,7 +44,9 @@ class Claim:
     metric: str | None = None
     table: str
     diameter: float = math.inf
+    view: str = ""
     additive: float = 0.0
+    draws: bool = True
     parameter: str | None = None
     reason: str = ""
     assumptions: tuple[str, ...] = ()
@@ -134,28 +138,33 @@ class Guarantee:
         if not self.protected:
             return f"{name}: no word was protected, so there is nothing to bound."
         each = f"each of {self.protected:,} protected words" if self.protected > 1 else "the protected word"
+        each += f" in {self.texts:,} texts" if self.texts > 1 else ""
         if self.kind == "ldp" or self.epsilon == 0:
             return f"{name}: {each} has local DP with epsilon <= {number(self.epsilon)}."
         claim = self.claim
         return (
             f"{name}: {each} has epsilon <= {number(self.epsilon)} per unit of {claim.metric} distance"
-            f"{_plus(claim.additive)}; local DP <= {number(self.epsilon_ldp)} over {claim.table} "
-            f"(diameter {number(claim.diameter, 5)})."
+            f"{_also(claim.additive)}; local DP <= {number(self.epsilon_ldp)} over {claim.table} "
+            f"(diameter {number(claim.diameter, 5)}{claim.view and ' ' + claim.view})."
         )
 
     def _domain(self) -> str:
         public = self.words - self.protected
         passed = f" {public} of {_count(self.words, 'word')} passed as public and are not covered." if public else ""
+        if self.claim.kind != "none" and (bare := int(np.isinf(self.epsilon_per_word).sum())):
+            passed += f" {_count(bare, 'more word')} passed unprotected."
         if self.kind == "none":
             return f"The output can tell some pairs of texts apart with certainty.{passed}"
+        if not self.protected:
+            return passed.strip() or "The text has no words."
         return f"Holds for any two texts with the same mask that differ in one protected word.{passed}"
 
     def _besides(self) -> str:
-        draws = (
-            "No privacy against anyone who knows the seed."
-            if self.seeded
-            else "Draws: AES, keyed by the operating system."
-        )
+        draws = "Draws: AES, keyed by the operating system."
+        if not (self.claim.draws and len(self.parameter)):
+            draws = "Nothing is drawn."
+        elif self.seeded:
+            draws = "No privacy against anyone who knows the seed."
         return f"Nothing is claimed about the mask, which is released: {', '.join(self.mask)}. {draws}"
 
     def explain(self) -> str:
@@ -176,13 +185,13 @@ class Guarantee:
         if self.protected and self.kind != "none":
             low, high = self.epsilon_per_word.min(), self.epsilon_per_word.max()
             total, everywhere = number(self.epsilon_per_word.sum()), number(self.ldp_per_word.sum())
-            lines.append(f"epsilon_j: {number(low)} to {number(high)}, sum {total} over the text.")
+            lines.append(f"epsilon_j: {_between(low, high)}, sum {total} over the text.")
             lines.append(
                 f"Two texts that differ in several words: the bounds add up; in all words, local DP {everywhere}."
             )
         drawn = self.parameter[np.isfinite(self.parameter)]
         if claim.parameter and len(drawn):
-            lines.append(f"{claim.parameter}: {number(drawn.min())} to {number(drawn.max())}.")
+            lines.append(f"{claim.parameter}: {_between(drawn.min(), drawn.max())}.")
         if self.unit == "wordpiece":
             lines.append(
                 "Unit: a word; its epsilon is the sum over its word pieces, their distance the largest of a piece."
@@ -260,12 +269,20 @@ def number(value: float, digits: int = 4) -> str:
     return f"{math.ceil(value / step - 1e-6) * step:.10g}"
 
 
+def _between(low: float, high: float) -> str:
+    return number(low) if number(low) == number(high) else f"{number(low)} to {number(high)}"
+
+
 def _plain(value: float) -> float | str:
     return value if math.isfinite(value) else "infinite"
 
 
+def _also(additive: float) -> str:
+    return f", plus {number(additive)}" if additive else ""
+
+
 def _plus(additive: float) -> str:
-    return f" + {additive:.2g}" if additive else ""
+    return f" + {number(additive)}" if additive else ""
 
 
 def _count(n: int, what: str) -> str:

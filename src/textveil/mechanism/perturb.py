@@ -91,6 +91,8 @@ class Perturb:
             metric=self.noise.metric(view),
             table=table.name,
             diameter=self.noise.diameter(view),
+            view="" if self.project is None else f"in {self.project} axes",
+            draws=not isinstance(self.noise, NoNoise),
             additive=radius or 0.0,
             parameter=self.noise.parameter_name,
             reason=reason,

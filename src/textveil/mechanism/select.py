@@ -124,6 +124,7 @@ class Placeholder:
         return Claim(
             mechanism=self.name,
             kind="ldp",
+            draws=False,
             table=table.name,
             caveats=("position and type of a placeholder are in the mask",),
         )
