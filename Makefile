@@ -52,7 +52,7 @@ $(VENV)/dev.stamp: pyproject.toml constraints.txt
 demo test: export HF_HUB_OFFLINE := 1
 demo test: export TOKENIZERS_PARALLELISM := false
 
-demo: $(VENV)/run.stamp ## privatize a real paragraph with three mechanisms
+demo: $(VENV)/run.stamp ## privatize an invented letter with four mechanisms
 	@$(BIN)/textveil demo $(ARGS)
 
 # One thread a worker: two workers that take all cores each are slower than one.

@@ -6,7 +6,7 @@ Not here: any option, and how options are put together from files and the comman
 
 import re
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import asdict, fields
 from functools import wraps
 from typing import Any, TypeVar, dataclass_transform
 
@@ -48,6 +48,11 @@ def options(prefix: str = "") -> Callable[[_Class], _Class]:
         return made  # type: ignore[no-any-return]
 
     return decorate
+
+
+def plain(parts: Any) -> dict[str, object]:
+    """The fields of an options dataclass as plain data, parts within parts; without names and texts for people."""
+    return {name: value for name, value in asdict(parts).items() if name not in ("name", "caveats")}
 
 
 def complaint(error: ValidationError, prefix: str = "", path: str | None = None) -> TextveilError:

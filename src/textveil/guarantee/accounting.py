@@ -93,6 +93,7 @@ def _sum(claim: Claim, releases: Sequence[Guarantee]) -> Claim:
     return replace(
         claim,
         mechanism=" + ".join(names),
+        options=claim.options if all(release.claim.options == claim.options for release in releases) else {},
         additive=sum(release.claim.additive for release in releases),
         assumptions=_union(release.claim.assumptions for release in releases),
         caveats=_union(release.claim.caveats for release in releases),

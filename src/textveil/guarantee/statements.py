@@ -5,6 +5,7 @@ Not here: composition over releases and texts (`accounting`), and the proofs (do
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -31,6 +32,7 @@ class Claim:
         table: the table whose rows are the inputs.
         diameter: the largest distance between two rows in that metric; turns a metric claim into local DP.
         additive: what is lost besides, whatever the distance (rounding; the budget of a radius).
+        options: the mechanism's parts and their options, as plain data: the claim follows from them.
         view: says of a projection in how many axes the diameter was taken ("in 32 axes").
         draws: whether anything is drawn at random.
         parameter: the mechanism's own parameter, by the name that the papers use.
@@ -44,6 +46,7 @@ class Claim:
     metric: str | None = None
     table: str
     diameter: float = math.inf
+    options: Mapping[str, object] = field(default_factory=dict)
     view: str = ""
     additive: float = 0.0
     draws: bool = True
@@ -226,6 +229,7 @@ class Guarantee:
         return {
             "version": VERSION,
             "mechanism": claim.mechanism,
+            "options": dict(claim.options),
             "kind": self.kind,
             "metric": claim.metric,
             "unit": self.unit,

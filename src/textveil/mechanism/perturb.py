@@ -18,7 +18,7 @@ from textveil.guarantee.statements import FLOATING_POINT
 from textveil.mechanism.block import Block, Ids, Layout
 from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher
 from textveil.mechanism.window import Mixing, Window
-from textveil.options import options
+from textveil.options import options, plain
 from textveil.rng import Draws, Randomness
 from textveil.table import EmbeddingTable
 
@@ -87,6 +87,7 @@ class Perturb:
             )
         return Claim(
             mechanism=self.name,
+            options=plain(self),
             kind="none" if reason else "metric",
             metric=self.noise.metric(view),
             table=table.name,

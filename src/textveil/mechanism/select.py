@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from textveil.guarantee import Claim
 from textveil.mechanism.block import PLACEHOLDER, Block, Ids, Layout
 from textveil.mechanism.rule import Exponential
-from textveil.options import options
+from textveil.options import options, plain
 from textveil.rng import Randomness
 from textveil.samplers import weighted_choice
 from textveil.table import EmbeddingTable
@@ -67,6 +67,7 @@ class Select:
         """A metric claim in the table's distance, plus the rounding of the weights."""
         return Claim(
             mechanism=self.name,
+            options=plain(self),
             kind="metric",
             metric=table.metric,
             table=table.name,
@@ -123,6 +124,7 @@ class Placeholder:
         """Local DP with epsilon 0; what remains is in the mask."""
         return Claim(
             mechanism=self.name,
+            options=plain(self),
             kind="ldp",
             draws=False,
             table=table.name,
