@@ -44,8 +44,8 @@ Setting = Annotated[
     typer.Option(
         "-o",
         metavar="PATH=VALUE",
-        help="Any option, such as mechanism.L=5; repeatable. `textveil show config` prints the paths, `textveil explain "
-        "NAME` a mechanism's own options.",
+        help="Any option, such as mechanism.L=5; repeatable. `textveil show config` prints the paths, "
+        "`textveil explain NAME` a mechanism's own options.",
     ),
 ]
 Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="See `textveil list profiles`.")]

@@ -18,6 +18,7 @@ Not here: the messages. They are written where a rule is checked, and never hold
 `TextveilWarning` stands beside it: something a user should know before trusting the output.
 """
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -47,7 +48,8 @@ class UnknownName(ConfigError):
         names = sorted(known)
         near = get_close_matches(name, names, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names) or 'none'}"
-        super().__init__(f"no {what} is named {name!r}; {hint}")
+        shown = repr(name) if re.fullmatch(r"[\w.:/-]{0,60}", name) else "like that"  # a file of text is no name
+        super().__init__(f"no {what} is named {shown}; {hint}")
         self.what, self.name, self.known = what, name, names
 
     def __reduce__(self) -> tuple[type["UnknownName"], tuple[str, str, list[str]]]:

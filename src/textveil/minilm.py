@@ -13,6 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from tokenizers import Tokenizer
 
+from textveil.constants import stored
 from textveil.errors import TableError
 from textveil.hub import download
 from textveil.table import EmbeddingTable, Metric, Pieces
@@ -69,6 +70,7 @@ def _select(name: str, metric: Metric, device: str, wanted: Callable[[str], bool
         metric=metric,
         device=device,
         pieces=Pieces(tokenizer=tokenizer, vectors=rows),
+        stored=stored(name, metric),
     )
 
 

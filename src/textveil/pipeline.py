@@ -9,6 +9,7 @@ import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self
@@ -47,10 +48,14 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Private:
-    """What never leaves: the original text and its words, one per item of the release."""
+    """What never leaves: the original text and its words, one per item of the release. Empty after pickling."""
 
     text: str = field(repr=False)
     words: tuple[str, ...] = field(repr=False)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Leaves the originals behind: a pickled result may go to a file or another process."""
+        return partial(Private, text="", words=()), ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -136,6 +141,10 @@ class Privatizer:
             )
         chosen = load_table(table) if isinstance(table, str) else table
         made = _build(mechanism, options) if isinstance(mechanism, str) else mechanism
+        if not isinstance(chosen, EmbeddingTable):
+            raise ConfigError(f"table must be a name or an EmbeddingTable, got a {type(table).__name__}")
+        if not isinstance(made, Mechanism):
+            raise ConfigError(f"mechanism must be a name or a Mechanism, got a {type(mechanism).__name__}")
         claim = made.claim(chosen)
         how = WordsOptions(**words) if isinstance(words, Mapping) else words or WordsOptions()
         if how.unit == "word" and chosen.holds_pieces:
@@ -209,7 +218,7 @@ class Privatizer:
 
     def privatize_many(self, texts: Iterable[str], session: Session | None = None) -> Iterator[Result]:
         """Privatizes texts as they come, in order, in batches; memory does not grow with their number."""
-        if isinstance(texts, str):
+        if isinstance(texts, str) or not isinstance(texts, Iterable):
             raise InputError("privatize_many takes several texts; for one text use privatize")
         batch: list[str] = []
         characters = done = 0
@@ -224,11 +233,26 @@ class Privatizer:
             yield from self._batch(batch, session, first=done)
 
     def _batch(self, texts: Sequence[str], session: Session | None, *, first: int = 0) -> list[Result]:
+        if session is not None and not isinstance(session, Session):
+            raise ConfigError(f"session must be a Session, got a {type(session).__name__}")
+        try:
+            return self._sentence(texts, session, first)
+        except TextveilError:
+            raise
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            failure = (
+                f"{self.claim.mechanism} failed with {type(error).__name__} "
+                f"({Path(where.filename).name}, line {where.lineno}); nothing was released"
+            )
+        raise MechanismError(failure)  # out here, because the error's message and chain may hold words
+
+    def _sentence(self, texts: Sequence[str], session: Session | None, first: int) -> list[Result]:
         start = time.perf_counter()
         tokens = tokenize(texts, first=first)
         protection = protect(tokens.words, self.words)
         plan = self._plan(tokens, protection)
-        release = self._release(plan)
+        release = self._draw(plan)
         draft = spell(tokens, protection, plan, release, self.words.casing, self.table, self.pieces, session)
         results = []
         for b, text in enumerate(tokens.texts):
@@ -236,7 +260,7 @@ class Privatizer:
             released = draft.text(b, span)
             private = Private(text=text, words=tuple(tokens.words[span]))
             results.append((released, self._guarantee(released, span, protection, plan, release), private))
-        seconds = (time.perf_counter() - start) / len(texts)
+        seconds = float(f"{(time.perf_counter() - start) / len(texts):.2g}")  # finer digits would tell of the words
         return [
             Result(released=released, guarantee=guarantee, private=private, seconds=seconds)
             for released, guarantee, private in results
@@ -291,19 +315,6 @@ class Privatizer:
 
     # ---- the one random step -------------------------------------------------------------------------
 
-    def _release(self, plan: Plan) -> Release:
-        try:
-            return self._draw(plan)
-        except TextveilError:
-            raise
-        except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            failure = (
-                f"{self.claim.mechanism} failed with {type(error).__name__} "
-                f"({Path(where.filename).name}, line {where.lineno}); nothing was released"
-            )
-        raise MechanismError(failure)  # out here, because the error's message and chain may hold words
-
     def _draw(self, plan: Plan) -> Release:
         layout, mechanism, table = plan.block.layout, self.mechanism, self.table
         parameter = mechanism.parameters(table, layout)
@@ -331,7 +342,7 @@ class Privatizer:
         unknown = plan.unknown[span][covered]
         reasons = []
         if self.words.oov == "keep":
-            reasons.append(f"unknown words pass unprotected (words.oov=keep; {int(unknown.sum())} here)")
+            reasons.append("unknown words pass unprotected (words.oov=keep)")
         if ((plan.roles[span][covered] == Role.PASS) & ~(unknown & (self.words.oov == "keep"))).any():
             reasons.append("an infinite budget lets words pass")
         drawn = slice(*np.searchsorted(plan.block.layout.words, (span.start, span.stop)).tolist())
@@ -347,6 +358,7 @@ class Privatizer:
             placeholders=len(released.mask.placeholders),
             mask=(*released.mask.fields, UNKNOWN_SHARE),
             seeded=self.randomness.seeded,
+            oov=self.words.oov,
             infinite=tuple(reasons),
             oov_share=float(unknown.mean()) if len(unknown) else 0.0,
         )
@@ -433,6 +445,8 @@ def _budget(
     if epsilon is not None and budget is not None:
         raise BudgetError("give epsilon or a budget, not both")
     chosen = budget if epsilon is None else Uniform(epsilon)
+    if budget is not None and not callable(getattr(budget, "assign", None)):
+        raise BudgetError("a budget must have the method assign; for one number give epsilon")
     parameter = mechanism.parameters(table, Layout.of(1))
     if parameter is None and chosen is None:
         raise BudgetError(f"{claim.mechanism} needs a budget: give epsilon, or its own parameter {claim.parameter}")
@@ -448,4 +462,5 @@ def _budget(
             TextveilWarning,
             stacklevel=3,
         )
-    return chosen
+    needs_none = parameter is not None and claim.parameter is None
+    return budget if needs_none else chosen  # an epsilon neither weakens a placeholder nor makes one of a stencil

@@ -6,6 +6,7 @@ Not here: where the default table comes from (`minilm`), its constants (`constan
 
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
@@ -32,8 +33,13 @@ BLOCK = 1 << 26
 EXACT_DIAMETER = 8192
 """Up to this many rows a diameter is searched over all pairs (about a second); beyond, bounded."""
 
+CLOSE, CLOSE_PAIRS = 1e-6, 8192
+"""Squared distances below this share of the squared lengths are taken again from the difference, so many at once."""
+
 TIE = 1e-9
 """Scores of surrogates closer than this count as tied."""
+
+_LONE = re.compile("[\ud800-\udfff]")
 
 LONGEST_SPLIT = 256
 """Only this many first characters of a word take part in the split of a table without pieces."""
@@ -83,6 +89,7 @@ class EmbeddingTable:
         unit_rows: whether rows are compared by direction (cosine) or by position (Euclidean distance).
         lipschitz: how far two vectors can lie apart per unit of `metric`; 1 but for a renormalised projection.
         parent: the table of which this one is a projection.
+        stored: constants that ship with the package for these very rows; else they are computed.
     """
 
     name: str
@@ -94,6 +101,7 @@ class EmbeddingTable:
     unit_rows: bool = True
     lipschitz: float = 1.0
     parent: "EmbeddingTable | None" = field(default=None, repr=False)
+    stored: constants.TableConstants | None = field(default=None, repr=False)
 
     @classmethod
     def build(
@@ -105,6 +113,7 @@ class EmbeddingTable:
         metric: Metric = "chord",
         device: str = "cpu",
         pieces: Pieces | None = None,
+        stored: constants.TableConstants | None = None,
     ) -> Self:
         """A table from words and raw vectors.
 
@@ -115,6 +124,7 @@ class EmbeddingTable:
             metric: `chord` normalises the rows, `euclidean` keeps them.
             device: a torch device ("cpu", "cuda").
             pieces: word pieces that compose words outside the table.
+            stored: constants known for these very rows; where none are given they are computed when asked for.
 
         Raises:
             TableError: the words or vectors are not as said above.
@@ -146,6 +156,7 @@ class EmbeddingTable:
                 unit_rows=metric == "chord",
                 norms=norms.float(),
                 pieces=pieces,
+                stored=stored,
             )
         except (RuntimeError, AssertionError) as error:  # torch's ways of saying that a device is not there
             raise ConfigError(f"table.device {device!r} is not available here") from error
@@ -202,10 +213,9 @@ class EmbeddingTable:
 
     def _surrogates(self, words: list[str]) -> Ids:
         distinct = list(dict.fromkeys(words))
-        try:
-            encoded = [word.encode() for word in distinct]
-        except UnicodeEncodeError:
-            raise InputError("a text must be valid Unicode: it holds a lone surrogate") from None
+        if any(map(_LONE.search, distinct)):
+            raise InputError("a text must be valid Unicode: it holds a lone surrogate")
+        encoded = [word.encode() for word in distinct]
         rows = np.fromiter((_hash(word, len(self)) for word in encoded), np.int64, len(distinct))
         if self.pieces is not None:
             means, found = self.pieces.compose(distinct)
@@ -291,12 +301,26 @@ class EmbeddingTable:
 
     def distances(self, rows: Ids) -> NDArray[np.float64]:
         """The distance of each row to the whole table, float64 [n, V], in the table's metric; 0 to itself."""
-        whole = self._rows64
-        picked = whole[torch.from_numpy(rows).to(self.device)]
-        squares = picked.square().sum(dim=1, keepdim=True) + self._squares64 - 2 * picked @ whole.T
-        distances: NDArray[np.float64] = squares.clamp_(min=0).sqrt_().cpu().numpy()
-        distances[np.arange(len(rows)), rows] = 0.0
-        return distances
+        whole, sizes = self._centred, self._centred_squares
+        place = torch.from_numpy(rows).to(self.device)
+        size = sizes[place, None] + sizes
+        squares = torch.addmm(size, whole[place], whole.T, alpha=-2)
+        near = (squares <= CLOSE * size).nonzero()  # here the product has lost its digits: take the difference
+        distances = squares.clamp_(min=0).sqrt_()
+        for part in torch.split(near, CLOSE_PAIRS):
+            i, y = part[:, 0], part[:, 1]
+            distances[i, y] = (self._rows64[place[i]] - self._rows64[y]).norm(dim=1)
+        found: NDArray[np.float64] = distances.cpu().numpy()
+        return found
+
+    @cached_property
+    def _centred(self) -> torch.Tensor:
+        """The rows about their mean: what distances need, with fewer digits lost."""
+        return self._rows64 - self._rows64.mean(dim=0)
+
+    @cached_property
+    def _centred_squares(self) -> torch.Tensor:
+        return self._centred.square().sum(dim=1)
 
     @cached_property
     def _rows64(self) -> torch.Tensor:
@@ -309,19 +333,13 @@ class EmbeddingTable:
     # ---- public constants ----------------------------------------------------------------------------
 
     @cached_property
-    def _stored(self) -> constants.TableConstants | None:
-        """What ships with the package for this very table."""
-        found = constants.stored(self.name, self.metric) if self.parent is None else None
-        return found if found is not None and found.fits(self.vectors) else None
-
-    @cached_property
     def diameter(self) -> float:
         """The largest distance between two words, in the table's metric; for a projection, what is left of it.
 
         Stored for the shipped tables, exact for small ones, else a bound.
         """
-        if self._stored is not None:
-            return self._stored.diameter
+        if self.stored is not None:
+            return self.stored.diameter
         exact = len(self) <= EXACT_DIAMETER
         own = constants.diameter(self.vectors) if exact else constants.diameter_bound(self.vectors)
         own = min(own, 2.0) if self.unit_rows else own
@@ -330,8 +348,8 @@ class EmbeddingTable:
     @cached_property
     def l1_diameter(self) -> float:
         """D_1, the largest l1 distance between two rows; bounded by sqrt(d) times the diameter for large tables."""
-        if self._stored is not None:
-            return self._stored.l1_diameter
+        if self.stored is not None:
+            return self.stored.l1_diameter
         if len(self) <= EXACT_DIAMETER:
             return constants.l1_diameter(self.vectors)
         return float(min(self.dimension**0.5 * constants.diameter_bound(self.vectors), self.coordinate_range))
@@ -339,13 +357,13 @@ class EmbeddingTable:
     @cached_property
     def coordinate_range(self) -> float:
         """Delta_1, the sum over coordinates of largest minus smallest value."""
-        return self._stored.coordinate_range if self._stored is not None else constants.coordinate_range(self.vectors)
+        return self.stored.coordinate_range if self.stored is not None else constants.coordinate_range(self.vectors)
 
     @cached_property
     def curve(self) -> constants.CalibrationCurve | None:
         """The exponential mechanism's constant as a certified function of c; None where it would take minutes."""
-        if self._stored is not None:
-            return self._stored.curve
+        if self.stored is not None:
+            return self.stored.curve
         return constants.calibration_curve(self.vectors) if len(self) <= constants.SMALL_TABLE else None
 
     # ---- public projections --------------------------------------------------------------------------
@@ -391,6 +409,7 @@ def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable
         unit_rows=renormalize,
         lipschitz=table.lipschitz * factor,
         parent=table,
+        stored=None,
     )
 
 

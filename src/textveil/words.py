@@ -4,6 +4,7 @@ In: texts. Out: `Tokens` (secret: words and spans), `Released` (public: items, g
 Not here: which words are protected (`protect`), rows of a table and pieces of words (`table`).
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -73,6 +74,7 @@ _PATTERN = regex.compile(
     )
     """
 )
+_LONE = re.compile("[\ud800-\udfff]")
 _WHITESPACE = regex.compile(r"(?V1)\s*+")
 
 
@@ -179,13 +181,11 @@ def tokenize(texts: Sequence[str], *, first: int = 0) -> Tokens:
 def _check_text(b: int, text: object) -> None:
     if not isinstance(text, str):
         raise InputError(f"every text must be a string; text {b} is of type {type(text).__name__}; decode it first")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
+    if _LONE.search(text):  # found without encoding: an encoder's error would carry the whole text
         raise InputError(
             f"every text must be valid Unicode; text {b} holds a lone surrogate; "
             "read it as UTF-8, or replace what cannot be decoded"
-        ) from None
+        )
 
 
 class Item(NamedTuple):

@@ -314,3 +314,35 @@ def test_excluding_the_original_leaves_no_chance_for_it() -> None:
     assert (rows != block.rows).all()
     free = d_chi_stencil(eta=30.0, L=1).privatize(TABLE, block, given, rng=SeededRandomness(5))
     assert (free == block.rows).mean() > 0.5
+
+
+@pytest.mark.parametrize("renormalize", [False, True])
+@pytest.mark.parametrize("k", [2, 4])
+def test_exponential_on_a_projected_table_keeps_its_claim(k: int, renormalize: bool) -> None:
+    """The claim is in the original distance, whatever table the draw is made on."""
+    view = TABLE.project(k, renormalize=renormalize)
+    one = block_of(*[[row] for row in range(50)])
+    mechanism = exponential()
+    parameter = mechanism.calibrate(view, one.layout, np.full(50, 5.0))
+    law = mechanism.log_probs(view, one, parameter)
+    assert law is not None
+    claim, spent = mechanism.claim(view), mechanism.spend(view, one.layout, parameter)
+    assert (spent <= 5.0 * (1 + 1e-9)).all()
+    assert violation(law, spent, TABLE, claim.additive) <= 1e-9
+    assert np.abs(law[:, None] - law[None]).max() <= spent.max() * claim.diameter + claim.additive + 1e-9
+    if renormalize and k == 2:
+        assert violation(law, spent / view.lipschitz, TABLE, claim.additive) > 0.01
+
+
+@pytest.mark.parametrize("offset", [0.0, 1000.0])
+def test_exponential_treats_equal_rows_alike_at_any_c(offset: float) -> None:
+    """Rows at distance 0 may differ by the rounding term only, however large c is and however far the rows lie."""
+    rows = np.random.default_rng(9).normal(size=(60, 300)) + offset
+    rows[1] = rows[0]
+    table = EmbeddingTable.build(
+        name="equal", words=[f"w{i}" for i in range(60)], vectors=torch.from_numpy(rows), metric="euclidean"
+    )
+    mechanism = exponential(c=1e4)
+    law = mechanism.log_probs(table, block_of([0], [1]), np.full(2, 1e4))
+    assert law is not None
+    assert np.abs(law[0] - law[1]).max() <= mechanism.claim(table).additive

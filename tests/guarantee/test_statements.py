@@ -137,3 +137,37 @@ def test_other_texts_do_not_compose_word_by_word_and_nothing_is_no_statement() -
         compose([statement(1.0), statement(1.0, 2.0)])
     with pytest.raises(GuaranteeError, match="at least one"):
         compose([])
+
+
+# ---- what is drawn, and other lines that must follow from the parts ----------------------------------------
+
+
+def test_a_composed_statement_still_says_what_was_drawn() -> None:
+    assert "Draws: AES" in compose([statement(1.0), statement(1.0)]).headline()
+    assert "knows the seed" in compose([statement(1.0), statement(1.0, seeded=True)]).headline()
+    placeholder = Claim(mechanism="placeholder", kind="ldp", table="t", draws=False)
+    assert "Nothing is drawn." in statement(0.0, claim=placeholder, seeded=True).headline()
+    assert "Nothing is drawn." in statement().headline()
+
+
+def test_texts_of_several_mechanisms_do_not_stand_side_by_side() -> None:
+    polar = Claim(mechanism="polar", kind="metric", metric="chord", table="t", diameter=1.5, parameter="kappa")
+    with pytest.raises(GuaranteeError, match="one mechanism"):
+        summarize([statement(1.0), statement(3.0, claim=polar)])
+
+
+def test_texts_of_other_length_do_not_compose() -> None:
+    with pytest.raises(GuaranteeError, match="same protected words"):
+        compose([statement(1.0, words=3), statement(1.0, words=4)])
+
+
+@pytest.mark.parametrize(("oov", "words"), [("surrogate", "any string"), ("keep", "unprotected"), ("error", "refused")])
+def test_inputs_follow_the_rule_for_unknown_words(oov: str, words: str) -> None:
+    assert words in statement(1.0, oov=oov).explain()
+
+
+def test_printed_additive_parts_are_bounds() -> None:
+    claim = Claim(
+        mechanism="exponential", kind="metric", metric="chord", table="t", diameter=1.5, additive=8.618263e-07
+    )
+    assert "plus 8.619e-07" in statement(1.0, claim=claim).headline()

@@ -154,3 +154,15 @@ def test_a_projection_keeps_eta_and_a_renormalised_one_is_charged(table: Embeddi
     assert charged.spend(table, layout, np.full(4, 7.0)) == pytest.approx(7.0 * factor)
     with pytest.raises(ConfigError, match="l1"):
         d_chi_stencil(noise="coordinate-laplace", project=3).claim(table)
+
+
+def test_polar_offers_both_conventions_of_kappa(table: EmbeddingTable) -> None:
+    layout = Layout.of(1)
+    paper, code = (
+        polar(kappa=50.0).parameters(table, layout),
+        polar(kappa=50.0, convention="code").parameters(table, layout),
+    )
+    assert paper is not None
+    assert code is not None
+    assert paper[0] == 50.0
+    assert code[0] == pytest.approx(50.0 / np.pi)

@@ -25,7 +25,7 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
         GuaranteeError: the statements are of unlike kinds, so that their sum would mean nothing.
     """
     first = _alike(releases)
-    if len({release.protected for release in releases}) > 1:
+    if len({(release.protected, release.words) for release in releases}) > 1:
         raise GuaranteeError(
             "releases compose word by word: they must be of the same text, with the same protected words"
         )
@@ -53,6 +53,8 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
         GuaranteeError: the statements are of unlike kinds.
     """
     first = _alike(texts)
+    if len({(text.claim.mechanism, text.claim.parameter) for text in texts}) > 1:
+        raise GuaranteeError("texts of one run have one mechanism: statements of several do not stand side by side")
     words = sum(text.words for text in texts)
     outside = sum(text.oov_share * text.protected for text in texts)
     protected = sum(text.protected for text in texts)
@@ -78,7 +80,8 @@ def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
     if len(kinds) > 1:
         names = sorted({g.claim.mechanism for g in guarantees})
         raise GuaranteeError(
-            f"statements of unlike kinds do not add up ({', '.join(names)}): kind, metric, table and unit must agree; "
+            f"statements of unlike kinds do not add up ({', '.join(names)}): "
+            "kind, metric, table, diameter and unit must agree; "
             "compare or add their local DP values (epsilon_ldp) instead"
         )
     return guarantees[0]
@@ -95,6 +98,7 @@ def _sum(claim: Claim, releases: Sequence[Guarantee]) -> Claim:
         mechanism=" + ".join(names),
         options=claim.options if all(release.claim.options == claim.options for release in releases) else {},
         additive=sum(release.claim.additive for release in releases),
+        draws=any(release.claim.draws for release in releases),
         assumptions=_union(release.claim.assumptions for release in releases),
         caveats=_union(release.claim.caveats for release in releases),
     )

@@ -74,6 +74,7 @@ class Guarantee:
         placeholders: protected words replaced by a placeholder.
         mask: names of what is released besides the words.
         seeded: whether the draws came from a seed.
+        oov: what was done with unknown words, as the option `words.oov` says.
         infinite: reasons, besides the claim's own, why no finite statement holds.
         oov_share: share of the words not on the public list that are outside the table.
         texts: how many texts the statement sums up.
@@ -87,6 +88,7 @@ class Guarantee:
     placeholders: int
     mask: tuple[str, ...]
     seeded: bool
+    oov: str = "surrogate"
     infinite: tuple[str, ...] = ()
     oov_share: float = 0.0
     texts: int = 1
@@ -164,7 +166,8 @@ class Guarantee:
 
     def _besides(self) -> str:
         draws = "Draws: AES, keyed by the operating system."
-        if not (self.claim.draws and len(self.parameter)):
+        drawn = self.claim.draws and bool(((self.epsilon_per_word > 0) & np.isfinite(self.epsilon_per_word)).any())
+        if not drawn and not (self.claim.draws and self.claim.kind == "none" and self.protected):
             draws = "Nothing is drawn."
         elif self.seeded:
             draws = "No privacy against anyone who knows the seed."
@@ -200,8 +203,8 @@ class Guarantee:
                 "Unit: a word; its epsilon is the sum over its word pieces, their distance the largest of a piece."
             )
         lines.append(
-            f"Inputs: any string. A word outside the table is first mapped to a row by a public function; "
-            f"{self.oov_share:.1%} of the words not on the public list were outside."
+            f"{_INPUTS.get(self.oov, _INPUTS['surrogate'])} "
+            f"{self.oov_share:.1%} of the words not on the public list were outside the table."
         )
         if self.placeholders:
             lines.append(
@@ -257,6 +260,12 @@ class Guarantee:
 
 
 _PAIRS = "For every fixed mask and any two texts x, x' consistent with it that differ only in protected word j:"
+_INPUTS = {
+    "surrogate": "Inputs: any string; a word outside the table is first mapped to a row by a public function.",
+    "placeholder": "Inputs: the table's words; a word outside the table becomes a placeholder, which the mask shows.",
+    "error": "Inputs: the table's words; a text with any other word is refused, which shows too.",
+    "keep": "Inputs: the table's words; a word outside the table passes unprotected.",
+}
 _LOSS = "|ln Pr[y | x] - ln Pr[y | x']|"
 _METRICS = {
     "chord": "the chord (distance between unit rows)",
@@ -270,7 +279,7 @@ def number(value: float, digits: int = 4) -> str:
     if not math.isfinite(value) or value == 0:
         return "infinite" if value > 0 else f"{value:g}"
     step = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
-    return f"{math.ceil(value / step - 1e-6) * step:.10g}"
+    return f"{math.ceil(value / step - 1e-9) * step:.10g}"
 
 
 def _between(low: float, high: float) -> str:

@@ -39,6 +39,8 @@ class Layout:
     roles: NDArray[np.int8]
     documents: Ids
     unit_of: Ids
+    memo: dict[object, object] = field(default_factory=dict, repr=False)
+    """What is computed from the layout more than once; it lives as long as the layout."""
 
     @classmethod
     def of(cls, *sizes: int) -> "Layout":

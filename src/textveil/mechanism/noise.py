@@ -185,7 +185,7 @@ class VonMisesFisher:
     """
 
     kappa: Positive | None = None
-    radius: Positive | None = None
+    radius: Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False)] | None = None
     parameter_name: ClassVar[str | None] = "kappa"
 
     @property
@@ -197,6 +197,8 @@ class VonMisesFisher:
             raise ConfigError(
                 "the polar mechanism needs unit rows: use table.metric=chord (a projection is renormalised)"
             )
+        if table.dimension < 2:
+            raise ConfigError("the polar mechanism needs at least two dimensions: a direction in one is a sign")
         if self.radius is not None and (mixed or table.parent is not None):
             raise ConfigError("radius is defined for a word's own row: drop the window, the projection or the radius")
 

@@ -4,6 +4,7 @@ In: a name's own options. Out: a `Mechanism`. `textveil explain NAME` prints the
 Not here: the parts themselves (`perturb`, `select`), and which profile uses which numbers.
 """
 
+import math
 from typing import Literal, get_args
 
 from textveil.errors import UnknownName
@@ -115,11 +116,18 @@ def d_chi_stencil(
     )
 
 
-def polar(*, kappa: float | None = None, radius: float | None = None, project: int | None = None) -> Perturb:
+def polar(
+    *,
+    kappa: float | None = None,
+    convention: Literal["paper", "code"] = "paper",
+    radius: float | None = None,
+    project: int | None = None,
+) -> Perturb:
     """A von Mises-Fisher draw around each word's direction; the nearest word by cosine is released.
 
     Only the direction of a vector is used and moved: the released direction has density proportional to
-    exp(kappa <direction, word>). `radius` also privatizes the vector's length, as the paper's full mechanism does.
+    exp(kappa <direction, word>). With `convention` code, the number given as kappa is the epsilon of the paper's public
+    code, and kappa is that over pi. `radius` also privatizes the vector's length, as the paper's full mechanism does.
 
     Guarantee:
         metric DP, epsilon = kappa per unit of chord distance, sharp; local DP kappa * diameter (at most 2 kappa). With
@@ -132,6 +140,8 @@ def polar(*, kappa: float | None = None, radius: float | None = None, project: i
     Source:
         STAMP, section 4 and Theorem 3.
     """
+    if convention == "code" and kappa is not None:
+        kappa = kappa / math.pi
     return Perturb(name="polar", noise=VonMisesFisher(kappa=kappa, radius=radius), project=project)
 
 

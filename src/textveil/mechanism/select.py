@@ -80,15 +80,15 @@ class Select:
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
         """c of every word."""
-        return self.rule.parameter(table, epsilon)
+        return self.rule.parameter(table, epsilon / table.lipschitz)
 
     def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
         """c of every word, where it was set by name."""
         return None if self.rule.c is None else np.full(len(layout.positions), self.rule.c)
 
     def spend(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
-        """The exact or certified constant of every word; its position depends on that word alone."""
-        return self.rule.constant(table, parameter)
+        """The exact or certified constant of every word, times what a renormalised view can lengthen."""
+        return self.rule.constant(table, parameter) * table.lipschitz
 
     def privatize(self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness) -> Ids:
         """The released rows [n], wave after wave."""

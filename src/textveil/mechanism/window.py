@@ -16,8 +16,8 @@ from textveil.options import options
 
 Values = NDArray[np.float64]
 
-SINKHORN_ROUNDS = 10_000
-SINKHORN_ERROR = 1e-12
+SINKHORN_ROUNDS = 1000
+"""A fixed number, so that a text's weights do not depend on the texts beside it."""
 
 
 class Mixing:
@@ -69,14 +69,15 @@ class Window:
 
     Args:
         L: words in the window, 1 to 1001; 1 mixes nothing.
-        sigma: the Gaussian's standard deviation in words, > 0.
+        sigma: the Gaussian's standard deviation in words, 1e-3 to 1e6.
         side: the neighbour that an even window leans to, a convention.
         window_over: `protected`: the window closes up over protected words; `all`: words that pass stay in it.
-        balanced: make every protected word's weights sum to 1 over the released rows (Sinkhorn), so C_j = 1.
+        balanced: bring every protected word's weights to a sum near 1 over the released rows (Sinkhorn's iteration;
+            exact in the limit, slow to converge for even L in long texts). Statements use the matrix as it is.
     """
 
     L: Annotated[int, Field(ge=1, le=1001, strict=True)] = 1
-    sigma: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.75
+    sigma: Annotated[float, Field(ge=1e-3, le=1e6, allow_inf_nan=False)] = 0.75
     side: Literal["right", "left"] = "right"
     window_over: Literal["protected", "all"] = "protected"
     balanced: bool = False
@@ -89,6 +90,13 @@ class Window:
 
     def matrix(self, layout: Layout) -> Mixing:
         """F for the protected positions of a layout; depends on nothing secret."""
+        if self not in layout.memo:
+            layout.memo[self] = self._matrix(layout)
+        made = layout.memo[self]
+        assert isinstance(made, Mixing)
+        return made
+
+    def _matrix(self, layout: Layout) -> Mixing:
         positions = layout.positions
         if self.L == 1:
             return Mixing(layout, positions[:, None], np.ones((len(positions), 1)))
@@ -122,7 +130,5 @@ def _balance(columns: Ids, weights: Values, layout: Layout) -> Values:
     for _ in range(SINKHORN_ROUNDS):
         weights = weights / weights.sum(axis=1, keepdims=True)
         sums = np.bincount(columns.ravel(), weights.ravel(), minlength=len(layout.roles))
-        if np.abs(sums[layout.positions] - 1).max(initial=0.0) < SINKHORN_ERROR:
-            break
         weights = weights / np.where(sums > 0, sums, 1.0)[columns]
     return weights
