@@ -130,8 +130,7 @@ def test_every_field_is_required_and_explained(schema):
 
 
 def test_the_mask_has_the_names_that_words_gives(schema):
-    from textveil.words import UNKNOWN_SHARE
-    from textveil.words import Mask
+    from textveil.words import UNKNOWN_SHARE, Mask
 
     whole = Mask(
         words=3,
