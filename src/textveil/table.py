@@ -147,6 +147,10 @@ class EmbeddingTable:
             rows = (rows.double() / norms.unsqueeze(1)).float()
         elif metric != "euclidean":
             raise ConfigError(f"table.metric must be chord or euclidean, got {metric!r}")
+        if stored is not None and not stored.fits(rows):
+            raise TableError(
+                "the stored constants must be those of the rows given, and do not fit them; leave them out"
+            )
         try:
             return cls(
                 name=name,
