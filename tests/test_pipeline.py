@@ -1,5 +1,6 @@
 """The sentence: options, batches, budgets, failures, secrets, threads, forks and pickles."""
 
+import copy
 import itertools
 import json
 import logging
@@ -797,3 +798,14 @@ def test_released_and_guarantee_pickle(echo):
     assert pickle.loads(pickle.dumps(result.released)) == result.released
     guarantee = pickle.loads(pickle.dumps(result.guarantee))
     assert guarantee.to_json() == result.guarantee.to_json()
+
+
+def test_a_pickled_result_says_that_its_original_stayed_behind(echo):
+    result = Privatizer(echo, epsilon=5, table=TABLE).privatize(f"river {CANARY}")
+    carried = pickle.dumps(result)
+    assert CANARY.encode() not in carried
+    again = pickle.loads(carried)
+    assert again.to_json() == result.to_json()
+    with pytest.raises(InputError, match="stayed behind"):
+        again.to_json(with_original=True)
+    assert copy.deepcopy(result).private is result.private

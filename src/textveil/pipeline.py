@@ -52,10 +52,19 @@ class Private:
 
     text: str = field(repr=False)
     words: tuple[str, ...] = field(repr=False)
+    kept: bool = True
 
     def __reduce__(self) -> tuple[object, ...]:
         """Leaves the originals behind: a pickled result may go to a file or another process."""
-        return partial(Private, text="", words=()), ()
+        return partial(Private, text="", words=(), kept=False), ()
+
+    def __copy__(self) -> Self:
+        """Itself: it is frozen, and a copy stays in the process."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Itself, as a copy."""
+        return self
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,6 +103,8 @@ class Result:
             "seconds": self.seconds,
         }
         if with_original:
+            if not self.private.kept:
+                raise InputError("the originals stayed behind when the result was pickled; ask where it was made")
             out["original"] = {"text": self.private.text, "words": list(self.private.words)}
         return out
 
@@ -143,7 +154,7 @@ class Privatizer:
         made = _build(mechanism, options) if isinstance(mechanism, str) else mechanism
         if not isinstance(chosen, EmbeddingTable):
             raise ConfigError(f"table must be a name or an EmbeddingTable, got a {type(table).__name__}")
-        if not isinstance(made, Mechanism):
+        if isinstance(made, type) or not isinstance(made, Mechanism):
             raise ConfigError(f"mechanism must be a name or a Mechanism, got a {type(mechanism).__name__}")
         claim = made.claim(chosen)
         how = WordsOptions(**words) if isinstance(words, Mapping) else words or WordsOptions()
@@ -357,6 +368,7 @@ class Privatizer:
             words=released.mask.words,
             placeholders=len(released.mask.placeholders),
             mask=(*released.mask.fields, UNKNOWN_SHARE),
+            drawn=drawn.stop - drawn.start,
             seeded=self.randomness.seeded,
             oov=self.words.oov,
             infinite=tuple(reasons),

@@ -175,6 +175,16 @@ class EmbeddingTable:
         return int(self.vectors.shape[1])
 
     @property
+    def root(self) -> "EmbeddingTable":
+        """The table that this one is a projection of, at any remove; itself where it is none."""
+        return self if self.parent is None else self.parent.root
+
+    @property
+    def seen(self) -> str:
+        """Of a projection: in how many axes the root is seen ("in 32 axes")."""
+        return "" if self.parent is None else f"in {self.dimension} axes"
+
+    @property
     def device(self) -> torch.device:
         """Where the vectors are."""
         return self.vectors.device
@@ -404,7 +414,7 @@ def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable
         if bool((norms == 0).any()):
             raise ConfigError(f"a word vanishes in {k} axes: choose a larger k, or do not renormalise")
         view = view / norms
-        factor = constants.projection_factor(table.vectors, view)
+        factor = max(1.0, constants.projection_factor(table.vectors, view))
     return replace(
         table,
         name=f"{table.name} in {k} axes",

@@ -346,3 +346,13 @@ def test_exponential_treats_equal_rows_alike_at_any_c(offset: float) -> None:
     law = mechanism.log_probs(table, block_of([0], [1]), np.full(2, 1e4))
     assert law is not None
     assert np.abs(law[0] - law[1]).max() <= mechanism.claim(table).additive
+
+
+@pytest.mark.parametrize("renormalize", [False, True])
+def test_a_claim_on_a_view_names_the_table_whose_distance_it_is_in(renormalize: bool) -> None:
+    view = TABLE.project(4, renormalize=renormalize)
+    for mechanism in (noise(eta=5.0), exponential(c=5.0)):
+        claim = mechanism.claim(view)
+        assert (claim.table, claim.view) == (TABLE.name, "in 4 axes")
+        assert any("lengthen" in caveat for caveat in claim.caveats) is renormalize
+    assert view.lipschitz >= 1.0

@@ -23,6 +23,7 @@ def statement(*epsilon: float, claim: Claim = METRIC, **changes: object) -> Guar
         "words": len(epsilon) + 2,
         "placeholders": 0,
         "mask": ("length", "spacing"),
+        "drawn": len(epsilon),
         "seeded": False,
     }
     return Guarantee(**(fields | changes))  # type: ignore[arg-type]
@@ -171,3 +172,16 @@ def test_printed_additive_parts_are_bounds() -> None:
         mechanism="exponential", kind="metric", metric="chord", table="t", diameter=1.5, additive=8.618263e-07
     )
     assert "plus 8.619e-07" in statement(1.0, claim=claim).headline()
+
+
+def test_composed_placeholders_are_those_of_every_release() -> None:
+    total = compose([statement(1.0, 0.0, 0.0, placeholders=2), statement(0.0, 1.0, 0.0, placeholders=2)])
+    assert total.epsilon_per_word.tolist() == [1.0, 1.0, 0.0]
+    assert total.placeholders == 1
+
+
+def test_rules_for_unknown_words_and_views_do_not_mix() -> None:
+    view = Claim(mechanism="noise", kind="metric", metric="chord", table="t", diameter=1.5, view="in 3 axes")
+    for other in (statement(1.0, oov="placeholder"), statement(1.0, claim=view)):
+        with pytest.raises(GuaranteeError, match="unlike kinds"):
+            compose([statement(1.0), other])

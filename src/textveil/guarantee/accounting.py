@@ -29,12 +29,14 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
         raise GuaranteeError(
             "releases compose word by word: they must be of the same text, with the same protected words"
         )
+    spent = np.sum([release.epsilon_per_word for release in releases], axis=0)
     return replace(
         first,
         claim=_sum(first.claim, releases),
-        epsilon_per_word=np.sum([release.epsilon_per_word for release in releases], axis=0),
+        epsilon_per_word=spent,
+        drawn=sum(release.drawn for release in releases),
         parameter=np.empty(0),
-        placeholders=min(release.placeholders for release in releases),
+        placeholders=int((spent == 0).sum()),
         mask=tuple(sorted(_union(release.mask for release in releases), key=MASK_FIELDS.index)),
         seeded=any(release.seeded for release in releases),
         infinite=_union(release.infinite for release in releases),
@@ -53,8 +55,12 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
         GuaranteeError: the statements are of unlike kinds.
     """
     first = _alike(texts)
-    if len({(text.claim.mechanism, text.claim.parameter) for text in texts}) > 1:
-        raise GuaranteeError("texts of one run have one mechanism: statements of several do not stand side by side")
+    if any(
+        (text.claim.mechanism, text.claim.options) != (first.claim.mechanism, first.claim.options) for text in texts
+    ):
+        raise GuaranteeError(
+            "texts of one run have one mechanism with the same options: statements of several do not stand side by side"
+        )
     words = sum(text.words for text in texts)
     outside = sum(text.oov_share * text.protected for text in texts)
     protected = sum(text.protected for text in texts)
@@ -65,6 +71,7 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
         parameter=np.concatenate([text.parameter for text in texts]),
         words=words,
         placeholders=sum(text.placeholders for text in texts),
+        drawn=sum(text.drawn for text in texts),
         oov_share=outside / protected if protected else 0.0,
         texts=sum(text.texts for text in texts),
         mask=tuple(sorted(_union(text.mask for text in texts), key=MASK_FIELDS.index)),
@@ -76,12 +83,14 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
 def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
     if not guarantees:
         raise GuaranteeError("there must be at least one statement to compose")
-    kinds = {(g.claim.kind, g.claim.metric, g.claim.table, g.claim.diameter, g.unit) for g in guarantees}
+    kinds = {
+        (g.claim.kind, g.claim.metric, g.claim.table, g.claim.diameter, g.claim.view, g.unit, g.oov) for g in guarantees
+    }
     if len(kinds) > 1:
         names = sorted({g.claim.mechanism for g in guarantees})
         raise GuaranteeError(
             f"statements of unlike kinds do not add up ({', '.join(names)}): "
-            "kind, metric, table, diameter and unit must agree; "
+            "kind, metric, table, diameter, unit and rule for unknown words must agree; "
             "compare or add their local DP values (epsilon_ldp) instead"
         )
     return guarantees[0]
@@ -99,6 +108,7 @@ def _sum(claim: Claim, releases: Sequence[Guarantee]) -> Claim:
         options=claim.options if all(release.claim.options == claim.options for release in releases) else {},
         additive=sum(release.claim.additive for release in releases),
         draws=any(release.claim.draws for release in releases),
+        reason="; ".join(_union((release.claim.reason,) for release in releases if release.claim.reason)),
         assumptions=_union(release.claim.assumptions for release in releases),
         caveats=_union(release.claim.caveats for release in releases),
     )

@@ -73,6 +73,7 @@ class Guarantee:
         words: words of the text, public ones included.
         placeholders: protected words replaced by a placeholder.
         mask: names of what is released besides the words.
+        drawn: positions at which something was drawn.
         seeded: whether the draws came from a seed.
         oov: what was done with unknown words, as the option `words.oov` says.
         infinite: reasons, besides the claim's own, why no finite statement holds.
@@ -87,6 +88,7 @@ class Guarantee:
     words: int
     placeholders: int
     mask: tuple[str, ...]
+    drawn: int = 0
     seeded: bool
     oov: str = "surrogate"
     infinite: tuple[str, ...] = ()
@@ -158,16 +160,15 @@ class Guarantee:
         passed = f" {public} of {_count(self.words, 'word')} passed as public and are not covered." if public else ""
         if self.claim.kind != "none" and (bare := int(np.isinf(self.epsilon_per_word).sum())):
             passed += f" {_count(bare, 'more word')} passed unprotected."
-        if self.kind == "none":
-            return f"The output can tell some pairs of texts apart with certainty.{passed}"
         if not self.protected:
             return passed.strip() or "The text has no words."
+        if self.kind == "none":
+            return f"Nothing bounds what the output tells of the protected words.{passed}"
         return f"Holds for any two texts with the same mask that differ in one protected word.{passed}"
 
     def _besides(self) -> str:
         draws = "Draws: AES, keyed by the operating system."
-        drawn = self.claim.draws and bool(((self.epsilon_per_word > 0) & np.isfinite(self.epsilon_per_word)).any())
-        if not drawn and not (self.claim.draws and self.claim.kind == "none" and self.protected):
+        if not (self.claim.draws and self.drawn):
             draws = "Nothing is drawn."
         elif self.seeded:
             draws = "No privacy against anyone who knows the seed."
@@ -191,7 +192,7 @@ class Guarantee:
         if self.protected and self.kind != "none":
             low, high = self.epsilon_per_word.min(), self.epsilon_per_word.max()
             total, everywhere = number(self.epsilon_per_word.sum()), number(self.ldp_per_word.sum())
-            lines.append(f"epsilon_j: {_between(low, high)}, sum {total} over the text.")
+            lines.append(f"epsilon_j: {_between(low, high)}, sum {total} over {_texts(self.texts)}.")
             lines.append(
                 f"Two texts that differ in several words: the bounds add up; in all words, local DP {everywhere}."
             )
@@ -284,6 +285,10 @@ def number(value: float, digits: int = 4) -> str:
 
 def _between(low: float, high: float) -> str:
     return number(low) if number(low) == number(high) else f"{number(low)} to {number(high)}"
+
+
+def _texts(n: int) -> str:
+    return "the text" if n == 1 else f"the {n:,} texts"
 
 
 def _plain(value: float) -> float | str:

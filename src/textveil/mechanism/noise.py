@@ -240,3 +240,10 @@ def _largest_kappa(dimension: int, wanted: Values) -> Values:
         fits = middle * (1 + mean_resultant_length(dimension, middle)) <= wanted
         low, high = np.where(fits, middle, low), np.where(fits, high, middle)
     return low
+
+
+def lengthening(table: EmbeddingTable) -> tuple[str, ...]:
+    """What to say of a table on which distances can be longer than those that statements are made in."""
+    if table.lipschitz == 1.0:
+        return ()
+    return (f"renormalising the projection can lengthen distances by {table.lipschitz:.4g}, which is charged",)

@@ -16,7 +16,7 @@ from textveil.errors import ConfigError
 from textveil.guarantee import Claim
 from textveil.guarantee.statements import FLOATING_POINT
 from textveil.mechanism.block import Block, Ids, Layout
-from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher
+from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher, lengthening
 from textveil.mechanism.window import Mixing, Window
 from textveil.options import options, plain
 from textveil.rng import Draws, Randomness
@@ -81,18 +81,15 @@ class Perturb:
         caveats = list(self.caveats)
         if radius is not None:
             caveats.append(f"the radius costs epsilon {radius:g} over the table and cannot change the released word")
-        if view.lipschitz != 1.0:
-            caveats.append(
-                f"renormalising the projection can lengthen distances by {view.lipschitz:.4g}, which is charged"
-            )
+        caveats.extend(lengthening(view))
         return Claim(
             mechanism=self.name,
             options=plain(self),
             kind="none" if reason else "metric",
             metric=self.noise.metric(view),
-            table=table.name,
+            table=view.root.name,
             diameter=self.noise.diameter(view),
-            view="" if self.project is None else f"in {self.project} axes",
+            view=view.seen,
             draws=not isinstance(self.noise, NoNoise),
             additive=radius or 0.0,
             parameter=self.noise.parameter_name,

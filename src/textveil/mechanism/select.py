@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from textveil.guarantee import Claim
 from textveil.mechanism.block import PLACEHOLDER, Block, Ids, Layout
+from textveil.mechanism.noise import lengthening
 from textveil.mechanism.rule import Exponential
 from textveil.options import options, plain
 from textveil.rng import Randomness
@@ -70,12 +71,13 @@ class Select:
             options=plain(self),
             kind="metric",
             metric=table.metric,
-            table=table.name,
+            table=table.root.name,
+            view=table.seen,
             diameter=table.diameter,
             additive=self.rule.rounding,
             parameter="c",
             assumptions=("distances are computed in double precision; the draw from the integer weights is exact",),
-            caveats=self.caveats,
+            caveats=self.caveats + lengthening(table),
         )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
@@ -127,7 +129,7 @@ class Placeholder:
             options=plain(self),
             kind="ldp",
             draws=False,
-            table=table.name,
+            table=table.root.name,
             caveats=("position and type of a placeholder are in the mask",),
         )
 

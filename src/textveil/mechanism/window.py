@@ -29,7 +29,9 @@ class Mixing:
     """
 
     def __init__(self, layout: Layout, columns: Ids, weights: Values) -> None:
-        self.layout, self.columns, self.weights = layout, columns, weights
+        # Not the layout itself: it keeps this matrix, and a cycle would outlive the call.
+        self.positions, self.size = layout.positions, len(layout.roles)
+        self.columns, self.weights = columns, weights
 
     @property
     def identity(self) -> bool:
@@ -41,21 +43,20 @@ class Mixing:
         shares = self.weights
         if rate is not None:  # entries outside the text weigh 0 and cost nothing, even at an infinite rate
             shares = np.multiply(shares, rate[:, None], where=shares > 0, out=np.zeros_like(shares))
-        sums = np.bincount(self.columns.ravel(), shares.ravel(), minlength=len(self.layout.roles))
+        sums = np.bincount(self.columns.ravel(), shares.ravel(), minlength=self.size)
         return sums.astype(np.float64)
 
     def spend(self, rate: Values) -> Values:
         """epsilon_j = sum over released rows i of rate_i f_ij, for the protected positions j: float64 [n]."""
-        return self.column_sums(rate)[self.layout.positions]
+        return self.column_sums(rate)[self.positions]
 
     def rate(self, epsilon: Values) -> Values:
         """Rates [n] under which no protected position j spends more than epsilon_j: min of epsilon_j / C_j over a row.
 
         Safe because sum_i rate_i f_ij <= (epsilon_j / C_j) C_j. Exact for the identity.
         """
-        quotient = np.full(len(self.layout.roles), np.inf)
-        positions = self.layout.positions
-        quotient[positions] = epsilon / self.column_sums()[positions]
+        quotient = np.full(self.size, np.inf)
+        quotient[self.positions] = epsilon / self.column_sums()[self.positions]
         rate: Values = np.where(self.weights > 0, quotient[self.columns], np.inf).min(axis=1, initial=np.inf)
         return rate
 
