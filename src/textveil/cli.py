@@ -34,6 +34,9 @@ app.add_typer(show_app, name="show")
 PROGRESS_FROM = 2_000
 """Texts after which progress is drawn, if standard error is a terminal."""
 
+KEPT_STATEMENTS = 1_000
+"""Statements that are kept one by one; more are summed up on the way, so that memory hardly grows."""
+
 Mechanism = Annotated[str | None, typer.Option("--mechanism", metavar="NAME", help="See `textveil list mechanisms`.")]
 Epsilon = Annotated[
     str | None,
@@ -134,6 +137,7 @@ def privatize(
     """
     files.require_input(text)  # before the options, because a text is what a newcomer forgets
     resolved = _resolve(mechanism, epsilon, setting, profile, config, table, seed)
+    from textveil.guarantee import summarize
     from textveil.pipeline import Privatizer
 
     if with_original and not as_json:
@@ -145,6 +149,8 @@ def privatize(
         for result in _progress(results, sink):
             if explain or not as_json:
                 guarantees.append(result.guarantee)
+                if len(guarantees) == KEPT_STATEMENTS:
+                    guarantees = [summarize(guarantees)]
             if as_json:
                 sink.write(files.json_line(result.to_json(with_original=with_original)))
             elif with_original:
