@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from textveil.mechanism import Block, Layout, Perturb
-from textveil.mechanism.papers import noise, polar, stencil
+from textveil.mechanism.papers import laplace, noise, polar, stencil
 from textveil.rng import SeededRandomness
 from textveil.table import EmbeddingTable, load_table
 from textveil.words import is_public, tokenize
@@ -61,3 +61,20 @@ def test_a_public_projection_keeps_more_at_the_same_eta(table: EmbeddingTable) -
     whole, projected = noise(eta=30.0), noise(eta=30.0, project=32)
     assert kept(projected, table, block) > 3 * kept(whole, table, block)
     assert projected.claim(table).diameter <= whole.claim(table).diameter
+
+
+def test_the_laplace_baseline_spends_a_fifth_of_what_it_says() -> None:
+    """D_1 and Delta_1 of the raw rows: the papers' calibration really spends 0.194 of its nominal epsilon."""
+    raw = load_table("minilm-s", metric="euclidean")
+    assert raw.l1_diameter == pytest.approx(36.98, abs=0.01)
+    assert raw.coordinate_range == pytest.approx(190.85, abs=0.01)
+    mechanism = laplace(nominal=250.0, calibration="paper")
+    layout = Layout.of(1)
+    parameter = mechanism.parameters(raw, layout)
+    assert parameter is not None
+    spent = mechanism.spend(raw, layout, parameter)[0] * mechanism.claim(raw).diameter
+    assert spent / 250.0 == pytest.approx(0.194, abs=0.001)
+
+
+def test_renormalising_a_projection_of_the_real_table_costs_its_factor(table: EmbeddingTable) -> None:
+    assert table.project(32, renormalize=True).lipschitz == pytest.approx(1.54, abs=0.01)
