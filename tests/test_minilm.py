@@ -20,7 +20,7 @@ from textveil.table import EmbeddingTable, load_table
 @pytest.fixture(scope="module")
 def model() -> Path:
     """The installed model's folder."""
-    return minilm._locate()
+    return minilm.locate()
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_minilm_s_is_the_slice_of_the_published_constants(minilm_s):
 
 
 def test_minilm_s_is_complete_and_in_the_order_of_the_vocabulary(minilm_s, model):
-    vocabulary = minilm._tokenizer(model / "tokenizer.json").get_vocab()
+    vocabulary = minilm.read_tokenizer(model).get_vocab()
     wanted = [w for w in vocabulary if w.isascii() and w.isalpha() and len(w) > 1]
     assert list(minilm_s.words) == sorted(wanted, key=vocabulary.__getitem__)
 
@@ -76,8 +76,8 @@ def test_minilm_wordpiece_is_all_but_special_pieces():
 
 
 def test_rows_are_the_models_own(minilm_s, model):
-    raw = minilm._rows(model / "model.safetensors")
-    vocabulary = minilm._tokenizer(model / "tokenizer.json").get_vocab()
+    raw = minilm._rows(model)
+    vocabulary = minilm.read_tokenizer(model).get_vocab()
     assert raw.shape == (30_522, 384)
     chosen = ["king", "queen", "zoo"]
     rows = minilm_s.vectors[[minilm_s.row_of[word] for word in chosen]].double()
@@ -89,9 +89,9 @@ def test_rows_are_the_models_own(minilm_s, model):
 
 def test_raw_rows_for_the_euclidean_metric(minilm_s, model):
     table = minilm.minilm_s(metric="euclidean")
-    raw = minilm._rows(model / "model.safetensors")
+    raw = minilm._rows(model)
     assert table.words == minilm_s.words
-    vocabulary = minilm._tokenizer(model / "tokenizer.json").get_vocab()
+    vocabulary = minilm.read_tokenizer(model).get_vocab()
     torch.testing.assert_close(table.vectors[100], raw[vocabulary[table.words[100]]], rtol=0, atol=0)
 
 
@@ -113,7 +113,7 @@ def test_lookup_does_not_depend_on_other_words(minilm_s):
 
 def test_a_changed_file_is_refused(monkeypatch, tmp_path, model):
     found = tiny(tmp_path, model, {minilm.EMBEDDINGS: torch.ones(30_522, 2)})
-    monkeypatch.setattr(minilm, "_locate", lambda: tmp_path)
+    monkeypatch.setattr(minilm, "locate", lambda: tmp_path)
     with pytest.raises(TableError, match=f"must have sha256 {minilm.SHA256}, found {found}"):
         minilm.minilm_s()
 
@@ -123,7 +123,7 @@ def test_one_flipped_bit_is_refused(tmp_path, model):
     content[len(content) // 2] ^= 1
     (tmp_path / "model.safetensors").write_bytes(content)
     with pytest.raises(TableError, match="sha256"):
-        minilm._rows(tmp_path / "model.safetensors")
+        minilm._rows(tmp_path)
 
 
 def test_the_checksum_is_the_one_that_is_published(model):
@@ -134,20 +134,20 @@ def test_the_checksum_is_the_one_that_is_published(model):
 
 def test_a_model_without_the_embeddings(monkeypatch, tmp_path, model):
     monkeypatch.setattr(minilm, "SHA256", tiny(tmp_path, model, {"other": torch.ones(4, 2)}))
-    monkeypatch.setattr(minilm, "_locate", lambda: tmp_path)
+    monkeypatch.setattr(minilm, "locate", lambda: tmp_path)
     with pytest.raises(TableError, match="must hold the tensor"):
         minilm.minilm_s()
 
 
 def test_a_model_of_another_tokenizer(monkeypatch, tmp_path, model):
     monkeypatch.setattr(minilm, "SHA256", tiny(tmp_path, model, {minilm.EMBEDDINGS: torch.ones(100, 2)}))
-    monkeypatch.setattr(minilm, "_locate", lambda: tmp_path)
+    monkeypatch.setattr(minilm, "locate", lambda: tmp_path)
     with pytest.raises(TableError, match="must number its 100 rows"):
         minilm.minilm_s()
 
 
 def test_missing_files(monkeypatch, tmp_path, model):
-    monkeypatch.setattr(minilm, "_locate", lambda: tmp_path)
+    monkeypatch.setattr(minilm, "locate", lambda: tmp_path)
     with pytest.raises(TableError, match="tokenizer"):
         minilm.minilm_s()
     (tmp_path / "tokenizer.json").write_bytes((model / "tokenizer.json").read_bytes())
@@ -164,7 +164,7 @@ def test_a_package_without_the_model(monkeypatch):
 
     monkeypatch.setattr(minilm, "distribution", lambda name: Hollow())
     with pytest.raises(TableError, match=r"must hold model\.safetensors"):
-        minilm._locate()
+        minilm.locate()
 
 
 # ---- without the package: the hub ------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_with_the_package_the_hub_is_not_asked(monkeypatch, model):
         raise AssertionError("the hub was asked")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", fetch)
-    assert minilm._locate() == model
+    assert minilm.locate() == model
 
 
 def test_the_installed_version_is_the_one_that_is_named():

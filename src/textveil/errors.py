@@ -9,6 +9,7 @@ Not here: the messages. They are written where a rule is checked, and never hold
     ├── InputError         a text or file cannot be taken as it is
     ├── VocabularyError    a word is outside the table and `oov` is `error`
     ├── TableError         an embedding table is missing, corrupt or of the wrong kind
+    ├── ModelError         a language model or adapter is missing, corrupt or of the wrong kind
     ├── BudgetError        an epsilon or mechanism parameter is missing or out of range
     ├── MechanismError     a mechanism failed, or released what it must not
     ├── RandomnessError    a random stream was forked, used twice or lost its entropy
@@ -66,6 +67,10 @@ class VocabularyError(InputError):
 
 class TableError(TextveilError):
     """An embedding table is missing, corrupt or of the wrong kind."""
+
+
+class ModelError(TextveilError):
+    """A language model or adapter is missing, corrupt or of the wrong kind."""
 
 
 class BudgetError(ConfigError):

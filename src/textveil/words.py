@@ -147,15 +147,11 @@ def tokenize(texts: Sequence[str], *, first: int = 0) -> Tokens:
     Raises:
         InputError: `texts` is not a sequence of valid Unicode strings.
     """
-    if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
-        raise InputError(
-            f"texts must be a sequence of strings, not {type(texts).__name__}; put a single text in a list"
-        )
+    check_texts(texts, first=first)
     words: list[str] = []
     starts, ends = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     documents = np.zeros(len(texts) + 1, np.int64)
     for b, text in enumerate(texts):
-        _check_text(first + b, text)
         gaps, found = zip(*_PATTERN.findall(text), strict=True)
         count = found.index("")
         lengths = np.empty(2 * count, np.int64)
@@ -176,6 +172,20 @@ def tokenize(texts: Sequence[str], *, first: int = 0) -> Tokens:
     for array in (tokens.starts, tokens.ends, tokens.documents):
         array.flags.writeable = False
     return tokens
+
+
+def check_texts(texts: Sequence[str], *, first: int = 0) -> None:
+    """Refuse what is not a sequence of valid Unicode strings.
+
+    Raises:
+        InputError: says what must hold, and the number of the text that is at fault.
+    """
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
+        raise InputError(
+            f"texts must be a sequence of strings, not {type(texts).__name__}; put a single text in a list"
+        )
+    for b, text in enumerate(texts, first):
+        _check_text(b, text)
 
 
 def _check_text(b: int, text: object) -> None:

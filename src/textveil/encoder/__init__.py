@@ -1,0 +1,29 @@
+"""The small encoder and its four jobs: context, entities, reading, sentence vectors.
+
+In: texts, or their words. Out: logits over a table's words, spans of entities, answers, unit vectors.
+Not here: anything random, and what is done with the answers.
+"""
+
+from textveil.encoder.context import Context, LanguageModel, load_context
+from textveil.encoder.entities import Entity, Tagger, TokenClassifier, load_tagger
+from textveil.encoder.ragged import Ragged
+from textveil.encoder.reading import Answer, Reader, SpanReader, load_reader
+from textveil.encoder.sentences import SentenceEncoder, Sentences, load_sentences
+
+__all__ = [
+    "Answer",
+    "Context",
+    "Entity",
+    "LanguageModel",
+    "Ragged",
+    "Reader",
+    "SentenceEncoder",
+    "Sentences",
+    "SpanReader",
+    "Tagger",
+    "TokenClassifier",
+    "load_context",
+    "load_reader",
+    "load_sentences",
+    "load_tagger",
+]

@@ -1,0 +1,217 @@
+"""Context: what a language model expects at a position, for every word of a table.
+
+In: words of texts, and positions. Out: logits [n, V] over the table's words.
+Not here: what they are used for, and how texts become pieces and windows (`ragged`).
+
+A word is hidden as one [MASK], however many pieces it has, and its own pieces are never shown to the network.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+import numpy as np
+import torch
+
+from textveil.encoder.models import Job, Model, load
+from textveil.encoder.ragged import Cut, Ragged, batches, cut, pad
+from textveil.errors import ConfigError, InputError, ModelError
+from textveil.table import EmbeddingTable
+from textveil.words import Ints
+
+Kind = Literal["masked-lm", "causal-lm"]
+
+
+class Context(Protocol):
+    """Whatever can say which words of a table fit a position."""
+
+    name: str
+
+    def logits(self, texts: Ragged, positions: Ints) -> torch.Tensor:
+        """Logits float32 [n, V] of the table's words at each position (numbers of words over all texts)."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LanguageModel:
+    """A masked or causal language model as a context. Load one with `load_context`.
+
+    A word of the table that is one piece of the model has that piece's logit. A word of several pieces has the mean
+    of its pieces' logits: what the head says of the mean of their output rows.
+
+    Attributes:
+        model: the network, whose last layer is left out.
+        rows: that layer for the table's words, float32 [V, d].
+        bias: float32 [V].
+        window: pieces that the network sees at most, the frame included, about half of them on either side; a causal
+            model sees only what comes before.
+        batch: pieces in one run of the network.
+    """
+
+    model: Model
+    rows: torch.Tensor = field(repr=False)
+    bias: torch.Tensor = field(repr=False)
+    window: int
+    batch: int
+
+    @property
+    def name(self) -> str:
+        """What rows and statements call it."""
+        return self.model.name
+
+    def logits(self, texts: Ragged, positions: Ints) -> torch.Tensor:
+        """Logits float32 [n, V] at each position; the word that stands there is not looked at.
+
+        Args:
+            texts: the words of B texts.
+            positions: int64 [n], numbers of words over all texts, in any order.
+
+        Raises:
+            InputError: a position is none of the texts' words.
+        """
+        found = torch.empty(len(positions), len(self.rows))
+        for which, logits in self.batches(texts, positions):
+            found[torch.from_numpy(which)] = logits.cpu()
+        return found
+
+    def batches(self, texts: Ragged, positions: Ints) -> Iterator[tuple[Ints, torch.Tensor]]:
+        """The same in parts as they are computed: which of the positions, and their logits [m, V] on the device."""
+        positions = np.asarray(positions, np.int64)
+        if len(positions) and not (positions.min() >= 0 and positions.max() < len(texts.words)):
+            raise InputError(f"positions must be numbers of words, 0 to {len(texts.words) - 1}")
+        rows, lengths, at = self._sequences(Cut.of(self.model, texts), texts.documents, positions)
+        for which in batches(lengths, self.batch):
+            inputs = pad(self.model, rows[which, : lengths[which].max()], lengths[which])
+            with torch.inference_mode():
+                outputs = self.model.network(**inputs).logits
+                hidden = outputs[torch.arange(len(which)), torch.from_numpy(at[which])]
+                yield which, torch.addmm(self.bias, hidden, self.rows.T)
+
+    def _sequences(self, pieces: Cut, documents: Ints, positions: Ints) -> tuple[Ints, Ints, Ints]:
+        """Sequences int64 [n, window], their lengths [n], and where in them the answer is read [n]."""
+        model = self.model
+        text = np.searchsorted(documents, positions, side="right") - 1
+        left = pieces.words[positions] - pieces.documents[text]
+        right = pieces.documents[text + 1] - pieces.words[positions + 1]
+        causal = model.mask is None
+        room = self.window - len(model.before) - len(model.after) - (0 if causal else 1)
+        if causal:
+            lefts, rights = np.minimum(left, room), np.zeros_like(right)
+        else:
+            lefts = np.minimum(left, np.maximum(room // 2, room - right))
+            rights = np.minimum(right, room - lefts)
+        lead = len(model.before)
+        at = lead + lefts
+        column = np.arange(self.window)
+        source = np.where(
+            column < at[:, None],
+            (pieces.words[positions] - lefts - lead)[:, None] + column,
+            (pieces.words[positions + 1] - 1)[:, None] + column - at[:, None],
+        )
+        rows = pieces.ids[np.clip(source, 0, max(0, len(pieces.ids) - 1))]
+        rows[:, :lead] = model.before
+        if causal:
+            return rows, at, at - 1
+        n = np.arange(len(positions))
+        rows[n, at] = model.mask
+        for i, piece in enumerate(model.after):
+            rows[n, at + 1 + rights + i] = piece
+        return rows, at + 1 + rights + len(model.after), at
+
+
+def load_context(
+    table: EmbeddingTable,
+    source: str | Path | None = None,
+    *,
+    kind: Kind | None = None,
+    window: int = 128,
+    batch: int = 4096,
+    device: str = "cpu",
+) -> LanguageModel:
+    """A language model over a table's words.
+
+    Args:
+        table: its words are the candidates.
+        source: None for the bundled masked LM, or a folder or hub id of a transformers model.
+        kind: masked or causal; None: masked where the model has a mask piece.
+        window: pieces that the network sees around a position, at least 8; no more than the model takes.
+        batch: pieces in one run of the network; more is faster up to a point, and takes more memory.
+        device: a torch device.
+
+    Raises:
+        ConfigError: window, batch or device are out of range.
+        ModelError: there is no such model, or its last layer cannot be taken off.
+    """
+    if window < 8 or batch < 1:
+        raise ConfigError(f"window must be at least 8 and batch at least 1, got {window} and {batch}")
+    model = _load(source, kind, device)
+    lead = (*model.before,) or _first(model)
+    network = model.network
+    head = network.get_output_embeddings()
+    if not isinstance(head, torch.nn.Linear):
+        raise ModelError(f"the output layer of {model.name} must be linear")
+    network.set_output_embeddings(_Through())
+    model = Model(**{**vars(model), "before": lead})
+    probe = torch.tensor([[*lead, model.unknown]], device=device)
+    with torch.inference_mode():
+        if network(input_ids=probe).logits.shape[-1] != head.in_features:
+            raise ModelError(f"the output layer of {model.name} must be its last, and is not")
+    rows, bias = _restrict(model, table, head)
+    return LanguageModel(model=model, rows=rows, bias=bias, window=min(window, model.longest), batch=batch)
+
+
+class _Through(torch.nn.Identity):
+    """Stands where the output layer was, so that the network gives what that layer would have seen."""
+
+    bias = None
+
+
+def _load(source: str | Path | None, kind: Kind | None, device: str) -> Model:
+    jobs: list[Job] = ["masked-lm"] if source is None else [kind] if kind else ["masked-lm", "causal-lm"]
+    model = None
+    for job in jobs:
+        try:
+            model = load(job, source, device=device)
+        except ModelError:
+            if job == jobs[-1]:
+                raise
+            continue
+        if job == "causal-lm":
+            return Model(**{**vars(model), "mask": None, "after": ()})
+        if model.mask is not None:
+            return model
+    raise ModelError(f"a masked language model must have a mask piece, and {model and model.name} has none")
+
+
+def _first(model: Model) -> tuple[int, ...]:
+    """What a causal model sees before the first word, where its tokenizer puts nothing there."""
+    config = model.network.config
+    for name in ("bos_token_id", "eos_token_id"):
+        piece = getattr(config, name, None)
+        if isinstance(piece, int) and piece >= 0:
+            return (piece,)
+    if model.mask is not None:
+        return ()
+    raise ModelError(f"{model.name} must have a piece that begins a text (bos_token_id)")
+
+
+def _restrict(model: Model, table: EmbeddingTable, head: torch.nn.Linear) -> tuple[torch.Tensor, torch.Tensor]:
+    """The output layer for the words of a table: the rows of their pieces, or the mean of several."""
+    space = " " if model.spaced else ""
+    pieces = cut(model, [space + word for word in table.words])
+    vocabulary = model.tokenizer.get_vocab()
+    own = [
+        [vocabulary[word]] if word in vocabulary and not space else ids
+        for word, ids in zip(table.words, pieces, strict=True)
+    ]
+    lengths = torch.tensor([len(ids) for ids in own])
+    flat = torch.tensor([piece for ids in own for piece in ids])
+    owner = torch.repeat_interleave(torch.arange(len(own)), lengths)
+    weight, bias = head.weight.float().cpu(), head.bias
+    rows = torch.zeros(len(own), head.in_features).index_add_(0, owner, weight[flat]) / lengths[:, None]
+    values = torch.zeros(len(own))
+    if bias is not None:
+        values = values.index_add_(0, owner, bias.float().cpu()[flat]) / lengths
+    device = model.device
+    return rows.to(device), values.to(device)

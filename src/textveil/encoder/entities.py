@@ -1,0 +1,230 @@
+"""Entities: persons, locations, organizations, and what other taggers know, as spans of words.
+
+In: words of texts. Out: `Entity` spans with their types and probabilities.
+Not here: what is done about them (`protect`), and entities that have a form of their own (numbers, addresses).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from textveil.encoder.models import Model, load
+from textveil.encoder.ragged import Cut, Ragged, Windows, batches, pad, spread
+from textveil.errors import ConfigError, ModelError
+from textveil.words import Ints
+
+LABELS = ("O", "B-PERSON", "I-PERSON", "B-LOCATION", "I-LOCATION", "B-ORGANIZATION", "I-ORGANIZATION")
+"""The labels of the bundled tagger, in the order of its output."""
+
+CASINGS = 5
+"""How many casings the bundled tagger tells apart."""
+
+ALIASES = {
+    **dict.fromkeys(("PER", "PERSON", "B-PERSON"), "PERSON"),
+    **dict.fromkeys(("LOC", "LOCATION", "GPE"), "LOCATION"),
+    **dict.fromkeys(("ORG", "ORGANIZATION", "ORGANISATION", "CORPORATION", "GROUP"), "ORGANIZATION"),
+}
+"""What other taggers call the three types; any other type keeps its own name."""
+
+
+class Entity(NamedTuple):
+    """A span of words that name one thing.
+
+    Args:
+        text: the number of the text.
+        start: the first word, counted in its own text.
+        end: the word after the last.
+        type: PERSON, LOCATION, ORGANIZATION, or another type that the tagger knows.
+        score: the smallest probability, over the words of the span, that the word is part of an entity at all.
+    """
+
+    text: int
+    start: int
+    end: int
+    type: str
+    score: float
+
+
+class Tagger(Protocol):
+    """Whatever finds entities."""
+
+    name: str
+
+    def find(self, texts: Ragged) -> list[Entity]:
+        """The entities of all texts, in their order; spans do not overlap."""
+        ...
+
+
+def casing(word: str) -> int:
+    """0 no capital, 1 only the first letter, 2 one capital alone, 3 all of them, 4 some inside."""
+    if word == word.lower():
+        return 0
+    letters = [letter for letter in word if letter.isalpha()]
+    if len(letters) == 1:
+        return 2
+    if word == word.upper():
+        return 3
+    return 1 if letters[0].isupper() and word[1:] == word[1:].lower() else 4
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TokenClassifier:
+    """A token classification model as a tagger. Load one with `load_tagger`.
+
+    A word has the label of its first piece. Texts longer than the window are read in overlapping windows, and each
+    word is judged in the window in which it lies farthest from an edge.
+
+    Attributes:
+        model: the network.
+        types: the type of each label; None for "no entity".
+        begins: for each label, whether it begins a new entity.
+        threshold: a word is part of an entity when the probability of "no entity" is at most 1 - threshold.
+        window: pieces that the network sees at once, the frame included.
+        batch: pieces in one run of the network.
+    """
+
+    model: Model
+    types: tuple[str | None, ...]
+    begins: NDArray[np.bool_] = field(repr=False)
+    threshold: float
+    window: int
+    batch: int
+
+    @property
+    def name(self) -> str:
+        """What rows and statements call it."""
+        return self.model.name
+
+    def probabilities(self, texts: Ragged) -> NDArray[np.float32]:
+        """The probability of each label for every word, float32 [T, labels]."""
+        pieces = Cut.of(self.model, texts)
+        room = self.window - len(self.model.before) - len(self.model.after)
+        windows = Windows.over(pieces.documents, room, room // 4)
+        firsts = pieces.words[:-1]
+        owners = windows.owner[firsts]
+        order = np.argsort(owners, kind="stable")
+        bounds = np.searchsorted(owners[order], np.arange(len(windows.begins) + 1))
+        shapes = self._casings(texts.words, pieces.words)
+        found = np.zeros((len(texts.words), len(self.types)), np.float32)
+        for which in batches(windows.lengths, self.batch):
+            rows, lengths = windows.rows(self.model, pieces.ids, which)
+            inputs = pad(self.model, rows, lengths)
+            if shapes is not None:
+                inputs["token_type_ids"] = torch.from_numpy(self._framed(shapes, windows, which, rows.shape)).to(
+                    self.model.device
+                )
+            with torch.inference_mode():
+                output = self.model.network(**inputs).logits.float().softmax(dim=-1).cpu().numpy()
+            sizes = bounds[which + 1] - bounds[which]
+            words = order[spread(bounds[which], sizes)]
+            row = np.repeat(np.arange(len(which)), sizes)
+            column = firsts[words] - windows.begins[which][row] + len(self.model.before)
+            found[words] = output[row, column]
+        return found
+
+    def find(self, texts: Ragged) -> list[Entity]:
+        """The entities of all texts, in their order; spans do not overlap, and none reaches over a text's end."""
+        probabilities = self.probabilities(texts)
+        if not len(probabilities):
+            return []
+        none = np.array([type_ is None for type_ in self.types])
+        inside = 1 - probabilities[:, none].sum(axis=1)
+        best = np.where(none, -1.0, probabilities).argmax(axis=1)
+        tagged = inside >= self.threshold
+        kinds = {type_: i for i, type_ in enumerate(dict.fromkeys(t for t in self.types if t is not None))}
+        kind = np.array([-1 if type_ is None else kinds[type_] for type_ in self.types])[best]
+        kind[~tagged] = -1
+        text = np.repeat(np.arange(len(texts.documents) - 1), np.diff(texts.documents))
+        new = np.ones(len(kind), bool)
+        new[1:] = (kind[1:] != kind[:-1]) | (text[1:] != text[:-1]) | (self.begins[best[1:]] & tagged[1:])
+        starts = np.flatnonzero(new)
+        ends = np.append(starts[1:], len(kind))
+        scores = np.minimum.reduceat(inside, starts)
+        kept = kind[starts] >= 0
+        names = list(kinds)
+        first = texts.documents[text[starts]]
+        return [
+            Entity(b, s, e, names[k], score)
+            for b, s, e, k, score in zip(
+                text[starts][kept].tolist(),
+                (starts - first)[kept].tolist(),
+                (ends - first)[kept].tolist(),
+                kind[starts][kept].tolist(),
+                scores[kept].tolist(),
+                strict=True,
+            )
+        ]
+
+    def _casings(self, words: Sequence[str], bounds: Ints) -> Ints | None:
+        """The casing of every piece's word, for the bundled tagger, which is uncased otherwise."""
+        if not self.model.bundled:
+            return None
+        own = {word: casing(word) for word in set(words)}
+        return np.repeat(np.fromiter((own[word] for word in words), np.int64, len(words)), np.diff(bounds))
+
+    def _framed(self, shapes: Ints, windows: Windows, which: Ints, shape: tuple[int, ...]) -> Ints:
+        framed = np.zeros(shape, np.int64)
+        lengths = windows.lengths[which]
+        row = np.repeat(np.arange(len(which)), lengths)
+        framed[row, spread(np.full(len(which), len(self.model.before)), lengths)] = shapes[
+            spread(windows.begins[which], lengths)
+        ]
+        return framed
+
+
+def load_tagger(
+    source: str | Path | None = None,
+    *,
+    threshold: float = 0.5,
+    window: int = 128,
+    batch: int = 4096,
+    device: str = "cpu",
+) -> TokenClassifier:
+    """A tagger.
+
+    Args:
+        source: None for the bundled tagger, or a folder or hub id of a transformers model for token classification
+            whose labels are `O`, `B-TYPE`, `I-TYPE` (or `TYPE` alone, also with `S-` and `E-`).
+        threshold: in (0, 1): how probable it must be that a word is part of an entity. Smaller finds more.
+        window: pieces that the network sees at once, at least 8; no more than the model takes.
+        batch: pieces in one run of the network.
+        device: a torch device.
+
+    Raises:
+        ConfigError: an option is out of range.
+        ModelError: there is no such model, or its labels have no names.
+    """
+    if not 0 < threshold < 1:
+        raise ConfigError(f"threshold must be between 0 and 1, got {threshold}")
+    if window < 8 or batch < 1:
+        raise ConfigError(f"window must be at least 8 and batch at least 1, got {window} and {batch}")
+    model = load("tagger", source, device=device)
+    labels = LABELS if source is None else _labels(model)
+    return TokenClassifier(
+        model=model,
+        types=tuple(_type(label) for label in labels),
+        begins=np.array([label[:2] in ("B-", "S-") for label in labels]),
+        threshold=threshold,
+        window=min(window, model.longest),
+        batch=batch,
+    )
+
+
+def _labels(model: Model) -> list[str]:
+    names = model.network.config.id2label
+    labels = [str(names[i]) for i in range(len(names))]
+    if "O" not in labels or len(labels) < 2 or all(label.startswith("LABEL_") for label in labels if label != "O"):
+        raise ModelError(f"the labels of {model.name} must have names, O among them (id2label of its config.json)")
+    return labels
+
+
+def _type(label: str) -> str | None:
+    if label == "O":
+        return None
+    bare = label[2:] if label[1:2] == "-" and label[0] in "BIESLU" else label
+    return ALIASES.get(bare.upper(), bare.upper())

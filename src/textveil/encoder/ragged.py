@@ -1,0 +1,182 @@
+"""Texts as pieces, and the windows of pieces that a network sees.
+
+In: the words of many texts. Out: their pieces, one after another, and windows of bounded length.
+Not here: what a network says about a window.
+
+Nothing is cut off: a text that is longer than a window is seen in several.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from textveil.encoder.models import Model
+from textveil.errors import InputError, ModelError
+from textveil.words import Ints, Tokens
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Ragged:
+    """The words of B texts, one after another: the private ones, released ones, or some of each. Secret.
+
+    Attributes:
+        words: T words.
+        documents: int64 [B+1], text b has the words documents[b] up to documents[b+1].
+        spaced: bool [T], whether whitespace stands before the word.
+    """
+
+    words: Sequence[str]
+    documents: Ints
+    spaced: Bools
+
+    def __post_init__(self) -> None:
+        ends = self.documents
+        sound = ends.ndim == 1 and len(ends) > 0 and ends[0] == 0 and ends[-1] == len(self.words)
+        if not (sound and (np.diff(ends) >= 0).all() and len(self.spaced) == len(self.words)):
+            raise InputError("documents must rise from 0 to the number of words, and spaced must have one entry a word")
+
+    def __repr__(self) -> str:
+        return f"Ragged(texts={len(self.documents) - 1}, words={len(self.words)})"
+
+    @classmethod
+    def of(cls, tokens: Tokens) -> Self:
+        """The words of texts as they stand."""
+        spaced = np.ones(len(tokens.words), bool)
+        if len(spaced):
+            spaced[1:] = tokens.starts[1:] != tokens.ends[:-1]
+        spaced[tokens.documents[:-1][tokens.sizes > 0]] = True
+        return cls(words=tokens.words, documents=tokens.documents, spaced=spaced)
+
+    @classmethod
+    def join(cls, texts: Sequence[Sequence[str]]) -> Self:
+        """Texts that are given as lists of words, with whitespace between all of them."""
+        words = [word for text in texts for word in text]
+        documents = np.concatenate([[0], np.cumsum([len(text) for text in texts], dtype=np.int64)]).astype(np.int64)
+        return cls(words=words, documents=documents, spaced=np.ones(len(words), bool))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Cut:
+    """Words cut into pieces, at least one each.
+
+    Attributes:
+        ids: int64 [P], the pieces.
+        words: int64 [T+1], word t has the pieces words[t] up to words[t+1].
+        documents: int64 [B+1], text b has the pieces documents[b] up to documents[b+1].
+    """
+
+    ids: Ints
+    words: Ints
+    documents: Ints = field(repr=False)
+
+    @classmethod
+    def of(cls, model: Model, texts: Ragged) -> Self:
+        """Every word cut by itself, equal words once.
+
+        Raises:
+            ModelError: the tokenizer cannot cut a word.
+        """
+        spaced = texts.spaced if model.spaced else np.zeros(len(texts.words), bool)
+        keys = list(zip(texts.words, spaced.tolist(), strict=True))
+        place = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+        pieces = cut(model, [" " * gap + word for word, gap in place])
+        lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
+        which = np.fromiter((place[key] for key in keys), np.int64, len(keys))
+        words = np.concatenate([[0], np.cumsum(lengths[which])]).astype(np.int64)
+        flat = np.fromiter((piece for own in pieces for piece in own), np.int64, int(lengths.sum()))
+        begins = np.concatenate([[0], np.cumsum(lengths)])[:-1]
+        ids = flat[spread(begins[which], lengths[which])]
+        return cls(ids=ids, words=words, documents=words[texts.documents])
+
+
+def cut(model: Model, words: Sequence[str]) -> list[list[int]]:
+    """The pieces of each word, at least one."""
+    try:
+        encodings = model.tokenizer.encode_batch_fast(words, add_special_tokens=False)
+    except Exception:  # the Rust side raises bare Exception, and may name what it could not cut
+        encodings = None
+    if encodings is None:
+        raise ModelError(f"the tokenizer of {model.name} must cut every word; give it an unknown token")
+    return [encoding.ids or [model.unknown] for encoding in encodings]
+
+
+def spread(begins: Ints, lengths: Ints) -> Ints:
+    """The numbers begins[i], begins[i] + 1, ... of each range i of a given length, one range after another."""
+    total = int(lengths.sum())
+    shift = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths)
+    found: Ints = shift + np.arange(total)
+    return found
+
+
+def batches(lengths: Ints, pieces: int) -> Iterator[Ints]:
+    """Sequences of like length together: their numbers, so that a batch has about so many pieces with its padding."""
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        step = max(1, pieces // max(1, int(lengths[order[start]])))
+        yield order[start : start + step]
+        start += step
+
+
+def pad(model: Model, rows: Ints, lengths: Ints) -> dict[str, torch.Tensor]:
+    """Sequences [n, L] of so many pieces each, as a network takes them: what lies behind their ends is hidden."""
+    config = model.network.config
+    seen = np.arange(rows.shape[1]) < lengths[:, None]
+    filler = getattr(config, "pad_token_id", None) or 0
+    return {
+        "input_ids": torch.from_numpy(np.where(seen, rows, filler)).to(model.device),
+        "attention_mask": torch.from_numpy(seen.astype(np.int64)).to(model.device),
+    }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Windows:
+    """Overlapping windows over texts.
+
+    Attributes:
+        begins: int64 [n], the first piece of each window.
+        lengths: int64 [n], its pieces without the frame.
+        owner: int64 [P], the window that speaks for a piece: the one in which it lies farthest from an edge.
+        documents: int64 [n], the text that a window is of.
+    """
+
+    begins: Ints
+    lengths: Ints
+    owner: Ints
+    documents: Ints
+
+    @classmethod
+    def over(cls, documents: Ints, longest: int, overlap: int) -> Self:
+        """Windows of at most `longest` pieces; neighbours share `overlap` of them, and every piece is in one."""
+        sizes = np.diff(documents)
+        stride = longest - overlap
+        counts = np.where(sizes > 0, np.maximum(1, -(-(sizes - overlap) // stride)), 0)
+        text = np.repeat(np.arange(len(sizes)), counts)
+        number = spread(np.zeros(len(sizes), np.int64), counts)
+        begins = documents[:-1][text] + number * stride
+        lengths = np.minimum(longest, documents[1:][text] - begins)
+        piece = np.arange(int(documents[-1]))
+        home = np.repeat(np.arange(len(sizes)), sizes)
+        inside = piece - documents[:-1][home]
+        own = np.clip((inside - overlap // 2) // stride, 0, counts[home] - 1)
+        owner = (np.cumsum(counts) - counts)[home] + own
+        return cls(begins=begins, lengths=lengths, owner=owner, documents=text)
+
+    def rows(self, model: Model, ids: Ints, which: Ints) -> tuple[Ints, Ints]:
+        """Some of the windows with their frame: pieces int64 [m, L] (0 behind the end) and lengths int64 [m]."""
+        lengths = self.lengths[which]
+        lead, tail = len(model.before), len(model.after)
+        whole = lengths + lead + tail
+        rows = np.zeros((len(which), int(whole.max(initial=0))), np.int64)
+        place = np.repeat(np.arange(len(which)), lengths)
+        rows[place, spread(np.full(len(which), lead), lengths)] = ids[spread(self.begins[which], lengths)]
+        rows[:, :lead] = model.before
+        for i, piece in enumerate(model.after):
+            rows[np.arange(len(which)), lead + lengths + i] = piece
+        return rows, whole

@@ -1,0 +1,113 @@
+"""Small random models of several families, saved as a user would have them: a folder each.
+
+In: fixed seeds. Out: folders with a network and a fast tokenizer.
+Not here: the bundled adapters, which are what they are.
+"""
+
+from pathlib import Path
+from string import ascii_lowercase, digits, punctuation
+
+import pytest
+import torch
+import transformers
+from tests.conftest import NOUNS
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+WORDS = sorted(
+    {
+        *NOUNS,
+        *[
+            "the",
+            "doctor",
+            "saw",
+            "a",
+            "patient",
+            "in",
+            "old",
+            "town",
+            "near",
+            "lisbon",
+            "maria",
+            "met",
+            "john",
+            "at",
+            "acme",
+            "corp",
+            "paris",
+        ],
+    }
+)
+SIZE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC"]
+
+
+def wordpiece() -> PreTrainedTokenizerFast:
+    """Uncased word pieces, framed by [CLS] and [SEP], with token types for pairs."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    letters = [*ascii_lowercase, *digits, *punctuation]
+    pieces = [*special, *letters, *(f"##{letter}" for letter in letters), *WORDS]
+    tokenizer = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(name, pieces.index(name)) for name in ("[CLS]", "[SEP]")],
+    )
+    names = dict(zip(("pad", "unk", "cls", "sep", "mask"), special, strict=True))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, model_max_length=128, **{f"{role}_token": name for role, name in names.items()}
+    )
+
+
+def byte_level(*, framed: bool) -> PreTrainedTokenizerFast:
+    """Byte-level pieces that carry the space before a word; framed as RoBERTa's, or bare as GPT-2's."""
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"] if framed else ["<|endoftext|>"]
+    merges = list(dict.fromkeys((f"\u0120{word[:i]}", word[i]) for word in WORDS for i in range(len(word))))
+    pieces = [*special, *sorted(pre_tokenizers.ByteLevel.alphabet()), *(left + right for left, right in merges)]
+    tokenizer = Tokenizer(models.BPE({piece: i for i, piece in enumerate(pieces)}, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    if not framed:
+        return PreTrainedTokenizerFast(
+            tokenizer_object=tokenizer, model_max_length=128, bos_token=special[0], eos_token=special[0]
+        )
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    names = {"bos": "<s>", "cls": "<s>", "pad": "<pad>", "eos": "</s>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, model_max_length=128, **{f"{role}_token": name for role, name in names.items()}
+    )
+
+
+def save(folder: Path, kind: str, tokenizer: PreTrainedTokenizerFast, **config: object) -> Path:
+    """A random network of a transformers class, with its tokenizer, in a folder."""
+    torch.manual_seed(0)
+    settings = getattr(transformers, kind).config_class(
+        vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, initializer_range=0.5, **config
+    )
+    getattr(transformers, kind)(settings).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A folder per family and job."""
+    root = tmp_path_factory.mktemp("models")
+    words, framed, bare = wordpiece(), byte_level(framed=True), byte_level(framed=False)
+    bert = {**SIZE, "max_position_embeddings": 128}
+    roberta = {**SIZE, "max_position_embeddings": 130, "type_vocab_size": 1}
+    named = {"id2label": dict(enumerate(LABELS)), "label2id": {label: i for i, label in enumerate(LABELS)}}
+    gpt2 = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 128, "bos_token_id": 0, "eos_token_id": 0}
+    return {
+        "bert-lm": save(root / "bert-lm", "BertForMaskedLM", words, **bert),
+        "roberta-lm": save(root / "roberta-lm", "RobertaForMaskedLM", framed, **roberta),
+        "gpt2-lm": save(root / "gpt2-lm", "GPT2LMHeadModel", bare, **gpt2),
+        "bert-tagger": save(root / "bert-tagger", "BertForTokenClassification", words, **bert, **named),
+        "roberta-tagger": save(root / "roberta-tagger", "RobertaForTokenClassification", framed, **roberta, **named),
+        "bert-reader": save(root / "bert-reader", "BertForQuestionAnswering", words, **bert),
+        "roberta-reader": save(root / "roberta-reader", "RobertaForQuestionAnswering", framed, **roberta),
+        "bert-encoder": save(root / "bert-encoder", "BertModel", words, **bert),
+    }

@@ -1,0 +1,170 @@
+"""Context: logits against the whole network run by hand, windows, hidden words, and bad input."""
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.conftest import NOUNS
+
+from textveil.encoder import Ragged, load_context
+from textveil.encoder.ragged import Cut, Windows, batches
+from textveil.errors import ConfigError, InputError, ModelError
+from textveil.table import EmbeddingTable
+
+WORDS = ["lisbon", "anchor", "doctor", "unheardof"]
+
+
+@pytest.fixture(scope="module")
+def table() -> EmbeddingTable:
+    vectors = np.random.default_rng(0).normal(size=(len(WORDS), 4))
+    return EmbeddingTable.build(name="words", words=WORDS, vectors=vectors)
+
+
+@pytest.mark.parametrize("family", ["bert-lm", "roberta-lm", "gpt2-lm"])
+def test_logits_are_those_of_the_whole_network_run_by_hand(family, folders, table):
+    texts = [["the", "doctor", "saw", "anchor"], ["maria"], ["old", "Lisbon", "town"]]
+    context = load_context(table, folders[family])
+    found = context.logits(Ragged.join(texts), np.array([7, 1, 4, 0]))
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders[family])
+    causal = family == "gpt2-lm"
+    kind = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForMaskedLM
+    network = kind.from_pretrained(folders[family]).eval()
+    space = "" if family == "bert-lm" else " "
+
+    def ids(word: str) -> list[int]:
+        return list(tokenizer(space + word, add_special_tokens=False)["input_ids"])
+
+    for row, (b, i) in enumerate([(2, 2), (0, 1), (1, 0), (0, 0)]):
+        left = [piece for word in texts[b][:i] for piece in ids(word)]
+        right = [piece for word in texts[b][i + 1 :] for piece in ids(word)]
+        if causal:
+            whole = [0, *left]
+            at = len(whole) - 1
+        else:
+            start, end = tokenizer.cls_token_id, tokenizer.sep_token_id
+            whole = [start, *left, tokenizer.mask_token_id, *right, end]
+            at = 1 + len(left)
+        with torch.inference_mode():
+            logits = network(input_ids=torch.tensor([whole])).logits[0, at]
+        expected = torch.stack([logits[ids(word)].mean() for word in WORDS])
+        assert torch.allclose(found[row], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["bert-lm", "roberta-lm", "gpt2-lm"])
+def test_the_word_at_a_position_is_not_looked_at(family, folders, table):
+    context = load_context(table, folders[family])
+    logits = [
+        context.logits(Ragged.join([["the", word, "saw", "maria"]]), np.array([1]))
+        for word in ("doctor", "incomprehensibilities", "\N{GRINNING FACE}", "")
+    ]
+    assert all(torch.equal(logits[0], other) for other in logits[1:])
+
+
+def test_a_causal_model_sees_nothing_of_what_follows_and_a_masked_one_does(folders, table):
+    for family, same in (("gpt2-lm", True), ("bert-lm", False)):
+        context = load_context(table, folders[family])
+        one, other = (context.logits(Ragged.join([["the", "x", word]]), np.array([1])) for word in ("doctor", "anchor"))
+        assert torch.equal(one, other) is same
+
+
+def test_a_word_far_outside_the_window_changes_nothing_and_one_inside_does(folders, table):
+    context = load_context(table, folders["bert-lm"], window=16)
+    far, near = ["doctor"] + ["the"] * 60, ["the"] * 27 + ["doctor"] + ["the"] * 33
+    base, one, other = (context.logits(Ragged.join([words]), np.array([30])) for words in (["the"] * 61, far, near))
+    assert torch.equal(base, one)
+    assert not torch.allclose(base, other, atol=1e-3)
+
+
+def test_a_window_at_the_edge_of_a_text_uses_the_room_of_the_other_side(folders, table):
+    context = load_context(table, folders["bert-lm"], window=16)
+    words = ["the"] * 40
+    for position, reach in ((0, 12), (39, 27)):
+        changed = list(words)
+        changed[reach] = "doctor"
+        one, other = (context.logits(Ragged.join([text]), np.array([position])) for text in (words, changed))
+        assert not torch.allclose(one, other, atol=1e-3)
+
+
+def test_positions_of_many_texts_at_once_have_the_logits_of_each_alone(folders, table):
+    texts = [["the", "doctor"] * n for n in (1, 20, 3)]
+    context = load_context(table, folders["bert-lm"], batch=64)
+    positions = np.arange(48)
+    together = context.logits(Ragged.join(texts), positions)
+    alone = torch.cat([context.logits(Ragged.join([text]), np.arange(len(text))) for text in texts])
+    assert torch.allclose(together, alone, atol=1e-4)
+
+
+def test_no_positions_and_no_texts_give_no_rows(folders, table):
+    context = load_context(table, folders["bert-lm"])
+    assert context.logits(Ragged.join([["the"]]), np.array([], np.int64)).shape == (0, 4)
+    assert context.logits(Ragged.join([]), np.array([], np.int64)).shape == (0, 4)
+
+
+@pytest.mark.parametrize("position", [-1, 2])
+def test_positions_outside_the_texts_are_refused(position, folders, table):
+    with pytest.raises(InputError, match="positions must be numbers of words, 0 to 1"):
+        load_context(table, folders["bert-lm"]).logits(Ragged.join([["the"], ["canary"]]), np.array([position]))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"), [({"window": 7}, "window"), ({"batch": 0}, "batch"), ({"device": "cuda:99"}, "not available")]
+)
+def test_options_out_of_range_are_refused(options, says, folders, table):
+    with pytest.raises(ConfigError, match=says):
+        load_context(table, folders["bert-lm"], **options)
+
+
+def test_a_model_without_the_head_is_refused_and_not_drawn_at_random(folders, table):
+    with pytest.raises(ModelError, match="must be trained for masked-lm"):
+        load_context(table, folders["bert-encoder"], kind="masked-lm")
+    with pytest.raises(ModelError, match="neither"):
+        load_context(table, "no-such-model")
+
+
+def test_a_folder_that_holds_no_model_is_refused_by_name(tmp_path, table):
+    with pytest.raises(ModelError, match="must be a transformers model for masked-lm"):
+        load_context(table, tmp_path, kind="masked-lm")
+
+
+def test_secret_words_are_in_no_repr(folders, table):
+    texts = Ragged.join([["canary"]])
+    model = load_context(table, folders["bert-lm"])
+    assert "canary" not in f"{texts!r}{Cut.of(model.model, texts)!r}{model!r}"
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, 60), max_size=6), st.integers(4, 20), st.integers(0, 3))
+def test_windows_hold_every_piece_and_each_belongs_to_the_window_where_it_is_farthest_from_an_edge(
+    sizes, longest, overlap
+):
+    documents = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    windows = Windows.over(documents, longest, overlap)
+    assert (windows.lengths <= longest).all()
+    text = np.repeat(np.arange(len(sizes)), sizes)
+    for piece in range(int(documents[-1])):
+        own = windows.owner[piece]
+        inside = piece - windows.begins[own]
+        assert 0 <= inside < windows.lengths[own]
+        assert windows.documents[own] == text[piece]
+        if windows.begins[own] > documents[text[piece]]:
+            assert inside >= overlap // 2
+        if windows.begins[own] + windows.lengths[own] < documents[text[piece] + 1]:
+            assert windows.lengths[own] - inside > overlap // 2 - (overlap % 2 == 0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 200))
+def test_batches_hold_every_sequence_once_and_are_bounded(lengths, pieces):
+    found = list(batches(np.array(lengths, np.int64), pieces))
+    assert sorted(np.concatenate([np.zeros(0, np.int64), *found]).tolist()) == list(range(len(lengths)))
+    assert all(len(b) == 1 or len(b) * max(lengths[i] for i in b) <= pieces for b in found)
+
+
+def test_every_noun_is_cut_into_at_least_one_piece(folders, table):
+    model = load_context(table, folders["bert-lm"]).model
+    cut = Cut.of(model, Ragged.join([[*NOUNS, "\x00", "\u200b"]]))
+    assert (np.diff(cut.words) >= 1).all()
+    assert cut.documents.tolist() == [0, len(cut.ids)]

@@ -1,0 +1,48 @@
+"""What the training scripts are asked: where the data is, which device, where checkpoints lie.
+
+In: the command line. Out: checked settings. Not here: recipes; they are constants of their scripts.
+"""
+
+import argparse
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+HERE = Path(__file__).resolve().parent
+ADAPTERS = HERE.parent / "src" / "textveil" / "data" / "adapters"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Where to read and write, and on what to compute.
+
+    Attributes:
+        data: the folder of corpora.
+        work: the folder of checkpoints.
+        device: a torch device.
+        out: where the adapter is written.
+    """
+
+    data: Path
+    work: Path
+    device: str
+    out: Path
+
+
+def settings(description: str) -> Settings:
+    """The settings of a training script, from its command line.
+
+    Raises:
+        SystemExit: a folder is missing.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--data", type=Path, default=os.environ.get("TEXTVEIL_CORPORA"), help="the folder of corpora")
+    parser.add_argument("--work", type=Path, default=HERE / "work", help="checkpoints (default training/work)")
+    parser.add_argument("--out", type=Path, default=ADAPTERS, help="the adapter (default: into the package)")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="a torch device")
+    given = parser.parse_args()
+    if given.data is None or not given.data.is_dir():
+        parser.error("name the folder of corpora: --data FOLDER or TEXTVEIL_CORPORA=FOLDER (see training/README.md)")
+    return Settings(data=given.data, work=given.work, device=given.device, out=given.out)

@@ -1,0 +1,158 @@
+"""The data that adapters are trained and measured on, read from a folder of corpora.
+
+In: the folder (its layout stands in training/README.md). Out: articles, tagged sentences, questions.
+Not here: how a job turns them into batches (one script per adapter), and benchmark data (`benchmarks`).
+"""
+
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from textveil.words import tokenize
+
+TYPES = {
+    **dict.fromkeys(("PER", "person", "PERSON"), "PERSON"),
+    **dict.fromkeys(("LOC", "location", "LOCATION", "GPE"), "LOCATION"),
+    **dict.fromkeys(("ORG", "corporation", "group", "ORGANIZATION"), "ORGANIZATION"),
+}
+"""The names that corpora give to the three types; every other entity counts as none."""
+
+UNSURE = {"ADDRESS", "STREET_ADDRESS", "TITLE", "NRP", "PREFIX"}
+"""Entities of presidio_synth that may hold one of the three types: words of them are not learned from."""
+
+
+class Tagged(NamedTuple):
+    """A sentence: words as the corpus splits them, and a label each (`O`, `B-TYPE`, `I-TYPE`, or `?` for unsure)."""
+
+    words: list[str]
+    labels: list[str]
+
+
+class Question(NamedTuple):
+    """A question about a text, and the answers that count as right."""
+
+    text: str
+    question: str
+    answers: list[str]
+
+
+def lines(path: Path) -> Iterator[str]:
+    """The lines of a gzip file, without their ends."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        for line in file:
+            yield line.rstrip("\n")
+
+
+# ---- articles ----------------------------------------------------------------------------------------------
+
+
+def wikipedia(data: Path) -> list[str]:
+    """The articles of wikipedia_en."""
+    text = "\n".join(lines(data / "wikipedia_en" / "wiki_en.txt.gz"))
+    return [article.replace("\n", " ") for article in text.split("\n\n") if article.strip()]
+
+
+def wikitext(data: Path, part: str) -> list[str]:
+    """The articles of WikiText-2, its marks around inner hyphens, commas and points undone.
+
+    Args:
+        data: the folder of corpora.
+        part: `valid_tokens` or `test_raw`.
+    """
+    articles: list[list[str]] = [[]]
+    for line in lines(data / "wikitext2" / f"{part}.shared.txt.gz"):
+        if re.match(r"\s*= [^=]", line):
+            articles.append([])
+        articles[-1].append(line.strip())
+    joined = (re.sub(r" @(.)@ ", r"\1", " ".join(filter(None, article))) for article in articles)
+    return [article for article in joined if article]
+
+
+# ---- tagged sentences --------------------------------------------------------------------------------------
+
+
+def conll(path: Path) -> list[Tagged]:
+    """The sentences of a file with a word and a label on each line, in IO or IOB2."""
+    sentences: list[Tagged] = []
+    words: list[str] = []
+    labels: list[str] = []
+    for line in [*lines(path), ""]:
+        if line.strip():
+            *_, word, label = "", *line.split("\t")
+            words.append(word)
+            labels.append(label.strip())
+        elif words:
+            sentences.append(Tagged(words, _three_types(labels)))
+            words, labels = [], []
+    return sentences
+
+
+def _three_types(labels: Sequence[str]) -> list[str]:
+    found = []
+    before = "O"
+    for label in labels:
+        begins = label.startswith("B-") or label[2:] != before[2:]
+        type_ = TYPES.get(label[2:])
+        found.append("O" if type_ is None else f"{'B' if begins else 'I'}-{type_}")
+        before = label
+    return found
+
+
+def wikigold(data: Path, *, held_out: bool) -> list[Tagged]:
+    """Wikigold: sentences 0, 5, 10, ... are held out, the others are trained on."""
+    sentences = conll(data / "wikigold" / "all.shared.conll.gz")
+    return [each for i, each in enumerate(sentences) if (i % 5 == 0) == held_out]
+
+
+def presidio(data: Path, *, held_out: bool) -> list[Tagged]:
+    """Sentences made from templates; every fifth template, by its hash, is held out with all its sentences."""
+    sentences = []
+    for name in ("generated_large", "synth_v2.shared"):
+        for line in lines(data / "presidio_synth" / f"{name}.jsonl.gz"):
+            row = json.loads(line)
+            if is_held_out(row["masked"]) == held_out:
+                sentences.append(_from_spans(row["full_text"], row["spans"]))
+    return sentences
+
+
+def is_held_out(template: str) -> bool:
+    """Whether a template of presidio_synth belongs to the test part; the names of its slots do not count."""
+    bare = re.sub(r"\{\{.*?\}\}", "{{}}", template.lower())
+    return hashlib.sha256(bare.encode()).digest()[0] % 5 == 0
+
+
+def _from_spans(text: str, spans: Sequence[dict[str, object]]) -> Tagged:
+    tokens = tokenize([text])
+    labels = ["O"] * len(tokens.words)
+    for span in spans:
+        kind, first, last = str(span["entity_type"]), span["start_position"], span["end_position"]
+        inside = [i for i in range(len(labels)) if tokens.starts[i] < last and tokens.ends[i] > first]
+        for i in inside:
+            if kind in UNSURE:
+                labels[i] = "?"
+            elif kind in TYPES:
+                labels[i] = f"{'B' if i == inside[0] else 'I'}-{TYPES[kind]}"
+    return Tagged(tokens.words, labels)
+
+
+# ---- questions ---------------------------------------------------------------------------------------------
+
+
+def squad_train(data: Path) -> list[Question]:
+    """The rows of SQuAD's training set that are here."""
+    rows = map(json.loads, lines(data / "squad_v11" / "train_subset.jsonl.gz"))
+    return [Question(row["context"], row["question"], [row["answer"]]) for row in rows]
+
+
+def squad_gold(data: Path) -> list[Question]:
+    """The development questions whose gold answers are known (those of XQuAD)."""
+    rows = map(json.loads, lines(data / "squad_v11" / "dev.shared.jsonl.gz"))
+    return [
+        Question(row["context"], row["question"], [answer["text"] for answer in row["gold_answers"]])
+        for row in rows
+        if row["gold_answers"]
+    ]

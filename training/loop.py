@@ -1,0 +1,105 @@
+"""The training loop of all adapters: steps, schedule, checkpoints, log.
+
+In: a model with its trainable parts, and a function from a step's number to its loss. Out: a trained model.
+Not here: what is learned from what (one script per adapter), and what an adapter is (`lowrank`).
+
+A run may be stopped at any moment and started again: everything random in a step follows from the seed and the
+step's number, and a checkpoint is written whole or not at all.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor, nn
+
+WARMUP = 200
+"""Steps over which the learning rate rises."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """How long and how fast to learn.
+
+    Attributes:
+        folder: where the checkpoint and the log lie.
+        steps: optimizer steps in all.
+        rate: the learning rate of the low-rank parts; all else learns at half of it.
+        cooldown: the share of the steps at the end over which the rate falls to zero.
+        every: steps between checkpoints, each with a measurement.
+        device: a torch device.
+    """
+
+    folder: Path
+    steps: int
+    rate: float
+    cooldown: float
+    every: int
+    device: str
+
+    def factor(self, step: int) -> float:
+        """The learning rate of a step, as a share of `rate`."""
+        return min(1.0, (step + 1) / WARMUP, (1 - step / self.steps) / self.cooldown)
+
+
+def fit(
+    model: nn.Module,
+    run: Run,
+    loss_of: Callable[[int], Tensor],
+    measure: Callable[[], dict[str, float]],
+) -> None:
+    """Train what of the model asks for gradients, from the last checkpoint on.
+
+    Args:
+        model: on its device.
+        run: how long and how fast.
+        loss_of: the loss of a step, by its number; all its randomness follows from that number.
+        measure: what is written to the log beside the loss, on data that is not trained on.
+    """
+    named = [(name, each) for name, each in model.named_parameters() if each.requires_grad]
+    low = [each for name, each in named if name.endswith((".up", ".down"))]
+    rest = [each for name, each in named if not name.endswith((".up", ".down"))]
+    optimizer = torch.optim.AdamW([{"params": low}, {"params": rest}], lr=run.rate, betas=(0.9, 0.98), weight_decay=0.0)
+    run.folder.mkdir(parents=True, exist_ok=True)
+    checkpoint, log = run.folder / "checkpoint.pt", run.folder / "log.jsonl"
+    first, spent = 0, 0.0
+    if checkpoint.exists():
+        state = torch.load(checkpoint, map_location=run.device, weights_only=True)
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        first, spent = state["step"], state["seconds"]
+    start = time.monotonic() - spent
+    running: float | None = None
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        bar = progress.add_task("training", total=run.steps, completed=first)
+        for step in range(first, run.steps):
+            for group, share in zip(optimizer.param_groups, (1.0, 0.5), strict=True):
+                group["lr"] = run.rate * share * run.factor(step)
+            model.train()
+            loss = loss_of(step)
+            loss.backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_([*low, *rest], 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+            running = loss.item() if running is None else 0.98 * running + 0.02 * loss.item()
+            progress.update(bar, advance=1, description=f"loss {running:.3f}")
+            if (step + 1) % run.every == 0 or step + 1 == run.steps:
+                model.eval()
+                with torch.no_grad():
+                    found = measure()
+                seconds = time.monotonic() - start
+                row = {"step": step + 1, "loss": round(running, 4), "seconds": round(seconds), **found}
+                with log.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+                progress.console.print(row)
+                state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step + 1}
+                torch.save({**state, "seconds": seconds}, whole := checkpoint.with_suffix(".new"))
+                os.replace(whole, checkpoint)
+    model.eval()

@@ -1,0 +1,103 @@
+"""Low-rank adapters of the small encoder: what is trained, and how it is written down.
+
+In: the encoder as its authors made it. Out: the same encoder whose linear layers carry a trainable low-rank change,
+and the tensors of that change. Not here: how adapters are loaded and merged (`textveil.encoder.adapters`).
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+import torch
+from safetensors.torch import save
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
+
+SHARD = 4 * 2**20 - 2**14
+"""Bytes of tensors in one file: below 4 MiB with its header."""
+
+
+class LowRank(nn.Module):
+    """W + up @ down, as a parametrization of a linear layer's weight: one product a step, however many positions."""
+
+    def __init__(self, out: int, into: int, rank: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.down = nn.Parameter(torch.randn(rank, into, generator=generator) * into**-0.5)
+        self.up = nn.Parameter(torch.zeros(out, rank))
+
+    def forward(self, weight: Tensor) -> Tensor:
+        """The changed weight [out, into]."""
+        return weight + self.up @ self.down
+
+
+def attach(model: nn.Module, rank: int, *, train: tuple[str, ...], seed: int) -> None:
+    """Freeze a model, give every linear layer of its blocks a low-rank change, and thaw norms, biases and more.
+
+    Args:
+        model: a transformers model over a BERT encoder.
+        rank: of the changes.
+        train: further parameters to train whole, by the beginning of their names (heads, small embeddings).
+        seed: of the changes' first values.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    blocks = "encoder.layer."
+    for name, parameter in model.named_parameters():
+        small = blocks in name and parameter.ndim == 1
+        parameter.requires_grad_(small or name.startswith(train))
+    for name, module in list(model.named_modules()):
+        if blocks in name and isinstance(module, nn.Linear):
+            change = LowRank(module.out_features, module.in_features, rank, generator)
+            parametrize.register_parametrization(module, "weight", change)
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+
+
+def changes(model: nn.Module, rank: int | None = None) -> dict[str, Tensor]:
+    """What was trained, in half precision: `NAME.up` and `NAME.down` for a low-rank change, `NAME` for all else.
+
+    Args:
+        model: trained after `attach`.
+        rank: of the changes as written; below the trained rank the largest singular values are kept.
+    """
+    found: dict[str, Tensor] = {}
+    for name, parameter in model.named_parameters():
+        if not parameter.requires_grad or ".parametrizations." in name:
+            continue
+        found[name] = parameter.detach()
+    for name, module in model.named_modules():
+        if isinstance(module, LowRank):
+            weight = name.replace(".parametrizations.weight.0", ".weight")
+            up, down = _shorten(module.up.detach(), module.down.detach(), rank)
+            found[f"{weight}.up"], found[f"{weight}.down"] = up, down
+    return {name: value.cpu().to(torch.float16).contiguous() for name, value in sorted(found.items())}
+
+
+def _shorten(up: Tensor, down: Tensor, rank: int | None) -> tuple[Tensor, Tensor]:
+    """Two factors of the same product, or of its best approximation of a lower rank, equally large."""
+    left, singular, right = torch.linalg.svd(up.double() @ down.double(), full_matrices=False)
+    kept = min(rank or len(down), len(down))
+    root = singular[:kept].sqrt()
+    return left[:, :kept] * root, root[:, None] * right[:kept]
+
+
+def write(folder: Path, name: str, tensors: dict[str, Tensor], about: dict[str, object]) -> None:
+    """The adapter as files of less than 4 MiB, and its manifest with their checksums."""
+    shards: list[dict[str, Tensor]] = [{}]
+    size = 0
+    for key, tensor in tensors.items():
+        bytes_ = tensor.numel() * tensor.element_size()
+        if size + bytes_ > SHARD:
+            shards.append({})
+            size = 0
+        shards[-1][key] = tensor
+        size += bytes_
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {}
+    for number, shard in enumerate(shards, 1):
+        data = save(shard)
+        file = folder / f"{name}-{number}-of-{len(shards)}.safetensors"
+        file.write_bytes(data)
+        files[file.name] = hashlib.sha256(data).hexdigest()
+    manifest = json.dumps({**about, "files": files}, indent=2, sort_keys=True)
+    (folder / f"{name}.json").write_text(manifest + "\n", encoding="utf-8")

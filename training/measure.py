@@ -1,0 +1,245 @@
+"""Measures the adapters that the package ships: `make measure-adapters`.
+
+In: the installed adapters and held-out data. Out: training/measured.json, and the tables of training/README.md.
+Not here: training. What is measured is the product: textveil's words, its windows, its decoding.
+"""
+
+import argparse
+import json
+import os
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from textveil.encoder import Ragged, load_context, load_reader, load_tagger
+from textveil.encoder.adapters import manifest
+from textveil.table import load_table
+from textveil.words import is_public, tokenize
+from training import data
+
+HERE = Path(__file__).resolve().parent
+ROWS = HERE / "measured.json"
+README = HERE / "README.md"
+RESAMPLES = 2000
+"""Bootstrap samples behind every interval (95%)."""
+
+POSITIONS = 12_000
+"""Positions of WikiText-2 that the masked LM is asked about, evenly spread."""
+
+Row = dict[str, Any]
+
+
+def interval(score: Callable[[NDArray[np.int64]], float], n: int) -> tuple[float, float, float]:
+    """A score of all n units, and its 95% interval from resampled units."""
+    rng = np.random.default_rng(0)
+    drawn = np.sort([score(rng.integers(0, n, n)) for _ in range(RESAMPLES)])
+    return score(np.arange(n)), float(drawn[int(0.025 * RESAMPLES)]), float(drawn[int(0.975 * RESAMPLES)])
+
+
+def share(hits: NDArray[np.bool_]) -> tuple[float, float, float]:
+    """The share of hits with its interval."""
+    return interval(lambda chosen: float(hits[chosen].mean()), len(hits))
+
+
+# ---- masked LM ---------------------------------------------------------------------------------------------
+
+
+def masked_lm(root: Path, device: str) -> list[Row]:
+    """Top-1 and top-10 of single hidden words of WikiText-2, beside the words that are frequent anyway."""
+    table = load_table("minilm")
+    context = load_context(table, device=device)
+    tokens = tokenize(data.wikitext(root, "test_raw"))
+    texts = Ragged.of(tokens)
+    words = [word.lower() for word in tokens.words]
+    asked = np.array([i for i, word in enumerate(words) if any(map(str.isalnum, word))], np.int64)
+    asked = asked[:: max(1, len(asked) // POSITIONS)]
+    target = np.array([table.row_of.get(words[i], -1) for i in asked])
+    content = np.array([not is_public(words[i]) for i in asked])
+    ranks = np.full(len(asked), len(table), np.int64)
+    for which, logits in context.batches(texts, asked):
+        found = logits.cpu().numpy()
+        own = found[np.arange(len(which)), np.maximum(target[which], 0)]
+        ranks[which] = (found > own[:, None]).sum(axis=1)
+    ranks[target < 0] = len(table)
+    counts = Counter(word.lower() for article in data.wikipedia(root)[::10] for word in tokenize([article]).words)
+    order = sorted(range(len(table)), key=lambda row: -counts[table.words[row]])
+    place = np.empty(len(table), np.int64)
+    place[order] = np.arange(len(table))
+    best_content = [row for row in order if not is_public(table.words[row])]
+    place_content = np.full(len(table), len(table), np.int64)
+    place_content[best_content] = np.arange(len(best_content))
+    rows: list[Row] = []
+    for name, kept in (("all words", np.ones(len(asked), bool)), ("content words", content)):
+        own_places = place if name == "all words" else place_content
+        unigram = np.where(target >= 0, own_places[np.maximum(target, 0)], len(table))
+        for model, found_ranks in (("masked LM", ranks), ("unigram", unigram)):
+            for k in (1, 10):
+                value = share(found_ranks[kept] < k)
+                rows.append(row("masked-lm", "WikiText-2 test", f"{name}, top {k}", model, value, int(kept.sum())))
+        rows.append(
+            row("masked-lm", "WikiText-2 test", f"{name}, in the table", "", share(target[kept] >= 0), int(kept.sum()))
+        )
+    return rows
+
+
+# ---- tagger ------------------------------------------------------------------------------------------------
+
+Span = tuple[int, int, str]
+
+
+def gold_spans(labels: Sequence[str]) -> set[Span]:
+    """The entities of a sentence, in tokens of the corpus."""
+    spans = set()
+    start = 0
+    for i, label in enumerate([*labels, "O"]):
+        before = labels[i - 1] if i else "O"
+        if before[2:] and (label[:1] != "I" or label[2:] != before[2:]):
+            spans.add((start, i, before[2:]))
+        if label.startswith("B-"):
+            start = i
+    return spans
+
+
+def tagger(root: Path, device: str) -> list[Row]:
+    """Exact spans and tokens of entities, by class."""
+    model = load_tagger(device=device)
+    sets = {
+        "wikigold (held out)": data.wikigold(root, held_out=True),
+        "WNUT-17 test": data.conll(root / "wnut17" / "test.shared.conll.gz"),
+        "WikiANN test": data.conll(root / "wikiann_en" / "test.shared.conll.gz"),
+        "CoNLL-2003 testb": data.conll(root / "conll2003" / "testb.shared.conll.gz"),
+        "presidio_synth (held out)": data.presidio(root, held_out=True),
+    }
+    return [found for name, sentences in sets.items() for found in _tagged(name, sentences, model)]
+
+
+def _tagged(name: str, sentences: list[data.Tagged], model: Any) -> Iterable[Row]:
+    parts = [[tokenize([word]).words for word in sentence.words] for sentence in sentences]
+    texts = Ragged.join([[part for word in sentence for part in word] for sentence in parts])
+    found: list[set[Span]] = [set() for _ in sentences]
+    entities = model.find(texts)
+    owner = [np.repeat(np.arange(len(words)), [len(word) for word in words]) for words in parts]
+    for entity in entities:
+        own = owner[entity.text]
+        if entity.type in data.TYPES.values():
+            found[entity.text].add((int(own[entity.start]), int(own[entity.end - 1]) + 1, entity.type))
+    gold = [gold_spans(sentence.labels) for sentence in sentences]
+    kinds = ["", *sorted(set(data.TYPES.values()))]
+    unsure = [{i for i, label in enumerate(sentence.labels) if label == "?"} for sentence in sentences]
+    found = [{s for s in mine if not unsure[b].intersection(range(s[0], s[1]))} for b, mine in enumerate(found)]
+    for kind in kinds:
+        mine = [{s for s in spans if kind in ("", s[2])} for spans in found]
+        theirs = [{s for s in spans if kind in ("", s[2])} for spans in gold]
+        right = np.array([len(m & t) for m, t in zip(mine, theirs, strict=True)])
+        total = np.array([len(m) + len(t) for m, t in zip(mine, theirs, strict=True)])
+        f1 = interval(lambda c, r=right, t=total: 2 * r[c].sum() / max(1, t[c].sum()), len(gold))  # type: ignore[misc]
+        tokens = [{i for s in spans for i in range(s[0], s[1])} for spans in theirs]
+        seen = [{i for s in spans for i in range(s[0], s[1])} for spans in found]
+        hit = np.array([len(t & s) for t, s in zip(tokens, seen, strict=True)])
+        wanted = np.array([len(t) for t in tokens])
+        recall = interval(lambda c, h=hit, w=wanted: h[c].sum() / max(1, w[c].sum()), len(gold))  # type: ignore[misc]
+        of = f" of {kind}" if kind else ""
+        yield row("tagger", name, f"span F1{of}", "tagger", f1, sum(map(len, theirs)))
+        yield row("tagger", name, f"token recall{of}", "tagger", recall, int(wanted.sum()))
+
+
+# ---- reader ------------------------------------------------------------------------------------------------
+
+
+def normalize(answer: str) -> list[str]:
+    """SQuAD's normal form: small letters, no punctuation, no articles."""
+    bare = "".join(letter for letter in answer.lower() if letter not in string.punctuation)
+    return re.sub(r"\b(a|an|the)\b", " ", bare).split()
+
+
+def token_f1(answer: str, golds: Sequence[str]) -> float:
+    """The best token F1 against the right answers."""
+    best = 0.0
+    for gold in golds:
+        mine, theirs = normalize(answer), normalize(gold)
+        common = sum((Counter(mine) & Counter(theirs)).values())
+        best = max(best, float(mine == theirs) if not (mine and theirs) else 2 * common / (len(mine) + len(theirs)))
+    return best
+
+
+def reader(root: Path, device: str) -> list[Row]:
+    """Token F1 and exact match on the development questions with gold answers."""
+    questions = data.squad_gold(root)
+    answers = load_reader(device=device).answer([q.question for q in questions], [q.text for q in questions])
+    scores = np.array([token_f1(a.text, q.answers) for a, q in zip(answers, questions, strict=True)])
+    exact = np.array(
+        [any(normalize(a.text) == normalize(g) for g in q.answers) for a, q in zip(answers, questions, strict=True)]
+    )
+    f1 = interval(lambda chosen: float(scores[chosen].mean()), len(scores))
+    return [
+        row("reader", "SQuAD 1.1 dev, gold", "token F1", "reader", f1, len(scores)),
+        row("reader", "SQuAD 1.1 dev, gold", "exact match", "reader", share(exact), len(scores)),
+    ]
+
+
+# ---- rows --------------------------------------------------------------------------------------------------
+
+
+def row(adapter: str, on: str, what: str, model: str, value: tuple[float, float, float], n: int) -> Row:
+    """One measurement, with the checksums of what was measured."""
+    files = sorted(manifest(adapter)["files"].values())
+    mean, low, high = (round(each, 4) for each in value)
+    return {
+        "adapter": adapter,
+        "on": on,
+        "what": what,
+        "model": model,
+        "value": mean,
+        "low": low,
+        "high": high,
+        "n": n,
+        "files": files,
+    }
+
+
+def table(rows: list[Row], adapter: str) -> str:
+    """The rows of an adapter as a Markdown table."""
+    lines = ["| on | what | by | value | 95% interval | n |", "|---|---|---|---|---|---|"]
+    lines += [
+        f"| {r['on']} | {r['what']} | {r['model']} | {r['value']:.3f} | {interval} | {r['n']:,} |"
+        for r, interval in ((r, f"{r['low']:.3f} to {r['high']:.3f}") for r in rows)
+        if r["adapter"] == adapter
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measures what is asked for, keeps the other rows, and writes both files."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("adapters", nargs="*", default=["masked-lm", "tagger", "reader"])
+    parser.add_argument("--data", type=Path, default=os.environ.get("TEXTVEIL_CORPORA"), required=False)
+    parser.add_argument("--device", default="cpu")
+    given = parser.parse_args()
+    if given.data is None or not given.data.is_dir():
+        parser.error("name the folder of corpora: --data FOLDER or TEXTVEIL_CORPORA=FOLDER (see training/README.md)")
+    rows = json.loads(ROWS.read_text()) if ROWS.exists() else []
+    measures = {"masked-lm": masked_lm, "tagger": tagger, "reader": reader}
+    for name in given.adapters:
+        rows = [each for each in rows if each["adapter"] != name] + measures[name](given.data, given.device)
+    ROWS.write_text("[\n" + ",\n".join(json.dumps(each, sort_keys=True) for each in rows) + "\n]\n", encoding="utf-8")
+    text = README.read_text(encoding="utf-8") if README.exists() else ""
+    for name in measures:
+        begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        if begin in text:
+            head, _, rest = text.partition(begin)
+            text = f"{head}{begin}\n{table(rows, name)}\n{end}{rest.partition(end)[2]}"
+    if text:
+        README.write_text(text, encoding="utf-8")
+    for name in given.adapters:
+        Console().print(table(rows, name), highlight=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Trains the reader: `make train-reader`.
+
+In: the rows of SQuAD's training set that are here. Out: the adapter `reader`.
+Not here: how it is used (`textveil.encoder.reading`) and measured (`measure`).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from textveil import minilm
+from textveil.encoder.models import backbone, bundled_folder
+from training import cli, data, lowrank
+from training.loop import Run, fit
+
+RANK, STEPS, RATE, BATCH, SEED = 32, 1600, 1e-3, 8, 0
+WINDOW = 256
+"""Pieces of a sequence; of a longer one a part that holds the answer is drawn."""
+
+
+class Example(NamedTuple):
+    """A question and a text in pieces, and the first and last piece of the answer."""
+
+    question: list[int]
+    text: list[int]
+    first: int
+    last: int
+
+
+def examples(questions: list[data.Question], tokenizer: Tokenizer) -> list[Example]:
+    """Those whose answer stands once in the text, at the bounds of pieces."""
+    found = []
+    asked = tokenizer.encode_batch([each.question for each in questions], add_special_tokens=False)
+    read = tokenizer.encode_batch([each.text for each in questions], add_special_tokens=False)
+    for each, question, text in zip(questions, asked, read, strict=True):
+        answer = each.answers[0]
+        if each.text.count(answer) != 1:
+            continue
+        start = each.text.index(answer)
+        end = start + len(answer)
+        inside = [i for i, (begin, stop) in enumerate(text.offsets) if begin < end and stop > start]
+        if inside:
+            found.append(Example(question.ids, text.ids, inside[0], inside[-1]))
+    return found
+
+
+def main() -> None:
+    """Trains, or goes on where it was stopped, and writes the adapter."""
+    where = cli.settings(__doc__.splitlines()[0])
+    torch.manual_seed(SEED)
+    tokenizer = minilm.read_tokenizer(bundled_folder())
+    vocabulary = tokenizer.get_vocab()
+    start, end = vocabulary["[CLS]"], vocabulary["[SEP]"]
+    model = backbone("reader", {})
+    lowrank.attach(model, RANK, train=("qa_outputs.", "bert.embeddings.token_type"), seed=SEED)
+    model.to(where.device)
+    known = examples(data.squad_train(where.data), tokenizer)
+    by_length = sorted(range(len(known)), key=lambda i: len(known[i].text))
+
+    def batch(step: int) -> list[NDArray[np.int64]]:
+        rng = np.random.default_rng([SEED, step])
+        first = int(rng.integers(len(known) - 4 * BATCH))
+        rows = []
+        for i in rng.choice(by_length[first : first + 4 * BATCH], BATCH, replace=False):
+            each = known[i]
+            room = WINDOW - len(each.question) - 3
+            low, high = max(0, each.last + 1 - room), min(each.first, max(0, len(each.text) - room))
+            cut = int(rng.integers(min(low, high), high + 1))
+            lead = len(each.question) + 2
+            text = each.text[cut : cut + room]
+            bounds = each.first - cut + lead, min(each.last - cut, room - 1) + lead
+            rows.append(([start, *each.question, end, *text, end], lead, *bounds))
+        size = max(len(row[0]) for row in rows)
+        ids, seen, types = (np.zeros((BATCH, size), np.int64) for _ in range(3))
+        for i, (pieces, lead, *_) in enumerate(rows):
+            ids[i, : len(pieces)], seen[i, : len(pieces)], types[i, lead : len(pieces)] = pieces, 1, 1
+        return [ids, seen, types, np.array([row[2:] for row in rows])]
+
+    def loss_of(step: int) -> Tensor:
+        ids, seen, types, answers = (torch.from_numpy(each).to(where.device) for each in batch(step))
+        with torch.autocast(torch.device(where.device).type, torch.bfloat16):
+            found = model(input_ids=ids, attention_mask=seen, token_type_ids=types)
+        hidden = (types == 0) & (seen == 1)  # the question; the frame's last piece may win while learning
+        logits = (
+            each.float().masked_fill(hidden | (seen == 0), -1e4) for each in (found.start_logits, found.end_logits)
+        )
+        return sum(cross_entropy(each, answers[:, i]) for i, each in enumerate(logits)) / 2  # type: ignore[return-value]
+
+    run = Run(folder=where.work / "reader", steps=STEPS, rate=RATE, cooldown=0.5, every=200, device=where.device)
+    fit(model, run, loss_of, dict)
+    about = {"config": {}, "base": minilm.SHA256, "rank": RANK, "steps": STEPS}
+    lowrank.write(where.out, "reader", lowrank.changes(model), about)
+
+
+if __name__ == "__main__":
+    main()
