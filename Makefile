@@ -1,5 +1,5 @@
 # The project's commands. `make` lists them. Everything runs in .venv, which the first target that needs it creates.
-# Variables: PYTHON (an interpreter of 3.11 or newer), WORKERS (test processes), ARGS (more arguments for textveil demo, pytest or a benchmark).
+# Variables: TEXTVEIL_CORPORA (a folder of corpora, for training), PYTHON (an interpreter of 3.11 or newer), WORKERS (test processes), ARGS (more arguments for textveil demo, pytest or a benchmark).
 
 PYTHON ?= python3
 WORKERS ?= 2
@@ -14,7 +14,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help .venv demo test check format lint types layers deps spelling docs docs-serve bench constants clean
+.PHONY: help .venv demo test check format lint types layers deps spelling docs docs-serve bench constants train-masked-lm train-tagger train-reader measure-adapters clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -105,6 +105,12 @@ bench: $(VENV)/dev.stamp ## the benchmarks
 
 constants: $(VENV)/run.stamp ## recompute the public constants of the shipped tables
 	@$(BIN)/python benchmarks/constants.py $(ARGS)
+
+train-masked-lm train-tagger train-reader: $(VENV)/dev.stamp ## train an adapter; goes on where it was stopped (training/README.md)
+	@$(BIN)/python -m training.$(subst -,_,$(@:train-%=%)) $(ARGS)
+
+measure-adapters: $(VENV)/dev.stamp ## measure the shipped adapters on held-out data
+	@$(BIN)/python -m training.measure $(ARGS)
 
 clean: ## remove the environment and everything built
 	@rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks

@@ -17,12 +17,15 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+
+import encoder  # the file beside this one
 
 HERE = Path(__file__).resolve().parent
 ROWS = HERE / "rows" / "speed.jsonl"
@@ -97,7 +100,9 @@ def circumstances() -> dict[str, Any]:
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit.stdout.strip() + ("+" if dirty.stdout.strip() else ""),
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in ("textveil", "torch", "numpy", "randomgen", "tokenizers")},
+        "versions": {
+            name: version(name) for name in ("textveil", "torch", "numpy", "randomgen", "tokenizers", "transformers")
+        },
         "machine": platform.machine(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
@@ -112,7 +117,8 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=10_000, help="words in a batch (default 10,000)")
     options = parser.parse_args()
     console = Console()
-    found = track(measurements(options.repeat, options.words), description="measuring", console=Console(stderr=True))
+    chosen = measurements(options.repeat, options.words), encoder.measurements(options.repeat)
+    found = track(chain(*chosen), description="measuring", console=Console(stderr=True))
     rows = [{**row, "repeat": options.repeat} for row in found]
     shared = circumstances()
     ROWS.parent.mkdir(exist_ok=True)

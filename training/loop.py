@@ -14,13 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
-
-WARMUP = 200
-"""Steps over which the learning rate rises."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,23 +27,27 @@ class Run:
 
     Attributes:
         folder: where the checkpoint and the log lie.
-        steps: optimizer steps in all.
         rate: the learning rate of the low-rank parts; all else learns at half of it.
-        cooldown: the share of the steps at the end over which the rate falls to zero.
+        schedule: (step, share of the rate), joined by straight lines; the last step is the end.
         every: steps between checkpoints, each with a measurement.
         device: a torch device.
     """
 
     folder: Path
-    steps: int
     rate: float
-    cooldown: float
+    schedule: tuple[tuple[int, float], ...]
     every: int
     device: str
 
+    @property
+    def steps(self) -> int:
+        """Optimizer steps in all."""
+        return self.schedule[-1][0]
+
     def factor(self, step: int) -> float:
         """The learning rate of a step, as a share of `rate`."""
-        return min(1.0, (step + 1) / WARMUP, (1 - step / self.steps) / self.cooldown)
+        steps, shares = zip(*self.schedule, strict=True)
+        return float(np.interp(step + 1, steps, shares))
 
 
 def fit(
@@ -72,7 +74,8 @@ def fit(
     if checkpoint.exists():
         state = torch.load(checkpoint, map_location=run.device, weights_only=True)
         model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
+        if state["optimizer"]:
+            optimizer.load_state_dict(state["optimizer"])
         first, spent = state["step"], state["seconds"]
     start = time.monotonic() - spent
     running: float | None = None

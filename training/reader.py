@@ -18,7 +18,8 @@ from textveil.encoder.models import backbone, bundled_folder
 from training import cli, data, lowrank
 from training.loop import Run, fit
 
-RANK, STEPS, RATE, BATCH, SEED = 32, 1600, 1e-3, 8, 0
+RANK, RATE, BATCH, SEED = 32, 1e-3, 8, 0
+SCHEDULE = (0, 0.0), (200, 1.0), (800, 1.0), (1600, 0.0)
 WINDOW = 256
 """Pieces of a sequence; of a longer one a part that holds the answer is drawn."""
 
@@ -91,9 +92,9 @@ def main() -> None:
         )
         return sum(cross_entropy(each, answers[:, i]) for i, each in enumerate(logits)) / 2  # type: ignore[return-value]
 
-    run = Run(folder=where.work / "reader", steps=STEPS, rate=RATE, cooldown=0.5, every=200, device=where.device)
+    run = Run(folder=where.work / "reader", rate=RATE, schedule=SCHEDULE, every=200, device=where.device)
     fit(model, run, loss_of, dict)
-    about = {"config": {}, "base": minilm.SHA256, "rank": RANK, "steps": STEPS}
+    about = {"config": {}, "base": minilm.SHA256, "rank": RANK}
     lowrank.write(where.out, "reader", lowrank.changes(model), about)
 
 

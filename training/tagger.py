@@ -22,7 +22,8 @@ from textveil.words import tokenize
 from training import cli, data, lowrank
 from training.loop import Run, fit
 
-RANK, STEPS, RATE, BATCH, SEED = 32, 800, 2e-3, 32, 0
+RANK, RATE, BATCH, SEED = 32, 2e-3, 32, 0
+SCHEDULE = (0, 0.0), (200, 1.0), (400, 1.0), (800, 0.0)
 PIECES = 126
 """Pieces of a sequence without its frame; longer ones are cut."""
 
@@ -116,9 +117,9 @@ def main() -> None:
             logits = model(input_ids=ids, attention_mask=seen, token_type_ids=kinds).logits
         return cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
 
-    run = Run(folder=where.work / "tagger", steps=STEPS, rate=RATE, cooldown=0.5, every=200, device=where.device)
+    run = Run(folder=where.work / "tagger", rate=RATE, schedule=SCHEDULE, every=200, device=where.device)
     fit(model, run, loss_of, dict)
-    about = {"config": config, "base": minilm.SHA256, "rank": RANK, "steps": STEPS}
+    about = {"config": config, "base": minilm.SHA256, "rank": RANK}
     lowrank.write(where.out, "tagger", lowrank.changes(model), about)
 
 

@@ -96,7 +96,30 @@ def test_the_masked_lm_expects_words_that_fit(context):
 
 
 def test_the_masked_lm_is_right_about_frequent_words(context):
-    words = ["the", "capital", "of", "france", "is", "one", "of", "the", "largest", "cities", "in", "the", "world", "and", "it", "has", "been", "so", "for", "a", "long", "time"]
+    words = [
+        "the",
+        "capital",
+        "of",
+        "france",
+        "is",
+        "one",
+        "of",
+        "the",
+        "largest",
+        "cities",
+        "in",
+        "the",
+        "world",
+        "and",
+        "it",
+        "has",
+        "been",
+        "so",
+        "for",
+        "a",
+        "long",
+        "time",
+    ]
     table = load_table("minilm")
     known = [i for i, word in enumerate(words) if word in table.row_of]
     ranks = (context.logits(Ragged.join([words]), np.array(known)).argsort(dim=1, descending=True))[:, :10]

@@ -1,0 +1,174 @@
+"""Trains the masked LM: `make train-masked-lm`.
+
+In: the articles of wikipedia_en. Out: the adapter `masked-lm`.
+Not here: how it is used (`textveil.encoder.context`) and measured (`measure`).
+
+A hidden word is one [MASK], and only words that are one piece are hidden. Words off the public list are hidden more
+often than those on it: function words are learned in any case. The output layer is tied to the input embeddings and,
+while training, to the pieces that are whole words.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from textveil import minilm
+from textveil.encoder.models import backbone, bundled_folder
+from textveil.words import is_public
+from training import cli, data, lowrank
+from training.loop import Run, fit
+
+Ints = NDArray[np.int64]
+
+RANK, RATE, SEED = 128, 2e-3, 0
+SMALL, LARGE, GROWS = 2048, 4096, 1172
+"""Pieces of a step, and the step from which it is the larger number."""
+
+SCHEDULE = (0, 0.0), (196, 1.0), (977, 1.0), (1172, 0.01), (1221, 0.6), (3500, 0.0)
+PUBLIC, NUMERAL, OTHER = 0.12, 0.15, 0.27
+"""How often a word on the public list, a numeral, and any other word is hidden."""
+
+LENGTHS = {32: 0.1, 64: 0.3, 128: 0.6}
+"""Pieces of a sequence with its frame: how often each."""
+
+MEASURED = 0.03
+"""Share of the words of WikiText-2's validation part that a measurement hides."""
+
+
+class Vocabulary:
+    """What the recipe has to know about the tokenizer's pieces."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        numbers = tokenizer.get_vocab()
+        pieces = sorted(numbers, key=numbers.__getitem__)
+        self.start, self.end, self.mask = (numbers[f"[{name}]"] for name in ("CLS", "SEP", "MASK"))
+        whole = np.array([piece.isascii() and piece.isalnum() for piece in pieces])
+        self.rows = np.flatnonzero(whole)
+        self.place = np.full(len(pieces), -1)
+        self.place[self.rows] = np.arange(len(self.rows))
+        self.public = np.array([is_public(piece) for piece in pieces])
+        self.inner = np.array([piece.startswith("##") for piece in pieces])
+        numeral = np.array([piece.isdigit() for piece in pieces])
+        self.rate = np.where(whole, np.where(self.public, PUBLIC, np.where(numeral, NUMERAL, OTHER)), 0.0)
+
+
+class Stream:
+    """Articles in an order drawn anew for every pass, joined by [SEP] and cut into sequences."""
+
+    def __init__(self, articles: list[Ints], vocabulary: Vocabulary) -> None:
+        self.articles, self.vocabulary = articles, vocabulary
+        self.size = sum(map(len, articles)) + len(articles)
+        self.passed, self.flat = -1, np.zeros(0, np.int64)
+
+    def sequences(self, step: int) -> Ints:
+        """The sequences [n, L] of a step, without their frames, and one piece more at the end of each row."""
+        rng = np.random.default_rng([SEED, step, 1])
+        pieces = SMALL if step < GROWS else LARGE
+        length = int(rng.choice(list(LENGTHS), p=list(LENGTHS.values())))
+        inner, count = length - 2, pieces // length
+        before = min(step, GROWS) * SMALL + max(0, step - GROWS) * LARGE
+        passed, begin = divmod(before, self.size - LARGE - 1)
+        if passed != self.passed:
+            order = np.random.default_rng([SEED, passed]).permutation(len(self.articles))
+            parts = [np.append(self.articles[i], self.vocabulary.end) for i in order]
+            self.passed, self.flat = passed, np.concatenate(parts)
+        rows = begin + np.arange(count)[:, None] * inner + np.arange(inner + 1)
+        found: Ints = self.flat[rows]
+        return found
+
+
+def hide(rows: Ints, rate: NDArray[np.float64], vocabulary: Vocabulary, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Sequences in their frames with some words hidden, and what was hidden (-1 elsewhere), both int64 [n, L]."""
+    own, following = rows[:, :-1], rows[:, 1:]
+    hidden = (rng.random(own.shape) < rate[own]) & ~vocabulary.inner[following]
+    shown = np.pad(np.where(hidden, vocabulary.mask, own), ((0, 0), (1, 1)), constant_values=vocabulary.end)
+    shown[:, 0] = vocabulary.start
+    return shown, np.pad(np.where(hidden, vocabulary.place[own], -1), ((0, 0), (1, 1)), constant_values=-1)
+
+
+class MaskedLM(nn.Module):
+    """The encoder with a head whose output layer is restricted to whole words."""
+
+    def __init__(self, network: Any, vocabulary: Vocabulary, counts: Ints) -> None:
+        super().__init__()
+        self.network: Any = network
+        self.rows: Tensor
+        self.output: Tensor
+        rows = torch.from_numpy(vocabulary.rows)
+        self.register_buffer("rows", rows)
+        self.register_buffer("output", network.get_input_embeddings().weight.detach()[rows], persistent=False)
+        transform = network.cls.predictions.transform
+        with torch.no_grad():  # the head begins as the words' frequencies and nothing else
+            nn.init.eye_(transform.dense.weight)
+            nn.init.zeros_(transform.dense.bias)
+            nn.init.constant_(transform.LayerNorm.weight, 0.2)
+            share = torch.from_numpy((counts + 0.5) / (counts + 0.5).sum()).log().float()
+            network.cls.predictions.bias.copy_(share)
+
+    def forward(self, shown: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits [m, words] of the hidden words, and the words."""
+        head = self.network.cls.predictions
+        last = self.network.bert(input_ids=shown).last_hidden_state
+        kept = head.transform(last[hidden >= 0])
+        return (kept @ self.output.T).float() + head.bias[self.rows], hidden[hidden >= 0]
+
+
+def main() -> None:
+    """Trains, or goes on where it was stopped, and writes the adapter."""
+    where = cli.settings(__doc__.splitlines()[0])
+    tokenizer = minilm.read_tokenizer(bundled_folder())
+    vocabulary = Vocabulary(tokenizer)
+
+    def cut(articles: list[str]) -> list[Ints]:
+        return [
+            np.array(each.ids, np.int64) for each in tokenizer.encode_batch_fast(articles, add_special_tokens=False)
+        ]
+
+    stream = Stream(cut(data.wikipedia(where.data)), vocabulary)
+    counts = np.bincount(np.concatenate(stream.articles), minlength=len(vocabulary.place))
+    network = backbone("masked-lm", None)
+    lowrank.attach(network, RANK, train=("cls.predictions.transform.", "cls.predictions.bias"), seed=SEED)
+    model = MaskedLM(network, vocabulary, counts).to(where.device)
+    kind = torch.device(where.device).type
+
+    def logits_of(rows: Ints, rate: NDArray[np.float64], rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        shown, hidden = (torch.from_numpy(each).to(where.device) for each in hide(rows, rate, vocabulary, rng))
+        with torch.autocast(kind, torch.bfloat16):
+            found: tuple[Tensor, Tensor] = model(shown, hidden)
+        return found
+
+    def loss_of(step: int) -> Tensor:
+        rng = np.random.default_rng([SEED, step])
+        return cross_entropy(*logits_of(stream.sequences(step), vocabulary.rate, rng))
+
+    flat = np.concatenate([np.append(each, vocabulary.end) for each in cut(data.wikitext(where.data, "valid_tokens"))])
+    inner = max(LENGTHS) - 2
+    blocks = flat[np.arange((len(flat) - 1) // inner)[:, None] * inner + np.arange(inner + 1)]
+    few = np.where(vocabulary.rate > 0, MEASURED, 0.0)
+
+    def measure() -> dict[str, float]:
+        rng = np.random.default_rng(1)
+        public = torch.from_numpy(vocabulary.public[vocabulary.rows]).to(where.device)
+        hits: list[Tensor] = []
+        for part in np.array_split(blocks, max(1, len(blocks) // 64)):
+            logits, words = logits_of(part, few, rng)
+            best = logits.topk(10).indices == words[:, None]
+            hits.append(torch.stack([best[:, 0], best.any(dim=1), ~public[words]], dim=1).cpu())
+        one, ten, content = torch.cat(hits).float().T
+        found = {"all, top 1": one, "all, top 10": ten, "content, top 1": one[content > 0]}
+        found["content, top 10"] = ten[content > 0]
+        return {name: round(float(each.mean()), 4) for name, each in found.items()}
+
+    run = Run(folder=where.work / "masked-lm", rate=RATE, schedule=SCHEDULE, every=250, device=where.device)
+    fit(model, run, loss_of, measure)
+    about = {"config": {}, "base": minilm.SHA256, "rank": RANK}
+    lowrank.write(where.out, "masked-lm", lowrank.changes(network), about)
+
+
+if __name__ == "__main__":
+    main()
