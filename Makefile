@@ -1,5 +1,6 @@
 # The project's commands. `make` lists them. Everything runs in .venv, which the first target that needs it creates.
-# Variables: TEXTVEIL_CORPORA (a folder of corpora, for training), PYTHON (an interpreter of 3.11 or newer), WORKERS (test processes), ARGS (more arguments for textveil demo, pytest or a benchmark).
+# Variables: PYTHON (an interpreter of 3.11 or newer), WORKERS (test processes), ARGS (more arguments for textveil demo, pytest
+# or a benchmark), TEXTVEIL_CORPORA (a folder of corpora, for training).
 
 PYTHON ?= python3
 WORKERS ?= 2
@@ -17,7 +18,7 @@ SHELL := /bin/bash
 .PHONY: help .venv demo test check format lint types layers deps spelling docs docs-serve bench constants train-masked-lm train-tagger train-reader measure-adapters clean
 
 help: ## list the targets
-	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
+	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
 
 # ---- the environment ------------------------------------------------------------------------------------------------
 # $(VENV)/complete is there only between installs: one that was cut short is not repaired, the next starts from an empty
@@ -106,7 +107,10 @@ bench: $(VENV)/dev.stamp ## the benchmarks
 constants: $(VENV)/run.stamp ## recompute the public constants of the shipped tables
 	@$(BIN)/python benchmarks/constants.py $(ARGS)
 
-train-masked-lm train-tagger train-reader: $(VENV)/dev.stamp ## train an adapter; goes on where it was stopped (training/README.md)
+train-masked-lm: ## train the masked LM; goes on where it was stopped (training/README.md)
+train-tagger: ## train the entity tagger
+train-reader: ## train the reader
+train-masked-lm train-tagger train-reader: $(VENV)/dev.stamp
 	@$(BIN)/python -m training.$(subst -,_,$(@:train-%=%)) $(ARGS)
 
 measure-adapters: $(VENV)/dev.stamp ## measure the shipped adapters on held-out data

@@ -114,10 +114,15 @@ def main() -> None:
     """Runs everything, appends the rows and prints them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=3, help="runs per measurement; the best counts (default 3)")
+    parser.add_argument("--only", choices=("mechanisms", "encoder"), help="one part of it (default: all)")
     parser.add_argument("--words", type=int, default=10_000, help="words in a batch (default 10,000)")
     options = parser.parse_args()
     console = Console()
-    chosen = measurements(options.repeat, options.words), encoder.measurements(options.repeat)
+    parts = {
+        "mechanisms": measurements(options.repeat, options.words),
+        "encoder": encoder.measurements(options.repeat),
+    }
+    chosen = [part for name, part in parts.items() if options.only in (None, name)]
     found = track(chain(*chosen), description="measuring", console=Console(stderr=True))
     rows = [{**row, "repeat": options.repeat} for row in found]
     shared = circumstances()

@@ -11,6 +11,9 @@ from pathlib import Path
 import torch
 
 HERE = Path(__file__).resolve().parent
+SLOW_BACKWARD = {"attn_implementation": "eager"}
+"""Settings of the network while training: the backward pass of fused attention is slow on a CPU."""
+
 ADAPTERS = HERE.parent / "src" / "textveil" / "data" / "adapters"
 
 

@@ -131,7 +131,7 @@ def main() -> None:
 
     stream = Stream(cut(data.wikipedia(where.data)), vocabulary)
     counts = np.bincount(np.concatenate(stream.articles), minlength=len(vocabulary.place))
-    network = backbone("masked-lm", None)
+    network = backbone("masked-lm", None, **cli.SLOW_BACKWARD)
     lowrank.attach(network, RANK, train=("cls.predictions.transform.", "cls.predictions.bias"), seed=SEED)
     model = MaskedLM(network, vocabulary, counts).to(where.device)
     kind = torch.device(where.device).type

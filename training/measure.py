@@ -26,7 +26,7 @@ from training import data
 
 HERE = Path(__file__).resolve().parent
 ROWS = HERE / "measured.json"
-README = HERE / "README.md"
+DOCUMENTS = HERE / "README.md", HERE.parent / "docs" / "guide" / "models.md"
 RESAMPLES = 2000
 """Bootstrap samples behind every interval (95%)."""
 
@@ -92,6 +92,7 @@ def masked_lm(root: Path, device: str) -> list[Row]:
 # ---- tagger ------------------------------------------------------------------------------------------------
 
 Span = tuple[int, int, str]
+WIKIGOLD = "wikigold (held out)"
 
 
 def gold_spans(labels: Sequence[str]) -> set[Span]:
@@ -107,11 +108,22 @@ def gold_spans(labels: Sequence[str]) -> set[Span]:
     return spans
 
 
+def joined(spans: set[Span]) -> set[Span]:
+    """Neighbours of one type made one, as in labels that cannot tell them apart."""
+    found: list[Span] = []
+    for start, end, kind in sorted(spans):
+        if found and found[-1][1:] == (start, kind):
+            found[-1] = found[-1][0], end, kind
+        else:
+            found.append((start, end, kind))
+    return set(found)
+
+
 def tagger(root: Path, device: str) -> list[Row]:
     """Exact spans and tokens of entities, by class."""
     model = load_tagger(device=device)
     sets = {
-        "wikigold (held out)": data.wikigold(root, held_out=True),
+        WIKIGOLD: data.wikigold(root, held_out=True),
         "WNUT-17 test": data.conll(root / "wnut17" / "test.shared.conll.gz"),
         "WikiANN test": data.conll(root / "wikiann_en" / "test.shared.conll.gz"),
         "CoNLL-2003 testb": data.conll(root / "conll2003" / "testb.shared.conll.gz"),
@@ -133,6 +145,8 @@ def _tagged(name: str, sentences: list[data.Tagged], model: Any) -> Iterable[Row
     gold = [gold_spans(sentence.labels) for sentence in sentences]
     kinds = ["", *sorted(set(data.TYPES.values()))]
     unsure = [{i for i, label in enumerate(sentence.labels) if label == "?"} for sentence in sentences]
+    if name == WIKIGOLD:
+        found = [joined(spans) for spans in found]
     found = [{s for s in mine if not unsure[b].intersection(range(s[0], s[1]))} for b, mine in enumerate(found)]
     for kind in kinds:
         mine = [{s for s in spans if kind in ("", s[2])} for spans in found]
@@ -215,6 +229,16 @@ def table(rows: list[Row], adapter: str) -> str:
     return "\n".join(lines)
 
 
+def fill(text: str, rows: list[Row]) -> str:
+    """A document with the tables of the rows between its marks."""
+    for name in sorted({each["adapter"] for each in rows}):
+        begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        head, mark, rest = text.partition(begin)
+        if mark:
+            text = f"{head}{begin}\n\n{table(rows, name)}\n\n{end}{rest.partition(end)[2]}"
+    return text
+
+
 def main() -> None:
     """Measures what is asked for, keeps the other rows, and writes both files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -229,16 +253,10 @@ def main() -> None:
     for name in given.adapters:
         rows = [each for each in rows if each["adapter"] != name] + measures[name](given.data, given.device)
     ROWS.write_text("[\n" + ",\n".join(json.dumps(each, sort_keys=True) for each in rows) + "\n]\n", encoding="utf-8")
-    text = README.read_text(encoding="utf-8") if README.exists() else ""
-    for name in measures:
-        begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-        if begin in text:
-            head, _, rest = text.partition(begin)
-            text = f"{head}{begin}\n{table(rows, name)}\n{end}{rest.partition(end)[2]}"
-    if text:
-        README.write_text(text, encoding="utf-8")
+    for document in DOCUMENTS:
+        document.write_text(fill(document.read_text(encoding="utf-8"), rows), encoding="utf-8")
     for name in given.adapters:
-        Console().print(table(rows, name), highlight=False)
+        Console(width=200).print(table(rows, name), highlight=False)
 
 
 if __name__ == "__main__":

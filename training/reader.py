@@ -57,7 +57,7 @@ def main() -> None:
     tokenizer = minilm.read_tokenizer(bundled_folder())
     vocabulary = tokenizer.get_vocab()
     start, end = vocabulary["[CLS]"], vocabulary["[SEP]"]
-    model = backbone("reader", None)
+    model = backbone("reader", None, **cli.SLOW_BACKWARD)
     lowrank.attach(model, RANK, train=("qa_outputs.", "bert.embeddings.token_type"), seed=SEED)
     model.to(where.device)
     known = examples(data.squad_train(where.data), tokenizer)

@@ -98,7 +98,7 @@ def main() -> None:
     where = cli.settings(__doc__.splitlines()[0])
     torch.manual_seed(SEED)
     config = {"num_labels": len(LABELS), "type_vocab_size": CASINGS}
-    model = backbone("tagger", None, **config)
+    model = backbone("tagger", None, **config, **cli.SLOW_BACKWARD)
     lowrank.attach(model, RANK, train=("classifier.", "bert.embeddings.token_type"), seed=SEED)
     model.to(where.device)
     root = where.data

@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -132,6 +135,30 @@ def test_a_job_without_a_bundled_model_says_so():
         models.load("causal-lm")
 
 
+OFFLINE = """
+import socket
+
+def refuse(*args, **options):
+    raise AssertionError("a connection was tried")
+
+socket.socket.connect = socket.getaddrinfo = refuse
+from textveil import load_table
+from textveil.encoder import Ragged, load_context, load_reader, load_sentences, load_tagger
+
+texts = Ragged.join([["Maria", "met", "John"]])
+load_context(load_table("minilm")).logits(texts, [1])
+load_tagger().find(texts)
+load_reader().answer(["who"], ["Maria met John"])
+load_sentences().encode(["Maria met John"])
+"""
+
+
+def test_the_bundled_models_never_touch_the_network_and_print_nothing():
+    without = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "TRANSFORMERS_"))}
+    done = subprocess.run([sys.executable, "-c", OFFLINE], capture_output=True, text=True, env=without, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 # ---- files -----------------------------------------------------------------------------------------------
 
 
@@ -174,7 +201,7 @@ def test_one_changed_byte_is_noticed(shelf):
     data = bytearray((shelf / "one.safetensors").read_bytes())
     data[-1] ^= 1
     (shelf / "one.safetensors").write_bytes(data)
-    with pytest.raises(ModelError, match="one.safetensors must have sha256"):
+    with pytest.raises(ModelError, match=r"one\.safetensors must have sha256"):
         adapters.tensors("one")
 
 
@@ -189,7 +216,7 @@ def test_a_file_with_the_right_checksum_that_is_no_safetensors_file_is_refused(s
 
 def test_missing_files_are_named(shelf):
     (shelf / "one.safetensors").unlink()
-    with pytest.raises(ModelError, match="one.safetensors of the adapter 'one' is missing"):
+    with pytest.raises(ModelError, match=r"one\.safetensors of the adapter 'one' is missing"):
         adapters.tensors("one")
     with pytest.raises(ModelError, match="manifest of the adapter 'two'"):
         adapters.tensors("two")

@@ -83,7 +83,7 @@ class TokenClassifier:
         model: the network.
         types: the type of each label; None for "no entity".
         begins: for each label, whether it begins a new entity.
-        threshold: a word is part of an entity when the probability of "no entity" is at most 1 - threshold.
+        threshold: a word is part of an entity when all entities' labels together are at least so probable.
         window: pieces that the network sees at once, the frame included.
         batch: pieces in one run of the network.
     """
@@ -128,37 +128,42 @@ class TokenClassifier:
         return found
 
     def find(self, texts: Ragged) -> list[Entity]:
-        """The entities of all texts, in their order; spans do not overlap, and none reaches over a text's end."""
+        """The entities of all texts, in their order; spans do not overlap, and none reaches over a text's end.
+
+        Words that are part of an entity make one span until a word begins another: one for which the labels that
+        begin an entity are together more probable than those that go on (where a model has no such labels, one of
+        another type). The type of a span is the one with the largest sum of probabilities over its words.
+        """
         probabilities = self.probabilities(texts)
         if not len(probabilities):
             return []
-        none = np.array([type_ is None for type_ in self.types])
-        inside = 1 - probabilities[:, none].sum(axis=1)
-        best = np.where(none, -1.0, probabilities).argmax(axis=1)
+        names = list(dict.fromkeys(type_ for type_ in self.types if type_ is not None))
+        by_type = np.stack([probabilities[:, [t == name for t in self.types]].sum(axis=1) for name in names], axis=1)
+        inside = by_type.sum(axis=1)
         tagged = inside >= self.threshold
-        kinds = {type_: i for i, type_ in enumerate(dict.fromkeys(t for t in self.types if t is not None))}
-        kind = np.array([-1 if type_ is None else kinds[type_] for type_ in self.types])[best]
-        kind[~tagged] = -1
         text = np.repeat(np.arange(len(texts.documents) - 1), np.diff(texts.documents))
-        new = np.ones(len(kind), bool)
-        new[1:] = (kind[1:] != kind[:-1]) | (text[1:] != text[:-1]) | (self.begins[best[1:]] & tagged[1:])
+        new = np.ones(len(tagged), bool)
+        new[1:] = (
+            (tagged[1:] != tagged[:-1]) | (text[1:] != text[:-1]) | (tagged & self._begins(probabilities, by_type))[1:]
+        )
         starts = np.flatnonzero(new)
-        ends = np.append(starts[1:], len(kind))
+        ends = np.append(starts[1:], len(tagged))
+        kinds = np.add.reduceat(by_type, starts).argmax(axis=1)
         scores = np.minimum.reduceat(inside, starts)
-        kept = kind[starts] >= 0
-        names = list(kinds)
         first = texts.documents[text[starts]]
-        return [
-            Entity(b, s, e, names[k], score)
-            for b, s, e, k, score in zip(
-                text[starts][kept].tolist(),
-                (starts - first)[kept].tolist(),
-                (ends - first)[kept].tolist(),
-                kind[starts][kept].tolist(),
-                scores[kept].tolist(),
-                strict=True,
-            )
-        ]
+        spans = zip(
+            text[starts].tolist(), (starts - first).tolist(), (ends - first).tolist(), kinds, scores, strict=True
+        )
+        kept = tagged[starts].tolist()
+        return [Entity(b, s, e, names[k], float(p)) for (b, s, e, k, p), keep in zip(spans, kept, strict=True) if keep]
+
+    def _begins(self, probabilities: NDArray[np.float32], by_type: NDArray[np.float32]) -> NDArray[np.bool_]:
+        """Whether each word, if it is part of an entity, begins one, bool [T]."""
+        if self.begins.any():
+            begun: NDArray[np.float32] = probabilities[:, self.begins].sum(axis=1)
+            return begun > by_type.sum(axis=1) - begun
+        best = by_type.argmax(axis=1)
+        return np.append(True, best[1:] != best[:-1])
 
     def _casings(self, words: Sequence[str], bounds: Ints) -> Ints | None:
         """The casing of every piece's word, for the bundled tagger, which is uncased otherwise."""
@@ -180,7 +185,7 @@ class TokenClassifier:
 def load_tagger(
     source: str | Path | None = None,
     *,
-    threshold: float = 0.5,
+    threshold: float = 0.6,
     window: int = 128,
     batch: int = 4096,
     device: str = "cpu",

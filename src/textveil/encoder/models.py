@@ -128,7 +128,7 @@ def backbone(job: Job, tensors: dict[str, torch.Tensor] | None, **config: Any) -
 
     folder = bundled_folder()
     kind = getattr(transformers, BUNDLED[job])
-    settings = transformers.BertConfig.from_pretrained(folder, attn_implementation="eager", **config)
+    settings = transformers.BertConfig.from_pretrained(folder, **{"attn_implementation": "sdpa", **config})
     base = {f"bert.{name}": tensor for name, tensor in load_file(folder / "model.safetensors").items()}
     types = "bert.embeddings.token_type_embeddings.weight"
     if len(base[types]) < settings.type_vocab_size:  # a new type begins as the one that the encoder knows

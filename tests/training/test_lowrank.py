@@ -1,0 +1,85 @@
+"""Low-rank changes: what is trained, that a merged adapter is the trained network, files and their checksums."""
+
+import hashlib
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+from transformers import BertConfig, BertForTokenClassification
+
+from textveil.encoder import adapters
+from training import lowrank
+
+IDS = torch.tensor([[1, 5, 9, 2], [3, 3, 8, 7]])
+
+
+def network() -> BertForTokenClassification:
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=10,
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=12,
+        id2label={0: "a", 1: "b", 2: "c"},
+    )
+    return BertForTokenClassification(config).eval()
+
+
+def trained(rank: int) -> nn.Module:
+    """A network with changes in every part that asks for gradients."""
+    model = network()
+    lowrank.attach(model, rank, train=("classifier.",), seed=0)
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.data += 0.3 * torch.randn(parameter.shape)
+    return model
+
+
+def test_a_fresh_change_changes_nothing():
+    model = network()
+    before = model(input_ids=IDS).logits
+    lowrank.attach(model, 2, train=(), seed=0)
+    assert torch.equal(model.eval()(input_ids=IDS).logits, before)
+
+
+def test_weights_and_embeddings_stand_still_and_changes_norms_biases_and_the_head_are_trained():
+    asked = {name for name, each in trained(2).named_parameters() if each.requires_grad}
+    assert not any(name.endswith("original") or "embeddings" in name for name in asked)
+    assert {"classifier.weight", "classifier.bias", "bert.encoder.layer.1.output.LayerNorm.weight"} <= asked
+    assert sum(name.endswith(".up") for name in asked) == 2 * 6
+
+
+def test_a_merged_adapter_is_the_trained_network():
+    model = trained(3)
+    base = network()
+    state = adapters.merge(base.state_dict(), {k: v.float() for k, v in lowrank.changes(model).items()})
+    base.load_state_dict(state)
+    assert torch.allclose(base(input_ids=IDS).logits, model(input_ids=IDS).logits, atol=0.02)
+
+
+def test_a_lower_rank_keeps_the_best_approximation():
+    model = trained(4)
+    whole, short = lowrank.changes(model), lowrank.changes(model, 2)
+    name = "bert.encoder.layer.0.intermediate.dense.weight"
+    product = whole[f"{name}.up"].double() @ whole[f"{name}.down"].double()
+    assert short[f"{name}.up"].shape == (12, 2)
+    left = (product - short[f"{name}.up"].double() @ short[f"{name}.down"].double()).norm()
+    assert left == pytest.approx(torch.linalg.svdvals(product)[2:].norm().item(), abs=0.02)
+
+
+def test_files_are_cut_below_the_limit_and_named_with_their_checksums(tmp_path, monkeypatch):
+    monkeypatch.setattr(lowrank, "SHARD", 300)
+    tensors = lowrank.changes(trained(2))
+    lowrank.write(tmp_path, "one", tensors, {"rank": 2})
+    manifest = json.loads((tmp_path / "one.json").read_text())
+    assert manifest["rank"] == 2
+    found: dict[str, torch.Tensor] = {}
+    for file, sha256 in manifest["files"].items():
+        assert hashlib.sha256((tmp_path / file).read_bytes()).hexdigest() == sha256
+        found |= load_file(tmp_path / file)
+    assert len(manifest["files"]) > 3
+    assert found.keys() == tensors.keys()
+    assert all(torch.equal(found[name], tensors[name]) for name in found)
