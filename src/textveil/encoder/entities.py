@@ -161,7 +161,8 @@ class TokenClassifier:
         """Whether each word, if it is part of an entity, begins one, bool [T]."""
         if self.begins.any():
             begun: NDArray[np.float32] = probabilities[:, self.begins].sum(axis=1)
-            return begun > by_type.sum(axis=1) - begun
+            first: NDArray[np.bool_] = begun > by_type.sum(axis=1) - begun
+            return first
         best = by_type.argmax(axis=1)
         return np.append(True, best[1:] != best[:-1])
 
