@@ -29,9 +29,22 @@ RANK, RATE, SEED = 128, 2e-3, 0
 SMALL, LARGE, GROWS = 2048, 4096, 1172
 """Pieces of a step, and the step from which it is the larger number."""
 
-SCHEDULE = (0, 0.0), (196, 1.0), (977, 1.0), (1172, 0.01), (1221, 0.6), (3500, 0.0)
+SCHEDULE = (
+    (0, 0.0),
+    (196, 1.0),
+    (977, 1.0),
+    (1172, 0.01),
+    (1221, 0.6),
+    (3000, 0.132),
+    (3750, 0.0),
+    (3900, 0.4),
+    (5500, 0.0),
+)
 PUBLIC, NUMERAL, OTHER = 0.12, 0.15, 0.27
 """How often a word on the public list, a numeral, and any other word is hidden."""
+
+LATER, PUBLIC_LATER = 3750, 0.18
+"""The step from which words on the public list are hidden more often."""
 
 LENGTHS = {32: 0.1, 64: 0.3, 128: 0.6}
 """Pieces of a sequence with its frame: how often each."""
@@ -55,6 +68,7 @@ class Vocabulary:
         self.inner = np.array([piece.startswith("##") for piece in pieces])
         numeral = np.array([piece.isdigit() for piece in pieces])
         self.rate = np.where(whole, np.where(self.public, PUBLIC, np.where(numeral, NUMERAL, OTHER)), 0.0)
+        self.rate_later = np.where(whole & self.public, PUBLIC_LATER, self.rate)
 
 
 class Stream:
@@ -144,7 +158,8 @@ def main() -> None:
 
     def loss_of(step: int) -> Tensor:
         rng = np.random.default_rng([SEED, step])
-        return cross_entropy(*logits_of(stream.sequences(step), vocabulary.rate, rng))
+        rate = vocabulary.rate if step < LATER else vocabulary.rate_later
+        return cross_entropy(*logits_of(stream.sequences(step), rate, rng))
 
     flat = np.concatenate([np.append(each, vocabulary.end) for each in cut(data.wikitext(where.data, "valid_tokens"))])
     inner = max(LENGTHS) - 2

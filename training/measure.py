@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from textveil.encoder import Ragged, load_context, load_reader, load_tagger
+from textveil.encoder import LanguageModel, Ragged, load_context, load_reader, load_tagger
 from textveil.encoder.adapters import manifest
-from textveil.table import load_table
-from textveil.words import is_public, tokenize
+from textveil.table import EmbeddingTable, load_table
+from textveil.words import Ints, is_public, tokenize
 from training import data
 
 HERE = Path(__file__).resolve().parent
@@ -53,40 +53,53 @@ def share(hits: NDArray[np.bool_]) -> tuple[float, float, float]:
 
 def masked_lm(root: Path, device: str) -> list[Row]:
     """Top-1 and top-10 of single hidden words of WikiText-2, beside the words that are frequent anyway."""
-    table = load_table("minilm")
+    pieces = load_table("minilm-wordpiece")
+    whole = [word for word in pieces.words if word.isascii() and word.isalnum()]
+    table = EmbeddingTable.build(name="words", words=whole, vectors=pieces.vectors[[pieces.row_of[w] for w in whole]])
     context = load_context(table, device=device)
     tokens = tokenize(data.wikitext(root, "test_raw"))
-    texts = Ragged.of(tokens)
     words = [word.lower() for word in tokens.words]
     asked = np.array([i for i, word in enumerate(words) if any(map(str.isalnum, word))], np.int64)
     asked = asked[:: max(1, len(asked) // POSITIONS)]
     target = np.array([table.row_of.get(words[i], -1) for i in asked])
     content = np.array([not is_public(words[i]) for i in asked])
-    ranks = np.full(len(asked), len(table), np.int64)
+    allowed = {
+        "minilm": np.isin(whole, load_table("minilm").words),
+        "every word of one piece": np.ones(len(whole), bool),
+    }
+    counts = Counter(word.lower() for article in data.wikipedia(root) for word in tokenize([article]).words)
+    frequency = np.array([counts[word] for word in whole], float)
+    public = np.array([is_public(word) for word in whole])
+    found = _ranks(context, Ragged.of(tokens), asked, target, allowed)
+    rows: list[Row] = []
+    for name, own in allowed.items():
+        for words_of, kept, candidates in (("all words", content >= 0, own), ("content words", content, own & ~public)):
+            order = np.argsort(-np.where(candidates, frequency, -1.0), kind="stable")
+            place = np.argsort(order)
+            known = (target >= 0) & own[target]
+            unigram = np.where(known, place[target], len(whole))
+            on = f"WikiText-2 test, candidates {name}"
+            for by, ranks in (("masked LM", np.where(known, found[name], len(whole))), ("unigram", unigram)):
+                for k in (1, 10):
+                    value = share(ranks[kept] < k)
+                    rows.append(row("masked-lm", on, f"{words_of}, top {k}", by, value, int(kept.sum())))
+            rows.append(
+                row("masked-lm", on, f"{words_of} among the candidates", "", share(known[kept]), int(kept.sum()))
+            )
+    return rows
+
+
+def _ranks(
+    context: LanguageModel, texts: Ragged, asked: Ints, target: Ints, allowed: dict[str, NDArray[np.bool_]]
+) -> dict[str, Ints]:
+    """For each set of candidates, how many of them have a larger logit than the right word."""
+    ranks = {name: np.zeros(len(asked), np.int64) for name in allowed}
     for which, logits in context.batches(texts, asked):
         found = logits.cpu().numpy()
-        own = found[np.arange(len(which)), np.maximum(target[which], 0)]
-        ranks[which] = (found > own[:, None]).sum(axis=1)
-    ranks[target < 0] = len(table)
-    counts = Counter(word.lower() for article in data.wikipedia(root)[::10] for word in tokenize([article]).words)
-    order = sorted(range(len(table)), key=lambda row: -counts[table.words[row]])
-    place = np.empty(len(table), np.int64)
-    place[order] = np.arange(len(table))
-    best_content = [row for row in order if not is_public(table.words[row])]
-    place_content = np.full(len(table), len(table), np.int64)
-    place_content[best_content] = np.arange(len(best_content))
-    rows: list[Row] = []
-    for name, kept in (("all words", np.ones(len(asked), bool)), ("content words", content)):
-        own_places = place if name == "all words" else place_content
-        unigram = np.where(target >= 0, own_places[np.maximum(target, 0)], len(table))
-        for model, found_ranks in (("masked LM", ranks), ("unigram", unigram)):
-            for k in (1, 10):
-                value = share(found_ranks[kept] < k)
-                rows.append(row("masked-lm", "WikiText-2 test", f"{name}, top {k}", model, value, int(kept.sum())))
-        rows.append(
-            row("masked-lm", "WikiText-2 test", f"{name}, in the table", "", share(target[kept] >= 0), int(kept.sum()))
-        )
-    return rows
+        better = found > found[np.arange(len(which)), target[which], None]
+        for name, own in allowed.items():
+            ranks[name][which] = (better & own).sum(axis=1)
+    return ranks
 
 
 # ---- tagger ------------------------------------------------------------------------------------------------

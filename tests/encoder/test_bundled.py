@@ -28,7 +28,7 @@ from textveil.errors import ConfigError, ModelError
 from textveil.table import load_table
 from textveil.words import tokenize
 
-TEXT = "Maria Silva flew from Lisbon to Berlin on Monday, and met John Smith of Siemens at the airport."
+TEXT = "Maria Silva flew from Lisbon to Berlin on Monday, and met John Smith, who works for Siemens, at the airport."
 
 
 @pytest.fixture(scope="module")

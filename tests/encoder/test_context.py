@@ -1,5 +1,7 @@
 """Context: logits against the whole network run by hand, windows, hidden words, and bad input."""
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import NOUNS
 
-from textveil.encoder import Ragged, load_context
+from textveil.encoder import Ragged, context, load_context
 from textveil.encoder.ragged import Cut, Windows, batches
 from textveil.errors import ConfigError, InputError, ModelError
 from textveil.table import EmbeddingTable
@@ -25,8 +27,7 @@ def table() -> EmbeddingTable:
 @pytest.mark.parametrize("family", ["bert-lm", "roberta-lm", "gpt2-lm"])
 def test_logits_are_those_of_the_whole_network_run_by_hand(family, folders, table):
     texts = [["the", "doctor", "saw", "anchor"], ["maria"], ["old", "Lisbon", "town"]]
-    context = load_context(table, folders[family])
-    found = context.logits(Ragged.join(texts), np.array([7, 1, 4, 0]))
+    found = load_context(table, folders[family]).logits(Ragged.join(texts), np.array([7, 1, 4, 0]))
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(folders[family])
     causal = family == "gpt2-lm"
@@ -55,9 +56,9 @@ def test_logits_are_those_of_the_whole_network_run_by_hand(family, folders, tabl
 
 @pytest.mark.parametrize("family", ["bert-lm", "roberta-lm", "gpt2-lm"])
 def test_the_word_at_a_position_is_not_looked_at(family, folders, table):
-    context = load_context(table, folders[family])
+    model = load_context(table, folders[family])
     logits = [
-        context.logits(Ragged.join([["the", word, "saw", "maria"]]), np.array([1]))
+        model.logits(Ragged.join([["the", word, "saw", "maria"]]), np.array([1]))
         for word in ("doctor", "incomprehensibilities", "\N{GRINNING FACE}", "")
     ]
     assert all(torch.equal(logits[0], other) for other in logits[1:])
@@ -65,42 +66,59 @@ def test_the_word_at_a_position_is_not_looked_at(family, folders, table):
 
 def test_a_causal_model_sees_nothing_of_what_follows_and_a_masked_one_does(folders, table):
     for family, same in (("gpt2-lm", True), ("bert-lm", False)):
-        context = load_context(table, folders[family])
-        one, other = (context.logits(Ragged.join([["the", "x", word]]), np.array([1])) for word in ("doctor", "anchor"))
+        model = load_context(table, folders[family])
+        one, other = (model.logits(Ragged.join([["the", "x", word]]), np.array([1])) for word in ("doctor", "anchor"))
         assert torch.equal(one, other) is same
 
 
 def test_a_word_far_outside_the_window_changes_nothing_and_one_inside_does(folders, table):
-    context = load_context(table, folders["bert-lm"], window=16)
+    model = load_context(table, folders["bert-lm"], window=16)
     far, near = ["doctor"] + ["the"] * 60, ["the"] * 27 + ["doctor"] + ["the"] * 33
-    base, one, other = (context.logits(Ragged.join([words]), np.array([30])) for words in (["the"] * 61, far, near))
+    base, one, other = (model.logits(Ragged.join([words]), np.array([30])) for words in (["the"] * 61, far, near))
     assert torch.equal(base, one)
     assert not torch.allclose(base, other, atol=1e-3)
 
 
 def test_a_window_at_the_edge_of_a_text_uses_the_room_of_the_other_side(folders, table):
-    context = load_context(table, folders["bert-lm"], window=16)
+    model = load_context(table, folders["bert-lm"], window=16)
     words = ["the"] * 40
     for position, reach in ((0, 12), (39, 27)):
         changed = list(words)
         changed[reach] = "doctor"
-        one, other = (context.logits(Ragged.join([text]), np.array([position])) for text in (words, changed))
+        one, other = (model.logits(Ragged.join([text]), np.array([position])) for text in (words, changed))
         assert not torch.allclose(one, other, atol=1e-3)
 
 
 def test_positions_of_many_texts_at_once_have_the_logits_of_each_alone(folders, table):
     texts = [["the", "doctor"] * n for n in (1, 20, 3)]
-    context = load_context(table, folders["bert-lm"], batch=64)
+    model = load_context(table, folders["bert-lm"], batch=64)
     positions = np.arange(48)
-    together = context.logits(Ragged.join(texts), positions)
-    alone = torch.cat([context.logits(Ragged.join([text]), np.arange(len(text))) for text in texts])
+    together = model.logits(Ragged.join(texts), positions)
+    alone = torch.cat([model.logits(Ragged.join([text]), np.arange(len(text))) for text in texts])
     assert torch.allclose(together, alone, atol=1e-4)
 
 
+def test_more_positions_than_are_laid_out_at_once_are_all_answered(folders, table, monkeypatch):
+    model = load_context(table, folders["bert-lm"])
+    texts, positions = Ragged.join([["the", "doctor", "saw"] * 5]), np.arange(15)
+    whole = model.logits(texts, positions)
+    monkeypatch.setattr(context, "SLAB", 4)
+    assert torch.allclose(model.logits(texts, positions), whole, atol=1e-4)
+
+
+def test_a_model_saved_in_half_precision_runs_in_full(folders, table, tmp_path):
+    folder = shutil.copytree(folders["bert-lm"], tmp_path / "half")
+    transformers.AutoModelForMaskedLM.from_pretrained(folder).half().save_pretrained(folder)
+    texts, positions = Ragged.join([["the", "doctor", "saw"]]), np.array([1])
+    half, full = (load_context(table, source).logits(texts, positions) for source in (folder, folders["bert-lm"]))
+    assert half.dtype == torch.float32
+    assert torch.allclose(half, full, atol=0.1)
+
+
 def test_no_positions_and_no_texts_give_no_rows(folders, table):
-    context = load_context(table, folders["bert-lm"])
-    assert context.logits(Ragged.join([["the"]]), np.array([], np.int64)).shape == (0, 4)
-    assert context.logits(Ragged.join([]), np.array([], np.int64)).shape == (0, 4)
+    model = load_context(table, folders["bert-lm"])
+    assert model.logits(Ragged.join([["the"]]), np.array([], np.int64)).shape == (0, 4)
+    assert model.logits(Ragged.join([]), np.array([], np.int64)).shape == (0, 4)
 
 
 @pytest.mark.parametrize("position", [-1, 2])

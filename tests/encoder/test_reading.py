@@ -36,7 +36,7 @@ def test_the_answer_is_the_best_span_of_the_network_run_by_hand(family, folders)
 def test_answers_stand_in_their_texts_however_long_and_whatever_they_are(folders):
     texts = [TEXT * 30, "", "x", "\N{GRINNING FACE} \x00", TEXT, "a" * 5000]
     reader = load_reader(folders["bert-reader"], window=48)
-    answers = reader.answer(["what " * 100] * len(texts), texts)
+    answers = reader.answer(["what maria"] * len(texts), texts)
     assert [text[answer.start : answer.end] for text, answer in zip(texts, answers, strict=True)] == [
         answer.text for answer in answers
     ]
@@ -63,6 +63,20 @@ def test_lists_that_do_not_fit_or_are_no_texts_are_refused_without_showing_them(
     with pytest.raises(InputError) as caught:
         load_reader(folders["bert-reader"]).answer(questions, texts)
     assert "canary" not in str(caught.value)
+
+
+def test_a_question_that_leaves_no_room_for_the_text_is_refused_and_not_cut(folders):
+    reader = load_reader(folders["bert-reader"], window=32)
+    with pytest.raises(InputError, match="half of the reader's window, 16 pieces; question 1 has 17") as caught:
+        reader.answer(["maria " * 16, "canary " + "maria " * 11], [TEXT, TEXT])
+    assert "canary" not in str(caught.value)
+
+
+def test_letters_that_look_like_a_mark_of_the_model_are_letters(folders):
+    text = "maria [SEP] john [PAD] paris"
+    reader = load_reader(folders["bert-reader"])
+    marks = {reader.model.tokenizer.token_to_id(mark) for mark in ("[SEP]", "[PAD]")}
+    assert not marks & set(reader.model.tokenizer.encode(text, add_special_tokens=False).ids)
 
 
 @pytest.mark.parametrize("options", [{"window": 31}, {"longest": 0}, {"batch": 0}])

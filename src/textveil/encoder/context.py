@@ -22,6 +22,9 @@ from textveil.words import Ints
 
 Kind = Literal["masked-lm", "causal-lm"]
 
+SLAB = 1 << 14
+"""Positions whose windows are laid out at once: 16 MB for the default window."""
+
 
 class Context(Protocol):
     """Whatever can say which words of a table fit a position."""
@@ -80,13 +83,15 @@ class LanguageModel:
         positions = np.asarray(positions, np.int64)
         if len(positions) and not (positions.min() >= 0 and positions.max() < len(texts.words)):
             raise InputError(f"positions must be numbers of words, 0 to {len(texts.words) - 1}")
-        rows, lengths, at = self._sequences(Cut.of(self.model, texts), texts.documents, positions)
-        for which in batches(lengths, self.batch):
-            inputs = pad(self.model, rows[which, : lengths[which].max()], lengths[which])
-            with torch.inference_mode():
-                outputs = self.model.network(**inputs).logits
-                hidden = outputs[torch.arange(len(which)), torch.from_numpy(at[which])]
-                yield which, torch.addmm(self.bias, hidden, self.rows.T)
+        pieces = Cut.of(self.model, texts)
+        for start in range(0, len(positions), SLAB):
+            rows, lengths, at = self._sequences(pieces, texts.documents, positions[start : start + SLAB])
+            for which in batches(lengths, self.batch):
+                inputs = pad(self.model, rows[which, : lengths[which].max()], lengths[which])
+                with torch.inference_mode():
+                    outputs = self.model.network(**inputs).logits
+                    hidden = outputs[torch.arange(len(which)), torch.from_numpy(at[which])]
+                    yield start + which, torch.addmm(self.bias, hidden, self.rows.T)
 
     def _sequences(self, pieces: Cut, documents: Ints, positions: Ints) -> tuple[Ints, Ints, Ints]:
         """Sequences int64 [n, window], their lengths [n], and where in them the answer is read [n]."""

@@ -177,7 +177,9 @@ def _foreign(job: Job, source: str) -> Model:
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(source, local_files_only=local)
             kind = getattr(transformers, AUTO[job])
-            network, loading = kind.from_pretrained(source, local_files_only=local, output_loading_info=True)
+            network, loading = kind.from_pretrained(
+                source, local_files_only=local, output_loading_info=True, dtype=torch.float32
+            )
         except Exception as error:  # many kinds; none of them holds user text
             where = "in that folder" if local else "there, or the hub cannot be reached"
             raise ModelError(
@@ -206,6 +208,7 @@ def _frame(
     bundled: bool = False,
 ) -> Model:
     config: Any = network.config
+    tokenizer.encode_special_tokens = True  # a text may hold "[SEP]", and means those letters
     bare = tokenizer.encode("a", add_special_tokens=False).ids
     framed = tokenizer.encode("a").ids
     at = next(i for i in range(len(framed)) if framed[i : i + len(bare)] == bare)

@@ -72,11 +72,11 @@ class SpanReader:
     def answer(self, questions: Sequence[str], texts: Sequence[str]) -> list[Answer]:
         """One answer per question about the text of the same number.
 
-        A long text is read in windows that overlap by a quarter, and the best answer of all windows is given. Of a
-        question longer than half the window the first pieces are read, and no fewer than half a window.
+        A long text is read in windows that overlap by a quarter, and the best answer of all windows is given.
 
         Raises:
-            InputError: the lists differ in length, or hold what is no valid text.
+            InputError: the lists differ in length, or hold what is no valid text, or a question takes more than half
+                of the window.
         """
         check_texts(questions)
         check_texts(texts)
@@ -88,7 +88,7 @@ class SpanReader:
         rows: list[list[int]] = []
         owners: list[tuple[int, int, int]] = []
         for b in range(len(texts)):
-            lead = self._question(asked[b][0])
+            lead = self._question(b, asked[b][0])
             room = self.window - len(lead) - len(self.model.after)
             ids = read[b][0]
             windows = Windows.over(np.array([0, len(ids)]), room, room // 4)
@@ -107,9 +107,12 @@ class SpanReader:
                     best[b] = Answer(texts[b][start:end], start, end, score)
         return [Answer("", 0, 0, 0.0) if answer.score == -np.inf else answer for answer in best]
 
-    def _question(self, pieces: list[int]) -> list[int]:
-        room = (self.window - len(self.model.before) - len(self.between) - len(self.model.after)) // 2
-        return [*self.model.before, *pieces[:room], *self.between]
+    def _question(self, b: int, pieces: list[int]) -> list[int]:
+        if len(pieces) > (room := self.window // 2):
+            raise InputError(
+                f"a question may take half of the reader's window, {room} pieces; question {b} has {len(pieces)}"
+            )
+        return [*self.model.before, *pieces, *self.between]
 
     def _cut(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
         encodings = None

@@ -110,6 +110,7 @@ def load_sentences(source: str | Path | None = None, *, batch: int = 32, device:
             raise ModelError(
                 f"{name!r} must be a sentence encoder, and could not be loaded ({type(error).__name__})"
             ) from error
+    model.tokenizer.split_special_tokens = True  # a text may hold "[SEP]", and means those letters
     limit = model.max_seq_length or 512
     frame = model.tokenizer.num_special_tokens_to_add()
     return Sentences(
