@@ -442,7 +442,6 @@ def test_results_do_not_depend_on_chunks(mechanism, monkeypatch):
     whole = [result.text for result in make(mechanism, seed=1).privatize_many(texts)]
     monkeypatch.setattr("textveil.mechanism.perturb.CHUNK", 13)
     monkeypatch.setattr("textveil.mechanism.select.CELLS", 60 * 13)
-    monkeypatch.setattr("textveil.table.BLOCK", 60 * 5)
     cut = [result.text for result in make(mechanism, seed=1).privatize_many(texts)]
     assert cut == whole
 

@@ -7,7 +7,7 @@ Not here: where the default table comes from (`minilm`), its constants (`constan
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from typing import Literal, Self
@@ -19,6 +19,7 @@ from tokenizers import Tokenizer
 
 from textveil import constants, registry
 from textveil.errors import ConfigError, InputError, TableError
+from textveil.nearest import Nearest, low_precision
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
     # The threads of the linear algebra do not survive a fork, and a child would wait for them for ever.
@@ -27,17 +28,20 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
 Metric = Literal["chord", "euclidean"]
 Ids = NDArray[np.int64]
 
-BLOCK = 1 << 26
-"""Numbers in one block of scores: 256 MiB in float32."""
+SLAB = 1 << 16
+"""Rows that are looked at together where a whole table is, so that no second table is held."""
+
+NEARLY = 1e-2
+"""How far the length of a float16 row may be from 1 to count as a unit vector that was rounded."""
+
+KEPT = 1 << 26
+"""Up to this many numbers (512 MiB) the whole table is kept in float64 once distances were asked for."""
 
 EXACT_DIAMETER = 8192
 """Up to this many rows a diameter is searched over all pairs (about a second); beyond, bounded."""
 
 CLOSE, CLOSE_PAIRS = 1e-6, 8192
 """Squared distances below this share of the squared lengths are taken again from the difference, so many at once."""
-
-TIE = 1e-9
-"""Scores of surrogates closer than this count as tied."""
 
 _LONE = re.compile("[\ud800-\udfff]")
 
@@ -82,7 +86,8 @@ class EmbeddingTable:
     Attributes:
         name: what statements call it.
         words: V distinct words.
-        vectors: float32 [V, d]. Metric `chord`: unit rows. Metric `euclidean`: the raw rows.
+        vectors: as they are held, float32 or float16 [V, d]. Metric `chord`: unit rows, in float16 nearly so. Metric
+            `euclidean`: the raw rows. `take` gives the rows that count.
         metric: the distance of its statements: `chord`, the distance between unit rows (at most 2), or
             `euclidean`, the distance between raw rows. The cosine distance is no metric and is not offered.
         norms: the rows' lengths before normalisation, float32 [V].
@@ -114,56 +119,63 @@ class EmbeddingTable:
         device: str = "cpu",
         pieces: Pieces | None = None,
         stored: constants.TableConstants | None = None,
+        norms: torch.Tensor | None = None,
     ) -> Self:
         """A table from words and raw vectors.
 
         Args:
             name: what statements call it.
             words: V >= 2 distinct, non-empty words.
-            vectors: [V, d], finite; for `chord` no row may be zero.
+            vectors: [V, d], finite; for `chord` no row may be zero. A float16 tensor (for `chord` of rows that are
+                nearly unit vectors) is kept as it is, not copied, and may be mapped from a file.
             metric: `chord` normalises the rows, `euclidean` keeps them.
             device: a torch device ("cpu", "cuda").
             pieces: word pieces that compose words outside the table.
             stored: constants known for these very rows; where none are given they are computed when asked for.
+            norms: the rows' lengths [V] where `vectors` were normalised before.
 
         Raises:
             TableError: the words or vectors are not as said above.
         """
-        rows = torch.as_tensor(vectors).to(torch.float32)
+        rows = torch.as_tensor(vectors)
+        if rows.dtype != torch.float16:
+            rows = rows.to(torch.float32)
         if rows.ndim != 2 or len(rows) != len(words) or len(rows) < 2 or rows.shape[1] < 1:
             raise TableError(
                 f"a table needs one row per word and at least two: got {len(words)} words, vectors {tuple(rows.shape)}"
             )
         if len(set(words)) != len(words) or not all(words):
             raise TableError("the words of a table must be distinct and not empty")
-        norms = rows.double().norm(dim=1)
-        if not torch.isfinite(norms).all():
+        lengths = torch.cat([part.double().norm(dim=1) for part in torch.split(rows, SLAB)])
+        if not torch.isfinite(lengths).all():
             raise TableError("the vectors of a table must be finite")
         if metric == "chord":
-            if bool((norms == 0).any()):
+            if bool((lengths == 0).any()):
                 raise TableError(
                     "the metric chord needs rows that are not zero; drop those words or use metric euclidean"
                 )
-            rows = (rows.double() / norms.unsqueeze(1)).float()
+            if rows.dtype == torch.float32 or bool(((lengths - 1).abs() > NEARLY).any()):
+                rows = (rows.double() / lengths.unsqueeze(1)).float()
         elif metric != "euclidean":
             raise ConfigError(f"table.metric must be chord or euclidean, got {metric!r}")
-        if stored is not None and not stored.fits(rows):
-            raise TableError(
-                "the stored constants must be those of the rows given, and do not fit them; leave them out"
-            )
         try:
-            return cls(
+            table = cls(
                 name=name,
                 words=tuple(words),
                 vectors=rows.to(device),
                 metric=metric,
                 unit_rows=metric == "chord",
-                norms=norms.float(),
+                norms=(lengths if norms is None else norms).float(),
                 pieces=pieces,
                 stored=stored,
             )
         except (RuntimeError, AssertionError) as error:  # torch's ways of saying that a device is not there
             raise ConfigError(f"table.device {device!r} is not available here") from error
+        if stored is not None and not stored.fits(table.take(slice(None))):
+            raise TableError(
+                "the stored constants must be those of the rows given, and do not fit them; leave them out"
+            )
+        return table
 
     def __len__(self) -> int:
         """V, the number of words."""
@@ -198,6 +210,17 @@ class EmbeddingTable:
     def holds_pieces(self) -> bool:
         """Whether its words are word pieces: more than one in twenty continues a word ("##ing")."""
         return sum(word.startswith("##") and len(word) > 2 for word in self.words) > len(self) / 20
+
+    def take(self, rows: slice | torch.Tensor) -> torch.Tensor:
+        """Rows as float32 [n, d]: the very numbers that distances and noise are about.
+
+        Rows that are held in float16 are unit vectors only nearly; where direction counts they are made so here.
+        """
+        taken = self.vectors[rows]
+        if taken.dtype == torch.float32:
+            return taken
+        whole = taken.double()
+        return (whole / whole.norm(dim=1, keepdim=True) if self.unit_rows else whole).float()
 
     # ---- words to rows -------------------------------------------------------------------------------
 
@@ -237,34 +260,16 @@ class EmbeddingTable:
             means, found = self._split_means(distinct)
         found = found & (means.norm(dim=1) > 0).numpy()
         if found.any():
-            rows[found] = self._first_nearest(means[torch.from_numpy(found)])
+            rows[found] = self.nearest(means[torch.from_numpy(found)])
         place = {word: i for i, word in enumerate(distinct)}
         return rows[np.fromiter((place[word] for word in words), np.int64, len(words))]
-
-    def _first_nearest(self, means: torch.Tensor) -> Ids:
-        """The nearest row, by double precision and with ties to the first row.
-
-        A matrix product rounds differently with other rows beside it: without this, near-ties would let one
-        word's surrogate depend on the other words of the call.
-        """
-        found = np.empty(len(means), np.int64)
-        for start in range(0, len(means), step := max(1, BLOCK // (2 * len(self)))):
-            queries = means[start : start + step].to(self.device, torch.float64)
-            if self.unit_rows:
-                queries = queries / queries.norm(dim=1, keepdim=True)
-            scores = queries @ self._rows64.T
-            if not self.unit_rows:
-                scores -= self._squares64 / 2
-            best = scores.amax(dim=1, keepdim=True)
-            found[start : start + step] = (scores >= best - TIE * (1 + best.abs())).int().argmax(dim=1).cpu().numpy()
-        return found
 
     def _split_means(self, words: list[str]) -> tuple[torch.Tensor, NDArray[np.bool_]]:
         means = torch.zeros(len(words), self.dimension)
         found = np.zeros(len(words), bool)
         for i, word in enumerate(words):
             if parts := self._greedy_split(word[:LONGEST_SPLIT]):
-                means[i] = self.vectors[parts].mean(dim=0).cpu()
+                means[i] = self.take(torch.tensor(parts)).mean(dim=0).cpu()
                 found[i] = True
         return means, found
 
@@ -288,61 +293,64 @@ class EmbeddingTable:
     # ---- vectors to rows -----------------------------------------------------------------------------
 
     @cached_property
-    def _half_squares(self) -> torch.Tensor:
-        return self.vectors.square().sum(dim=1) / 2
+    def decoder(self) -> Nearest:
+        """The exact search over these rows."""
+        return Nearest(
+            stored=self.vectors, take=self.take, by_direction=self.unit_rows, dtype=low_precision(self.device)
+        )
 
     def nearest(self, queries: torch.Tensor, *, exclude: Ids | None = None) -> Ids:
         """The nearest row of each query: by cosine where rows are unit vectors, else by Euclidean distance.
 
         Args:
-            queries: [n, d], any length; not zero where cosine decides (a zero query gets row 0).
+            queries: [n, d], any length; where cosine decides, a zero query is equally near to every row.
             exclude: one row per query that may not be the answer.
 
         Returns:
-            rows int64 [n]. Ties go to the row that the matrix product ranks first.
+            rows int64 [n], exact: the rows that float64 finds. Ties go to the lowest row.
+
+        Raises:
+            InputError: a query is not finite.
         """
-        found = np.empty(len(queries), np.int64)
-        step = max(1, BLOCK // len(self))
-        for start in range(0, len(queries), step):
-            scores = queries[start : start + step].to(self.device, torch.float32) @ self.vectors.T
-            if not self.unit_rows:
-                scores -= self._half_squares
-            if exclude is not None:
-                own = torch.from_numpy(exclude[start : start + step]).to(self.device)
-                scores.scatter_(1, own.unsqueeze(1), -torch.inf)
-            found[start : start + step] = scores.argmax(dim=1).cpu().numpy()
-        return found
+        return self.decoder.search(queries, exclude)
 
     def distances(self, rows: Ids) -> NDArray[np.float64]:
         """The distance of each row to the whole table, float64 [n, V], in the table's metric; 0 to itself."""
-        whole, sizes = self._centred, self._centred_squares
         place = torch.from_numpy(rows).to(self.device)
-        size = sizes[place, None] + sizes
-        squares = torch.addmm(size, whole[place], whole.T, alpha=-2)
-        near = (squares <= CLOSE * size).nonzero()  # here the product has lost its digits: take the difference
-        distances = squares.clamp_(min=0).sqrt_()
-        for part in torch.split(near, CLOSE_PAIRS):
-            i, y = part[:, 0], part[:, 1]
-            distances[i, y] = (self._rows64[place[i]] - self._rows64[y]).norm(dim=1)
-        found: NDArray[np.float64] = distances.cpu().numpy()
+        own = self.take(place).double()
+        centred = own - self._mean
+        sizes = centred.square().sum(dim=1, keepdim=True)
+        found = np.empty((len(rows), len(self)))
+        for start, part, squares in self._centred:
+            size = sizes + squares
+            distances = torch.addmm(size, centred, part.T, alpha=-2)
+            near = (distances <= CLOSE * size).nonzero()  # here the product has lost its digits: take the difference
+            distances.clamp_(min=0).sqrt_()
+            for pairs in torch.split(near, CLOSE_PAIRS):
+                i, y = pairs[:, 0], pairs[:, 1]
+                distances[i, y] = (own[i] - self.take(start + y).double()).norm(dim=1)
+            found[:, start : start + len(part)] = distances.cpu().numpy()
         return found
 
     @cached_property
-    def _centred(self) -> torch.Tensor:
-        """The rows about their mean: what distances need, with fewer digits lost."""
-        return self._rows64 - self._rows64.mean(dim=0)
+    def _mean(self) -> torch.Tensor:
+        """The mean row: about it, distances lose fewer digits."""
+        slabs = (self.take(slice(start, start + SLAB)) for start in range(0, len(self), SLAB))
+        return torch.stack([slab.double().sum(dim=0) for slab in slabs]).sum(dim=0) / len(self)
+
+    @property
+    def _centred(self) -> Iterable[tuple[int, torch.Tensor, torch.Tensor]]:
+        """Slabs of rows about their mean, float64 [w, d], each with its first row and the squares [w]."""
+        return self._kept if self.vectors.numel() <= KEPT else self._slabs()
 
     @cached_property
-    def _centred_squares(self) -> torch.Tensor:
-        return self._centred.square().sum(dim=1)
+    def _kept(self) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
+        return list(self._slabs())
 
-    @cached_property
-    def _rows64(self) -> torch.Tensor:
-        return self.vectors.double()
-
-    @cached_property
-    def _squares64(self) -> torch.Tensor:
-        return self._rows64.square().sum(dim=1)
+    def _slabs(self) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+        for start in range(0, len(self), SLAB):
+            part = self.take(slice(start, start + SLAB)).double() - self._mean
+            yield start, part, part.square().sum(dim=1)
 
     # ---- public constants ----------------------------------------------------------------------------
 
@@ -355,7 +363,8 @@ class EmbeddingTable:
         if self.stored is not None:
             return self.stored.diameter
         exact = len(self) <= EXACT_DIAMETER
-        own = constants.diameter(self.vectors) if exact else constants.diameter_bound(self.vectors)
+        rows = self.take(slice(None))
+        own = constants.diameter(rows) if exact else constants.diameter_bound(rows)
         own = min(own, 2.0) if self.unit_rows else own
         return own if self.parent is None else min(self.parent.diameter, own / self.lipschitz)
 
@@ -364,21 +373,24 @@ class EmbeddingTable:
         """D_1, the largest l1 distance between two rows; bounded by sqrt(d) times the diameter for large tables."""
         if self.stored is not None:
             return self.stored.l1_diameter
+        rows = self.take(slice(None))
         if len(self) <= EXACT_DIAMETER:
-            return constants.l1_diameter(self.vectors)
-        return float(min(self.dimension**0.5 * constants.diameter_bound(self.vectors), self.coordinate_range))
+            return constants.l1_diameter(rows)
+        return float(min(self.dimension**0.5 * constants.diameter_bound(rows), self.coordinate_range))
 
     @cached_property
     def coordinate_range(self) -> float:
         """Delta_1, the sum over coordinates of largest minus smallest value."""
-        return self.stored.coordinate_range if self.stored is not None else constants.coordinate_range(self.vectors)
+        if self.stored is not None:
+            return self.stored.coordinate_range
+        return constants.coordinate_range(self.take(slice(None)))
 
     @cached_property
     def curve(self) -> constants.CalibrationCurve | None:
         """The exponential mechanism's constant as a certified function of c; None where it would take minutes."""
         if self.stored is not None:
             return self.stored.curve
-        return constants.calibration_curve(self.vectors) if len(self) <= constants.SMALL_TABLE else None
+        return constants.calibration_curve(self.take(slice(None))) if len(self) <= constants.SMALL_TABLE else None
 
     # ---- public projections --------------------------------------------------------------------------
 
@@ -405,7 +417,7 @@ def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable
         raise ConfigError(f"project must be between 1 and the table's dimension {table.dimension}, got {k}")
     if renormalize and table.metric != "chord":
         raise ConfigError("a renormalised projection needs a table of unit rows: use table.metric=chord")
-    rows = table._rows64
+    rows = table.take(slice(None)).double()
     axes = torch.linalg.eigh(rows.T @ rows).eigenvectors[:, -k:]
     view = rows @ axes
     factor = 1.0
@@ -414,7 +426,7 @@ def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable
         if bool((norms == 0).any()):
             raise ConfigError(f"a word vanishes in {k} axes: choose a larger k, or do not renormalise")
         view = view / norms
-        factor = max(1.0, constants.projection_factor(table.vectors, view))
+        factor = max(1.0, constants.projection_factor(table.take(slice(None)), view))
     return replace(
         table,
         name=f"{table.name} in {k} axes",

@@ -156,5 +156,5 @@ def _centres(view: EmbeddingTable, block: Block, mixing: Mixing, chunk: slice) -
     centres = torch.zeros(len(columns), view.dimension, dtype=torch.float64, device=view.device)
     for offset in range(columns.shape[1]):
         rows = torch.from_numpy(block.rows[columns[:, offset]]).to(view.device)
-        centres.addcmul_(view.vectors[rows].double(), torch.from_numpy(weights[:, offset, None]).to(view.device))
+        centres.addcmul_(view.take(rows).double(), torch.from_numpy(weights[:, offset, None]).to(view.device))
     return centres.cpu().numpy()

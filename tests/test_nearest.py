@@ -1,0 +1,248 @@
+"""The exact search against float64: near-ties, duplicates, both precisions, both ways of holding rows, the bound itself."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from textveil import nearest
+from textveil.errors import InputError
+from textveil.nearest import Nearest, low_precision
+from textveil.table import EmbeddingTable
+
+WAYS = pytest.mark.parametrize(
+    ("metric", "dtype", "streamed"),
+    [
+        (metric, dtype, streamed)
+        for metric in ("chord", "euclidean")
+        for dtype in (torch.bfloat16, torch.float32)
+        for streamed in (False, True)
+    ],
+    ids=str,
+)
+
+
+def adversarial(size: int, dimension: int, seed: int) -> np.ndarray:
+    """Random rows, of which a third are copies of others, moved by 1e-7 or not at all."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(size, dimension)).astype(np.float32)
+    third = size // 3
+    rows[third : 2 * third] = rows[:third]
+    moved = slice(third, third + third // 2)
+    rows[moved] += 1e-7 * rng.normal(size=rows[moved].shape).astype(np.float32)
+    rng.shuffle(rows)
+    return rows
+
+
+def table_of(rows: np.ndarray, metric: str) -> EmbeddingTable:
+    return EmbeddingTable.build(name="t", words=[str(i) for i in range(len(rows))], vectors=rows, metric=metric)
+
+
+def decoder_of(table: EmbeddingTable, dtype: torch.dtype) -> Nearest:
+    return Nearest(stored=table.vectors, take=table.take, by_direction=table.unit_rows, dtype=dtype)
+
+
+def costs_of(table: EmbeddingTable, queries: torch.Tensor) -> torch.Tensor:
+    """The float64 cost of every row, smaller is nearer, in units of the query's and the rows' lengths."""
+    rows, asked = table.take(slice(None)).double(), queries.double()
+    if table.unit_rows:
+        rows = rows / rows.norm(dim=1, keepdim=True)
+        return -(asked @ rows.T) / asked.norm(dim=1, keepdim=True).clamp(min=1e-300)
+    asked, rows = asked - rows.mean(dim=0), rows - rows.mean(dim=0)
+    size = asked.square().sum(1, keepdim=True) + rows.square().sum(1)
+    return (size - 2 * asked @ rows.T) / size.amax(dim=1, keepdim=True)
+
+
+def worse(table: EmbeddingTable, queries: torch.Tensor, found: np.ndarray, exclude: np.ndarray | None = None) -> int:
+    """How many answers are farther than the best by more than float64 rounds."""
+    costs = costs_of(table, queries)
+    at = torch.arange(len(queries))
+    if exclude is not None:
+        costs[at, torch.from_numpy(exclude)] = torch.inf
+    return int((costs[at, torch.from_numpy(found)] > costs.amin(dim=1) + 1e-14).sum())
+
+
+def noisy(table: EmbeddingTable, n: int, eta: float, seed: int) -> tuple[np.ndarray, torch.Tensor]:
+    rng = np.random.default_rng(seed)
+    ids = rng.integers(len(table), size=n)
+    noise = rng.normal(size=(n, table.dimension))
+    noise *= (rng.gamma(table.dimension, 1 / eta, size=n) / np.linalg.norm(noise, axis=1))[:, None]
+    return ids, table.take(torch.from_numpy(ids)) + torch.from_numpy(noise).float()
+
+
+def in_small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest, "KEPT", 0)
+    monkeypatch.setattr(nearest, "MADE_SHAPE", (208, 300))
+
+
+@WAYS
+def test_hundred_thousand_noisy_queries_are_answered_as_float64_does(metric, dtype, streamed, monkeypatch):
+    """100,000 queries in all eight ways together: 12,500 each, noise from none to almost nothing but noise."""
+    if streamed:
+        in_small_runs(monkeypatch)
+    table = table_of(adversarial(2011, 48, 1), metric)
+    search = decoder_of(table, dtype)
+    for number, eta in enumerate((2.0, 20.0, 60.0, 200.0, 1e9)):
+        _, queries = noisy(table, 2500, eta, number)
+        found = search.search(queries)
+        assert found.dtype == np.int64
+        assert worse(table, queries, found) == 0
+
+
+@WAYS
+def test_exact_ties_go_to_the_lowest_row(metric, dtype, streamed, monkeypatch):
+    if streamed:
+        in_small_runs(monkeypatch)
+    rows = adversarial(301, 16, 2)
+    table = table_of(np.concatenate([rows, rows, rows]), metric)
+    _, queries = noisy(table, 2000, 30.0, 3)
+    found = decoder_of(table, dtype).search(queries)
+    assert (found < len(rows)).all()
+    assert worse(table, queries, found) == 0
+
+
+@WAYS
+def test_one_row_per_query_can_be_left_out(metric, dtype, streamed, monkeypatch):
+    if streamed:
+        in_small_runs(monkeypatch)
+    table = table_of(adversarial(1003, 16, 4), metric)
+    search = decoder_of(table, dtype)
+    _, queries = noisy(table, 2000, 30.0, 5)
+    best = search.search(queries)
+    best[:40] = len(table) - 1  # the row behind which the last run is filled up
+    second = search.search(queries, exclude=best)
+    assert (second != best).all()
+    assert worse(table, queries, second, exclude=best) == 0
+
+
+@WAYS
+def test_rows_too_close_for_the_bound_are_told_apart(metric, dtype, streamed, monkeypatch):
+    if streamed:
+        in_small_runs(monkeypatch)
+    rng = np.random.default_rng(6)
+    rows = (np.ones((700, 24)) + 1e-5 * rng.normal(size=(700, 24))).astype(np.float32)
+    table = table_of(rows, metric)
+    queries = table.vectors[rng.integers(700, size=400)] + 1e-5 * torch.from_numpy(rng.normal(size=(400, 24))).float()
+    found = decoder_of(table, dtype).search(queries)
+    assert worse(table, queries, found) == 0
+    assert len(set(found.tolist())) > 50
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_a_search_without_the_bound_is_caught(dtype, monkeypatch):
+    """The broken twin: it takes only rows whose low-precision score is the best one."""
+    table = table_of(adversarial(2011, 48, 1), "chord")
+    _, queries = noisy(table, 4000, 20.0, 0)
+    monkeypatch.setattr(Nearest, "_floor", lambda self, best, error: best)
+    assert worse(table, queries, decoder_of(table, dtype).search(queries)) > 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    metric=st.sampled_from(["chord", "euclidean"]),
+    dtype=st.sampled_from([torch.bfloat16, torch.float32]),
+    sizes=st.tuples(st.floats(-8, 8), st.floats(-8, 8)),
+    dimension=st.integers(1, 96),
+)
+def test_no_score_is_farther_from_the_true_one_than_the_bound(seed, metric, dtype, sizes, dimension):
+    rng = np.random.default_rng(seed)
+    row_size, query_size = (10.0**each for each in sizes)
+    heavy = rng.standard_cauchy(size=(40, dimension)).clip(-100, 100) * row_size
+    table = table_of(heavy.astype(np.float32) + np.float32(1e-30), metric)
+    search = decoder_of(table, dtype)
+    queries = torch.from_numpy(rng.normal(size=(20, dimension)) * query_size).float()
+    asked = search._asked(queries.double())
+    rows = table.take(slice(None)).double()
+    for start, low in search._spans():
+        scores = (low @ asked.low.T).double().T[:, : len(table) - start]
+    size = (queries.double().norm(dim=1) if table.unit_rows else 1.0 / _shrink(search, queries))[:, None]
+    true = queries.double() @ rows.T
+    if table.unit_rows:
+        true = true / rows.norm(dim=1) / size
+    else:
+        true = (true - rows.square().sum(1) / 2) / size
+    unit = 2.0**-8 if dtype == torch.bfloat16 else 2.0**-23
+    assert ((scores - true).abs() <= asked.error[:, None] + 1.01 * unit * scores.abs()).all()
+    best = scores.amax(dim=1).float()
+    reach = search._floor(best, asked.error)
+    assert (scores[torch.arange(20), true.argmax(dim=1)] >= reach).all()
+
+
+def _shrink(search: Nearest, queries: torch.Tensor) -> torch.Tensor:
+    """What true scores are multiplied by: the square of the rows' scale, and the power of two for the query."""
+    lengths = queries.double().norm(dim=1) * search._scale
+    return search._scale**2 / torch.exp2(torch.ceil(torch.log2(lengths.clamp(min=1.0))))
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-15, 1e12])
+def test_rows_and_queries_of_any_size_are_compared_exactly(size):
+    rng = np.random.default_rng(7)
+    rows = (rng.normal(size=(300, 12)) * size).astype(np.float32)
+    table = table_of(rows, "euclidean")
+    queries = torch.from_numpy(rng.normal(size=(500, 12)) * size).float()
+    for dtype in (torch.bfloat16, torch.float32):
+        found = decoder_of(table, dtype).search(queries)
+        expected = (queries.double()[:, None] - table.vectors.double()[None]).norm(dim=2).argmin(dim=1)
+        np.testing.assert_array_equal(found, expected.numpy())
+
+
+@pytest.mark.parametrize("metric", ["chord", "euclidean"])
+def test_rows_held_in_float16_are_found_exactly(metric):
+    rows = np.random.default_rng(8).normal(size=(999, 20))
+    if metric == "chord":
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    half = torch.from_numpy(rows).half()
+    words = [str(i) for i in range(len(rows))]
+    table = EmbeddingTable.build(name="t", words=words, vectors=half, metric=metric)
+    assert table.vectors.data_ptr() == half.data_ptr()
+    if metric == "chord":
+        assert torch.allclose(table.take(slice(None)).norm(dim=1), torch.ones(999), atol=1e-6)
+    _, queries = noisy(table, 3000, 20.0, 9)
+    for dtype in (torch.bfloat16, torch.float32):
+        assert worse(table, queries, decoder_of(table, dtype).search(queries)) == 0
+
+
+def test_an_answer_does_not_depend_on_the_queries_beside_it():
+    table = table_of(adversarial(500, 16, 10), "chord")
+    _, queries = noisy(table, 300, 20.0, 11)
+    alone = [table.nearest(query[None])[0] for query in queries]
+    np.testing.assert_array_equal(table.nearest(queries), alone)
+
+
+@pytest.mark.parametrize("metric", ["chord", "euclidean"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_query_that_is_not_finite_is_refused(metric, value):
+    table = table_of(adversarial(50, 4, 12), metric)
+    queries = torch.ones(5, 4)
+    queries[3, 2] = value
+    with pytest.raises(InputError, match="must be finite"):
+        table.nearest(queries)
+
+
+def test_a_query_of_zero_has_the_first_row_and_no_query_has_none():
+    table = table_of(adversarial(50, 4, 13), "chord")
+    assert table.nearest(torch.zeros(2, 4)).tolist() == [0, 0]
+    assert table.nearest(torch.zeros(2, 4), exclude=np.array([0, 1])).tolist() == [1, 0]
+    assert table.nearest(torch.empty(0, 4)).shape == (0,)
+
+
+def test_lowered_float32_precision_only_widens_the_search():
+    table = table_of(adversarial(2011, 48, 1), "chord")
+    _, queries = noisy(table, 2000, 20.0, 0)
+    search = decoder_of(table, torch.float32)
+    try:
+        torch.set_float32_matmul_precision("medium")
+        found = search.search(queries)
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert worse(table, queries, found) == 0
+
+
+def test_low_precision_is_chosen_by_the_machine(monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
+    assert low_precision(torch.device("cpu")) == torch.bfloat16
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True})
+    assert low_precision(torch.device("cpu")) == torch.float32
+    assert low_precision(torch.device("cuda")) == torch.bfloat16
