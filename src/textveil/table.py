@@ -296,7 +296,7 @@ class EmbeddingTable:
     def decoder(self) -> Nearest:
         """The exact search over these rows."""
         return Nearest(
-            stored=self.vectors, take=self.take, by_direction=self.unit_rows, dtype=low_precision(self.device)
+            stored=self.vectors, take=self.take, by_direction=self.unit_rows, precision=low_precision(self.device)
         )
 
     def nearest(self, queries: torch.Tensor, *, exclude: Ids | None = None) -> Ids:
