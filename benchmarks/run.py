@@ -12,7 +12,6 @@ import os
 import platform
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -25,22 +24,15 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-import encoder  # the file beside this one
+import decode  # the files beside this one
+import encoder
+import report
+from decode import best
+from report import ROWS
 
 HERE = Path(__file__).resolve().parent
-ROWS = HERE / "rows" / "speed.jsonl"
 EPSILON = {"laplace": 5.0, "exponential": 8.0}
 """Budgets per mechanism; 70 per unit of chord for the others. Time hardly depends on them."""
-
-
-def best(run: Callable[[], object], repeat: int) -> float:
-    """The shortest of several runs, in seconds."""
-    times = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def command(*arguments: str) -> Callable[[], object]:
@@ -114,12 +106,13 @@ def main() -> None:
     """Runs everything, appends the rows and prints them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=3, help="runs per measurement; the best counts (default 3)")
-    parser.add_argument("--only", choices=("mechanisms", "encoder"), help="one part of it (default: all)")
+    parser.add_argument("--only", choices=("mechanisms", "decode", "encoder"), help="one part of it (default: all)")
     parser.add_argument("--words", type=int, default=10_000, help="words in a batch (default 10,000)")
     options = parser.parse_args()
     console = Console()
     parts = {
         "mechanisms": measurements(options.repeat, options.words),
+        "decode": decode.measurements(options.repeat),
         "encoder": encoder.measurements(options.repeat),
     }
     chosen = [part for name, part in parts.items() if options.only in (None, name)]
@@ -130,6 +123,7 @@ def main() -> None:
     with ROWS.open("a", encoding="utf-8") as file:
         for row in rows:
             file.write(json.dumps({**row, **shared}, sort_keys=True) + "\n")
+    report.write()
     table = Table("what", "value", "unit")
     for row in rows:
         table.add_row(row["what"], f"{row['value']:.3g}", row["unit"])

@@ -1,0 +1,27 @@
+"""The tables of the documents are the stored rows."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+import report
+
+
+@pytest.mark.parametrize("document", report.DOCUMENTS, ids=lambda path: path.name)
+def test_tables_of_speed_are_the_newest_rows(document):
+    text = document.read_text(encoding="utf-8")
+    assert report.fill(text, report.stored()) == text
+    assert text.count("<!-- bench ") == text.count("<!-- end of bench -->")
+
+
+def test_the_newest_row_of_a_measurement_counts():
+    rows = [
+        {"what": what, "value": value, "unit": "us", "threads": 2, "commit": "0123456789"}
+        for what, value in (("decode, a", 3.0), ("decode, b", 2000.4), ("other, a", 9.0), ("decode, a", 1.25))
+    ]
+    text = report.fill("x\n<!-- bench decode -->\nold\n<!-- end of bench -->\ny", rows)
+    assert "| a | 1.25 | us | 2 | 0123456 |\n| b | 2,000 | us | 2 | 0123456 |" in text
+    assert "old" not in text
+    assert "9" not in text.replace("0123456789", "")
