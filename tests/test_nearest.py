@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from textveil import nearest
 from textveil.errors import InputError
-from textveil.nearest import Floats, Nearest, Precision, Span, low_precision
+from textveil.nearest import Nearest
+from textveil.precision import ROUNDING, SLACK, Floats, Precision, Span, low_precision
 from textveil.table import EmbeddingTable, Metric
 
 METRICS: tuple[Metric, ...] = ("chord", "euclidean")
@@ -41,7 +42,7 @@ def table_of(rows: np.ndarray, metric: Metric) -> EmbeddingTable:
 
 
 def decoder_of(table: EmbeddingTable, precision: Precision) -> Nearest:
-    return Nearest(stored=table.vectors, take=table.take, by_direction=table.unit_rows, precision=precision)
+    return Nearest(rows=table.decoder.rows, precision=precision)
 
 
 def costs_of(table: EmbeddingTable, queries: torch.Tensor) -> torch.Tensor:
@@ -136,8 +137,8 @@ def test_a_search_without_the_bound_is_caught(precision, monkeypatch):
     table = table_of(adversarial(2011, 48, 1), "chord")
     _, queries = noisy(table, 4000, 20.0, 0)
     monkeypatch.setattr(Span, "error", lambda self, asked: torch.zeros_like(asked.lost))
-    monkeypatch.setattr(nearest, "ROUNDING", dict.fromkeys(nearest.ROUNDING, 0.0))
-    monkeypatch.setattr(nearest, "SLACK", 0.0)
+    monkeypatch.setattr("textveil.nearest.ROUNDING", dict.fromkeys(ROUNDING, 0.0))
+    monkeypatch.setattr("textveil.nearest.SLACK", 0.0)
     assert worse(table, queries, decoder_of(table, precision).search(queries)) > 0
 
 
@@ -166,7 +167,7 @@ def test_no_score_is_farther_from_the_true_one_than_the_bound(seed, kind, sizes,
             true = (rows / rows.norm(dim=1, keepdim=True)) @ (queries / queries.norm(dim=1, keepdim=True)).T
         else:
             true = (rows @ queries.T - rows.square().sum(dim=1, keepdim=True) / 2) * _shrink(search, queries)
-        slack = (search._rounding + nearest.SLACK) * scores.abs()
+        slack = (search._rounding + SLACK) * scores.abs()
         assert ((scores - true).abs() <= span.error(asked) + slack)[:, queries.norm(dim=1) > 0].all()
 
 

@@ -19,7 +19,8 @@ from tokenizers import Tokenizer
 
 from textveil import constants, registry
 from textveil.errors import ConfigError, InputError, TableError
-from textveil.nearest import Nearest, low_precision
+from textveil.nearest import Nearest
+from textveil.precision import Rows, low_precision
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
     # The threads of the linear algebra do not survive a fork, and a child would wait for them for ever.
@@ -295,9 +296,8 @@ class EmbeddingTable:
     @cached_property
     def decoder(self) -> Nearest:
         """The exact search over these rows."""
-        return Nearest(
-            stored=self.vectors, take=self.take, by_direction=self.unit_rows, precision=low_precision(self.device)
-        )
+        rows = Rows(stored=self.vectors, take=self.take, by_direction=self.unit_rows)
+        return Nearest(rows=rows, precision=low_precision(self.device))
 
     def nearest(self, queries: torch.Tensor, *, exclude: Ids | None = None) -> Ids:
         """The nearest row of each query: by cosine where rows are unit vectors, else by Euclidean distance.
