@@ -70,7 +70,7 @@ class Page:
 def read(path: Path) -> Page:
     page = Page(path=path, text=path.read_text(encoding="utf-8"))
     fences = list(FENCE.finditer(page.text))
-    for fence, after in zip(fences, [*fences[1:], None], strict=True):
+    for fence, after in zip(fences, [*fences, None][1:], strict=True):
         language, _, rest = fence["info"].strip().partition(" ")
         line = page.text.count("\n", 0, fence.start("body")) + 1
         if title := TITLE.search(rest):
