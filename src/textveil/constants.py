@@ -513,7 +513,7 @@ def compute(vectors: Tensor, metric: str, *, curve: bool = True, progress: Progr
     )
 
 
-def bounds(parts: Parts, metric: str, *, passes: int = 8) -> TableConstants:
+def bounds(parts: Parts, metric: str, *, passes: int = 4) -> TableConstants:
     """The constants that a few passes over the rows give, for tables too large for all pairs.
 
     The diameters are bounds: of the balls about the mean, by `diameter_bound` and in l1; at most 2 for chord; and

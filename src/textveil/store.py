@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from textveil import constants, registry
 from textveil.constants import TableConstants
 from textveil.errors import ConfigError, OutputError, TableError, TextveilError
+from textveil.guarantee.statements import number
 from textveil.table import EmbeddingTable, Metric, load_table
 from textveil.vectors import Rows, Vectors
 
@@ -47,8 +48,8 @@ PAIRS_UP_TO = 50_000
 """Up to so many words what needs all pairs of rows is computed unless told otherwise: minutes at most."""
 HALF_FROM = 1 << 26
 """Numbers from which rows are kept in float16 unless told otherwise: 256 MiB in float32."""
-PART = 1 << 22
-"""Numbers that are worked on at once: 32 MiB in float64."""
+PART = 1 << 20
+"""Numbers that are worked on at once: 8 MiB in float64."""
 
 _HEADER = 128
 """Bytes before the rows; an array's header is padded to a multiple of 64, and ours always fits into 128."""
@@ -486,9 +487,9 @@ def _exact(table: EmbeddingTable, rows: slice) -> torch.Tensor:
 
 
 def summary(name: str) -> str:
-    """`describe` as lines for a person."""
+    """`describe` as lines for a person; bounds are rounded up."""
     known = describe(name)
-    found = known["constants"] or {}
+    found = known["constants"]
     lines = {"table": known["table"]}
     if "files" in known:
         left_out = f"{known['repeated']:,} repeated and {known['broken']:,} broken words left out"
@@ -497,12 +498,13 @@ def summary(name: str) -> str:
         lines["files"] = f"{size:,} bytes in {known['dtype']}, as their checksums say"
     lines |= {"words": f"{known['words']:,} of {known['dimension']} numbers", "metric": known["metric"]}
     if found:
-        bound = found["minimum_distance"] is None
-        lines["diameter"] = f"{found['diameter']:.4f}" + (" (a bound)" if bound else "")
-        lines["l1 diameter"] = f"{found['l1_diameter']:.4f}" + (" (a bound)" if bound else "")
-        lines["coordinate range"] = f"{found['coordinate_range']:.4f}"
-        lines["minimum distance"] = "not computed" if bound else f"{found['minimum_distance']:.4f}"
-        lines["equal rows"] = "not counted" if bound else f"{found['duplicates']:,}"
+        searched = found["minimum_distance"] is not None
+        bound = "" if searched else " (a bound)"
+        lines["diameter"] = number(found["diameter"], 5) + bound
+        lines["l1 diameter"] = number(found["l1_diameter"], 5) + bound
+        lines["coordinate range"] = number(found["coordinate_range"], 5)
+        lines["minimum distance"] = f"{found['minimum_distance']:.4f}" if searched else "not computed"
+        lines["equal rows"] = f"{found['duplicates']:,}" if searched else "not counted"
         lines["calibration curve"] = f"{len(found['curve']['knots'])} knots" if found["curve"] else "not computed"
     if "neighbours" in known:
         lines["nearest words"] = f"{known['neighbours']} of each word" if known["neighbours"] else "not listed"
