@@ -117,7 +117,7 @@ def test_errors_are_one_line(run, tmp_path):
     refused(run("build", "some.txt"), "textveil table build")
     refused(run("info", "./some.txt"), "it is no folder of a table")
     refused(run("neighbours", "minilm"), "needs WORD")
-    refused(run("biuld"), "did you mean build?")
+    refused(run("infoo"), "did you mean info?")
     assert sorted(os.listdir(tmp_path)) == ["bad.txt", "some.txt"]
 
 

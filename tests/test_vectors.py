@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
@@ -142,6 +142,7 @@ def test_safetensors(put, tmp_path, dtype):
         read(path, vocabulary=vocabulary, member="third")
 
 
+@settings(deadline=None)
 @given(
     words=st.lists(
         st.text(st.characters(exclude_categories=["Cs", "Zs", "Cc"]), min_size=1).filter(str.strip),

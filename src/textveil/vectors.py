@@ -8,6 +8,7 @@ where the user asks for it such words are left out, and counted. Memory holds on
 """
 
 import gzip
+import os
 import re
 import warnings
 import zipfile
@@ -131,11 +132,10 @@ def opened(
     with ExitStack() as stack:
         with _refusing(left_out):
             found, total, blocks = _read(source, format, vocabulary, member, left_out, stack)
+        name = os.path.basename(os.path.abspath(source))
         yield Vectors(
-            name=_ENDING.sub(
-                "", Path(source).resolve().name if found != "model" else source.rstrip("/").split("/")[-1]
-            ),
-            file=Path(source).name if Path(source).exists() else source,
+            name=name if found == "model" else _ENDING.sub("", name),
+            file=name if os.path.exists(source) else source,
             format=found,
             total=total,
             blocks=_sound(blocks, left_out, limit, zero_rows),
@@ -252,7 +252,7 @@ def _refusing(left_out: LeftOut) -> Iterator[None]:
 
     try:
         yield
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, SafetensorError) as error:
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or "it is damaged or cut short"
         raise TableError(f"{left_out.source} cannot be read: {reason}") from error
 
