@@ -45,7 +45,7 @@ def write_binary(path: Path, words: list[str], rows: Rows) -> None:
 def convert(source: Path, folder: Path, **options: object) -> float:
     """Builds a table; returns the seconds it took."""
     began = time.monotonic()
-    with vectors.opened(str(source), zero_rows=False) as found:
+    with vectors.opened(str(source)) as found:
         store.build(found, folder, force=True, **options)  # type: ignore[arg-type]
     return time.monotonic() - began
 

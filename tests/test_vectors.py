@@ -171,7 +171,7 @@ def test_what_is_written_is_read(tmp_path_factory, words, dimension, data):
         path.write_bytes(content)
         if format == "word2vec" and not content.endswith(b"\n") and any(b.startswith("\n") for b in words):
             continue
-        found, values, _ = read(path, format=format)
+        found, values, _ = read(path, format=format, zero_rows=True)
         assert found == words
         np.testing.assert_array_equal(values, rows)
 
@@ -304,10 +304,10 @@ def test_broken_arrays(put, tmp_path):
 
 def test_zero_rows(put):
     path = put(b"a 1 2\nb 0 -0\nc 3 4\n")
-    assert read(path)[0] == ["a", "b", "c"]
+    assert read(path, zero_rows=True)[0] == ["a", "b", "c"]
     with pytest.raises(TableError, match="line 2 has a zero row"):
-        read(path, zero_rows=False)
-    assert read(path, zero_rows=False, skip_broken=True)[0] == ["a", "c"]
+        read(path)
+    assert read(path, skip_broken=True)[0] == ["a", "c"]
 
 
 def test_names_of_nothing(tmp_path):

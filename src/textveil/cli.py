@@ -381,7 +381,7 @@ def table_build(
             member=member,
             limit=limit,
             skip_broken=skip_broken,
-            zero_rows=metric != "chord",
+            zero_rows=metric == "euclidean",
         ) as found,
         _meter() as progress,
     ):

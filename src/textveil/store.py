@@ -130,7 +130,7 @@ def build(
     """Convert vectors into a table's folder. It is there when this has ended well, and not before.
 
     Args:
-        vectors: opened with `zero_rows=False` for the metric chord.
+        vectors: opened with `zero_rows` for the metric euclidean only.
         folder: must not exist, unless `force` is set.
         name: what statements call the table; None is the name of the source.
         metric: of the table's statements.
@@ -206,7 +206,10 @@ def _write_rows(
 
 def _unit(rows: Rows) -> NDArray[np.float64]:
     double = rows.astype(np.float64)
-    found: NDArray[np.float64] = double / np.linalg.norm(double, axis=1, keepdims=True)
+    norms = np.linalg.norm(double, axis=1, keepdims=True)
+    if not norms.all():
+        raise TableError("the metric chord needs rows that are not zero")
+    found: NDArray[np.float64] = double / norms
     return found
 
 

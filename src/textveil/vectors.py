@@ -106,7 +106,7 @@ def opened(
     member: str | None = None,
     limit: int | None = None,
     skip_broken: bool = False,
-    zero_rows: bool = True,
+    zero_rows: bool = False,
 ) -> Iterator[Vectors]:
     """The vectors of a source.
 
@@ -118,7 +118,7 @@ def opened(
         member: which file of a .zip, array of an .npz or tensor of a .safetensors, where there are several.
         limit: take only so many words, the first ones.
         skip_broken: leave out words that cannot be taken.
-        zero_rows: whether a row may be zero.
+        zero_rows: whether a row may be zero, as the metric euclidean allows and chord does not.
 
     Raises:
         ConfigError: the options do not fit the source.
