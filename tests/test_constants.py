@@ -245,6 +245,8 @@ def test_json_is_on_the_safe_side(table: Callable[[], Tensor]) -> None:
     assert json.dumps(after.to_json(), sort_keys=True) == text
     assert (after.words, after.dimension, after.metric) == (*rows.shape, "chord")
     assert after.duplicates == constants.duplicates(rows)
+    assert before.minimum_distance is not None
+    assert after.minimum_distance is not None
     assert before.minimum_distance * (1 - 1e-8) <= after.minimum_distance <= before.minimum_distance
     for name in ("diameter", "l1_diameter", "coordinate_range"):
         assert getattr(before, name) <= getattr(after, name) <= getattr(before, name) * (1 + 1e-8)

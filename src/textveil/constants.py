@@ -10,7 +10,7 @@ besides the rows. `progress(done, total)` counts the blocks of the pass under wa
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import NamedTuple, cast, overload
@@ -23,6 +23,8 @@ from torch import Tensor
 from textveil.errors import BudgetError, ConfigError, TableError
 
 Progress = Callable[[int, int], None]
+Parts = Callable[[], Iterable[Tensor]]
+"""Rows [V, d] in parts, from the first to the last each time it is called."""
 Array = NDArray[np.float64]
 
 REACH = 20.0
@@ -111,12 +113,22 @@ def diameter_bound(vectors: Tensor) -> float:
     are not stored.
     """
     rows = _double(vectors)
-    centre, bound = rows.mean(0), math.inf
-    for step in range(2, 34):
-        radius = torch.linalg.vector_norm(rows - centre, dim=1)
-        far = int(radius.argmax())
-        bound = min(bound, 2 * radius[far].item())
-        centre = centre + (rows[far] - centre) / step
+    return _ball(lambda: [rows], rows.mean(0), 32)
+
+
+def _ball(parts: Parts, centre: Tensor, passes: int) -> float:
+    """`diameter_bound` in so many passes over the rows."""
+    bound = math.inf
+    for step in range(2, passes + 2):
+        radius, far = -1.0, centre
+        for part in parts():
+            rows = part.double()
+            away = torch.linalg.vector_norm(rows - centre, dim=1)
+            row = int(away.argmax())
+            if away[row] > radius:
+                radius, far = away[row].item(), rows[row]
+        bound = min(bound, 2 * radius)
+        centre = centre + (far - centre) / step
     return bound * (1 + 1e-7)
 
 
@@ -136,8 +148,9 @@ def duplicates(vectors: Tensor) -> int:
 
 def coordinate_range(vectors: Tensor) -> float:
     """Delta_1: the sum over coordinates of the largest minus the smallest value."""
-    rows = _double(vectors)
-    return (rows.amax(0) - rows.amin(0)).sum().item()
+    low, high = vectors.amin(0).cpu().double(), vectors.amax(0).cpu().double()  # exact: no copy of the rows is needed
+    _double(torch.stack([low, high]))  # a value that is not finite shows in one of them
+    return (high - low).sum().item()
 
 
 def l1_diameter(vectors: Tensor, *, progress: Progress | None = None) -> float:
@@ -434,9 +447,9 @@ class TableConstants:
         words: V, the number of rows.
         dimension: d.
         metric: "chord" (unit rows) or "euclidean" (raw rows).
-        duplicates: rows that repeat an earlier row.
+        duplicates: rows that repeat an earlier row; None where they were not counted.
         diameter: at least the largest distance.
-        minimum_distance: at most the smallest distance between rows that differ.
+        minimum_distance: at most the smallest distance between rows that differ; None where it was not searched.
         l1_diameter: at least the largest l1 distance (D_1).
         coordinate_range: at least the sum over coordinates of max - min (Delta_1).
         curve: the exponential mechanism's calibration; None where it was not computed (use 2c).
@@ -445,9 +458,9 @@ class TableConstants:
     words: int
     dimension: int
     metric: str
-    duplicates: int
+    duplicates: int | None
     diameter: float
-    minimum_distance: float
+    minimum_distance: float | None
     l1_diameter: float
     coordinate_range: float
     curve: CalibrationCurve | None = None
@@ -462,13 +475,14 @@ class TableConstants:
 
     def to_json(self) -> dict[str, object]:
         """Plain values at 9 digits, rounded to the safe side."""
+        nearest = self.minimum_distance
         return {
             "words": self.words,
             "dimension": self.dimension,
             "metric": self.metric,
             "duplicates": self.duplicates,
             "diameter": _outward(self.diameter, up=True),
-            "minimum_distance": _outward(self.minimum_distance, up=False),
+            "minimum_distance": None if nearest is None else _outward(nearest, up=False),
             "l1_diameter": _outward(self.l1_diameter, up=True),
             "coordinate_range": _outward(self.coordinate_range, up=True),
             "curve": None if self.curve is None else self.curve.to_json(),
@@ -496,6 +510,40 @@ def compute(vectors: Tensor, metric: str, *, curve: bool = True, progress: Progr
         l1_diameter=l1_diameter(rows, progress=progress) * (1 + _SLACK),
         coordinate_range=coordinate_range(rows) * (1 + _SLACK),
         curve=calibration_curve(rows, progress=progress) if curve else None,
+    )
+
+
+def bounds(parts: Parts, metric: str, *, passes: int = 4) -> TableConstants:
+    """The constants that a few passes over the rows give, for tables too large for all pairs.
+
+    The diameters are bounds: of the balls about the mean, by `diameter_bound` and in l1; at most 2 for chord; and
+    the l1 diameter is at most sqrt(d) times the other one, and at most the coordinate range. What has no such bound
+    is None.
+
+    Args:
+        parts: the rows [V, d]; finite, at least two.
+        metric: "chord" (unit rows) or "euclidean".
+        passes: how often the rows are read to make the ball small.
+    """
+    words, total, low, high = 0, torch.zeros(()), torch.tensor(math.inf), torch.tensor(-math.inf)
+    for part in parts():
+        rows = part.double()
+        words, total = words + len(rows), total + rows.sum(0)
+        low, high = torch.minimum(low, rows.amin(0)), torch.maximum(high, rows.amax(0))
+    _double(torch.stack([low, high]))
+    mean = total / words
+    about = max(torch.linalg.vector_norm(part.double() - mean, ord=1, dim=1).max().item() for part in parts())
+    longest = min(_ball(parts, mean, passes) * (1 + _SLACK), 2.0 if metric == "chord" else math.inf)
+    range_ = (high - low).sum().item()
+    return TableConstants(
+        words=words,
+        dimension=len(mean),
+        metric=metric,
+        duplicates=None,
+        diameter=longest,
+        minimum_distance=None,
+        l1_diameter=min(2 * about, range_, len(mean) ** 0.5 * longest) * (1 + _SLACK),
+        coordinate_range=range_ * (1 + _SLACK),
     )
 
 

@@ -5,9 +5,11 @@ Not here: the mechanisms (`mechanism.papers`), the tables (`minilm`), profiles a
 """
 
 import inspect
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, get_args
 
@@ -99,8 +101,14 @@ def names(kind: KindOfName) -> list[str]:
     return [*own, *sorted(_offers(kind).keys() - own.keys())]
 
 
+def is_folder(name: str) -> bool:
+    """Whether a table's name is the path of a folder, as `textveil table build` makes them."""
+    path = "/" in name or os.sep in name or os.path.isfile(os.path.join(name, "table.json"))
+    return path and name not in TABLES
+
+
 def entry(kind: KindOfName, name: str) -> Entry:
-    """The register's line for a name. Imports nothing.
+    """The register's line for a name, or for the folder of a table. Imports nothing.
 
     Raises:
         UnknownName: there is no such name; the nearest one is proposed.
@@ -109,6 +117,8 @@ def entry(kind: KindOfName, name: str) -> Entry:
     own = _own(kind)
     if name in own:
         return own[name]
+    if kind == "table" and is_folder(name):
+        return Entry(target="textveil.store:load", summary="the folder of a table")
     offers = _offers(kind)
     if name not in offers:
         raise UnknownName(kind, name, [*own, *offers])
@@ -123,7 +133,7 @@ def entry(kind: KindOfName, name: str) -> Entry:
 
 
 def load(kind: KindOfName, name: str) -> Callable[..., Any]:
-    """Import the callable behind a name.
+    """Import the callable behind a name; for the folder of a table, what loads it.
 
     Raises:
         UnknownName: there is no such name.
@@ -145,7 +155,7 @@ def load(kind: KindOfName, name: str) -> Callable[..., Any]:
             f"the {kind} {name!r} of the package {found.package} must be a callable, and {found.target!r} "
             f"is a {type(target).__name__}; repair or uninstall that package"
         )
-    return target  # type: ignore[no-any-return]
+    return partial(target, name) if kind == "table" and is_folder(name) else target
 
 
 def budget_parameter(name: str) -> tuple[str | None, bool]:

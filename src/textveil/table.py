@@ -445,13 +445,13 @@ def _hash(word: bytes, size: int) -> int:
 
 
 def load_table(name: str = "minilm", *, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
-    """The table of a registered name, loaded once per process.
+    """The table of a registered name, or in the folder of one that was built; loaded once per process.
 
     Raises:
         UnknownName: no table has this name.
         TableError: the table's files are missing or are not what they must be.
     """
-    return _load(name, metric, device)
+    return _load(os.path.realpath(name) if registry.is_folder(name) else name, metric, device)
 
 
 @cache

@@ -4,9 +4,10 @@ In: a job and a source. Out: a `Model`, a network that is ready to run with its 
 Not here: what is asked of it (`context`, `entities`, `reading`, `sentences`), and how adapters are merged (`adapters`).
 """
 
+import json
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,13 +16,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import nn
 
 from textveil import minilm
 from textveil.encoder import adapters
-from textveil.errors import ConfigError, ModelError
+from textveil.errors import ConfigError, ModelError, TableError
+from textveil.hub import download
 
 Job = Literal["masked-lm", "causal-lm", "tagger", "reader"]
 
@@ -254,3 +257,99 @@ def quiet() -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+# ---- the input layer ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InputLayer:
+    """A model's input embeddings, one row per piece of its tokenizer.
+
+    Attributes:
+        pieces: the row of every piece that is not special.
+        shape: rows and dimension; there may be more rows than pieces.
+        rows: the rows from one number to another.
+    """
+
+    pieces: dict[str, int] = field(repr=False)
+    shape: tuple[int, int]
+    rows: Callable[[int, int], torch.Tensor] = field(repr=False)
+
+
+def input_layer(source: str) -> InputLayer:
+    """The input embeddings of a transformers model, read from its file where that is a safetensors one.
+
+    Args:
+        source: a local folder, or a hub id (owner/name).
+
+    Raises:
+        ModelError: there is no such model, or its tokenizer is not a fast one.
+        TableError: the hub cannot be reached.
+    """
+    import transformers
+
+    _, _, local = source_of(source)
+    if not local:
+        download(source, "config.json")  # says sooner than transformers that the hub cannot be reached
+    with quiet():
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(source, local_files_only=local)
+            config = transformers.AutoConfig.from_pretrained(source, local_files_only=local)
+            found = _stored_embeddings(source, config, local)
+            if found is None:
+                network = transformers.AutoModel.from_pretrained(source, local_files_only=local, dtype=torch.float32)
+                found = network.get_input_embeddings().weight.detach()
+        except Exception as error:  # many kinds; none of them holds user text
+            where = "in that folder" if local else "there, or the hub cannot be reached"
+            raise ModelError(
+                f"{source!r} must be a transformers model with input embeddings, and none could be loaded {where} "
+                f"({type(error).__name__})"
+            ) from error
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if not isinstance(backend, Tokenizer):
+        raise ModelError(f"the tokenizer of {source!r} must be a fast one (tokenizer.json)")
+    special = {number for number, token in backend.get_added_tokens_decoder().items() if token.special}
+    special |= set(tokenizer.all_special_ids)
+    pieces = {piece: number for piece, number in backend.get_vocab().items() if number not in special}
+    count, width = found.shape if isinstance(found, torch.Tensor) else found.get_shape()
+    return InputLayer(pieces=pieces, shape=(count, width), rows=lambda start, stop: found[start:stop])
+
+
+def _stored_embeddings(source: str, config: Any, local: bool) -> Any:
+    """The tensor in its safetensors file, of which nothing else is read; None where it cannot be found there.
+
+    The network is built without weights, to learn what its input embeddings are called.
+    """
+    import transformers
+
+    with torch.device("meta"):
+        network = transformers.AutoModel.from_config(config)  # type: ignore[no-untyped-call]
+    embeddings = network.get_input_embeddings()
+    name = next(name for name, module in network.named_modules() if module is embeddings) + ".weight"
+    whole, parts = "model.safetensors", "model.safetensors.index.json"
+    if (file := _file(source, parts, local)) is not None:
+        where = json.loads(file.read_text("utf-8"))["weight_map"]
+    elif (file := _file(source, whole, local)) is not None:
+        where = dict.fromkeys(_tensors(file).keys(), whole)
+    else:
+        return None
+    # in the file of a larger network the name begins with the one of its encoder ("bert.")
+    found = [each for each in where if each == name or each.endswith(f".{name}")]
+    file = _file(source, where[found[0]], local) if len(found) == 1 else None
+    return None if file is None else _tensors(file).get_slice(found[0])
+
+
+def _file(source: str, name: str, local: bool) -> Path | None:
+    """A file of a model, if it has one of that name."""
+    if local:
+        path = Path(source) / name
+        return path if path.is_file() else None
+    try:
+        return download(source, name)
+    except TableError:
+        return None
+
+
+def _tensors(file: Path) -> Any:
+    return safe_open(file, framework="pt")
