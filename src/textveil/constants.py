@@ -146,11 +146,12 @@ def duplicates(vectors: Tensor) -> int:
     return len(rows) - len(np.unique(rows.view(f"V{rows.itemsize * rows.shape[1]}")))
 
 
-def coordinate_range(vectors: Tensor) -> float:
-    """Delta_1: the sum over coordinates of the largest minus the smallest value."""
-    low, high = vectors.amin(0).cpu().double(), vectors.amax(0).cpu().double()  # exact: no copy of the rows is needed
-    _double(torch.stack([low, high]))  # a value that is not finite shows in one of them
-    return (high - low).sum().item()
+def coordinate_range(vectors: Tensor | Iterable[Tensor]) -> float:
+    """Delta_1: the sum over coordinates of the largest minus the smallest value; rows may come in parts."""
+    parts = [vectors] if isinstance(vectors, Tensor) else vectors
+    ends = torch.cat([end.cpu().double() for part in parts for end in (part.amin(0)[None], part.amax(0)[None])])
+    _double(ends)  # a value that is not finite shows in one of them
+    return (ends.amax(0) - ends.amin(0)).sum().item()
 
 
 def l1_diameter(vectors: Tensor, *, progress: Progress | None = None) -> float:
@@ -465,13 +466,13 @@ class TableConstants:
     coordinate_range: float
     curve: CalibrationCurve | None = None
 
-    def fits(self, vectors: Tensor) -> bool:
-        """Whether these constants can be those of the given rows: V, d and the coordinate range agree.
+    def fits(self, words: int, dimension: int, coordinate_range: float) -> bool:
+        """Whether these constants can be those of a table: V, d and the coordinate range agree.
 
-        Costs one pass over the rows. Tells apart tables that share a name by accident; it is not a checksum.
+        Tells apart tables that share a name by accident; it is not a checksum.
         """
-        same = (self.words, self.dimension) == tuple(vectors.shape)
-        return same and math.isclose(coordinate_range(vectors), self.coordinate_range, rel_tol=1e-5)
+        same = (self.words, self.dimension) == (words, dimension)
+        return same and math.isclose(coordinate_range, self.coordinate_range, rel_tol=1e-5)
 
     def to_json(self) -> dict[str, object]:
         """Plain values at 9 digits, rounded to the safe side."""

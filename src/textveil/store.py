@@ -474,19 +474,13 @@ def nearest_words(name: str, word: str, count: int) -> tuple[bool, str, list[tup
     """Whether a table has a word, the word of its row (another one where it has not), and the nearest words to that."""
     table = load_table(name, metric=read(name).metric if registry.is_folder(name) else "chord")
     rows, known = table.lookup([word])
-    own, size = int(rows[0]), max(1, PART // table.dimension)
-    whole = (_exact(table, slice(start, start + size)) for start in range(0, len(table), size))
-    centre = _exact(table, slice(own, own + 1))
-    distances = torch.cat([(part - centre).norm(dim=1) for part in whole])
+    own = int(rows[0])
+    centre = table.take(slice(own, own + 1)).double()
+    distances = torch.cat([(part.double() - centre).norm(dim=1) for part in table.slabs()])
     distances[own] = torch.inf
     near = distances.topk(min(count, len(table) - 1), largest=False)
     pairs = zip(near.indices.tolist(), near.values.tolist(), strict=True)
     return bool(known[0]), table.words[own], [(table.words[row], distance) for row, distance in pairs]
-
-
-def _exact(table: EmbeddingTable, rows: slice) -> torch.Tensor:
-    found = table.vectors[rows].cpu().double()
-    return found / found.norm(dim=1, keepdim=True) if table.unit_rows else found
 
 
 def summary(name: str) -> str:

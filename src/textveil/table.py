@@ -32,8 +32,8 @@ Ids = NDArray[np.int64]
 SLAB = 1 << 16
 """Rows that are looked at together where a whole table is, so that no second table is held."""
 
-NEARLY = 1e-2
-"""How far the length of a float16 row may be from 1 to count as a unit vector that was rounded."""
+NEARLY = {torch.float16: 1e-2, torch.float32: 1e-6}
+"""How far the length of a row may be from 1 to count as a unit vector that was rounded."""
 
 KEPT = 1 << 26
 """Up to this many numbers (512 MiB) the whole table is kept in float64 once distances were asked for."""
@@ -127,8 +127,8 @@ class EmbeddingTable:
         Args:
             name: what statements call it.
             words: V >= 2 distinct, non-empty words.
-            vectors: [V, d], finite; for `chord` no row may be zero. A float16 tensor (for `chord` of rows that are
-                nearly unit vectors) is kept as it is, not copied, and may be mapped from a file.
+            vectors: [V, d], finite; for `chord` no row may be zero. A tensor in float32 or float16 (for `chord` of rows
+                that are unit vectors but for rounding) is kept as it is, not copied, and may be mapped from a file.
             metric: `chord` normalises the rows, `euclidean` keeps them.
             device: a torch device ("cpu", "cuda").
             pieces: word pieces that compose words outside the table.
@@ -155,7 +155,7 @@ class EmbeddingTable:
                 raise TableError(
                     "the metric chord needs rows that are not zero; drop those words or use metric euclidean"
                 )
-            if rows.dtype == torch.float32 or bool(((lengths - 1).abs() > NEARLY).any()):
+            if bool(((lengths - 1).abs() > NEARLY[rows.dtype]).any()):
                 rows = (rows.double() / lengths.unsqueeze(1)).float()
         elif metric != "euclidean":
             raise ConfigError(f"table.metric must be chord or euclidean, got {metric!r}")
@@ -172,7 +172,7 @@ class EmbeddingTable:
             )
         except (RuntimeError, AssertionError) as error:  # torch's ways of saying that a device is not there
             raise ConfigError(f"table.device {device!r} is not available here") from error
-        if stored is not None and not stored.fits(table.take(slice(None))):
+        if stored is not None and not stored.fits(len(rows), rows.shape[1], constants.coordinate_range(table.slabs())):
             raise TableError(
                 "the stored constants must be those of the rows given, and do not fit them; leave them out"
             )
@@ -222,6 +222,10 @@ class EmbeddingTable:
             return taken
         whole = taken.double()
         return (whole / whole.norm(dim=1, keepdim=True) if self.unit_rows else whole).float()
+
+    def slabs(self) -> Iterator[torch.Tensor]:
+        """All rows as `take` gives them, a part at a time."""
+        return (self.take(slice(start, start + SLAB)) for start in range(0, len(self), SLAB))
 
     # ---- words to rows -------------------------------------------------------------------------------
 
@@ -335,8 +339,7 @@ class EmbeddingTable:
     @cached_property
     def _mean(self) -> torch.Tensor:
         """The mean row: about it, distances lose fewer digits."""
-        slabs = (self.take(slice(start, start + SLAB)) for start in range(0, len(self), SLAB))
-        return torch.stack([slab.double().sum(dim=0) for slab in slabs]).sum(dim=0) / len(self)
+        return torch.stack([slab.double().sum(dim=0) for slab in self.slabs()]).sum(dim=0) / len(self)
 
     @property
     def _centred(self) -> Iterable[tuple[int, torch.Tensor, torch.Tensor]]:
@@ -348,9 +351,9 @@ class EmbeddingTable:
         return list(self._slabs())
 
     def _slabs(self) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
-        for start in range(0, len(self), SLAB):
-            part = self.take(slice(start, start + SLAB)).double() - self._mean
-            yield start, part, part.square().sum(dim=1)
+        for number, slab in enumerate(self.slabs()):
+            part = slab.double() - self._mean
+            yield number * SLAB, part, part.square().sum(dim=1)
 
     # ---- public constants ----------------------------------------------------------------------------
 
@@ -383,7 +386,7 @@ class EmbeddingTable:
         """Delta_1, the sum over coordinates of largest minus smallest value."""
         if self.stored is not None:
             return self.stored.coordinate_range
-        return constants.coordinate_range(self.take(slice(None)))
+        return constants.coordinate_range(self.slabs())
 
     @cached_property
     def curve(self) -> constants.CalibrationCurve | None:
