@@ -8,16 +8,19 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil import files, shell
-from textveil.errors import UnknownName
+from textveil import files, formats, shell
+from textveil.errors import ConfigError, UnknownName
 from textveil.shell import say
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from textveil import corpus
     from textveil.config import Config
     from textveil.guarantee import Guarantee
     from textveil.pipeline import Result
@@ -99,14 +102,16 @@ def _root(
         "printf 'one text\\nanother text\\n' | textveil privatize - --epsilon 60 --json",
         'textveil privatize "Anna is ill" --mechanism d-chi-stencil -o mechanism.L=4 -o mechanism.eta=100',
         'textveil privatize "Anna is ill" --profile paper-noise --explain',
+        "textveil privatize letters.jsonl notes.csv --field body --epsilon 60 --output released/",
+        "textveil privatize letters.jsonl notes.csv --field body --epsilon 60 --output released/ --resume",
     ),
 )
 def privatize(
     text: Annotated[
-        str | None,
+        list[str] | None,
         typer.Argument(
-            metavar="[TEXT|-|FILE]",
-            help="A text, an existing file, or - for standard input.",
+            metavar="[TEXT|-|FILE...]",
+            help="A text, an existing file, or - for standard input; with --output FOLDER one or more files.",
             show_default=False,
         ),
     ] = None,
@@ -118,7 +123,15 @@ def privatize(
     table: TableName = None,
     seed: Seed = None,
     as_json: AsJson = False,
-    output: Annotated[str | None, typer.Option("--output", metavar="PATH", help="Write there, all or nothing.")] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            metavar="PATH",
+            help="Write there, all or nothing. A folder, or a name that ends in /, takes whole files (.txt, .jsonl, "
+            ".csv, .tsv, .parquet, and .gz of them but the last), each under its own name with a statement beside it.",
+        ),
+    ] = None,
     with_original: Annotated[
         bool,
         typer.Option(
@@ -128,14 +141,42 @@ def privatize(
         ),
     ] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Print the whole statement.")] = False,
-    whole: Annotated[bool, typer.Option("--whole", help="Take all of the input as one text.")] = False,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Take all of the input, or of each .txt, as one text.")
+    ] = False,
+    field: Annotated[
+        str | None,
+        typer.Option(
+            "--field",
+            "--column",
+            metavar="NAME",
+            help="Files into a folder: where the texts are. Left out, it is `text`, or the only one with strings.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", metavar="N", help="Files into a folder: how many processes draw; 0 is one per core."),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Files into a folder: go on with an interrupted run; what is done is kept."),
+    ] = False,
 ) -> None:
-    """Privatize a text, or every line of a file or of standard input.
+    """Privatize a text, every line of a file or of standard input, or whole files into a folder.
 
     The privatized text goes to standard output, the statement to standard error or, with --json, into the
-    object.
+    object. With a folder as --output, the other fields of a file are copied as they are.
     """
-    files.require_input(text)  # before the options, because a text is what a newcomer forgets
+    arguments = text or []
+    into = formats.into_folder(arguments, output, asked=field is not None or jobs is not None or resume)
+    if into is not None:
+        if as_json or with_original:
+            raise ConfigError("--json and --with-original are for texts; files into a folder have statements of theirs")
+        resolved = _resolve(mechanism, epsilon, setting, profile, config, table, seed)
+        _privatize_files(arguments, into, resolved, field, whole, 1 if jobs is None else jobs, resume, explain)
+        return
+    only = arguments[0] if arguments else None
+    files.require_input(only)  # before the options, because a text is what a newcomer forgets
     resolved = _resolve(mechanism, epsilon, setting, profile, config, table, seed)
     from textveil.guarantee import summarize
     from textveil.pipeline import Privatizer
@@ -143,7 +184,7 @@ def privatize(
     if with_original and not as_json:
         shell.note("textveil: warning: the output holds the private originals beside the releases (--with-original)")
 
-    with files.texts(text, whole=whole, output=output) as texts, files.output(output, private=with_original) as sink:
+    with files.texts(only, whole=whole, output=output) as texts, files.output(output, private=with_original) as sink:
         results = Privatizer.from_config(resolved).privatize_many(texts)
         guarantees: list[Guarantee] = []
         for result in _progress(results, sink):
@@ -282,6 +323,36 @@ def demo(seed: Seed = None) -> None:
         demonstration.show(Console(highlight=False, soft_wrap=False), seed=number)
 
 
+def _privatize_files(
+    paths: list[str],
+    folder: str,
+    config: "Config",
+    field: str | None,
+    whole: bool,
+    jobs: int,
+    resume: bool,
+    explain: bool,
+) -> None:
+    from textveil import corpus
+
+    with _progress_bar() as report:
+        finished = corpus.privatize_files(
+            paths, folder, config, field=field, whole=whole, jobs=jobs, resume=resume, report=report
+        )
+    for done in finished:
+        found = done.document
+        line = (
+            f"{found['file']}: " + ", ".join(_count(found[f"{what}s"], what) for what in ("row", "text", "word")) + "."
+        )
+        if done.guarantee is None:
+            statement = found["guarantee"]["statement"] if found["guarantee"] else ""
+            line += " It was finished before." if statement else ""
+        else:
+            statement = _statement([done.guarantee], explain)
+        rest = "The other fields are copied as they are and are not covered." if found["field"] else ""
+        shell.note(shell.wrap("\n".join(each for each in (line, statement, rest) if each)))
+
+
 # ---- options -------------------------------------------------------------------------------------
 
 
@@ -307,6 +378,10 @@ def _resolve(
     }
     overrides = sources.assignments(setting or [], flags)
     return config.resolve(file=file, environ=os.environ, overrides=overrides, complete=complete)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def _spell(value: object) -> str:
@@ -359,6 +434,34 @@ def _progress(results: "Iterator[Result]", sink: files.Output) -> "Iterator[Resu
             if count >= PROGRESS_FROM:
                 progress.update(task, completed=count)
             yield result
+
+
+@contextmanager
+def _progress_bar() -> "Iterator[corpus.Report]":
+    """A bar on standard error with rate and time left, if it is a terminal; what is yielded moves it."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} rows, {task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bars: dict[str, TaskID] = {}
+
+        def report(name: str, rows: int, total: int) -> None:
+            if name not in bars:
+                bars[name] = progress.add_task(name, total=total, rate="")
+            progress.update(bars[name], completed=rows)
+            speed = progress.tasks[bars[name]].speed
+            progress.update(bars[name], rate=f"{speed:,.0f} a second" if speed else "")
+
+        yield report
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -245,7 +245,7 @@ def _replacement(path: str, private: bool) -> Iterator[IO[str]]:
         raise OutputError("--output must be a file that may be written; it is read-only")
     name = os.path.join(os.path.dirname(path), f".textveil-{os.getpid()}-{threading.get_ident()}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-    with _signals_as_exits():
+    with signals_as_exits():
         with writing():
             descriptor = os.open(name, flags, 0o600 if private else 0o666)
             stream = open(descriptor, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed below
@@ -259,7 +259,7 @@ def _replacement(path: str, private: bool) -> Iterator[IO[str]]:
                 os.fsync(stream.fileno())
                 stream.close()
                 os.replace(name, path)
-            _sync_folder(path)
+            sync_folder(path)
         except BaseException:
             with suppress(OSError):  # closing flushes, and a full disk then complains a second time
                 stream.close()
@@ -268,7 +268,7 @@ def _replacement(path: str, private: bool) -> Iterator[IO[str]]:
             raise
 
 
-def _sync_folder(path: str) -> None:
+def sync_folder(path: str) -> None:
     """Bring the new name to the disk too, where folders can be opened."""
     with suppress(OSError):
         descriptor = os.open(os.path.dirname(path), os.O_RDONLY)
@@ -279,7 +279,7 @@ def _sync_folder(path: str) -> None:
 
 
 @contextmanager
-def _signals_as_exits() -> Iterator[None]:
+def signals_as_exits() -> Iterator[None]:
     """Let SIGTERM and SIGHUP end the process by way of the clean-up; only the main thread can say so."""
     main = threading.current_thread() is threading.main_thread()
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if main and hasattr(signal, name)]
