@@ -630,7 +630,7 @@ def test_what_makes_the_output_a_folder(run, rows, tmp_path):
         (("a.csv", "--output", "out/", "--column", "body"), "--column must name one column"),
         (("b.txt", "--output", "out/", "--field", "body"), r"a \.txt has no fields"),
         (("a.csv", "--output", "out/", "--jobs", "-1"), "--jobs must be 0"),
-        (("a.csv", "--output", "out/", "--jobs", "x"), "--jobs needs a value"),
+        (("a.csv", "--output", "out/", "--jobs", "x"), "--jobs needs N"),
         (("no.csv", "--output", "out/"), "number 1 of 1 is not there"),
         (("a.csv", "--output", "."), "another folder than that of the input"),
         (("broken.csv", "--output", "out/"), r"^textveil: error: broken\.csv: line 2 must have 1 columns"),

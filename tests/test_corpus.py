@@ -9,6 +9,7 @@ import signal
 import stat
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.resources import files as packaged
 from pathlib import Path
 from typing import Any
@@ -161,7 +162,8 @@ def test_the_statement_over_chunks_is_that_of_all_texts(rows, tmp_path, validato
     assert found["words"] == inside["words"]
     assert "4000000007" not in json.dumps(found)
     validator.validate(found | {"guarantee": None})
-    for broken in ({"rows": -1}, {"format": "doc"}, {"secret": 1}, {"guarantee": {}}):
+    wrong: list[dict[str, Any]] = [{"rows": -1}, {"format": "doc"}, {"secret": 1}, {"guarantee": {}}]
+    for broken in wrong:
         assert not validator.is_valid(found | broken)
 
 
@@ -295,7 +297,7 @@ def test_killed_before_each_of_its_steps(rows, tmp_path):
     """One run for every step at which it can be killed, each resumed: nothing is drawn again."""
     for step in range(1000):
         out = tmp_path / f"out{step}"
-        ended = in_a_child(killed_at(step, lambda out=out: run(rows, to=out, resume=True)))
+        ended = in_a_child(killed_at(step, partial(run, rows, to=out, resume=True)))
         before = chunks(out)
         drawn = {int(name[:8]): json.loads(each.split(b"\n")[1])["texts"] for name, each in before.items()}
         assert not (out / "a.jsonl.guarantee.json").exists() or (out / "a.jsonl").exists()
@@ -405,8 +407,7 @@ def test_a_finished_run_is_not_drawn_again(rows, tmp_path, monkeypatch):
     (out / ".a.jsonl.textveil").mkdir()  # killed just before its last step
     monkeypatch.setattr(corpus, "Privatizer", None)
     (done,) = run(rows, to=out, seed=1, resume=True)
-    assert done.guarantee is None
-    assert done.document["rows"] == 37
+    assert (done.guarantee, done.before, done.document["rows"]) == (None, True, 37)
     assert {name: (out / name).read_bytes() for name in FINISHED} == before
     assert names(out) == FINISHED
     with pytest.raises(ConfigError, match=r"must not hold a\.jsonl; delete it"):

@@ -340,17 +340,20 @@ def _privatize_files(
             paths, folder, config, field=field, whole=whole, jobs=jobs, resume=resume, report=report
         )
     for done in finished:
-        found = done.document
-        line = (
-            f"{found['file']}: " + ", ".join(_count(found[f"{what}s"], what) for what in ("row", "text", "word")) + "."
-        )
-        if done.guarantee is None:
-            statement = found["guarantee"]["statement"] if found["guarantee"] else ""
-            line += " It was finished before." if statement else ""
-        else:
-            statement = _statement([done.guarantee], explain)
-        rest = "The other fields are copied as they are and are not covered." if found["field"] else ""
-        shell.note(shell.wrap("\n".join(each for each in (line, statement, rest) if each)))
+        shell.note(shell.wrap("\n".join(_about_file(done, explain))))
+
+
+def _about_file(done: "corpus.Done", explain: bool) -> "Iterator[str]":
+    """What is said of one file. The statement of a file that was finished before is known from its own file only."""
+    found, statement = done.document, done.document["guarantee"]
+    counted = ", ".join(_count(found[f"{what}s"], what) for what in ("row", "text", "word"))
+    yield f"{found['file']}: {counted}.{' It was finished before.' if done.before else ''}"
+    if done.guarantee is not None:
+        yield _statement([done.guarantee], explain)
+    elif statement is not None:
+        yield f"{statement['statement']} {_unknown(statement['oov_share'])}"
+    if found["field"] is not None:
+        yield "The other fields are copied as they are and are not covered."
 
 
 # ---- options -------------------------------------------------------------------------------------
@@ -413,7 +416,11 @@ def _statement(guarantees: "list[Guarantee]", whole: bool) -> str:
     summary = guarantees[0] if len(guarantees) == 1 else summarize(guarantees)
     if whole:
         return summary.explain()
-    return f"{summary.headline()} Unknown words: {summary.oov_share:.1%} of those not on the public list."
+    return f"{summary.headline()} {_unknown(summary.oov_share)}"
+
+
+def _unknown(share: float) -> str:
+    return f"Unknown words: {share:.1%} of those not on the public list."
 
 
 def _progress(results: "Iterator[Result]", sink: files.Output) -> "Iterator[Result]":

@@ -107,10 +107,17 @@ class Chunk:
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
-    """One finished file: what its statement's file holds, and the statement unless an earlier run finished it."""
+    """One finished file.
+
+    Attributes:
+        document: what its statement's file holds.
+        guarantee: the statement; None where there is no text, and where an earlier run finished it.
+        before: whether an earlier run finished it.
+    """
 
     document: dict[str, Any]
     guarantee: Guarantee | None = None
+    before: bool = False
 
 
 Draw = Callable[[Iterable[Chunk]], Iterator[tuple[Chunk, dict[str, Any]]]]
@@ -269,7 +276,7 @@ def _finished(source: formats.Source, folder: Path, config: Config, resume: bool
     if source.path.stat().st_mtime_ns > places.statement.stat().st_mtime_ns:
         raise ConfigError(f"{name}: the input has changed since the run was finished; take another folder")
     shutil.rmtree(places.work, ignore_errors=True)  # the run may have ended just before it did this
-    return Done(document=document)
+    return Done(document=document, before=True)
 
 
 def _document(places: Places) -> dict[str, Any]:
