@@ -632,6 +632,7 @@ def test_what_makes_the_output_a_folder(run, rows, tmp_path):
         (("a.csv", "--output", "out/", "--jobs", "-1"), "--jobs must be 0"),
         (("a.csv", "--output", "out/", "--jobs", "x"), "--jobs needs N"),
         (("no.csv", "--output", "out/"), "number 1 of 1 is not there"),
+        (("a.csv", "no.parquet", "--output", "out/"), "number 2 of 2 is not there"),
         (("a.csv", "--output", "."), "another folder than that of the input"),
         (("broken.csv", "--output", "out/"), r"^textveil: error: broken\.csv: line 2 must have 1 columns"),
         (("broken.jsonl", "--output", "out/"), "line 1 must be a JSON object"),

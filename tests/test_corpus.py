@@ -395,8 +395,8 @@ def test_resuming_needs_the_same_input(rows, tmp_path, monkeypatch):
         run(rows, to=tmp_path / "out", resume=True)
     rows.write_bytes(content)
     chunk = next((tmp_path / "out" / ".a.jsonl.textveil").glob("*.chunk"))
-    chunk.write_bytes(chunk.read_bytes().replace(b"the", b"teh", 1))
-    with pytest.raises(OutputError, match="is damaged"):
+    chunk.write_bytes(chunk.read_bytes().replace(b"the", b"our", 1))
+    with pytest.raises(InputError, match="is damaged"):
         run(rows, to=tmp_path / "out", resume=True)
 
 
@@ -424,6 +424,21 @@ def test_a_finished_run_is_not_drawn_again(rows, tmp_path, monkeypatch):
     (out / FINISHED[1]).unlink()
     with pytest.raises(ConfigError, match="no finished run made"):
         run(rows, to=out, seed=1, resume=True)
+
+
+def test_what_another_process_finished_meanwhile_is_kept(rows, tmp_path, monkeypatch):
+    out, plan = tmp_path / "out", corpus._plan
+
+    def slow(*arguments: Any, **more: Any) -> Any:
+        planned = plan(*arguments, **more)
+        monkeypatch.setattr(corpus, "_plan", plan)
+        run(rows, to=out)
+        return planned
+
+    monkeypatch.setattr(corpus, "_plan", slow)
+    with pytest.raises(ConfigError, match="another process has finished it"):
+        run(rows, to=out, resume=True)
+    assert names(out) == FINISHED
 
 
 def test_one_process_at_a_time(rows, tmp_path):
@@ -472,7 +487,9 @@ def test_a_full_disk_leaves_the_finished_chunks(rows, tmp_path, monkeypatch, cal
     with monkeypatch.context() as disk:
         disk.setattr(files, "sync_folder", lambda _: None)
         disk.setattr(os, call, full)
-        with pytest.raises(OutputError, match=r"cannot be written: No space left on device$"):
+        with pytest.raises(
+            OutputError, match=r"^a.jsonl: the output cannot be written: No space left on device; .*--resume goes on"
+        ):
             run(rows, to=out)
     assert "part" not in names(out / ".a.jsonl.textveil")
     before = chunks(out)

@@ -303,6 +303,8 @@ def _claimed(task: Task, resume: bool) -> Iterator[None]:
         work.mkdir(mode=0o700, exist_ok=resume)
     with _lock(work, name):
         try:
+            if task.places.output.exists() and not (work / MANIFEST).exists():
+                raise ConfigError(f"{name}: another process has finished it meanwhile; --resume keeps what it made")
             _pin(task, work / MANIFEST)
             yield
         finally:
@@ -373,7 +375,9 @@ def _load(path: Path) -> dict[str, Any]:
     with files.writing():
         digest, _, content = path.read_bytes().partition(b"\n")
     if sha256(content).hexdigest().encode() != digest:
-        raise OutputError(f"the finished chunk {path.name} in {path.parent.name} is damaged; start over")
+        raise InputError(
+            f"the finished chunk {path.name} in {path.parent.name} is damaged; delete the folder to start over"
+        )
     return dict(json.loads(content))
 
 
@@ -395,14 +399,17 @@ def _run(task: Task, draw: Draw, report: Report) -> Done:
                 rows += len(chunk.texts)
                 report(name, rows, task.rows)
 
-    for chunk, record in draw(missing()):
-        _save(places.work / CHUNK.format(chunk.number), record)
-        rows += len(chunk.texts)
-        report(name, rows, task.rows)
-    done = _join(task)
-    with files.writing():
-        shutil.rmtree(places.work)
-    return done
+    try:
+        for chunk, record in draw(missing()):
+            _save(places.work / CHUNK.format(chunk.number), record)
+            rows += len(chunk.texts)
+            report(name, rows, task.rows)
+        done = _join(task)
+        with files.writing():
+            shutil.rmtree(places.work)
+        return done
+    except OutputError as error:
+        raise OutputError(f"{name}: {error}; what is finished is kept, and --resume goes on with it") from None
 
 
 def _chunks(task: Task) -> Iterator[Chunk]:

@@ -23,7 +23,7 @@ MARK = b"\xef\xbb\xbf"
 """The byte order mark with which some programs begin a file."""
 
 _PATH_LIKE = re.compile(
-    r"(\.{0,2}|~[^/\s]*)/\S*|\S*[^\s/.]\.(txt|text|jsonl?|csv|tsv|md|rst|html?|xml|ya?ml|log|gz|zip|pdf|docx?|tex|py)",
+    r"(\.{0,2}|~[^/\s]*)/\S*|\S*[^\s/.]\.(txt|text|jsonl?|csv|tsv|md|rst|html?|xml|ya?ml|log|parquet|gz|zip|pdf|docx?|tex|py)",
     re.IGNORECASE,
 )
 
