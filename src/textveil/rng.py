@@ -201,7 +201,12 @@ class SeededRandomness:
 
         Args:
             number: an integer from 0 to 2**128 - 1; the same one gives the same streams again.
+
+        Raises:
+            ConfigError: the number is outside.
         """
+        if not 0 <= number < 2**128:
+            raise ConfigError("a part's number must be an integer from 0 to 2**128 - 1; got one outside")
         self._refuse_after_fork()
         return _seeded_child(self._seed, (*self._path, _PARTS, number))
 
