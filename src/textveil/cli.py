@@ -110,7 +110,7 @@ def privatize(
     text: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TEXT|-|FILE...]",
+            metavar="TEXT|-|FILE",
             help="A text, an existing file, or - for standard input; with --output FOLDER one or more files.",
             show_default=False,
         ),
