@@ -570,6 +570,98 @@ def test_a_device_is_written_as_it_is(run):
     assert run("privatize", "the", *NOISE, "--output", "/dev/null")[:2] == (0, "")
 
 
+# ---- files into a folder -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    path = tmp_path / "a.csv"
+    path.write_text("id,text\n1,Anna owes\n2,the\n")
+    return path
+
+
+@pytest.mark.usefixtures("table")
+def test_a_file_into_a_folder(run, rows, tmp_path):
+    code, out, err = run("privatize", str(rows), *NOISE, "--output", str(tmp_path / "out"))
+    assert (code, out) == (0, "")
+    lines = err.splitlines()
+    assert lines[0] == "a.csv: 2 rows, 2 texts, 3 words."
+    assert "each of 2 protected words in 2 texts has epsilon <= 5 per unit" in lines[1]
+    assert lines[-1] == "The other fields are copied as they are and are not covered."
+    assert re.fullmatch(r"id,text\n1,\w+ \w+\n2,the\n", (tmp_path / "out" / "a.csv").read_text())
+    statement = json.loads((tmp_path / "out" / "a.csv.guarantee.json").read_text())
+    assert statement["guarantee"]["epsilon_per_word"] == [{"epsilon": 5.0, "words": 2}]
+    again = run("privatize", str(rows), *NOISE, "--output", str(tmp_path / "out"), "--resume")
+    assert again[2].splitlines()[0] == f"{lines[0]} It was finished before."
+    assert again[2].splitlines()[1:] == lines[1:]
+    refused(run("privatize", str(rows), *NOISE, "--output", str(tmp_path / "out")), r"must not hold a\.csv")
+
+
+@pytest.mark.usefixtures("table")
+def test_what_makes_the_output_a_folder(run, rows, tmp_path):
+    text = tmp_path / "b.txt"
+    text.write_text("Anna\nthe\n")
+    for number, more in enumerate([(str(rows),), ("--jobs", "1"), ("--resume",)]):
+        assert run("privatize", str(text), *more, *NOISE, "--output", str(tmp_path / f"{number}"))[0] == 0
+        assert (tmp_path / f"{number}" / "b.txt").exists()
+    assert run("privatize", str(text), *NOISE, "--output", str(tmp_path / "x") + "/", "--whole", "--explain")[0] == 0
+    assert (tmp_path / "x" / "b.txt").exists()
+    assert run("privatize", str(text), *NOISE, "--output", str(tmp_path / "y"))[0] == 0
+    assert (tmp_path / "y").is_file()
+
+
+@pytest.mark.usefixtures("table")
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("a.csv",), "needs --output FOLDER"),
+        (("a.csv", "--output", "-"), "needs --output FOLDER"),
+        (("a.csv", "--output", "c.csv"), "needs --output FOLDER"),
+        (("a.csv", "--output", "b.txt"), "needs --output FOLDER"),
+        (("a.csv", "b.txt"), "needs --output FOLDER"),
+        (("b.txt", "--resume"), "needs --output FOLDER"),
+        (("b.txt", "-", "--output", "out/"), "only files may be several"),
+        (("b.txt", CANARY, "--output", "out/"), "only files may be several"),
+        ((CANARY, "--jobs", "2"), "are for files"),
+        (("-", "--output", "out/"), "are for files; --output is a folder"),
+        (("--field", "text"), "are for files"),
+        (("a.csv", "--output", "out/", "--json"), "--json and --with-original are for texts"),
+        (("a.csv", "--output", "out/", "--with-original"), "--json and --with-original are for texts"),
+        (("a.csv", "--output", "out/", "--column", "body"), "--column must name one column"),
+        (("b.txt", "--output", "out/", "--field", "body"), r"a \.txt has no fields"),
+        (("a.csv", "--output", "out/", "--jobs", "-1"), "--jobs must be 0"),
+        (("a.csv", "--output", "out/", "--jobs", "x"), "--jobs needs N"),
+        (("no.csv", "--output", "out/"), "number 1 of 1 is not there"),
+        (("a.csv", "no.parquet", "--output", "out/"), "number 2 of 2 is not there"),
+        (("a.csv", "--output", "."), "another folder than that of the input"),
+        (("broken.csv", "--output", "out/"), r"^textveil: error: broken\.csv: line 2 must have 1 columns"),
+        (("broken.jsonl", "--output", "out/"), "line 1 must be a JSON object"),
+        (("broken.parquet", "--output", "out/"), "must be a whole parquet file"),
+        (("broken.txt.gz", "--output", "out/"), "must be a whole gzip file"),
+        (("b.txt", "--output", "out/", "--resume", "-o", "words.oov=error"), "outside the table"),
+    ],
+)
+def test_files_that_are_refused(run, rows, tmp_path, monkeypatch, arguments, says):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "b.txt").write_text(f"{CANARY}\n")
+    (tmp_path / "broken.csv").write_text(f"text\n{CANARY},{CANARY}\n")
+    for name in ("broken.jsonl", "broken.parquet", "broken.txt.gz"):
+        (tmp_path / name).write_text(f"{CANARY}\n")
+    before = sorted(os.listdir(tmp_path))
+    refused(run("privatize", *arguments, *NOISE), says)
+    assert sorted(set(os.listdir(tmp_path)) - {"out"}) == before
+    assert not (tmp_path / "out").exists() or os.listdir(tmp_path / "out") == []
+
+
+@pytest.mark.usefixtures("table")
+def test_progress_is_drawn_on_a_terminal(run, rows, tmp_path, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    assert run("privatize", str(rows), *NOISE, "--output", str(tmp_path / "out"))[0] == 0
+    assert "2 of 2 rows" in terminal.getvalue()
+
+
 # ---- the other verbs -----------------------------------------------------------------------------
 
 
@@ -706,7 +798,10 @@ COMMANDS = [(), ("privatize",), ("list",), ("show",), ("show", "config"), ("expl
 
 @pytest.mark.usefixtures("table")
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_example_works(run, command):
+def test_every_example_works(run, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "letters.jsonl").write_text('{"id": 1, "body": "Anna owes the bank"}\n')
+    (tmp_path / "notes.csv").write_text("id,body\n1,Anna owes the bank\n")
     code, out, _ = run(*command, "--help")
     assert code == 0
     examples = [line.strip() for line in out.split("Examples:\n", 1)[1].split("\n\n")[0].splitlines()]

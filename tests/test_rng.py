@@ -262,6 +262,22 @@ def test_pickles_of_a_seeded_source_have_streams_of_their_own(keys):
     assert len({key for key, _ in keys}) == len(family) * 5
 
 
+def test_parts_of_a_run_have_streams_of_their_own(keys):
+    parent = SeededRandomness(0)
+    family = [parent, *(parent.part(number) for number in (0, 1, 2**127, 2**128 - 1)), parent.part(1).part(1)]
+    family += [pickle.loads(pickle.dumps(parent)) for _ in range(2)] + [pickle.loads(pickle.dumps(parent.part(0)))]
+    for member in family:
+        for _ in range(5):
+            next(member.open([1]).chunks(1))[1].uniform(1)
+    assert len({key for key, _ in keys}) == len(family) * 5
+    assert np.array_equal(run(SeededRandomness(0).part(7).open([4])), run(parent.part(7).open([4])))
+    system = SystemRandomness()
+    assert system.part(3) is system
+    for number in (-1, 2**128):
+        with pytest.raises(ConfigError, match="a part's number"):
+            parent.part(number)
+
+
 def test_children_of_a_seeded_source_replay():
     def grandchild():
         return pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(SeededRandomness(7)))))

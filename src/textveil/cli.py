@@ -8,20 +8,19 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil import files, shell
-from textveil.errors import UnknownName
+from textveil import files, formats, progress, shell
+from textveil.errors import ConfigError, UnknownName
 from textveil.shell import say
 
 if TYPE_CHECKING:
+    from textveil import corpus
     from textveil.config import Config
     from textveil.guarantee import Guarantee
     from textveil.pipeline import Result
-    from textveil.store import Progress
 
 app = typer.Typer(
     add_completion=False,
@@ -33,9 +32,6 @@ show_app = typer.Typer(rich_markup_mode=None)
 app.add_typer(show_app, name="show")
 table_app = typer.Typer(rich_markup_mode=None)
 app.add_typer(table_app, name="table")
-
-PROGRESS_FROM = 2_000
-"""Texts after which progress is drawn, if standard error is a terminal."""
 
 KEPT_STATEMENTS = 1_000
 """Statements that are kept one by one; more are summed up on the way, so that memory hardly grows."""
@@ -105,14 +101,16 @@ def _root(
         "printf 'one text\\nanother text\\n' | textveil privatize - --epsilon 60 --json",
         'textveil privatize "Anna is ill" --mechanism d-chi-stencil -o mechanism.L=4 -o mechanism.eta=100',
         'textveil privatize "Anna is ill" --profile paper-noise --explain',
+        "textveil privatize letters.jsonl notes.csv --field body --epsilon 60 --output released/",
+        "textveil privatize letters.jsonl notes.csv --field body --epsilon 60 --output released/ --resume",
     ),
 )
 def privatize(
     text: Annotated[
-        str | None,
+        list[str] | None,
         typer.Argument(
-            metavar="[TEXT|-|FILE]",
-            help="A text, an existing file, or - for standard input.",
+            metavar="TEXT|-|FILE",
+            help="A text, an existing file, or - for standard input; with --output FOLDER one or more files.",
             show_default=False,
         ),
     ] = None,
@@ -124,7 +122,15 @@ def privatize(
     table: TableName = None,
     seed: Seed = None,
     as_json: AsJson = False,
-    output: Annotated[str | None, typer.Option("--output", metavar="PATH", help="Write there, all or nothing.")] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            metavar="PATH",
+            help="Write there, all or nothing. A folder, or a name that ends in /, takes whole files (.txt, .jsonl, "
+            ".csv, .tsv, .parquet, and .gz of them but the last), each under its own name with a statement beside it.",
+        ),
+    ] = None,
     with_original: Annotated[
         bool,
         typer.Option(
@@ -134,14 +140,42 @@ def privatize(
         ),
     ] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Print the whole statement.")] = False,
-    whole: Annotated[bool, typer.Option("--whole", help="Take all of the input as one text.")] = False,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Take all of the input, or of each .txt, as one text.")
+    ] = False,
+    field: Annotated[
+        str | None,
+        typer.Option(
+            "--field",
+            "--column",
+            metavar="NAME",
+            help="Files into a folder: where the texts are. Left out, it is `text`, or the only one with strings.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", metavar="N", help="Files into a folder: how many processes draw; 0 is one per core."),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Files into a folder: go on with an interrupted run; what is done is kept."),
+    ] = False,
 ) -> None:
-    """Privatize a text, or every line of a file or of standard input.
+    """Privatize a text, every line of a file or of standard input, or whole files into a folder.
 
     The privatized text goes to standard output, the statement to standard error or, with --json, into the
-    object.
+    object. With a folder as --output, the other fields of a file are copied as they are.
     """
-    files.require_input(text)  # before the options, because a text is what a newcomer forgets
+    arguments = text or []
+    into = formats.into_folder(arguments, output, asked=field is not None or jobs is not None or resume)
+    if into is not None:
+        if as_json or with_original:
+            raise ConfigError("--json and --with-original are for texts; files into a folder have statements of theirs")
+        resolved = _resolve(mechanism, epsilon, setting, profile, config, table, seed)
+        _privatize_files(arguments, into, resolved, field, whole, 1 if jobs is None else jobs, resume, explain)
+        return
+    only = arguments[0] if arguments else None
+    files.require_input(only)  # before the options, because a text is what a newcomer forgets
     resolved = _resolve(mechanism, epsilon, setting, profile, config, table, seed)
     from textveil.guarantee import summarize
     from textveil.pipeline import Privatizer
@@ -149,10 +183,10 @@ def privatize(
     if with_original and not as_json:
         shell.note("textveil: warning: the output holds the private originals beside the releases (--with-original)")
 
-    with files.texts(text, whole=whole, output=output) as texts, files.output(output, private=with_original) as sink:
+    with files.texts(only, whole=whole, output=output) as texts, files.output(output, private=with_original) as sink:
         results = Privatizer.from_config(resolved).privatize_many(texts)
         guarantees: list[Guarantee] = []
-        for result in _progress(results, sink):
+        for result in progress.counted(results) if progress.seen() and not sink.terminal else results:
             if explain or not as_json:
                 guarantees.append(result.guarantee)
                 if len(guarantees) == KEPT_STATEMENTS:
@@ -383,7 +417,7 @@ def table_build(
             skip_broken=skip_broken,
             zero_rows=metric == "euclidean",
         ) as found,
-        _meter() as progress,
+        progress.bars(_amount) as report,
     ):
         store.build(
             found,
@@ -394,9 +428,16 @@ def table_build(
             neighbours=neighbours,
             pairs=pairs,
             force=force,
-            progress=progress,
+            progress=report,
         )
     say(store.summary(output))
+
+
+def _amount(step: str, done: int) -> str:
+    """Bytes of the source, then rows of the table."""
+    from rich.filesize import decimal
+
+    return decimal(done) if step == "reading" else f"{done:,}"
 
 
 @table_app.command(
@@ -490,6 +531,10 @@ def _resolve(
     return config.resolve(file=file, environ=os.environ, overrides=overrides, complete=complete)
 
 
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
 def _spell(value: object) -> str:
     if value is None:
         return "none"
@@ -519,54 +564,47 @@ def _statement(guarantees: "list[Guarantee]", whole: bool) -> str:
     summary = guarantees[0] if len(guarantees) == 1 else summarize(guarantees)
     if whole:
         return summary.explain()
-    return f"{summary.headline()} Unknown words: {summary.oov_share:.1%} of those not on the public list."
+    return f"{summary.headline()} {_unknown(summary.oov_share)}"
 
 
-def _progress(results: "Iterator[Result]", sink: files.Output) -> "Iterator[Result]":
-    """The results, with a counter on standard error for long runs where it disturbs nobody."""
-    if sys.stderr is None or not sys.stderr.isatty() or sink.terminal:
-        yield from results
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} texts"), TimeElapsedColumn())
-    progress = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = progress.add_task("", total=None)
-    with ExitStack() as stack:
-        for count, result in enumerate(results, 1):
-            if count == PROGRESS_FROM:
-                stack.enter_context(progress)
-            if count >= PROGRESS_FROM:
-                progress.update(task, completed=count)
-            yield result
+def _unknown(share: float) -> str:
+    return f"Unknown words: {share:.1%} of those not on the public list."
 
 
-@contextmanager
-def _meter() -> "Iterator[Progress | None]":
-    """A bar on standard error, if that is a terminal, with the rate and the time left of the step under way."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.filesize import decimal
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+# ---- files of texts ------------------------------------------------------------------------------
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rate]}"))
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=None, rate="")
-        step = ""
 
-        def show(name: str, done: int, total: int) -> None:
-            nonlocal step
-            if name != step or done < progress.tasks[0].completed:  # a new step, or one pass more
-                progress.reset(task, description=name, total=total)
-                step = name
-            speed = progress.tasks[0].speed
-            rate = f"{decimal(done)} at {decimal(int(speed))}/s" if name == "reading" and speed else ""
-            progress.update(task, completed=done, rate=rate)
+def _privatize_files(
+    paths: list[str],
+    folder: str,
+    config: "Config",
+    field: str | None,
+    whole: bool,
+    jobs: int,
+    resume: bool,
+    explain: bool,
+) -> None:
+    from textveil import corpus
 
-        yield show
+    with progress.bars(lambda _, rows: f"{rows:,}", " rows") as report:
+        finished = corpus.privatize_files(
+            paths, folder, config, field=field, whole=whole, jobs=jobs, resume=resume, report=report
+        )
+    for done in finished:
+        shell.note(shell.wrap("\n".join(_about_file(done, explain))))
+
+
+def _about_file(done: "corpus.Done", explain: bool) -> "Iterator[str]":
+    """What is said of one file. The statement of a file that was finished before is known from its own file only."""
+    found, statement = done.document, done.document["guarantee"]
+    counted = ", ".join(_count(found[f"{what}s"], what) for what in ("row", "text", "word"))
+    yield f"{found['file']}: {counted}.{' It was finished before.' if done.before else ''}"
+    if done.guarantee is not None:
+        yield _statement([done.guarantee], explain)
+    elif statement is not None:
+        yield f"{statement['statement']} {_unknown(statement['oov_share'])}"
+    if found["field"] is not None:
+        yield "The other fields are copied as they are and are not covered."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

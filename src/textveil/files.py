@@ -23,7 +23,7 @@ MARK = b"\xef\xbb\xbf"
 """The byte order mark with which some programs begin a file."""
 
 _PATH_LIKE = re.compile(
-    r"(\.{0,2}|~[^/\s]*)/\S*|\S*[^\s/.]\.(txt|text|jsonl?|csv|tsv|md|rst|html?|xml|ya?ml|log|gz|zip|pdf|docx?|tex|py)",
+    r"(\.{0,2}|~[^/\s]*)/\S*|\S*[^\s/.]\.(txt|text|jsonl?|csv|tsv|md|rst|html?|xml|ya?ml|log|parquet|gz|zip|pdf|docx?|tex|py)",
     re.IGNORECASE,
 )
 
@@ -259,7 +259,7 @@ def _replacement(path: str, private: bool) -> Iterator[IO[str]]:
                 os.fsync(stream.fileno())
                 stream.close()
                 os.replace(name, path)
-            _sync_folder(path)
+            sync_folder(path)
         except BaseException:
             with suppress(OSError):  # closing flushes, and a full disk then complains a second time
                 stream.close()
@@ -268,7 +268,7 @@ def _replacement(path: str, private: bool) -> Iterator[IO[str]]:
             raise
 
 
-def _sync_folder(path: str) -> None:
+def sync_folder(path: str) -> None:
     """Bring the new name to the disk too, where folders can be opened."""
     with suppress(OSError):
         descriptor = os.open(os.path.dirname(path), os.O_RDONLY)

@@ -227,12 +227,34 @@ class Privatizer:
         """
         return self._batch([text], session, first=0)[0]
 
-    def privatize_many(self, texts: Iterable[str], session: Session | None = None) -> Iterator[Result]:
-        """Privatizes texts as they come, in order, in batches; memory does not grow with their number."""
+    def privatize_many(
+        self, texts: Iterable[str], session: Session | None = None, *, first: int | None = None
+    ) -> Iterator[Result]:
+        """Privatizes texts as they come, in order, in batches; memory does not grow with their number.
+
+        Args:
+            texts: any number of texts.
+            session: remembers placeholders; without one nothing is kept.
+            first: the number of the first text, where these are a part of a longer run. With a seed, a part's draws
+                then follow from the seed and this number, whichever process draws it and when; a number that
+                returns repeats them. Without a seed every call draws afresh.
+        """
         if isinstance(texts, str) or not isinstance(texts, Iterable):
             raise InputError("privatize_many takes several texts; for one text use privatize")
+        if first is not None:
+            yield from self._part(first)._stream(texts, session, first)
+        else:
+            yield from self._stream(texts, session, 0)
+
+    def _part(self, number: int) -> Self:
+        """A copy for the part of a run that begins at this text."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__, randomness=self.randomness.part(number))
+        return copy
+
+    def _stream(self, texts: Iterable[str], session: Session | None, done: int) -> Iterator[Result]:
         batch: list[str] = []
-        characters = done = 0
+        characters = 0
         for text in texts:
             batch.append(text)
             characters += len(text) if hasattr(text, "__len__") else 0

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
-from typing import NoReturn, Protocol, cast
+from typing import NoReturn, Protocol, Self, cast
 
 import numpy as np
 from numpy.random import BitGenerator, Generator
@@ -27,6 +27,7 @@ Flags = NDArray[np.bool_]
 
 _NONCE_BYTES = 32
 _KEY_BYTES = 32
+_PARTS = 2**127  # stands in a path before the number of a part; pickled children count from 0 and never get there
 
 
 def os_entropy(n: int) -> bytes:
@@ -108,6 +109,10 @@ class Randomness(Protocol):
         """
         ...
 
+    def part(self, number: int) -> "Randomness":
+        """Randomness for the part of a long run that begins at text `number`."""
+        ...
+
 
 @dataclass(frozen=True)
 class SystemRandomness:
@@ -133,6 +138,10 @@ class SystemRandomness:
         """
         counted = _sizes(sizes)
         return Streams(_process.new_key(), counted)
+
+    def part(self, number: int) -> Self:
+        """Itself: every call draws afresh, whichever part it is for."""
+        return self
 
 
 class SeededRandomness:
@@ -186,6 +195,20 @@ class SeededRandomness:
         numbers = (self._seed, *self._path, number)  # 16 bytes each, so no two paths and numbers read alike
         message = b"".join(value.to_bytes(16, "little") for value in numbers)
         return Streams(blake2b(message, digest_size=_KEY_BYTES, person=b"textveil/seeded").digest(), counted)
+
+    def part(self, number: int) -> "SeededRandomness":
+        """A child whose streams follow from the seed and this number alone, in whichever process and order parts run.
+
+        Args:
+            number: an integer from 0 to 2**128 - 1; the same one gives the same streams again.
+
+        Raises:
+            ConfigError: the number is outside.
+        """
+        if not 0 <= number < 2**128:
+            raise ConfigError("a part's number must be an integer from 0 to 2**128 - 1; got one outside")
+        self._refuse_after_fork()
+        return _seeded_child(self._seed, (*self._path, _PARTS, number))
 
     def __reduce__(self) -> tuple[Callable[..., "SeededRandomness"], tuple[int, tuple[int, ...]]]:
         self._refuse_after_fork()

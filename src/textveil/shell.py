@@ -155,7 +155,8 @@ def _usage(error: Any, command: Any, path: str, arguments: Sequence[str]) -> str
         return _wrong_option(given, command, path)
     parameter = getattr(error, "param", None)
     if parameter is not None:
-        return f"{path} needs {parameter.metavar or parameter.name}; see `{path} --help`"
+        options = [each for each in parameter.opts if each.startswith("-")]
+        return f"{(options or [path])[0]} needs {parameter.metavar or parameter.name}; see `{path} --help`"
     commands = sorted(getattr(command, "commands", {}))
     if commands:
         words = [word for word in arguments if not word.startswith("-")]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textveil.errors import GuaranteeError
-from textveil.guarantee import Claim, Guarantee, compose, summarize
+from textveil.guarantee import Claim, Guarantee, compose, condense, summarize
 from textveil.guarantee.statements import number
 
 METRIC = Claim(mechanism="noise", kind="metric", metric="chord", table="t", diameter=1.5, parameter="eta")
@@ -185,3 +185,31 @@ def test_rules_for_unknown_words_and_views_do_not_mix() -> None:
     for other in (statement(1.0, oov="placeholder"), statement(1.0, claim=view)):
         with pytest.raises(GuaranteeError, match="unlike kinds"):
             compose([statement(1.0), other])
+
+
+@given(st.lists(st.lists(st.sampled_from([0.0, 0.1, 2.0, 2.5, math.inf]), max_size=6), min_size=1, max_size=6))
+def test_a_condensed_statement_says_the_same(texts: list[list[float]]) -> None:
+    listed = summarize([statement(*epsilons) for epsilons in texts])
+    parts = [condense(statement(*epsilons)) for epsilons in texts]
+    counted = condense(summarize(parts))
+    total = parts[0]
+    for part in parts[1:]:
+        total = condense(summarize([total, part]))
+    for same in (counted, total, condense(listed), condense(condense(listed)), summarize([condense(listed)])):
+        assert same.headline() == listed.headline()
+        assert same.explain() == listed.explain()
+        found, expected = same.to_json(), listed.to_json()
+        values = found.pop("epsilon_per_word")
+        words = expected.pop("epsilon_per_word")
+        assert isinstance(values, list)
+        assert isinstance(words, list)
+        assert len(values) == len(set(words))
+        assert sorted(str(each["epsilon"]) for each in values for _ in range(each["words"])) == sorted(map(str, words))
+        assert found == expected
+    assert counted.pack() == total.pack() == condense(listed).pack()
+    assert Guarantee.unpack(json.loads(json.dumps(counted.pack()))).to_json() == counted.to_json()
+
+
+def test_a_condensed_statement_cannot_be_composed() -> None:
+    with pytest.raises(GuaranteeError, match="a value per word"):
+        compose([condense(statement(1.0, 1.0)), condense(statement(1.0, 1.0))])

@@ -4,7 +4,7 @@ In: a mechanism's claim, the budget spent per word, the mask. Out: `Guarantee`, 
 Not here: how a mechanism earns its claim (`mechanism`), and what attackers get.
 """
 
-from textveil.guarantee.accounting import compose, summarize
+from textveil.guarantee.accounting import compose, condense, summarize
 from textveil.guarantee.statements import Claim, Guarantee
 
-__all__ = ["Claim", "Guarantee", "compose", "summarize"]
+__all__ = ["Claim", "Guarantee", "compose", "condense", "summarize"]

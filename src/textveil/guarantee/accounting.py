@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from textveil.errors import GuaranteeError
 from textveil.guarantee.statements import Claim, Guarantee
@@ -29,6 +30,8 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
         raise GuaranteeError(
             "releases compose word by word: they must be of the same text, with the same protected words"
         )
+    if any(release.counts is not None for release in releases):
+        raise GuaranteeError("releases compose word by word: their statements must have a value per word, not counts")
     spent = np.sum([release.epsilon_per_word for release in releases], axis=0)
     return replace(
         first,
@@ -68,6 +71,9 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
         first,
         claim=replace(first.claim, additive=max(text.claim.additive for text in texts)),
         epsilon_per_word=np.concatenate([text.epsilon_per_word for text in texts]),
+        counts=None
+        if all(text.counts is None for text in texts)
+        else np.concatenate([_counts(text) for text in texts]),
         parameter=np.concatenate([text.parameter for text in texts]),
         words=words,
         placeholders=sum(text.placeholders for text in texts),
@@ -78,6 +84,23 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
         seeded=any(text.seeded for text in texts),
         infinite=_union(text.infinite for text in texts),
     )
+
+
+def condense(guarantee: Guarantee) -> Guarantee:
+    """The same statement with equal values counted instead of listed: its size no longer grows with the words.
+
+    Which word has which value is lost, and so is the parameter but for its range.
+    """
+    values, places = np.unique(guarantee.epsilon_per_word, return_inverse=True)
+    counts = np.zeros(len(values), np.int64)
+    np.add.at(counts, places, _counts(guarantee))
+    drawn = guarantee.parameter[np.isfinite(guarantee.parameter)]
+    extremes = np.array([drawn.min(), drawn.max()] if len(drawn) else [], np.float64)
+    return replace(guarantee, epsilon_per_word=values, counts=counts, parameter=extremes)
+
+
+def _counts(guarantee: Guarantee) -> NDArray[np.int64]:
+    return np.ones(len(guarantee.epsilon_per_word), np.int64) if guarantee.counts is None else guarantee.counts
 
 
 def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:

@@ -6,8 +6,8 @@ Not here: composition over releases and texts (`accounting`), and the proofs (do
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,8 @@ class Guarantee:
         infinite: reasons, besides the claim's own, why no finite statement holds.
         oov_share: share of the words not on the public list that are outside the table.
         texts: how many texts the statement sums up.
+        counts: int64, how many words have each value of `epsilon_per_word`; None where there is a value per word
+            (see `condense`).
     """
 
     claim: Claim
@@ -94,11 +96,12 @@ class Guarantee:
     infinite: tuple[str, ...] = ()
     oov_share: float = 0.0
     texts: int = 1
+    counts: NDArray[np.int64] | None = field(default=None, repr=False)
 
     @property
     def protected(self) -> int:
         """n, the number of words that were not passed as public."""
-        return len(self.epsilon_per_word)
+        return len(self.epsilon_per_word) if self.counts is None else int(self.counts.sum())
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -124,7 +127,7 @@ class Guarantee:
 
     @property
     def ldp_per_word(self) -> NDArray[np.float64]:
-        """Local DP per protected word, float64 [n]; these add up when one person chose several words."""
+        """Local DP for each value of `epsilon_per_word`; over the words these add up when one person chose several."""
         spent = self.epsilon_per_word
         if self.kind == "none":
             return np.full(max(1, len(spent)), math.inf)
@@ -158,7 +161,7 @@ class Guarantee:
     def _domain(self) -> str:
         public = self.words - self.protected
         passed = f" {public} of {_count(self.words, 'word')} passed as public and are not covered." if public else ""
-        if self.claim.kind != "none" and (bare := int(np.isinf(self.epsilon_per_word).sum())):
+        if self.claim.kind != "none" and (bare := int(self._sum(np.isinf(self.epsilon_per_word)))):
             passed += f" {_count(bare, 'more word')} passed unprotected."
         if not self.protected:
             return passed.strip() or "The text has no words."
@@ -191,7 +194,7 @@ class Guarantee:
             ]
         if self.protected and self.kind != "none":
             low, high = self.epsilon_per_word.min(), self.epsilon_per_word.max()
-            total, everywhere = number(self.epsilon_per_word.sum()), number(self.ldp_per_word.sum())
+            total, everywhere = number(self._sum(self.epsilon_per_word)), number(self._sum(self.ldp_per_word))
             lines.append(f"epsilon_j: {_between(low, high)}, sum {total} over {_texts(self.texts)}.")
             lines.append(
                 f"Two texts that differ in several words: the bounds add up; in all words, local DP {everywhere}."
@@ -216,14 +219,22 @@ class Guarantee:
         lines += [f"Note: {text}." for text in claim.caveats]
         return "\n".join(lines)
 
+    def _sum(self, values: NDArray[Any]) -> float:
+        """The sum over all words of something that each value of `epsilon_per_word` has."""
+        return float(values.sum() if self.counts is None else values @ self.counts)
+
     # ---- as JSON -------------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, object]:
         """The statement as plain data; its schema is `textveil/data/guarantee.schema.json`.
 
-        An infinite value is the string "infinite".
+        An infinite value is the string "infinite". Where equal values are counted, `epsilon_per_word` holds an object
+        per value instead of a value per word.
         """
         claim = self.claim
+        spent: list[object] = [_plain(value) for value in self.epsilon_per_word.tolist()]
+        if self.counts is not None:
+            spent = [{"epsilon": each, "words": n} for each, n in zip(spent, self.counts.tolist(), strict=True)]
         drawn = self.parameter[np.isfinite(self.parameter)]
         parameter = (
             {"name": claim.parameter, "min": float(drawn.min()), "max": float(drawn.max())}
@@ -239,7 +250,7 @@ class Guarantee:
             "unit": self.unit,
             "table": claim.table,
             "epsilon": _plain(self.epsilon),
-            "epsilon_per_word": [_plain(value) for value in self.epsilon_per_word.tolist()],
+            "epsilon_per_word": spent,
             "epsilon_ldp": _plain(self.epsilon_ldp),
             "diameter": _plain(claim.diameter) if claim.kind == "metric" else None,
             "additive": claim.additive,
@@ -258,6 +269,35 @@ class Guarantee:
             "texts": self.texts,
             "statement": self.headline(),
         }
+
+    def pack(self) -> dict[str, Any]:
+        """All fields as plain data, from which `unpack` makes the same statement; for this version only."""
+        return {
+            **{each.name: getattr(self, each.name) for each in fields(self)},
+            "claim": asdict(self.claim),
+            "epsilon_per_word": self.epsilon_per_word.tolist(),
+            "parameter": self.parameter.tolist(),
+            "counts": None if self.counts is None else self.counts.tolist(),
+        }
+
+    @classmethod
+    def unpack(cls, packed: Mapping[str, Any]) -> Self:
+        """The statement that `pack` wrote, also after JSON, which makes lists of tuples."""
+        claim: dict[str, Any] = {
+            name: tuple(each) if isinstance(each, list) else each for name, each in packed["claim"].items()
+        }
+        counts = packed["counts"]
+        return cls(
+            **{
+                **packed,
+                "claim": Claim(**claim),
+                "epsilon_per_word": np.asarray(packed["epsilon_per_word"], np.float64),
+                "parameter": np.asarray(packed["parameter"], np.float64),
+                "counts": None if counts is None else np.asarray(counts, np.int64),
+                "mask": tuple(packed["mask"]),
+                "infinite": tuple(packed["infinite"]),
+            }
+        )
 
 
 _PAIRS = "For every fixed mask and any two texts x, x' consistent with it that differ only in protected word j:"

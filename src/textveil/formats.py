@@ -1,0 +1,499 @@
+"""Formats of files: where the texts stand in .txt, .jsonl, .csv, .tsv and .parquet, plain or in .gz.
+
+In: a file and which field of it. Out: its texts in order, and the same file with other texts in their places.
+Not here: what is done to the texts (`pipeline`), and the run over many files and processes (`corpus`).
+"""
+
+import gzip
+import json
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+
+from textveil.errors import ConfigError, InputError
+from textveil.files import MARK, decode, is_text, json_line
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+USUAL = "text"
+"""The field that is taken when none is named."""
+
+_NAME = re.compile(rf"\.({'|'.join(FORMATS)})(\.gz)?", re.IGNORECASE)
+_PARQUET_ROWS = 4096
+
+
+class Row(NamedTuple):
+    """One row of a file: its text, and what stands before and behind it.
+
+    Attributes:
+        before: copied as it is.
+        text: None where the row has none; it stays without.
+        after: copied as it is.
+        spell: how a text is written there.
+    """
+
+    before: str
+    text: str | None
+    after: str
+    spell: Callable[[str], str] = str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A file of texts.
+
+    Attributes:
+        path: the file.
+        format: one of `FORMATS`.
+        packed: whether it is compressed by gzip.
+        field: which field or column has the texts; None for .txt, and for a file without rows.
+        whole: whether a .txt is one text, and not one per line.
+    """
+
+    path: Path
+    format: str
+    packed: bool = False
+    field: str | None = None
+    whole: bool = False
+
+
+def suffix(path: str | Path) -> tuple[str, bool] | None:
+    """The format that a name ends in and whether it is packed, ("csv", True) for a.csv.gz; None for other names."""
+    endings = "".join(Path(path).suffixes[-2:])
+    found = _NAME.fullmatch(endings) or _NAME.fullmatch(Path(path).suffix)
+    if found is None or (found[1].lower() == "parquet" and found[2]):
+        return None
+    return found[1].lower(), found[2] is not None
+
+
+def into_folder(arguments: Sequence[str], output: str | None, *, asked: bool = False) -> str | None:
+    """The folder that files go into, or None for a text or a file whose lines go to a file or a standard stream.
+
+    Args:
+        arguments: what was given to privatize.
+        output: where the results go.
+        asked: whether an option was given that only files into a folder have.
+
+    Raises:
+        ConfigError: the arguments and the output do not go together.
+    """
+    named = output is not None and output != "-" and (output.endswith(os.sep) or os.path.isdir(output))
+    rows = [each for each in arguments if os.path.isfile(each) and suffix(each) not in (None, ("txt", False))]
+    if not (named or asked or rows or len(arguments) > 1):
+        return None
+    if not arguments or "-" in arguments or any(is_text(each) for each in arguments):
+        if len(arguments) > 1:
+            raise ConfigError(_SEVERAL_DASHED if any(map(_dashed, arguments[1:])) else _SEVERAL)
+        is_folder = "; --output is a folder" if named else ""
+        raise ConfigError(f"--field, --column, --jobs, --resume and a folder as --output are for files{is_folder}")
+    if output is None or output == "-" or not (named or _can_be_folder(output)):
+        what = "a file that is not lines of text" if rows and len(arguments) == 1 and not asked else "this"
+        raise ConfigError(f"{what} needs --output FOLDER, a folder or a new name that ends in {os.sep}")
+    return output
+
+
+_SEVERAL = "textveil privatize takes one argument; put a text of several words in quotes; only files may be several"
+_SEVERAL_DASHED = "textveil privatize takes one argument after --; options first, then -- and the text"
+
+
+def _dashed(argument: str) -> bool:
+    return argument.startswith("-") and argument != "-"
+
+
+def _can_be_folder(output: str) -> bool:
+    """Whether a new folder of that name is what was meant, and not a file."""
+    return not os.path.exists(output) and suffix(output) is None
+
+
+def source(path: Path, *, field: str | None = None, whole: bool = False) -> Source:
+    """A file as its name says, and the field of it that has the texts: the named one, `text`, or the only one.
+
+    Raises:
+        ConfigError: the name ends in no known format, or the field is not there or not clear.
+        InputError: the file cannot be read.
+    """
+    found = suffix(path)
+    if found is None:
+        raise ConfigError(
+            f"an input file must end in .{', .'.join(FORMATS)}, or in .gz behind one of them (not .parquet)"
+        )
+    made = Source(path=path, format=found[0], packed=found[1], field=field, whole=whole)
+    if made.format == "txt":
+        if field is not None:
+            raise ConfigError("a .txt has no fields: leave out --field")
+        return made
+    if whole:
+        raise ConfigError(f"--whole is for .txt; a .{made.format} has a text per row")
+    return replace(made, field=_field(made, _candidates(made)))
+
+
+def texts(of: Source) -> Iterator[str | None]:
+    """The texts in order, one per row, None where a row has none.
+
+    Raises:
+        InputError: a row is not what the format wants; it says which one, and nothing of what is in it.
+    """
+    if of.format == "parquet":
+        yield from _parquet_texts(of)
+        return
+    with _opened(of) as stream:
+        for piece in _pieces(of, stream):
+            if isinstance(piece, Row):
+                yield piece.text
+
+
+def rewrite(of: Source, released: Iterable[str | None], target: BinaryIO) -> None:
+    """Write the file again with other texts in the places of its own, and all else as it was.
+
+    Args:
+        of: the file.
+        released: what `texts` gave, row by row, with other texts.
+        target: where the new file goes.
+    """
+    replacements = iter(released)
+    if of.format == "parquet":
+        _rewrite_parquet(of, replacements, target)
+    elif of.packed:
+        with gzip.GzipFile(filename="", mode="wb", fileobj=target, mtime=0) as packed:  # no name and no time in it
+            _rewrite_lines(of, replacements, cast(BinaryIO, packed))
+    else:
+        _rewrite_lines(of, replacements, target)
+    if next(replacements, replacements) is not replacements:
+        raise InputError("the input must not change during a run, and has lost rows")
+
+
+def _rewrite_lines(of: Source, replacements: Iterator[str | None], target: BinaryIO) -> None:
+    with _opened(of) as stream:
+        for piece in _pieces(of, stream):
+            if isinstance(piece, Row):
+                text = _next(replacements)
+                piece = piece.before + ("" if text is None else piece.spell(text)) + piece.after
+            target.write(piece.encode())
+
+
+def _next(replacements: Iterator[str | None]) -> str | None:
+    for text in replacements:
+        return text
+    raise InputError("the input must not change during a run, and has more rows than before")
+
+
+# ---- which field -----------------------------------------------------------------------------------------------------
+
+
+def _candidates(of: Source) -> list[str] | None:
+    """The names of the fields that can have texts; None where the file has no row to tell."""
+    if of.format == "parquet":
+        with _parquet(of) as file:
+            return [each.name for each in file.schema_arrow if _holds_strings(each.type)]
+    with _opened(of) as stream:
+        lines = _lines(stream)
+        for number, line in lines:
+            line = line.removeprefix("\ufeff") if number == 1 else line
+            if not line.strip():
+                continue
+            if of.format == "jsonl":
+                return [name for name, value, *_ in _members(line, number) if isinstance(value, str)]
+            record, fields = _record(number, line, lines, DELIMITERS[of.format])
+            return [_value(record, *span) for span in fields]
+    return None
+
+
+def _field(of: Source, names: list[str] | None) -> str | None:
+    option = "--field" if of.format == "jsonl" else "--column"
+    if names is None:
+        return of.field
+    if of.field is not None:
+        # rows of .jsonl may differ, and each is checked when it is read
+        if of.format != "jsonl" and names.count(of.field) != 1:
+            kind = "one column of strings" if of.format == "parquet" else "one column in the first line"
+            raise ConfigError(f"{option} must name {kind}, and the file has {names.count(of.field)} of that name")
+        return of.field
+    chosen = [name for name in names if name == USUAL] or names
+    if len(chosen) != 1:
+        what = "columns" if of.format in DELIMITERS else "strings"
+        raise ConfigError(f"{option} must say where the texts are: the file has {len(names)} {what} to choose from")
+    return chosen[0]
+
+
+# ---- lines -----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _opened(of: Source) -> Iterator[IO[bytes]]:
+    """The bytes of a file, unpacked."""
+    try:
+        stream = cast(IO[bytes], gzip.open(of.path, "rb") if of.packed else open(of.path, "rb"))  # noqa: SIM115 - below
+    except OSError as error:
+        raise InputError(f"the input file cannot be read: {error.strerror}") from None
+    with stream:
+        yield stream
+
+
+def _lines(stream: IO[bytes]) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers, from 1, and with their ends."""
+    offset = 0
+    for number, line in enumerate(iter(partial(_read, stream.readline), b""), 1):
+        yield number, decode(line, offset)
+        offset += len(line)
+
+
+def _read(read: Callable[[], bytes]) -> bytes:
+    try:
+        return read()
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise InputError("a .gz must be a whole gzip file, and this one is damaged or cut off") from None
+    except OSError as error:
+        raise InputError(f"the input file cannot be read: {error.strerror}") from None
+
+
+def _pieces(of: Source, stream: IO[bytes]) -> Iterator[str | Row]:
+    """A file of lines in pieces: rows, and strings between them that are copied as they are."""
+    if of.whole:
+        content = decode(_read(stream.read))
+        yield (mark := MARK.decode() if content.startswith(MARK.decode()) else "")
+        yield Row("", content.removeprefix(mark), "")
+        return
+    lines = _lines(stream)
+    first = next(lines, None)
+    if first is None:
+        return
+    mark = MARK.decode() if first[1].startswith(MARK.decode()) else ""
+    yield mark
+    rows = {"txt": _plain, "jsonl": _objects}.get(of.format, _records)
+    yield from rows(of, _again((1, first[1].removeprefix(mark)), lines))
+
+
+def _again(first: tuple[int, str], lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    yield first
+    yield from lines
+
+
+def _ended(line: str) -> tuple[str, str]:
+    r"""A line without its end, and its end: "\n", "\r\n", or nothing."""
+    body = line.removesuffix("\n").removesuffix("\r") if line.endswith("\n") else line
+    return body, line[len(body) :]
+
+
+def _plain(of: Source, lines: Iterator[tuple[int, str]]) -> Iterator[str | Row]:
+    for _, line in lines:
+        yield Row("", *_ended(line)) if line else ""  # only a mark without a line leaves an empty one
+
+
+# ---- JSON lines ------------------------------------------------------------------------------------------------------
+
+# Values of other fields are walked over, not kept; numbers stay strings, so that none is too long.
+_DECODER = json.JSONDecoder(object_pairs_hook=bool, parse_int=bool, parse_float=bool, parse_constant=bool)
+
+
+def _objects(of: Source, lines: Iterator[tuple[int, str]]) -> Iterator[str | Row]:
+    for number, line in lines:
+        if not line.strip(" \t\r\n"):
+            yield line
+            continue
+        found = [(value, start, end) for name, value, start, end in _members(line, number) if name == of.field]
+        if len(found) != 1:
+            raise InputError(f"line {number} must have the field once, and has it {len(found)} times")
+        value, start, end = found[0]
+        if value is None:
+            yield Row(line, None, "")
+        elif isinstance(value, str) and not _SURROGATE.search(value):
+            yield Row(line[:start], value, line[end:], _json_string)
+        else:
+            raise InputError(f"the field in line {number} must be a string of valid Unicode, or null")
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _members(line: str, number: int) -> list[tuple[Any, Any, int, int]]:
+    """Names and values of an object on one line, and where each value stands."""
+    try:
+        return list(_walk(line))
+    except (ValueError, RecursionError):
+        pass
+    raise InputError(f"line {number} must be a JSON object")  # out here, because the other error holds the line
+
+
+def _walk(line: str) -> Iterator[tuple[Any, Any, int, int]]:
+    at = _behind("{", line, 0)
+    more = line.startswith('"', at)
+    while more:
+        name, end = _DECODER.raw_decode(line, at)
+        if not isinstance(name, str):
+            raise ValueError
+        start = _behind(":", line, end)
+        value, at = _DECODER.raw_decode(line, start)
+        yield name, value, start, at
+        more = _MARKS[","].match(line, at) is not None
+        if more:
+            at = _behind(",", line, at)
+    if _behind("}", line, at) != len(line):
+        raise ValueError
+
+
+def _behind(mark: str, line: str, at: int) -> int:
+    """Where a line goes on behind a mark, with spaces on both sides."""
+    found = _MARKS[mark].match(line, at)
+    if found is None:
+        raise ValueError
+    return found.end()
+
+
+_MARKS = {mark: re.compile(rf"[ \t\r\n]*{re.escape(mark)}[ \t\r\n]*") for mark in "{:,}"}
+
+
+def _json_string(text: str) -> str:
+    return json_line(text).removesuffix("\n")
+
+
+# ---- tables with delimiters ------------------------------------------------------------------------------------------
+
+
+def _records(of: Source, lines: Iterator[tuple[int, str]]) -> Iterator[str | Row]:
+    delimiter = DELIMITERS[of.format]
+    width = place = -1
+    for number, line in lines:
+        if not line.strip("\r\n"):
+            yield line  # as csv.DictReader has it: an empty line is no row
+            continue
+        record, fields = _record(number, line, lines, delimiter)
+        if width < 0:
+            width = len(fields)
+            place = [_value(record, *span) for span in fields].index(of.field or "")
+            yield record
+            continue
+        if len(fields) != width:
+            raise InputError(f"line {number} must have {width} columns as the first line has, and has {len(fields)}")
+        start, end = fields[place]
+        quoted = record.startswith('"', start)
+        spell = _quoted if quoted else partial(_quoted_if_needed, delimiter=delimiter, alone=width == 1)
+        yield Row(record[:start], _value(record, start, end), record[end:], spell)
+
+
+def _record(
+    number: int, line: str, lines: Iterator[tuple[int, str]], delimiter: str
+) -> tuple[str, list[tuple[int, int]]]:
+    """One record, which may go on over several lines, and where its fields stand."""
+    record, fields, at = line, [], 0
+    bare = _BARE[delimiter]
+    while True:
+        if record.startswith('"', at):
+            end = at + 1
+            while not record.startswith('"', end) or record.startswith('""', end):
+                if record.startswith('""', end):
+                    end += 2
+                elif (following := record.find('"', end)) >= 0:
+                    end = following
+                else:
+                    end = len(record)
+                    record += next(lines, (0, ""))[1]
+                    if end == len(record):
+                        raise InputError(f"a field that begins with a quote must end with one; see line {number}")
+            end += 1
+        else:
+            end = cast(re.Match[str], bare.match(record, at)).end()
+        fields.append((at, end))
+        if not record.startswith(delimiter, end):
+            break
+        at = end + 1
+    if record[end:] not in ("", "\n", "\r\n"):
+        raise InputError(
+            f"line {number} must have a delimiter or a line end (\\n or \\r\\n) behind every field; "
+            "a quote at the start of a field ends with its closing quote"
+        )
+    return record, fields
+
+
+_BARE = {delimiter: re.compile(rf"[^{delimiter}\r\n]*") for delimiter in DELIMITERS.values()}
+
+
+def _value(record: str, start: int, end: int) -> str:
+    return record[start + 1 : end - 1].replace('""', '"') if record.startswith('"', start) else record[start:end]
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _quoted_if_needed(text: str, *, delimiter: str, alone: bool) -> str:
+    """A field; the only one of a record is quoted when it is empty, because an empty line is no row."""
+    return _quoted(text) if re.search(rf'["\r\n{delimiter}]', text) or (alone and not text) else text
+
+
+# ---- parquet ---------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Turn what pyarrow says of a damaged file into one line."""
+    import pyarrow as pa
+
+    try:
+        yield
+        return
+    except PermissionError as error:
+        failure = f"the input file cannot be read: {error.strerror}"
+    except (pa.ArrowException, OSError):
+        failure = "a .parquet must be a whole parquet file, and this one is not, or is damaged"
+    except UnicodeDecodeError:
+        failure = "the strings of a .parquet must be UTF-8, and these are not"
+    raise InputError(failure)  # out here, because the other errors may hold what is in the file
+
+
+@contextmanager
+def _parquet(of: Source) -> "Iterator[pq.ParquetFile]":
+    import pyarrow.parquet as pq
+
+    with _reading():
+        file = pq.ParquetFile(of.path)
+    with file:
+        yield file
+
+
+def _holds_strings(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _parquet_texts(of: Source) -> Iterator[str | None]:
+    with _parquet(of) as file, _reading():
+        for batch in file.iter_batches(batch_size=_PARQUET_ROWS, columns=[of.field]):
+            yield from batch.column(0).to_pylist()
+
+
+def _rewrite_parquet(of: Source, replacements: Iterator[str | None], target: BinaryIO) -> None:
+    """One row group at a time, with the schema, the groups and the compression of the file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with _parquet(of) as file:
+        schema = file.schema_arrow
+        place = schema.get_field_index(of.field)
+        with pq.ParquetWriter(target, schema, compression=_codecs(file)) as writer:
+            for number in range(file.num_row_groups):
+                with _reading():
+                    group = file.read_row_group(number)
+                column = pa.array(islice(replacements, group.num_rows), schema.field(place).type)
+                writer.write_table(
+                    group.set_column(place, schema.field(place), column), row_group_size=max(1, group.num_rows)
+                )
+
+
+def _codecs(file: "pq.ParquetFile") -> dict[str, str] | str:
+    """The compression of each column, by its path."""
+    if not file.num_row_groups:
+        return "snappy"
+    group = file.metadata.row_group(0)
+    columns = [group.column(i) for i in range(group.num_columns)]
+    return {each.path_in_schema: each.compression.replace("UNCOMPRESSED", "NONE") for each in columns}

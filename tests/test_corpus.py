@@ -1,0 +1,541 @@
+"""Runs over files: every row once, the same for any number of processes, and nothing drawn twice after a kill."""
+
+import errno
+import gzip
+import json
+import os
+import random
+import signal
+import stat
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib.resources import files as packaged
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import referencing
+
+from textveil import config, corpus, files, pipeline
+from textveil.errors import ConfigError, InputError, OutputError, TextveilError
+from textveil.guarantee import Guarantee
+from textveil.table import EmbeddingTable
+
+CANARY = "Zyxqorvian"
+LETTER = "anna owes bank nine hundred pounds letter doctor clinic pain knee tablets monday rest weeks"
+WORDS = LETTER.split()
+
+
+@pytest.fixture(autouse=True)
+def table(monkeypatch: pytest.MonkeyPatch) -> EmbeddingTable:
+    """A small table in place of the default one, and small chunks."""
+    vectors = np.random.default_rng(5).normal(size=(len(WORDS), 8))
+    small = EmbeddingTable.build(name="small", words=WORDS, vectors=vectors)
+    monkeypatch.setattr(pipeline, "load_table", lambda *_, **__: small)
+    monkeypatch.setattr(corpus, "CHUNK_ROWS", 10)
+    return small
+
+
+def resolved(**options: Any) -> config.Config:
+    return config.resolve(overrides=config.keywords(**{"epsilon": 5, **options}))
+
+
+def run(*paths: Path, to: Path, field: str | None = None, whole: bool = False, **more: Any) -> list[corpus.Done]:
+    own = {name: more.pop(name) for name in ("jobs", "resume", "report") if name in more}
+    return corpus.privatize_files(paths, to, resolved(**more), field=field, whole=whole, **own)
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """37 rows with a number that stays."""
+    path = tmp_path / "a.jsonl"
+    lines = [json.dumps({"n": n, "text": f"the {WORDS[n % 15]} and {WORDS[n % 7]} {n}"}) for n in range(37)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def numbers(path: Path) -> list[int]:
+    return [json.loads(line)["n"] for line in path.read_text().splitlines()]
+
+
+def chunks(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((folder / ".a.jsonl.textveil").glob("*.chunk"))}
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder)) if folder.exists() else []
+
+
+FINISHED = ["a.jsonl", "a.jsonl.guarantee.json"]
+
+
+# ---- what comes out ------------------------------------------------------------------------------
+
+
+def test_every_format(tmp_path):
+    out = tmp_path / "out"
+    (tmp_path / "a.txt").write_text("the anna\nthe bank\n")
+    (tmp_path / "b.tsv").write_text("n\tbody\n1\tthe anna\n")
+    (tmp_path / "c.csv.gz").write_bytes(gzip.compress(b"body\nthe anna\n"))
+    pq.write_table(pa.table({"n": [1, 2], "body": ["the anna", None]}), tmp_path / "d.parquet")
+    paths = [tmp_path / name for name in ("b.tsv", "c.csv.gz", "d.parquet")]
+    done = run(*paths, to=out, field="body", mechanism="placeholder", epsilon=None)
+    done += run(tmp_path / "a.txt", to=out, mechanism="placeholder", epsilon=None)
+    assert [each.document["rows"] for each in done] == [1, 1, 2, 2]
+    assert [each.document["texts"] for each in done] == [1, 1, 1, 2]
+    assert (out / "a.txt").read_text() == "the <WORD>\nthe <WORD>\n"
+    assert (out / "b.tsv").read_text() == "n\tbody\n1\tthe <WORD>\n"
+    assert gzip.decompress((out / "c.csv.gz").read_bytes()) == b"body\nthe <WORD>\n"
+    assert pq.read_table(out / "d.parquet").to_pydict() == {"n": [1, 2], "body": ["the <WORD>", None]}
+    assert len(names(out)) == 8
+
+
+def test_a_whole_file_as_one_text(tmp_path):
+    (tmp_path / "a.txt").write_text("the anna\n\nthe bank\n")
+    (done,) = run(tmp_path / "a.txt", to=tmp_path / "out", whole=True)
+    assert done.document["texts"] == done.document["rows"] == 1
+    assert (tmp_path / "out" / "a.txt").read_text().count("\n") == 3
+
+
+def test_rows_keep_their_order_over_chunks(rows, tmp_path):
+    told: list[tuple[str, int, int]] = []
+    (done,) = run(rows, to=tmp_path / "out", report=lambda *each: told.append(each))
+    assert numbers(tmp_path / "out" / rows.name) == list(range(37))
+    assert told == [("a.jsonl", n, 37) for n in (0, 10, 20, 30, 37)]
+    assert done.document["rows"] == 37
+    assert names(tmp_path / "out") == FINISHED
+
+
+def test_a_file_without_texts(tmp_path):
+    for name, content in [("a.txt", ""), ("b.jsonl", '{"text": null}\n'), ("c.csv", "text\n")]:
+        (tmp_path / name).write_text(content)
+        (done,) = run(tmp_path / name, to=tmp_path / "out", field=None if name == "a.txt" else "text")
+        assert (done.document["guarantee"], done.document["texts"], done.document["words"]) == (None, 0, 0)
+        assert (tmp_path / "out" / name).read_text() == content
+
+
+# ---- statements ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def validator() -> jsonschema.Draft202012Validator:
+    own, inner = (
+        json.loads((packaged("textveil") / "data" / f"{name}.schema.json").read_text(encoding="utf-8"))
+        for name in ("file", "guarantee")
+    )
+    jsonschema.Draft202012Validator.check_schema(own)
+    assert sorted(own["required"]) == sorted(own["properties"])
+    assert all(each.get("description") for each in own["properties"].values())
+    registry = referencing.Registry().with_resource(inner["$id"], referencing.Resource.from_contents(inner))
+    return jsonschema.Draft202012Validator(own, registry=registry)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"mechanism": "d-chi-stencil", "L": 4, "eta": 9, "epsilon": None},
+        {"mechanism": "placeholder", "epsilon": None},
+        {"mechanism": "exponential", "seed": 4_000_000_007},
+        {"words": {"oov": "keep"}},
+        {"epsilon": float("inf")},
+    ],
+)
+def test_the_statement_over_chunks_is_that_of_all_texts(rows, tmp_path, validator, options):
+    run(rows, to=tmp_path / "out", **options)
+    found = json.loads((tmp_path / "out" / "a.jsonl.guarantee.json").read_text())
+    validator.validate(found)
+    texts = [json.loads(line)["text"] for line in rows.read_text().splitlines()]
+    made = pipeline.Privatizer.from_config(resolved(**options))
+    expected = pipeline_summary(list(made.privatize_many(texts)))
+    counted = expected.pop("epsilon_per_word")
+    inside = found["guarantee"]
+    listed = [each["epsilon"] for each in inside.pop("epsilon_per_word") for _ in range(each["words"])]
+    assert sorted(map(str, listed)) == sorted(map(str, counted))
+    assert inside.pop("oov_share") == pytest.approx(expected.pop("oov_share"))
+    assert inside == expected
+    assert found["words"] == inside["words"]
+    assert "4000000007" not in json.dumps(found)
+    validator.validate(found | {"guarantee": None})
+    wrong: list[dict[str, Any]] = [{"rows": -1}, {"format": "doc"}, {"secret": 1}, {"guarantee": {}}]
+    for broken in wrong:
+        assert not validator.is_valid(found | broken)
+
+
+def pipeline_summary(results: list[pipeline.Result]) -> dict[str, Any]:
+    from textveil.guarantee import summarize
+
+    return summarize([each.guarantee for each in results]).to_json()
+
+
+def test_packed_statements_are_the_same(rows, tmp_path):
+    for options in ({}, {"mechanism": "d-chi-stencil", "L": 3}, {"epsilon": float("inf")}):
+        made = pipeline.Privatizer.from_config(resolved(**options)).privatize("anna met the 日本 bank").guarantee
+        again = Guarantee.unpack(json.loads(json.dumps(made.pack())))
+        assert again.to_json() == json.loads(json.dumps(made.to_json()))
+        assert json.dumps(again.pack()) == json.dumps(made.pack())
+        assert again.explain() == made.explain()
+
+
+def test_nothing_private_is_left_beside_the_output(rows, tmp_path):
+    """A digest of the input, or its size, would let anyone check a guess of it."""
+    from hashlib import sha256
+
+    run(rows, to=tmp_path / "out")
+    found = (tmp_path / "out" / "a.jsonl.guarantee.json").read_text()
+    assert sha256(rows.read_bytes()).hexdigest() not in found
+    assert json.loads(found)["sha256"] == sha256((tmp_path / "out" / "a.jsonl").read_bytes()).hexdigest()
+
+
+# ---- seeds and processes -------------------------------------------------------------------------
+
+
+def test_a_seed_repeats_and_every_part_has_its_own_draws(rows, tmp_path, monkeypatch):
+    other = tmp_path / "b.jsonl"
+    other.write_bytes(rows.read_bytes())
+    for out in ("one", "two"):
+        run(rows, other, to=tmp_path / out, seed=1)
+    one = (tmp_path / "one" / "a.jsonl").read_text()
+    assert one == (tmp_path / "two" / "a.jsonl").read_text()
+    assert one != (tmp_path / "one" / "b.jsonl").read_text()
+    rows.write_text('{"n": 0, "text": "anna owes bank nine hundred"}\n' * 40)
+    run(rows, to=tmp_path / "three", seed=1)
+    lines = (tmp_path / "three" / "a.jsonl").read_text().splitlines()
+    assert len({tuple(lines[n : n + 10]) for n in range(0, 40, 10)}) == 4
+    run(rows, to=tmp_path / "four")
+    assert (tmp_path / "four" / "a.jsonl").read_text().splitlines() != lines
+
+
+def test_parts_of_a_run_from_python(table):
+    def part(seed: int | None, first: int | None) -> list[str]:
+        made = pipeline.Privatizer("noise", epsilon=5, table=table, seed=seed)
+        made.privatize("anna")
+        return [each.text for each in made.privatize_many([" ".join(WORDS)] * 3, first=first)]
+
+    assert part(1, 6) == part(1, 6)
+    assert part(1, 6) != part(1, 9)
+    assert part(1, 0) != part(1, None)
+    assert part(None, 6) != part(None, 6)
+
+
+def test_several_processes_draw_the_same(tmp_path, monkeypatch):
+    """With a real table, because a spawned process knows nothing of a test's small one."""
+    monkeypatch.undo()
+    monkeypatch.setattr(corpus, "CHUNK_ROWS", 10)
+    path = tmp_path / "a.txt"
+    path.write_text("".join(f"the doctor owes {n} pounds\n" for n in range(45)))
+    for jobs in (1, 2):
+        run(path, to=tmp_path / str(jobs), jobs=jobs, seed=1, table="minilm-s")
+    assert (tmp_path / "1" / "a.txt").read_text() == (tmp_path / "2" / "a.txt").read_text()
+    one, two = ((tmp_path / jobs / "a.txt.guarantee.json").read_text() for jobs in "12")
+    assert one == two
+
+
+def test_a_process_that_ends_is_one_clear_error(rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(corpus, "_begin", os.abort)  # travels as its name: the worker ends before it has begun
+    with pytest.raises(TextveilError, match=r"one has ended .*--resume"):
+        run(rows, to=tmp_path / "out", jobs=2)
+    assert names(tmp_path / "out") == []
+    with pytest.raises(ConfigError, match="--jobs must be 0"):
+        run(rows, to=tmp_path / "out", jobs=-1)
+
+
+# ---- interruptions -------------------------------------------------------------------------------
+
+
+def in_a_child(work: Callable[[], object]) -> int:
+    """Run something in a copy of this process; the signal that ended it, or 0."""
+    child = os.fork()
+    if child == 0:
+        os.closerange(0, 3)
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+STEPS = ("mkdir", "open", "fsync", "replace", "unlink", "rmdir")
+
+
+def killed_at(step: int, work: Callable[[], object]) -> Callable[[], None]:
+    """The same work, which kills itself before its n-th step on the disk."""
+    left = step
+
+    def stepping(call: Callable[..., Any]) -> Callable[..., Any]:
+        def made(*arguments: Any, **more: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(*arguments, **more)
+
+        return made
+
+    def run() -> None:
+        for name in STEPS:
+            setattr(os, name, stepping(getattr(os, name)))
+        work()
+
+    return run
+
+
+def check_resumed(rows: Path, out: Path, before: dict[str, bytes]) -> None:
+    """What was finished before stays as it is."""
+    now = chunks(out)
+    assert {name: now.get(name) for name in before} == before or names(out) == FINISHED
+    if (out / "a.jsonl").exists():
+        assert numbers(out / "a.jsonl") == list(range(37))
+
+
+def test_killed_before_each_of_its_steps(rows, tmp_path):
+    """One run for every step at which it can be killed, each resumed: nothing is drawn again."""
+    for step in range(1000):
+        out = tmp_path / f"out{step}"
+        ended = in_a_child(killed_at(step, partial(run, rows, to=out, resume=True)))
+        before = chunks(out)
+        drawn = {int(name[:8]): json.loads(each.split(b"\n")[1])["texts"] for name, each in before.items()}
+        assert not (out / "a.jsonl.guarantee.json").exists() or (out / "a.jsonl").exists()
+        if (out / "a.jsonl").exists():
+            assert numbers(out / "a.jsonl") == list(range(37))
+        run(rows, to=out, resume=True)
+        assert names(out) == FINISHED
+        found = [json.loads(line) for line in (out / "a.jsonl").read_text().splitlines()]
+        assert [each["n"] for each in found] == list(range(37))
+        for number, texts in drawn.items():
+            assert [each["text"] for each in found[number * 10 : number * 10 + 10]] == texts
+        if ended == 0:
+            assert step > 20
+            return
+    pytest.fail("the run has more steps than it was killed at")
+
+
+def test_killed_at_random_points(rows, tmp_path):
+    out = tmp_path / "out"
+    picks = random.Random(7)
+    before: dict[str, bytes] = {}
+    for _ in range(8):
+        child = os.fork()
+        if child == 0:
+            os.closerange(0, 3)
+            try:
+                run(rows, to=out, resume=True, report=lambda *_: time.sleep(0.02))
+            finally:
+                os._exit(0)
+        time.sleep(picks.uniform(0, 0.08))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        check_resumed(rows, out, before)
+        before = chunks(out)
+    run(rows, to=out, resume=True)
+    assert names(out) == FINISHED
+    assert numbers(out / "a.jsonl") == list(range(37))
+
+
+class StopError(Exception):
+    """Ends a run in its middle."""
+
+
+def interrupted(rows: Path, to: Path, after: int = 20, **more: Any) -> None:
+    def report(_: str, done: int, __: int) -> None:
+        if done >= after:
+            raise StopError
+
+    with pytest.raises(StopError):
+        run(rows, to=to, report=report, **more)
+
+
+def test_an_interrupted_run_goes_on(rows, tmp_path):
+    out = tmp_path / "out"
+    interrupted(rows, out, seed=3)
+    assert names(out) == [".a.jsonl.textveil"]
+    assert stat.S_IMODE((out / ".a.jsonl.textveil").stat().st_mode) == 0o700
+    assert len(chunks(out)) == 2
+    with pytest.raises(ConfigError, match=r"was interrupted; --resume goes on .* delete \.a\.jsonl\.textveil"):
+        run(rows, to=out, seed=3)
+    run(rows, to=out, seed=3, resume=True)
+    run(rows, to=tmp_path / "at once", seed=3)
+    for name in FINISHED:
+        assert (out / name).read_bytes() == (tmp_path / "at once" / name).read_bytes()
+
+
+def test_an_interruption_before_the_first_chunk_leaves_nothing(rows, tmp_path):
+    interrupted(rows, tmp_path / "out", after=0)
+    assert names(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"seed": 4}, "; seed differ"),
+        ({"epsilon": 6}, "; epsilon differ"),
+        ({"mechanism": "polar"}, r"; mechanism\.name differ"),
+        ({"field": "n2"}, "; field differ"),
+    ],
+)
+def test_resuming_needs_the_same_options(rows, tmp_path, change, says):
+    rows.write_text(rows.read_text().replace('"n"', '"n2": "x", "n"'))
+    interrupted(rows, tmp_path / "out", seed=3)
+    before = chunks(tmp_path / "out")
+    with pytest.raises(ConfigError, match=says):
+        run(rows, to=tmp_path / "out", resume=True, **{"seed": 3, **change})
+    assert chunks(tmp_path / "out") == before
+
+
+def test_resuming_needs_the_same_input(rows, tmp_path, monkeypatch):
+    interrupted(rows, tmp_path / "out")
+    content = rows.read_bytes()
+    rows.write_bytes(content.replace(b"anna", b"ruth"))
+    with pytest.raises(ConfigError, match="; input differ"):
+        run(rows, to=tmp_path / "out", resume=True)
+    rows.write_bytes(content)
+    chunk = next((tmp_path / "out" / ".a.jsonl.textveil").glob("*.chunk"))
+    chunk.write_bytes(chunk.read_bytes().replace(b"the", b"our", 1))
+    with pytest.raises(InputError, match="is damaged"):
+        run(rows, to=tmp_path / "out", resume=True)
+
+
+def test_a_finished_run_is_not_drawn_again(rows, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    run(rows, to=out, seed=1)
+    before = {name: (out / name).read_bytes() for name in FINISHED}
+    (out / ".a.jsonl.textveil").mkdir()  # killed just before its last step
+    monkeypatch.setattr(corpus, "Privatizer", None)
+    (done,) = run(rows, to=out, seed=1, resume=True)
+    assert (done.guarantee, done.before, done.document["rows"]) == (None, True, 37)
+    assert {name: (out / name).read_bytes() for name in FINISHED} == before
+    assert names(out) == FINISHED
+    with pytest.raises(ConfigError, match=r"must not hold a\.jsonl; delete it"):
+        run(rows, to=out, seed=1)
+    with pytest.raises(ConfigError, match="configuration differ"):
+        run(rows, to=out, resume=True)
+    later = (out / FINISHED[1]).stat().st_mtime_ns + 10**9
+    os.utime(rows, ns=(later, later))
+    with pytest.raises(ConfigError, match="input has changed"):
+        run(rows, to=out, seed=1, resume=True)
+    (out / "a.jsonl").write_text("x")
+    with pytest.raises(ConfigError, match="do not belong together"):
+        run(rows, to=out, seed=1, resume=True)
+    (out / FINISHED[1]).unlink()
+    with pytest.raises(ConfigError, match="no finished run made"):
+        run(rows, to=out, seed=1, resume=True)
+
+
+def test_what_another_process_finished_meanwhile_is_kept(rows, tmp_path, monkeypatch):
+    out, plan = tmp_path / "out", corpus._plan
+
+    def slow(*arguments: Any, **more: Any) -> Any:
+        planned = plan(*arguments, **more)
+        monkeypatch.setattr(corpus, "_plan", plan)
+        run(rows, to=out)
+        return planned
+
+    monkeypatch.setattr(corpus, "_plan", slow)
+    with pytest.raises(ConfigError, match="another process has finished it"):
+        run(rows, to=out, resume=True)
+    assert names(out) == FINISHED
+
+
+def test_one_process_at_a_time(rows, tmp_path):
+    def second(_: str, done: int, __: int) -> None:
+        if done:
+            run(rows, to=tmp_path / "out", resume=True)
+
+    with pytest.raises(ConfigError, match="another process is at work"):
+        run(rows, to=tmp_path / "out", report=second)
+    assert len(chunks(tmp_path / "out")) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_leaves_the_finished_chunks(rows, tmp_path, number):
+    def report(_: str, done: int, __: int) -> None:
+        if done >= 20:
+            signal.raise_signal(number)
+
+    before = signal.getsignal(number)
+    with pytest.raises(SystemExit if number == signal.SIGTERM else KeyboardInterrupt):
+        run(rows, to=tmp_path / "out", report=report)
+    assert signal.getsignal(number) is before
+    assert names(tmp_path / "out") == [".a.jsonl.textveil"]
+    assert sorted(names(tmp_path / "out" / ".a.jsonl.textveil")) == [
+        "00000000.chunk",
+        "00000001.chunk",
+        "manifest.json",
+    ]
+
+
+# ---- refusals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+@pytest.mark.parametrize("after", [1, 3, 5, 6])
+def test_a_full_disk_leaves_the_finished_chunks(rows, tmp_path, monkeypatch, call, after):
+    out, calls, real = tmp_path / "out", 0, getattr(os, call)
+
+    def full(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > after:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(*arguments)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(files, "sync_folder", lambda _: None)
+        disk.setattr(os, call, full)
+        with pytest.raises(
+            OutputError, match=r"^a.jsonl: the output cannot be written: No space left on device; .*--resume goes on"
+        ):
+            run(rows, to=out)
+    assert "part" not in names(out / ".a.jsonl.textveil")
+    before = chunks(out)
+    assert len(before) == min(after - 1, 4)
+    assert names(out) == [".a.jsonl.textveil"] * bool(before) + ["a.jsonl"] * (after == 6)
+    run(rows, to=out, resume=bool(before))
+    assert names(out) == FINISHED
+
+
+def test_what_does_not_go_together_is_refused_before_anything_is_written(rows, tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "A.JSONL").write_bytes(rows.read_bytes())
+    (folder / "b.txt").write_text(CANARY)
+    out = tmp_path / "out"
+
+    def refused(says: str, *paths: Path, to: Path = out, error: type[Exception] = ConfigError, **more: Any) -> None:
+        with pytest.raises(error, match=says) as caught:
+            run(*paths, to=to, **more)
+        assert CANARY not in str(caught.value)
+        assert not out.exists()
+
+    refused("must have different names", rows, folder / "A.JSONL")
+    refused("another folder than that of the input", rows, to=tmp_path)
+    refused("must be a folder, and a file", rows, to=folder / "b.txt")
+    refused("number 2 of 2 is not there", rows, tmp_path / "no.txt", error=InputError)
+    refused("number 1 of 1 is a folder", folder, error=InputError)
+    refused("^b.txt: a .txt has no fields", rows, folder / "b.txt", field="text")
+    (folder / "b.txt").write_bytes(CANARY.encode() + b"\xff")
+    refused("^b.txt: the input must be UTF-8, and is not at byte 10", rows, folder / "b.txt", error=InputError)
+    (folder / "c.csv").write_text(f"text,n\n{CANARY}\n")
+    refused("^c.csv: line 2 must have 2 columns", rows, folder / "c.csv", error=InputError)
+
+
+def test_an_input_that_changes_meanwhile(rows, tmp_path):
+    def report(_: str, done: int, total: int) -> None:
+        if done == total:
+            rows.write_bytes(rows.read_bytes().replace(b"anna", b"RUTH"))
+            os.utime(rows, ns=(1, 1))
+
+    with pytest.raises(InputError, match="must not change during a run"):
+        run(rows, to=tmp_path / "out", report=report)
+    assert names(tmp_path / "out") == [".a.jsonl.textveil"]
+
+
+def test_an_unknown_word_as_an_error_leaves_no_output(rows, tmp_path):
+    with pytest.raises(InputError, match="outside the table"):
+        run(rows, to=tmp_path / "out", words={"oov": "error"})
+    assert names(tmp_path / "out") == []
