@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from textveil.encoder.models import Model
 from textveil.errors import InputError, ModelError
-from textveil.words import Ints, Tokens
+from textveil.words import Ints, Tokens, check_texts
 
 Bools = NDArray[np.bool_]
 
@@ -46,7 +46,13 @@ class Ragged:
 
     @classmethod
     def of(cls, tokens: Tokens) -> Self:
-        """The words of texts as they stand."""
+        """The words of texts as they stand.
+
+        Raises:
+            InputError: `tokens` is not what `tokenize` gives.
+        """
+        if not isinstance(tokens, Tokens):
+            raise InputError(f"tokens must be what tokenize gives, not {type(tokens).__name__}")
         spaced = np.ones(len(tokens.words), bool)
         if len(spaced):
             spaced[1:] = tokens.starts[1:] != tokens.ends[:-1]
@@ -55,7 +61,13 @@ class Ragged:
 
     @classmethod
     def join(cls, texts: Sequence[Sequence[str]]) -> Self:
-        """Texts that are given as lists of words, with whitespace between all of them."""
+        """Texts that are given as lists of words, with whitespace between all of them.
+
+        Raises:
+            InputError: a text is not a list of valid Unicode strings; a string is none.
+        """
+        for text in texts:
+            check_texts(text, what="word")
         words = [word for text in texts for word in text]
         documents = np.concatenate([[0], np.cumsum([len(text) for text in texts], dtype=np.int64)]).astype(np.int64)
         return cls(words=words, documents=documents, spaced=np.ones(len(words), bool))
