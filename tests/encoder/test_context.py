@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import NOUNS
 
-from textveil.encoder import Ragged, context, load_context
+from textveil.encoder import LanguageModel, Ragged, context, load_context
 from textveil.encoder.ragged import Cut, Windows, batches
 from textveil.errors import ConfigError, InputError, ModelError
 from textveil.table import EmbeddingTable
@@ -102,11 +102,33 @@ def test_more_positions_than_are_laid_out_at_once_are_all_answered(folders, tabl
     model = load_context(table, folders["bert-lm"])
     texts, positions = Ragged.join([["the", "doctor", "saw"] * 5]), np.arange(15)
     whole = model.logits(texts, positions)
-    monkeypatch.setattr(context, "SLAB", 4)
+    monkeypatch.setattr(context, "SLAB", 4 * model.window)
     assert torch.allclose(model.logits(texts, positions), whole, atol=1e-4)
 
 
 def test_a_model_saved_in_half_precision_runs_in_full(folders, table, tmp_path):
+def test_what_is_laid_out_at_once_is_counted_in_pieces_and_no_wider_than_needed(folders, table, monkeypatch):
+    model = load_context(table, folders["bert-lm"], window=64)
+    monkeypatch.setattr(context, "SLAB", 128)
+    laid: list[tuple[int, ...]] = []
+    lay = LanguageModel._sequences
+
+    def noted(self, *given):
+        rows, lengths, at = lay(self, *given)
+        laid.append((*rows.shape, int(lengths.max())))
+        return rows, lengths, at
+
+    monkeypatch.setattr(LanguageModel, "_sequences", noted)
+    model.logits(Ragged.join([["the", "doctor"]] * 4), np.arange(8))
+    assert laid == [(2, 4, 4)] * 4
+
+
+def test_the_callers_torch_is_as_it_was_between_the_parts(folders, table):
+    parts = load_context(table, folders["bert-lm"], batch=1).batches(Ragged.join([["the", "doctor"]]), np.arange(2))
+    next(parts)
+    assert not torch.is_inference_mode_enabled()
+
+
     folder = shutil.copytree(folders["bert-lm"], tmp_path / "half")
     transformers.AutoModelForMaskedLM.from_pretrained(folder).half().save_pretrained(folder)
     texts, positions = Ragged.join([["the", "doctor", "saw"]]), np.array([1])
@@ -123,11 +145,17 @@ def test_no_positions_and_no_texts_give_no_rows(folders, table):
 
 @pytest.mark.parametrize("position", [-1, 2])
 def test_positions_outside_the_texts_are_refused(position, folders, table):
-    with pytest.raises(InputError, match="positions must be numbers of words, 0 to 1"):
+    with pytest.raises(InputError, match="positions must be numbers of the 2 words, counted from 0"):
         load_context(table, folders["bert-lm"]).logits(Ragged.join([["the"], ["canary"]]), np.array([position]))
 
 
 @pytest.mark.parametrize(
+@pytest.mark.parametrize("positions", [[False, True], [0.9], [[0]], ["canary"]])
+def test_positions_that_are_no_list_of_whole_numbers_are_refused(positions, folders, table):
+    with pytest.raises(InputError, match=r"^positions must be a list of whole numbers$"):
+        load_context(table, folders["bert-lm"]).logits(Ragged.join([["the", "doctor"]]), positions)
+
+
     ("options", "says"), [({"window": 7}, "window"), ({"batch": 0}, "batch"), ({"device": "cuda:99"}, "not available")]
 )
 def test_options_out_of_range_are_refused(options, says, folders, table):

@@ -22,8 +22,8 @@ from textveil.words import Ints
 
 Kind = Literal["masked-lm", "causal-lm"]
 
-SLAB = 1 << 14
-"""Positions whose windows are laid out at once: 16 MB for the default window."""
+SLAB = 1 << 21
+"""Pieces that are laid out at once: 16 MB."""
 
 
 class Context(Protocol):
@@ -71,7 +71,7 @@ class LanguageModel:
             positions: int64 [n], numbers of words over all texts, in any order.
 
         Raises:
-            InputError: a position is none of the texts' words.
+            InputError: a position is not the number of one of the texts' words.
         """
         found = torch.empty(len(positions), len(self.rows))
         for which, logits in self.batches(texts, positions):
@@ -80,21 +80,26 @@ class LanguageModel:
 
     def batches(self, texts: Ragged, positions: Ints) -> Iterator[tuple[Ints, torch.Tensor]]:
         """The same in parts as they are computed: which of the positions, and their logits [m, V] on the device."""
-        positions = np.asarray(positions, np.int64)
+        positions = np.asarray(positions)
+        if positions.ndim != 1 or (len(positions) and not np.issubdtype(positions.dtype, np.integer)):
+            raise InputError("positions must be a list of whole numbers")  # a mask of words would be read as 0 and 1
         if len(positions) and not (positions.min() >= 0 and positions.max() < len(texts.words)):
-            raise InputError(f"positions must be numbers of words, 0 to {len(texts.words) - 1}")
+            raise InputError(f"positions must be numbers of the {len(texts.words)} words, counted from 0")
+        positions = positions.astype(np.int64)
         pieces = Cut.of(self.model, texts)
-        for start in range(0, len(positions), SLAB):
-            rows, lengths, at = self._sequences(pieces, texts.documents, positions[start : start + SLAB])
+        step = max(1, SLAB // self.window)
+        for start in range(0, len(positions), step):
+            rows, lengths, at = self._sequences(pieces, texts.documents, positions[start : start + step])
             for which in batches(lengths, self.batch):
                 inputs = pad(self.model, rows[which, : lengths[which].max()], lengths[which])
                 with torch.inference_mode():
                     outputs = self.model.network(**inputs).logits
                     hidden = outputs[torch.arange(len(which)), torch.from_numpy(at[which])]
-                    yield start + which, torch.addmm(self.bias, hidden, self.rows.T)
+                    logits = torch.addmm(self.bias, hidden, self.rows.T)
+                yield start + which, logits  # outside: the mode would be the caller's until the next part
 
     def _sequences(self, pieces: Cut, documents: Ints, positions: Ints) -> tuple[Ints, Ints, Ints]:
-        """Sequences int64 [n, window], their lengths [n], and where in them the answer is read [n]."""
+        """Sequences int64 [n, L], their lengths [n], and where in them the answer is read [n]."""
         model = self.model
         text = np.searchsorted(documents, positions, side="right") - 1
         left = pieces.words[positions] - pieces.documents[text]
@@ -108,7 +113,8 @@ class LanguageModel:
             rights = np.minimum(right, room - lefts)
         lead = len(model.before)
         at = lead + lefts
-        column = np.arange(self.window)
+        lengths = at if causal else at + 1 + rights + len(model.after)
+        column = np.arange(int(lengths.max()))
         source = np.where(
             column < at[:, None],
             (pieces.words[positions] - lefts - lead)[:, None] + column,
@@ -117,12 +123,12 @@ class LanguageModel:
         rows = pieces.ids[np.clip(source, 0, max(0, len(pieces.ids) - 1))]
         rows[:, :lead] = model.before
         if causal:
-            return rows, at, at - 1
+            return rows, lengths, at - 1
         n = np.arange(len(positions))
         rows[n, at] = model.mask
         for i, piece in enumerate(model.after):
             rows[n, at + 1 + rights + i] = piece
-        return rows, at + 1 + rights + len(model.after), at
+        return rows, lengths, at
 
 
 def load_context(
