@@ -16,12 +16,12 @@ from textveil.encoder.entities import casing
 from textveil.errors import ConfigError, ModelError
 
 
-@pytest.mark.parametrize("family", ["bert-tagger", "roberta-tagger"])
+@pytest.mark.parametrize("family", ["bert-tagger", "roberta-tagger", "xlmr-tagger"])
 def test_probabilities_are_those_of_the_first_piece_of_each_word(family, folders):
     texts = [["maria", "met", "incomprehensible", "John"], ["old", "town"]]
     tokenizer = transformers.AutoTokenizer.from_pretrained(folders[family])
     network = transformers.AutoModelForTokenClassification.from_pretrained(folders[family]).eval()
-    space = "" if family == "bert-tagger" else " "
+    space = " " if family == "roberta-tagger" else ""
     expected = []
     for words in texts:
         pieces = [tokenizer(space + word, add_special_tokens=False)["input_ids"] for word in words]

@@ -7,14 +7,14 @@ A word is hidden as one [MASK], however many pieces it has, and its own pieces a
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 import torch
 
-from textveil.encoder.models import Job, Model, load
+from textveil.encoder.models import Job, Model, NoModelError, load
 from textveil.encoder.ragged import Cut, Ragged, batches, cut, pad
 from textveil.errors import ConfigError, InputError, ModelError
 from textveil.table import EmbeddingTable
@@ -151,24 +151,16 @@ def load_context(
         device: a torch device.
 
     Raises:
-        ConfigError: window, batch or device are out of range.
+        ConfigError: kind, window, batch or device are out of range, or the package brings no model of the kind.
         ModelError: there is no such model, or its last layer cannot be taken off.
     """
     if window < 8 or batch < 1:
         raise ConfigError(f"window must be at least 8 and batch at least 1, got {window} and {batch}")
+    if kind is not None and kind not in get_args(Kind):
+        raise ConfigError(f"kind must be one of {', '.join(get_args(Kind))}")
     model = _load(source, kind, device)
-    lead = (*model.before,) or _first(model)
-    network = model.network
-    head = network.get_output_embeddings()
-    if not isinstance(head, torch.nn.Linear):
-        raise ModelError(f"the output layer of {model.name} must be linear")
-    network.set_output_embeddings(_Through())
-    model = Model(**{**vars(model), "before": lead})
-    probe = torch.tensor([[*lead, model.unknown]], device=device)
-    with torch.inference_mode():
-        if network(input_ids=probe).logits.shape[-1] != head.in_features:
-            raise ModelError(f"the output layer of {model.name} must be its last, and is not")
-    rows, bias = _restrict(model, table, head)
+    model = replace(model, before=model.before or _first(model))
+    rows, bias = _restrict(model, table, _behead(model))
     return LanguageModel(model=model, rows=rows, bias=bias, window=min(window, model.longest), batch=batch)
 
 
@@ -179,20 +171,61 @@ class _Through(torch.nn.Identity):
 
 
 def _load(source: str | Path | None, kind: Kind | None, device: str) -> Model:
-    jobs: list[Job] = ["masked-lm"] if source is None else [kind] if kind else ["masked-lm", "causal-lm"]
-    model = None
+    jobs: list[Job] = [kind] if kind else ["masked-lm"] if source is None else ["masked-lm", "causal-lm"]
+    errors = []
     for job in jobs:
         try:
             model = load(job, source, device=device)
-        except ModelError:
-            if job == jobs[-1]:
-                raise
-            continue
-        if job == "causal-lm":
-            return Model(**{**vars(model), "mask": None, "after": ()})
-        if model.mask is not None:
-            return model
-    raise ModelError(f"a masked language model must have a mask piece, and {model and model.name} has none")
+            if job == "causal-lm":
+                return _causal(model)
+            if model.mask is not None:
+                return model
+            raise ModelError(f"a masked language model must have a mask piece, and {model.name} has none")
+        except NoModelError:
+            raise
+        except ModelError as error:
+            errors.append(error)
+    raise ModelError("; ".join(map(str, errors))) from errors[0]
+
+
+def _causal(model: Model) -> Model:
+    """The model as a causal one; a masked one loads as such without complaint, and would repeat the last piece."""
+    ids = np.stack([_probe(model), _probe(model)])
+    ids[1, -1] = ids[0, -2]
+    one, other = _run(model, ids)[:, :-1]
+    if not torch.allclose(one, other, rtol=1e-3, atol=1e-3):
+        raise ModelError(f"a causal language model must not look at what follows, and {model.name} does")
+    return replace(model, mask=None, after=())
+
+
+def _behead(model: Model) -> torch.nn.Linear:
+    """The output layer, taken off the network, after it was found to be the last thing that the network does."""
+    ids = _probe(model)[None]
+    try:
+        head = model.network.get_output_embeddings()
+        whole = _run(model, ids)
+        model.network.set_output_embeddings(_Through())
+        with torch.inference_mode():
+            last = isinstance(head, torch.nn.Linear) and torch.allclose(
+                head(_run(model, ids)), whole, rtol=1e-4, atol=1e-4
+            )
+    except Exception as error:  # whatever a network does with the wrong thing in the place of its output layer
+        raise ModelError(f"the output layer of {model.name} must come off, and does not") from error
+    if not last:
+        raise ModelError(f"the output layer of {model.name} must be linear and its last, and is not")
+    found: torch.nn.Linear = head
+    return found
+
+
+def _probe(model: Model) -> Ints:
+    """Pieces from all over the vocabulary, as a text of no meaning."""
+    return np.linspace(0, model.network.get_input_embeddings().num_embeddings - 1, 8).astype(np.int64)
+
+
+def _run(model: Model, ids: Ints) -> torch.Tensor:
+    with torch.inference_mode():
+        found: torch.Tensor = model.network(**pad(model, ids, np.full(len(ids), ids.shape[1]))).logits
+    return found
 
 
 def _first(model: Model) -> tuple[int, ...]:
@@ -209,13 +242,9 @@ def _first(model: Model) -> tuple[int, ...]:
 
 def _restrict(model: Model, table: EmbeddingTable, head: torch.nn.Linear) -> tuple[torch.Tensor, torch.Tensor]:
     """The output layer for the words of a table: the rows of their pieces, or the mean of several."""
-    space = " " if model.spaced else ""
-    pieces = cut(model, [space + word for word in table.words])
-    vocabulary = model.tokenizer.get_vocab()
-    own = [
-        [vocabulary[word]] if word in vocabulary and not space else ids
-        for word, ids in zip(table.words, pieces, strict=True)
-    ]
+    pieces = cut(model, [(word, True) for word in table.words])
+    vocabulary = model.tokenizer.get_vocab() if model.spaces == "none" else {}
+    own = [[vocabulary[word]] if word in vocabulary else ids for word, ids in zip(table.words, pieces, strict=True)]
     lengths = torch.tensor([len(ids) for ids in own])
     flat = torch.tensor([piece for ids in own for piece in ids])
     owner = torch.repeat_interleave(torch.arange(len(own)), lengths)
