@@ -102,6 +102,12 @@ def _three_types(labels: Sequence[str]) -> list[str]:
     return found
 
 
+def unseen(folder: Path) -> list[Tagged]:
+    """The sentences of a corpus's test part that do not stand, word for word, in its training part."""
+    seen = {tuple(sentence.words) for sentence in conll(folder / "train.conll.gz")}
+    return [each for each in conll(folder / "test.shared.conll.gz") if tuple(each.words) not in seen]
+
+
 def wikigold(data: Path, *, held_out: bool) -> list[Tagged]:
     """Wikigold: sentences 0, 5, 10, ... are held out, the others are trained on."""
     sentences = conll(data / "wikigold" / "all.shared.conll.gz")

@@ -82,17 +82,21 @@ def _shorten(up: Tensor, down: Tensor, rank: int | None) -> tuple[Tensor, Tensor
 
 
 def write(folder: Path, name: str, tensors: dict[str, Tensor], about: dict[str, object]) -> None:
-    """The adapter as files of less than 4 MiB, and its manifest with their checksums."""
+    """The adapter as files of less than 4 MiB and its manifest with their checksums, in place of what was there."""
     shards: list[dict[str, Tensor]] = [{}]
     size = 0
     for key, tensor in tensors.items():
         bytes_ = tensor.numel() * tensor.element_size()
+        if bytes_ > SHARD:
+            raise ValueError(f"{key} must fit into one file, {SHARD} bytes, and has {bytes_}")
         if size + bytes_ > SHARD:
             shards.append({})
             size = 0
         shards[-1][key] = tensor
         size += bytes_
     folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob(f"{name}-*-of-*.safetensors"):
+        old.unlink()
     files = {}
     for number, shard in enumerate(shards, 1):
         data = save(shard)

@@ -138,7 +138,7 @@ def tagger(root: Path, device: str) -> list[Row]:
     sets = {
         WIKIGOLD: data.wikigold(root, held_out=True),
         "WNUT-17 test": data.conll(root / "wnut17" / "test.shared.conll.gz"),
-        "WikiANN test": data.conll(root / "wikiann_en" / "test.shared.conll.gz"),
+        "WikiANN test": data.unseen(root / "wikiann_en"),
         "CoNLL-2003 testb": data.conll(root / "conll2003" / "testb.shared.conll.gz"),
         "presidio_synth (held out)": data.presidio(root, held_out=True),
     }

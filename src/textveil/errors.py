@@ -36,6 +36,11 @@ class ConfigError(TextveilError, ValueError):
     """An option, profile or configuration file is wrong."""
 
 
+def shown(name: str) -> str:
+    """A name as a message may show it: what is long or has spaces may be a text, given where a name belongs."""
+    return repr(name) if re.fullmatch(r"[\w.:/-]{0,60}", name) else "like that"
+
+
 class UnknownName(ConfigError):
     """No mechanism, table, profile or option has this name.
 
@@ -49,8 +54,7 @@ class UnknownName(ConfigError):
         names = sorted(known)
         near = get_close_matches(name, names, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names) or 'none'}"
-        shown = repr(name) if re.fullmatch(r"[\w.:/-]{0,60}", name) else "like that"  # a file of text is no name
-        super().__init__(f"no {what} is named {shown}; {hint}")
+        super().__init__(f"no {what} is named {shown(name)}; {hint}")
         self.what, self.name, self.known = what, name, names
 
     def __reduce__(self) -> tuple[type["UnknownName"], tuple[str, str, list[str]]]:

@@ -601,9 +601,9 @@ def _safetensors(
 
 def _model(source: str, left_out: LeftOut) -> tuple[int, Iterator[Block]]:
     """A model's input embeddings; the words are its tokenizer's pieces, without the special ones."""
-    from textveil.encoder import models
+    from textveil.encoder.inputs import input_layer
 
-    layer = models.input_layer(source)
+    layer = input_layer(source)
     count, width = layer.shape
     if max(layer.pieces.values(), default=-1) >= count:
         raise left_out.error(f"its tokenizer numbers more pieces than the {count:,} rows of its input embeddings")

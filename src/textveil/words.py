@@ -174,26 +174,31 @@ def tokenize(texts: Sequence[str], *, first: int = 0) -> Tokens:
     return tokens
 
 
-def check_texts(texts: Sequence[str], *, first: int = 0) -> None:
+def check_texts(texts: Sequence[str], *, first: int = 0, what: str = "text") -> None:
     """Refuse what is not a sequence of valid Unicode strings.
+
+    Args:
+        texts: what is checked.
+        first: the number of the first.
+        what: they are called in messages.
 
     Raises:
         InputError: says what must hold, and the number of the text that is at fault.
     """
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
         raise InputError(
-            f"texts must be a sequence of strings, not {type(texts).__name__}; put a single text in a list"
+            f"{what}s must be a sequence of strings, not {type(texts).__name__}; put a single {what} in a list"
         )
     for b, text in enumerate(texts, first):
-        _check_text(b, text)
+        _check_text(b, text, what)
 
 
-def _check_text(b: int, text: object) -> None:
+def _check_text(b: int, text: object, what: str) -> None:
     if not isinstance(text, str):
-        raise InputError(f"every text must be a string; text {b} is of type {type(text).__name__}; decode it first")
+        raise InputError(f"every {what} must be a string; {what} {b} is of type {type(text).__name__}; decode it first")
     if _LONE.search(text):  # found without encoding: an encoder's error would carry the whole text
         raise InputError(
-            f"every text must be valid Unicode; text {b} holds a lone surrogate; "
+            f"every {what} must be valid Unicode; {what} {b} holds a lone surrogate; "
             "read it as UTF-8, or replace what cannot be decoded"
         )
 

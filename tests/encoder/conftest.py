@@ -46,7 +46,7 @@ def wordpiece() -> PreTrainedTokenizerFast:
     """Uncased word pieces, framed by [CLS] and [SEP], with token types for pairs."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     letters = [*ascii_lowercase, *digits, *punctuation]
-    pieces = [*special, *letters, *(f"##{letter}" for letter in letters), *WORDS]
+    pieces = list(dict.fromkeys([*special, *letters, *(f"##{letter}" for letter in letters), *WORDS]))
     tokenizer = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -81,6 +81,41 @@ def byte_level(*, framed: bool) -> PreTrainedTokenizerFast:
     )
 
 
+def metaspace() -> PreTrainedTokenizerFast:
+    """Unigram pieces whose tokenizer puts a space before whatever it cuts, as XLM-R's does."""
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    letters = [(letter, -9.0) for letter in [*ascii_lowercase, "."]]
+    pieces = [
+        *((name, 0.0) for name in special),
+        *((f"\u2581{word}", -2.0) for word in WORDS),
+        *letters,
+        ("\u2581", -8.0),
+    ]
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=3))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    names = {"bos": "<s>", "cls": "<s>", "pad": "<pad>", "eos": "</s>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, model_max_length=128, **{f"{role}_token": name for role, name in names.items()}
+    )
+
+
+def prepended() -> PreTrainedTokenizerFast:
+    """Pieces of a tokenizer that puts a space before a text even where one stands there, as the first Llamas' does."""
+    merges = list(dict.fromkeys((f"\u2581{word[:i]}", word[i]) for word in WORDS for i in range(len(word))))
+    pieces = ["<unk>", "<s>", "</s>", "\u2581", *ascii_lowercase, ".", *(left + right for left, right in merges)]
+    tokenizer = Tokenizer(models.BPE({piece: i for i, piece in enumerate(pieces)}, merges, unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, model_max_length=128, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
+    )
+
+
 def save(folder: Path, kind: str, tokenizer: PreTrainedTokenizerFast, **config: object) -> Path:
     """A random network of a transformers class, with its tokenizer, in a folder."""
     torch.manual_seed(0)
@@ -97,17 +132,22 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A folder per family and job."""
     root = tmp_path_factory.mktemp("models")
     words, framed, bare = wordpiece(), byte_level(framed=True), byte_level(framed=False)
+    spaced = metaspace()
     bert = {**SIZE, "max_position_embeddings": 128}
     roberta = {**SIZE, "max_position_embeddings": 130, "type_vocab_size": 1}
     named = {"id2label": dict(enumerate(LABELS)), "label2id": {label: i for i, label in enumerate(LABELS)}}
     gpt2 = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 128, "bos_token_id": 0, "eos_token_id": 0}
+    llama = {**SIZE, "max_position_embeddings": 128, "bos_token_id": 1, "eos_token_id": 2}
     return {
         "bert-lm": save(root / "bert-lm", "BertForMaskedLM", words, **bert),
         "roberta-lm": save(root / "roberta-lm", "RobertaForMaskedLM", framed, **roberta),
         "gpt2-lm": save(root / "gpt2-lm", "GPT2LMHeadModel", bare, **gpt2),
+        "llama-lm": save(root / "llama-lm", "LlamaForCausalLM", prepended(), **llama),
         "bert-tagger": save(root / "bert-tagger", "BertForTokenClassification", words, **bert, **named),
         "roberta-tagger": save(root / "roberta-tagger", "RobertaForTokenClassification", framed, **roberta, **named),
+        "xlmr-tagger": save(root / "xlmr-tagger", "RobertaForTokenClassification", spaced, **roberta, **named),
         "bert-reader": save(root / "bert-reader", "BertForQuestionAnswering", words, **bert),
         "roberta-reader": save(root / "roberta-reader", "RobertaForQuestionAnswering", framed, **roberta),
+        "xlmr-reader": save(root / "xlmr-reader", "RobertaForQuestionAnswering", spaced, **roberta),
         "bert-encoder": save(root / "bert-encoder", "BertModel", words, **bert),
     }

@@ -197,6 +197,23 @@ def test_a_change_of_a_weight_that_is_not_there_is_refused(shelf):
         adapters.merge({}, adapters.tensors("one"))
 
 
+def test_a_change_without_its_other_factor_is_refused(shelf):
+    changes = adapters.tensors("one")
+    del changes["a.weight.down"]
+    with pytest.raises(ModelError, match=r"a\.weight by a product, and must have both"):
+        adapters.merge({"a.weight": torch.zeros(3, 2)}, changes)
+
+
+@pytest.mark.parametrize("key", ["base", "config", "files"])
+def test_a_manifest_that_leaves_something_out_is_refused(key, shelf):
+    about = json.loads((shelf / "one.json").read_text())
+    del about[key]
+    for text in (json.dumps(about), "[]"):
+        (shelf / "one.json").write_text(text)
+        with pytest.raises(ModelError, match="manifest of the adapter 'one' must be readable"):
+            adapters.tensors("one")
+
+
 def test_one_changed_byte_is_noticed(shelf):
     data = bytearray((shelf / "one.safetensors").read_bytes())
     data[-1] ^= 1

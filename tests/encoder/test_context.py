@@ -9,8 +9,9 @@ import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import NOUNS
+from tests.encoder.conftest import SIZE, byte_level, save, wordpiece
 
-from textveil.encoder import Ragged, context, load_context
+from textveil.encoder import LanguageModel, Ragged, context, load_context
 from textveil.encoder.ragged import Cut, Windows, batches
 from textveil.errors import ConfigError, InputError, ModelError
 from textveil.table import EmbeddingTable
@@ -24,16 +25,16 @@ def table() -> EmbeddingTable:
     return EmbeddingTable.build(name="words", words=WORDS, vectors=vectors)
 
 
-@pytest.mark.parametrize("family", ["bert-lm", "roberta-lm", "gpt2-lm"])
+@pytest.mark.parametrize("family", ["bert-lm", "roberta-lm", "gpt2-lm", "llama-lm"])
 def test_logits_are_those_of_the_whole_network_run_by_hand(family, folders, table):
     texts = [["the", "doctor", "saw", "anchor"], ["maria"], ["old", "Lisbon", "town"]]
     found = load_context(table, folders[family]).logits(Ragged.join(texts), np.array([7, 1, 4, 0]))
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(folders[family])
-    causal = family == "gpt2-lm"
+    causal = family in ("gpt2-lm", "llama-lm")
     kind = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForMaskedLM
     network = kind.from_pretrained(folders[family]).eval()
-    space = "" if family == "bert-lm" else " "
+    space = " " if family in ("roberta-lm", "gpt2-lm") else ""
 
     def ids(word: str) -> list[int]:
         return list(tokenizer(space + word, add_special_tokens=False)["input_ids"])
@@ -42,7 +43,7 @@ def test_logits_are_those_of_the_whole_network_run_by_hand(family, folders, tabl
         left = [piece for word in texts[b][:i] for piece in ids(word)]
         right = [piece for word in texts[b][i + 1 :] for piece in ids(word)]
         if causal:
-            whole = [0, *left]
+            whole = [network.config.bos_token_id, *left]
             at = len(whole) - 1
         else:
             start, end = tokenizer.cls_token_id, tokenizer.sep_token_id
@@ -102,8 +103,30 @@ def test_more_positions_than_are_laid_out_at_once_are_all_answered(folders, tabl
     model = load_context(table, folders["bert-lm"])
     texts, positions = Ragged.join([["the", "doctor", "saw"] * 5]), np.arange(15)
     whole = model.logits(texts, positions)
-    monkeypatch.setattr(context, "SLAB", 4)
+    monkeypatch.setattr(context, "SLAB", 4 * model.window)
     assert torch.allclose(model.logits(texts, positions), whole, atol=1e-4)
+
+
+def test_what_is_laid_out_at_once_is_counted_in_pieces_and_no_wider_than_needed(folders, table, monkeypatch):
+    model = load_context(table, folders["bert-lm"], window=64)
+    monkeypatch.setattr(context, "SLAB", 128)
+    laid: list[tuple[int, ...]] = []
+    lay = LanguageModel._sequences
+
+    def noted(self, *given):
+        rows, lengths, at = lay(self, *given)
+        laid.append((*rows.shape, int(lengths.max())))
+        return rows, lengths, at
+
+    monkeypatch.setattr(LanguageModel, "_sequences", noted)
+    model.logits(Ragged.join([["the", "doctor"]] * 4), np.arange(8))
+    assert laid == [(2, 4, 4)] * 4
+
+
+def test_the_callers_torch_is_as_it_was_between_the_parts(folders, table):
+    parts = load_context(table, folders["bert-lm"], batch=1).batches(Ragged.join([["the", "doctor"]]), np.arange(2))
+    next(parts)
+    assert not torch.is_inference_mode_enabled()
 
 
 def test_a_model_saved_in_half_precision_runs_in_full(folders, table, tmp_path):
@@ -123,12 +146,24 @@ def test_no_positions_and_no_texts_give_no_rows(folders, table):
 
 @pytest.mark.parametrize("position", [-1, 2])
 def test_positions_outside_the_texts_are_refused(position, folders, table):
-    with pytest.raises(InputError, match="positions must be numbers of words, 0 to 1"):
+    with pytest.raises(InputError, match="positions must be numbers of the 2 words, counted from 0"):
         load_context(table, folders["bert-lm"]).logits(Ragged.join([["the"], ["canary"]]), np.array([position]))
 
 
+@pytest.mark.parametrize("positions", [[False, True], [0.9], [[0]], ["canary"]])
+def test_positions_that_are_no_list_of_whole_numbers_are_refused(positions, folders, table):
+    with pytest.raises(InputError, match=r"^positions must be a list of whole numbers$"):
+        load_context(table, folders["bert-lm"]).logits(Ragged.join([["the", "doctor"]]), positions)
+
+
 @pytest.mark.parametrize(
-    ("options", "says"), [({"window": 7}, "window"), ({"batch": 0}, "batch"), ({"device": "cuda:99"}, "not available")]
+    ("options", "says"),
+    [
+        ({"kind": "foo"}, "masked-lm, causal-lm"),
+        ({"window": 7}, "window"),
+        ({"batch": 0}, "batch"),
+        ({"device": "cuda:99"}, "not available"),
+    ],
 )
 def test_options_out_of_range_are_refused(options, says, folders, table):
     with pytest.raises(ConfigError, match=says):
@@ -140,6 +175,38 @@ def test_a_model_without_the_head_is_refused_and_not_drawn_at_random(folders, ta
         load_context(table, folders["bert-encoder"], kind="masked-lm")
     with pytest.raises(ModelError, match="neither"):
         load_context(table, "no-such-model")
+
+
+def test_without_a_kind_both_are_named_where_neither_fits(folders, table):
+    with pytest.raises(ModelError, match=r"trained for masked-lm, .*; .* trained for causal-lm, "):
+        load_context(table, folders["bert-encoder"])
+
+
+def test_the_bundled_masked_lm_does_not_stand_in_for_a_causal_one(table):
+    with pytest.raises(ConfigError, match="no model for causal-lm"):
+        load_context(table, kind="causal-lm")
+
+
+def test_a_masked_lm_is_refused_as_a_causal_one(folders, table, tmp_path):
+    with pytest.raises(ModelError, match="must not look at what follows"):
+        load_context(table, folders["bert-lm"], kind="causal-lm")
+    bare = wordpiece()
+    bare.mask_token = None
+    folder = save(tmp_path, "BertForMaskedLM", bare, **SIZE, max_position_embeddings=128)
+    with pytest.raises(ModelError, match=r"must have a mask piece.*; .*must not look at what follows"):
+        load_context(table, folder)
+
+
+def test_an_output_layer_that_is_not_the_last_thing_done_is_refused(table, tmp_path):
+    heads = {"num_key_value_heads": 2, "head_dim": 8, "bos_token_id": 0, "eos_token_id": 0}
+    capped = save(
+        tmp_path / "capped", "Gemma2ForCausalLM", byte_level(framed=False), **SIZE, **heads, final_logit_softcapping=5.0
+    )
+    with pytest.raises(ModelError, match="output layer of capped must be linear and its last"):
+        load_context(table, capped)
+    split = save(tmp_path / "split", "MobileBertForMaskedLM", wordpiece(), **SIZE, embedding_size=8)
+    with pytest.raises(ModelError, match="output layer of split must"):
+        load_context(table, split, kind="masked-lm")
 
 
 def test_a_folder_that_holds_no_model_is_refused_by_name(tmp_path, table):

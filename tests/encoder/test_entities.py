@@ -16,12 +16,12 @@ from textveil.encoder.entities import casing
 from textveil.errors import ConfigError, ModelError
 
 
-@pytest.mark.parametrize("family", ["bert-tagger", "roberta-tagger"])
+@pytest.mark.parametrize("family", ["bert-tagger", "roberta-tagger", "xlmr-tagger"])
 def test_probabilities_are_those_of_the_first_piece_of_each_word(family, folders):
     texts = [["maria", "met", "incomprehensible", "John"], ["old", "town"]]
     tokenizer = transformers.AutoTokenizer.from_pretrained(folders[family])
     network = transformers.AutoModelForTokenClassification.from_pretrained(folders[family]).eval()
-    space = "" if family == "bert-tagger" else " "
+    space = " " if family == "roberta-tagger" else ""
     expected = []
     for words in texts:
         pieces = [tokenizer(space + word, add_special_tokens=False)["input_ids"] for word in words]
@@ -111,6 +111,17 @@ def test_a_tagger_without_names_for_its_labels_is_refused(labels, folders, tmp_p
         load_tagger(folder)
 
 
+def test_prefixes_are_those_of_every_scheme_and_only_where_a_label_begins_the_type(folders, tmp_path):
+    names = ["O", "B-PER", "L-PER", "U-PER", "E-MAIL", "group"]
+    folder = shutil.copytree(folders["bert-tagger"], tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"id2label": dict(enumerate(names)), "label2id": {name: i for i, name in enumerate(names)}}
+    (folder / "config.json").write_text(json.dumps(config))
+    tagger = load_tagger(folder)
+    assert tagger.types == (None, "PERSON", "PERSON", "PERSON", "E-MAIL", "ORGANIZATION")
+    assert tagger.begins.tolist() == [False, True, False, True, False, False]
+
+
 @pytest.mark.parametrize("threshold", [0, 1, -1, float("nan")])
 def test_a_threshold_is_between_0_and_1(threshold, folders):
     with pytest.raises(ConfigError, match="threshold"):
@@ -121,7 +132,7 @@ def test_a_threshold_is_between_0_and_1(threshold, folders):
     ("word", "expected"),
     [
         ("word", 0), ("123", 0), ("", 0), ("Word", 1), ("O'brien", 1), ("I", 2), ("J.", 2), ("NATO", 3), ("B2B", 3),
-        ("iPhone", 4), ("McDonald", 4), ("ß", 0), ("Łódź", 1), ("東京", 0), ("ǅ", 2),
+        ("iPhone", 4), ("McDonald", 4), ("ß", 0), ("Łódź", 1), ("東京", 0), ("ǅ", 2), ("Ⅷⅷ", 4),
     ],
 )  # fmt: skip
 def test_casings_are_told_apart(word, expected):

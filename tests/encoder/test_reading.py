@@ -44,6 +44,13 @@ def test_answers_stand_in_their_texts_however_long_and_whatever_they_are(folders
     assert all(np.isfinite(answer.score) for answer in answers)
 
 
+def test_an_answer_begins_and_ends_with_a_letter_where_pieces_hold_the_space_before_them(folders):
+    questions = ["who", "doctor", "paris", "john", "town", "a"]
+    text = "maria met john in old town near lisbon"
+    for answer in load_reader(folders["xlmr-reader"]).answer(questions, [text] * len(questions)):
+        assert answer.text == answer.text.strip() == text[answer.start : answer.end] != ""
+
+
 def test_a_long_text_is_read_to_its_end(folders):
     """Some text of windows has its best span in the last one; an answer from the first only would miss it."""
     reader = load_reader(folders["bert-reader"], window=32)

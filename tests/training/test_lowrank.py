@@ -83,3 +83,23 @@ def test_files_are_cut_below_the_limit_and_named_with_their_checksums(tmp_path, 
     assert len(manifest["files"]) > 3
     assert found.keys() == tensors.keys()
     assert all(torch.equal(found[name], tensors[name]) for name in found)
+
+
+def test_files_of_an_earlier_adapter_with_another_number_of_parts_are_gone(tmp_path, monkeypatch):
+    tensors = {name: torch.zeros(40, dtype=torch.float16) for name in "ab"}
+    with monkeypatch.context() as patch:
+        patch.setattr(lowrank, "SHARD", 100)
+        lowrank.write(tmp_path, "one", tensors, {})
+    (tmp_path / "other-1-of-2.safetensors").touch()
+    lowrank.write(tmp_path, "one", tensors, {})
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "one.json",
+        "one-1-of-1.safetensors",
+        "other-1-of-2.safetensors",
+    }
+
+
+def test_a_tensor_that_is_too_large_for_a_file_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(lowrank, "SHARD", 10)
+    with pytest.raises(ValueError, match="a must fit into one file"):
+        lowrank.write(tmp_path, "one", {"a": torch.zeros(40, dtype=torch.float16)}, {})

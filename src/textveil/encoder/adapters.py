@@ -27,9 +27,10 @@ def manifest(name: str) -> dict[str, Any]:
     """What an adapter is: its configuration, the checksum of its base, and its files with theirs."""
     try:
         found: dict[str, Any] = json.loads(_folder().joinpath(f"{name}.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        base, _, _ = (found[key] for key in ("base", "config", "files"))
+    except (OSError, ValueError, LookupError, TypeError) as error:
         raise ModelError(f"the manifest of the adapter {name!r} must be readable; reinstall textveil") from error
-    if found["base"] != minilm.SHA256:
+    if base != minilm.SHA256:
         raise ModelError(f"the adapter {name!r} must belong to the base model with sha256 {minilm.SHA256}")
     return found
 
@@ -59,7 +60,7 @@ def merge(base: dict[str, torch.Tensor], changes: dict[str, torch.Tensor]) -> di
     """The weights of the base with the changes of an adapter in them.
 
     Raises:
-        ModelError: a change belongs to no weight of the base.
+        ModelError: a change belongs to no weight of the base, or lacks a factor.
     """
     merged = dict(base)
     for key, tensor in changes.items():
@@ -67,6 +68,8 @@ def merge(base: dict[str, torch.Tensor], changes: dict[str, torch.Tensor]) -> di
         if factor == "up":
             if name not in base:
                 raise ModelError(f"an adapter changes {name}, which its base must have")
+            if f"{name}.down" not in changes:
+                raise ModelError(f"an adapter changes {name} by a product, and must have both factors")
             merged[name] = base[name] + tensor @ changes[f"{name}.down"]
         elif factor != "down":
             merged[key] = tensor

@@ -7,14 +7,14 @@ A word is hidden as one [MASK], however many pieces it has, and its own pieces a
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 import torch
 
-from textveil.encoder.models import Job, Model, load
+from textveil.encoder.models import Job, Model, NoModelError, load
 from textveil.encoder.ragged import Cut, Ragged, batches, cut, pad
 from textveil.errors import ConfigError, InputError, ModelError
 from textveil.table import EmbeddingTable
@@ -22,8 +22,8 @@ from textveil.words import Ints
 
 Kind = Literal["masked-lm", "causal-lm"]
 
-SLAB = 1 << 14
-"""Positions whose windows are laid out at once: 16 MB for the default window."""
+SLAB = 1 << 21
+"""Pieces that are laid out at once: 16 MB."""
 
 
 class Context(Protocol):
@@ -71,7 +71,7 @@ class LanguageModel:
             positions: int64 [n], numbers of words over all texts, in any order.
 
         Raises:
-            InputError: a position is none of the texts' words.
+            InputError: a position is not the number of one of the texts' words.
         """
         found = torch.empty(len(positions), len(self.rows))
         for which, logits in self.batches(texts, positions):
@@ -80,21 +80,26 @@ class LanguageModel:
 
     def batches(self, texts: Ragged, positions: Ints) -> Iterator[tuple[Ints, torch.Tensor]]:
         """The same in parts as they are computed: which of the positions, and their logits [m, V] on the device."""
-        positions = np.asarray(positions, np.int64)
+        positions = np.asarray(positions)
+        if positions.ndim != 1 or (len(positions) and not np.issubdtype(positions.dtype, np.integer)):
+            raise InputError("positions must be a list of whole numbers")  # a mask of words would be read as 0 and 1
         if len(positions) and not (positions.min() >= 0 and positions.max() < len(texts.words)):
-            raise InputError(f"positions must be numbers of words, 0 to {len(texts.words) - 1}")
+            raise InputError(f"positions must be numbers of the {len(texts.words)} words, counted from 0")
+        positions = positions.astype(np.int64)
         pieces = Cut.of(self.model, texts)
-        for start in range(0, len(positions), SLAB):
-            rows, lengths, at = self._sequences(pieces, texts.documents, positions[start : start + SLAB])
+        step = max(1, SLAB // self.window)
+        for start in range(0, len(positions), step):
+            rows, lengths, at = self._sequences(pieces, texts.documents, positions[start : start + step])
             for which in batches(lengths, self.batch):
                 inputs = pad(self.model, rows[which, : lengths[which].max()], lengths[which])
                 with torch.inference_mode():
                     outputs = self.model.network(**inputs).logits
                     hidden = outputs[torch.arange(len(which)), torch.from_numpy(at[which])]
-                    yield start + which, torch.addmm(self.bias, hidden, self.rows.T)
+                    logits = torch.addmm(self.bias, hidden, self.rows.T)
+                yield start + which, logits  # outside: the mode would be the caller's until the next part
 
     def _sequences(self, pieces: Cut, documents: Ints, positions: Ints) -> tuple[Ints, Ints, Ints]:
-        """Sequences int64 [n, window], their lengths [n], and where in them the answer is read [n]."""
+        """Sequences int64 [n, L], their lengths [n], and where in them the answer is read [n]."""
         model = self.model
         text = np.searchsorted(documents, positions, side="right") - 1
         left = pieces.words[positions] - pieces.documents[text]
@@ -108,7 +113,8 @@ class LanguageModel:
             rights = np.minimum(right, room - lefts)
         lead = len(model.before)
         at = lead + lefts
-        column = np.arange(self.window)
+        lengths = at if causal else at + 1 + rights + len(model.after)
+        column = np.arange(int(lengths.max()))
         source = np.where(
             column < at[:, None],
             (pieces.words[positions] - lefts - lead)[:, None] + column,
@@ -117,12 +123,12 @@ class LanguageModel:
         rows = pieces.ids[np.clip(source, 0, max(0, len(pieces.ids) - 1))]
         rows[:, :lead] = model.before
         if causal:
-            return rows, at, at - 1
+            return rows, lengths, at - 1
         n = np.arange(len(positions))
         rows[n, at] = model.mask
         for i, piece in enumerate(model.after):
             rows[n, at + 1 + rights + i] = piece
-        return rows, at + 1 + rights + len(model.after), at
+        return rows, lengths, at
 
 
 def load_context(
@@ -145,24 +151,16 @@ def load_context(
         device: a torch device.
 
     Raises:
-        ConfigError: window, batch or device are out of range.
+        ConfigError: kind, window, batch or device are out of range, or the package brings no model of the kind.
         ModelError: there is no such model, or its last layer cannot be taken off.
     """
     if window < 8 or batch < 1:
         raise ConfigError(f"window must be at least 8 and batch at least 1, got {window} and {batch}")
+    if kind is not None and kind not in get_args(Kind):
+        raise ConfigError(f"kind must be one of {', '.join(get_args(Kind))}")
     model = _load(source, kind, device)
-    lead = (*model.before,) or _first(model)
-    network = model.network
-    head = network.get_output_embeddings()
-    if not isinstance(head, torch.nn.Linear):
-        raise ModelError(f"the output layer of {model.name} must be linear")
-    network.set_output_embeddings(_Through())
-    model = Model(**{**vars(model), "before": lead})
-    probe = torch.tensor([[*lead, model.unknown]], device=device)
-    with torch.inference_mode():
-        if network(input_ids=probe).logits.shape[-1] != head.in_features:
-            raise ModelError(f"the output layer of {model.name} must be its last, and is not")
-    rows, bias = _restrict(model, table, head)
+    model = replace(model, before=model.before or _first(model))
+    rows, bias = _restrict(model, table, _behead(model))
     return LanguageModel(model=model, rows=rows, bias=bias, window=min(window, model.longest), batch=batch)
 
 
@@ -173,20 +171,61 @@ class _Through(torch.nn.Identity):
 
 
 def _load(source: str | Path | None, kind: Kind | None, device: str) -> Model:
-    jobs: list[Job] = ["masked-lm"] if source is None else [kind] if kind else ["masked-lm", "causal-lm"]
-    model = None
+    jobs: list[Job] = [kind] if kind else ["masked-lm"] if source is None else ["masked-lm", "causal-lm"]
+    errors = []
     for job in jobs:
         try:
             model = load(job, source, device=device)
-        except ModelError:
-            if job == jobs[-1]:
-                raise
-            continue
-        if job == "causal-lm":
-            return Model(**{**vars(model), "mask": None, "after": ()})
-        if model.mask is not None:
-            return model
-    raise ModelError(f"a masked language model must have a mask piece, and {model and model.name} has none")
+            if job == "causal-lm":
+                return _causal(model)
+            if model.mask is not None:
+                return model
+            raise ModelError(f"a masked language model must have a mask piece, and {model.name} has none")
+        except NoModelError:
+            raise
+        except ModelError as error:
+            errors.append(error)
+    raise ModelError("; ".join(map(str, errors))) from errors[0]
+
+
+def _causal(model: Model) -> Model:
+    """The model as a causal one; a masked one loads as such without complaint, and would repeat the last piece."""
+    ids = np.stack([_probe(model), _probe(model)])
+    ids[1, -1] = ids[0, -2]
+    one, other = _run(model, ids)[:, :-1]
+    if not torch.allclose(one, other, rtol=1e-3, atol=1e-3):
+        raise ModelError(f"a causal language model must not look at what follows, and {model.name} does")
+    return replace(model, mask=None, after=())
+
+
+def _behead(model: Model) -> torch.nn.Linear:
+    """The output layer, taken off the network, after it was found to be the last thing that the network does."""
+    ids = _probe(model)[None]
+    try:
+        head = model.network.get_output_embeddings()
+        whole = _run(model, ids)
+        model.network.set_output_embeddings(_Through())
+        with torch.inference_mode():
+            last = isinstance(head, torch.nn.Linear) and torch.allclose(
+                head(_run(model, ids)), whole, rtol=1e-4, atol=1e-4
+            )
+    except Exception as error:  # whatever a network does with the wrong thing in the place of its output layer
+        raise ModelError(f"the output layer of {model.name} must come off, and does not") from error
+    if not last:
+        raise ModelError(f"the output layer of {model.name} must be linear and its last, and is not")
+    found: torch.nn.Linear = head
+    return found
+
+
+def _probe(model: Model) -> Ints:
+    """Pieces from all over the vocabulary, as a text of no meaning."""
+    return np.linspace(0, model.network.get_input_embeddings().num_embeddings - 1, 8).astype(np.int64)
+
+
+def _run(model: Model, ids: Ints) -> torch.Tensor:
+    with torch.inference_mode():
+        found: torch.Tensor = model.network(**pad(model, ids, np.full(len(ids), ids.shape[1]))).logits
+    return found
 
 
 def _first(model: Model) -> tuple[int, ...]:
@@ -203,13 +242,9 @@ def _first(model: Model) -> tuple[int, ...]:
 
 def _restrict(model: Model, table: EmbeddingTable, head: torch.nn.Linear) -> tuple[torch.Tensor, torch.Tensor]:
     """The output layer for the words of a table: the rows of their pieces, or the mean of several."""
-    space = " " if model.spaced else ""
-    pieces = cut(model, [space + word for word in table.words])
-    vocabulary = model.tokenizer.get_vocab()
-    own = [
-        [vocabulary[word]] if word in vocabulary and not space else ids
-        for word, ids in zip(table.words, pieces, strict=True)
-    ]
+    pieces = cut(model, [(word, True) for word in table.words])
+    vocabulary = model.tokenizer.get_vocab() if model.spaces == "none" else {}
+    own = [[vocabulary[word]] if word in vocabulary else ids for word, ids in zip(table.words, pieces, strict=True)]
     lengths = torch.tensor([len(ids) for ids in own])
     flat = torch.tensor([piece for ids in own for piece in ids])
     owner = torch.repeat_interleave(torch.arange(len(own)), lengths)

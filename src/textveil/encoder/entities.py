@@ -25,7 +25,7 @@ CASINGS = 5
 """How many casings the bundled tagger tells apart."""
 
 ALIASES = {
-    **dict.fromkeys(("PER", "PERSON", "B-PERSON"), "PERSON"),
+    **dict.fromkeys(("PER", "PERSON"), "PERSON"),
     **dict.fromkeys(("LOC", "LOCATION", "GPE"), "LOCATION"),
     **dict.fromkeys(("ORG", "ORGANIZATION", "ORGANISATION", "CORPORATION", "GROUP"), "ORGANIZATION"),
 }
@@ -69,7 +69,7 @@ def casing(word: str) -> int:
         return 2
     if word == word.upper():
         return 3
-    return 1 if letters[0].isupper() and word[1:] == word[1:].lower() else 4
+    return 1 if letters and letters[0].isupper() and word[1:] == word[1:].lower() else 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -195,7 +195,7 @@ def load_tagger(
 
     Args:
         source: None for the bundled tagger, or a folder or hub id of a transformers model for token classification
-            whose labels are `O`, `B-TYPE`, `I-TYPE` (or `TYPE` alone, also with `S-` and `E-`).
+            whose labels are `O`, `B-TYPE`, `I-TYPE` (or `TYPE` alone, also with `E-`, `L-`, `S-` and `U-`).
         threshold: in (0, 1): how probable it must be that a word is part of an entity. Smaller finds more.
         window: pieces that the network sees at once, at least 8; no more than the model takes.
         batch: pieces in one run of the network.
@@ -211,10 +211,11 @@ def load_tagger(
         raise ConfigError(f"window must be at least 8 and batch at least 1, got {window} and {batch}")
     model = load("tagger", source, device=device)
     labels = LABELS if source is None else _labels(model)
+    parts = [_parts(label, labels) for label in labels]
     return TokenClassifier(
         model=model,
-        types=tuple(_type(label) for label in labels),
-        begins=np.array([label[:2] in ("B-", "S-") for label in labels]),
+        types=tuple(type_ for _, type_ in parts),
+        begins=np.array([prefix in ("B-", "S-", "U-") for prefix, _ in parts]),
         threshold=threshold,
         window=min(window, model.longest),
         batch=batch,
@@ -229,8 +230,12 @@ def _labels(model: Model) -> list[str]:
     return labels
 
 
-def _type(label: str) -> str | None:
+def _parts(label: str, labels: Sequence[str]) -> tuple[str, str | None]:
+    """A label's prefix and type; what ends a span or is one alone has that prefix only where a label begins one."""
     if label == "O":
-        return None
-    bare = label[2:] if label[1:2] == "-" and label[0] in "BIESLU" else label
-    return ALIASES.get(bare.upper(), bare.upper())
+        return "", None
+    prefix, bare = label[:2], label[2:]
+    paired = prefix in ("E-", "L-", "S-", "U-") and {f"B-{bare}", f"I-{bare}"} & {*labels}
+    if prefix not in ("B-", "I-") and not paired:
+        prefix, bare = "", label
+    return prefix, ALIASES.get(bare.upper(), bare.upper())

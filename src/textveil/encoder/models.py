@@ -4,28 +4,27 @@ In: a job and a source. Out: a `Model`, a network that is ready to run with its 
 Not here: what is asked of it (`context`, `entities`, `reading`, `sentences`), and how adapters are merged (`adapters`).
 """
 
-import json
+import os
 import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from logging import CRITICAL
+from logging import CRITICAL, getLogger
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
-from safetensors import safe_open
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import nn
 
 from textveil import minilm
 from textveil.encoder import adapters
-from textveil.errors import ConfigError, ModelError, TableError
-from textveil.hub import download
+from textveil.errors import ConfigError, ModelError, shown
 
+T = TypeVar("T")
 Job = Literal["masked-lm", "causal-lm", "tagger", "reader"]
 
 AUTO: dict[Job, str] = {
@@ -39,8 +38,15 @@ BUNDLED: dict[Job, str] = {
     "tagger": "BertForTokenClassification",
     "reader": "BertForQuestionAnswering",
 }
-ENDLESS = 1 << 20
-"""A tokenizer that claims to take more pieces than this knows no limit."""
+SHORTEST: dict[Job, int] = {"masked-lm": 8, "causal-lm": 8, "tagger": 8, "reader": 32}
+"""Pieces that a network must take at once."""
+
+SPACES = "\u2581", "\u0120"
+"""How tokenizers write the space before a word."""
+
+
+class NoModelError(ModelError):
+    """There is nothing of that name, for whatever job."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,6 +63,8 @@ class Model:
         unknown: stands for a word that the tokenizer drops.
         longest: pieces in a sequence at most, the frame included.
         segments: how many token types the network tells apart (1: none).
+        spaces: what becomes of the space before a word: "none", pieces do not show it; "given", they do where it
+            stands there; "added", the tokenizer puts one before whatever it cuts.
         bundled: whether it is the small encoder of the package.
     """
 
@@ -69,6 +77,7 @@ class Model:
     unknown: int
     longest: int
     segments: int
+    spaces: Literal["none", "given", "added"]
     bundled: bool
 
     @property
@@ -76,11 +85,6 @@ class Model:
         """Where the network is."""
         found: torch.device = next(self.network.parameters()).device
         return found
-
-    @property
-    def spaced(self) -> bool:
-        """Whether its pieces carry the space before a word, as byte-level ones do."""
-        return type(self.tokenizer.decoder).__name__ in ("ByteLevel", "Metaspace", "Sequence")
 
 
 def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> Model:
@@ -96,13 +100,24 @@ def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> 
         ConfigError: the device is not there.
         ModelError: there is no such model, or it has no head for the job.
     """
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"the device {device!r} is not available here") from error
+    check_device(device)
     model = _bundled(job) if source is None else _foreign(job, str(source))
+    if model.longest < SHORTEST[job]:
+        raise ModelError(f"{model.name} must take {SHORTEST[job]} pieces at once, and takes {model.longest}")
     model.network.eval().requires_grad_(False).to(device)
     return model
+
+
+def check_device(device: str) -> None:
+    """Refuse a torch device that is not there, or from which nothing can be read.
+
+    Raises:
+        ConfigError: it is such a one.
+    """
+    try:
+        torch.empty(0, device=device).cpu()
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"the device {device!r} is not available here") from error
 
 
 # ---- the bundled encoder -----------------------------------------------------------------------------------
@@ -152,102 +167,147 @@ def _bundled(job: Job) -> Model:
     if job not in BUNDLED:
         raise ConfigError(f"the package brings no model for {job}; name a folder or a hub id")
     network = backbone(job, adapters.tensors(job), **adapters.manifest(job)["config"])
-    return _frame(f"all-MiniLM-L6-v2 + {job}", network, minilm.read_tokenizer(bundled_folder()), bundled=True)
+    tokenizer = minilm.read_tokenizer(bundled_folder())
+    mask, unknown = map(tokenizer.token_to_id, ("[MASK]", "[UNK]"))
+    return _frame(f"all-MiniLM-L6-v2 + {job}", network, tokenizer, mask=mask, unknown=unknown, bundled=True)
 
 
 # ---- other models ------------------------------------------------------------------------------------------
 
 
-def source_of(source: str | Path) -> tuple[str, str, bool]:
-    """What a source is called, where it is, and whether it is a folder.
+def fetch(source: str | Path, what: str, load: Callable[[str, bool], T]) -> tuple[str, T]:
+    """What a model is called, and what `load` makes of it.
+
+    Args:
+        source: a local folder or a hub id.
+        what: it must be, for messages.
+        load: takes where the model is, and whether files on this machine must do; a hub's model is looked for in the
+            cache first.
 
     Raises:
-        ModelError: it can be neither a folder nor a hub id.
+        NoModelError: the source can be neither a folder nor a hub id, or the hub does not give it.
+        ModelError: it cannot be loaded.
     """
     where = str(source)
-    if Path(where).is_dir():
-        return Path(where).resolve().name, where, True
-    if Path(where).exists() or not re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", where):
-        raise ModelError(f"a model must be a folder or a hub id (owner/name); {where!r} is neither")
-    return where, where, False
+    folder = os.path.isdir(where)  # a Path would raise where the name is too long for one
+    if not folder and (os.path.exists(where) or not re.fullmatch(r"[\w-][\w.-]{0,95}/[\w.-]{1,96}", where)):
+        raise NoModelError(f"a model must be a folder or a hub id (owner/name); a source {shown(where)} is neither")
+    name = Path(where).resolve().name if folder else where
+    with quiet():
+        try:
+            return name, load(where, True)
+        except Exception as error:  # many kinds; none of them holds user text
+            if folder:
+                raise _unfit(name, what, error) from error
+        try:
+            from huggingface_hub import HfApi
+
+            HfApi().model_info(where, timeout=5)  # one question; loading would ask for each file, many times
+        except Exception as error:
+            raise NoModelError(
+                f"there is no such folder and no such model in the cache, and the hub did not give {shown(where)} "
+                f"({type(error).__name__})"
+            ) from error
+        try:
+            return name, load(where, False)
+        except Exception as error:
+            raise _unfit(name, what, error) from error
+
+
+def _unfit(name: str, what: str, error: Exception) -> ModelError:
+    return ModelError(f"{name!r} must be a {what}, and could not be loaded ({type(error).__name__})")
 
 
 def _foreign(job: Job, source: str) -> Model:
     import transformers
 
-    name, _, local = source_of(source)
-    with quiet():
-        try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(source, local_files_only=local)
-            kind = getattr(transformers, AUTO[job])
-            network, loading = kind.from_pretrained(
-                source, local_files_only=local, output_loading_info=True, dtype=torch.float32
-            )
-        except Exception as error:  # many kinds; none of them holds user text
-            where = "in that folder" if local else "there, or the hub cannot be reached"
-            raise ModelError(
-                f"{source!r} must be a transformers model for {job}, and none could be loaded {where} "
-                f"({type(error).__name__})"
-            ) from error
-    lost = [name for name in loading["missing_keys"] if "pooler" not in name and "position_ids" not in name]
+    def load(where: str, local: bool) -> tuple[Any, Any, dict[str, Any]]:
+        options: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
+        tokenizer = transformers.AutoTokenizer.from_pretrained(where, **options)
+        kind = getattr(transformers, AUTO[job])
+        network, loading = kind.from_pretrained(where, output_loading_info=True, dtype=torch.float32, **options)
+        return tokenizer, network, loading
+
+    name, (tokenizer, network, loading) = fetch(source, f"transformers model for {job}", load)
+    lost = [key for key in loading["missing_keys"] if "pooler" not in key and "position_ids" not in key]
     if lost:
-        raise ModelError(f"{source!r} must be trained for {job}, and has no weights for {sorted(lost)[0]}")
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if not isinstance(backend, Tokenizer):
-        raise ModelError(f"the tokenizer of {source!r} must be a fast one (tokenizer.json)")
+        raise ModelError(f"{name!r} must be trained for {job}, and has no weights for {sorted(lost)[0]}")
+    backend = fast(name, tokenizer)
     backend.no_truncation()
     backend.no_padding()
-    limit = tokenizer.model_max_length if tokenizer.model_max_length < ENDLESS else None
-    return _frame(name, network, backend, mask=tokenizer.mask_token_id, limit=limit)
+    unknown = tokenizer.eos_token_id if tokenizer.unk_token_id is None else tokenizer.unk_token_id
+    return _frame(
+        name, network, backend, mask=tokenizer.mask_token_id, unknown=unknown, limit=tokenizer.model_max_length
+    )
+
+
+def fast(name: str, tokenizer: Any) -> Tokenizer:
+    """The Rust side of a transformers tokenizer.
+
+    Raises:
+        ModelError: it has none.
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if not isinstance(backend, Tokenizer):
+        raise ModelError(f"the tokenizer of {name!r} must be a fast one (tokenizer.json)")
+    return backend
 
 
 def _frame(
     name: str,
-    network: nn.Module,
+    network: Any,
     tokenizer: Tokenizer,
     *,
-    mask: int | None = None,
+    mask: int | None,
+    unknown: int | None,
     limit: int | None = None,
     bundled: bool = False,
 ) -> Model:
-    config: Any = network.config
     tokenizer.encode_special_tokens = True  # a text may hold "[SEP]", and means those letters
-    bare = tokenizer.encode("a", add_special_tokens=False).ids
-    framed = tokenizer.encode("a").ids
-    at = next(i for i in range(len(framed)) if framed[i : i + len(bare)] == bare)
-    before, after = tuple(framed[:at]), tuple(framed[at + len(bare) :])
-    vocabulary = tokenizer.get_vocab()
-    unknown = vocabulary.get(getattr(tokenizer.model, "unk_token", None) or "[UNK]")
+    try:
+        bare, spaced = (tokenizer.encode(text, add_special_tokens=False) for text in ("a", " a"))
+        framed = tokenizer.encode("a").ids
+        at = next(i for i in range(len(framed)) if framed[i : i + len(bare.ids)] == bare.ids != [])
+    except Exception as error:  # the Rust side raises bare Exception
+        raise ModelError(f"the tokenizer of {name} must cut every word; give it an unknown token") from error
+    rows = network.get_input_embeddings().num_embeddings
+    if (largest := max(tokenizer.get_vocab().values())) >= rows:
+        raise ModelError(f"{name} must have an embedding for each piece of its tokenizer, and has none for {largest}")
+    added = bare.tokens[0].startswith(SPACES)
     return Model(
         name=name,
         network=network,
         tokenizer=tokenizer,
-        before=before,
-        after=after,
-        mask=vocabulary["[MASK]"] if bundled else mask,
-        unknown=bare[0] if unknown is None else unknown,
-        longest=min(limit or ENDLESS, _places(network)),
-        segments=int(getattr(config, "type_vocab_size", 1) or 1),
+        before=tuple(framed[:at]),
+        after=tuple(framed[at + len(bare.ids) :]),
+        mask=mask,
+        unknown=bare.ids[0] if unknown is None else unknown,
+        longest=min(places(network), places(network) if limit is None else limit),
+        segments=int(getattr(network.config, "type_vocab_size", 1) or 1),
+        spaces="added" if added else "given" if bare.ids != spaced.ids else "none",
         bundled=bundled,
     )
 
 
-def _places(network: nn.Module) -> int:
+def places(network: nn.Module) -> int:
     """How many pieces the network can tell the places of; some families lose the first rows to padding."""
     config: Any = network.config
     for name, module in network.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
             return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
-    return int(getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None) or 512)
+    found = (getattr(config, name, None) or 0 for name in ("max_position_embeddings", "n_positions"))
+    return next((int(number) for number in found if number > 0), 512)  # XLNet says -1
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """transformers reports what it loads; that is no news to a user, and its warnings are answered by checks."""
+    """transformers and the hub report what they do; that is no news to a user, and is answered by checks."""
     from transformers.utils import logging
 
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    hub = getLogger("huggingface_hub")
+    level, bars, hubs = logging.get_verbosity(), logging.is_progress_bar_enabled(), hub.level
     logging.set_verbosity(CRITICAL)
+    hub.setLevel(CRITICAL)
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         with warnings.catch_warnings():
@@ -255,101 +315,6 @@ def quiet() -> Iterator[None]:
             yield
     finally:
         logging.set_verbosity(level)
+        hub.setLevel(hubs)
         if bars:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-
-
-# ---- the input layer ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class InputLayer:
-    """A model's input embeddings, one row per piece of its tokenizer.
-
-    Attributes:
-        pieces: the row of every piece that is not special.
-        shape: rows and dimension; there may be more rows than pieces.
-        rows: the rows from one number to another.
-    """
-
-    pieces: dict[str, int] = field(repr=False)
-    shape: tuple[int, int]
-    rows: Callable[[int, int], torch.Tensor] = field(repr=False)
-
-
-def input_layer(source: str) -> InputLayer:
-    """The input embeddings of a transformers model, read from its file where that is a safetensors one.
-
-    Args:
-        source: a local folder, or a hub id (owner/name).
-
-    Raises:
-        ModelError: there is no such model, or its tokenizer is not a fast one.
-        TableError: the hub cannot be reached.
-    """
-    import transformers
-
-    _, _, local = source_of(source)
-    if not local:
-        download(source, "config.json")  # says sooner than transformers that the hub cannot be reached
-    with quiet():
-        try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(source, local_files_only=local)
-            config = transformers.AutoConfig.from_pretrained(source, local_files_only=local)
-            found = _stored_embeddings(source, config, local)
-            if found is None:
-                network = transformers.AutoModel.from_pretrained(source, local_files_only=local, dtype=torch.float32)
-                found = network.get_input_embeddings().weight.detach()
-        except Exception as error:  # many kinds; none of them holds user text
-            where = "in that folder" if local else "there, or the hub cannot be reached"
-            raise ModelError(
-                f"{source!r} must be a transformers model with input embeddings, and none could be loaded {where} "
-                f"({type(error).__name__})"
-            ) from error
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if not isinstance(backend, Tokenizer):
-        raise ModelError(f"the tokenizer of {source!r} must be a fast one (tokenizer.json)")
-    special = {number for number, token in backend.get_added_tokens_decoder().items() if token.special}
-    special |= set(tokenizer.all_special_ids)
-    pieces = {piece: number for piece, number in backend.get_vocab().items() if number not in special}
-    count, width = found.shape if isinstance(found, torch.Tensor) else found.get_shape()
-    return InputLayer(pieces=pieces, shape=(count, width), rows=lambda start, stop: found[start:stop])
-
-
-def _stored_embeddings(source: str, config: Any, local: bool) -> Any:
-    """The tensor in its safetensors file, of which nothing else is read; None where it cannot be found there.
-
-    The network is built without weights, to learn what its input embeddings are called.
-    """
-    import transformers
-
-    with torch.device("meta"):
-        network = transformers.AutoModel.from_config(config)  # type: ignore[no-untyped-call]
-    embeddings = network.get_input_embeddings()
-    name = next(name for name, module in network.named_modules() if module is embeddings) + ".weight"
-    whole, parts = "model.safetensors", "model.safetensors.index.json"
-    if (file := _file(source, parts, local)) is not None:
-        where = json.loads(file.read_text("utf-8"))["weight_map"]
-    elif (file := _file(source, whole, local)) is not None:
-        where = dict.fromkeys(_tensors(file).keys(), whole)
-    else:
-        return None
-    # in the file of a larger network the name begins with the one of its encoder ("bert.")
-    found = [each for each in where if each == name or each.endswith(f".{name}")]
-    file = _file(source, where[found[0]], local) if len(found) == 1 else None
-    return None if file is None else _tensors(file).get_slice(found[0])
-
-
-def _file(source: str, name: str, local: bool) -> Path | None:
-    """A file of a model, if it has one of that name."""
-    if local:
-        path = Path(source) / name
-        return path if path.is_file() else None
-    try:
-        return download(source, name)
-    except TableError:
-        return None
-
-
-def _tensors(file: Path) -> Any:
-    return safe_open(file, framework="pt")

@@ -6,7 +6,7 @@ Not here: what a network says about a window.
 Nothing is cut off: a text that is longer than a window is seen in several.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from textveil.encoder.models import Model
+from textveil.encoder.models import SPACES, Model
 from textveil.errors import InputError, ModelError
-from textveil.words import Ints, Tokens
+from textveil.words import Ints, Tokens, check_texts
 
 Bools = NDArray[np.bool_]
 
@@ -46,7 +46,13 @@ class Ragged:
 
     @classmethod
     def of(cls, tokens: Tokens) -> Self:
-        """The words of texts as they stand."""
+        """The words of texts as they stand.
+
+        Raises:
+            InputError: `tokens` is not what `tokenize` gives.
+        """
+        if not isinstance(tokens, Tokens):
+            raise InputError(f"tokens must be what tokenize gives, not {type(tokens).__name__}")
         spaced = np.ones(len(tokens.words), bool)
         if len(spaced):
             spaced[1:] = tokens.starts[1:] != tokens.ends[:-1]
@@ -55,7 +61,13 @@ class Ragged:
 
     @classmethod
     def join(cls, texts: Sequence[Sequence[str]]) -> Self:
-        """Texts that are given as lists of words, with whitespace between all of them."""
+        """Texts that are given as lists of words, with whitespace between all of them.
+
+        Raises:
+            InputError: a text is not a list of valid Unicode strings; a string is none.
+        """
+        for text in texts:
+            check_texts(text, what="word")
         words = [word for text in texts for word in text]
         documents = np.concatenate([[0], np.cumsum([len(text) for text in texts], dtype=np.int64)]).astype(np.int64)
         return cls(words=words, documents=documents, spaced=np.ones(len(words), bool))
@@ -82,10 +94,9 @@ class Cut:
         Raises:
             ModelError: the tokenizer cannot cut a word.
         """
-        spaced = texts.spaced if model.spaced else np.zeros(len(texts.words), bool)
-        keys = list(zip(texts.words, spaced.tolist(), strict=True))
+        keys = list(zip(texts.words, texts.spaced.tolist(), strict=True))
         place = {key: i for i, key in enumerate(dict.fromkeys(keys))}
-        pieces = cut(model, [" " * gap + word for word, gap in place])
+        pieces = cut(model, place)
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
         which = np.fromiter((place[key] for key in keys), np.int64, len(keys))
         words = np.concatenate([[0], np.cumsum(lengths[which])]).astype(np.int64)
@@ -95,15 +106,25 @@ class Cut:
         return cls(ids=ids, words=words, documents=words[texts.documents])
 
 
-def cut(model: Model, words: Sequence[str]) -> list[list[int]]:
-    """The pieces of each word, at least one."""
+def cut(model: Model, words: Iterable[tuple[str, bool]]) -> list[list[int]]:
+    """The pieces of each word, at least one; with each word, whether whitespace stands before it."""
+    words = list(words)
+    given = model.spaces == "given"
+    spelled = [" " + word if given and spaced else word for word, spaced in words]
     try:
-        encodings = model.tokenizer.encode_batch_fast(words, add_special_tokens=False)
+        encodings = model.tokenizer.encode_batch_fast(spelled, add_special_tokens=False)
     except Exception:  # the Rust side raises bare Exception, and may name what it could not cut
         encodings = None
     if encodings is None:
         raise ModelError(f"the tokenizer of {model.name} must cut every word; give it an unknown token")
-    return [encoding.ids or [model.unknown] for encoding in encodings]
+    found = [encoding.ids or [model.unknown] for encoding in encodings]
+    if model.spaces != "added":
+        return found
+    lone = {model.tokenizer.token_to_id(space) for space in SPACES}
+    return [
+        ids[1:] if not spaced and len(ids) > 1 and ids[0] in lone else ids
+        for ids, (_, spaced) in zip(found, words, strict=True)
+    ]
 
 
 def spread(begins: Ints, lengths: Ints) -> Ints:

@@ -104,7 +104,9 @@ class SpanReader:
                 places = read[b][1]
                 start, end = places[begin + first - lead][0], places[begin + last - lead][1]
                 if score > best[b].score:
-                    best[b] = Answer(texts[b][start:end], start, end, score)
+                    found = texts[b][start:end].lstrip()  # pieces of some families hold the space before a word
+                    start, found = end - len(found), found.rstrip()
+                    best[b] = Answer(found, start, start + len(found), score)
         return [Answer("", 0, 0, 0.0) if answer.score == -np.inf else answer for answer in best]
 
     def _question(self, b: int, pieces: list[int]) -> list[int]:

@@ -4,16 +4,17 @@ In: texts. Out: unit vectors [B, d].
 Not here: what is compared with what.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from textveil.encoder.models import bundled_folder, quiet, source_of
-from textveil.encoder.ragged import Windows
+from textveil.encoder.models import bundled_folder, check_device, fetch, places
 from textveil.errors import ConfigError, ModelError
 from textveil.words import check_texts
 
@@ -39,8 +40,9 @@ class Sentences:
         name: what rows and statements call it.
         dimension: d.
         model: the `SentenceTransformer`.
-        window: pieces that it reads at once; a longer text is the mean of its windows, by their lengths.
-        batch: texts or windows in one run of the network.
+        window: pieces that it reads at once, its frame not counted; a longer text is the mean of its parts, by their
+            lengths.
+        batch: texts or parts in one run of the network.
     """
 
     name: str
@@ -56,33 +58,41 @@ class Sentences:
             InputError: `texts` is not a sequence of valid Unicode strings.
         """
         check_texts(texts)
-        parts, owners, sizes = self._windows(texts)
+        parts, sizes, owners = [], [], []
+        for b, text in enumerate(texts):
+            for part, size in self._parts(text):
+                parts.append(part)
+                sizes.append(size)
+                owners.append(b)
         found = np.zeros((len(texts), self.dimension), np.float32)
         if parts:
             vectors = self.model.encode(
                 parts, batch_size=self.batch, normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
             )
-            np.add.at(found, owners, np.asarray(vectors, np.float32) * sizes[:, None])
+            np.add.at(found, owners, np.asarray(vectors, np.float32) * np.array(sizes, np.float32)[:, None])
         lengths = np.linalg.norm(found, axis=1, keepdims=True)
         unit: Floats = np.divide(found, lengths, out=found, where=lengths > 0)
         return unit
 
-    def _windows(self, texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64], Floats]:
-        """Every text whole, or in windows where it is too long: the parts, whose they are, and their pieces."""
-        parts: list[str] = []
-        owners: list[int] = []
-        sizes: list[int] = []
-        for b, text in enumerate(texts):
-            cut = self.model.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-            places = cut["offset_mapping"]
-            windows = Windows.over(np.array([0, len(places)]), self.window, 0)
-            alone = len(windows.begins) == 1
-            for begin, length in zip(windows.begins.tolist(), windows.lengths.tolist(), strict=True):
-                part = text[places[begin][0] : places[begin + length - 1][1]]
-                parts.append(text if alone else part)
-                owners.append(b)
-                sizes.append(length)
-        return parts, np.array(owners, np.int64), np.array(sizes, np.float32)
+    def _parts(self, text: str) -> Iterator[tuple[str, int]]:
+        """A text whole, or cut where it is too long, before a word if there is one: the parts with their pieces.
+
+        A part is measured by itself: its pieces may be others, and more, than those it had in the text.
+        """
+        cut = self.model.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        starts = [start for start, _ in cut["offset_mapping"]]
+        count = len(starts) // self.window + 1  # one window more than would be full, as parts end before their time
+        bounds = {0, len(text)}
+        for i in range(1, count if len(starts) > self.window else 0):
+            after, last = (starts[len(starts) * j // count] for j in (i - 1, i))
+            words = (at for at in range(last, after, -1) if text[at - 1].isspace())
+            bounds.add(next(words, last))
+        if len(bounds) == 2:
+            if starts:
+                yield text, len(starts)
+            return
+        for start, end in pairwise(sorted(bounds)):
+            yield from self._parts(text[start:end])
 
 
 def load_sentences(source: str | Path | None = None, *, batch: int = 32, device: str = "cpu") -> Sentences:
@@ -100,23 +110,32 @@ def load_sentences(source: str | Path | None = None, *, batch: int = 32, device:
     """
     if batch < 1:
         raise ConfigError(f"batch must be at least 1, got {batch}")
-    name, where, local = ("all-MiniLM-L6-v2", str(bundled_folder()), True) if source is None else source_of(source)
+    check_device(device)
     from sentence_transformers import SentenceTransformer
 
-    with quiet():
-        try:
-            model = SentenceTransformer(where, device=device, local_files_only=local)
-        except Exception as error:  # many kinds; none of them holds user text
-            raise ModelError(
-                f"{name!r} must be a sentence encoder, and could not be loaded ({type(error).__name__})"
-            ) from error
-    model.tokenizer.split_special_tokens = True  # a text may hold "[SEP]", and means those letters
-    limit = model.max_seq_length or 512
-    frame = model.tokenizer.num_special_tokens_to_add()
+    def load(where: str, local: bool) -> tuple[Any, int]:
+        model: Any = SentenceTransformer(
+            where,
+            device=device,
+            local_files_only=local,
+            trust_remote_code=False,
+            model_kwargs={"dtype": torch.float32},
+        )
+        return model, places(model[0].auto_model)
+
+    name, (model, most) = fetch(bundled_folder() if source is None else source, "sentence encoder", load)
+    tokenizer = model.tokenizer
+    if not getattr(tokenizer, "is_fast", False) or tokenizer.pad_token_id is None:
+        raise ModelError(f"the tokenizer of {name!r} must be a fast one (tokenizer.json) with a piece for padding")
+    tokenizer.split_special_tokens = True  # a text may hold "[SEP]", and means those letters
+    model.max_seq_length = limit = min(model.max_seq_length, most)
+    window = limit - tokenizer.num_special_tokens_to_add()
+    if window < 8:
+        raise ModelError(f"{name!r} must take 8 pieces at once beside its frame, and takes {window}")
     return Sentences(
-        name=name,
+        name="all-MiniLM-L6-v2" if source is None else name,
         dimension=model.get_embedding_dimension() or 0,
         model=model,
-        window=limit - frame,
+        window=window,
         batch=batch,
     )
