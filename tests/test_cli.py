@@ -614,12 +614,12 @@ def test_what_makes_the_output_a_folder(run, rows, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("a.csv",), "needs --output FOLDER"),
-        (("a.csv", "--output", "-"), "needs --output FOLDER"),
-        (("a.csv", "--output", "c.csv"), "needs --output FOLDER"),
-        (("a.csv", "--output", "b.txt"), "needs --output FOLDER"),
-        (("a.csv", "b.txt"), "needs --output FOLDER"),
-        (("b.txt", "--resume"), "needs --output FOLDER"),
+        (("a.csv",), "needs? --output FOLDER"),
+        (("a.csv", "--output", "-"), "needs? --output FOLDER"),
+        (("a.csv", "--output", "c.csv"), "needs? --output FOLDER"),
+        (("a.csv", "--output", "b.txt"), "needs? --output FOLDER"),
+        (("a.csv", "b.txt"), "needs? --output FOLDER"),
+        (("b.txt", "--resume"), "needs? --output FOLDER"),
         (("b.txt", "-", "--output", "out/"), "only files may be several"),
         (("b.txt", CANARY, "--output", "out/"), "only files may be several"),
         ((CANARY, "--jobs", "2"), "are for files"),

@@ -97,8 +97,10 @@ def into_folder(arguments: Sequence[str], output: str | None, *, asked: bool = F
         is_folder = "; --output is a folder" if named else ""
         raise ConfigError(f"--field, --column, --jobs, --resume and a folder as --output are for files{is_folder}")
     if output is None or output == "-" or not (named or _can_be_folder(output)):
-        what = "a file that is not lines of text" if rows and len(arguments) == 1 and not asked else "this"
-        raise ConfigError(f"{what} needs --output FOLDER, a folder or a new name that ends in {os.sep}")
+        what = "--field, --jobs and --resume need"
+        if rows or len(arguments) > 1:
+            what = "a file that is not plain lines needs" if len(arguments) == 1 else "several files need"
+        raise ConfigError(f"{what} --output FOLDER, a folder or a new name that ends in {os.sep}")
     return output
 
 
