@@ -24,7 +24,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-import decode  # the files beside this one
+import corpora  # the files beside this one
+import decode
 import encoder
 import report
 from decode import best
@@ -106,13 +107,16 @@ def main() -> None:
     """Runs everything, appends the rows and prints them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=3, help="runs per measurement; the best counts (default 3)")
-    parser.add_argument("--only", choices=("mechanisms", "decode", "encoder"), help="one part of it (default: all)")
+    parser.add_argument(
+        "--only", choices=("mechanisms", "decode", "files", "encoder"), help="one part of it (default: all)"
+    )
     parser.add_argument("--words", type=int, default=10_000, help="words in a batch (default 10,000)")
     options = parser.parse_args()
     console = Console()
     parts = {
         "mechanisms": measurements(options.repeat, options.words),
         "decode": decode.measurements(options.repeat),
+        "files": corpora.measurements(options.repeat),
         "encoder": encoder.measurements(options.repeat),
     }
     chosen = [part for name, part in parts.items() if options.only in (None, name)]
