@@ -172,11 +172,13 @@ class Floats:
         """All rows, so many at once."""
         lowered = self.precision == "float32" and torch.get_float32_matmul_precision() != "highest"
         lost = 2.0**-6 if lowered else 2.0**-22  # then numbers may be cut to bfloat16 on the way
-        for number, start in enumerate(range(0, self.rows.size, width)):
-            low = self._low(self.rows.stored[start : start + width])
-            row, away, length = self._sizes(width)[number]
-            sums = length * low.shape[1] * lost
-            yield Span(start, len(low), _filled(low), unit=1.0, row=row, away=away, sums=sums)
+        for start in range(0, self.rows.size, width):
+            part = slice(start, start + width)
+            low = self._low(self.rows.stored[part])
+            if (known := self._sizes.get((start, width))) is None:
+                known = self._sizes[start, width] = self._size(part, low)
+            row, away, length = known
+            yield Span(start, len(low), _filled(low), unit=1.0, row=row, away=away, sums=length * low.shape[1] * lost)
 
     def _low(self, rows: torch.Tensor) -> torch.Tensor:
         if self.rows.by_direction:
@@ -189,24 +191,23 @@ class Floats:
             left = left - columns[-1].double()
         return torch.cat(columns, dim=1)
 
-    def _sizes(self, width: int) -> list[tuple[float, float, float]]:
-        """For every span the largest length of a row, of what a row lost, and of a row in low precision."""
-        if (known := self._known.get(width)) is None:
-            starts = range(0, self.rows.size, width)
-            known = self._known[width] = [self._size(slice(start, start + width)) for start in starts]
-        return known
-
     @cached_property
-    def _known(self) -> dict[int, list[tuple[float, float, float]]]:
+    def _sizes(self) -> dict[tuple[int, int], tuple[float, float, float]]:
+        """What `_size` found for the rows from a place on, so many of them."""
         return {}
 
-    def _size(self, part: slice) -> tuple[float, float, float]:
-        true, low = self.rows.true(part) * self._scale, self._low(self.rows.stored[part]).double()
-        away = true - low[:, : true.shape[1]]
-        if not self.rows.by_direction:
-            halves = true.square().sum(dim=1) / 2 - low[:, -HALVES:].sum(dim=1)
-            away = torch.cat([away, halves[:, None]], dim=1)
-        return _longest(true), _longest(away), _longest(low)
+    def _size(self, part: slice, low: torch.Tensor) -> tuple[float, float, float]:
+        """The largest length of a row, of what a row lost, and of a row in low precision."""
+        if self.rows.by_direction:  # in float32, which is fast: d squares and a root, and making unit vectors of rows
+            stored = self.rows.stored[part].float()
+            slack = (stored.shape[1] + 8) * 2.0**-23
+            lengths, lost = stored.norm(dim=1), _longest(stored - low.float()) * (1 + slack)
+            longest = float(lengths.max()) * (1 + slack)
+            return 1 + SLACK, lost + float((lengths - 1).abs().max()) + longest * slack, longest + lost
+        true, lowered = self.rows.true(part) * self._scale, low.double()
+        halves = true.square().sum(dim=1) / 2 - lowered[:, -HALVES:].sum(dim=1)
+        away = torch.cat([true - lowered[:, : true.shape[1]], halves[:, None]], dim=1)
+        return _longest(true), _longest(away), _longest(lowered)
 
     @cached_property
     def _scale(self) -> float:

@@ -14,7 +14,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Self, cast, get_args
 
@@ -350,14 +350,10 @@ def load(folder: str | Path, *, metric: Metric = "chord", device: str = "cpu") -
         raise _error(path / WORDS, "it must be an array of strings")
     if (rows.dtype.name, rows.shape) != (manifest.dtype, (manifest.words, manifest.dimension)):
         raise _error(path / ROWS, f"it must hold {manifest.words} x {manifest.dimension} numbers in {manifest.dtype}")
-    return EmbeddingTable.build(
-        name=manifest.name,
-        words=words,
-        vectors=torch.from_numpy(rows),
-        metric=manifest.metric,
-        device=device,
-        stored=manifest.constants,
+    table = EmbeddingTable.build(
+        name=manifest.name, words=words, vectors=torch.from_numpy(rows), metric=manifest.metric, device=device
     )
+    return replace(table, stored=manifest.constants)  # checksums tie them to the rows
 
 
 def verify(folder: str | Path) -> Manifest:
