@@ -8,6 +8,7 @@ import importlib.metadata
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -239,11 +240,11 @@ def test_solve_where_the_curve_falls_and_jumps() -> None:
 @every_table
 def test_json_is_on_the_safe_side(table: Callable[[], Tensor]) -> None:
     rows = table()
-    before = constants.compute(rows, "chord")
+    before = constants.compute(rows, "euclidean")
     text = json.dumps(before.to_json(), sort_keys=True)
     after = TableConstants.from_json(json.loads(text))
     assert json.dumps(after.to_json(), sort_keys=True) == text
-    assert (after.words, after.dimension, after.metric) == (*rows.shape, "chord")
+    assert (after.words, after.dimension, after.metric) == (*rows.shape, "euclidean")
     assert after.duplicates == constants.duplicates(rows)
     assert before.minimum_distance is not None
     assert after.minimum_distance is not None
@@ -275,6 +276,47 @@ def test_constants_fit_their_own_table_only() -> None:
     assert not fits(own, spread()[:-1])
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"diameter": 0.0},
+        {"diameter": -1.0},
+        {"diameter": math.nan},
+        {"diameter": 2.1, "l1_diameter": 3.0},
+        {"diameter": 0.01},
+        {"l1_diameter": 0.5},
+        {"l1_diameter": math.nan},
+        {"coordinate_range": 1.0},
+        {"coordinate_range": math.inf},
+        {"minimum_distance": 2.0},
+        {"minimum_distance": 0.0},
+        {"minimum_distance": None},
+        {"duplicates": -1},
+        {"duplicates": 150},
+        {"duplicates": None},
+        {"words": 1},
+    ],
+)
+def test_constants_that_contradict_each_other(wrong) -> None:
+    own = constants.compute(spread(), "chord", curve=False)
+    with pytest.raises(TableError, match="no rows have such ones"):
+        replace(own, **wrong)
+    with pytest.raises(ConfigError, match="knots that rise"):
+        CalibrationCurve(knots=(0.0, math.inf), excess=(0.0, 0.0), tail=0.0)
+
+
+def test_rows_at_opposite_ends_and_rows_on_a_line() -> None:
+    """Where bounds meet, rounding must not make constants look wrong."""
+    for rows in (torch.tensor([[1.0, 0], [-1, 0]]), torch.tensor([[1.0, 1], [-1, -1]]) / 2**0.5):
+        for metric in ("chord", "euclidean"):
+            assert constants.compute(rows, metric).diameter == pytest.approx(2, rel=1e-5)
+            found = constants.bounds(lambda rows=rows: [rows], metric)
+            assert TableConstants.from_json(found.to_json()).diameter == pytest.approx(2, rel=1e-5)
+    line = torch.arange(9.0)[:, None] ** 2
+    found = constants.bounds(lambda: [line], "euclidean")
+    assert 64 <= found.diameter <= 64.001
+
+
 def test_outward_rounding() -> None:
     for value in [*np.exp(np.random.default_rng(7).uniform(-30, 30, 2000)).tolist(), 0.0, 1.0, 123456789.0]:
         up, down = constants._outward(value, up=True), constants._outward(value, up=False)
@@ -294,6 +336,8 @@ def test_tables_that_have_no_constants() -> None:
             constants.diameter(rows)
     with pytest.raises(TableError, match="two different rows"):
         constants.minimum_distance(torch.ones(4, 3))
+    with pytest.raises(TableError, match="two different rows"):
+        constants.bounds(lambda: [torch.ones(2, 3), torch.ones(2, 3)], "euclidean")
     with pytest.raises(BudgetError, match="positive"):
         constants.exponential_constant(spread(), -1.0)
 

@@ -3,8 +3,8 @@
 In: rows [V, d] (float32; unit rows for the chord metric). Out: numbers, exact or on the safe side.
 Not here: which table or mechanism they serve (`table`, `mechanism`); how the files are made (benchmarks/).
 
-Every function works on blocks of rows in float64, so that no V x V matrix is ever held; it holds under 300 MB
-besides the rows. `progress(done, total)` counts the blocks of the pass under way.
+Every function works on blocks of rows in float64, so that no V x V matrix is ever held; besides the rows it holds
+some copies of them in float64 at most. `progress(done, total)` counts the blocks of the pass under way.
 """
 
 import json
@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import pairwise
 from typing import NamedTuple, cast, overload
 
 import numpy as np
@@ -37,6 +38,7 @@ _CLOSE = 1e-6
 _SLACK = 1e-6
 """Relative slack of computed constants: more than rounding, and more than what normalising float32 rows on
 another machine can change."""
+_EQUAL = "a table needs at least two different rows; all of its rows are equal"
 
 
 class _Block(NamedTuple):
@@ -92,7 +94,7 @@ def _extent(rows: Tensor, progress: Progress | None) -> tuple[float, Tensor]:
         nearest[one] = torch.minimum(nearest[one], distance.amin(1))
         nearest[two] = torch.minimum(nearest[two], distance.amin(0))
     if diameter == 0:
-        raise TableError("a table needs at least two different rows; all of its rows are equal")
+        raise TableError(_EQUAL)
     return diameter, nearest
 
 
@@ -309,7 +311,7 @@ class CalibrationCurve:
 
     def __post_init__(self) -> None:
         knots, excess = np.asarray(self.knots), np.asarray(self.excess)
-        rising = len(knots) > 1 and knots[0] == 0 and bool((np.diff(knots) > 0).all())
+        rising = len(knots) > 1 and knots[0] == 0 and bool((np.diff(knots) > 0).all()) and math.isfinite(knots[-1])
         bounded = len(excess) == len(knots) and bool((np.isfinite(excess) & (excess >= 0)).all())
         if not (rising and bounded and 0 <= self.tail <= 1):
             raise ConfigError("a curve needs knots that rise from 0, one excess >= 0 for each, and a tail in [0, 1]")
@@ -466,6 +468,22 @@ class TableConstants:
     coordinate_range: float
     curve: CalibrationCurve | None = None
 
+    def __post_init__(self) -> None:
+        nearest, curve, repeated = self.minimum_distance, self.curve, self.duplicates
+        rising = (self.diameter, self.l1_diameter, min(self.coordinate_range, self.dimension**0.5 * self.diameter))
+        searched = nearest is not None and repeated is not None
+        possible = (
+            self.words >= 2
+            and 0 < self.diameter <= (2 * (1 + 10 * _SLACK) if self.metric == "chord" else math.inf)
+            and all(less <= more * (1 + 10 * _SLACK) for less, more in pairwise(rising))
+            and math.isfinite(self.coordinate_range)
+            and (searched or (nearest, repeated, curve) == (None, None, None))
+            and (nearest is None or 0 < nearest <= self.diameter)
+            and (repeated is None or 0 <= repeated < self.words - 1)
+        )
+        if not possible:
+            raise TableError("the constants of a table must be those of rows, and no rows have such ones")
+
     def fits(self, words: int, dimension: int, coordinate_range: float) -> bool:
         """Whether these constants can be those of a table: V, d and the coordinate range agree.
 
@@ -518,8 +536,8 @@ def bounds(parts: Parts, metric: str, *, passes: int = 4) -> TableConstants:
     """The constants that a few passes over the rows give, for tables too large for all pairs.
 
     The diameters are bounds: of the balls about the mean, by `diameter_bound` and in l1; at most 2 for chord; and
-    the l1 diameter is at most sqrt(d) times the other one, and at most the coordinate range. What has no such bound
-    is None.
+    the l1 diameter is at most sqrt(d) times the other one, and both are at most the coordinate range. What has no such
+    bound is None.
 
     Args:
         parts: the rows [V, d]; finite, at least two.
@@ -532,10 +550,13 @@ def bounds(parts: Parts, metric: str, *, passes: int = 4) -> TableConstants:
         words, total = words + len(rows), total + rows.sum(0)
         low, high = torch.minimum(low, rows.amin(0)), torch.maximum(high, rows.amax(0))
     _double(torch.stack([low, high]))
+    if bool((low == high).all()):
+        raise TableError(_EQUAL)
     mean = total / words
     about = max(torch.linalg.vector_norm(part.double() - mean, ord=1, dim=1).max().item() for part in parts())
-    longest = min(_ball(parts, mean, passes) * (1 + _SLACK), 2.0 if metric == "chord" else math.inf)
     range_ = (high - low).sum().item()
+    longest = min(_ball(parts, mean, passes), range_) * (1 + _SLACK)
+    longest = min(longest, 2.0) if metric == "chord" else longest
     return TableConstants(
         words=words,
         dimension=len(mean),
