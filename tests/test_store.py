@@ -44,10 +44,7 @@ def folder(source, tmp_path):
 
 def stored(folder) -> torch.Tensor:
     """The rows as a table takes them out."""
-    rows = np.load(folder / "rows.npy").astype(np.float64)
-    if store.read(folder).metric == "chord":
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    return torch.from_numpy(rows).float()
+    return store.load(folder, metric=store.read(folder).metric).take(slice(None))
 
 
 # ---- building and loading --------------------------------------------------------------------------------------------
@@ -92,6 +89,31 @@ def test_constants_are_those_of_the_stored_rows(source, tmp_path, metric, dtype)
         loaded = store.load(tmp_path / "t", metric=metric)
         assert loaded.diameter == found.diameter
         assert (loaded.curve is None) != pairs
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize(("share", "seed"), [(1e-2, 1), (1e-5, 9), (1e-6, 5)])
+def test_constants_of_rows_close_together(tmp_path, share, seed, dtype):
+    """What the rows have in common is large, so their distances are as small as rounding can make them."""
+    rows = (5 + share * np.random.default_rng(seed).normal(size=(20, 4))).astype(np.float32)
+    np.savez(tmp_path / "some.npz", rows=rows, words=np.array([f"w{i}" for i in range(20)]))
+    for pairs in (True, False):
+        if dtype == "float16" and share < 1e-3:
+            continue  # all rows are equal then
+        known = build(tmp_path / "some.npz", tmp_path / "t", dtype=dtype, pairs=pairs, force=True).constants
+        taken = stored(tmp_path / "t").double()
+        away = (taken[:, None] - taken[None]).norm(dim=2)
+        assert known.diameter >= away.max()
+        assert known.l1_diameter >= torch.cdist(taken, taken, p=1).max()
+        if known.curve is None:
+            continue
+        assert known.minimum_distance <= away[away > 0].min()
+        assert known.duplicates == 20 - len(np.unique(taken.numpy(), axis=0))
+        for c in np.geomspace(1, 1e8, 30):
+            capped = away.clamp(max=20 / c)
+            height = (-c * capped).exp().sum(dim=1).log()
+            slope = (height[None] - height[:, None]) / capped.masked_fill(away == 0, torch.inf)
+            assert c + slope.max() <= known.curve.constant(float(c)) * (1 + 1e-9)
 
 
 def test_bounds_of_blocks_are_those_of_the_whole():

@@ -26,7 +26,7 @@ from textveil import constants, registry
 from textveil.constants import TableConstants
 from textveil.errors import ConfigError, OutputError, TableError, TextveilError
 from textveil.guarantee.statements import number
-from textveil.table import EmbeddingTable, Metric, load_table
+from textveil.table import EmbeddingTable, Metric, load_table, taken
 from textveil.vectors import Rows, Vectors
 
 DType = Literal["float16", "float32"]
@@ -236,11 +236,9 @@ def _halve(file: io.BufferedRandom) -> None:
 
 
 def _parts(rows: NDArray[Any], metric: Metric) -> Iterator[torch.Tensor]:
-    """Stored rows as the table takes them out, float32: made unit rows again for chord."""
+    """Stored rows as the table takes them out."""
     step = max(1, PART // rows.shape[1])
-    for start in range(0, len(rows), step):
-        part = torch.from_numpy(rows[start : start + step].astype(np.float32))
-        yield torch.from_numpy(_unit(part.numpy())).float() if metric == "chord" else part
+    return (taken(torch.from_numpy(rows[start : start + step]), metric == "chord") for start in range(0, len(rows), step))
 
 
 def _told_parts(rows: NDArray[Any], metric: Metric, tell: Progress) -> Iterator[torch.Tensor]:

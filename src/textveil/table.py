@@ -213,15 +213,8 @@ class EmbeddingTable:
         return sum(word.startswith("##") and len(word) > 2 for word in self.words) > len(self) / 20
 
     def take(self, rows: slice | torch.Tensor) -> torch.Tensor:
-        """Rows as float32 [n, d]: the very numbers that distances and noise are about.
-
-        Rows that are held in float16 are unit vectors only nearly; where direction counts they are made so here.
-        """
-        taken = self.vectors[rows]
-        if taken.dtype == torch.float32:
-            return taken
-        whole = taken.double()
-        return (whole / whole.norm(dim=1, keepdim=True) if self.unit_rows else whole).float()
+        """Rows as float32 [n, d]: the very numbers that distances and noise are about, see `taken`."""
+        return taken(self.vectors[rows], self.unit_rows)
 
     def slabs(self) -> Iterator[torch.Tensor]:
         """All rows as `take` gives them, a part at a time."""
@@ -412,6 +405,17 @@ class EmbeddingTable:
             ConfigError: k is out of range, or the view cannot be renormalised.
         """
         return _project(self, k, renormalize)
+
+
+def taken(held: torch.Tensor, unit_rows: bool) -> torch.Tensor:
+    """Rows as they count, float32 [n, d], from rows as a table holds them.
+
+    Rows that are held in float16 are unit vectors only nearly; where direction counts they are made so here.
+    """
+    if held.dtype == torch.float32:
+        return held
+    whole = held.double()
+    return (whole / whole.norm(dim=1, keepdim=True) if unit_rows else whole).float()
 
 
 @lru_cache(maxsize=16)
