@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -310,7 +311,7 @@ def test_rows_at_opposite_ends_and_rows_on_a_line() -> None:
     for rows in (torch.tensor([[1.0, 0], [-1, 0]]), torch.tensor([[1.0, 1], [-1, -1]]) / 2**0.5):
         for metric in ("chord", "euclidean"):
             assert constants.compute(rows, metric).diameter == pytest.approx(2, rel=1e-5)
-            found = constants.bounds(lambda rows=rows: [rows], metric)
+            found = constants.bounds(partial(list, [rows]), metric)
             assert TableConstants.from_json(found.to_json()).diameter == pytest.approx(2, rel=1e-5)
     line = torch.arange(9.0)[:, None] ** 2
     found = constants.bounds(lambda: [line], "euclidean")

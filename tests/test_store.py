@@ -20,7 +20,7 @@ from textveil import constants, store, vectors
 from textveil.errors import ConfigError, OutputError, TableError, UnknownName
 from textveil.table import EmbeddingTable, load_table
 
-WORDS = ["anna", "owes", "bank", "doctor", "clinic", "line\nend", "北京", '"', "pain", "knee", "rest", "rent"]
+WORDS = ["anna", "owes", "bank", "doctor", "clinic", "line end", "北京", '"', "pain", "knee", "rest", "rent"]
 ROWS = np.random.default_rng(8).normal(size=(len(WORDS), 6)).astype(np.float32) * 3
 
 

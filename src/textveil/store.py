@@ -12,6 +12,7 @@ import io
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,7 @@ from textveil import constants, registry
 from textveil.constants import TableConstants
 from textveil.errors import ConfigError, OutputError, TableError, TextveilError
 from textveil.guarantee.statements import number
-from textveil.table import EmbeddingTable, Metric, load_table, taken
+from textveil.table import UNFIT, EmbeddingTable, Metric, load_table, taken
 from textveil.vectors import Rows, Vectors
 
 DType = Literal["float16", "float32"]
@@ -100,10 +101,17 @@ class Manifest:
         """The inverse of `to_json`."""
         fields = {name: value for name, value in values.items() if name != "textveil table"}
         found = cls(**{**fields, "constants": TableConstants.from_json(fields["constants"])})
+        counts = (found.words, found.dimension, found.repeated, found.broken, found.neighbours)
+        texts = (found.name, found.source, found.format)
+        listed = {NEIGHBOURS, DISTANCES} if found.neighbours else set()
         sound = (
-            found.metric in get_args(Metric)
+            {*map(type, counts)} == {int}
+            and min(counts) >= 0
+            and not any(map(UNFIT.search, texts))
+            and found.metric in get_args(Metric)
             and found.dtype in get_args(DType)
-            and {WORDS, ROWS} <= found.files.keys() <= set(FILES)
+            and found.files.keys() == {WORDS, ROWS} | listed
+            and all({*map(type, stamp.values())} == {int, str} for stamp in found.files.values())
             and (found.words, found.dimension, found.metric)
             == (found.constants.words, found.constants.dimension, found.constants.metric)
         )
@@ -142,9 +150,16 @@ def build(
         progress: see `Progress`; the bytes of the source are the first step.
 
     Raises:
+        ConfigError: an option is wrong, or the folder has a name that no table can be loaded by.
         TableError: the source is malformed.
         OutputError: the folder is there already, or cannot be written.
     """
+    if str(folder) in registry.names("table"):
+        raise ConfigError(f"{folder} is the name of a registered table; a folder of that name is ./{folder}")
+    if os.path.realpath(folder).endswith(UNFINISHED):
+        raise ConfigError(f"the name of a table's folder must not end with {UNFINISHED}, got {folder}")
+    if name is not None and UNFIT.search(name):
+        raise ConfigError("the name of a table must hold no line breaks and no control characters")
     if metric not in get_args(Metric):
         raise ConfigError(f"the metric of a table must be chord or euclidean, got {metric!r}")
     if dtype not in (None, *get_args(DType)):
@@ -191,8 +206,8 @@ def _write_rows(
             width = block.rows.shape[1]
             if dtype is None and kind.itemsize == 4 and len(words) * width > HALF_FROM:
                 kind = np.dtype("<f2")
-                _halve(file)
-            file.write(_cast(_unit(block.rows) if metric == "chord" else block.rows, kind).tobytes())
+                _halve(file, vectors)
+            file.write(_cast(_unit(block.rows) if metric == "chord" else block.rows, kind, vectors).tobytes())
             tell("reading", block.read, vectors.total)
         header = io.BytesIO()
         shape = {"descr": kind.str, "fortran_order": False, "shape": (len(words), width)}
@@ -213,15 +228,15 @@ def _unit(rows: Rows) -> NDArray[np.float64]:
     return found
 
 
-def _cast(rows: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
+def _cast(rows: NDArray[Any], kind: np.dtype[Any], vectors: Vectors) -> NDArray[Any]:
     with np.errstate(over="ignore"):
         found = rows.astype(kind)
     if not np.isfinite(found).all():
-        raise TableError("a number of the source is too large for float16; use --dtype float32")
+        raise vectors.left_out.error("it holds a number too large for float16; use --dtype float32")
     return found
 
 
-def _halve(file: io.BufferedRandom) -> None:
+def _halve(file: io.BufferedRandom, vectors: Vectors) -> None:
     """Turn the float32 rows that were written so far into float16 ones, in their place."""
     end = file.tell()
     read = write = _HEADER
@@ -230,7 +245,7 @@ def _halve(file: io.BufferedRandom) -> None:
         content = file.read(min(4 * PART, end - read))
         read += len(content)
         file.seek(write)
-        write += file.write(_cast(np.frombuffer(content, "<f4"), np.dtype("<f2")).tobytes())
+        write += file.write(_cast(np.frombuffer(content, "<f4"), np.dtype("<f2"), vectors).tobytes())
     file.seek(write)
     file.truncate()
 
@@ -238,7 +253,8 @@ def _halve(file: io.BufferedRandom) -> None:
 def _parts(rows: NDArray[Any], metric: Metric) -> Iterator[torch.Tensor]:
     """Stored rows as the table takes them out."""
     step = max(1, PART // rows.shape[1])
-    return (taken(torch.from_numpy(rows[start : start + step]), metric == "chord") for start in range(0, len(rows), step))
+    parts = (torch.from_numpy(rows[start : start + step]) for start in range(0, len(rows), step))
+    return (taken(part, metric == "chord") for part in parts)
 
 
 def _told_parts(rows: NDArray[Any], metric: Metric, tell: Progress) -> Iterator[torch.Tensor]:
@@ -284,18 +300,16 @@ def _nearest(
 def _replacing(folder: Path, force: bool) -> Iterator[Path]:
     """A folder to write into, which gets its name when the body has ended well; else nothing is left of it."""
     _refuse_existing(folder, force)
-    part, old = (folder.with_name(f".{folder.name}.{os.getpid()}{end}{UNFINISHED}") for end in ("", ".old"))
+    part = folder.with_name(f".{folder.name}.{os.getpid()}-{time.time_ns()}{UNFINISHED}")
+    missing = [parent for parent in part.parents if not parent.exists()]
     try:
-        shutil.rmtree(part, ignore_errors=True)  # of a process that had this number before
         part.mkdir(parents=True)
         yield part
         for file in part.iterdir():
             _sync(file)
         _sync(part)
         _refuse_existing(folder, force)  # it may have come meanwhile
-        if folder.exists():
-            folder.rename(old)
-        part.rename(folder)
+        _swap(part, folder)
         _sync(folder.parent)
     except TextveilError:
         raise
@@ -303,16 +317,41 @@ def _replacing(folder: Path, force: bool) -> Iterator[Path]:
         raise OutputError(f"{folder} cannot be written: {error.strerror or type(error).__name__}") from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+        for parent in missing:
+            with suppress(OSError):  # the table is in it
+                parent.rmdir()
+
+
+def _swap(part: Path, folder: Path) -> None:
+    """Give a folder its name. The former table there is deleted when the new one stands, and else comes back."""
+    former = part.with_suffix(".former")  # it loads under this name, should the process be killed here
+    try:
+        if folder.exists():
+            folder.rename(former)
+        part.rename(folder)
+    finally:
+        if former.exists() and not folder.exists():
+            former.rename(folder)
+        with suppress(OSError):  # nothing is deleted that is no file of a table
+            for name in FILES:
+                (former / name).unlink(missing_ok=True)
+            former.rmdir()
 
 
 def _refuse_existing(folder: Path, force: bool) -> None:
+    """Refuse to write where something is, but with `force` a table, even a damaged one, and nothing else."""
     if not os.path.lexists(folder):
         return
     if not force:
         raise OutputError(f"{folder} is there already; --force replaces the folder of a table")
-    if not folder.is_dir() or ((found := set(os.listdir(folder))) and MANIFEST not in found):
+    found = {path.name: path for path in folder.iterdir()} if folder.is_dir() else {}
+    if not folder.is_dir() or (found and MANIFEST not in found):
         raise OutputError(f"{folder} is no folder of a table, and is not replaced")
+    for name, path in found.items():
+        if name not in FILES or path.is_symlink() or not path.is_file():
+            raise OutputError(f"{folder} is not replaced: it holds {name!r}, which is no file of a table")
+    if found and not {WORDS, ROWS} <= found.keys():
+        read(folder)  # a lone table.json must be one
 
 
 def _sync(path: Path) -> None:
@@ -338,16 +377,14 @@ def load(folder: str | Path, *, metric: Metric = "chord", device: str = "cpu") -
     manifest = verify(folder)
     if metric != manifest.metric:
         raise ConfigError(f"the table {folder} was built for table.metric={manifest.metric}, got {metric!r}")
-    path = Path(folder)
+    path = Path(folder) / WORDS
     try:
-        words = json.loads((path / WORDS).read_text("utf-8"))
-        rows = np.load(path / ROWS, mmap_mode="c", allow_pickle=False)  # "c": torch wants rows that may be written
-    except (OSError, ValueError):
-        raise _error(path / ROWS, "it is not what a table holds") from None
+        words = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        words = None
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise _error(path / WORDS, "it must be an array of strings")
-    if (rows.dtype.name, rows.shape) != (manifest.dtype, (manifest.words, manifest.dimension)):
-        raise _error(path / ROWS, f"it must hold {manifest.words} x {manifest.dimension} numbers in {manifest.dtype}")
+        raise _error(path, "it must be an array of strings")
+    rows = _array(Path(folder) / ROWS, manifest.dtype, (manifest.words, manifest.dimension))
     table = EmbeddingTable.build(
         name=manifest.name, words=words, vectors=torch.from_numpy(rows), metric=manifest.metric, device=device
     )
@@ -417,8 +454,22 @@ def neighbours(folder: str | Path) -> tuple[NDArray[np.int32], NDArray[np.float3
     manifest = verify(folder)
     if not manifest.neighbours:
         raise _error(folder, "it lists no nearest words; build it with --pairs and --neighbours")
-    near, away = (np.load(Path(folder) / name, mmap_mode="r", allow_pickle=False) for name in (NEIGHBOURS, DISTANCES))
+    shape = manifest.words, manifest.neighbours
+    near, away = _array(Path(folder) / NEIGHBOURS, "int32", shape), _array(Path(folder) / DISTANCES, "float32", shape)
+    if near.min() < 0 or near.max() >= manifest.words:
+        raise _error(Path(folder) / NEIGHBOURS, "it must hold numbers of rows")
     return near, away
+
+
+def _array(path: Path, dtype: str, shape: tuple[int, int]) -> NDArray[Any]:
+    """An array of a table, mapped into memory; what is written to it stays in this process."""
+    try:
+        found = np.lib.format.open_memmap(path, mode="c")
+    except Exception:  # of a foreign header NumPy raises many kinds
+        raise _error(path, "it is not what a table holds") from None
+    if (found.dtype, found.shape) != (np.dtype(dtype).newbyteorder("<"), shape):
+        raise _error(path, f"it must hold {shape[0]} x {shape[1]} numbers in {dtype}")
+    return cast("NDArray[Any]", found)
 
 
 def _stamp(path: Path) -> dict[str, Any]:

@@ -46,6 +46,9 @@ CLOSE, CLOSE_PAIRS = 1e-6, 8192
 
 _LONE = re.compile("[\ud800-\udfff]")
 
+UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""What no word of a table may hold, for it is released: line breaks, other control characters, lone surrogates."""
+
 LONGEST_SPLIT = 256
 """Only this many first characters of a word take part in the split of a table without pieces."""
 
@@ -126,7 +129,7 @@ class EmbeddingTable:
 
         Args:
             name: what statements call it.
-            words: V >= 2 distinct, non-empty words.
+            words: V >= 2 distinct words, none of them empty, of spaces only or with control characters.
             vectors: [V, d], finite; for `chord` no row may be zero. A tensor in float32 or float16 (for `chord` of rows
                 that are unit vectors but for rounding) is kept as it is, not copied, and may be mapped from a file.
             metric: `chord` normalises the rows, `euclidean` keeps them.
@@ -145,8 +148,10 @@ class EmbeddingTable:
             raise TableError(
                 f"a table needs one row per word and at least two: got {len(words)} words, vectors {tuple(rows.shape)}"
             )
-        if len(set(words)) != len(words) or not all(words):
+        if len(set(words)) != len(words) or not all(map(str.strip, words)):
             raise TableError("the words of a table must be distinct and not empty")
+        if UNFIT.search("".join(words)):
+            raise TableError("the words of a table must be valid Unicode without line breaks and control characters")
         lengths = torch.cat([part.double().norm(dim=1) for part in torch.split(rows, SLAB)])
         if not torch.isfinite(lengths).all():
             raise TableError("the vectors of a table must be finite")
