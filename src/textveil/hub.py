@@ -5,9 +5,13 @@ Not here: what is in the files (`minilm`, `wordpiece`). Nothing of the user's is
 """
 
 import logging
+import re
 from pathlib import Path
 
 from textveil.errors import TableError
+
+HUB_ID = re.compile(r"[\w-][\w.-]{0,95}/[\w.-]{1,96}")
+"""What the name of a model on a hub looks like: owner/name."""
 
 
 def download(repository: str, file: str) -> Path:

@@ -8,15 +8,18 @@ where the user asks for it such words are left out, and counted. Memory holds on
 """
 
 import gzip
+import lzma
+import math
 import os
 import re
 import warnings
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Literal, cast, get_args
 
@@ -24,6 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textveil.errors import ConfigError, TableError
+from textveil.hub import HUB_ID
+from textveil.table import UNFIT
 
 Format = Literal["glove", "vec", "word2vec", "numpy", "safetensors", "model"]
 Rows = NDArray[np.float32]
@@ -35,11 +40,12 @@ LONGEST = 1 << 20
 """Bytes in a line of text or a word at most; by so many a format is told."""
 WIDEST = 1 << 16
 """Numbers in a row at most."""
+FIRST = 100
+"""Lines of a text without a header that say how many numbers a row has."""
 
-_HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 _HEADER = re.compile(rb"(\d{1,18}) (\d{1,18})[ \t\r]*\n")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-_ENDING = re.compile(r"(\.(txt|vec|bin|npy|npz|safetensors))?(\.(gz|zip))?$")
+_ENDING = re.compile(r"(\.(txt|vec|bin|npy|npz|safetensors))?(\.(gz|zip))?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +53,7 @@ class Block:
     """Some words, their rows float32 [n, d], and how many bytes of the source were read up to here.
 
     The number of a word is its line, its place in the vocabulary, or the byte at which it begins; `unit` says which.
+    `faults` are what stands between them and could not be read: reasons by such numbers.
     """
 
     words: list[str]
@@ -54,6 +61,7 @@ class Block:
     numbers: Sequence[int]
     unit: str
     read: int
+    faults: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)
@@ -134,8 +142,8 @@ def opened(
             found, total, blocks = _read(source, format, vocabulary, member, left_out, stack)
         name = os.path.basename(os.path.abspath(source))
         yield Vectors(
-            name=name if found == "model" else _ENDING.sub("", name),
-            file=name if os.path.exists(source) else source,
+            name=UNFIT.sub("?", name if found == "model" else _ENDING.sub("", name)),
+            file=UNFIT.sub("?", name if os.path.exists(source) else source),
             format=found,
             total=total,
             blocks=_sound(blocks, left_out, limit, zero_rows),
@@ -148,23 +156,31 @@ def _read(
 ) -> tuple[Format, int, Iterator[Block]]:
     """The format of a source, its bytes, and its blocks as they stand there."""
     path = Path(source)
-    if path.is_dir() or format == "model" or (not path.exists() and _HUB_ID.fullmatch(source)):
+    is_id = format == "model" or HUB_ID.fullmatch(source)
+    if path.is_dir() or (is_id and not path.exists() and not _means_file(source)):
         if format not in (None, "model") or vocabulary is not None or member is not None:
             raise ConfigError(f"{source} is read as a model: leave out --vocabulary, --member and any other --format")
         return "model", *_model(source, left_out)
     if not path.is_file():
-        raise left_out.error("no such file; give a file, the folder of a model, or a hub id (owner/name)")
-    packed = _archive(path, stack)
-    if packed is not None and any(name.endswith(".npy") for name in packed.namelist()):
+        what = "it is no file" if path.exists() else "no such file"
+        raise left_out.error(f"{what}; give a file, the folder of a model, or a hub id (owner/name)")
+    if format == "model":
+        raise ConfigError(f"{source} is a file; --format model is for the folder or the hub id of a model")
+    packed = _archive(path, left_out, stack)
+    if packed is not None and _holds_arrays(packed, member):
         return "numpy", *_npz(packed, vocabulary, member, left_out, stack)
     stream, tell = _unpacked(path, packed, member, left_out, stack)
     head = stream.read(LONGEST)
     found = format or _told(head, left_out)
     if found == "safetensors":
+        if packed is not None or isinstance(stream, gzip.GzipFile):
+            raise left_out.error("it is a packed .safetensors, of which no part can be read; unpack it first")
         return found, *_safetensors(path, vocabulary, member, left_out, stack)
+    if member is not None and packed is None:
+        raise ConfigError(f"{source} is read as {found}, which has no members: leave --member out")
     if found == "numpy":
         stream, _ = _unpacked(path, packed, member, left_out, stack)  # once more, from its beginning
-        return found, *_npy(stream, _words(vocabulary, left_out), left_out)
+        return found, *_npy(stream, lambda count: _words(vocabulary, count, left_out), left_out)
     if vocabulary is not None:
         raise ConfigError(f"{source} is read as {found}, which holds its words: leave --vocabulary out")
     chunks = chain([head], iter(lambda: stream.read(CHUNK), b""))
@@ -172,8 +188,18 @@ def _read(
     return found, path.stat().st_size, read(chunks, found != "glove", tell, left_out)
 
 
+def _means_file(source: str) -> bool:
+    """Whether a name is one of a file, be it there or not: no hub is asked for such a name."""
+    path = "\\" in source or source.startswith((".", "~", "/")) or os.path.isdir(source.partition("/")[0])
+    return path or _ENDING.sub("", source) != source
+
+
 def _told(head: bytes, left_out: LeftOut) -> Format:
     """What a file is, by how it begins."""
+    if not head:
+        raise left_out.error("it is empty")
+    if head.startswith((b"PK\x03\x04", b"\x1f\x8b")) or head[257:262] == b"ustar":
+        raise left_out.error("it is an archive in an archive, or of an unknown kind; unpack it first")
     if head.startswith(b"\x93NUMPY"):
         return "numpy"
     if head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") < 1 << 30:
@@ -189,8 +215,9 @@ def _told(head: bytes, left_out: LeftOut) -> Format:
         text = isinstance(_parse_line(after.partition(b"\n")[0], int(header[2])), tuple)
         return "vec" if text or not _CONTROL.search(after[:4096]) else "word2vec"
     first = head.partition(b"\n")[0]
-    if not _CONTROL.search(first) and _width(first) > 0:
+    if not _CONTROL.search(first) and _usual_width(head) > 0:
         return "glove"
+    _refuse_tabs(first, left_out)
     raise left_out.error(
         f"the format cannot be told by how the file begins; --format says which it is: {', '.join(FORMATS)}"
     )
@@ -204,30 +231,42 @@ def _sound(blocks: Iterator[Block], left_out: LeftOut, limit: int | None, zero_r
     seen: set[str] = set()
     with _refusing(left_out):
         for block in blocks:
+            faults = {**block.faults}
             keep = np.ones(len(block.words), bool)
             for reason, bad in _flaws(block, zero_rows):
-                for i in np.flatnonzero(keep & bad).tolist():
-                    left_out.fault(f"{block.unit} {block.numbers[i]}", reason)
+                faults.update((block.numbers[i], reason) for i in np.flatnonzero(keep & bad).tolist())
                 keep &= ~bad
-            chosen: list[int] = []
-            for i in np.flatnonzero(keep).tolist():
-                before = len(seen)
-                seen.add(block.words[i])
-                if len(seen) > before:
-                    chosen.append(i)
-                else:
-                    left_out.duplicates += 1
-                if len(seen) == limit:
-                    break
+            chosen, repeated = _first(block.words, np.flatnonzero(keep).tolist(), seen, limit)
+            full = len(seen) == limit
+            for number in sorted(faults):
+                if not full or number < block.numbers[chosen[-1]]:  # what comes after them is not asked for
+                    left_out.fault(f"{block.unit} {number}", faults[number])
+            left_out.duplicates += repeated
             if len(chosen) < len(block.words):
                 numbers = [block.numbers[i] for i in chosen]
                 words = [block.words[i] for i in chosen]
                 block = Block(words=words, rows=block.rows[chosen], numbers=numbers, unit=block.unit, read=block.read)
             yield block
-            if len(seen) == limit:
+            if full:
                 return
     if len(seen) < 2:
         raise left_out.error(f"a table needs at least two words, and {len(seen)} can be taken")
+
+
+def _first(words: Sequence[str], places: Sequence[int], seen: set[str], limit: int | None) -> tuple[list[int], int]:
+    """The places of words that were not seen before, as many as there may be, and how many were among them."""
+    chosen: list[int] = []
+    repeated = 0
+    for i in places:
+        before = len(seen)
+        seen.add(words[i])
+        if len(seen) > before:
+            chosen.append(i)
+        else:
+            repeated += 1
+        if len(seen) == limit:
+            break
+    return chosen, repeated
 
 
 def _flaws(block: Block, zero_rows: bool) -> Iterator[tuple[str, NDArray[np.bool_]]]:
@@ -236,13 +275,11 @@ def _flaws(block: Block, zero_rows: bool) -> Iterator[tuple[str, NDArray[np.bool
     yield "holds NaN, infinity or a number too large for float32", ~np.isfinite(size)
     if not zero_rows:
         yield "has a zero row, which has no direction (metric euclidean can hold it)", size == 0
-    if not all(block.words):
-        yield "has an empty word", np.array([not word for word in block.words])
-    try:
-        "".join(block.words).encode()
-    except UnicodeEncodeError:
-        lone = re.compile("[\ud800-\udfff]")
-        yield "has a word that is not valid Unicode", np.array([lone.search(word) is not None for word in block.words])
+    if not all(map(str.strip, block.words)):
+        yield "has an empty word, or one of spaces only", np.array([not word.strip() for word in block.words])
+    if UNFIT.search("".join(block.words)):
+        unfit = np.array([UNFIT.search(word) is not None for word in block.words])
+        yield "has a word with a line break or another control character, or that is not valid Unicode", unfit
 
 
 @contextmanager
@@ -252,7 +289,7 @@ def _refusing(left_out: LeftOut) -> Iterator[None]:
 
     try:
         yield
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, SafetensorError) as error:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or "it is damaged or cut short"
         raise TableError(f"{left_out.source} cannot be read: {reason}") from error
 
@@ -260,11 +297,14 @@ def _refusing(left_out: LeftOut) -> Iterator[None]:
 # ---- bytes -----------------------------------------------------------------------------------------------------------
 
 
-def _archive(path: Path, stack: ExitStack) -> zipfile.ZipFile | None:
+def _archive(path: Path, left_out: LeftOut, stack: ExitStack) -> zipfile.ZipFile | None:
     with path.open("rb") as file:
         if file.read(4) != b"PK\x03\x04":
             return None
-    return stack.enter_context(zipfile.ZipFile(path))
+    packed = stack.enter_context(zipfile.ZipFile(path))
+    if any(info.flag_bits & 1 for info in packed.infolist()):
+        raise left_out.error("it is encrypted; unpack it first")
+    return packed
 
 
 def _unpacked(
@@ -301,16 +341,18 @@ def _choose(names: Sequence[str], member: str | None, left_out: LeftOut) -> str:
     raise left_out.error(f"it {wanted}; --member names one of {listed}")
 
 
-def _words(vocabulary: str | None, left_out: LeftOut) -> list[str]:
-    """The words of a vocabulary file."""
+def _words(vocabulary: str | None, count: int, left_out: LeftOut) -> list[str]:
+    """The words of a vocabulary file; one too many where there are more than `count`."""
     if vocabulary is None:
         raise ConfigError(f"{left_out.source} holds rows without words: give --vocabulary FILE, one word a line")
     if not Path(vocabulary).is_file():
-        raise TableError(f"{vocabulary}: no such file")
+        raise TableError(f"{vocabulary}: {'it is no file' if Path(vocabulary).exists() else 'no such file'}")
     own = LeftOut(source=vocabulary)
     with ExitStack() as stack, _refusing(own):
         path = Path(vocabulary)
-        content = _unpacked(path, _archive(path, stack), None, own, stack)[0].read().removeprefix(b"\xef\xbb\xbf")
+        stream, _ = _unpacked(path, _archive(path, own, stack), None, own, stack)
+        found = b"".join(islice(iter(lambda: stream.readline(LONGEST), b""), count + 1))
+    content = found.removeprefix(b"\xef\xbb\xbf")
     try:
         lines = content.decode().split("\n")
     except UnicodeDecodeError as error:
@@ -334,10 +376,13 @@ def _text(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_o
                 if not after:
                     continue
             else:
-                width = _width(first)
+                width = _usual_width(content)
+                if not width:
+                    _refuse_tabs(first, left_out)
+                    raise left_out.error("its lines must hold a word and numbers with single spaces between them")
         count = content.count(b"\n") + 1
-        words, rows, numbers = _parse(content, line, width, left_out)
-        yield Block(words=words, rows=rows, numbers=numbers, unit="line", read=tell())
+        words, rows, numbers, faults = _parse(content, line, width)
+        yield Block(words=words, rows=rows, numbers=numbers, unit="line", read=tell(), faults=faults)
         line += count
     if said is not None and said != line - 2:
         raise left_out.error(f"its header promises {said:,} words, and it holds {line - 2:,}; it may be cut short")
@@ -353,7 +398,7 @@ def _lines(chunks: Iterable[bytes], left_out: LeftOut) -> Iterator[bytes]:
         if len(rest) > LONGEST:
             raise left_out.error(f"a line is longer than {LONGEST:,} bytes; it is no text of words and numbers")
     if rest:
-        yield rest
+        raise left_out.error("its last line has no line end: it may be cut short; if it is whole, add a line end")
 
 
 def _sizes(line: bytes, left_out: LeftOut) -> tuple[int, int]:
@@ -362,6 +407,18 @@ def _sizes(line: bytes, left_out: LeftOut) -> tuple[int, int]:
     if header is None or not 1 <= int(header[2]) <= WIDEST:
         raise left_out.error("line 1 must be a header, the number of words and of the numbers of each (1 to 65,536)")
     return int(header[1]), int(header[2])
+
+
+def _usual_width(content: bytes) -> int:
+    """How many numbers stand behind the word of most of the first lines."""
+    lines = content.split(b"\n", FIRST)[:FIRST]
+    widths = Counter(_width(line) for line in lines if line)
+    return widths.most_common(1)[0][0] if widths else 0
+
+
+def _refuse_tabs(line: bytes, left_out: LeftOut) -> None:
+    if re.search(rb"\t[-+.\d]", line):
+        raise left_out.error("single spaces must stand between its words and numbers, and tabs do")
 
 
 def _width(line: bytes) -> int:
@@ -381,27 +438,27 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _parse(content: bytes, line: int, width: int, left_out: LeftOut) -> tuple[list[str], Rows, Sequence[int]]:
-    """The words and rows of some lines, and the lines' numbers, of which `line` is the first."""
+def _parse(content: bytes, line: int, width: int) -> tuple[list[str], Rows, Sequence[int], dict[int, str]]:
+    """The words and rows of some lines, their numbers, of which `line` is the first, and the faults of the others."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of numbers that are infinite in float32, and of lines that are all empty
         try:
             parts = [each.partition(" ") for each in content.decode().split("\n")]
             rows = _numbers([tail for _, _, tail in parts])
             if rows.shape == (len(parts), width):
-                return [word for word, _, _ in parts], rows, range(line, line + len(parts))
+                return [word for word, _, _ in parts], rows, range(line, line + len(parts)), {}
         except ValueError:  # a word with a space, or something wrong: line by line
             pass
-        words, kept, numbers = [], [], []
+        words, kept, numbers, faults = [], [], [], {}
         for number, each in enumerate(content.split(b"\n"), line):
             found = _parse_line(each, width)
             if isinstance(found, str):
-                left_out.fault(f"line {number}", found)
+                faults[number] = found
             else:
                 words.append(found[0])
                 kept.append(found[1])
                 numbers.append(number)
-    return words, np.concatenate(kept) if kept else np.empty((0, width), np.float32), numbers
+    return words, np.concatenate(kept) if kept else np.empty((0, width), np.float32), numbers, faults
 
 
 def _parse_line(line: bytes, width: int) -> tuple[str, Rows] | str:
@@ -453,7 +510,7 @@ def _binary(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left
             places.append(begins + start)
             at, done = end, done + 1
         if words:
-            yield _decoded(words, np.frombuffer(b"".join(rows), "<f4").reshape(-1, width), places, tell(), left_out)
+            yield _decoded(words, np.frombuffer(b"".join(rows), "<f4").reshape(-1, width), places, tell())
         if done == count:
             break
         if len(buffer) - at > LONGEST + 4 * width:
@@ -468,21 +525,21 @@ def _binary(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left
         raise left_out.error(f"its header promises {count:,} words, and it goes on after them")
 
 
-def _decoded(words: list[bytes], rows: Rows, places: list[int], read: int, left_out: LeftOut) -> Block:
-    texts = []
-    keep = []
+def _decoded(words: list[bytes], rows: Rows, places: list[int], read: int) -> Block:
+    texts, keep, faults = [], [], {}
     for i, word in enumerate(words):
         try:
             texts.append(word.decode())
             keep.append(i)
         except UnicodeDecodeError:
-            left_out.fault(f"the word at byte {places[i]}", "is not UTF-8")
+            faults[places[i]] = "is not UTF-8"
     return Block(
         words=texts,
         rows=rows[keep].astype(np.float32),
         numbers=[places[i] for i in keep],
         unit="the word at byte",
         read=read,
+        faults=faults,
     )
 
 
@@ -516,20 +573,24 @@ def _blocks(
     return count * width * itemsize, blocks()
 
 
-def _check_shape(words: Sequence[str], shape: tuple[int, ...], left_out: LeftOut) -> None:
+def _fitting(shape: tuple[int, ...], words: Callable[[int], list[str]], left_out: LeftOut) -> list[str]:
+    """The words of rows of some shape; `words` gives them, one too many where there are more than rows."""
     if len(shape) != 2 or not 1 <= shape[1] <= WIDEST:
         raise left_out.error(
             f"the rows must be an array [V, d] with d from 1 to {WIDEST:,}; its shape is {list(shape)}"
         )
-    if shape[0] != len(words):
-        raise left_out.error(f"every row needs a word: there are {shape[0]:,} rows and {len(words):,} words")
+    found = words(shape[0])
+    if shape[0] != len(found):
+        said = "more" if len(found) > shape[0] else f"{len(found):,}"
+        raise left_out.error(f"every row needs a word: there are {shape[0]:,} rows and {said} words")
+    return found
 
 
-def _npy(stream: IO[bytes], words: list[str], left_out: LeftOut) -> tuple[int, Iterator[Block]]:
+def _npy(stream: IO[bytes], get_words: Callable[[int], list[str]], left_out: LeftOut) -> tuple[int, Iterator[Block]]:
     shape, dtype = _npy_header(stream, left_out)
     if dtype.kind != "f":
         raise left_out.error(f"the rows must be floating-point numbers, and are of the type {dtype}")
-    _check_shape(words, shape, left_out)
+    words = _fitting(shape, get_words, left_out)
     width = shape[1]
 
     def take(start: int, stop: int) -> Rows:
@@ -550,7 +611,9 @@ def _npy_header(stream: IO[bytes], left_out: LeftOut) -> tuple[tuple[int, ...], 
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     try:
         shape, fortran, dtype = read[np.lib.format.read_magic(stream)](stream)
-    except (ValueError, KeyError):
+    except OSError:
+        raise
+    except Exception:  # NumPy parses the header as Python, and of a damaged one raises many kinds
         raise left_out.error("it is no array in NumPy's format, or its header is damaged") from None
     if dtype.hasobject:
         raise left_out.error("it holds pickled Python objects, which are never loaded; save words with a type like U20")
@@ -559,29 +622,44 @@ def _npy_header(stream: IO[bytes], left_out: LeftOut) -> tuple[tuple[int, ...], 
     return shape, dtype
 
 
+def _holds_arrays(packed: zipfile.ZipFile, member: str | None) -> bool:
+    """Whether an archive is an .npz, unless one of its other files is asked for."""
+    names = packed.namelist()
+    other = member in names and not str(member).endswith(".npy")
+    return not other and any(name.endswith(".npy") for name in names)
+
+
 def _npz(
     packed: zipfile.ZipFile, vocabulary: str | None, member: str | None, left_out: LeftOut, stack: ExitStack
 ) -> tuple[int, Iterator[Block]]:
     """One array of rows; the words come from a vocabulary file, or are the only array of strings."""
     tables, texts = [], []
-    for name in packed.namelist():
-        with packed.open(name) as stream:
-            shape, dtype = _npy_header(stream, left_out)
-        if len(shape) == 2 and dtype.kind == "f":
-            tables.append(name.removesuffix(".npy"))
-        elif len(shape) == 1 and dtype.kind in "US":
-            texts.append(name)
-    chosen = _choose(tables, member, left_out) + ".npy"
-    if vocabulary is None and len(texts) == 1:
-        with packed.open(texts[0]) as stream:
+    for info in packed.infolist():
+        if info.filename.endswith(".npy"):
+            with packed.open(info) as stream:
+                shape, dtype = _npy_header(stream, left_out)
+            if len(shape) == 2 and dtype.kind == "f":
+                tables.append(info.filename.removesuffix(".npy"))
+            elif len(shape) == 1 and dtype.kind in "US":
+                texts.append((info, shape[0], math.prod(shape) * dtype.itemsize))
+    chosen = _choose(tables, member and member.removesuffix(".npy"), left_out) + ".npy"
+
+    def get_words(count: int) -> list[str]:
+        if vocabulary is not None or len(texts) != 1:
+            return _words(vocabulary, count, left_out)
+        info, held, size = texts[0]
+        if held != count:
+            raise left_out.error(f"every row needs a word: there are {count:,} rows and {held:,} words")
+        if size >= info.file_size:  # what it promises is not in it
+            raise left_out.error("its array of words is damaged")
+        with packed.open(info) as stream:
             found = np.lib.format.read_array(stream, allow_pickle=False)
         try:
-            words = [word.decode() if isinstance(word, bytes) else word for word in found.tolist()]
+            return [word.decode() if isinstance(word, bytes) else word for word in found.tolist()]
         except UnicodeDecodeError:
             raise left_out.error("its words must be UTF-8") from None
-    else:
-        words = _words(vocabulary, left_out)
-    return _npy(stack.enter_context(packed.open(chosen)), words, left_out)
+
+    return _npy(stack.enter_context(packed.open(chosen)), get_words, left_out)
 
 
 def _safetensors(
@@ -589,11 +667,10 @@ def _safetensors(
 ) -> tuple[int, Iterator[Block]]:
     from safetensors import safe_open
 
-    words = _words(vocabulary, left_out)
     file = stack.enter_context(safe_open(path, framework="pt"))
     tables = [name for name in file.keys() if len(file.get_slice(name).get_shape()) == 2]  # noqa: SIM118 - no mapping
     rows = file.get_slice(_choose(tables, member, left_out))
-    _check_shape(words, tuple(rows.get_shape()), left_out)
+    words = _fitting(tuple(rows.get_shape()), lambda count: _words(vocabulary, count, left_out), left_out)
     if rows.get_dtype() not in ("F16", "BF16", "F32", "F64"):
         raise left_out.error(f"the rows must be floating-point numbers, and are of the type {rows.get_dtype()}")
     return _blocks(words, tuple(rows.get_shape()), 4, lambda start, stop: rows[start:stop].float().numpy())

@@ -4,7 +4,6 @@ In: words. Out: the table rows of their pieces, and released pieces as words aga
 Not here: which words are cut (`pipeline`); words outside a table of whole words are composed in `table`.
 """
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,14 +15,12 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from textveil.errors import ConfigError
-from textveil.hub import download
+from textveil.hub import HUB_ID, download
 from textveil.table import EmbeddingTable, Ids
 
 CONTINUATION = "##"
 MISSING = 0.05
 """Share of a tokenizer's pieces that its table may lack (special and unused ones)."""
-
-_HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -108,7 +105,7 @@ def _load(source: str) -> Tokenizer:
     path = Path(source)
     file = path / "tokenizer.json" if path.is_dir() else path
     if not file.exists():
-        if not _HUB_ID.fullmatch(source):
+        if not HUB_ID.fullmatch(source):
             raise ConfigError(
                 "words.tokenizer must be a folder with tokenizer.json, such a file, or a hub id (owner/name); "
                 f"{source!r} is none of them"

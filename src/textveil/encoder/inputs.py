@@ -14,6 +14,7 @@ import torch
 from safetensors import safe_open
 
 from textveil.encoder.models import fast, fetch
+from textveil.errors import ModelError
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,7 +39,7 @@ def input_layer(source: str | Path) -> InputLayer:
         source: a local folder, or a hub id (owner/name).
 
     Raises:
-        ModelError: there is no such model, or its tokenizer is not a fast one.
+        ModelError: there is no such model, its tokenizer is not a fast one, or its input embeddings are no table.
     """
     import transformers
 
@@ -56,8 +57,10 @@ def input_layer(source: str | Path) -> InputLayer:
     special = {number for number, token in backend.get_added_tokens_decoder().items() if token.special}
     special |= set(tokenizer.all_special_ids)
     pieces = {piece: number for piece, number in backend.get_vocab().items() if number not in special}
-    count, width = found.shape if isinstance(found, torch.Tensor) else found.get_shape()
-    return InputLayer(pieces=pieces, shape=(count, width), rows=lambda start, stop: found[start:stop])
+    shape = tuple(found.shape if isinstance(found, torch.Tensor) else found.get_shape())
+    if len(shape) != 2 or not found[:1].is_floating_point():
+        raise ModelError(f"{name!r} must have input embeddings [V, d] of floating-point numbers")
+    return InputLayer(pieces=pieces, shape=shape, rows=lambda start, stop: found[start:stop])
 
 
 def _stored(where: str, config: Any, local: bool) -> Any:

@@ -5,7 +5,6 @@ Not here: what is asked of it (`context`, `entities`, `reading`, `sentences`), a
 """
 
 import os
-import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from torch import nn
 from textveil import minilm
 from textveil.encoder import adapters
 from textveil.errors import ConfigError, ModelError, shown
+from textveil.hub import HUB_ID
 
 T = TypeVar("T")
 Job = Literal["masked-lm", "causal-lm", "tagger", "reader"]
@@ -190,7 +190,7 @@ def fetch(source: str | Path, what: str, load: Callable[[str, bool], T]) -> tupl
     """
     where = str(source)
     folder = os.path.isdir(where)  # a Path would raise where the name is too long for one
-    if not folder and (os.path.exists(where) or not re.fullmatch(r"[\w-][\w.-]{0,95}/[\w.-]{1,96}", where)):
+    if not folder and (os.path.exists(where) or not HUB_ID.fullmatch(where)):
         raise NoModelError(f"a model must be a folder or a hub id (owner/name); a source {shown(where)} is neither")
     name = Path(where).resolve().name if folder else where
     with quiet():
