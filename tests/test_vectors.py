@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from textveil import vectors
-from textveil.errors import ConfigError, TableError
+from textveil.errors import ConfigError, ModelError, TableError
 
 WORDS = ["the", ". . .", "at name@domain.com", "北京", "don't", "\u00a0x", "1.5", "#"]
 ROWS = np.random.default_rng(3).normal(size=(len(WORDS), 7)).astype(np.float32)
@@ -225,6 +225,69 @@ def test_broken_lines(put, content, says, left):
 
 
 @pytest.mark.parametrize(
+    "word", ["\x00", "a\tb", "a\x0bb", "a\rb", "\x1b[1mb", "\x1c", "\x7f", "a\x85b", "\u2028", "a\u2029", " ", "\u3000"]
+)
+def test_words_that_no_line_can_hold(put, tmp_path, word):
+    """A released text would have lines that the original has not, or move a terminal's cursor."""
+    words = ["a", word, "c"]
+    np.savez(tmp_path / "rows.npz", rows=ROWS[:3], words=np.array([each.replace("\0", "\0.") for each in words]))
+    paths = [tmp_path / "rows.npz"]
+    if " " not in word and "\u3000" not in word:
+        paths += [put(text(words, ROWS[:3]), "some.txt"), put(binary(words, ROWS[:3]), "some.bin")]
+    for path in paths:
+        with pytest.raises(TableError, match=r"(row 2|line 2|byte \d+) has (a word with a line break|an empty word)"):
+            read(path)
+        found, rows, source = read(path, skip_broken=True)
+        assert found == ["a", "c"]
+        np.testing.assert_array_equal(rows, ROWS[[0, 2]])
+        assert source.left_out.broken == 1
+
+
+def test_lone_surrogates(tmp_path):
+    np.savez(tmp_path / "rows.npz", rows=ROWS[:3], words=np.array(["a", "\ud800", "c"]))
+    with pytest.raises(TableError, match=r"row 2 has a word with .* not valid Unicode"):
+        read(tmp_path / "rows.npz")
+
+
+@pytest.mark.parametrize("skip_broken", [True, False])
+@pytest.mark.parametrize("header", [True, False])
+def test_text_without_its_last_line_end(put, header, skip_broken):
+    """Neither a number that was cut nor a word may enter."""
+    for end in (1, 2, 30):
+        with pytest.raises(TableError, match="its last line has no line end: it may be cut short"):
+            read(put(text(header=header)[:-end]), skip_broken=skip_broken)
+
+
+def test_words_after_the_limit_are_not_looked_at(put, tmp_path):
+    content = b"a 1 2 3\na 4 5 6\nx 1 1\nb 2 3 1\nc nan 1 1\nd 1 1\n\xff 1 1 1\ncut 1 1"
+    with pytest.raises(TableError, match="line 3 must hold"):
+        read(put(content), limit=2)
+    words, _, found = read(put(content), limit=2, skip_broken=True)
+    assert (words, found.left_out.broken, found.left_out.duplicates) == (["a", "b"], 1, 1)
+    assert read(put(content.replace(b"x 1 1\n", b"")), limit=2)[0] == ["a", "b"]
+    records = b"".join(word + b" " + ROWS[0, :2].tobytes() for word in (b"a", b"b", b"\xff", b"a"))
+    assert read(put(b"4 2\n" + records), format="word2vec", limit=2)[0] == ["a", "b"]
+    np.savez(tmp_path / "rows.npz", rows=np.array([[1.0], [2], [np.nan]]), words=np.array(["a", "b", "c"]))
+    assert read(tmp_path / "rows.npz", limit=2)[0] == ["a", "b"]
+
+
+@pytest.mark.parametrize("first", ["x 1 x 3", "x 1 3", "at 12 1 2 3"])
+def test_a_broken_first_line(put, first):
+    """The other lines say how many numbers there are."""
+    path = put(f"{first}\n{GOOD}c 7 8 9\n".encode())
+    with pytest.raises(TableError, match=r"line 1 (must hold a word and 3 numbers|holds a value)"):
+        read(path)
+    words, _, found = read(path, skip_broken=True)
+    assert (words, found.left_out.broken) == (["a", "b", "c"], 1)
+
+
+def test_text_with_other_spaces(put):
+    for content, says in ((b"a\t1\t2\nb\t3\t4\n", "and tabs do"), ("a\u00a01\nb\u00a02\n".encode(), "single spaces")):
+        with pytest.raises(TableError, match=says):
+            read(put(content), format="glove")
+
+
+@pytest.mark.parametrize(
     ("content", "says"),
     [
         (b"", "it is empty"),
@@ -299,10 +362,90 @@ def test_broken_arrays(put, tmp_path):
     ):
         with pytest.raises(TableError, match=says):
             read(put(damaged), vocabulary=vocabulary, format="numpy")
+    for header in (
+        b"{",
+        b"'''",
+        b"[1,",
+        b"}}",
+        b"{[]:1}",
+        b"-" * 9000,
+        b"{'descr': (), 'fortran_order': 0, 'shape': ()}",
+    ):
+        damaged = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header) + 1) + header + b"\n"
+        with pytest.raises(TableError, match="no array in NumPy's format, or its header is damaged"):
+            read(put(damaged), vocabulary=vocabulary)
+    with pytest.raises(TableError, match=": it is no file"):
+        read(path, vocabulary=str(tmp_path))
     with pytest.raises(TableError, match="it must be UTF-8, and is not at byte 1"):
         read(path, vocabulary=str(put(b"a\xff")))
     with pytest.raises(ConfigError, match="leave --vocabulary out"):
         read(put(text()), vocabulary=vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("shape", "descr", "says"),
+    [
+        ("(100000000000000,)", "<U1", "there are 2 rows and 100,000,000,000,000 words"),
+        ("(2,)", "<U400000000", "its array of words is damaged"),
+        ("(2,)", "<U9", "its array of words is damaged"),
+    ],
+)
+def test_arrays_of_words_that_promise_too_much(tmp_path, shape, descr, says):
+    with (
+        zipfile.ZipFile(tmp_path / "rows.npz", "w") as packed,
+        packed.open("rows.npy", "w") as rows,
+    ):
+        np.save(rows, ROWS[:2])
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    with zipfile.ZipFile(tmp_path / "rows.npz", "a") as packed:
+        packed.writestr("words.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + b"a\0\0\0")
+    with pytest.raises(TableError, match=says):
+        read(tmp_path / "rows.npz")
+
+
+def test_archives_of_several_kinds(put, tmp_path):
+    path, vocabulary = tmp_path / "all.zip", put("\n".join(WORDS).encode(), "words")
+    np.save(tmp_path / "b.npy", ROWS)
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.write(tmp_path / "b.npy", "b.npy")
+        packed.writestr("README", "no array")
+        packed.writestr("b", "no array")
+        packed.writestr("g.txt", text(WORDS[:3], ROWS[:3]))
+    for member in (None, "b.npy"):
+        assert read(path, vocabulary=str(vocabulary), member=member)[0] == WORDS
+    assert read(path, member="g.txt")[0] == WORDS[:3]
+    with pytest.raises(TableError, match="the format cannot be told"):
+        read(path, member="b")
+    with pytest.raises(ConfigError, match="which has no members: leave --member out"):
+        read(put(text()), member="b")
+
+
+def test_packed_files_that_cannot_be_read(put, tmp_path):
+    vocabulary = str(put("\n".join(WORDS).encode(), "words"))
+    save_file({"emb": torch.from_numpy(ROWS)}, tmp_path / "m.safetensors")
+    whole = (tmp_path / "m.safetensors").read_bytes()
+    with zipfile.ZipFile(tmp_path / "m.zip", "w") as packed:
+        packed.writestr("m.safetensors", whole)
+    for path in (put(gzip.compress(whole), "m.safetensors.gz"), tmp_path / "m.zip"):
+        with pytest.raises(TableError, match=r"a packed \.safetensors.*; unpack it first"):
+            read(path, vocabulary=vocabulary)
+    with zipfile.ZipFile(tmp_path / "l.zip", "w", zipfile.ZIP_LZMA) as packed:
+        packed.writestr("some.txt", text())
+    content = bytearray((tmp_path / "l.zip").read_bytes())
+    content[55:75] = bytes(range(20))
+    with pytest.raises(TableError, match="cannot be read: it is damaged or cut short"):
+        read(put(bytes(content), "l.zip"))
+    content = bytearray((tmp_path / "m.zip").read_bytes())
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    with pytest.raises(TableError, match="it is encrypted; unpack it first"):
+        read(put(bytes(content), "e.zip"))
+
+
+def test_a_vocabulary_is_read_no_further_than_the_rows(put, tmp_path):
+    np.save(tmp_path / "rows.npy", ROWS)
+    damaged = gzip.compress(b"a\n" * 1_000_000)[:-200]  # the end of it would be refused
+    with pytest.raises(TableError, match="there are 8 rows and more words"):
+        read(tmp_path / "rows.npy", vocabulary=str(put(damaged, "words.gz")))
 
 
 def test_zero_rows(put):
@@ -318,6 +461,34 @@ def test_names_of_nothing(tmp_path):
         read(tmp_path / "nothing.txt")
     with pytest.raises(ConfigError, match="--format must be one of glove, vec"):
         read(tmp_path, format="csv")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["data/patients", "nowhere/patients.txt", "nowhere/rows.NPY", "nowhere/x.bin.gz", "./x/y", "~/x", r"x\y", "/x"],
+)
+@pytest.mark.parametrize("format", [None, "model"])
+def test_no_hub_is_asked_for_paths(tmp_path, monkeypatch, name, format):
+    def ask(*_):
+        raise AssertionError("a hub was asked")
+
+    monkeypatch.setattr(vectors, "_model", ask)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    with pytest.raises(TableError, match="no such file; give a file"):
+        read(name, format=format)
+    with pytest.raises(AssertionError, match="a hub was asked"):
+        read("FacebookAI/roberta-base", format=format)
+
+
+def test_files_that_are_none(tmp_path, put):
+    with pytest.raises(ConfigError, match="is a file; --format model is for the folder"):
+        read(put(text()), format="model")
+    if Path("/dev/null").is_char_device():
+        with pytest.raises(TableError, match="it is no file"):
+            read("/dev/null")
+    np.savez(tmp_path / "a\nb.npz", rows=ROWS[:2], words=np.array(["a", "b"]))
+    assert (read(tmp_path / "a\nb.npz")[2].name, read(tmp_path / "a\nb.npz")[2].file) == ("a?b", "a?b.npz")
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------
@@ -373,9 +544,16 @@ def test_only_the_embeddings_are_read(model, monkeypatch):
     assert read(model[0])[0] == model[2][5:]
 
 
-def test_folders_that_hold_no_model(tmp_path):
-    from textveil.errors import ModelError
+@pytest.mark.parametrize("wrong", [torch.zeros(10), torch.zeros(10, 8, dtype=torch.int32)])
+def test_input_embeddings_that_are_no_rows(model, tmp_path, wrong):
+    for file in model[0].iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    save_file({"bert.embeddings.word_embeddings.weight": wrong}, tmp_path / "model.safetensors")
+    with pytest.raises(ModelError, match="floating-point numbers"):
+        read(tmp_path)
 
+
+def test_folders_that_hold_no_model(tmp_path):
     with pytest.raises(ModelError, match="must be a transformers model with input embeddings"):
         read(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
