@@ -121,6 +121,32 @@ def test_errors_are_one_line(run, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["bad.txt", "some.txt"]
 
 
+def test_force_keeps_what_is_no_table(run, tmp_path):
+    (tmp_path / "proj" / "sub").mkdir(parents=True)
+    (tmp_path / "proj" / "thesis.tex").touch()
+    (tmp_path / "proj" / "table.json").write_text("{}")
+    refused(run("build", "some.txt", "-o", "proj", "--force"), "proj is not replaced: it holds 'sub'")
+    assert (tmp_path / "proj" / "thesis.tex").exists()
+    (tmp_path / "proj" / "sub").rmdir()
+    refused(run("build", "some.txt", "-o", "proj", "--force"), "proj is not replaced: it holds 'thesis.tex'")
+    refused(run("build", "some.txt", "-o", "minilm"), "minilm is the name of a registered table")
+    refused(run("build", "some.txt", "-o", "x.part"), "must not end with .part")
+    assert sorted(os.listdir(tmp_path)) == ["proj", "some.txt"]
+    assert "7 of 5 numbers" in run("build", "some.txt", "-o", "./minilm")[1]
+
+
+def test_words_with_line_ends(run, capsys, tmp_path):
+    """A release has as many lines as its input."""
+    words = ["anna", "foo\nbar", "cr\rx", "next\x85", "page\x0c", "sep\u2028", "escape\x1b[1m", "bank"]
+    rows = np.random.default_rng(1).normal(size=(len(words), 5)).astype("<f4")
+    records = b"".join(word.encode() + b" " + row.tobytes() for word, row in zip(words, rows, strict=True))
+    (tmp_path / "ctl.bin").write_bytes(b"8 5\n" + records)
+    refused(run("build", "ctl.bin", "-o", "ctl"), "has a word with a line break or another control character")
+    assert "0 repeated and 6 broken words left out" in run("build", "ctl.bin", "-o", "ctl", "--skip-broken")[1]
+    assert cli.main(["privatize", "Anna\nanna anna\nx y z", "--table", "ctl", "--epsilon", "0.1", "--seed", "1"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
 @pytest.mark.parametrize("verb", ["build", "info", "list", "neighbours"])
 def test_help(run, verb):
     code, out, _ = run(verb, "--help")

@@ -184,9 +184,11 @@ def test_wrong_options(source, tmp_path):
         with pytest.raises(ConfigError, match=says):
             build(source, tmp_path / "t", **options)
     np.savez(tmp_path / "large.npz", rows=np.array([[1e5, 0], [0, 1]]), words=np.array(["a", "b"]))
-    with pytest.raises(TableError, match="too large for float16; use --dtype float32"):
+    with pytest.raises(TableError, match=r"large\.npz: it holds a number too large for float16; use --dtype float32"):
         build(tmp_path / "large.npz", tmp_path / "t", metric="euclidean", dtype="float16")
     np.savez(tmp_path / "zero.npz", rows=np.zeros((2, 2)), words=np.array(["a", "b"]))
+    with pytest.raises(TableError, match="all of its rows are equal"):
+        build(tmp_path / "zero.npz", tmp_path / "t", metric="euclidean", pairs=False)
     with (
         vectors.opened(str(tmp_path / "zero.npz"), zero_rows=True) as found,
         pytest.raises(TableError, match="the metric chord needs rows that are not zero"),
@@ -215,6 +217,103 @@ def test_an_existing_folder_is_kept(source, folder, tmp_path):
         with pytest.raises(OutputError, match="is no folder of a table, and is not replaced"):
             build(source, foreign, force=True)
     assert (tmp_path / "full" / "letter.txt").exists()
+
+
+def test_force_deletes_files_of_tables_only(source, folder, tmp_path):
+    def kept(says):
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises((OutputError, TableError), match=says):
+            build(source, folder, force=True)
+        assert sorted(tmp_path.rglob("*")) == before
+
+    (folder / "NOTES.md").touch()
+    kept("is not replaced: it holds 'NOTES.md', which is no file of a table")
+    (folder / "NOTES.md").rename(tmp_path / "NOTES.md")
+    (folder / "words.json").rename(tmp_path / "words.json")
+    (folder / "words.json").mkdir()
+    (folder / "words.json" / "thesis.tex").touch()
+    kept("it holds 'words.json', which is no file of a table")
+    shutil.rmtree(folder / "words.json")
+    (folder / "words.json").symlink_to(tmp_path / "words.json")
+    kept("it holds 'words.json', which is no file of a table")
+    (folder / "words.json").unlink()
+    build(source, folder, force=True)  # a damaged table
+    (folder / "table.json").write_text("{")
+    build(source, folder, force=True)
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / "table.json").write_text("{}")
+    kept("it must be of version 1, and is of None")
+
+
+class Stop(BaseException):
+    """A signal that ends the process."""
+
+
+@pytest.mark.parametrize("stopped", [1, 2])
+@pytest.mark.parametrize("after", [True, False])
+@pytest.mark.parametrize("error", [Stop, OSError])
+def test_an_interrupted_replacement_leaves_one_table(source, folder, tmp_path, monkeypatch, stopped, after, error):
+    """Before or after either of the two renames."""
+    former, moves, rename = store.read(folder), [], Path.rename
+
+    def renamed(self, target):
+        moves.append(self)
+        if len(moves) == stopped and not after:
+            raise error
+        found = rename(self, target)
+        if len(moves) == stopped:
+            raise error
+        return found
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    with pytest.raises(OutputError if error is OSError else error):
+        build(source, folder, metric="euclidean", force=True)
+    monkeypatch.undo()
+    assert os.listdir(tmp_path) == ["table"]
+    assert (store.verify(folder) == former) == ((stopped, after) != (2, True))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
+def test_a_killed_replacement_leaves_the_former_table(source, folder, tmp_path, monkeypatch):
+    """When nothing of this process runs any more after the first rename."""
+    rename = Path.rename
+
+    def kill(self, target):
+        rename(self, target)
+        os._exit(9)
+
+    child = os.fork()
+    if not child:
+        monkeypatch.setattr(Path, "rename", kill)
+        build(source, folder, metric="euclidean", force=True, pairs=False)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    former, part = sorted(tmp_path.iterdir())
+    assert store.load(former).metric == "chord"
+    assert dict(store.folders(tmp_path)).keys() == {str(former)}
+    with pytest.raises(TableError, match="left of a build that did not end"):
+        store.load(part)
+
+
+def test_a_malformed_source_leaves_no_folders(tmp_path):
+    (tmp_path / "some.txt").write_text("a 1 2\nb 3\n")
+    with pytest.raises(TableError, match="line 2 must hold"):
+        build(tmp_path / "some.txt", tmp_path / "p1" / "p2" / "t")
+    assert os.listdir(tmp_path) == ["some.txt"]
+
+
+def test_names_that_cannot_be_loaded(source, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder, says in (("x.part", r"must not end with \.part"), ("minilm", r"registered table; .* is \./minilm")):
+        with pytest.raises(ConfigError, match=says):
+            build(source, folder)
+    for name in ("a\nb", "\x1b[1m", "\ud800"):
+        with pytest.raises(ConfigError, match="the name of a table must hold no line breaks"):
+            build(source, "t", name=name)
+    assert os.listdir(tmp_path) == []
+    build(source, "./minilm")
+    assert load_table("./minilm").name == "some"
 
 
 @pytest.mark.parametrize("step", ["reading", "constants", "neighbours"])
@@ -351,6 +450,69 @@ def test_foreign_manifests(folder):
         path.write_text(json.dumps(foreign))
         with pytest.raises(TableError, match=says):
             store.load(folder)
+
+
+def forge(folder, **changed):
+    """A manifest with other values, and the checksum of those."""
+    values = store.read(folder).to_json()
+    del values["textveil table"]
+    values |= changed
+    fields = {**values, "constants": constants.TableConstants.from_json(values["constants"])}
+    (folder / "table.json").write_text(store._spell(store.Manifest(**fields)), "utf-8")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"repeated": "x"},
+        {"words": 12.0},
+        {"broken": -1},
+        {"neighbours": 0},
+        {"neighbours": 3.5},
+        {"name": "a\nb"},
+        {"name": ["a"]},
+        {"source": "\x1b[1m"},
+        {"format": 7},
+        {"dtype": "int8"},
+        {"files": {}},
+        {"files": {"rows.npy": 5, "words.json": 5}},
+    ],
+)
+def test_manifests_with_wrong_values(folder, changed):
+    """Their checksums fit, for whoever edits one can compute it."""
+    values = store.read(folder).files
+    forge(folder, **{name: {**values, **each} if each and name == "files" else each for name, each in changed.items()})
+    for ask in (store.load, store.neighbours, lambda folder: store.summary(str(folder))):
+        with pytest.raises(TableError, match=r"table\.json: it is damaged or foreign"):
+            ask(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("diameter", 0.01), ("diameter", -1.0), ("diameter", 9.0), ("minimum_distance", 3.0)]
+)
+def test_constants_that_no_rows_have(folder, name, value):
+    manifest = store.read(folder)
+    object.__setattr__(manifest.constants, name, value)  # past the check
+    (folder / "table.json").write_text(store._spell(manifest), "utf-8")
+    with pytest.raises(TableError, match="damaged or foreign"):
+        store.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "says"),
+    [
+        ("neighbours.npy", np.zeros((12, 9), "<i4"), "must hold 12 x 10 numbers in int32"),
+        ("neighbours.npy", np.full((12, 10), 12, "<i4"), "must hold numbers of rows"),
+        ("neighbours.npy", np.full((12, 10), -1, "<i4"), "must hold numbers of rows"),
+        ("distances.npy", np.zeros((12, 10), ">f4"), "must hold 12 x 10 numbers in float32"),
+        ("rows.npy", np.zeros((12, 6), "<f8"), "must hold 12 x 6 numbers in float32"),
+    ],
+)
+def test_arrays_that_do_not_fit(folder, name, array, says):
+    np.save(folder / name, array)
+    forge(folder, files={**store.read(folder).files, name: store._stamp(folder / name)})
+    with pytest.raises(TableError, match=says):
+        store.load(folder) if name == "rows.npy" else store.neighbours(folder)
 
 
 def test_pickles_are_never_loaded(folder, monkeypatch):

@@ -121,6 +121,12 @@ def test_words_must_be_distinct_and_not_empty(words):
         build(words=words)
 
 
+@pytest.mark.parametrize("word", ["a\nb", "\r", "\x85", "\u2028", "\x1b[1m", "\x00", "\ud800"])
+def test_words_must_fit_into_a_line(word):
+    with pytest.raises(TableError, match=r"without line breaks|distinct and not empty"):
+        EmbeddingTable.build(name="wrong", words=["a", word], vectors=np.eye(2))
+
+
 @pytest.mark.parametrize(
     ("words", "shape"),
     [

@@ -347,7 +347,7 @@ def _refuse_existing(folder: Path, force: bool) -> None:
     found = {path.name: path for path in folder.iterdir()} if folder.is_dir() else {}
     if not folder.is_dir() or (found and MANIFEST not in found):
         raise OutputError(f"{folder} is no folder of a table, and is not replaced")
-    for name, path in found.items():
+    for name, path in sorted(found.items()):
         if name not in FILES or path.is_symlink() or not path.is_file():
             raise OutputError(f"{folder} is not replaced: it holds {name!r}, which is no file of a table")
     if found and not {WORDS, ROWS} <= found.keys():
