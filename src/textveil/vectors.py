@@ -611,6 +611,8 @@ def _npy_header(stream: IO[bytes], left_out: LeftOut) -> tuple[tuple[int, ...], 
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     try:
         shape, fortran, dtype = read[np.lib.format.read_magic(stream)](stream)
+        if not all(0 <= count < 1 << 60 for count in shape):
+            raise ValueError
     except OSError:
         raise
     except Exception:  # NumPy parses the header as Python, and of a damaged one raises many kinds
