@@ -362,15 +362,9 @@ def test_broken_arrays(put, tmp_path):
     ):
         with pytest.raises(TableError, match=says):
             read(put(damaged), vocabulary=vocabulary, format="numpy")
-    for header in (
-        b"{",
-        b"'''",
-        b"[1,",
-        b"}}",
-        b"{[]:1}",
-        b"-" * 9000,
-        b"{'descr': (), 'fortran_order': 0, 'shape': ()}",
-    ):
+    wrong = ("'descr': (), 'shape': ()", "'descr': '<f4', 'shape': (-5, 7)", f"'descr': '<f4', 'shape': ({10**20}, 7)")
+    spelled = [f"{{{each}, 'fortran_order': False}}".encode() for each in wrong]
+    for header in (b"{", b"'''", b"[1,", b"}}", b"{[]:1}", b"-" * 9000, *spelled):
         damaged = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header) + 1) + header + b"\n"
         with pytest.raises(TableError, match="no array in NumPy's format, or its header is damaged"):
             read(put(damaged), vocabulary=vocabulary)

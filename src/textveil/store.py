@@ -299,10 +299,10 @@ def _nearest(
 @contextmanager
 def _replacing(folder: Path, force: bool) -> Iterator[Path]:
     """A folder to write into, which gets its name when the body has ended well; else nothing is left of it."""
-    _refuse_existing(folder, force)
     part = folder.with_name(f".{folder.name}.{os.getpid()}-{time.time_ns()}{UNFINISHED}")
     missing = [parent for parent in part.parents if not parent.exists()]
     try:
+        _refuse_existing(folder, force)
         part.mkdir(parents=True)
         yield part
         for file in part.iterdir():
