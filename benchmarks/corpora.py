@@ -35,7 +35,7 @@ def sentences(corpora: Path) -> list[str]:
 
 
 def loops(rows: NDArray[np.float64]) -> dict[str, Draw]:
-    """Every mechanism as a function of a text's vectors and a place in it, without a batch anywhere."""
+    """Mechanisms as functions of a text's vectors and a place in it, without a batch anywhere."""
     rng = np.random.default_rng(0)
     d = rows.shape[1]
 
@@ -77,7 +77,6 @@ def loops(rows: NDArray[np.float64]) -> dict[str, Draw]:
         "polar": lambda text, i: cosine(fisher(text[i], 70.0)),
         "laplace": lambda text, i: nearest(text[i] + rng.laplace(scale=1 / 5.0, size=d)),
         "exponential": lambda text, i: exponential(text[i]),
-        "placeholder": lambda text, i: -1,
     }
 
 
@@ -92,7 +91,10 @@ def looped(draw: Draw, texts: list[list[NDArray[np.float64]]]) -> float:
 
 
 def product(name: str, budget: float | None, source: Path, jobs: int, repeat: int) -> Iterator[dict[str, Any]]:
-    """Rows and protected words per second of one mechanism over the file; the best of some runs, loading included."""
+    """Rows and protected words per second of one mechanism over the file; the best of some runs.
+
+    The table is loaded already in this process; others load it.
+    """
     from textveil import corpus
     from textveil.config import resolve
     from textveil.sources import assignments
