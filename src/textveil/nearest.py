@@ -120,17 +120,18 @@ class Nearest:
 
     def _checked(self, queries: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Queries whose squares are within the range of float64, and which of them have no direction, if any."""
-        if not bool(torch.isfinite(queries).all()):
-            raise InputError("a vector must be finite to have a nearest row, and one is not")
         peak = queries.abs().amax(dim=1, keepdim=True)
+        if bool(((peak > 2.0**-400) & (peak < 2.0**400)).all()):
+            return queries, None
+        if not bool(torch.isfinite(peak).all()):
+            raise InputError("a vector must be finite to have a nearest row, and one is not")
         if not self.rows.by_direction:
             if bool((peak > 1e150).any()):
                 raise InputError("a vector must be shorter than 1e150 to have a nearest row, and one is not")
             return queries, None
         queries = torch.where(peak < 2.0**-400, queries * 2.0**600, queries)
         queries = torch.where(peak > 2.0**400, queries * 2.0**-600, queries)
-        if not bool((zero := peak.squeeze(1) == 0).any()):
-            return queries, None
+        zero = peak.squeeze(1) == 0
         return torch.where(zero[:, None], self.rows.true(slice(0, 1)), queries), zero
 
     def _left(
