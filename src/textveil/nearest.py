@@ -91,6 +91,7 @@ class Nearest:
         least = torch.full_like(lengths, -torch.inf)
         best = torch.full_like(lengths, -torch.inf), torch.full_like(lengths, self.rows.size, dtype=torch.int64)
         held: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
+        count = 0
         for span in self._spans():
             scores = self._coder.product(span.low, asked.low)
             scores[span.size :] = _lowest(scores)
@@ -106,9 +107,10 @@ class Nearest:
             place, hit = (members >= floor[i]).nonzero(as_tuple=True)
             row = self._coder.row(span.start + place * groups.shape[1] + group[hit])
             held.append((i[hit], row, self._high_end(members[place, hit] * unit[i[hit]]) + error[i[hit]]))
-            if sum(len(owner) for owner, _, _ in held) > HELD:
+            count += len(row)
+            if count > HELD:
                 best = self._better(queries, best, *self._left(queries / lengths[:, None], held, least))
-                held.clear()
+                held, count = [], 0
         if held:
             best = self._better(queries, best, *self._left(queries / lengths[:, None], held, least), last=True)
         answer = best[1]
