@@ -26,7 +26,7 @@ def table(rows: list[dict[str, Any]], part: str) -> str:
     lines = ["| what | value | unit | threads | commit |", "|---|---|---|---|---|"]
     lines += [
         f"| {row['what'].removeprefix(f'{part}, ')} | {_spell(row['value'])} | {row['unit']} | {row['threads']} "
-        f"| {row['commit'][:7]} |"
+        f"| {row['commit'][:7]}{'+' * row['commit'].endswith('+')} |"
         for row in newest(rows, part)
     ]
     return "\n".join(lines) + "\n"

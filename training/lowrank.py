@@ -53,13 +53,16 @@ def attach(model: nn.Module, rank: int, *, train: tuple[str, ...], seed: int) ->
             module.p = 0.0
 
 
-def changes(model: nn.Module, rank: int | None = None) -> dict[str, Tensor]:
-    """What was trained, in half precision: `NAME.up` and `NAME.down` for a low-rank change, `NAME` for all else.
+def shorten(model: nn.Module, rank: int) -> None:
+    """Cut every low-rank change of a model to its best approximation of a lower rank."""
+    for module in model.modules():
+        if isinstance(module, LowRank):
+            up, down = _factors(module, rank)
+            module.up, module.down = nn.Parameter(up), nn.Parameter(down)
 
-    Args:
-        model: trained after `attach`.
-        rank: of the changes as written; below the trained rank the largest singular values are kept.
-    """
+
+def changes(model: nn.Module) -> dict[str, Tensor]:
+    """What was trained, in half precision: `NAME.up` and `NAME.down` for a low-rank change, `NAME` for all else."""
     found: dict[str, Tensor] = {}
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad or ".parametrizations." in name:
@@ -68,17 +71,16 @@ def changes(model: nn.Module, rank: int | None = None) -> dict[str, Tensor]:
     for name, module in model.named_modules():
         if isinstance(module, LowRank):
             weight = name.replace(".parametrizations.weight.0", ".weight")
-            up, down = _shorten(module.up.detach(), module.down.detach(), rank)
-            found[f"{weight}.up"], found[f"{weight}.down"] = up, down
+            found[f"{weight}.up"], found[f"{weight}.down"] = _factors(module, len(module.down))
     return {name: value.cpu().to(torch.float16).contiguous() for name, value in sorted(found.items())}
 
 
-def _shorten(up: Tensor, down: Tensor, rank: int | None) -> tuple[Tensor, Tensor]:
-    """Two factors of the same product, or of its best approximation of a lower rank, equally large."""
-    left, singular, right = torch.linalg.svd(up.double() @ down.double(), full_matrices=False)
-    kept = min(rank or len(down), len(down))
-    root = singular[:kept].sqrt()
-    return left[:, :kept] * root, root[:, None] * right[:kept]
+def _factors(change: LowRank, rank: int) -> tuple[Tensor, Tensor]:
+    """Two equally large factors of a change, or of its best approximation of a lower rank."""
+    product = change.up.detach().double() @ change.down.detach().double()
+    left, singular, right = torch.linalg.svd(product, full_matrices=False)
+    root = singular[:rank].sqrt()
+    return (left[:, :rank] * root).to(change.up), (root[:, None] * right[:rank]).to(change.down)
 
 
 def write(folder: Path, name: str, tensors: dict[str, Tensor], about: dict[str, object]) -> None:

@@ -7,7 +7,7 @@ Not here: the search that these bounds make exact (`nearest`).
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -27,21 +27,45 @@ HALVES = 3
 FEW = 16
 """One row in so many, those with the largest coordinates, has a scale of its own in int8."""
 
-ROUNDING = {"int8": 0.0, "bfloat16": 1.01 * 2.0**-8, "float32": 2.0**-23}
-"""What the result of a product of vectors may lose, relative to itself."""
+NEARLY = {torch.float16: 1e-2, torch.float32: 1e-6}
+"""How far the length of a row may be from 1 to count as a unit vector that was rounded."""
+
+ROUNDING = {torch.int32: 0.0, torch.bfloat16: 1.01 * 2.0**-8, torch.float32: 2.0**-23}
+"""What a score of a type may have lost when it was rounded to it, relative to itself."""
 
 SLACK = 1e-6
 """Relative slack for the arithmetic of the bound itself."""
 
 
-def low_precision(device: torch.device) -> Precision:
-    """What the machine multiplies fastest, of what is of use for unit rows that fit into memory twice."""
+def low_precision(device: torch.device, *, integers: bool) -> Precision:
+    """What the machine multiplies fastest.
+
+    Args:
+        device: where the rows are.
+        integers: whether eight-bit integers are of use: they are for unit rows that fit into memory twice.
+    """
     if device.type != "cpu":
         return "bfloat16"
     has = torch.cpu.get_capabilities()
-    if has.get("avx512_vnni") or has.get("amx_int8"):
+    if integers and (has.get("avx512_vnni") or has.get("amx_int8")) and _integers_are_exact():
         return "int8"
     return "bfloat16" if has.get("avx512_bf16") or has.get("amx_bf16") else "float32"
+
+
+@cache
+def _integers_are_exact() -> bool:
+    """Whether products of integers are what they must be: where a setting keeps torch from VNNI, sums saturate."""
+    numbers = torch.full((GROUP, 64), 127, dtype=torch.int8)
+    numbers[1::2] = -127
+    return torch.equal(torch._int_mm(numbers, numbers.T).long(), numbers.long() @ numbers.long().T)
+
+
+def _lowered() -> bool:
+    """Whether torch may cut float32 numbers to bfloat16 before it multiplies them."""
+    try:
+        return torch.get_float32_matmul_precision() != "highest"
+    except RuntimeError:  # set in torch's newer way, of which this question knows nothing
+        return True
 
 
 class Span(NamedTuple):
@@ -54,7 +78,7 @@ class Span(NamedTuple):
         unit: what a score is multiplied by.
         row: at least the length of every (scaled) row.
         away: at least the length of what every row lost.
-        sums: what sums may lose for a query of length 1.
+        length: at least the length of every row in low precision.
     """
 
     start: int
@@ -63,11 +87,11 @@ class Span(NamedTuple):
     unit: float
     row: float
     away: float
-    sums: float
+    length: float
 
     def error(self, asked: "Asked") -> torch.Tensor:
         """How far the score of a row of this run may be from the true one, for each query [b]."""
-        return (asked.lost * self.row + asked.length * (self.away + self.sums)) * (1 + SLACK) + 1e-30
+        return (asked.lost * self.row + asked.length * (self.away + asked.sums * self.length)) * (1 + SLACK) + 1e-30
 
 
 class Asked(NamedTuple):
@@ -78,12 +102,14 @@ class Asked(NamedTuple):
         unit: what its scores are multiplied by [b].
         length: at least the length of the (scaled) query in low precision [b].
         lost: at least the length of what it lost [b].
+        sums: what the sums of a product may lose, relative to the lengths of its factors.
     """
 
     low: torch.Tensor
     unit: torch.Tensor
     length: torch.Tensor
     lost: torch.Tensor
+    sums: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -150,15 +176,24 @@ class Floats:
             one = 1 / (size * self._scale)
             low = torch.cat([low, -one[:, None].expand(-1, HALVES).to(self.dtype)], dim=1)
             length = (length.square() + HALVES * one.square()).sqrt()
-        return Asked(low=low, unit=torch.ones_like(size), length=length, lost=lost)
+        cut = 2.0**-6 if self.precision == "float32" and _lowered() else 0.0
+        sums = low.shape[1] * 2.0**-22 + cut
+        return Asked(low=low, unit=torch.ones_like(size), length=length, lost=lost, sums=sums)
 
     def product(self, rows: torch.Tensor, queries: torch.Tensor) -> torch.Tensor:
-        """Scores [w, b]."""
+        """Scores [w, b]; a GPU sums in float32 throughout only where the result is in float32 too."""
+        if rows.dtype != self.scores:
+            return torch.mm(rows, queries.T, out_dtype=self.scores)
         return rows @ queries.T
+
+    @property
+    def scores(self) -> torch.dtype:
+        """The type of scores."""
+        return torch.float32 if self.rows.device.type == "cuda" else self.dtype
 
     def comparable(self, score: torch.Tensor) -> torch.Tensor:
         """A bound as a number of the scores' own type: no other number of that type lies between the two."""
-        return score.to(self.dtype)
+        return score.to(self.scores)
 
     def place(self, row: torch.Tensor) -> torch.Tensor:
         """Where a row of the table is held."""
@@ -170,15 +205,13 @@ class Floats:
 
     def spans(self, width: int) -> Iterator[Span]:
         """All rows, so many at once."""
-        lowered = self.precision == "float32" and torch.get_float32_matmul_precision() != "highest"
-        lost = 2.0**-6 if lowered else 2.0**-22  # then numbers may be cut to bfloat16 on the way
         for start in range(0, self.rows.size, width):
             part = slice(start, start + width)
             low = self._low(self.rows.stored[part])
             if (known := self._sizes.get((start, width))) is None:
                 known = self._sizes[start, width] = self._size(part, low)
             row, away, length = known
-            yield Span(start, len(low), _filled(low), unit=1.0, row=row, away=away, sums=length * low.shape[1] * lost)
+            yield Span(start, len(low), _filled(low), unit=1.0, row=row, away=away, length=length)
 
     def _low(self, rows: torch.Tensor) -> torch.Tensor:
         if self.rows.by_direction:
@@ -209,6 +242,11 @@ class Floats:
         away = torch.cat([true - lowered[:, : true.shape[1]], halves[:, None]], dim=1)
         return _longest(true), _longest(away), _longest(lowered)
 
+    @property
+    def longest(self) -> float:
+        """No row is longer."""
+        return 1 / self._scale
+
     @cached_property
     def _scale(self) -> float:
         """A power of two that makes the longest row no longer than 1."""
@@ -228,18 +266,18 @@ class Integers:
     """
 
     rows: Rows
-    precision: Literal["int8"] = "int8"
+    scores: torch.dtype = torch.int32
 
     def queries(self, queries: torch.Tensor, lengths: torch.Tensor) -> Asked:
         """Queries [b, d] of these lengths [b] in low precision."""
         size = torch.where(lengths > 0, lengths, 1.0)[:, None]
-        exact = torch.get_float32_matmul_precision() != "highest"
-        turned = self._turn(queries / size, torch.float64 if exact else torch.float32).double()
+        turned = self._turn(queries / size, torch.float64 if _lowered() else torch.float32).double()
         low, unit = _integers(turned)
         back = low.double() * unit[:, None]
         d = queries.shape[1]
-        turning = d**1.5 * 2.0**-24  # what float32 may lose in the rotation
-        return Asked(low=low, unit=unit, length=back.norm(dim=1), lost=(turned - back).norm(dim=1) + turning)
+        turning = (d + 2) * d**0.5 * 2.0**-24  # what float32 may lose in the rotation
+        lost = (turned - back).norm(dim=1) + turning
+        return Asked(low=low, unit=unit, length=back.norm(dim=1), lost=lost, sums=0.0)
 
     def product(self, rows: torch.Tensor, queries: torch.Tensor) -> torch.Tensor:
         """Scores [w, b], int32."""
@@ -266,7 +304,7 @@ class Integers:
             low, unit = _integers(true.flatten()[None])
             low = low.view(true.shape)
             away = true - low.double() * unit
-            yield Span(start, len(low), _filled(low), float(unit), row=_longest(true), away=_longest(away), sums=0.0)
+            yield Span(start, len(low), _filled(low), float(unit), row=_longest(true), away=_longest(away), length=0.0)
 
     def _true(self, rows: torch.Tensor) -> torch.Tensor:
         return self._turn(self.rows.true(rows), torch.float64)

@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 from textveil import constants, registry
 from textveil.errors import ConfigError, InputError, TableError
 from textveil.nearest import Nearest
-from textveil.precision import Rows, low_precision
+from textveil.precision import NEARLY, Rows
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
     # The threads of the linear algebra do not survive a fork, and a child would wait for them for ever.
@@ -31,9 +31,6 @@ Ids = NDArray[np.int64]
 
 SLAB = 1 << 16
 """Rows that are looked at together where a whole table is, so that no second table is held."""
-
-NEARLY = {torch.float16: 1e-2, torch.float32: 1e-6}
-"""How far the length of a row may be from 1 to count as a unit vector that was rounded."""
 
 KEPT = 1 << 26
 """Up to this many numbers (512 MiB) the whole table is kept in float64 once distances were asked for."""
@@ -261,7 +258,7 @@ class EmbeddingTable:
             means, found = self.pieces.compose(distinct)
         else:
             means, found = self._split_means(distinct)
-        found = found & (means.norm(dim=1) > 0).numpy()
+        found = found & (means != 0).any(dim=1).numpy()
         if found.any():
             rows[found] = self.nearest(means[torch.from_numpy(found)])
         place = {word: i for i, word in enumerate(distinct)}
@@ -298,8 +295,7 @@ class EmbeddingTable:
     @cached_property
     def decoder(self) -> Nearest:
         """The exact search over these rows."""
-        rows = Rows(stored=self.vectors, take=self.take, by_direction=self.unit_rows)
-        return Nearest(rows=rows, precision=low_precision(self.device))
+        return Nearest(rows=Rows(stored=self.vectors, take=self.take, by_direction=self.unit_rows))
 
     def nearest(self, queries: torch.Tensor, *, exclude: Ids | None = None) -> Ids:
         """The nearest row of each query: by cosine where rows are unit vectors, else by Euclidean distance.
