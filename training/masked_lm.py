@@ -42,7 +42,7 @@ SCHEDULE = (
     (5500, 0.0),
 )
 SHORT, SHORT_SCHEDULE = 44, ((0, 0.0), (30, 0.12), (400, 0.0))
-"""The rank that is shipped, so that the adapter is one file, and how the changes are trained on once they are cut to it."""
+"""The rank that is shipped, so that the adapter is one file, and how changes are trained on once they are cut to it."""
 
 PUBLIC, NUMERAL, OTHER = 0.12, 0.15, 0.27
 """How often a word on the public list, a numeral, and any other word is hidden."""
