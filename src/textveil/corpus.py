@@ -257,8 +257,8 @@ def _require_unchanged(task: Task) -> None:
 def _digest_of(table: EmbeddingTable) -> str:
     """What a table holds; two of one name may differ."""
     digest = sha256("\n".join(table.words).encode(errors="backslashreplace"))
-    for rows in table.vectors.split(1 << 16):
-        digest.update(rows.cpu().numpy().tobytes())
+    for start in range(0, len(table), 1 << 16):
+        digest.update(table.vectors[start : start + (1 << 16)].cpu().numpy().tobytes())
     return digest.hexdigest()
 
 
