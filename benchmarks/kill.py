@@ -61,7 +61,7 @@ def check_output(out: Path, rows: int) -> list[str]:
 
 
 def kill_once(line: list[str], out: Path, delay: float) -> bool:
-    """Run until there is a chunk that was not there before, and for a time on, and kill; whether it was at work still."""
+    """Run until there is one more chunk, and for a time on, and kill; whether the run was still at work."""
     before = len(chunks(out))
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     while process.poll() is None and len(chunks(out)) <= before and not (out / NAME).exists():

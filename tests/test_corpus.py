@@ -699,9 +699,12 @@ def test_one_process_at_a_time(rows, tmp_path):
         run(rows, to=tmp_path / "out", report=second)
     assert len(chunks(tmp_path / "out")) == 1
 
+
+@pytest.mark.parametrize("options", [{}, {"resume": True}, {"resume": True, "epsilon": 6}])
+def test_nothing_tells_to_delete_the_folder_of_a_run_that_is_alive(rows, tmp_path, options):
     def beside(_: str, done: int, __: int) -> None:
         if done:
-            run(rows, to=tmp_path / "out2")  # nothing tells to delete the folder of a run that is alive
+            run(rows, to=tmp_path / "out2", **options)
 
     with pytest.raises(
         ConfigError, match=r"^(a\.jsonl: ){2}another process is at work on it; wait until it has ended$"

@@ -382,6 +382,8 @@ def _require_resumable(task: Task) -> None:
     except OSError:
         return
     with _named(task.source.path):
+        if work.is_held(task.places.work):  # before anything that says to delete the folder
+            raise ConfigError(work.BUSY)
         _require_same(task, manifest)
 
 

@@ -145,6 +145,8 @@ def held(path: Path, *, new: bool = False) -> Iterator[Work]:
 
 def is_held(path: Path) -> bool:
     """Whether a process is at work in a folder."""
+    if fcntl is None:
+        return False
     try:
         descriptor = _opened(path)
     except ConfigError:
