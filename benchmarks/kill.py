@@ -71,7 +71,7 @@ def kill_once(line: list[str], out: Path, delay: float) -> bool:
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        return True
+        return not (out / NAME).exists()  # else only the folder was left to remove, and a resumed run has nothing to do
     assert process.returncode == 0, said.decode()
     return False
 
