@@ -60,15 +60,18 @@ def check_output(out: Path, rows: int) -> list[str]:
     return [each["text"] for each in found]
 
 
-def kill_once(line: list[str], delay: float) -> bool:
-    """Run for a time and kill; whether the run was still at work."""
+def kill_once(line: list[str], out: Path, delay: float) -> bool:
+    """Run until there is one more chunk, and for a time on, and kill; whether the run was still at work."""
+    before = len(chunks(out))
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    while process.poll() is None and len(chunks(out)) <= before and not (out / NAME).exists():
+        time.sleep(0.01)
     try:
         _, said = process.communicate(timeout=delay)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        return True
+        return not (out / NAME).exists()  # else only the folder was left to remove, and a resumed run has nothing to do
     assert process.returncode == 0, said.decode()
     return False
 
@@ -79,7 +82,9 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--longest", type=float, default=8.0, help="seconds after which a run is killed at the latest")
+    parser.add_argument(
+        "--longest", type=float, default=2.0, help="seconds after its first chunk to kill a run at latest"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the points in time; the draws have none")
     chosen = parser.parse_args()
     picks = random.Random(chosen.seed)
@@ -92,19 +97,20 @@ def main() -> None:
         line = command(path, out, chosen.jobs)
         while killed < chosen.kills:
             delay = picks.uniform(0, chosen.longest)
-            if not kill_once(line, delay):
+            if not kill_once(line, out, delay):
                 break
             killed += 1
             count = check(out, seen, chosen.rows)
             resumed += bool(count)
             texts |= {int(name[:8]): json.loads(each.split(b"\n")[1])["texts"] for name, each in chunks(out).items()}
-            print(f"kill {killed}: after {delay:.2f} s, {count} chunks finished, all unchanged", flush=True)
+            print(f"kill {killed}: {delay:.2f} s after a chunk, {count} chunks finished, all unchanged", flush=True)
         subprocess.run(line, check=True, stderr=subprocess.DEVNULL)
         finished += 1
         released = check_output(out, chosen.rows)
         before = [text for number in sorted(texts) for text in texts[number]]
         assert released[: len(before)] == before, "a row that was written before a kill has changed"
         assert sorted(os.listdir(out)) == [NAME, f"{NAME}.guarantee.json"], "something is left over"
+    assert 2 * resumed >= killed, f"only {resumed} of {killed} kills had finished chunks, and the others show nothing"
     shutil.rmtree(folder)
     row = {
         "what": "killed and resumed",

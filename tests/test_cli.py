@@ -585,7 +585,7 @@ def test_a_file_into_a_folder(run, rows, tmp_path):
     code, out, err = run("privatize", str(rows), *NOISE, "--output", str(tmp_path / "out"))
     assert (code, out) == (0, "")
     lines = err.splitlines()
-    assert lines[0] == "a.csv: 2 rows, 2 texts, 3 words."
+    assert lines[0] == "a.csv, field text: 2 rows, 2 texts, 3 words."
     assert "each of 2 protected words in 2 texts has epsilon <= 5 per unit" in lines[1]
     assert lines[-1] == "The other fields are copied as they are and are not covered."
     assert re.fullmatch(r"id,text\n1,\w+ \w+\n2,the\n", (tmp_path / "out" / "a.csv").read_text())

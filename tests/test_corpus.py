@@ -3,12 +3,18 @@
 import errno
 import gzip
 import json
+import multiprocessing
 import os
 import random
+import resource
+import shutil
 import signal
 import stat
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from importlib.resources import files as packaged
 from pathlib import Path
@@ -21,7 +27,7 @@ import pyarrow.parquet as pq
 import pytest
 import referencing
 
-from textveil import config, corpus, files, pipeline
+from textveil import config, corpus, files, pipeline, work
 from textveil.errors import ConfigError, InputError, OutputError, TextveilError
 from textveil.guarantee import Guarantee
 from textveil.table import EmbeddingTable
@@ -211,6 +217,16 @@ def test_a_seed_repeats_and_every_part_has_its_own_draws(rows, tmp_path, monkeyp
     assert (tmp_path / "four" / "a.jsonl").read_text().splitlines() != lines
 
 
+def test_a_seed_gives_files_their_own_draws_whichever_are_in_the_run(tmp_path):
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text("anna owes bank nine hundred pounds\n" * 5)
+    run(tmp_path / "a.txt", tmp_path / "b.txt", to=tmp_path / "both", seed=1)
+    run(tmp_path / "b.txt", to=tmp_path / "alone", seed=1)
+    a, b = ((tmp_path / "both" / f"{name}.txt").read_text() for name in "ab")
+    assert b == (tmp_path / "alone" / "b.txt").read_text()
+    assert a != b
+
+
 def test_parts_of_a_run_from_python(table):
     def part(seed: int | None, first: int | None) -> list[str]:
         made = pipeline.Privatizer("noise", epsilon=5, table=table, seed=seed)
@@ -234,6 +250,16 @@ def test_several_processes_draw_the_same(tmp_path, monkeypatch):
     assert (tmp_path / "1" / "a.txt").read_text() == (tmp_path / "2" / "a.txt").read_text()
     one, two = ((tmp_path / jobs / "a.txt.guarantee.json").read_text() for jobs in "12")
     assert one == two
+
+
+def test_a_process_that_draws_begins_without_interrupts(monkeypatch):
+    monkeypatch.setattr(corpus, "_record_there", partial(signal.pthread_sigmask, signal.SIG_BLOCK))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        nothing: Any = ()  # no further signals are blocked there, and the answer is those that are
+        ((_, blocked),) = corpus._spread(pool, 1, [nothing])
+    assert signal.SIGINT in set[Any](blocked)
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
 
 
 def test_a_process_that_ends_is_one_clear_error(rows, tmp_path, monkeypatch):
@@ -299,8 +325,9 @@ def test_killed_before_each_of_its_steps(rows, tmp_path):
         out = tmp_path / f"out{step}"
         ended = in_a_child(killed_at(step, partial(run, rows, to=out, resume=True)))
         before = chunks(out)
+        assert not (before and not (out / ".a.jsonl.textveil" / "manifest.json").exists()) or (out / "a.jsonl").exists()
         drawn = {int(name[:8]): json.loads(each.split(b"\n")[1])["texts"] for name, each in before.items()}
-        assert not (out / "a.jsonl.guarantee.json").exists() or (out / "a.jsonl").exists()
+        assert not (out / "a.jsonl").exists() or (out / "a.jsonl.guarantee.json").exists()
         if (out / "a.jsonl").exists():
             assert numbers(out / "a.jsonl") == list(range(37))
         run(rows, to=out, resume=True)
@@ -319,6 +346,7 @@ def test_killed_at_random_points(rows, tmp_path):
     out = tmp_path / "out"
     picks = random.Random(7)
     before: dict[str, bytes] = {}
+    met = 0
     for _ in range(8):
         child = os.fork()
         if child == 0:
@@ -327,14 +355,48 @@ def test_killed_at_random_points(rows, tmp_path):
                 run(rows, to=out, resume=True, report=lambda *_: time.sleep(0.02))
             finally:
                 os._exit(0)
+        for _ in range(5000):
+            if chunks(out) or (out / "a.jsonl").exists():
+                break
+            time.sleep(0.001)
         time.sleep(picks.uniform(0, 0.08))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         check_resumed(rows, out, before)
         before = chunks(out)
+        met += 0 < len(before) < 4
+    assert met >= 1
     run(rows, to=out, resume=True)
     assert names(out) == FINISHED
     assert numbers(out / "a.jsonl") == list(range(37))
+
+
+def test_killed_while_two_processes_draw(tmp_path, monkeypatch):
+    """The command itself, killed after its first chunk; a run that was not killed gives the same."""
+    monkeypatch.undo()
+    path, out, work = tmp_path / "a.jsonl", tmp_path / "out", tmp_path / "out" / ".a.jsonl.textveil"
+    path.write_text("".join(json.dumps({"n": n, "text": f"the {WORDS[n % 15]} {n}"}) + "\n" for n in range(8000)))
+    line = [sys.executable, "-m", "textveil", "privatize", str(path), "--output", f"{out}/", "--epsilon", "5"]
+    line += ["--table", "minilm-s", "--seed", "1", "--jobs", "2"]
+    with subprocess.Popen(line, stderr=subprocess.PIPE) as process:
+        while not chunks(out) and process.poll() is None:
+            time.sleep(0.002)
+        process.kill()
+    before = chunks(out)
+    assert 0 < len(before) < 16
+    assert "a.jsonl" not in names(out)
+    for to, jobs in ((out, 2), (tmp_path / "at once", 1)):
+        run(path, to=to, resume=True, jobs=jobs, seed=1, table="minilm-s", report=check_kept(work, before))
+    for name in FINISHED:
+        assert (out / name).read_bytes() == (tmp_path / "at once" / name).read_bytes()
+
+
+def check_kept(work: Path, before: dict[str, bytes]) -> Callable[..., None]:
+    def report(*_: Any) -> None:
+        for name, content in before.items():
+            assert not work.exists() or (work / name).read_bytes() == content
+
+    return report
 
 
 class StopError(Exception):
@@ -400,6 +462,177 @@ def test_resuming_needs_the_same_input(rows, tmp_path, monkeypatch):
         run(rows, to=tmp_path / "out", resume=True)
 
 
+def work_of(out: Path) -> Path:
+    return out / ".a.jsonl.textveil"
+
+
+@pytest.mark.parametrize("other", ["another run", "another place"])
+def test_a_chunk_that_is_not_of_this_run_is_refused(rows, tmp_path, other):
+    out = tmp_path / "out"
+    interrupted(rows, out, seed=3)
+    interrupted(rows, tmp_path / "beside", seed=3)
+    from_there = work_of(tmp_path / "beside") / "00000001.chunk"
+    taken = from_there if other == "another run" else work_of(out) / "00000000.chunk"
+    taken.replace(work_of(out) / "00000001.chunk")
+    if other == "another place":
+        (work_of(out) / "00000000.chunk").write_bytes((work_of(out) / "00000001.chunk").read_bytes())
+    with pytest.raises(
+        InputError, match=r"^a\.jsonl: the finished chunk 00000001\.chunk .* is of another run, another"
+    ):
+        run(rows, to=out, seed=3, resume=True)
+    assert names(out) == [".a.jsonl.textveil"]
+
+
+def test_a_label_has_the_digest_of_the_texts():
+    """The run's own name would not tell of an input that changed while it was read, and was put back later."""
+    first, second = (corpus.Chunk(number=0, first=0, part=0, texts=(text, None)) for text in ("anna", "bank"))
+    assert corpus._label("r", first) != corpus._label("r", second)
+    assert CANARY not in json.dumps(corpus._label("r", corpus.Chunk(number=0, first=0, part=0, texts=(CANARY,))))
+
+
+def test_chunks_without_a_manifest_are_refused(rows, tmp_path):
+    out = tmp_path / "out"
+    interrupted(rows, out)
+    (work_of(out) / "manifest.json").write_text('{"x')
+    with pytest.raises(ConfigError, match=r"^a\.jsonl: manifest\.json of the interrupted run is damaged; .* delete "):
+        run(rows, to=out, resume=True)
+    (work_of(out) / "manifest.json").unlink()
+    with pytest.raises(ConfigError, match="nothing that says of which run; delete that folder"):
+        run(rows, to=out, resume=True, epsilon=1)
+    assert len(chunks(out)) == 2
+
+
+def test_a_manifest_goes_before_the_chunks(rows, tmp_path, monkeypatch):
+    """What a kill leaves of a folder that is being removed is never gone on with."""
+    out, real = tmp_path / "out", os.unlink
+    gone: list[str] = []
+
+    def unlink(name: Any, **more: Any) -> None:
+        real(name, **more)
+        gone.append(name)
+
+    monkeypatch.setattr(os, "unlink", unlink)
+    run(rows, to=out)
+    assert gone[0] == "manifest.json"
+    assert len(gone) == 5
+
+
+def test_resuming_needs_the_same_table(rows, tmp_path, monkeypatch):
+    interrupted(rows, tmp_path / "out")
+    vectors = np.random.default_rng(6).normal(size=(len(WORDS), 8))
+    other = EmbeddingTable.build(name="small", words=WORDS, vectors=vectors)
+    monkeypatch.setattr(pipeline, "load_table", lambda *_, **__: other)
+    with pytest.raises(ConfigError, match="; contents of the table differ"):
+        run(rows, to=tmp_path / "out", resume=True)
+
+
+def test_files_that_do_not_fit_are_refused_before_others_are_drawn(rows, tmp_path):
+    later = tmp_path / "b.jsonl"
+    later.write_bytes(rows.read_bytes())
+    interrupted(later, tmp_path / "out")
+    with pytest.raises(ConfigError, match=r"^b\.jsonl: .*; epsilon differ"):
+        run(rows, later, to=tmp_path / "out", resume=True, epsilon=6)
+    assert names(tmp_path / "out") == [".b.jsonl.textveil"]
+
+
+def test_a_deleted_work_folder_ends_its_run_and_no_other(rows, tmp_path):
+    """The first run stands still, its folder is deleted, and a second run begins: the first cannot reach its folder."""
+    out = tmp_path / "out"
+    seen: dict[str, bytes] = {}
+
+    def report(_: str, done: int, __: int) -> None:
+        if done == 10:
+            shutil.rmtree(work_of(out))
+            interrupted(rows, out)
+            seen.update(chunks(out))
+
+    with pytest.raises(OutputError, match="No such file"):
+        run(rows, to=out, report=report)
+    assert len(seen) == 2
+    assert chunks(out) == seen
+    assert names(out) == [".a.jsonl.textveil"]
+    run(rows, to=out, resume=True)
+    assert names(out) == FINISHED
+
+
+def test_a_later_run_of_a_finished_file_keeps_its_work_folder(rows, tmp_path):
+    """While a run is at its second file, another one begins the first anew in the same folder."""
+    later, out = tmp_path / "b.jsonl", tmp_path / "out"
+    later.write_bytes(rows.read_bytes())
+
+    def report(name: str, done: int, __: int) -> None:
+        if (name, done) == ("b.jsonl", 0):
+            for each in FINISHED:
+                (out / each).rename(tmp_path / f"kept-{each}")
+            interrupted(rows, out)
+
+    run(rows, later, to=out, report=report)
+    assert len(chunks(out)) == 2
+
+
+def test_a_work_folder_is_for_its_owner_only(rows, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    work_of(out).mkdir(parents=True)
+    work_of(out).chmod(0o777)
+    interrupted(rows, out, resume=True)
+    assert {stat.S_IMODE(each.stat().st_mode) for each in work_of(out).iterdir()} == {0o600}
+    assert stat.S_IMODE(work_of(out).stat().st_mode) == 0o700
+    with monkeypatch.context() as other:
+        other.setattr(os, "geteuid", lambda: 12345)
+        with pytest.raises(ConfigError, match="must be your own"):
+            run(rows, to=out, resume=True)
+    work_of(out).rename(tmp_path / "elsewhere")
+    for make in (lambda: work_of(out).symlink_to(tmp_path / "elsewhere"), lambda: work_of(out).write_text("x")):
+        make()
+        with pytest.raises(ConfigError, match=r"^a\.jsonl: \.a\.jsonl\.textveil .* must be a work folder of your own"):
+            run(rows, to=out, resume=True)
+        work_of(out).unlink()
+    monkeypatch.setattr(work, "fcntl", None)
+    with pytest.raises(ConfigError, match="a system on which a folder can be locked"):
+        run(rows, to=out)
+
+
+def test_an_output_is_as_private_as_its_input(rows, tmp_path):
+    rows.chmod(0o600)
+    run(rows, to=tmp_path / "out")
+    assert stat.S_IMODE((tmp_path / "out" / "a.jsonl").stat().st_mode) == 0o600
+
+
+def test_many_files_need_few_descriptors(tmp_path):
+    paths = [tmp_path / f"{number}.txt" for number in range(30)]
+    for path in paths:
+        path.write_text("the anna\n")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    spare = os.open(tmp_path, os.O_RDONLY)
+    os.close(spare)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (spare + 12, before[1]))
+    try:
+        run(*paths, to=tmp_path / "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert len(names(tmp_path / "out")) == 60
+
+
+@pytest.mark.parametrize("name", ["out", "a/new/one"])
+def test_every_new_name_is_brought_to_the_disk(rows, tmp_path, monkeypatch, name):
+    """Also that of a folder, and where the output is in the folder that one is in."""
+    (inside := tmp_path / "inside").mkdir()
+    monkeypatch.chdir(inside)
+    synced, real = [], os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.append(os.fstat(descriptor).st_ino)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    run(rows, to=Path(name))
+    folders = [Path(name), *Path(name).parents]
+    assert {each.stat().st_ino for each in folders} <= set(synced)
+    synced.clear()
+    run(rows, to=Path())
+    assert synced.count(inside.stat().st_ino) >= 3  # the work folder, the statement, the output
+
+
 def test_a_finished_run_is_not_drawn_again(rows, tmp_path, monkeypatch):
     out = tmp_path / "out"
     run(rows, to=out, seed=1)
@@ -416,13 +649,29 @@ def test_a_finished_run_is_not_drawn_again(rows, tmp_path, monkeypatch):
         run(rows, to=out, resume=True)
     later = (out / FINISHED[1]).stat().st_mtime_ns + 10**9
     os.utime(rows, ns=(later, later))
-    with pytest.raises(ConfigError, match="input has changed"):
+    with pytest.raises(ConfigError, match="input must be older"):
         run(rows, to=out, seed=1, resume=True)
+    content = rows.read_text()
+    for other in (content + '{"n": 1, "text": "a"}\n', content.replace('"n": 1', '"n": 0'), '{"n": 0, "text": "x"}\n'):
+        rows.write_text(other)
+        os.utime(rows, ns=(1, 1))
+        with pytest.raises(ConfigError, match=r"^a\.jsonl: the output was made of another input"):
+            run(rows, to=out, seed=1, resume=True)
+    rows.write_text(content)
+    os.utime(rows, ns=(1, 1))
+    for broken in ({"texts": None}, {"more": 1}):
+        document = json.loads(before[FINISHED[1]]) | broken
+        (out / FINISHED[1]).write_text(json.dumps({key: each for key, each in document.items() if each is not None}))
+        with pytest.raises(ConfigError, match="do not belong together"):
+            run(rows, to=out, seed=1, resume=True)
     (out / "a.jsonl").write_text("x")
     with pytest.raises(ConfigError, match="do not belong together"):
         run(rows, to=out, seed=1, resume=True)
     (out / FINISHED[1]).unlink()
-    with pytest.raises(ConfigError, match="no finished run made"):
+    with pytest.raises(ConfigError, match=r"no finished run made; delete a\.jsonl$"):
+        run(rows, to=out, seed=1, resume=True)
+    (out / "a.jsonl").rename(out / FINISHED[1])
+    with pytest.raises(ConfigError, match=r"no finished run made; delete a\.jsonl\.guarantee\.json$"):
         run(rows, to=out, seed=1, resume=True)
 
 
@@ -451,6 +700,18 @@ def test_one_process_at_a_time(rows, tmp_path):
     assert len(chunks(tmp_path / "out")) == 1
 
 
+@pytest.mark.parametrize("options", [{}, {"resume": True}, {"resume": True, "epsilon": 6}])
+def test_nothing_tells_to_delete_the_folder_of_a_run_that_is_alive(rows, tmp_path, options):
+    def beside(_: str, done: int, __: int) -> None:
+        if done:
+            run(rows, to=tmp_path / "out2", **options)
+
+    with pytest.raises(
+        ConfigError, match=r"^(a\.jsonl: ){2}another process is at work on it; wait until it has ended$"
+    ):
+        run(rows, to=tmp_path / "out2", report=beside)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_leaves_the_finished_chunks(rows, tmp_path, number):
     def report(_: str, done: int, __: int) -> None:
@@ -472,17 +733,19 @@ def test_a_signal_leaves_the_finished_chunks(rows, tmp_path, number):
 # ---- refusals ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("call", ["fsync", "replace"])
-@pytest.mark.parametrize("after", [1, 3, 5, 6])
+@pytest.mark.parametrize(
+    ("call", "after"), [("fsync", 1), ("fsync", 3), ("fsync", 6), *[("replace", after) for after in (1, 3, 5, 6, 7, 8)]]
+)
 def test_a_full_disk_leaves_the_finished_chunks(rows, tmp_path, monkeypatch, call, after):
+    """At every step no output is there without its statement: the manifest, four chunks, both files, both names."""
     out, calls, real = tmp_path / "out", 0, getattr(os, call)
 
-    def full(*arguments: Any) -> Any:
+    def full(target: Any, *arguments: Any, **more: Any) -> Any:
         nonlocal calls
-        calls += 1
+        calls += call == "replace" or not stat.S_ISDIR(os.fstat(target).st_mode)
         if calls > after:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return real(*arguments)
+        return real(target, *arguments, **more)
 
     with monkeypatch.context() as disk:
         disk.setattr(files, "sync_folder", lambda _: None)
@@ -491,10 +754,10 @@ def test_a_full_disk_leaves_the_finished_chunks(rows, tmp_path, monkeypatch, cal
             OutputError, match=r"^a.jsonl: the output cannot be written: No space left on device; .*--resume goes on"
         ):
             run(rows, to=out)
-    assert "part" not in names(out / ".a.jsonl.textveil")
+    assert not [name for name in names(out / ".a.jsonl.textveil") if name.endswith(".part")]
     before = chunks(out)
     assert len(before) == min(after - 1, 4)
-    assert names(out) == [".a.jsonl.textveil"] * bool(before) + ["a.jsonl"] * (after == 6)
+    assert names(out) == [".a.jsonl.textveil"] * bool(before) + ["a.jsonl.guarantee.json"] * (after == 8)
     run(rows, to=out, resume=bool(before))
     assert names(out) == FINISHED
 
@@ -517,6 +780,8 @@ def test_what_does_not_go_together_is_refused_before_anything_is_written(rows, t
     refused("must be a folder, and a file", rows, to=folder / "b.txt")
     refused("number 2 of 2 is not there", rows, tmp_path / "no.txt", error=InputError)
     refused("number 1 of 1 is a folder", folder, error=InputError)
+    os.mkfifo(tmp_path / "pipe.txt")
+    refused("number 1 of 1 is no regular file", tmp_path / "pipe.txt", error=InputError)
     refused("^b.txt: a .txt has no fields", rows, folder / "b.txt", field="text")
     (folder / "b.txt").write_bytes(CANARY.encode() + b"\xff")
     refused("^b.txt: the input must be UTF-8, and is not at byte 10", rows, folder / "b.txt", error=InputError)
@@ -524,15 +789,71 @@ def test_what_does_not_go_together_is_refused_before_anything_is_written(rows, t
     refused("^c.csv: line 2 must have 2 columns", rows, folder / "c.csv", error=InputError)
 
 
-def test_an_input_that_changes_meanwhile(rows, tmp_path):
-    def report(_: str, done: int, total: int) -> None:
-        if done == total:
-            rows.write_bytes(rows.read_bytes().replace(b"anna", b"RUTH"))
+@pytest.mark.parametrize("when", [10, 37])
+def test_an_input_that_changes_meanwhile(rows, tmp_path, when):
+    """Nothing that was drawn from what it became is kept: put back as it was, the run goes on."""
+    content = rows.read_bytes()
+
+    def report(_: str, done: int, __: int) -> None:
+        if done == when:
+            rows.write_bytes(content.replace(b"anna", b"RUTH"))
             os.utime(rows, ns=(1, 1))
 
     with pytest.raises(InputError, match="must not change during a run"):
         run(rows, to=tmp_path / "out", report=report)
     assert names(tmp_path / "out") == [".a.jsonl.textveil"]
+    assert len(chunks(tmp_path / "out")) == (1 if when == 10 else 4)
+    rows.write_bytes(content)
+    run(rows, to=tmp_path / "out", resume=True)
+    assert numbers(tmp_path / "out" / "a.jsonl") == list(range(37))
+
+
+def test_an_input_that_changes_unnoticed(rows, tmp_path, monkeypatch):
+    """With the same size and time; the digests of the chunks tell."""
+    monkeypatch.setattr(corpus, "_state", lambda _: (0,))
+
+    def report(_: str, done: int, total: int) -> None:
+        if done == total:
+            rows.write_bytes(rows.read_bytes().replace(b"anna", b"RUTH"))
+
+    with pytest.raises(InputError, match="another input"):
+        run(rows, to=tmp_path / "out", report=report)
+    assert names(tmp_path / "out") == [".a.jsonl.textveil"]
+
+
+def test_names_that_are_not_utf_8(tmp_path, validator):
+    path = tmp_path / os.fsdecode(b"\xe9t\xe9.txt")
+    path.write_text("the anna\n")
+    run(path, to=tmp_path / "out")
+    assert len(names(tmp_path / "out")) == 2
+    found = json.loads((tmp_path / "out" / f"{path.name}.guarantee.json").read_bytes())
+    assert found["file"] == path.name
+    validator.validate(found)
+    assert run(path, to=tmp_path / "out", resume=True)[0].before
+
+
+def test_names_that_are_too_long_for_a_statement(tmp_path):
+    path = tmp_path / f"{'x' * 238}.txt"
+    path.write_text("the anna\n")
+    with pytest.raises(ConfigError, match="the name must be shorter"):
+        run(path, to=tmp_path / "out")
+    path = path.rename(tmp_path / f"{'x' * 236}.txt")
+    run(path, to=tmp_path / "out")
+    assert len(names(tmp_path / "out")) == 2
+
+
+def test_what_the_system_does_not_let_look_at(rows, tmp_path, monkeypatch):
+    def fails(*_: Any) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    for name, error, says in [
+        ("is_file", InputError, r"^a\.jsonl: the input file cannot be read: Permission denied$"),
+        ("exists", OutputError, r"cannot be written: Permission denied$"),
+    ]:
+        with monkeypatch.context() as system:
+            system.setattr(Path, name, fails)
+            with pytest.raises(error, match=says):
+                run(rows, to=tmp_path / "out")
 
 
 def test_an_unknown_word_as_an_error_leaves_no_output(rows, tmp_path):

@@ -83,9 +83,23 @@ def test_which_field(tmp_path):
     assert field("a.tsv", 'id\t"text"\n1\tx\n') == "text"
     for name in ("a.jsonl", "a.csv", "a.tsv.gz", "a.txt"):
         assert field(name, "") is None
-    for name, content in [("a.jsonl", '{"a": "x", "b": "x"}'), ("a.jsonl", '{"a": 1}'), ("a.csv", "a,b\n")]:
+    for name, content in [
+        ("a.jsonl", '{"a": "x", "b": "x"}'),
+        ("a.jsonl", '{"a": "x", "b": ["x"]}'),
+        ("a.jsonl", '{"a": "x", "b": {}}'),
+        ("a.jsonl", '{"a": 1}'),
+        ("a.jsonl", '{"the doctor": "x"}'),
+        ("a.csv", "a,b\n"),
+        ("a.csv", "a;b\n1;x\n"),
+        ("a.tsv", "a,b\n1,x\n"),
+        ("a.csv", "The doctor lost my letter\n"),
+        ("a.csv", " \ntext\nabc\n"),
+        ("a.tsv", "\t\ntext\tb\n"),
+    ]:
         with pytest.raises(ConfigError, match=r"must say where the texts are"):
             field(name, content)
+    assert field("a.csv", "a;b\nx\n", field="a;b") == "a;b"
+    assert field("a.csv", " \nx\n", field=" ") == " "
     for name, content in [("a.csv", "a,b\n"), ("a.tsv", "no\tno\n")]:
         with pytest.raises(ConfigError, match=r"--column must name one column in the first line"):
             field(name, content, field="no")
@@ -95,6 +109,28 @@ def test_which_field(tmp_path):
         field("a.csv", "text\n", whole=True)
     with pytest.raises(ConfigError, match=r"must end in \.txt"):
         field("a.doc", "x")
+
+
+def test_a_field_text_is_used_or_refused(tmp_path):
+    """No other field takes its place, whatever it has in the first row."""
+    path = put(tmp_path, "a.jsonl", f'{{"text":null,"label":"x"}}\n{{"text":"{CANARY}","label":"y"}}\n'.encode())
+    assert texts(path) == [None, CANARY]
+    refused(put(tmp_path, "a.jsonl", f'{{"text":5,"label":"{CANARY}"}}'.encode()), "must be a string of valid")
+    for name, kind in {"dictionary": pa.dictionary(pa.int32(), pa.string()), "binary": pa.binary()}.items():
+        columns = {"text": pa.array([CANARY], pa.string()).cast(kind), "label": ["x"]}
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+        refused(tmp_path / f"{name}.parquet", "the one of that name is of another type", ConfigError)
+        columns["other"] = columns.pop("text")
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+        refused(tmp_path / f"{name}.parquet", "must say where the texts are", ConfigError)
+        assert texts(tmp_path / f"{name}.parquet", field="label") == ["x"]
+
+
+@pytest.mark.parametrize("row", ['{"label":"y","%s":"z"}', '{"label":"y","text":null}', '{"label":"y","n":["%s"]}'])
+def test_every_row_bears_out_a_guess(tmp_path, row):
+    path = put(tmp_path, "a.jsonl", ('{"label":"x","n":1}\n' + row.replace("%s", CANARY)).encode())
+    refused(path, "in line 2 another field has strings", ConfigError)
+    assert texts(path, field="label") == ["x", "y"]
 
 
 # ---- lines ---------------------------------------------------------------------------------------
@@ -224,6 +260,11 @@ def test_numbers_of_any_length(tmp_path):
 )
 def test_tables_read_as_the_csv_module_reads_them(tmp_path, rows, kind, style, place):
     header = ["a", 'b "x"', "c"]
+    if kind == "tsv":  # the columns that are copied have no tabs and line ends there
+        rows = [
+            [each if k == place else each.translate(dict.fromkeys(b"\t\r\n")) for k, each in enumerate(row)]
+            for row in rows
+        ]
     delimiter = formats.DELIMITERS[kind]
     written = io.StringIO(newline="")
     csv.writer(written, delimiter=delimiter, quoting=style[0], lineterminator=style[1]).writerows([header, *rows])
@@ -265,6 +306,15 @@ def test_records_that_are_refused(tmp_path, rows, says):
     refused(path, says)
 
 
+def test_quotes_that_mean_nothing_in_a_tsv(tmp_path):
+    """To writers without quotes this has two rows, and the text of the first is inside the title."""
+    content = f'title\ttext\n"A strange title\tsecret {CANARY}\nanother"\tsecret two\n'.encode()
+    refused(put(tmp_path, "a.tsv", content), "line 2 must have no tab and no line end inside the quotes")
+    refused(put(tmp_path, "a.tsv", b'"a\tb"\ttext\nx\ty\n'), "line 1 must have no tab")
+    assert texts(put(tmp_path, "a.tsv", content), field="title") == [f"A strange title\tsecret {CANARY}\nanother"]
+    assert texts(put(tmp_path, "a.csv", content.replace(b"\t", b","))) == ["secret two"]
+
+
 # ---- parquet -------------------------------------------------------------------------------------
 
 
@@ -280,7 +330,7 @@ def test_parquet(tmp_path, kind, codec):
         }
     ).replace_schema_metadata({"who": "me"})
     pq.write_table(table, path, row_group_size=3, compression=codec)
-    assert texts(path) == ["a", None, "", "d", "é", "f", "g"]
+    assert texts(path) == ["a", None, "", "d", "é", "f", "g"]  # no number in the nested column is a text
     new = ["1", None, "", "4", "ü", "6", "7"]
     (tmp_path / "b.parquet").write_bytes(rewritten(path, new))
     with pq.ParquetFile(path) as old, pq.ParquetFile(tmp_path / "b.parquet") as made:
@@ -294,7 +344,7 @@ def test_parquet(tmp_path, kind, codec):
 def test_parquet_files_that_are_refused(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"n": [1], "a": ["x"], "b": [CANARY]}), path)
-    refused(path, "must say where the texts are: the file has 2 strings", ConfigError)
+    refused(path, r"must say where the texts are: .*\(2 to choose from\)", ConfigError)
     refused(path, "--column must name one column of strings", ConfigError, field="n")
     content = path.read_bytes()
     footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
@@ -312,7 +362,61 @@ def test_parquet_files_that_are_refused(tmp_path):
     assert pq.read_table(tmp_path / "b.parquet").num_rows == 0
 
 
+def test_a_column_named_like_a_field_of_a_struct(tmp_path):
+    path = tmp_path / "a.parquet"
+    for columns in ({"a": [{"b": 1}], "a.b": ["x"]}, {"a.b": ["x"], "a": [{"b": 1}]}):
+        pq.write_table(pa.table(columns), path)
+        assert texts(path, field="a.b") == ["x"]
+        (tmp_path / "b.parquet").write_bytes(rewritten(path, ["y"], field="a.b"))
+        assert pq.read_table(tmp_path / "b.parquet").to_pydict() == columns | {"a.b": ["y"]}
+
+
+# ---- the same around the texts -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "same", "others"),
+    [
+        ("a.txt", "a\nb\n", ["x y\n\n"], ["a\n", "a\nb\nc\n", "a\nb", "a\r\nb\n"]),
+        ("a.csv", "n,text\n1,a\n", ['n,text\n1,"x,"\n'], ["n,text\n2,a\n", "n,text\n"]),
+        (
+            "a.jsonl.gz",
+            '{"n":1,"text":"a"}\n{"text":null}\n',
+            ['{"n":1,"text":"b"}\n{"text":null}\n'],
+            [
+                '{"n":2,"text":"a"}\n{"text":null}\n',
+                '{"n":1,"text":null}\n{"text":"a"}\n',
+            ],
+        ),
+    ],
+)
+def test_the_same_around_the_texts(tmp_path, name, content, same, others):
+    source = formats.source(put(tmp_path, name, content.encode()))
+    for each in (content, *same, *others):
+        other = put(tmp_path, f"b.{name}", each.encode())
+        assert formats.same_around(source, other) == (each not in others)
+
+
+def test_the_same_around_the_texts_of_a_parquet(tmp_path):
+    columns = {"n": [1.5, float("nan")], "text": ["a", None]}
+    source, other = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pq.write_table(pa.table(columns), source)
+    for changed in ({"text": ["b", None]}, {"n": [1.5, 2]}, {"text": [None, "a"]}, {"n": [1, 2]}, {"m": [1, 2]}):
+        pq.write_table(pa.table(columns | changed), other)
+        assert formats.same_around(formats.source(source), other) == ("b" in changed.get("text", ""))
+
+
 # ---- what goes wrong on the way ------------------------------------------------------------------
+
+
+def test_a_row_without_a_text_stays_without_one(tmp_path):
+    pq.write_table(pa.table({"text": [None, "x"]}), tmp_path / "a.parquet")
+    for path in (put(tmp_path, "a.jsonl", b'{"text":null}\n{"text":"x"}\n'), tmp_path / "a.parquet"):
+        for released in (["new", None], ["new", "x"], [None, None]):
+            with pytest.raises(InputError, match="has other rows than before"):
+                rewritten(path, released)
+        with pytest.raises(InputError, match="more rows than before"):
+            rewritten(path, [None])
 
 
 @pytest.mark.parametrize("released", [[], ["1", "2", "3"]])

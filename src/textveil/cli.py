@@ -149,7 +149,7 @@ def privatize(
             "--field",
             "--column",
             metavar="NAME",
-            help="Files into a folder: where the texts are. Left out, it is `text`, or the only one with strings.",
+            help="Files into a folder: where the texts are. Left out, it is `text`, or the only one for strings.",
         ),
     ] = None,
     jobs: Annotated[
@@ -598,12 +598,14 @@ def _about_file(done: "corpus.Done", explain: bool) -> "Iterator[str]":
     """What is said of one file. The statement of a file that was finished before is known from its own file only."""
     found, statement = done.document, done.document["guarantee"]
     counted = ", ".join(_count(found[f"{what}s"], what) for what in ("row", "text", "word"))
-    yield f"{found['file']}: {counted}.{' It was finished before.' if done.before else ''}"
+    name = found["field"]
+    field = "" if name is None else f", field {name if formats.is_plain(name) else json.dumps(name)}"
+    yield f"{found['file']}{field}: {counted}.{' It was finished before.' if done.before else ''}"
     if done.guarantee is not None:
         yield _statement([done.guarantee], explain)
     elif statement is not None:
         yield f"{statement['statement']} {_unknown(statement['oov_share'])}"
-    if found["field"] is not None:
+    if name is not None:
         yield "The other fields are copied as they are and are not covered."
 
 

@@ -1,43 +1,45 @@
 """Runs over files: chunks of rows, several processes, and going on after an interruption.
 
 In: files, a folder, resolved options. Out: the same files privatized, each with a statement about it.
-Not here: the formats (`formats`), what is done to a text (`pipeline`), and what a user sees of it (`cli`).
+Not here: the formats (`formats`), the files of a work folder (`work`), what is done to a text (`pipeline`), and what a
+user sees of it (`cli`).
 
 A run draws chunk by chunk. A finished chunk is a file in a work folder of its owner's, `.NAME.textveil` beside the
 output, and is never drawn again: a second draw would be a second release. When all chunks are there, they are joined to
-the output, which gets its name when it is whole; then the statement gets its own, and the work folder is removed.
+the output, in the work folder too. When that and the statement about it are whole, first the statement and then the
+output takes its place, and the work folder is removed.
+
+A chunk tells which run it is of, where its rows stand and what digest their texts have; whoever reads it checks that
+against the input at hand.
 """
 
 import json
 import math
 import multiprocessing
 import os
-import shutil
 import signal
+import stat
 import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import file_digest, sha256
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from textveil import __version__, files, formats
+from textveil import __version__, files, formats, work
 from textveil.config import Config
 from textveil.errors import ConfigError, InputError, OutputError, TextveilError
 from textveil.guarantee import Guarantee, condense, summarize
 from textveil.pipeline import BATCH_CHARACTERS, BATCH_TEXTS, Privatizer
-
-try:
-    import fcntl
-except ImportError:  # not on Windows: two runs at once are then not noticed
-    fcntl = None  # type: ignore[assignment]
+from textveil.rng import fresh_name
+from textveil.table import EmbeddingTable
 
 VERSION = 1
 """Version of the statement's file; it changes when a field changes its meaning."""
@@ -46,7 +48,11 @@ CHUNK_ROWS = BATCH_TEXTS
 CHUNK_CHARACTERS = BATCH_CHARACTERS
 MANIFEST = "manifest.json"
 CHUNK = "{:08}.chunk"
-CHUNKS = "*.chunk"
+OUTPUT, STATEMENT = "output", "statement"
+"""What a work folder has in it: what the chunks depend on, chunks, and at the end what leaves it for its place."""
+
+NAME_BYTES = 255
+"""How long a file's name can be on usual file systems."""
 
 Report = Callable[[str, int, int], None]
 """Told the name of a file, how many of its rows are done, and how many it has."""
@@ -59,9 +65,8 @@ class Task:
     Attributes:
         source: the file.
         folder: where the output goes.
-        first: the number of its first row, counted over all files of the run.
         rows: how many it has.
-        state: size and time of the file when it was read; neither may change.
+        state: which file it was when it was read, its size and time; none may change.
         pins: what must be the same when the run is resumed. Holds a seed and a digest of private text, so it stays in
             the work folder.
         public: what of it stands in the statement's file.
@@ -69,16 +74,15 @@ class Task:
 
     source: formats.Source
     folder: Path
-    first: int
     rows: int
-    state: tuple[int, int]
+    state: tuple[int, ...]
     pins: dict[str, Any] = field(repr=False)
     public: dict[str, Any]
 
     @property
     def places(self) -> "Places":
         """The files that it makes."""
-        return Places.of(self.source, self.folder)
+        return Places.of(self.source.path.name, self.folder)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,18 +94,25 @@ class Places:
     work: Path
 
     @classmethod
-    def of(cls, source: formats.Source, folder: Path) -> "Places":
+    def of(cls, name: str, folder: Path) -> "Places":
         """All are in one folder, under names that follow from the file's own."""
-        name = source.path.name
         return cls(output=folder / name, statement=folder / f"{name}.guarantee.json", work=folder / f".{name}.textveil")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """Consecutive rows that are drawn together; a row without a text is None."""
+    """Consecutive rows that are drawn together.
+
+    Attributes:
+        number: of the chunk.
+        first: of its rows, counted in the file.
+        part: the number that its draws have where there is a seed.
+        texts: None for a row without one.
+    """
 
     number: int
     first: int
+    part: int
     texts: tuple[str | None, ...] = field(repr=False)
 
 
@@ -154,16 +165,20 @@ def privatize_files(
         OutputError: something cannot be written. Finished chunks stay, and nothing has the output's name.
     """
     workers = _workers(jobs)
-    tasks = _plan(paths, Path(folder), config, field=field, whole=whole, resume=resume)
-    done = [task for task in tasks if isinstance(task, Done)]
-    if len(done) == len(tasks):
-        return done
-    with files.signals_as_exits(), ExitStack() as held:
-        for task in tasks:
-            if isinstance(task, Task):
-                held.enter_context(_claimed(task, resume))
-        draw = held.enter_context(_drawing(config, workers))
-        return [task if isinstance(task, Done) else _run(task, draw, report) for task in tasks]
+    planned = _plan(paths, Path(folder), config, field=field, whole=whole, resume=resume)
+    if all(isinstance(each, Done) for each in planned):
+        return [each for each in planned if isinstance(each, Done)]
+    # made here also for others to draw: what is wrong with the options is then said by this process, and once
+    privatizer = Privatizer.from_config(config)
+    pins = {"contents of the table": _digest_of(privatizer.table)}
+    tasks = [each if isinstance(each, Done) else replace(each, pins=each.pins | pins) for each in planned]
+    for task in tasks:
+        if isinstance(task, Task):
+            _require_resumable(task)
+    with files.signals_as_exits(), _drawing(config, privatizer, workers) as draw:
+        with files.writing():
+            files.make_folder(Path(folder))
+        return [task if isinstance(task, Done) else _run(task, draw, resume, report) for task in tasks]
 
 
 def _workers(jobs: int) -> int:
@@ -188,30 +203,28 @@ def _plan(
         with _about(Path(path)):
             sources.append(formats.source(Path(path), field=field, whole=whole))
     finished = [_finished(each, folder, config, resume) for each in sources]
-    tasks: list[Task | Done] = []
-    first = 0
-    for each, done in zip(sources, finished, strict=True):
-        task = done or _task(each, folder, config, first)
-        first += task.document["rows"] if isinstance(task, Done) else task.rows
-        tasks.append(task)
-    return tasks
+    return [done or _task(each, folder, config) for each, done in zip(sources, finished, strict=True)]
 
 
 def _require_apart(paths: list[Path], folder: Path) -> None:
     """Every input is a file, and no output takes the place of an input or of another output."""
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError("--output must be a folder, and a file of that name is there")
+    with files.writing():
+        if folder.exists() and not folder.is_dir():
+            raise ConfigError("--output must be a folder, and a file of that name is there")
     for number, path in enumerate(paths, 1):
-        if not path.is_file():
-            what = "is a folder" if path.is_dir() else "is not there"
-            raise InputError(f"every input must be a file, and number {number} of {len(paths)} {what}")
-        if folder.exists() and folder.samefile(path.parent):
-            raise ConfigError("--output must be another folder than that of the input files")
+        with _about(path):
+            if not path.is_file():
+                what = "is a folder" if path.is_dir() else "is no regular file" if path.exists() else "is not there"
+                raise InputError(f"every input must be a file, and number {number} of {len(paths)} {what}")
+            if folder.exists() and folder.samefile(path.parent):
+                raise ConfigError("--output must be another folder than that of the input files")
+            if len(os.fsencode(Places.of(path.name, folder).statement.name)) > NAME_BYTES:
+                raise ConfigError("the name must be shorter: the statement is named after it")
     if len({path.name.casefold() for path in paths}) < len(paths):
         raise ConfigError("input files must have different names, because each output has the name of its input")
 
 
-def _task(source: formats.Source, folder: Path, config: Config, first: int) -> Task:
+def _task(source: formats.Source, folder: Path, config: Config) -> Task:
     with _about(source.path):
         state = _state(source.path)
         rows = sum(1 for _ in formats.texts(source))
@@ -222,15 +235,31 @@ def _task(source: formats.Source, folder: Path, config: Config, first: int) -> T
         **{name: value for name, value in public.items() if name != "configuration"},
         **_flat(config.to_dict()),
         "input": digest,
-        "place among the files": first,
         "rows per chunk": [CHUNK_ROWS, CHUNK_CHARACTERS],
     }
-    return Task(source=source, folder=folder, first=first, rows=rows, state=state, pins=pins, public=public)
+    return Task(source=source, folder=folder, rows=rows, state=state, pins=pins, public=public)
 
 
-def _state(path: Path) -> tuple[int, int]:
+def _state(path: Path) -> tuple[int, ...]:
     found = path.stat()
-    return found.st_size, found.st_mtime_ns
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _require_unchanged(task: Task) -> None:
+    try:
+        same = _state(task.source.path) == task.state
+    except OSError:
+        same = False
+    if not same:
+        raise InputError("the input must not change during a run; with --resume it goes on once it is as it was")
+
+
+def _digest_of(table: EmbeddingTable) -> str:
+    """What a table holds; two of one name may differ."""
+    digest = sha256("\n".join(table.words).encode(errors="backslashreplace"))
+    for start in range(0, len(table), 1 << 16):
+        digest.update(table.vectors[start : start + (1 << 16)].cpu().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _public(source: formats.Source, config: Config) -> dict[str, Any]:
@@ -252,141 +281,172 @@ def _public(source: formats.Source, config: Config) -> dict[str, Any]:
 
 def _finished(source: formats.Source, folder: Path, config: Config, resume: bool) -> Done | None:
     """What an earlier run finished; None where there is something left to do."""
-    places = Places.of(source, folder)
-    there = [each for each in (places.output, places.statement, places.work) if each.exists()]
     name = source.path.name
+    places = Places.of(name, folder)
+    with files.writing():
+        there = [each for each in (places.output, places.statement, places.work) if os.path.lexists(each)]
     if there and not resume:
-        if places.work in there:
+        if places.work not in there:
             raise ConfigError(
-                f"{name}: a run into this folder was interrupted; --resume goes on with it, and to start over "
-                f"delete {places.work.name} in the output folder"
+                f"{name}: the output folder must not hold {there[0].name}; delete it, or take another folder"
             )
-        raise ConfigError(f"{name}: the output folder must not hold {there[0].name}; delete it, or take another folder")
-    if not places.statement.exists() or not places.output.exists():
-        if places.output.exists() and not places.work.exists():
-            raise ConfigError(f"{name}: the output folder has a file of that name that no finished run made; delete it")
-        return None
-    document = _document(places)
-    differing = [key for key, value in _public(source, config).items() if document.get(key) != value]
-    if differing:
+        if work.is_held(places.work):
+            raise ConfigError(f"{name}: {work.BUSY}")
         raise ConfigError(
-            f"{name}: --resume must have the options of the finished run; {', '.join(differing)} differ; "
-            "take another folder"
+            f"{name}: a run into this folder was interrupted; --resume goes on with it, and to start over "
+            f"delete {places.work.name} in the output folder"
         )
-    if source.path.stat().st_mtime_ns > places.statement.stat().st_mtime_ns:
-        raise ConfigError(f"{name}: the input has changed since the run was finished; take another folder")
-    shutil.rmtree(places.work, ignore_errors=True)  # the run may have ended just before it did this
+    if places.output not in there and (places.statement not in there or places.work in there):
+        return None  # the statement takes its place before the output does
+    if places.output not in there or places.statement not in there:
+        raise ConfigError(
+            f"{name}: the output folder has a file or a statement of that name that no finished run made; "
+            f"delete {there[0].name}"
+        )
+    with _about(source.path):
+        document = _document(places, source, config)
+    with suppress(TextveilError):  # the run may have ended just before it did this
+        if places.work in there:
+            with work.held(places.work) as left:
+                left.remove(first=MANIFEST)
     return Done(document=document, before=True)
 
 
-def _document(places: Places) -> dict[str, Any]:
-    """The statement's file of a finished output."""
+def _document(places: Places, source: formats.Source, config: Config) -> dict[str, Any]:
+    """The statement's file of a finished output, when it is of this output, and this of the input and the options."""
+    public = _public(source, config)
     try:
-        document = json.loads(places.statement.read_bytes())
+        document = dict(json.loads(places.statement.read_bytes()))
         with places.output.open("rb") as stream:
-            if document["sha256"] == file_digest(stream, "sha256").hexdigest():
-                return dict(document)
+            fits = document["sha256"] == file_digest(stream, "sha256").hexdigest()
     except (OSError, ValueError, KeyError, TypeError):
-        pass
-    raise ConfigError(f"{places.output.name}: the output and its statement do not belong together; delete both")
+        fits, document = False, {}
+    if not fits or document.keys() != {*public, *_COUNTED}:
+        raise ConfigError("the output and its statement do not belong together; delete both")
+    differing = [key for key, value in public.items() if document.get(key) != value]
+    if differing:
+        raise ConfigError(
+            f"--resume must have the options of the finished run; {', '.join(differing)} differ; take another folder"
+        )
+    if source.path.stat().st_mtime_ns > places.statement.stat().st_mtime_ns:
+        raise ConfigError("the input must be older than what was made of it; take another folder")
+    if not formats.same_around(source, places.output):
+        raise ConfigError("the output was made of another input, with other rows; take another folder")
+    return document
+
+
+_COUNTED = ("rows", "texts", "words", "sha256", "guarantee")
+"""What a statement's file says besides the way it was made."""
 
 
 # ---- the work folder -------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def _claimed(task: Task, resume: bool) -> Iterator[None]:
-    """The task's work folder for this process alone, made or found again; without a chunk in it, it does not stay."""
-    work, name = task.places.work, task.source.path.name
-    with files.writing():
-        task.folder.mkdir(parents=True, exist_ok=True)
-        work.mkdir(mode=0o700, exist_ok=resume)
-    with _lock(work, name):
+def _claimed(task: Task, resume: bool) -> Iterator[tuple[work.Work, str]]:
+    """The task's work folder for this process alone, with the run's digest; without a chunk in it, it does not stay."""
+    with work.held(task.places.work, new=not resume) as ours:
         try:
-            if task.places.output.exists() and not (work / MANIFEST).exists():
-                raise ConfigError(f"{name}: another process has finished it meanwhile; --resume keeps what it made")
-            _pin(task, work / MANIFEST)
-            yield
+            if os.path.lexists(task.places.output):
+                raise ConfigError("another process has finished it meanwhile; --resume keeps what it made")
+            yield ours, _pinned(task, ours)
         finally:
-            if not any(work.glob(CHUNKS)):
-                shutil.rmtree(work, ignore_errors=True)
+            with suppress(OSError):
+                if not _chunks_in(ours):
+                    ours.remove(first=MANIFEST)
 
 
-@contextmanager
-def _lock(work: Path, name: str) -> Iterator[None]:
-    """The work folder for one process at a time; the lock goes when the process ends, however it ends."""
-    if fcntl is None:
-        yield
-        return
-    with files.writing():
-        descriptor = os.open(work, os.O_RDONLY)
+def _chunks_in(ours: work.Work) -> set[str]:
+    return {name for name in ours.names() if name.endswith(CHUNK.format(0)[8:])}
+
+
+def _pinned(task: Task, ours: work.Work) -> str:
+    """Write down what the chunks depend on, or compare with what is written there; the run's digest."""
+    names, chunks = ours.names(), _chunks_in(ours)
+    for name in names - chunks - {MANIFEST}:
+        ours.delete(name)  # left by a run that was killed while it wrote or joined
+    if MANIFEST not in names:
+        if chunks:
+            raise ConfigError(f"{ours.path.name} has chunks and nothing that says of which run; delete that folder")
+        with ours.writing(MANIFEST) as stream:
+            stream.write(json.dumps({"run": fresh_name(), "pins": task.pins}).encode())
+    content = ours.read(MANIFEST)
+    _require_same(task, content)
+    return sha256(content).hexdigest()
+
+
+def _require_resumable(task: Task) -> None:
+    """Refuse before anything is drawn what would be refused when the file's turn comes."""
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            ours = os.path.samestat(os.fstat(descriptor), os.stat(work))
-        except OSError:  # locked, or removed by the process that had it
-            ours = False
-        if not ours:
-            raise ConfigError(f"{name}: another process is at work on it; wait until it has ended")
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _pin(task: Task, manifest: Path) -> None:
-    """Write down what the chunks depend on, or compare with what is written there."""
-    if not manifest.exists():
-        with _appearing(manifest, manifest.parent) as stream:
-            stream.write(json.dumps(task.pins).encode())
+        manifest = (task.places.work / MANIFEST).read_bytes()
+    except OSError:
         return
-    found, wanted = json.loads(manifest.read_bytes()), json.loads(json.dumps(task.pins))
+    with _named(task.source.path):
+        if work.is_held(task.places.work):  # before anything that says to delete the folder
+            raise ConfigError(work.BUSY)
+        _require_same(task, manifest)
+
+
+def _require_same(task: Task, manifest: bytes) -> None:
+    delete = f"to start over delete {task.places.work.name} in the output folder"
+    try:
+        found = dict(json.loads(manifest)["pins"])
+    except (ValueError, KeyError, TypeError):
+        raise ConfigError(f"{MANIFEST} of the interrupted run is damaged; {delete}") from None
+    wanted = json.loads(json.dumps(task.pins))
     differing = [key for key in {**wanted, **found} if found.get(key) != wanted.get(key)]
     if differing:
         raise ConfigError(
-            f"{task.source.path.name}: --resume must have the input and the options that the run began with; "
-            f"{', '.join(differing)} differ; to start over delete {manifest.parent.name} in the output folder"
+            "--resume must have the input and the options that the run began with; "
+            f"{', '.join(differing)} differ; {delete}"
         )
 
 
-@contextmanager
-def _appearing(path: Path, work: Path) -> Iterator[BinaryIO]:
-    """A file that gets its name when it is whole and on the disk; until then it is in the work folder."""
-    part = work / "part"
-    try:
-        with files.writing():
-            with part.open("wb") as stream:
-                yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(part, path)
-            files.sync_folder(str(path))
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+def _label(run: str, chunk: Chunk) -> dict[str, Any]:
+    """What a chunk on the disk must say of itself."""
+    digest = sha256(json.dumps(chunk.texts).encode()).hexdigest()
+    return {"run": run, "number": chunk.number, "first": chunk.first, "rows": len(chunk.texts), "input": digest}
 
 
-def _save(path: Path, record: dict[str, Any]) -> None:
-    content = json.dumps(record).encode()
-    with _appearing(path, path.parent) as stream:
+def _save(ours: work.Work, run: str, chunk: Chunk, record: dict[str, Any]) -> None:
+    content = json.dumps(_label(run, chunk) | record).encode()
+    with ours.writing(CHUNK.format(chunk.number)) as stream:
         stream.write(sha256(content).hexdigest().encode() + b"\n" + content)
 
 
-def _load(path: Path) -> dict[str, Any]:
-    with files.writing():
-        digest, _, content = path.read_bytes().partition(b"\n")
+def _load(ours: work.Work, run: str, chunk: Chunk) -> dict[str, Any]:
+    """What was drawn from the texts of a chunk, and from no others."""
+    name = CHUNK.format(chunk.number)
+    digest, _, content = ours.read(name).partition(b"\n")
+    advice = "delete the folder to start over"
     if sha256(content).hexdigest().encode() != digest:
+        raise InputError(f"the finished chunk {name} in {ours.path.name} is damaged; {advice}")
+    record = dict(json.loads(content))
+    label = _label(run, chunk)
+    if {key: record.get(key) for key in label} != label or len(record["texts"]) != len(chunk.texts):
         raise InputError(
-            f"the finished chunk {path.name} in {path.parent.name} is damaged; delete the folder to start over"
+            f"the finished chunk {name} in {ours.path.name} is of another run, another place or another input; {advice}"
         )
-    return dict(json.loads(content))
+    return record
 
 
 # ---- the run ---------------------------------------------------------------------------------------------------------
 
 
-def _run(task: Task, draw: Draw, report: Report) -> Done:
-    places, name = task.places, task.source.path.name
-    saved = {path.name for path in places.work.glob(CHUNKS)}
+def _run(task: Task, draw: Draw, resume: bool, report: Report) -> Done:
+    name = task.source.path.name
+    try:
+        with _named(task.source.path), _claimed(task, resume) as (ours, run):
+            _draw_missing(task, ours, run, draw, report)
+            done = _join(task, ours, run)
+            ours.remove(first=MANIFEST)
+            return done
+    except OutputError as error:
+        raise OutputError(f"{name}: {error}; what is finished is kept, and --resume goes on with it") from None
+
+
+def _draw_missing(task: Task, ours: work.Work, run: str, draw: Draw, report: Report) -> None:
+    name, saved = task.source.path.name, _chunks_in(ours)
     rows = 0
     report(name, rows, task.rows)
 
@@ -396,63 +456,70 @@ def _run(task: Task, draw: Draw, report: Report) -> Done:
             if CHUNK.format(chunk.number) not in saved:
                 yield chunk
             else:
+                _load(ours, run, chunk)
                 rows += len(chunk.texts)
                 report(name, rows, task.rows)
 
-    try:
-        for chunk, record in draw(missing()):
-            _save(places.work / CHUNK.format(chunk.number), record)
-            rows += len(chunk.texts)
-            report(name, rows, task.rows)
-        done = _join(task)
-        with files.writing():
-            shutil.rmtree(places.work)
-        return done
-    except OutputError as error:
-        raise OutputError(f"{name}: {error}; what is finished is kept, and --resume goes on with it") from None
+    for chunk, record in draw(missing()):
+        _require_unchanged(task)
+        _save(ours, run, chunk, record)
+        rows += len(chunk.texts)
+        report(name, rows, task.rows)
 
 
 def _chunks(task: Task) -> Iterator[Chunk]:
     """The rows in pieces whose limits depend on the file alone."""
     texts: list[str | None] = []
     number = characters = done = 0
-    with _about(task.source.path):
-        for text in formats.texts(task.source):
-            texts.append(text)
-            characters += len(text or "")
-            if len(texts) >= CHUNK_ROWS or characters >= CHUNK_CHARACTERS:
-                yield Chunk(number=number, first=task.first + done, texts=tuple(texts))
-                number, done = number + 1, done + len(texts)
-                texts, characters = [], 0
+    # by the file's name, so that files of one seed differ in their draws whichever of them are in a run
+    of_file = int.from_bytes(sha256(os.fsencode(task.source.path.name)).digest()[:8], "big") << 64
+
+    def made() -> Chunk:
+        return Chunk(number=number, first=done, part=of_file + done, texts=tuple(texts))
+
+    for text in formats.texts(task.source):
+        texts.append(text)
+        characters += len(text or "")
+        if len(texts) >= CHUNK_ROWS or characters >= CHUNK_CHARACTERS:
+            yield made()
+            number, done = number + 1, done + len(texts)
+            texts, characters = [], 0
     if texts:
-        yield Chunk(number=number, first=task.first + done, texts=tuple(texts))
+        yield made()
 
 
-def _join(task: Task) -> Done:
-    """Put the chunks together: the output, and then the statement about it."""
-    places, source = task.places, task.source
-    paths = sorted(places.work.glob(CHUNKS))
-    with _about(source.path), _appearing(places.output, places.work) as stream:
-        formats.rewrite(source, (text for path in paths for text in _load(path)["texts"]), stream)
-        if _state(source.path) != task.state:
-            raise InputError("the input must not change during a run; start over")
-    with places.output.open("rb") as written:
-        digest = file_digest(written, "sha256").hexdigest()
-    guarantee: Guarantee | None = None
-    for path in paths:
-        if packed := _load(path)["statement"]:
-            more = Guarantee.unpack(packed)
-            guarantee = condense(summarize([guarantee, more])) if guarantee else more
+def _join(task: Task, ours: work.Work, run: str) -> Done:
+    """Put the chunks together, and give the statement and the output their places when both are on the disk."""
+    source, guarantee = task.source, None
+
+    def released() -> Iterator[str | None]:
+        nonlocal guarantee
+        for chunk in _chunks(task):
+            record = _load(ours, run, chunk)
+            if record["statement"]:
+                more = Guarantee.unpack(record["statement"])
+                guarantee = condense(summarize([guarantee, more])) if guarantee else more
+            yield from record["texts"]
+
+    # what is copied beside the texts stays as private as it was
+    mode = stat.S_IMODE(source.path.stat().st_mode) & 0o666 | 0o600
+    _require_unchanged(task)
+    with ours.writing(OUTPUT, mode) as stream:
+        formats.rewrite(source, released(), stream)
+        _require_unchanged(task)
     document = {
         **task.public,
         "rows": task.rows,
         "texts": guarantee.texts if guarantee else 0,
         "words": guarantee.words if guarantee else 0,
-        "sha256": digest,
+        "sha256": ours.digest(OUTPUT),
         "guarantee": guarantee.to_json() if guarantee else None,
     }
-    with _appearing(places.statement, places.work) as stream:
-        stream.write(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1).encode() + b"\n")
+    with ours.writing(STATEMENT, 0o666) as stream:
+        content = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
+        stream.write(content.encode(errors="backslashreplace") + b"\n")  # a name that is not UTF-8, as JSON escapes it
+    ours.publish(STATEMENT, task.places.statement)
+    ours.publish(OUTPUT, task.places.output)
     return Done(document=document, guarantee=guarantee)
 
 
@@ -462,7 +529,7 @@ def _join(task: Task) -> Done:
 def _record(privatizer: Privatizer, chunk: Chunk) -> dict[str, Any]:
     """Privatize a chunk: what is kept of it."""
     texts = [text for text in chunk.texts if text is not None]
-    results = list(privatizer.privatize_many(texts, first=chunk.first))
+    results = list(privatizer.privatize_many(texts, first=chunk.part))
     released = iter(results)
     return {
         "texts": [None if text is None else next(released).text for text in chunk.texts],
@@ -471,9 +538,7 @@ def _record(privatizer: Privatizer, chunk: Chunk) -> dict[str, Any]:
 
 
 @contextmanager
-def _drawing(config: Config, workers: int) -> Iterator[Draw]:
-    # built here also for others to draw: what is wrong with the options is then said by this process, and once
-    privatizer = Privatizer.from_config(config)
+def _drawing(config: Config, privatizer: Privatizer, workers: int) -> Iterator[Draw]:
     if workers == 1:
         yield lambda chunks: ((chunk, _record(privatizer, chunk)) for chunk in chunks)
         return
@@ -494,7 +559,8 @@ def _spread(pool: ProcessPoolExecutor, ahead: int, chunks: Iterable[Chunk]) -> I
     waiting: deque[tuple[Chunk, Future[dict[str, Any]]]] = deque()
     try:
         for chunk in chunks:
-            waiting.append((chunk, pool.submit(_record_there, chunk)))
+            with _interrupts_later():  # a process that begins inherits this, and says nothing when it is interrupted
+                waiting.append((chunk, pool.submit(_record_there, chunk)))
             if len(waiting) >= ahead:
                 first, future = waiting.popleft()
                 yield first, future.result()
@@ -505,6 +571,15 @@ def _spread(pool: ProcessPoolExecutor, ahead: int, chunks: Iterable[Chunk]) -> I
             "every process must live until its work is done, and one has ended (out of memory?); "
             "with fewer --jobs and --resume the run goes on"
         ) from None
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _there: Privatizer | None = None
@@ -540,16 +615,24 @@ def _record_there(chunk: Chunk) -> dict[str, Any]:
 
 
 @contextmanager
-def _about(path: Path) -> Iterator[None]:
+def _named(path: Path) -> Iterator[None]:
     """Name the file in what is wrong with it."""
     try:
         yield
     except (ConfigError, InputError) as error:
         raise type(error)(f"{path.name}: {error}") from None
-    except OSError as error:
-        if isinstance(error, TextveilError):
-            raise
-        raise InputError(f"{path.name}: the input file cannot be read: {error.strerror}") from None
+
+
+@contextmanager
+def _about(path: Path) -> Iterator[None]:
+    """Name the file in what is wrong with it, and with reading it."""
+    with _named(path):
+        try:
+            yield
+        except OSError as error:
+            if isinstance(error, TextveilError):
+                raise
+            raise InputError(f"the input file cannot be read: {error.strerror}") from None
 
 
 def _flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:

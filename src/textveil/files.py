@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import IO, BinaryIO
 
@@ -271,11 +272,20 @@ def _replacement(path: str, private: bool) -> Iterator[IO[str]]:
 def sync_folder(path: str) -> None:
     """Bring the new name to the disk too, where folders can be opened."""
     with suppress(OSError):
-        descriptor = os.open(os.path.dirname(path), os.O_RDONLY)
+        descriptor = os.open(os.path.dirname(path) or os.curdir, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it that are not there, and bring their names to the disk."""
+    if path.is_dir():
+        return
+    make_folder(path.parent)
+    path.mkdir(exist_ok=True)
+    sync_folder(str(path))
 
 
 @contextmanager

@@ -12,8 +12,9 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import partial
-from itertools import islice
+from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
@@ -29,6 +30,7 @@ USUAL = "text"
 """The field that is taken when none is named."""
 
 _NAME = re.compile(rf"\.({'|'.join(FORMATS)})(\.gz)?", re.IGNORECASE)
+_MARK = MARK.decode()
 _PARQUET_ROWS = 4096
 
 
@@ -58,6 +60,7 @@ class Source:
         packed: whether it is compressed by gzip.
         field: which field or column has the texts; None for .txt, and for a file without rows.
         whole: whether a .txt is one text, and not one per line.
+        guessed: whether the field was taken because no other has strings; every row must then bear it out.
     """
 
     path: Path
@@ -65,6 +68,7 @@ class Source:
     packed: bool = False
     field: str | None = None
     whole: bool = False
+    guessed: bool = False
 
 
 def suffix(path: str | Path) -> tuple[str, bool] | None:
@@ -120,6 +124,9 @@ def _can_be_folder(output: str) -> bool:
 def source(path: Path, *, field: str | None = None, whole: bool = False) -> Source:
     """A file as its name says, and the field of it that has the texts: the named one, `text`, or the only one.
 
+    A field `text` is taken or refused, whatever it holds. Where there is none, a field is taken if no other can have
+    strings and its name is a plain one; a first line that holds a text is none.
+
     Raises:
         ConfigError: the name ends in no known format, or the field is not there or not clear.
         InputError: the file cannot be read.
@@ -136,7 +143,11 @@ def source(path: Path, *, field: str | None = None, whole: bool = False) -> Sour
         return made
     if whole:
         raise ConfigError(f"--whole is for .txt; a .{made.format} has a text per row")
-    return replace(made, field=_field(made, _candidates(made)))
+    found_fields = _fields(made)
+    if found_fields is None:
+        return made
+    chosen = _chosen(made, found_fields)
+    return replace(made, field=chosen, guessed=chosen not in (field, USUAL))
 
 
 def texts(of: Source) -> Iterator[str | None]:
@@ -161,6 +172,9 @@ def rewrite(of: Source, released: Iterable[str | None], target: BinaryIO) -> Non
         of: the file.
         released: what `texts` gave, row by row, with other texts.
         target: where the new file goes.
+
+    Raises:
+        InputError: the file has other rows than were released.
     """
     replacements = iter(released)
     if of.format == "parquet":
@@ -174,57 +188,103 @@ def rewrite(of: Source, released: Iterable[str | None], target: BinaryIO) -> Non
         raise InputError("the input must not change during a run, and has lost rows")
 
 
+def same_around(of: Source, other: Path) -> bool:
+    """Whether another file has the same rows, and the same everywhere but in its texts."""
+    pair = (of, replace(of, path=other))
+    if of.format == "parquet":
+        return _same_tables(*pair)
+    with _opened(pair[0]) as first, _opened(pair[1]) as second:
+        pieces = zip_longest(_pieces(pair[0], first), _pieces(pair[1], second))
+        return all(_around(one) == _around(two) for one, two in pieces)
+
+
+def _around(piece: str | Row | None) -> object:
+    return (piece.before, piece.text is None, piece.after) if isinstance(piece, Row) else piece
+
+
 def _rewrite_lines(of: Source, replacements: Iterator[str | None], target: BinaryIO) -> None:
     with _opened(of) as stream:
         for piece in _pieces(of, stream):
             if isinstance(piece, Row):
-                text = _next(replacements)
+                text = _next(replacements, piece.text is not None)
                 piece = piece.before + ("" if text is None else piece.spell(text)) + piece.after
             target.write(piece.encode())
 
 
-def _next(replacements: Iterator[str | None]) -> str | None:
+def _next(replacements: Iterator[str | None], there: bool) -> str | None:
+    """The next text; it is None where the row has none, and only there."""
     for text in replacements:
-        return text
+        if (text is not None) == there:
+            return text
+        raise InputError("the input must not change during a run, and has other rows than before")
     raise InputError("the input must not change during a run, and has more rows than before")
 
 
 # ---- which field -----------------------------------------------------------------------------------------------------
 
 
-def _candidates(of: Source) -> list[str] | None:
-    """The names of the fields that can have texts; None where the file has no row to tell."""
+class _Holds(Enum):
+    """What a field can have in it."""
+
+    STRINGS = "strings"
+    DOUBT = "strings, but not as texts stand in the format"
+    OTHERS = "numbers and the like"
+
+
+def _fields(of: Source) -> list[tuple[str, _Holds]] | None:
+    """The fields with what they can have in them; None where the file has no row to tell. Rows of .jsonl may differ."""
     if of.format == "parquet":
         with _parquet(of) as file:
-            return [each.name for each in file.schema_arrow if _holds_strings(each.type)]
+            return [(each.name, _holds(each.type)) for each in file.schema_arrow]
     with _opened(of) as stream:
         lines = _lines(stream)
         for number, line in lines:
-            line = line.removeprefix("\ufeff") if number == 1 else line
-            if not line.strip():
+            line = line.removeprefix(_MARK) if number == 1 else line
+            if _is_blank(of, line):
                 continue
             if of.format == "jsonl":
-                return [name for name, value, *_ in _members(line, number) if isinstance(value, str)]
+                return [(str(name), _member_holds(line[start])) for name, _, start, _ in _members(line, number)]
             record, fields = _record(number, line, lines, DELIMITERS[of.format])
-            return [_value(record, *span) for span in fields]
+            return [(_value(record, *span), _Holds.STRINGS) for span in fields]
     return None
 
 
-def _field(of: Source, names: list[str] | None) -> str | None:
+def _is_blank(of: Source, line: str) -> bool:
+    """Whether a line is no row; to csv.DictReader too a line of spaces is one."""
+    return not line.strip("\r\n" if of.format in DELIMITERS else " \t\r\n")
+
+
+def _chosen(of: Source, fields: list[tuple[str, _Holds]]) -> str:
     option = "--field" if of.format == "jsonl" else "--column"
-    if names is None:
-        return of.field
-    if of.field is not None:
-        # rows of .jsonl may differ, and each is checked when it is read
-        if of.format != "jsonl" and names.count(of.field) != 1:
-            kind = "one column of strings" if of.format == "parquet" else "one column in the first line"
-            raise ConfigError(f"{option} must name {kind}, and the file has {names.count(of.field)} of that name")
-        return of.field
-    chosen = [name for name in names if name == USUAL] or names
-    if len(chosen) != 1:
-        what = "columns" if of.format in DELIMITERS else "strings"
-        raise ConfigError(f"{option} must say where the texts are: the file has {len(names)} {what} to choose from")
-    return chosen[0]
+    wanted = of.field if of.field is not None else USUAL
+    named = [holds for name, holds in fields if name == wanted]
+    if of.format == "jsonl" and (of.field is not None or named):
+        return wanted  # each row is checked when it is read
+    if of.field is not None or named:
+        kind = "one column of strings" if of.format == "parquet" else "one column in the first line"
+        if len(named) != 1:
+            raise ConfigError(f"{option} must name {kind}, and the file has {len(named)} of that name")
+        if named[0] is not _Holds.STRINGS:
+            raise ConfigError(f"{option} must name {kind}, and the one of that name is of another type")
+        return wanted
+    found = [(name, holds) for name, holds in fields if holds is not _Holds.OTHERS]
+    if len(found) != 1 or found[0][1] is not _Holds.STRINGS:
+        what = "column" if of.format in DELIMITERS else "field with strings"
+        raise ConfigError(
+            f"{option} must say where the texts are: there is no field {USUAL}, and not exactly one {what} "
+            f"({len(found)} to choose from)"
+        )
+    if not is_plain(found[0][0]):
+        raise ConfigError(
+            f"{option} must say where the texts are: there is no field {USUAL}, and the name of the only other one "
+            "is no plain word; a .csv has commas, a .tsv has tabs, and the first line of both has the names"
+        )
+    return found[0][0]
+
+
+def is_plain(name: str) -> bool:
+    """Whether a field's name looks like one, and not like a text."""
+    return re.fullmatch(r"[\w.:/-]{1,60}", name) is not None
 
 
 # ---- lines -----------------------------------------------------------------------------------------------------------
@@ -262,14 +322,14 @@ def _pieces(of: Source, stream: IO[bytes]) -> Iterator[str | Row]:
     """A file of lines in pieces: rows, and strings between them that are copied as they are."""
     if of.whole:
         content = decode(_read(stream.read))
-        yield (mark := MARK.decode() if content.startswith(MARK.decode()) else "")
+        yield (mark := _MARK if content.startswith(_MARK) else "")
         yield Row("", content.removeprefix(mark), "")
         return
     lines = _lines(stream)
     first = next(lines, None)
     if first is None:
         return
-    mark = MARK.decode() if first[1].startswith(MARK.decode()) else ""
+    mark = _MARK if first[1].startswith(_MARK) else ""
     yield mark
     rows = {"txt": _plain, "jsonl": _objects}.get(of.format, _records)
     yield from rows(of, _again((1, first[1].removeprefix(mark)), lines))
@@ -299,10 +359,14 @@ _DECODER = json.JSONDecoder(object_pairs_hook=bool, parse_int=bool, parse_float=
 
 def _objects(of: Source, lines: Iterator[tuple[int, str]]) -> Iterator[str | Row]:
     for number, line in lines:
-        if not line.strip(" \t\r\n"):
+        if _is_blank(of, line):
             yield line
             continue
-        found = [(value, start, end) for name, value, start, end in _members(line, number) if name == of.field]
+        members = _members(line, number)
+        others = [(name, line[start]) for name, _, start, _ in members if name != of.field]
+        if of.guessed and any(name == USUAL or _member_holds(mark) is not _Holds.OTHERS for name, mark in others):
+            raise ConfigError(f"--field must say where the texts are: in line {number} another field has strings too")
+        found = [(value, start, end) for name, value, start, end in members if name == of.field]
         if len(found) != 1:
             raise InputError(f"line {number} must have the field once, and has it {len(found)} times")
         value, start, end = found[0]
@@ -312,6 +376,11 @@ def _objects(of: Source, lines: Iterator[tuple[int, str]]) -> Iterator[str | Row
             yield Row(line[:start], value, line[end:], _json_string)
         else:
             raise InputError(f"the field in line {number} must be a string of valid Unicode, or null")
+
+
+def _member_holds(mark: str) -> _Holds:
+    """What a value can have in it, by its first character."""
+    return _Holds.STRINGS if mark == '"' else _Holds.DOUBT if mark in "[{" else _Holds.OTHERS
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -365,17 +434,24 @@ def _records(of: Source, lines: Iterator[tuple[int, str]]) -> Iterator[str | Row
     delimiter = DELIMITERS[of.format]
     width = place = -1
     for number, line in lines:
-        if not line.strip("\r\n"):
-            yield line  # as csv.DictReader has it: an empty line is no row
+        if _is_blank(of, line):
+            yield line
             continue
         record, fields = _record(number, line, lines, delimiter)
-        if width < 0:
+        header = width < 0
+        if header:
             width = len(fields)
             place = [_value(record, *span) for span in fields].index(of.field or "")
-            yield record
-            continue
         if len(fields) != width:
             raise InputError(f"line {number} must have {width} columns as the first line has, and has {len(fields)}")
+        if of.format == "tsv" and any(_spans(record, *each) for i, each in enumerate(fields) if i != place):
+            raise InputError(
+                f"line {number} must have no tab and no line end inside the quotes of a column that is copied: to most "
+                "writers of .tsv a quote means nothing, and a text could be taken for a part of that column"
+            )
+        if header:
+            yield record
+            continue
         start, end = fields[place]
         quoted = record.startswith('"', start)
         spell = _quoted if quoted else partial(_quoted_if_needed, delimiter=delimiter, alone=width == 1)
@@ -417,6 +493,11 @@ def _record(
 
 
 _BARE = {delimiter: re.compile(rf"[^{delimiter}\r\n]*") for delimiter in DELIMITERS.values()}
+
+
+def _spans(record: str, start: int, end: int) -> bool:
+    r"""Whether a field has quotes with a tab or a line end between."""
+    return record.startswith('"', start) and re.search(r"[\t\r\n]", record[start:end]) is not None
 
 
 def _value(record: str, start: int, end: int) -> str:
@@ -462,16 +543,42 @@ def _parquet(of: Source) -> "Iterator[pq.ParquetFile]":
         yield file
 
 
-def _holds_strings(kind: Any) -> bool:
+def _holds(kind: Any) -> _Holds:
     import pyarrow as pa
 
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _Holds.STRINGS
+    if pa.types.is_nested(kind) and kind.num_fields:
+        inner = {_holds(kind.field(i).type) for i in range(kind.num_fields)}
+        return _Holds.OTHERS if inner == {_Holds.OTHERS} else _Holds.DOUBT
+    plain = ("null", "boolean", "integer", "floating", "decimal", "temporal")
+    return _Holds.OTHERS if any(getattr(pa.types, f"is_{each}")(kind) for each in plain) else _Holds.DOUBT
 
 
 def _parquet_texts(of: Source) -> Iterator[str | None]:
     with _parquet(of) as file, _reading():
         for batch in file.iter_batches(batch_size=_PARQUET_ROWS, columns=[of.field]):
-            yield from batch.column(0).to_pylist()
+            # by its name, because the field b of a struct a is called a.b too
+            yield from batch.column(batch.schema.get_field_index(of.field)).to_pylist()
+
+
+def _same_tables(*pair: Source) -> bool:
+    with _parquet(pair[0]) as one, _parquet(pair[1]) as two, _reading():
+        if one.num_row_groups != two.num_row_groups or not one.schema_arrow.equals(two.schema_arrow):
+            return False
+        return all(
+            _same_column(*columns, is_text=field.name == pair[0].field)
+            for number in range(one.num_row_groups)
+            for field, *columns in zip(
+                one.schema_arrow, one.read_row_group(number).columns, two.read_row_group(number).columns, strict=True
+            )
+        )
+
+
+def _same_column(one: Any, two: Any, *, is_text: bool) -> bool:
+    if is_text:
+        one, two = one.is_null(), two.is_null()
+    return bool(one.equals(two) or repr(one.to_pylist()) == repr(two.to_pylist()))  # to equals() no NaN is like another
 
 
 def _rewrite_parquet(of: Source, replacements: Iterator[str | None], target: BinaryIO) -> None:
@@ -486,7 +593,8 @@ def _rewrite_parquet(of: Source, replacements: Iterator[str | None], target: Bin
             for number in range(file.num_row_groups):
                 with _reading():
                     group = file.read_row_group(number)
-                column = pa.array(islice(replacements, group.num_rows), schema.field(place).type)
+                texts = [_next(replacements, there) for there in group.column(place).is_valid().to_pylist()]
+                column = pa.array(texts, schema.field(place).type)
                 writer.write_table(
                     group.set_column(place, schema.field(place), column), row_group_size=max(1, group.num_rows)
                 )

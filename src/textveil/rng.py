@@ -19,7 +19,17 @@ from randomgen import AESCounter
 
 from textveil.errors import ConfigError, RandomnessError
 
-__all__ = ["Draws", "Flags", "Floats", "Integers", "Randomness", "SeededRandomness", "Streams", "SystemRandomness"]
+__all__ = [
+    "Draws",
+    "Flags",
+    "Floats",
+    "Integers",
+    "Randomness",
+    "SeededRandomness",
+    "Streams",
+    "SystemRandomness",
+    "fresh_name",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -72,6 +82,13 @@ def _nonce() -> bytes:
 
 
 _process = _CallLog()
+
+
+def fresh_name() -> str:
+    """A name of 32 digits that nothing else has, in this process or another."""
+    return _process.new_key().hex()[:32]
+
+
 _generation = 0  # how many forks lie between the first process and this one
 
 
