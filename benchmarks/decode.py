@@ -5,11 +5,9 @@ Not here: whether the answers are right (tests/test_nearest.py); here they are o
 """
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,20 +15,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from process import best, peak_memory
+
 SHAPE, BATCH = (30_522, 384), 256
 LARGE, FEW = (2_196_017, 300), 1_024
 ETAS = (40.0, 80.0, 160.0)
-
-
-def best(run: Callable[[], object], repeat: int) -> float:
-    """The shortest of several runs after a first one, in seconds."""
-    run()
-    times = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def unit_rows(size: int, dimension: int, seed: int = 0) -> torch.Tensor:
@@ -129,7 +118,7 @@ def mapped_rows(path: str, what: str, repeat: int) -> list[dict[str, Any]]:
         search = lambda: index.search(queries.numpy(), 1)  # noqa: E731
     seconds = best(search, repeat)
     out.append({"what": f"decode, {what}, millions of rows", "unit": "us/query", "value": 1e6 * seconds / FEW})
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_memory() / 1e6
     out.append({"what": f"decode, {what}, millions of rows, peak memory", "unit": "MB", "value": peak})
     if what == "textveil":
         found, few = search(), slice(0, 64)

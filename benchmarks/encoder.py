@@ -7,13 +7,14 @@ Every job runs in a process of its own, so that its memory is its own and nothin
 """
 
 import json
-import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import Any
+
+from process import best, peak_memory
 
 JOBS = ("masked LM", "tagger", "reader", "sentences")
 LENGTHS, BATCHES = (25, 200), (1, 16)
@@ -61,25 +62,19 @@ def measure(name: str, repeat: int) -> Iterator[dict[str, Any]]:
     """All measurements of a job, in this process."""
     start = time.perf_counter()
     run = job(name)
-    yield {"what": f"{name}, load", "unit": "s", "value": time.perf_counter() - start}
+    yield {"what": f"encoder, {name}, load", "unit": "s", "value": time.perf_counter() - start}
     for words in LENGTHS:
         for batch in BATCHES:
             given = texts(words, batch)
-            run(given)
-            took = []
-            for _ in range(repeat):
-                start = time.perf_counter()
-                run(given)
-                took.append(time.perf_counter() - start)
+            seconds = best(lambda g=given: run(g), repeat)
             yield {
-                "what": f"{name}, {batch} x {words} words",
+                "what": f"encoder, {name}, {batch} x {words} words",
                 "unit": "words/s",
-                "value": words * batch / min(took),
+                "value": words * batch / seconds,
                 "words": words,
                 "texts": batch,
             }
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    yield {"what": f"{name}, peak memory of the process", "unit": "MB", "value": peak / 1e6}
+    yield {"what": f"encoder, {name}, peak memory of the process", "unit": "MB", "value": peak_memory() / 1e6}
 
 
 def measurements(repeat: int) -> Iterator[dict[str, Any]]:

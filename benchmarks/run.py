@@ -28,7 +28,7 @@ import corpora  # the files beside this one
 import decode
 import encoder
 import report
-from decode import best
+from process import best
 from report import ROWS
 
 HERE = Path(__file__).resolve().parent
