@@ -61,8 +61,8 @@ def in_memory(repeat: int) -> Iterator[dict[str, Any]]:
         found = np.concatenate([table.nearest(batch) for batch in batches])
         truth = (queries.double() @ table.vectors.double().T).argmax(dim=1).numpy()
         ours = best(lambda b=batches: [table.nearest(batch) for batch in b], repeat) / len(queries)
-        theirs = best(lambda b=batches: [index.search(batch.numpy(), 1) for batch in b], repeat) / len(queries)
         plain = best(lambda b=batches: [(q @ table.vectors.T).argmax(dim=1) for q in b], repeat) / len(queries)
+        theirs = best(lambda b=batches: [index.search(batch.numpy(), 1) for batch in b], repeat) / len(queries)
         for what, value in (("textveil", ours), ("faiss.IndexFlatIP", theirs), ("torch float32, argmax", plain)):
             yield {"what": f"decode, {what}, eta {eta:g}", "unit": unit, "value": 1e6 * value, "eta": eta, **shape}
         yield {

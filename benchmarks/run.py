@@ -120,7 +120,8 @@ def main() -> None:
         "encoder": encoder.measurements(options.repeat),
     }
     chosen = [part for name, part in parts.items() if options.only in (None, name)]
-    found = track(chain(*chosen), description="measuring", console=Console(stderr=True))
+    # seldom drawn, because two threads that wait for one another are slowed by any third
+    found = track(chain(*chosen), description="measuring", console=Console(stderr=True), refresh_per_second=0.2)
     rows = [{**row, "repeat": options.repeat} for row in found]
     shared = circumstances()
     ROWS.parent.mkdir(exist_ok=True)
