@@ -71,7 +71,7 @@ def measurements(repeat: int, words: int) -> Iterator[dict[str, Any]]:
                 return sum(1 for _ in p.privatize_many(t))
 
             yield {
-                "what": f"{name}, {batch}",
+                "what": f"mechanisms, {name}, {batch}",
                 "unit": "us/protected word",
                 "value": 1e6 * best(run, repeat) / protected,
                 "mechanism": name,
