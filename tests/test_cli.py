@@ -550,6 +550,19 @@ def test_a_signal_leaves_the_old_file(tmp_path, monkeypatch, number):
 
 
 @pytest.mark.usefixtures("table")
+def test_an_interrupted_run_says_how_to_go_on(run, tmp_path, monkeypatch):
+    def interrupted(self: Any, texts: Any, **_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "a.csv"
+    path.write_text("text\nthe\n")
+    monkeypatch.setattr(pipeline.Privatizer, "privatize_many", interrupted)
+    code, _, err = run("privatize", str(path), *NOISE, "--output", f"{tmp_path / 'out'}/")
+    assert code == 130
+    assert err == "textveil: interrupted; what is finished is kept, and --resume goes on with it\n"
+
+
+@pytest.mark.usefixtures("table")
 def test_outputs_that_are_refused(run, tmp_path):
     path = tmp_path / "letter"
     path.write_text(f"{CANARY}\n")

@@ -434,10 +434,10 @@ def test_an_interruption_before_the_first_chunk_leaves_nothing(rows, tmp_path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"seed": 4}, "; seed differ"),
-        ({"epsilon": 6}, "; epsilon differ"),
-        ({"mechanism": "polar"}, r"; mechanism\.name differ"),
-        ({"field": "n2"}, "; field differ"),
+        ({"seed": 4}, "these differ: seed;"),
+        ({"epsilon": 6}, "these differ: epsilon;"),
+        ({"mechanism": "polar"}, r"these differ: mechanism\.name;"),
+        ({"field": "n2"}, "these differ: field;"),
     ],
 )
 def test_resuming_needs_the_same_options(rows, tmp_path, change, says):
@@ -453,7 +453,7 @@ def test_resuming_needs_the_same_input(rows, tmp_path, monkeypatch):
     interrupted(rows, tmp_path / "out")
     content = rows.read_bytes()
     rows.write_bytes(content.replace(b"anna", b"ruth"))
-    with pytest.raises(ConfigError, match="; input differ"):
+    with pytest.raises(ConfigError, match="these differ: input;"):
         run(rows, to=tmp_path / "out", resume=True)
     rows.write_bytes(content)
     chunk = next((tmp_path / "out" / ".a.jsonl.textveil").glob("*.chunk"))
@@ -522,7 +522,7 @@ def test_resuming_needs_the_same_table(rows, tmp_path, monkeypatch):
     vectors = np.random.default_rng(6).normal(size=(len(WORDS), 8))
     other = EmbeddingTable.build(name="small", words=WORDS, vectors=vectors)
     monkeypatch.setattr(pipeline, "load_table", lambda *_, **__: other)
-    with pytest.raises(ConfigError, match="; contents of the table differ"):
+    with pytest.raises(ConfigError, match="these differ: contents of the table;"):
         run(rows, to=tmp_path / "out", resume=True)
 
 
@@ -530,7 +530,7 @@ def test_files_that_do_not_fit_are_refused_before_others_are_drawn(rows, tmp_pat
     later = tmp_path / "b.jsonl"
     later.write_bytes(rows.read_bytes())
     interrupted(later, tmp_path / "out")
-    with pytest.raises(ConfigError, match=r"^b\.jsonl: .*; epsilon differ"):
+    with pytest.raises(ConfigError, match=r"^b\.jsonl: .*these differ: epsilon;"):
         run(rows, later, to=tmp_path / "out", resume=True, epsilon=6)
     assert names(tmp_path / "out") == [".b.jsonl.textveil"]
 
@@ -646,7 +646,7 @@ def test_a_finished_run_is_not_drawn_again(rows, tmp_path, monkeypatch):
     assert names(out) == FINISHED
     with pytest.raises(ConfigError, match=r"must not hold a\.jsonl; delete it"):
         run(rows, to=out, seed=1)
-    with pytest.raises(ConfigError, match="configuration differ"):
+    with pytest.raises(ConfigError, match="these differ: configuration;"):
         run(rows, to=out, resume=True)
     later = (out / FINISHED[1]).stat().st_mtime_ns + 10**9
     os.utime(rows, ns=(later, later))

@@ -149,7 +149,8 @@ def privatize(
             "--field",
             "--column",
             metavar="NAME",
-            help="Files into a folder: where the texts are. Left out, it is `text`, or the only one for strings.",
+            help="Files into a folder: where the texts are. Left out, it is `text`, or in .jsonl and .parquet the only "
+            "one for strings.",
         ),
     ] = None,
     jobs: Annotated[
@@ -586,10 +587,14 @@ def _privatize_files(
 ) -> None:
     from textveil import corpus
 
-    with progress.bars(lambda _, rows: f"{rows:,}", " rows") as report:
-        finished = corpus.privatize_files(
-            paths, folder, config, field=field, whole=whole, jobs=jobs, resume=resume, report=report
-        )
+    try:
+        with progress.bars(lambda _, rows: f"{rows:,}", " rows") as report:
+            finished = corpus.privatize_files(
+                paths, folder, config, field=field, whole=whole, jobs=jobs, resume=resume, report=report
+            )
+    except (KeyboardInterrupt, SystemExit):
+        shell.note("textveil: interrupted; what is finished is kept, and --resume goes on with it")
+        raise
     for done in finished:
         shell.note(shell.wrap("\n".join(_about_file(done, explain))))
 

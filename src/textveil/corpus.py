@@ -326,7 +326,8 @@ def _document(places: Places, source: formats.Source, config: Config) -> dict[st
     differing = [key for key, value in public.items() if document.get(key) != value]
     if differing:
         raise ConfigError(
-            f"--resume must have the options of the finished run; {', '.join(differing)} differ; take another folder"
+            "--resume must have the options of the finished run; "
+            f"these differ: {', '.join(differing)}; take another folder"
         )
     if source.path.stat().st_mtime_ns > places.statement.stat().st_mtime_ns:
         raise ConfigError("the input must be older than what was made of it; take another folder")
@@ -398,7 +399,7 @@ def _require_same(task: Task, manifest: bytes) -> None:
     if differing:
         raise ConfigError(
             "--resume must have the input and the options that the run began with; "
-            f"{', '.join(differing)} differ; {delete}"
+            f"these differ: {', '.join(differing)}; {delete}"
         )
 
 
@@ -620,7 +621,7 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except (ConfigError, InputError) as error:
-        raise type(error)(f"{path.name}: {error}") from None
+        raise type(error)(f"{path.name or path}: {error}") from None
 
 
 @contextmanager

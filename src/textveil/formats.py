@@ -265,19 +265,21 @@ def _chosen(of: Source, fields: list[tuple[str, _Holds]]) -> str:
         if len(named) != 1:
             raise ConfigError(f"{option} must name {kind}, and the file has {len(named)} of that name")
         if named[0] is not _Holds.STRINGS:
-            raise ConfigError(f"{option} must name {kind}, and the one of that name is of another type")
+            raise ConfigError(
+                f"{option} must name {kind}, and the one of that name is of another type (of numbers, encoded as a "
+                "dictionary, nested, ...)"
+            )
         return wanted
+    if of.format in DELIMITERS:  # of a file without a first line of names the only name is a text
+        raise ConfigError(
+            f"{option} must say where the texts are: the first line names no column {USUAL}; a .csv has commas, a .tsv "
+            "has tabs, and the first line of both has the names"
+        )
     found = [(name, holds) for name, holds in fields if holds is not _Holds.OTHERS]
     if len(found) != 1 or found[0][1] is not _Holds.STRINGS:
-        what = "column" if of.format in DELIMITERS else "field with strings"
         raise ConfigError(
-            f"{option} must say where the texts are: there is no field {USUAL}, and not exactly one {what} "
+            f"{option} must say where the texts are: there is no field {USUAL}, and not exactly one field with strings "
             f"({len(found)} to choose from)"
-        )
-    if not is_plain(found[0][0]):
-        raise ConfigError(
-            f"{option} must say where the texts are: there is no field {USUAL}, and the name of the only other one "
-            "is no plain word; a .csv has commas, a .tsv has tabs, and the first line of both has the names"
         )
     return found[0][0]
 

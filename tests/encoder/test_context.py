@@ -170,6 +170,14 @@ def test_options_out_of_range_are_refused(options, says, folders, table):
         load_context(table, folders["bert-lm"], **options)
 
 
+def test_what_is_no_table_and_no_ragged_is_refused(folders, table):
+    with pytest.raises(ConfigError, match="table must be what load_table gives, not str"):
+        load_context("minilm", folders["bert-lm"])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"texts must be Ragged\.of") as caught:
+        load_context(table, folders["bert-lm"]).logits([["canary"]], [0])  # type: ignore[arg-type]
+    assert "canary" not in str(caught.value)
+
+
 def test_a_model_without_the_head_is_refused_and_not_drawn_at_random(folders, table):
     with pytest.raises(ModelError, match="must be trained for masked-lm"):
         load_context(table, folders["bert-encoder"], kind="masked-lm")

@@ -80,13 +80,13 @@ class LanguageModel:
 
     def batches(self, texts: Ragged, positions: Ints) -> Iterator[tuple[Ints, torch.Tensor]]:
         """The same in parts as they are computed: which of the positions, and their logits [m, V] on the device."""
+        pieces = Cut.of(self.model, texts)
         positions = np.asarray(positions)
         if positions.ndim != 1 or (len(positions) and not np.issubdtype(positions.dtype, np.integer)):
             raise InputError("positions must be a list of whole numbers")  # a mask of words would be read as 0 and 1
         if len(positions) and not (positions.min() >= 0 and positions.max() < len(texts.words)):
             raise InputError(f"positions must be numbers of the {len(texts.words)} words, counted from 0")
         positions = positions.astype(np.int64)
-        pieces = Cut.of(self.model, texts)
         step = max(1, SLAB // self.window)
         for start in range(0, len(positions), step):
             rows, lengths, at = self._sequences(pieces, texts.documents, positions[start : start + step])
@@ -151,9 +151,12 @@ def load_context(
         device: a torch device.
 
     Raises:
-        ConfigError: kind, window, batch or device are out of range, or the package brings no model of the kind.
+        ConfigError: table is none, kind, window, batch or device are out of range, or the package brings no model of
+            the kind.
         ModelError: there is no such model, or its last layer cannot be taken off.
     """
+    if not isinstance(table, EmbeddingTable):
+        raise ConfigError(f"table must be what load_table gives, not {type(table).__name__}")
     if window < 8 or batch < 1:
         raise ConfigError(f"window must be at least 8 and batch at least 1, got {window} and {batch}")
     if kind is not None and kind not in get_args(Kind):

@@ -92,8 +92,13 @@ class Cut:
         """Every word cut by itself, equal words once.
 
         Raises:
+            InputError: `texts` is no `Ragged`.
             ModelError: the tokenizer cannot cut a word.
         """
+        if not isinstance(texts, Ragged):
+            raise InputError(
+                f"texts must be Ragged.of(tokenize(texts)) or Ragged.join(words), not {type(texts).__name__}"
+            )
         keys = list(zip(texts.words, texts.spaced.tolist(), strict=True))
         place = {key: i for i, key in enumerate(dict.fromkeys(keys))}
         pieces = cut(model, place)
