@@ -46,7 +46,7 @@ UNFINISHED = ".part"
 """How the name of a folder ends that is being built, and never loads."""
 
 PAIRS_UP_TO = 50_000
-"""Up to so many words what needs all pairs of rows is computed unless told otherwise: up to half an hour."""
+"""Up to so many words what needs all pairs of rows is computed unless told otherwise."""
 HALF_FROM = 1 << 26
 """Numbers from which rows are kept in float16 unless told otherwise: 256 MiB in float32."""
 PART = 1 << 20
