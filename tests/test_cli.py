@@ -913,6 +913,6 @@ def test_the_source_tree_is_not_in_the_way(tmp_path: Path):
 def test_statements_of_many_texts_are_summed_up_on_the_way(run, monkeypatch):
     lines = b"Anna owes the bank\n" * 25
     whole = run("privatize", *NOISE, stdin=lines)[2]
-    monkeypatch.setattr(cli, "KEPT_STATEMENTS", 4)
+    monkeypatch.setattr(cli.privatize, "KEPT_STATEMENTS", 4)
     assert run("privatize", *NOISE, stdin=lines)[2] == whole
     assert "in 25 texts" in whole

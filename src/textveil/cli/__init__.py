@@ -1,0 +1,19 @@
+"""The command line: verbs only.
+
+In: arguments. Out: text or JSON on standard output, statements on standard error.
+Not here: reading and writing (`files`), errors and exit codes (`shell`), options (`config`).
+"""
+
+import sys
+from collections.abc import Sequence
+
+from textveil import shell
+from textveil.cli import names, privatize, tables  # each adds its verbs to the application
+from textveil.cli.app import app
+
+__all__ = ["main", "names", "privatize", "tables"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code, see `shell.run`."""
+    return shell.run(app, "textveil", sys.argv[1:] if arguments is None else arguments)

@@ -1,0 +1,220 @@
+"""The verb `privatize`.
+
+In: arguments. Out: released texts on standard output or in files, statements on standard error.
+Not here: reading and writing (`files`, `corpus`), and what is done to a text (`pipeline`).
+"""
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from textveil import files, formats, progress, shell
+from textveil.cli.app import (
+    AsJson,
+    ConfigFile,
+    Epsilon,
+    Mechanism,
+    Profile,
+    Seed,
+    Setting,
+    TableName,
+    app,
+    examples,
+    resolve,
+)
+from textveil.errors import ConfigError
+
+if TYPE_CHECKING:
+    from textveil import corpus
+    from textveil.config import Config
+    from textveil.guarantee import Guarantee
+    from textveil.pipeline import Result
+
+KEPT_STATEMENTS = 1_000
+"""Statements that are kept one by one; more are summed up on the way, so that memory hardly grows."""
+
+
+@app.command(
+    epilog=examples(
+        'textveil privatize "Anna owes the bank nine hundred pounds" --mechanism noise --epsilon 60',
+        "printf 'one text\\nanother text\\n' | textveil privatize - --epsilon 60 --json",
+        'textveil privatize "Anna is ill" --mechanism d-chi-stencil -o mechanism.L=4 -o mechanism.eta=100',
+        'textveil privatize "Anna is ill" --profile paper-noise --explain',
+        "textveil privatize letters.jsonl notes.csv --field body --epsilon 60 --output released/",
+        "textveil privatize letters.jsonl notes.csv --field body --epsilon 60 --output released/ --resume",
+    ),
+)
+def privatize(
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TEXT|-|FILE",
+            help="A text, an existing file, or - for standard input; with --output FOLDER one or more files.",
+            show_default=False,
+        ),
+    ] = None,
+    mechanism: Mechanism = None,
+    epsilon: Epsilon = None,
+    setting: Setting = None,
+    profile: Profile = None,
+    config: ConfigFile = None,
+    table: TableName = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            metavar="PATH",
+            help="Write there, all or nothing. A folder, or a name that ends in /, takes whole files (.txt, .jsonl, "
+            ".csv, .tsv, .parquet, and .gz of them but the last), each under its own name with a statement beside it.",
+        ),
+    ] = None,
+    with_original: Annotated[
+        bool,
+        typer.Option(
+            "--with-original",
+            help="Show the originals too, which are private: the original, a tab and the release on one line (tabs and "
+            "line ends inside become spaces), two columns on a terminal, with --json the field `original`.",
+        ),
+    ] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Print the whole statement.")] = False,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Take all of the input, or of each .txt, as one text.")
+    ] = False,
+    field: Annotated[
+        str | None,
+        typer.Option(
+            "--field",
+            "--column",
+            metavar="NAME",
+            help="Files into a folder: where the texts are. Left out, it is `text`, or in .jsonl and .parquet the only "
+            "one for strings.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", metavar="N", help="Files into a folder: how many processes draw; 0 is one per core."),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Files into a folder: go on with an interrupted run; what is done is kept."),
+    ] = False,
+) -> None:
+    """Privatize a text, every line of a file or of standard input, or whole files into a folder.
+
+    The privatized text goes to standard output, the statement to standard error or, with --json, into the
+    object. With a folder as --output, the other fields of a file are copied as they are.
+    """
+    arguments = text or []
+    into = formats.into_folder(arguments, output, asked=field is not None or jobs is not None or resume)
+    if into is not None:
+        if as_json or with_original:
+            raise ConfigError("--json and --with-original are for texts; files into a folder have statements of theirs")
+        resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed)
+        _privatize_files(arguments, into, resolved, field, whole, 1 if jobs is None else jobs, resume, explain)
+        return
+    only = arguments[0] if arguments else None
+    files.require_input(only)  # before the options, because a text is what a newcomer forgets
+    resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed)
+    from textveil.guarantee import summarize
+    from textveil.pipeline import Privatizer
+
+    if with_original and not as_json:
+        shell.note("textveil: warning: the output holds the private originals beside the releases (--with-original)")
+
+    with files.texts(only, whole=whole, output=output) as texts, files.output(output, private=with_original) as sink:
+        results = Privatizer.from_config(resolved).privatize_many(texts)
+        guarantees: list[Guarantee] = []
+        for result in progress.counted(results) if progress.seen() and not sink.terminal else results:
+            if explain or not as_json:
+                guarantees.append(result.guarantee)
+                if len(guarantees) == KEPT_STATEMENTS:
+                    guarantees = [summarize(guarantees)]
+            if as_json:
+                sink.write(files.json_line(result.to_json(with_original=with_original)))
+            elif with_original:
+                _write_beside(sink, result)
+            else:
+                sink.write(result.text if result.text.endswith("\n") else result.text + "\n")
+        statement = _statement(guarantees, explain) if guarantees else ""
+    if statement:
+        shell.note(shell.wrap(statement))
+
+
+# ---- output --------------------------------------------------------------------------------------
+
+
+def _write_beside(sink: files.Output, result: "Result") -> None:
+    """Original and released text: two columns on a terminal, else two fields with a tab between."""
+    if not sink.terminal:
+        sink.write(files.tab_line(result.private.text, result.text))
+        return
+    from rich.console import Console
+
+    from textveil.demo import beside, shows_styles
+
+    console = Console(file=sink.stream, highlight=False)
+    with files.writing():
+        console.print(beside(result, marked=shows_styles(console)))
+
+
+def _statement(guarantees: "list[Guarantee]", whole: bool) -> str:
+    from textveil.guarantee import summarize
+
+    summary = guarantees[0] if len(guarantees) == 1 else summarize(guarantees)
+    if whole:
+        return summary.explain()
+    return f"{summary.headline()} {_unknown(summary.oov_share)}"
+
+
+def _unknown(share: float) -> str:
+    return f"Unknown words: {share:.1%} of those not on the public list."
+
+
+# ---- files of texts ------------------------------------------------------------------------------
+
+
+def _privatize_files(
+    paths: list[str],
+    folder: str,
+    config: "Config",
+    field: str | None,
+    whole: bool,
+    jobs: int,
+    resume: bool,
+    explain: bool,
+) -> None:
+    from textveil import corpus
+
+    try:
+        with progress.bars(lambda _, rows: f"{rows:,}", " rows") as report:
+            finished = corpus.privatize_files(
+                paths, folder, config, field=field, whole=whole, jobs=jobs, resume=resume, report=report
+            )
+    except (KeyboardInterrupt, SystemExit):
+        shell.note("textveil: interrupted; what is finished is kept, and --resume goes on with it")
+        raise
+    for done in finished:
+        shell.note(shell.wrap("\n".join(_about_file(done, explain))))
+
+
+def _about_file(done: "corpus.Done", explain: bool) -> "Iterator[str]":
+    """What is said of one file. The statement of a file that was finished before is known from its own file only."""
+    found, statement = done.document, done.document["guarantee"]
+    counted = ", ".join(_count(found[f"{what}s"], what) for what in ("row", "text", "word"))
+    name = found["field"]
+    field = "" if name is None else f", field {name if formats.is_plain(name) else json.dumps(name)}"
+    yield f"{found['file']}{field}: {counted}.{' It was finished before.' if done.before else ''}"
+    if done.guarantee is not None:
+        yield _statement([done.guarantee], explain)
+    elif statement is not None:
+        yield f"{statement['statement']} {_unknown(statement['oov_share'])}"
+    if name is not None:
+        yield "The other fields are copied as they are and are not covered."
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"

@@ -1,0 +1,196 @@
+"""The verbs of `textveil table`.
+
+In: vectors as they are published, and names of tables. Out: folders of tables, and what is in them.
+Not here: how vectors are read (`vectors`) and tables are stored (`store`).
+"""
+
+import json
+from typing import Annotated
+
+import typer
+
+from textveil import files, progress, shell
+from textveil.cli.app import app, examples
+from textveil.shell import say
+
+table_app = typer.Typer(rich_markup_mode=None)
+app.add_typer(table_app, name="table")
+
+
+@table_app.callback(
+    invoke_without_command=True,
+    epilog=examples(
+        "textveil table build glove.6B.300d.txt -o glove",
+        'textveil privatize "Anna is ill" --table glove --epsilon 30',
+    ),
+)
+def _table(context: typer.Context) -> None:
+    """Build embedding tables from published vectors, and look at them."""
+    if context.invoked_subcommand is None:
+        say(context.get_help())
+
+
+@table_app.command(
+    "build",
+    epilog=examples(
+        "textveil table build glove.840B.300d.txt -o glove --skip-broken",
+        "textveil table build GoogleNews-vectors-negative300.bin.gz -o word2vec --limit 200000",
+        "textveil table build rows.npy --vocabulary words.txt -o own --metric euclidean",
+        "textveil table build FacebookAI/roberta-base -o roberta",
+    ),
+)
+def table_build(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="GloVe, word2vec (text or binary) or fastText vectors, .npy, .npz or .safetensors; also in .gz or "
+            ".zip; the folder or hub id of a transformers model, for its input embeddings.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="DIR", help="The folder to make.", show_default=False)
+    ],
+    name: Annotated[str | None, typer.Option("--name", help="What statements call the table.")] = None,
+    metric: Annotated[
+        str, typer.Option("--metric", metavar="chord|euclidean", help="chord makes the rows unit vectors.")
+    ] = "chord",
+    dtype: Annotated[
+        str | None,
+        typer.Option("--dtype", metavar="float16|float32", help="Of the rows; float16 from 67 million numbers."),
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="glove (text), vec (text with a header), word2vec (binary), numpy, safetensors or model; else told by "
+            "the content.",
+        ),
+    ] = None,
+    vocabulary: Annotated[
+        str | None, typer.Option("--vocabulary", metavar="FILE", help="The words of the rows, one a line.")
+    ] = None,
+    member: Annotated[
+        str | None,
+        typer.Option("--member", metavar="NAME", help="Which tensor, array or packed file, where there are several."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N words.")] = None,
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Leave out words that cannot be taken, and count them.")
+    ] = False,
+    neighbours: Annotated[
+        int, typer.Option("--neighbours", metavar="K", help="Nearest words listed for each word; 0 for none.")
+    ] = 10,
+    pairs: Annotated[
+        bool | None,
+        typer.Option(
+            "--pairs/--no-pairs",
+            help="Look at all pairs of words, for exact constants, the curve of the exponential mechanism and the "
+            "nearest words; else up to 50,000 words.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the folder of a table.")] = False,
+) -> None:
+    """Convert word vectors into the folder of a table, which --table takes. It appears only when it is whole."""
+    from typing import Any, cast
+
+    from textveil import store, vectors
+
+    with (
+        files.signals_as_exits(),
+        vectors.opened(
+            source,
+            format=cast(Any, format),
+            vocabulary=vocabulary,
+            member=member,
+            limit=limit,
+            skip_broken=skip_broken,
+            zero_rows=metric == "euclidean",
+        ) as found,
+        progress.bars(_amount) as report,
+    ):
+        store.build(
+            found,
+            output,
+            name=name,
+            metric=cast(Any, metric),
+            dtype=cast(Any, dtype),
+            neighbours=neighbours,
+            pairs=pairs,
+            force=force,
+            progress=report,
+        )
+    say(store.summary(output))
+
+
+def _amount(step: str, done: int) -> str:
+    """Bytes of the source, then rows of the table."""
+    from rich.filesize import decimal
+
+    return decimal(done) if step == "reading" else f"{done:,}"
+
+
+@table_app.command(
+    "info",
+    epilog=examples(
+        "textveil table info glove",
+        "textveil table info minilm --json",
+    ),
+)
+def table_info(
+    table: Annotated[str, typer.Argument(metavar="NAME|DIR", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, with the whole curve.")] = False,
+) -> None:
+    """Say what a table holds. The files of a folder are checked against their checksums."""
+    from textveil import store
+
+    say(json.dumps(store.describe(table), ensure_ascii=False) if as_json else store.summary(table))
+
+
+@table_app.command(
+    "list",
+    epilog=examples(
+        "textveil table list",
+        "textveil table list tables",
+    ),
+)
+def table_list(
+    folder: Annotated[str, typer.Argument(metavar="[FOLDER]", show_default=False)] = ".",
+) -> None:
+    """List the tables that --table takes: registered names, and folders of tables in FOLDER (here)."""
+    from textveil import registry, store
+
+    rows = {name: registry.entry("table", name).summary for name in registry.names("table")}
+    rows |= dict(store.folders(folder))
+    width = max(map(len, rows))
+    for name, summary in rows.items():
+        say(f"{name:{width}}  {summary}")
+
+
+@table_app.command(
+    "neighbours",
+    epilog=examples(
+        "textveil table neighbours minilm doctor",
+        "textveil table neighbours glove doctor -k 20 --json",
+    ),
+)
+def table_neighbours(
+    table: Annotated[str, typer.Argument(metavar="TABLE", show_default=False)],
+    word: Annotated[str, typer.Argument(metavar="WORD", show_default=False)],
+    count: Annotated[int, typer.Option("-k", metavar="K", help="How many.", min=1)] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Print the nearest words of a word, with their distances."""
+    from textveil import store
+
+    known, row, near = store.nearest_words(table, word, count)
+    if not known:
+        shell.note(f"textveil: the word is outside the table; these are the neighbours of its surrogate {row!r}")
+    if as_json:
+        found = [{"word": each, "distance": distance} for each, distance in near]
+        say(json.dumps({"row": row, "known": known, "neighbours": found}, ensure_ascii=False))
+        return
+    for each, distance in near:
+        say(f"{distance:.4f}  {each}")
