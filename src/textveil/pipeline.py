@@ -109,6 +109,27 @@ class Result:
         return out
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rehearsal:
+    """One batch with everything that an evaluation needs to judge it. Secret: it holds the originals and their rows.
+
+    Attributes:
+        results: one per text.
+        words: the N words of all texts, as they stand there.
+        protection: which of them are public, and their groups, [N].
+        plan: their roles and budgets, and the block with its secret rows.
+        drawn: the released rows of the n protected positions, int64 [n].
+        parameter: the mechanism's parameter there, float64 [n].
+    """
+
+    results: tuple[Result, ...] = field(repr=False)
+    words: tuple[str, ...] = field(repr=False)
+    protection: Protection = field(repr=False)
+    plan: Plan = field(repr=False)
+    drawn: Ids = field(repr=False)
+    parameter: NDArray[np.float64] = field(repr=False)
+
+
 class Privatizer:
     """Privatizes texts word by word; frozen, shareable between threads, and picklable.
 
@@ -268,6 +289,17 @@ class Privatizer:
     def _batch(self, texts: Sequence[str], session: Session | None, *, first: int = 0) -> list[Result]:
         if session is not None and not isinstance(session, Session):
             raise ConfigError(f"session must be a Session, got a {type(session).__name__}")
+        return list(self._guarded(texts, session, first).results)
+
+    def rehearse(self, texts: Sequence[str]) -> Rehearsal:
+        """Privatizes texts as one batch and keeps what attacks and measures are judged by; nothing of it may leave.
+
+        Raises:
+            InputError: a text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
+        """
+        return self._guarded(texts, None, 0)
+
+    def _guarded(self, texts: Sequence[str], session: Session | None, first: int) -> Rehearsal:
         try:
             return self._sentence(texts, session, first)
         except TextveilError:
@@ -280,7 +312,7 @@ class Privatizer:
             )
         raise MechanismError(failure)  # out here, because the error's message and chain may hold words
 
-    def _sentence(self, texts: Sequence[str], session: Session | None, first: int) -> list[Result]:
+    def _sentence(self, texts: Sequence[str], session: Session | None, first: int) -> Rehearsal:
         start = time.perf_counter()
         tokens = tokenize(texts, first=first)
         protection = protect(tokens.words, self.words)
@@ -293,11 +325,19 @@ class Privatizer:
             released = draft.text(b, span)
             private = Private(text=text, words=tuple(tokens.words[span]))
             results.append((released, self._guarantee(released, span, protection, plan, release), private))
-        seconds = float(f"{(time.perf_counter() - start) / len(texts):.2g}")  # finer digits would tell of the words
-        return [
-            Result(released=released, guarantee=guarantee, private=private, seconds=seconds)
-            for released, guarantee, private in results
-        ]
+        # finer digits would tell of the words
+        seconds = float(f"{(time.perf_counter() - start) / max(1, len(texts)):.2g}")
+        return Rehearsal(
+            results=tuple(
+                Result(released=released, guarantee=guarantee, private=private, seconds=seconds)
+                for released, guarantee, private in results
+            ),
+            words=tuple(tokens.words),
+            protection=protection,
+            plan=plan,
+            drawn=release.rows[plan.block.layout.positions],
+            parameter=release.parameter,
+        )
 
     # ---- words to table rows, roles and budgets ------------------------------------------------------
 

@@ -15,9 +15,9 @@ from typing import Any, Literal, get_args
 
 from textveil.errors import ConfigError, TextveilWarning, UnknownName
 
-KindOfName = Literal["mechanism", "table"]
+KindOfName = Literal["mechanism", "table", "attack"]
 
-GROUPS: Mapping[KindOfName, str] = {"mechanism": "textveil.mechanisms"}
+GROUPS: Mapping[KindOfName, str] = {"mechanism": "textveil.mechanisms", "attack": "textveil.attacks"}
 """Entry-point groups in which other packages offer names."""
 
 
@@ -91,6 +91,45 @@ TABLES: dict[str, Entry] = {
     "minilm-wordpiece": Entry(
         target="textveil.minilm:minilm_wordpiece",
         summary="the same, every word piece of its tokenizer, for words.unit=wordpiece",
+    ),
+}
+
+ATTACKS: dict[str, Entry] = {
+    "neighbour": Entry(
+        target="textveil.attack.neighbour:Neighbour",
+        summary="the private word among the nearest words of the released one (Pr@k, KNN@k)",
+    ),
+    "masked": Entry(
+        target="textveil.attack.masked:Masked",
+        summary="a masked language model fills each released position from the words around it",
+    ),
+    "bayes": Entry(
+        target="textveil.attack.bayes:Bayes",
+        summary="the best guess of someone who knows the mechanism, and what is usually written (MAP)",
+    ),
+    "window": Entry(
+        target="textveil.attack.window:WindowAttack",
+        summary="the joint best guess of all words of a text, for mechanisms that mix neighbours",
+    ),
+    "semantic": Entry(
+        target="textveil.attack.semantic:Semantic",
+        summary="how near in meaning the best guesses come, word by word and as texts",
+    ),
+    "membership": Entry(
+        target="textveil.attack.membership:Membership",
+        summary="whether a given word or text is what a release was made from (likelihood ratio)",
+    ),
+    "linkage": Entry(
+        target="textveil.attack.linkage:Linkage",
+        summary="the original among many texts, from the mask alone and with the released words",
+    ),
+    "attribute": Entry(
+        target="textveil.attack.attribute:Attribute",
+        summary="a private label of each text, by a classifier that learned from releases",
+    ),
+    "llm": Entry(
+        target="textveil.attack.llm:Reconstruction",
+        summary="a language model behind an endpoint that you name writes the original text",
     ),
 }
 
@@ -239,6 +278,8 @@ def _own(kind: KindOfName) -> dict[str, Entry]:
         return MECHANISMS
     if kind == "table":
         return TABLES
+    if kind == "attack":
+        return ATTACKS
     raise UnknownName("kind", kind, get_args(KindOfName))
 
 

@@ -90,8 +90,7 @@ def resolve(
 ) -> "Config":
     """The configuration of a command's options, the environment and the files that they name.
 
-    Args:
-        complete: whether a mechanism without a budget is an error.
+    Without `complete`, a mechanism that lacks a budget is no error.
     """
     from textveil import config, sources
 

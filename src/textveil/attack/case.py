@@ -1,0 +1,138 @@
+"""What an attacker sees, and what the guesses are judged by.
+
+In: a privatizer and texts. Out: `View` (public), `Truth` (secret), and both as a `Case`.
+Not here: the guesses (the modules beside this one), and how rates are summed up (`report`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.config import WordsOptions
+from textveil.mechanism import Layout, Mechanism, Role
+from textveil.pipeline import Privatizer
+from textveil.table import EmbeddingTable, Ids
+from textveil.words import Kind, Released
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class View:
+    """All that an attacker sees of B releases: the texts, and the program with its options. Public.
+
+    T positions, n of them protected. In the unit word a position is a word, in the unit wordpiece a piece.
+
+    Attributes:
+        released: the B releases.
+        mechanism: with all its options.
+        table: public, like everything here.
+        words: how text became words.
+        layout: roles and texts of the T positions.
+        drawn: int64 [n], the released row of every protected position, -1 for a placeholder.
+        parameter: float64 [n], the mechanism's parameter there.
+        passed: int64 [T], the row of a word that passed, -1 where none did.
+        groups: names of the budget groups.
+        group: int64 [n], the number of each protected position's group.
+    """
+
+    released: tuple[Released, ...]
+    mechanism: Mechanism = field(repr=False)
+    table: EmbeddingTable
+    words: WordsOptions
+    layout: Layout = field(repr=False)
+    drawn: Ids = field(repr=False)
+    parameter: Values = field(repr=False)
+    passed: Ids = field(repr=False)
+    groups: tuple[str, ...]
+    group: Ids = field(repr=False)
+    memo: dict[object, object] = field(default_factory=dict, repr=False)
+    """What several attacks compute from the view; it lives as long as the view."""
+
+    @cached_property
+    def text(self) -> Ids:
+        """The number of the text that each protected position is in, int64 [n]."""
+        layout = self.layout
+        found: Ids = np.searchsorted(layout.documents, layout.positions, side="right") - 1
+        return found
+
+    @cached_property
+    def item(self) -> Ids:
+        """The number of the item, counted over all texts, that each protected position is in, int64 [n]."""
+        return self.layout.words
+
+    @cached_property
+    def items(self) -> tuple[str, ...]:
+        """The strings of all items of all texts, N of them."""
+        return tuple(item.text for released in self.released for item in released.items)
+
+    @cached_property
+    def documents(self) -> Ids:
+        """int64 [B + 1], text b has the items documents[b] up to documents[b + 1]."""
+        return np.cumsum([0, *(len(released.items) for released in self.released)], dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Truth:
+    """The originals. Secret: guesses are made without it, and judged by it.
+
+    Attributes:
+        texts: the B texts.
+        words: their N words, as they stand there.
+        rows: int64 [n], the row of every protected position.
+    """
+
+    texts: tuple[str, ...] = field(repr=False)
+    words: tuple[str, ...] = field(repr=False)
+    rows: Ids = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Case:
+    """Releases, and the originals that an attack on them is judged by."""
+
+    view: View
+    truth: Truth = field(repr=False)
+
+    @classmethod
+    def of(cls, privatizer: Privatizer, texts: Sequence[str]) -> "Case":
+        """Privatizes texts, and keeps both sides.
+
+        Raises:
+            InputError: a text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
+        """
+        rehearsal = privatizer.rehearse(texts)
+        block = rehearsal.plan.block
+        layout = block.layout
+        view = View(
+            released=tuple(result.released for result in rehearsal.results),
+            mechanism=privatizer.mechanism,
+            table=privatizer.table,
+            words=privatizer.words,
+            layout=layout,
+            drawn=rehearsal.drawn,
+            parameter=rehearsal.parameter,
+            passed=np.where(layout.roles == Role.PASS, block.rows, -1),
+            groups=rehearsal.protection.labels,
+            group=rehearsal.protection.group[layout.words].astype(np.int64),
+        )
+        truth = Truth(texts=tuple(texts), words=rehearsal.words, rows=block.secret)
+        return cls(view=view, truth=truth)
+
+    @cached_property
+    def secret_words(self) -> tuple[str, ...]:
+        """The word that each protected position belongs to, n of them."""
+        return tuple(self.truth.words[i] for i in self.view.item.tolist())
+
+    @cached_property
+    def lengths(self) -> Ids:
+        """Words of every text, int64 [B]."""
+        return np.diff(self.view.documents)
+
+
+def covered(released: Released) -> list[int]:
+    """The items of a release that are not shown as they stood."""
+    return [i for i, item in enumerate(released.items) if item.kind is not Kind.VERBATIM]

@@ -1,0 +1,227 @@
+"""From outcomes to rates with intervals: over all words, and by group, word frequency and text length.
+
+In: a case and attackers. Out: `Findings`: rows of plain data, and tables of them.
+Not here: the attackers, and the pictures (`picture`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil import frequency, intervals, registry
+from textveil.attack.case import Case
+from textveil.attack.contract import Attack, Outcome, Report, Unit, quiet
+from textveil.errors import ConfigError
+from textveil.options import plain
+from textveil.rng import Randomness, SystemRandomness
+
+VERSION = 1
+"""Version of the JSON form; it changes when a field changes its meaning."""
+
+QUARTERS = 4
+
+ALL = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One rate.
+
+    Attributes:
+        attack: the attacker's name.
+        metric: what was measured.
+        setting: what tells this outcome from others of the same attack and metric.
+        unit: what was counted.
+        slice: `all`, or the property that the words or texts share: `group`, `frequency`, `length`.
+        part: which group or quarter; empty for `all`.
+        value: the mean.
+        low: lower end of the 95% interval.
+        high: its upper end.
+        n: how many words or texts.
+        baseline: what the attacker reaches without the released words, where that is known.
+        note: what a reader has to know.
+        headline: whether it stands in the short table and the picture.
+    """
+
+    attack: str
+    metric: str
+    setting: Mapping[str, str | int | float]
+    unit: Unit
+    slice: str
+    part: str
+    value: float
+    low: float
+    high: float
+    n: int
+    baseline: float | None
+    note: str
+    headline: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What attacks found.
+
+    Attributes:
+        rows: all rates.
+        refused: attacks that say nothing of such releases, and why.
+        options: of each attack.
+        texts: how many there were.
+        words: how many protected positions.
+    """
+
+    rows: tuple[Row, ...] = field(repr=False)
+    refused: Mapping[str, str]
+    options: Mapping[str, Mapping[str, object]]
+    texts: int
+    words: int
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return {
+            "version": VERSION,
+            "texts": self.texts,
+            "protected": self.words,
+            "attacks": {name: dict(options) for name, options in self.options.items()},
+            "not_run": dict(self.refused),
+            "rows": [{name: _plain(value) for name, value in asdict(row).items()} for row in self.rows],
+        }
+
+
+def load(name: str, options: Mapping[str, Any] | None = None) -> Attack:
+    """The attacker of a registered name.
+
+    Raises:
+        UnknownName: there is no such attack, or it has no such option.
+        ConfigError: an option is out of range.
+    """
+    made: Attack = registry.load("attack", name)(**(options or {}))
+    return made
+
+
+def attack(
+    case: Case,
+    attacks: Sequence[Attack],
+    *,
+    rng: Randomness | None = None,
+    report: Report = quiet,
+) -> Findings:
+    """Runs attacks on a case.
+
+    Args:
+        case: releases and their originals.
+        attacks: the attackers, of different names.
+        rng: for attackers who simulate the mechanism; None is system randomness.
+        report: told of progress.
+    """
+    if len({each.name for each in attacks}) < len(attacks):
+        raise ConfigError("an attack can be asked for once")
+    rng = SystemRandomness() if rng is None else rng
+    parts = _parts(case)
+    rows: list[Row] = []
+    refused: dict[str, str] = {}
+    for each in attacks:
+        if reason := each.refusal(case.view):
+            refused[each.name] = reason
+            continue
+        for outcome in each.run(case, rng=rng, report=report):
+            rows.extend(_rows(case, outcome, parts))
+    return Findings(
+        rows=tuple(rows),
+        refused=refused,
+        options={each.name: plain(each) for each in attacks},
+        texts=len(case.view.released),
+        words=len(case.view.drawn),
+    )
+
+
+def rates(case: Case, outcomes: Sequence[Outcome]) -> Iterator[Row]:
+    """The rows of outcomes, over everything and by each property."""
+    parts = _parts(case)
+    for outcome in outcomes:
+        yield from _rows(case, outcome, parts)
+
+
+# ---- slices ----------------------------------------------------------------------------------------
+
+Part = tuple[str, str, NDArray[np.bool_]]
+"""A property, a value of it, and which of the words or texts have it."""
+
+
+def _parts(case: Case) -> dict[Unit, list[Part]]:
+    view = case.view
+    ranks = frequency.ranks(case.secret_words)
+    texts = len(view.released)
+    per_text = np.full(texts, np.nan)
+    order = np.lexsort((ranks, view.text))
+    counts = np.bincount(view.text, minlength=texts)
+    middle = np.cumsum(counts) - counts + (counts - 1) // 2
+    per_text[counts > 0] = ranks[order][middle[counts > 0]]
+    lengths = case.lengths.astype(np.float64)
+    groups = [
+        ("group", name, view.group == number) for number, name in enumerate(view.groups) if (view.group == number).any()
+    ]
+    return {
+        "word": [
+            *(groups if len(groups) > 1 else []),
+            *_quarters("frequency", ranks.astype(np.float64), RARITY),
+            *_quarters("length", lengths[view.text], LENGTHS),
+        ],
+        "text": [*_quarters("frequency", per_text, RARITY), *_quarters("length", lengths, LENGTHS)],
+    }
+
+
+RARITY = ("most frequent quarter", "second quarter", "third quarter", "rarest quarter")
+LENGTHS = ("shortest quarter", "second quarter", "third quarter", "longest quarter")
+
+
+def _quarters(name: str, values: NDArray[np.float64], labels: Sequence[str]) -> Iterator[Part]:
+    """Quarters by value; equal values stay together, so that quarters may be of unequal size, or empty."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return
+    edges = np.quantile(known, np.arange(1, QUARTERS) / QUARTERS)
+    which = np.searchsorted(edges, values, side="left")
+    for quarter, label in enumerate(labels):
+        chosen = (which == quarter) & ~np.isnan(values)
+        if chosen.any():
+            yield name, f"{label} ({_range(values[chosen])})", chosen
+
+
+def _range(values: NDArray[np.float64]) -> str:
+    low, high = int(values.min()), int(values.max())
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _rows(case: Case, outcome: Outcome, parts: Mapping[Unit, Sequence[Part]]) -> Iterator[Row]:
+    cluster = case.view.text[outcome.where] if outcome.unit == "word" else outcome.where
+    everything = np.ones(len(outcome.where), bool)
+    slices = [(ALL, "", everything)]
+    slices += [(name, label, chosen[outcome.where]) for name, label, chosen in parts[outcome.unit]]
+    for name, label, chosen in slices:
+        if not chosen.any():
+            continue
+        found = intervals.mean(outcome.values[chosen], cluster[chosen])
+        yield Row(
+            attack=outcome.attack,
+            metric=outcome.metric,
+            setting=dict(outcome.setting),
+            unit=outcome.unit,
+            slice=name,
+            part=label,
+            value=found.value,
+            low=found.low,
+            high=found.high,
+            n=int(chosen.sum()),
+            baseline=outcome.baseline if name == ALL else None,
+            note=outcome.note if name == ALL else "",
+            headline=outcome.headline,
+        )
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity; an interval without an end has None there."""
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,0 +1,89 @@
+"""Confidence intervals of rates and means, for values that come in clusters.
+
+In: values, and the text that each belongs to. Out: an estimate with its interval.
+Not here: what is measured (`attack`, `measure`, `audit`).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv, stdtrit
+
+from textveil.errors import ConfigError
+
+Values = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """An estimate, and the two ends of its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def clopper_pearson(hits: float, trials: float, level: float = LEVEL) -> tuple[float, float]:
+    """The exact two-sided interval of a probability, from hits among independent trials.
+
+    Args:
+        hits: from 0 to `trials`; need not be whole, for effective sample sizes.
+        trials: above 0.
+        level: the least probability with which it holds the truth, above 0 and below 1.
+
+    Raises:
+        ConfigError: an argument is out of range.
+
+    Source: Clopper and Pearson, Biometrika 26 (1934).
+    """
+    if not (0 <= hits <= trials and trials > 0 and 0 < level < 1):
+        raise ConfigError("an interval needs 0 <= hits <= trials, trials above 0 and a level between 0 and 1")
+    tail = (1 - level) / 2
+    low = float(betaincinv(hits, trials - hits + 1, tail)) if hits > 0 else 0.0
+    high = float(betaincinv(hits + 1, trials - hits, 1 - tail)) if hits < trials else 1.0
+    return low, high
+
+
+def mean(values: Values, clusters: Ids, level: float = LEVEL) -> Interval:
+    """The mean of values that come in clusters (words in texts), with its interval.
+
+    The variance is that of cluster sums about the mean (linearised ratio). Values that are all 0 or 1 get the interval
+    of Clopper and Pearson for the effective sample size, so that it stays within 0 and 1; others Student's. A single
+    cluster tells nothing of the spread between clusters: its values then count as independent.
+
+    Args:
+        values: float64 [m], m of 1 or more.
+        clusters: int64 [m], the number of each value's cluster.
+        level: of confidence.
+
+    Raises:
+        ConfigError: there are no values.
+
+    Source: Korn and Graubard, Survey Methodology 24 (1998), for proportions.
+    """
+    m = len(values)
+    if m == 0:
+        raise ConfigError("a mean needs one value at least")
+    _, which = np.unique(clusters, return_inverse=True)
+    if which.max() == 0:
+        which = np.arange(m)
+    value = float(values.mean())
+    deviations = np.bincount(which, values - value)
+    groups = len(deviations)
+    variance = float(np.square(deviations).sum()) / m**2 * groups / max(1, groups - 1)
+    quantile = float(stdtrit(max(1, groups - 1), (1 + level) / 2))
+    if np.isin(values, (0.0, 1.0)).all():
+        size = float(m)
+        if 0 < value < 1 and variance > 0:
+            independent = float(stdtrit(m - 1, (1 + level) / 2))
+            size = min(size, value * (1 - value) / variance * (independent / quantile) ** 2)
+        low, high = clopper_pearson(value * size, size, level)
+        return Interval(value=value, low=low, high=high)
+    if groups == 1:
+        return Interval(value=value, low=-np.inf, high=np.inf)
+    reach = quantile * variance**0.5
+    return Interval(value=value, low=value - reach, high=value + reach)
