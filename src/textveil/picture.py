@@ -1,0 +1,131 @@
+"""Pictures of rates: what was found over everything, and by group, word frequency and text length.
+
+In: rows of plain data, as reports give them. Out: a figure as SVG or PNG.
+Not here: the rates themselves (`attack`, `measure`).
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textveil.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Row = Mapping[str, Any]
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#8C8C00")
+MARKERS = "osD^vP*X"
+"""The colours of Okabe and Ito 2008, which people who see no red or green tell apart, and a sign for each besides."""
+
+SLICES = {"group": "budget group", "frequency": "how usual the word is", "length": "how long the text is"}
+
+SUFFIXES = (".svg", ".png", ".pdf")
+
+
+def rates(rows: Sequence[Row], *, title: str, subtitle: str = "", scale: str = "share") -> "Figure":
+    """One figure: rates with their intervals on the left, and by each property that the rows tell on the right.
+
+    Args:
+        rows: those of one attack, with the fields of its JSON; only headlines are drawn, at most eight.
+        title: what was attacked, and how.
+        subtitle: a second, smaller line.
+        scale: what the axis of the values is called.
+
+    Raises:
+        ConfigError: no row is a headline.
+    """
+    from matplotlib.figure import Figure
+
+    shown = [row for row in rows if row["headline"]]
+    lines = list(dict.fromkeys(map(_line, shown)))[: len(COLOURS)]
+    if not lines:
+        raise ConfigError("a picture needs at least one headline rate")
+    parts = [name for name in SLICES if any(row["slice"] == name for row in shown)]
+    height = max(3.4, 1.6 + 0.36 * len(lines))
+    figure = Figure(figsize=(4.6 + 3.0 * len(parts), height), layout="constrained")
+    axes = figure.subplots(1, 1 + len(parts), width_ratios=[1.5, *([1.0] * len(parts))], squeeze=False)[0]
+    _overall(axes[0], shown, lines, scale)
+    for axis, name in zip(axes[1:], parts, strict=True):
+        _by(axis, [row for row in shown if row["slice"] == name], lines, name)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    if subtitle:
+        figure.text(0.01, 0.0, subtitle, ha="left", va="top", fontsize=8, color="#555555")
+    return figure
+
+
+def save(figure: "Figure", path: Path) -> None:
+    """Write a figure in the format that the name ends in.
+
+    Raises:
+        ConfigError: the name ends in another.
+    """
+    if path.suffix not in SUFFIXES:
+        raise ConfigError(f"a picture's name must end in {', '.join(SUFFIXES)}, got {path.suffix!r}")
+    metadata = {"Date": None} if path.suffix == ".svg" else {}
+    figure.savefig(path, dpi=150, bbox_inches="tight", metadata=metadata)
+
+
+def _line(row: Row) -> str:
+    setting = ", ".join(str(value) for value in row["setting"].values())
+    return f"{row['metric']} ({setting})" if setting else str(row["metric"])
+
+
+def _overall(axis: "Axes", rows: Sequence[Row], lines: Sequence[str], scale: str) -> None:
+    places = {line: -i for i, line in enumerate(lines)}
+    based = False
+    for row in rows:
+        line = _line(row)
+        if row["slice"] != "all" or line not in places:
+            continue
+        i = -places[line]
+        axis.errorbar(row["value"], places[line], xerr=_reach(row), fmt=MARKERS[i], color=COLOURS[i], capsize=3)
+        if row["baseline"] is not None:
+            axis.plot(row["baseline"], places[line], "|", color="#555555", markersize=14, markeredgewidth=2)
+            based = True
+    axis.set_yticks(list(places.values()), list(places))
+    axis.set_ylim(-len(lines) + 0.4, 0.6)
+    axis.set_xlabel(f"{scale}, 95% interval" + (";  | without the released words" if based else ""), fontsize=8)
+    axis.tick_params(labelsize=8)
+    _from_zero(axis.set_xlim, rows)
+    axis.grid(axis="x", color="#DDDDDD")
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _by(axis: "Axes", rows: Sequence[Row], lines: Sequence[str], name: str) -> None:
+    parts = list(dict.fromkeys(row["part"] for row in rows))
+    for i, line in enumerate(lines):
+        own = [row for row in rows if _line(row) == line]
+        if own:
+            x = [parts.index(row["part"]) + (i - len(lines) / 2) * 0.05 for row in own]
+            reach = [[_reach(row)[k][0] for row in own] for k in (0, 1)]
+            style = {"linestyle": "none"} if name == "group" else {"linewidth": 1.2}
+            axis.errorbar(
+                x, [row["value"] for row in own], yerr=reach, marker=MARKERS[i], color=COLOURS[i], capsize=2,
+                markersize=5, **style,
+            )  # fmt: skip
+    labels = [part.partition(" (")[0].removesuffix(" quarter") for part in parts]
+    axis.set_xticks(range(len(parts)), labels, fontsize=8, rotation=20, ha="right", rotation_mode="anchor")
+    axis.set_title(f"by {SLICES[name]}", fontsize=9, loc="left")
+    axis.tick_params(labelsize=8)
+    _from_zero(axis.set_ylim, rows)
+    axis.grid(axis="y", color="#DDDDDD")
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _reach(row: Row) -> list[list[float]]:
+    """How far the interval reaches below and above the value; an end that is not known reaches nowhere."""
+    low = row["value"] if row["low"] is None else row["low"]
+    high = row["value"] if row["high"] is None else row["high"]
+    return [[max(0.0, row["value"] - low)], [max(0.0, high - row["value"])]]
+
+
+def _from_zero(limit: Any, rows: Sequence[Row]) -> None:
+    """Shares are shown from 0 to 1, where they are far from it from 0 to their own height."""
+    highest = max(row["value"] if row["high"] is None else row["high"] for row in rows)
+    lowest = min(row["value"] if row["low"] is None else row["low"] for row in rows)
+    limit(min(0.0, lowest * 1.05), 1.02 if 0.4 < highest <= 1 else highest * 1.1 or 1.0)
