@@ -14,7 +14,8 @@ HERE = Path(__file__).resolve().parent
 SLOW_BACKWARD = {"attn_implementation": "eager"}
 """Settings of the network while training: the backward pass of fused attention is slow on a CPU."""
 
-ADAPTERS = HERE.parent / "src" / "textveil" / "data" / "adapters"
+DATA = HERE.parent / "src" / "textveil" / "data"
+ADAPTERS = DATA / "adapters"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,11 +42,21 @@ def settings(description: str) -> Settings:
         SystemExit: a folder is missing.
     """
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", type=Path, default=os.environ.get("TEXTVEIL_CORPORA"), help="the folder of corpora")
     parser.add_argument("--work", type=Path, default=HERE / "work", help="checkpoints (default training/work)")
     parser.add_argument("--out", type=Path, default=ADAPTERS, help="the adapter (default: into the package)")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="a torch device")
+    given = with_corpora(parser)
+    return Settings(data=given.data, work=given.work, device=given.device, out=given.out)
+
+
+def with_corpora(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """What the command line says to a parser, and `data`, the folder of corpora.
+
+    Raises:
+        SystemExit: the folder is missing.
+    """
+    parser.add_argument("--data", type=Path, default=os.environ.get("TEXTVEIL_CORPORA"), help="the folder of corpora")
     given = parser.parse_args()
     if given.data is None or not given.data.is_dir():
         parser.error("name the folder of corpora: --data FOLDER or TEXTVEIL_CORPORA=FOLDER (see training/README.md)")
-    return Settings(data=given.data, work=given.work, device=given.device, out=given.out)
+    return given

@@ -6,7 +6,6 @@ Not here: training. What is measured is the product: textveil's words, its windo
 
 import argparse
 import json
-import os
 import re
 import string
 from collections import Counter
@@ -23,6 +22,7 @@ from textveil.encoder.adapters import manifest
 from textveil.table import EmbeddingTable, load_table
 from textveil.words import Ints, is_public, tokenize
 from training import data
+from training.cli import with_corpora
 
 HERE = Path(__file__).resolve().parent
 ROWS = HERE / "measured.json"
@@ -256,11 +256,8 @@ def main() -> None:
     """Measures what is asked for, keeps the other rows, and writes both files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("adapters", nargs="*", default=["masked-lm", "tagger", "reader"])
-    parser.add_argument("--data", type=Path, default=os.environ.get("TEXTVEIL_CORPORA"), required=False)
     parser.add_argument("--device", default="cpu")
-    given = parser.parse_args()
-    if given.data is None or not given.data.is_dir():
-        parser.error("name the folder of corpora: --data FOLDER or TEXTVEIL_CORPORA=FOLDER (see training/README.md)")
+    given = with_corpora(parser)
     rows = json.loads(ROWS.read_text()) if ROWS.exists() else []
     measures = {"masked-lm": masked_lm, "tagger": tagger, "reader": reader}
     for name in given.adapters:

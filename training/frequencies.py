@@ -1,0 +1,57 @@
+"""The public frequency list: how often each word stands in public text.
+
+In: the folder of corpora (`wikipedia_en`). Out: `data/frequencies.txt.gz` of the package.
+Not here: what the list is used for (`textveil.frequency`), and how a text is cut into words (`textveil.words`).
+"""
+
+import argparse
+import gzip
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from textveil.words import tokenize
+from training import cli, data
+
+LEAST = 5
+"""Rarer words are left out: so small a count says little."""
+
+MOST = 60_000
+"""So many words at most, which keeps the file below 300 KB."""
+
+HEADER = """\
+# How often words stand in public English text: word, tab, count; the most frequent first.
+# Source: 27,380 articles of the English Wikipedia of 2018. Their text is CC BY-SA 3.0; here are counts of it only.
+# Words as textveil cuts them, in small letters; {total:,} were counted, and of those with a letter or a digit
+# up to {most:,} that stand there at least {least} times are listed. Made by training/frequencies.py.
+"""
+
+
+def count(texts: Iterable[str]) -> Counter[str]:
+    """How often every word stands in the texts, in small letters."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(map(str.lower, tokenize([text]).words))
+    return counts
+
+
+def render(counts: Counter[str]) -> Iterator[str]:
+    """The list as it is written: the header, then a line per word."""
+    yield HEADER.format(total=counts.total(), most=MOST, least=LEAST)
+    listed = [word for word, n in counts.items() if n >= LEAST and any(map(str.isalnum, word))]
+    listed.sort(key=lambda word: (-counts[word], word))
+    for word in listed[:MOST]:
+        yield f"{word}\t{counts[word]}\n"
+
+
+def main() -> None:
+    """Count, and write the list."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=cli.DATA / "frequencies.txt.gz", help="default: into the package")
+    given = cli.with_corpora(parser)
+    text = "".join(render(count(data.wikipedia(given.data))))
+    given.out.write_bytes(gzip.compress(text.encode(), mtime=0))  # no time of making: the same list is the same file
+
+
+if __name__ == "__main__":
+    main()
