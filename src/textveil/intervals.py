@@ -69,7 +69,8 @@ def mean(values: Values, clusters: Ids, level: float = LEVEL) -> Interval:
     if m == 0:
         raise ConfigError("a mean needs one value at least")
     _, which = np.unique(clusters, return_inverse=True)
-    if which.max() == 0:
+    alone = which.max() == 0
+    if alone:
         which = np.arange(m)
     value = float(values.mean())
     deviations = np.bincount(which, values - value)
@@ -78,7 +79,7 @@ def mean(values: Values, clusters: Ids, level: float = LEVEL) -> Interval:
     quantile = float(stdtrit(max(1, groups - 1), (1 + level) / 2))
     if np.isin(values, (0.0, 1.0)).all():
         size = float(m)
-        if 0 < value < 1 and variance > 0:
+        if 0 < value < 1 and variance > 0 and not alone:
             independent = float(stdtrit(m - 1, (1 + level) / 2))
             size = min(size, value * (1 - value) / variance * (independent / quantile) ** 2)
         low, high = clopper_pearson(value * size, size, level)
