@@ -17,6 +17,9 @@ Ids = NDArray[np.int64]
 
 LEVEL = 0.95
 
+FEW = 10
+"""Clusters below which their spread is not estimated."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
@@ -52,8 +55,9 @@ def mean(values: Values, clusters: Ids, level: float = LEVEL) -> Interval:
     """The mean of values that come in clusters (words in texts), with its interval.
 
     The variance is that of cluster sums about the mean (linearised ratio). Values that are all 0 or 1 get the interval
-    of Clopper and Pearson for the effective sample size, so that it stays within 0 and 1; others Student's. A single
-    cluster tells nothing of the spread between clusters: its values then count as independent.
+    of Clopper and Pearson for the effective sample size, so that it stays within 0 and 1; others Student's. Fewer than
+    `FEW` clusters tell little of the spread between clusters: the values then count as independent, as the draws are,
+    and the interval speaks of these very texts, not of others like them.
 
     Args:
         values: float64 [m], m of 1 or more.
@@ -69,7 +73,7 @@ def mean(values: Values, clusters: Ids, level: float = LEVEL) -> Interval:
     if m == 0:
         raise ConfigError("a mean needs one value at least")
     _, which = np.unique(clusters, return_inverse=True)
-    alone = which.max() == 0
+    alone = which.max() + 1 < FEW
     if alone:
         which = np.arange(m)
     value = float(values.mean())

@@ -108,8 +108,10 @@ def show(
             cells.append("" if row["baseline"] is None else number(row["baseline"]))
         table.add_row(*cells, f"{row['n']:,}")
     console = Console(highlight=False)
+    if not console.is_terminal:  # nobody sees an edge there
+        console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
     with files.writing():
-        console.print(table if console.is_terminal else _wide(table))
+        console.print(table)
 
 
 def notes(rows: Sequence[Row]) -> list[str]:
@@ -139,10 +141,3 @@ def write_json(document: Mapping[str, Any], path: str | None) -> None:
     with files.output(path) as sink:
         sink.write(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
 
-
-def _wide(table: Any) -> Any:
-    """The table as wide as its content, where nobody sees an edge of a screen."""
-    for column in table.columns:
-        column.no_wrap = True
-    table.min_width = None
-    return table
