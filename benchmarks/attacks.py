@@ -3,8 +3,8 @@
 In: the folder of corpora that $TEXTVEIL_CORPORA names (`sst2`, `synthetic_reddit_attributes`). Out: one rate at a time.
 Not here: the attacks themselves (`textveil.attack`), and speed.
 
-Draws are seeded, so that a row can be repeated; the statement of such a release holds against nobody who knows the seed,
-and no attacker here uses it.
+Draws are seeded, so that a row can be repeated: the statement of such a release holds against nobody who knows the
+seed, and no attacker here uses it.
 """
 
 import csv
