@@ -39,7 +39,7 @@ def test_its_words_are_words_of_textveil_in_small_letters():
 
 
 def test_its_file_names_the_source_and_is_small():
-    packed = (files("textveil") / "data" / "frequencies.txt.gz").read_bytes()
+    packed = (files("textveil") / "data" / "frequencies" / "words.txt.gz").read_bytes()
     assert packed[4:8] == bytes(4)  # no time of making
     assert len(packed) < 400_000
 
@@ -117,3 +117,20 @@ def test_in_the_default_words_a_frequent_word_has_a_larger_share_than_a_rare_one
     new, university, lantern = (found[minilm_s.row_of[word]] for word in ("new", "university", "lantern"))
     assert new > university > 10 * lantern > 0
     assert found[minilm_s.row_of["the"]] < university / 10  # what falls on it are surrogates only
+
+
+def test_what_ships_for_the_default_table_is_what_its_lookup_gives(minilm_s, monkeypatch):
+    """A tenth of the list, to be quick: the whole of it falls nowhere else."""
+    some = dict(list(frequency.counts().items())[::10])
+    found = frequency._stored(minilm_s)
+    assert found is not None
+    assert found.sum() == sum(count for word, count in frequency.counts().items() if not frequency.is_public(word))
+    monkeypatch.setattr(frequency, "counts", lambda: some)
+    part = frequency.fall(minilm_s)
+    assert (part <= found).all()
+    assert 0 < part.sum() < found.sum()
+
+
+def test_another_table_of_the_same_name_gets_its_own_shares(minilm_s):
+    other = EmbeddingTable.build(name="minilm-s", words=["apple", "wind"], vectors=np.eye(2, dtype=np.float32))
+    assert frequency.shares(other).shape == (2,)

@@ -1,15 +1,21 @@
 """The public frequency list: how often each word stands in public text.
 
-In: the folder of corpora (`wikipedia_en`). Out: `data/frequencies.txt.gz` of the package.
+In: the folder of corpora (`wikipedia_en`). Out: `data/frequencies/` of the package: the list, and how many words fall
+on each row of the shipped tables.
 Not here: what the list is used for (`textveil.frequency`), and how a text is cut into words (`textveil.words`).
 """
 
 import argparse
 import gzip
+import io
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
+
+from textveil import frequency
+from textveil.table import load_table
 from textveil.words import tokenize
 from training import cli, data
 
@@ -18,6 +24,9 @@ LEAST = 5
 
 MOST = 60_000
 """So many words at most, which keeps the file below 300 KB."""
+
+TABLES = ("minilm", "minilm-s")
+"""Tables of words for which the rows are stored."""
 
 HEADER = """\
 # How often words stand in public English text: word, tab, count; the most frequent first.
@@ -44,13 +53,29 @@ def render(counts: Counter[str]) -> Iterator[str]:
         yield f"{word}\t{counts[word]}\n"
 
 
+def pack(content: bytes) -> bytes:
+    """Compressed, without a time of making: the same list is the same file."""
+    return gzip.compress(content, mtime=0)
+
+
+def on_rows(name: str) -> bytes:
+    """How many words of the package's list fall on each row of a shipped table, as an array of NumPy's format."""
+    buffer = io.BytesIO()
+    np.save(buffer, frequency.fall(load_table(name)).astype(np.uint32))
+    return buffer.getvalue()
+
+
 def main() -> None:
-    """Count, and write the list."""
+    """Count, and write the list, and what of it falls on the rows of tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=cli.DATA / "frequencies.txt.gz", help="default: into the package")
+    parser.add_argument("--out", type=Path, default=cli.DATA / "frequencies", help="default: into the package")
     given = cli.with_corpora(parser)
     text = "".join(render(count(data.wikipedia(given.data))))
-    given.out.write_bytes(gzip.compress(text.encode(), mtime=0))  # no time of making: the same list is the same file
+    given.out.mkdir(exist_ok=True)
+    (given.out / "words.txt.gz").write_bytes(pack(text.encode()))
+    if given.out == cli.DATA / "frequencies":  # the rows are those of the list that was just written
+        for name in TABLES:
+            (given.out / f"{name}-chord.npy.gz").write_bytes(pack(on_rows(name)))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Not here: how the list was made (`training/frequencies.py`), and which words are
 """
 
 import gzip
+import io
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -34,7 +35,7 @@ def counts() -> Mapping[str, int]:
 
     Source: 27,380 articles of the English Wikipedia of 2018 (training/README.md).
     """
-    text = gzip.decompress((files("textveil") / "data" / "frequencies.txt.gz").read_bytes()).decode()
+    text = gzip.decompress((files("textveil") / "data" / "frequencies" / "words.txt.gz").read_bytes()).decode()
     rows = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
     return MappingProxyType({word: int(count) for word, count in rows})
 
@@ -60,17 +61,34 @@ def shares(table: "EmbeddingTable") -> Shares:
     public list are left out: they are no secret that is guessed. 1/2 is added to the count of every row. The list is in
     small letters, so a row whose word has capitals gets what falls on it as a surrogate, and no more.
 
-    Computed once per table, in some seconds for tens of thousands of rows; a projection has the shares of its root.
+    Stored for the shipped tables, else computed once per table, in some seconds for tens of thousands of rows; a
+    projection has the shares of its root.
     """
     return _shares(table.root)
 
 
 @lru_cache(maxsize=16)
 def _shares(table: "EmbeddingTable") -> Shares:
-    private = {word: count for word, count in counts().items() if not is_public(word)}
-    rows, _ = table.lookup(list(private))
-    weights = np.fromiter(private.values(), np.float64, len(private))
-    smoothed = np.bincount(rows, weights=weights, minlength=len(table)) + SMOOTHING
+    found = _stored(table)
+    smoothed = (fall(table) if found is None else found) + SMOOTHING
     prior: Shares = smoothed / smoothed.sum()
     prior.flags.writeable = False
     return prior
+
+
+def fall(table: "EmbeddingTable") -> NDArray[np.int64]:
+    """How many words of public text fall on each row: int64 [V]."""
+    private = {word: count for word, count in counts().items() if not is_public(word)}
+    rows, _ = table.lookup(list(private))
+    sums = np.zeros(len(table), np.int64)
+    np.add.at(sums, rows, np.fromiter(private.values(), np.int64, len(private)))
+    return sums
+
+
+def _stored(table: "EmbeddingTable") -> NDArray[np.int64] | None:
+    """What `fall` gives, where it ships with the package for these very rows."""
+    source = files("textveil").joinpath("data", "frequencies", f"{table.name}-{table.metric}.npy.gz")
+    if table.stored is None or not source.is_file():
+        return None
+    sums: NDArray[np.int64] = np.load(io.BytesIO(gzip.decompress(source.read_bytes())), allow_pickle=False)
+    return sums.astype(np.int64) if sums.shape == (len(table),) else None
