@@ -41,7 +41,8 @@ class Row:
         low: lower end of the 95% interval.
         high: its upper end.
         n: how many words or texts.
-        baseline: what the attacker reaches without the released words, where that is known.
+        baseline: what the attacker reaches without the released words, where that is known; another comparison
+            where the note names one.
         note: what a reader has to know.
         headline: whether it stands in the short table and the picture.
     """
