@@ -27,14 +27,14 @@ from textveil.words import Item, Kind, tokenize
 NO_ENDPOINT = "it needs an endpoint: set attack.llm.url and attack.llm.model"
 
 INSTRUCTIONS = """\
-A program for private text has changed the text that you are given. It took each word by itself, and replaced it by one \
-that it drew at random with the mechanism "{mechanism}"; a replacement may be near in meaning to the word that stood \
-there, may be that very word, or may have nothing to do with it. {public}{placeholders}Order and number of the words are \
-those of the original.
+A program for private text has changed the text that you are given. It took each word by itself, and replaced it by \
+one that it drew at random with the mechanism "{mechanism}"; a replacement may be near in meaning to the word that \
+stood there, may be that very word, or may have nothing to do with it. {public}{placeholders}Order and number of the \
+words are those of the original.
 
-Work out the original text: what would a person have written, so that every word fits the others, and fits what it was \
-replaced by? Answer with the whole of the most likely original and with nothing else: no remarks, no quotation marks. \
-It has {words} words; a punctuation mark counts as one."""
+Work out the original text: what would a person have written, so that every word fits the others, and fits what it \
+was replaced by? Answer with the whole of the most likely original and with nothing else: no remarks, no quotation \
+marks. It has {words} words; a punctuation mark counts as one."""
 
 PUBLIC = "Frequent function words and punctuation marks were left as they are. "
 PLACEHOLDERS = 'Where "<WORD>" or the like stands, nothing is known of the word. '
@@ -45,9 +45,9 @@ class Reconstruction:
     """Asks a language model behind an OpenAI-compatible endpoint for the original of each release.
 
     The answer is cut into words. Where it has as many as the release, words answer each other by position. Else the
-    words that passed are looked up in the answer (longest common subsequence), and between two that were found, the
-    words of release and answer are paired from the left, as far as there are both. A protected word without a partner
-    is not found.
+    words that passed are looked up in the answer (longest common subsequence). What stands between two that were found
+    is paired by position where it has as many words; else the protected words are paired with the answer's from the
+    left, as far as there are both. A protected word without a partner is not found.
 
     The model may know the originals of published texts by heart, and may refuse to answer: what it finds is a lower
     bound for what a language model can find.
@@ -87,7 +87,9 @@ class Reconstruction:
         guesses: list[str | None] = [None] * len(view.items)
         for b, answer in zip(texts.tolist(), answers, strict=True):
             guesses[view.documents[b] : view.documents[b + 1]] = align(view.released[b].items, answer)
-        where = np.flatnonzero(np.diff(view.item, prepend=-1) * np.isin(view.text, texts))  # one position per word
+        where = np.flatnonzero(
+            (np.diff(view.item, prepend=-1) > 0) & np.isin(view.text, texts)
+        )  # one position per word
         items = view.item[where].tolist()
         note = f"{self.model} wrote {len(texts)} of {len(written(view))} texts; a lower bound"
         found = [(guesses[i] or "").lower() == truth.words[i].lower() for i in items]
@@ -119,7 +121,7 @@ class Reconstruction:
     def ask(self, view: View, texts: Ids, report: Report = quiet) -> list[str]:
         """What the model takes the originals of these texts to be."""
         endpoint = Endpoint(
-            url=self.url, model=self.model, key=self.key, temperature=self.temperature, timeout=self.timeout
+            url=self.url or "", model=self.model or "", key=self.key, temperature=self.temperature, timeout=self.timeout
         )
         mechanism = view.mechanism.claim(view.table).mechanism
         public = PUBLIC if view.words.stopwords == "pass" else ""
@@ -144,6 +146,9 @@ def align(released: Sequence[Item], answer: Sequence[str]) -> list[str | None]:
     for (i, j), (end, stop) in pairwise([(-1, -1), *anchors, (len(released), len(answer))]):
         if i >= 0:
             guesses[i] = answer[j]
-        for at, word in zip(range(i + 1, end), answer[j + 1 : stop], strict=False):
+        gap, words = list(range(i + 1, end)), answer[j + 1 : stop]
+        if len(gap) != len(words):
+            gap = [at for at in gap if passed[at] is None]
+        for at, word in zip(gap, words, strict=False):
             guesses[at] = word
     return guesses

@@ -6,6 +6,7 @@ Not here: attackers who look at the released word itself (`neighbour`, `bayes`).
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -117,6 +118,6 @@ def _seen(view: View) -> Ragged:
 
 def _overlap(case: Case, rows: Ids) -> Values:
     """Rouge-L [B] of each text, with the words of rows [n] filled in, and its original."""
-    words, bounds = fill(case.view, rows), case.view.documents.tolist()
-    spans = [slice(start, stop) for start, stop in zip(bounds, bounds[1:], strict=False)]
-    return np.array([rouge_l(words[span], case.truth.words[span]) for span in spans])
+    words, originals = fill(case.view, rows), case.truth.words
+    spans = pairwise(case.view.documents.tolist())
+    return np.array([rouge_l(words[start:stop], originals[start:stop]) for start, stop in spans])

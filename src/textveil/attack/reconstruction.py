@@ -5,7 +5,7 @@ Not here: where guesses come from (`masked`, `semantic`, `llm`).
 """
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def fill(view: View, rows: Ids) -> list[str]:
 def spell(view: View, words: Sequence[str]) -> list[str]:
     """The B texts in which the words stand, with the whitespace of the releases."""
     texts = []
-    for released, start, stop in zip(view.released, view.documents, view.documents[1:], strict=True):
+    for released, (start, stop) in zip(view.released, pairwise(view.documents.tolist()), strict=True):
         texts.append("".join(chain.from_iterable(zip(released.gaps, [*words[start:stop], ""], strict=True))))
     return texts
 
