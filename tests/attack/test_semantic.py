@@ -1,7 +1,6 @@
 """Nearness in meaning: cosines of four words in a plane, by hand, and of texts under an encoder that counts words."""
 
 import math
-import sys
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -9,13 +8,12 @@ import numpy as np
 import pytest
 from tests.conftest import Stub
 
-from textveil import encoder
-from textveil.attack import Attack, Case
+from textveil.attack import Attack, Case, semantic
 from textveil.attack.reconstruction import cosines, fill, spell
 from textveil.attack.report import load, rates
 from textveil.attack.semantic import Semantic
 from textveil.errors import ConfigError
-from textveil.mechanism import PLACEHOLDER
+from textveil.mechanism import PLACEHOLDER, Block, Layout
 from textveil.pipeline import Privatizer
 from textveil.rng import SeededRandomness
 from textveil.table import EmbeddingTable
@@ -51,15 +49,16 @@ class Counting:
 def rank(monkeypatch):
     """Plants the best guesses, and notes what was asked."""
 
-    def do(rows):
+    def do(rows, blind=0):
         asked = []
 
         def posterior(view, **options):
             asked.append((view, options))
-            return SimpleNamespace(candidates=np.array(rows)[:, None], evidence="exact")
+            blinds = np.full(len(rows), blind)
+            return SimpleNamespace(candidates=np.array(rows)[:, None], blind=blinds, evidence="exact")
 
-        monkeypatch.setitem(sys.modules, "textveil.attack.posterior", SimpleNamespace(posterior=posterior))
-        monkeypatch.setattr(encoder, "load_sentences", Counting)
+        monkeypatch.setattr(semantic, "posterior", posterior)
+        monkeypatch.setattr(semantic, "load_sentences", Counting)
         return asked
 
     return do
@@ -75,15 +74,17 @@ def cos(degrees: float) -> float:
 
 def test_cosines_of_words_by_hand(plane, rank):
     case = case_of(plane, ["the anchor and dinner", "anchor bridge"], [CANDLE, DINNER, CANDLE, CANDLE])
-    rank([BRIDGE, DINNER, DINNER, ANCHOR])
+    rank([BRIDGE, DINNER, DINNER, ANCHOR], blind=CANDLE)
     found = outcomes(Semantic(), case)
     best, released = [cos(50), 1, -1, cos(50)], [cos(60), 1, cos(60), cos(10)]
     assert found["mean cosine", "best"].values == pytest.approx(best, abs=1e-6)
     assert found["mean cosine", "released"].values == pytest.approx(released, abs=1e-6)
     assert found["cosine >= 0.6", "best"].values.tolist() == [1, 1, 0, 1]
     assert found["cosine >= 0.6", "released"].values.tolist() == [0, 1, 0, 1]
-    assert found["cosine >= 0.6", "best"].baseline == pytest.approx(0.5)
-    assert found["mean cosine", "best"].baseline == pytest.approx(np.mean(released), abs=1e-6)
+    without = [cos(60), cos(120), cos(60), cos(10)]
+    assert found["mean cosine", "best"].baseline == pytest.approx(np.mean(without), abs=1e-6)
+    assert found["cosine >= 0.6", "best"].baseline == pytest.approx(0.25)
+    assert found["cosine >= 0.6", "released"].baseline is None
     assert outcomes(Semantic(threshold=0.65), case)["cosine >= 0.65", "best"].values.tolist() == [0, 1, 0, 0]
 
 
@@ -91,13 +92,14 @@ def test_cosines_of_texts_by_hand(plane, rank):
     case = case_of(
         plane, ["anchor and dinner", "the", "anchor bridge candle"], [CANDLE, DINNER, CANDLE, CANDLE, CANDLE]
     )
-    rank([ANCHOR, DINNER, ANCHOR, ANCHOR, CANDLE])
+    rank([ANCHOR, DINNER, ANCHOR, ANCHOR, CANDLE], blind=DINNER)
     found = outcomes(Semantic(), case)
     assert found["cosine of texts", "best"].where.tolist() == [0, 2]
     # (1,1) with itself; (2,0,1) with (1,1,1). Released: (0,0,1,1) with (1,0,0,1); (0,0,3) with (1,1,1).
     assert found["cosine of texts", "best"].values == pytest.approx([1, 3 / math.sqrt(15)], abs=1e-6)
     assert found["cosine of texts", "released"].values == pytest.approx([0.5, 1 / math.sqrt(3)], abs=1e-6)
-    assert found["cosine of texts", "best"].baseline == pytest.approx((0.5 + 1 / math.sqrt(3)) / 2, abs=1e-6)
+    # without the release: (0,0,0,2) with (1,0,0,1); (0,0,0,3) with (1,1,1,0)
+    assert found["cosine of texts", "best"].baseline == pytest.approx(1 / math.sqrt(2) / 2, abs=1e-6)
 
 
 def test_positions_with_a_placeholder_are_left_out(plane, rank):
@@ -110,9 +112,11 @@ def test_positions_with_a_placeholder_are_left_out(plane, rank):
     assert found["cosine of texts", "best"].values == pytest.approx([1 / math.sqrt(2)])  # "anchor <WORD>"
 
 
-def test_where_nothing_was_drawn_it_is_refused(plane):
+def test_without_a_drawn_word_or_a_known_law_it_is_refused(plane):
     assert "nothing was drawn" in Semantic().refusal(case_of(plane, ["anchor"], [PLACEHOLDER]).view)
-    assert Semantic().refusal(case_of(plane, ["anchor"], [BRIDGE]).view) == ""
+    assert "law" in Semantic().refusal(case_of(plane, ["anchor"], [BRIDGE]).view)
+    known = Case.of(Privatizer("exponential", epsilon=1.0, table=plane), ["anchor"])
+    assert Semantic().refusal(known.view) == ""
 
 
 def test_the_ranking_is_asked_for_with_the_options(plane, rank):
@@ -122,11 +126,10 @@ def test_the_ranking_is_asked_for_with_the_options(plane, rank):
     ((view, options),) = asked
     assert view is case.view
     assert (options["prior"], options["k"], options["draws"], options["rng"]) == ("uniform", 1, 7, RNG)
-    assert [outcome.setting for outcome in found] == [{"guess": "released"}] * 3 + [
-        {"guess": "best", "prior": "uniform"}
-    ] * 3
-    assert all("exact" in outcome.note for outcome in found[3:])
-    assert [outcome.headline for outcome in found] == [False, False, False, True, False, False]
+    best, released = {"guess": "best", "prior": "uniform"}, {"guess": "released"}
+    assert [outcome.setting for outcome in found] == [best] * 3 + [released] * 3
+    assert all("exact" in outcome.note for outcome in found[:3])
+    assert [outcome.headline for outcome in found] == [True, False, False, False, False, False]
 
 
 @pytest.mark.parametrize("options", [{"threshold": 0}, {"threshold": 1.1}, {"draws": 0}, {"prior": "mine"}])
@@ -141,7 +144,32 @@ def test_it_is_registered_and_its_outcomes_become_rates(plane, rank):
     case = case_of(plane, ["anchor bridge", "candle"], [CANDLE, BRIDGE, CANDLE])
     rank([ANCHOR, BRIDGE, CANDLE])
     values = [row.value for row in rates(case, list(attack.run(case, rng=RNG))) if row.slice == "all"]
-    assert values == pytest.approx([2 / 3, (cos(60) + 2) / 3, 3 / 4, 1, 1, 1], abs=1e-6)
+    assert values == pytest.approx([1, 1, 1, 2 / 3, (cos(60) + 2) / 3, 3 / 4], abs=1e-6)
+
+
+def test_exact_guesses_come_nearer_than_the_released_words(small_table, monkeypatch):
+    """Rows 0 and 59 are all that is written; a released word then tells which of the two it was."""
+    prior = np.full(len(small_table), 1e-9)
+    prior[[0, 59]] = 0.5
+    monkeypatch.setattr("textveil.attack.prior.shares", lambda table: prior)
+    monkeypatch.setattr(
+        semantic, "load_sentences", lambda: SimpleNamespace(encode=lambda texts: np.ones((len(texts), 1)))
+    )
+    texts = [f"{small_table.words[0]} {small_table.words[59]}"] * 50
+    case = Case.of(Privatizer("exponential", c=3.0, table=small_table, seed=1), texts)
+    found = outcomes(Semantic(), case)
+    best, released = (found["mean cosine", guess].values.mean() for guess in ("best", "released"))
+    likeliest = exact(case, small_table)
+    assert found["cosine >= 0.6", "best"].values.mean() == pytest.approx((likeliest == case.truth.rows).mean())
+    assert best > released + 0.1
+
+
+def exact(case, table):
+    """The likelier of rows 0 and 59 at each position, from the written law."""
+    rows = np.array([0, 59])
+    layout = Layout.of(2)
+    laws = case.view.mechanism.log_probs(table, Block(layout=layout, rows=rows), case.view.parameter[:2])
+    return rows[laws[:, case.view.drawn].argmax(axis=0)]
 
 
 # ---- reconstructions ------------------------------------------------------------------------------------------

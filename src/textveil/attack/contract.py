@@ -39,8 +39,7 @@ class Outcome:
         unit: what a value belongs to.
         where: int64 [m], the protected position (0..n-1) or text (0..B-1) of each value.
         values: float64 [m].
-        baseline: the mean that the same attacker reaches without the released words, where that is known; another
-            comparison where the note names one.
+        baseline: the mean that the same attacker reaches without the released words, where that is known.
         note: what a reader has to know ("a lower bound: ...").
         headline: whether it stands in the picture and the short table.
     """

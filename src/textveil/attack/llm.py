@@ -13,9 +13,9 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
+from textveil.attack.bayes import NOTHING_PROTECTED
 from textveil.attack.case import Case, View
 from textveil.attack.contract import Outcome, Report, quiet
-from textveil.attack.masked import NOTHING_PROTECTED
 from textveil.attack.reconstruction import NEAR, cosines, written
 from textveil.endpoint import Address, Endpoint, Key
 from textveil.options import options

@@ -1,7 +1,7 @@
 """Masked-token inference: a masked language model fills each released position from the words around it.
 
 In: released words. Out: whether the private row is the model's first guess, or among its first k; Rouge-L.
-Not here: attackers who look at the released word itself (`neighbour`, `bayes`).
+Not here: attackers who look at the released word itself (`neighbour`, `bayes`), and how the model sees it (`prior`).
 """
 
 from collections.abc import Iterator
@@ -13,21 +13,22 @@ import numpy as np
 import torch
 from pydantic import Field
 
+from textveil.attack.bayes import NOTHING_PROTECTED
 from textveil.attack.case import Case, View
 from textveil.attack.contract import Outcome, Report, Values, quiet
+from textveil.attack.prior import seen
 from textveil.attack.reconstruction import fill, written
-from textveil.encoder import LanguageModel, Ragged, load_context
+from textveil.encoder import LanguageModel, load_context
 from textveil.frequency import shares
 from textveil.options import options
 from textveil.overlap import rouge_l
 from textveil.rng import Randomness
 from textveil.table import Ids
-from textveil.words import Kind, is_public
+from textveil.words import is_public
 
 CELLS = 1 << 26
 """Logits that are held at once: 256 MiB."""
 
-NOTHING_PROTECTED = "no word is protected"
 PIECES = "a language model is asked for whole words, and in the unit wordpiece each piece is a guess of its own"
 
 
@@ -97,23 +98,12 @@ class Masked:
         limited = replace(context, batch=max(1, min(self.batch, CELLS // rows)))
         listed = torch.tensor([view.words.stopwords == "pass" and is_public(word) for word in view.table.words])
         done = 0
-        for which, logits in limited.batches(_seen(view), view.item):
+        for which, logits in limited.batches(seen(view), view.item):
             report("hidden words", done, n)
             logits = logits.masked_fill(listed.to(logits.device), -torch.inf)
             guesses[which] = logits.topk(guesses.shape[1], dim=1).indices.cpu().numpy()
             done += len(which)
         return guesses
-
-
-def _seen(view: View) -> Ragged:
-    """The released words as the model sees them: it has no word for a placeholder."""
-    items = (item for released in view.released for item in released.items)
-    gaps = (enumerate(released.gaps[:-1]) for released in view.released)
-    return Ragged(
-        words=["" if item.kind is Kind.PLACEHOLDER else item.text for item in items],
-        documents=view.documents,
-        spaced=np.array([i == 0 or gap != "" for text in gaps for i, gap in text], bool),
-    )
 
 
 def _overlap(case: Case, rows: Ids) -> Values:

@@ -41,8 +41,7 @@ class Row:
         low: lower end of the 95% interval.
         high: its upper end.
         n: how many words or texts.
-        baseline: what the attacker reaches without the released words, where that is known; another comparison
-            where the note names one.
+        baseline: what the attacker reaches without the released words, where that is known.
         note: what a reader has to know.
         headline: whether it stands in the short table and the picture.
     """
