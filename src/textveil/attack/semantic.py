@@ -68,20 +68,18 @@ class Semantic:
             yield "cosine of texts", "text", texts, (vectors * meant).sum(axis=1, dtype=np.float64), SENTENCES
 
         without = {metric: float(values.mean()) for metric, _, _, values, _ in measure(blind)}
-        guesses = (
-            ("best", best, {"prior": self.prior}, f"the likeliest row, {ranking.evidence} law", without),
-            ("released", view.drawn, {}, "the released word taken as the guess", {}),
-        )
-        for guess, rows, setting, note, baselines in guesses:
+        for guess, rows in (("best", best), ("released", view.drawn)):
+            attacked = guess == "best"
+            note = f"the likeliest row, {ranking.evidence} law" if attacked else "the released word taken as the guess"
             for metric, unit, where, values, kind in measure(rows):
                 yield Outcome(
                     attack=self.name,
                     metric=metric,
-                    setting={"guess": guess, **setting},
+                    setting={"guess": guess, "prior": self.prior} if attacked else {"guess": guess},
                     unit=unit,
                     where=where,
                     values=values,
-                    baseline=baselines.get(metric),
+                    baseline=without[metric] if attacked else None,
                     note=f"{note}; {kind}",
-                    headline=guess == "best" and metric.startswith("cosine >="),
+                    headline=attacked and metric.startswith("cosine >="),
                 )
