@@ -49,8 +49,8 @@ class Reconstruction:
     is paired by position where it has as many words; else the protected words are paired with the answer's from the
     left, as far as there are both. A protected word without a partner is not found.
 
-    The model may know the originals of published texts by heart, and may refuse to answer: what it finds is a lower
-    bound for what a language model can find.
+    What it finds is a lower bound of what language models can find in these texts. It may know published texts by
+    heart, and then finds more in them than it would in others.
 
     Args:
         url: where the API begins, such as http://127.0.0.1:8080/v1.
@@ -87,9 +87,8 @@ class Reconstruction:
         guesses: list[str | None] = [None] * len(view.items)
         for b, answer in zip(texts.tolist(), answers, strict=True):
             guesses[view.documents[b] : view.documents[b + 1]] = align(view.released[b].items, answer)
-        where = np.flatnonzero(
-            (np.diff(view.item, prepend=-1) > 0) & np.isin(view.text, texts)
-        )  # one position per word
+        first = np.diff(view.item, prepend=-1) > 0  # of the pieces of a word
+        where = np.flatnonzero(first & np.isin(view.text, texts))
         items = view.item[where].tolist()
         note = f"{self.model} wrote {len(texts)} of {len(written(view))} texts; a lower bound"
         found = [(guesses[i] or "").lower() == truth.words[i].lower() for i in items]
