@@ -60,6 +60,13 @@ def _secret(key: object) -> object:
     return key
 
 
+Address = Annotated[str, AfterValidator(_address)]
+"""Where an API begins: of the scheme http or https, without name, password and query."""
+
+Key = Annotated[str | None, BeforeValidator(_secret)]
+"""A key, or none; give its field `repr=False`."""
+
+
 @options("endpoint.")
 class Endpoint:
     """A language model that is asked over HTTP.
@@ -79,9 +86,9 @@ class Endpoint:
         workers: prompts under way at once.
     """
 
-    url: Annotated[str, AfterValidator(_address)]
+    url: Address
     model: Annotated[str, Field(min_length=1)]
-    key: Annotated[str | None, BeforeValidator(_secret)] = Field(default=None, repr=False)
+    key: Key = Field(default=None, repr=False)
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
     retries: Annotated[int, Field(ge=0)] = 2
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0

@@ -53,8 +53,12 @@ def options(prefix: str = "") -> Callable[[_Class], _Class]:
 
 
 def plain(parts: Any) -> dict[str, object]:
-    """The fields of an options dataclass as plain data, parts within parts; without names and texts for people."""
-    return {name: value for name, value in asdict(parts).items() if name not in ("name", "caveats")}
+    """The fields of an options dataclass as plain data, parts within parts.
+
+    Without names and texts for people, and without what is not shown either (`repr=False`): that may be a key.
+    """
+    shown = {field.name for field in fields(parts) if field.repr and field.name not in ("name", "caveats")}
+    return {name: value for name, value in asdict(parts).items() if name in shown}
 
 
 def complaint(error: ValidationError, prefix: str = "", path: str | None = None) -> TextveilError:
