@@ -31,6 +31,7 @@ RELEASES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("d-chi-stencil", {"L": 5, "sigma": 0.75, "eta": 160}),
     ("d-chi-stencil", {"L": 4, "sigma": 0.75, "eta": 240}),
     ("stencil", {"L": 5, "sigma": 1.25}),
+    ("stencil", {"L": 1, "exclude_original": True}),
     ("placeholder", {}),
 )
 ATTACKS = ("neighbour", "masked", "bayes", "window", "semantic", "membership", "linkage")
@@ -38,7 +39,8 @@ ATTACKS = ("neighbour", "masked", "bayes", "window", "semantic", "membership", "
 
 def title(mechanism: str, options: Mapping[str, Any]) -> str:
     """A release as a table names it."""
-    return " ".join((mechanism, *(f"{name} {value:g}" for name, value in options.items())))
+    own = (name if value is True else f"{name} {value:g}" for name, value in options.items())
+    return " ".join((mechanism, *own))
 
 
 def sentences(path: Path, count: int | None = None) -> list[str]:
