@@ -121,7 +121,8 @@ def overtaken(members: Values, others: Values) -> Values:
 def above(members: Values, others: Values, rate: float) -> Values:
     """Whether each member [m] is above the lowest of the others [N], sorted, that no more than the rate exceeds."""
     threshold = others[len(others) - 1 - int(rate * len(others))]
-    return (members > threshold).astype(np.float64)
+    found: Values = (members > threshold).astype(np.float64)
+    return found
 
 
 def _scores(
@@ -129,7 +130,9 @@ def _scores(
 ) -> Iterator[tuple[Ids, Values]]:
     """Some positions [p] at a time, rising, and the log-ratios [p, 1 + each] of their private row and of rows drawn."""
     prior = torch.from_numpy(log_prior)
-    usual = torch.cat([torch.logsumexp(some.double() + prior, dim=1) for some in part.lines.split(LINES)]).numpy()
+    usual = torch.cat(
+        [torch.logsumexp(some.double() + prior, dim=1) for some in torch.split(part.lines, LINES)]
+    ).numpy()
     cumulated = np.cumsum(np.exp(log_prior))
     order = np.argsort(part.positions)
     for chunk, draws in rng.open([len(order)]).chunks(max(1, CELLS // (1 + each))):
