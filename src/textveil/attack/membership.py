@@ -130,7 +130,7 @@ class Membership:
             yield Outcome(
                 attack=self.name,
                 metric=metric,
-                setting={"prior": self.prior},
+                setting={"of": f"{unit}s", "prior": self.prior},
                 unit=unit,
                 where=where,
                 values=values,
