@@ -43,7 +43,7 @@ class Attribute:
     from releases; one that learned and guesses from the words that pass (what the mask alone tells); and one that
     learned and guesses from originals (what there is to lose). The baseline always names the most frequent label.
 
-    On the command line the labels are a field of the file, beside the text. One that lies within another field has to be
+    On the command line the labels are a field of the file, beside the text. One within another field has to be
     brought out first, say by `jq -c '. + {sex: .personality.sex}'`; numbers have to be cut into classes ("30 to 39").
 
     Args:
