@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from textveil.budget import Budget
 from textveil.config import WordsOptions
 from textveil.mechanism import Layout, Mechanism, Role
 from textveil.pipeline import Privatizer, Rehearsal
@@ -37,6 +38,7 @@ class View:
         passed: int64 [T], the row of a word that passed, -1 where none did.
         groups: names of the budget groups.
         group: int64 [n], the number of each protected position's group.
+        budget: the rule that gave every word its epsilon; None where the mechanism's own parameter did.
     """
 
     released: tuple[Released, ...]
@@ -49,6 +51,7 @@ class View:
     passed: Ids = field(repr=False)
     groups: tuple[str, ...]
     group: Ids = field(repr=False)
+    budget: Budget | None = None
     memo: dict[object, object] = field(default_factory=dict, repr=False)
     """What several attacks compute from the view; it lives as long as the view."""
 
@@ -122,6 +125,7 @@ class Case:
             passed=np.where(layout.roles == Role.PASS, block.rows, -1),
             groups=rehearsal.protection.labels,
             group=rehearsal.protection.group[layout.words].astype(np.int64),
+            budget=privatizer.budget,
         )
         texts = tuple(result.private.text for result in rehearsal.results)
         truth = Truth(texts=texts, words=rehearsal.words, rows=block.secret)
