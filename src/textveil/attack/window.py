@@ -18,7 +18,7 @@ from textveil import frequency
 from textveil.attack.case import Case, View
 from textveil.attack.contract import Outcome, Report, quiet
 from textveil.errors import ConfigError
-from textveil.mechanism import Block, Layout, Role
+from textveil.mechanism import Block, Layout
 from textveil.mechanism.perturb import Perturb
 from textveil.options import options
 from textveil.rng import Randomness
@@ -229,7 +229,7 @@ def _pick(prior: Values, count: int, rng: Randomness) -> Ids:
 
 
 def _copies(layout: Layout, passed: Ids) -> tuple[Layout, Ids, Ids]:
-    """The first texts of a layout, or copies of it, with the words rehearsed; their `passed`; numbers of their words."""
+    """The first texts of a layout, or copies of it, for the rehearsal; their `passed`; the numbers of their words."""
     reached = int(np.searchsorted(np.cumsum(layout.sizes), REHEARSED)) + 1
     documents = layout.documents[: reached + 1]
     end = int(documents[-1])
@@ -251,7 +251,7 @@ def _calibrate(features: torch.Tensor, candidates: torch.Tensor, secret: torch.T
     start = torch.zeros(features.shape[2], dtype=features.dtype)
     start[0] = 1
     weights = start.clone().requires_grad_()
-    search = torch.optim.LBFGS([weights], max_iter=50, line_search_fn="strong_wolfe")
+    search = torch.optim.LBFGS([weights], max_iter=25, line_search_fn="strong_wolfe")
 
     def loss() -> torch.Tensor:
         search.zero_grad()
@@ -313,7 +313,11 @@ class _Chain:
     def at(self, offset: int) -> tuple[Ids, torch.Tensor, NDArray[np.bool_]]:
         """For every window: which word stands at an offset, its weight float32 [M], and whether there is one."""
         place, inside = _neighbour(self.text, offset)
-        return place, torch.from_numpy(np.where(inside, self.weights[:, self.offsets.index(offset)], 0.0)).float(), inside
+        return (
+            place,
+            torch.from_numpy(np.where(inside, self.weights[:, self.offsets.index(offset)], 0.0)).float(),
+            inside,
+        )
 
     @cached_property
     def joint(self) -> tuple[int, ...]:
@@ -397,13 +401,13 @@ class _Channel:
         low, high = (float(squares.mean()) * bound for bound in SOFTNESS)
         found = {}
         for group in groups:
-            group = group[:: -(-len(group) * len(rows) // CELLS)]
+            group = group[:: -(-len(group) * len(rows) // (CELLS // 2))]
             scores = centres[group] @ rows.T - offset
             if exclude:
                 scores.scatter_(1, torch.from_numpy(secret[group, None]), -torch.inf)
             softness = _softness(scores, torch.from_numpy(chain.drawn[group]), low, high)
-            ranked = (scores.double() / softness).sort(dim=1, descending=True).values
-            found[float(level[group].mean())] = softness, float(ranked[:, near:].logsumexp(dim=1).median())
+            scores.scatter_(1, scores.topk(min(near, len(rows)), dim=1).indices, -torch.inf)
+            found[float(level[group].mean())] = softness, float((scores / softness).logsumexp(dim=1).median())
         levels = sorted(found)
         return cls(
             rows=rows,
@@ -448,12 +452,11 @@ class _Channel:
         known = torch.from_numpy(chain.passed >= 0)
         expected = torch.zeros(len(states), self.rows.shape[1])
         expected[known] = self.rows[chain.passed[chain.passed >= 0]]
-        for last in (True,) if len(chain.joint) == len(chain.offsets) else (False, True):
+        belief = _sum_product(self._tables(chain, states, log_prior, expected), chain)
+        if len(chain.joint) < len(chain.offsets):  # once more, knowing what to expect of words of small weight
+            for part in torch.split(torch.arange(len(states)), ROWS):
+                expected[part] = torch.bmm(belief[part, None, :-STRATA], self.rows[candidates[part]])[:, 0]
             belief = _sum_product(self._tables(chain, states, log_prior, expected), chain)
-            if not last:
-                for part in torch.split(torch.arange(len(states)), ROWS):
-                    likely = belief[part, None, :-STRATA]
-                    expected[part] = torch.bmm(likely, self.rows[candidates[part]])[:, 0]
         rest = belief[:, -STRATA:].sum(dim=1, keepdim=True)
         return candidates, torch.cat([belief[:, :-STRATA], rest], dim=1).double()
 
@@ -534,7 +537,9 @@ class _Channel:
                     products.masked_fill_(rival[:, own, None] == torch.cat([rival, drawn], dim=1)[:, None], -torch.inf)
                 numerator = numerator + _axis(products[:, :, -1].double(), joint, axis)
                 terms.append(products[:, :, :-1].double())
-            log = numerator - torch.logaddexp(_log_sum(base[:, :-1].double(), terms), _axis(rest[part, None], joint, None))
+            log = numerator - torch.logaddexp(
+                _log_sum(base[:, :-1].double(), terms), _axis(rest[part, None], joint, None)
+            )
             log = torch.where(_axis(output[:, None] >= 0, joint, None), log, 0.0)
             for axis, offset in enumerate(chain.joint):
                 flat = torch.zeros(len(part), m)
