@@ -27,9 +27,8 @@ def table_of(count, dimension, seed=3, **options):
 
 def texts_of(*roles, copies):
     """The same text several times."""
-    roles = np.array(roles, np.int8)
     return Layout(
-        roles=np.tile(roles, copies),
+        roles=np.tile(np.array(roles, np.int8), copies),
         documents=np.arange(copies + 1) * len(roles),
         unit_of=np.arange(copies * len(roles)),
     )
@@ -63,8 +62,9 @@ def counted_posteriors(mechanism, table, layout, prior, eta, drawn, passed, leng
     count = len(rows)
     sequences = np.array(list(product(range(count), repeat=length)))
     matrix = np.zeros((length, length))
-    mixing = mechanism.mix.matrix(Layout(roles=layout.roles[:length], documents=np.array([0, length]), unit_of=None))
-    protected = mixing.positions
+    first = Layout(roles=layout.roles[:length], documents=np.array([0, length]), unit_of=np.arange(length))
+    mixing = mechanism.mix.matrix(first)
+    protected = first.positions
     for i, (columns, weights) in zip(protected, zip(mixing.columns, mixing.weights, strict=True), strict=True):
         np.add.at(matrix[i], columns, weights)
     cloud = np.zeros((1, 3))
@@ -80,7 +80,7 @@ def counted_posteriors(mechanism, table, layout, prior, eta, drawn, passed, leng
         for y in range(count):
             law[i, :, y] = (cells == y).mean(axis=1)
     log_prior = np.log(prior)
-    found = []
+    found: list[np.ndarray] = []
     for number in range(len(layout.documents) - 1):
         outputs = drawn[number * len(protected) : (number + 1) * len(protected)]
         weight = np.exp(log_prior[sequences[:, protected]].sum(axis=1))
@@ -256,12 +256,13 @@ def test_rates_of_a_case(monkeypatch):
     case = Case.of(Privatizer("d-chi-stencil", eta=60.0, L=4, table=table, seed=2), [" ".join(NOUNS)] * 5)
     found = attack(case, [WindowAttack(prior="uniform")], rng=SeededRandomness(4))
     rows = {row.metric: row for row in found.rows if row.slice == "all"}
-    assert list(rows) == ["top-1", "top-3", "top-5", "stated top-1", "union of 3 outputs"]
+    assert list(rows) == ["top-1", "top-3", "top-5", "stated top-1", "Brier score", "union of 3 outputs"]
     assert 0.3 < rows["top-1"].value < rows["top-3"].value <= rows["top-5"].value
     assert rows["top-1"].baseline == pytest.approx(1 / 60)
     assert rows["top-5"].baseline == pytest.approx(5 / 60)
     seen = union(case.view.layout, case.view.drawn) == case.truth.rows[:, None]
     assert rows["union of 3 outputs"].value == seen.any(axis=1).mean()
+    assert 0.01 < rows["Brier score"].value < 0.25  # of who always says 1/2: 0.25
     again = attack(case, [WindowAttack(prior="unigram")], rng=SeededRandomness(4))
     assert all(row.setting == {"prior": "unigram"} for row in again.rows if row.metric.startswith("top"))
 

@@ -83,7 +83,7 @@ class WindowAttack:
         return "" if len(view.drawn) else "nothing was drawn"
 
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
-        """top-1, top-3, top-k, what the attacker says of top-1, and the union of neighbouring outputs."""
+        """top-1, top-3, top-k, how sure the attacker is of top-1, and the union of neighbouring outputs."""
         view, secret = case.view, case.truth.rows[:, None]
         assert isinstance(view.mechanism, Perturb)
         size = len(view.table)
@@ -111,22 +111,26 @@ class WindowAttack:
                 values=(guesses[:, :k] == secret).any(axis=1).astype(np.float64),
                 baseline=float((blind[:k] == secret).any(axis=1).mean()),
             )
-        yield Outcome(
-            attack=self.name,
-            metric="stated top-1",
-            setting={"prior": self.prior},
-            where=where,
-            values=np.exp(log_posterior[:, 0]),
-            note="the probability that the attacker gives the first guess",
-            headline=False,
-        )
+        stated = np.exp(log_posterior[:, 0])
+        for metric, values, note in (
+            ("stated top-1", stated, "the probability that the attacker gives the first guess"),
+            ("Brier score", np.square(stated - (guesses[:, :1] == secret)[:, 0]), "of that probability; 0 is best"),
+        ):
+            yield Outcome(
+                attack=self.name,
+                metric=metric,
+                setting={"prior": self.prior},
+                where=where,
+                values=values,
+                note=note,
+                headline=False,
+            )
         yield Outcome(
             attack=self.name,
             metric="union of 3 outputs",
             where=where,
             values=(union(view.layout, view.drawn) == secret).any(axis=1).astype(np.float64),
-            note="the private word is the released one or one of its two neighbours",
-            headline=False,
+            note="the private word is what was released for it or for a neighbour",
         )
 
 
