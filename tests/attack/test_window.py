@@ -143,17 +143,17 @@ def test_never_releasing_the_word_itself_hides_little():
 def test_even_windows_are_taken_apart():
     """The word and its neighbour have one weight: half the outputs are the neighbour. The joint attack tells which.
 
-    720 words and a gap of 0.13: the bound of 0.06 is missed by chance less than once in 10^6 (standard deviation of the
-    difference below 0.015). The rates that the attacker states are those that come true, within 0.06.
+    With 2,400 words, and 2,048 in the rehearsal, rates have a standard deviation of 0.01, and the differences looked at
+    one of 0.015 at most: bounds of 0.08 are missed by chance less than once in 10^6.
     """
     mechanism = d_chi_stencil(L=4, sigma=0.75, eta=60.0)
     guesses, log_posterior, drawn, _, secret = guessed(
-        mechanism, table_of(60, 24), Layout.of(*[12] * 60), uniform(60), k=3
+        mechanism, table_of(60, 24), Layout.of(*[12] * 200), uniform(60), k=3
     )
     top = (guesses[:, 0] == secret).mean()
-    assert top > (drawn == secret).mean() + 0.06
-    assert (guesses == secret[:, None]).any(axis=1).mean() > 0.62
-    assert abs(np.exp(log_posterior[:, 0]).mean() - top) < 0.06
+    assert top > (drawn == secret).mean() + 0.04
+    assert (guesses == secret[:, None]).any(axis=1).mean() > top + 0.04
+    assert abs(np.exp(log_posterior[:, 0]).mean() - top) < 0.08
     assert (np.diff(log_posterior, axis=1) <= 0).all()
     assert (np.exp(log_posterior).sum(axis=1) <= 1 + 1e-9).all()
 
@@ -199,12 +199,12 @@ def test_all_windows_and_noises_on_uneven_texts(mechanism, monkeypatch):
 
 
 def test_unequal_parameters():
-    """Rows with much noise tell less, and the attacker says so."""
-    table, mechanism, layout = table_of(60, 24), d_chi_stencil(L=3, sigma=0.5), Layout.of(*[20] * 30)
-    parameter = np.where(np.arange(600) % 20 < 10, 12.0, 200.0)
-    rows = np.random.default_rng(2).integers(60, size=600)
+    """Rows with much noise tell less, and the attacker says so: within 0.1, five standard deviations."""
+    table, mechanism, layout = table_of(60, 24), d_chi_stencil(L=3, sigma=0.5), Layout.of(*[20] * 120)
+    parameter = np.where(np.arange(2400) % 20 < 10, 12.0, 200.0)
+    rows = np.random.default_rng(2).integers(60, size=2400)
     drawn = mechanism.privatize(table, Block(layout=layout, rows=rows), parameter, rng=SeededRandomness(1))
-    unknown = np.full(600, -1)
+    unknown = np.full(2400, -1)
     guesses, log_posterior = decode(
         mechanism, table, layout, parameter, drawn, unknown, uniform(60), k=1, rng=SeededRandomness(2)
     )
