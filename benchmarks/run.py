@@ -1,7 +1,7 @@
-"""Measures speed and writes rows: `make bench`.
+"""Measures speed, and what attackers get, and writes rows: `make bench`.
 
-In: the installed package and the packaged letter. Out: a JSON row per measurement in benchmarks/rows/speed.jsonl.
-Not here: privacy and utility (nothing random is judged here), and any limit: a timing never decides a test.
+In: the installed package, the packaged letter, corpora. Out: a JSON row per measurement in benchmarks/rows/.
+Not here: any limit; a timing never decides a test.
 
 Every row holds the configuration, the commit, versions, machine and the best of `--repeat` runs.
 """
@@ -24,12 +24,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-import corpora  # the files beside this one
+import attacks  # the files beside this one
+import corpora
 import decode
 import encoder
 import report
 from process import best
-from report import ROWS
+from report import RATES, ROWS
 
 HERE = Path(__file__).resolve().parent
 EPSILON = {"laplace": 5.0, "exponential": 8.0}
@@ -108,7 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=3, help="runs per measurement; the best counts (default 3)")
     parser.add_argument(
-        "--only", choices=("mechanisms", "decode", "files", "encoder"), help="one part of it (default: all)"
+        "--only", choices=("mechanisms", "decode", "files", "encoder", "attacks"), help="one part of it (default: all)"
     )
     parser.add_argument("--words", type=int, default=10_000, help="words in a batch (default 10,000)")
     options = parser.parse_args()
@@ -118,22 +119,24 @@ def main() -> None:
         "decode": decode.measurements(options.repeat),
         "files": corpora.measurements(options.repeat),
         "encoder": encoder.measurements(options.repeat),
+        "attacks": attacks.measurements(),
     }
     chosen = [part for name, part in parts.items() if options.only in (None, name)]
     # seldom drawn, because two threads that wait for one another are slowed by any third
     found = track(chain(*chosen), description="measuring", console=Console(stderr=True), refresh_per_second=0.2)
-    rows = [{**row, "repeat": options.repeat} for row in found]
     shared = circumstances()
     ROWS.parent.mkdir(exist_ok=True)
-    with ROWS.open("a", encoding="utf-8") as file:
-        for row in rows:
-            file.write(json.dumps({**row, **shared}, sort_keys=True) + "\n")
+    rows = []
+    for row in found:  # written as they come: a long run that is cut short keeps what it has
+        rows.append(row)
+        with (RATES if "metric" in row else ROWS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**row, "repeat": options.repeat, **shared}, sort_keys=True) + "\n")
     report.write()
     table = Table("what", "value", "unit")
     for row in rows:
         table.add_row(row["what"], f"{row['value']:.3g}", row["unit"])
     console.print(table)
-    console.print(f"{len(rows)} rows appended to {ROWS.relative_to(HERE.parent)}")
+    console.print(f"{len(rows)} rows appended to {ROWS.parent.relative_to(HERE.parent)}")
 
 
 if __name__ == "__main__":

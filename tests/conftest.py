@@ -1,4 +1,4 @@
-"""Small tables, tiny tokenizers and mechanisms that tests share.
+"""Small tables, tiny tokenizers, mechanisms and a local server that tests share.
 
 In: fixed formulas. Out: fixtures; nothing is read from elsewhere but the default tables.
 Not here: anything that one test file alone needs.
@@ -6,8 +6,11 @@ Not here: anything that one test file alone needs.
 
 import os
 import re
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # or it complains about every fork of a test
@@ -169,3 +172,13 @@ def bpe_table(bpe_tokenizer: Tokenizer) -> EmbeddingTable:
 def minilm_s() -> EmbeddingTable:
     """The default model's words, 21,719 rows."""
     return load_table("minilm-s")
+
+
+@pytest.fixture(scope="session")
+def openai_server() -> Iterator[str]:
+    """Where `tests.openai_server` runs, as a process of its own; closing its standard input ends it."""
+    command = [sys.executable, "-m", "tests.openai_server"]
+    root = Path(__file__).parent.parent
+    with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"

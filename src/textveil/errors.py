@@ -10,6 +10,7 @@ Not here: the messages. They are written where a rule is checked, and never hold
     ├── VocabularyError    a word is outside the table and `oov` is `error`
     ├── TableError         an embedding table is missing, corrupt or of the wrong kind
     ├── ModelError         a language model or adapter is missing, corrupt or of the wrong kind
+    ├── EndpointError      a language model behind an endpoint cannot be reached, refused, or gave no text
     ├── BudgetError        an epsilon or mechanism parameter is missing or out of range
     ├── MechanismError     a mechanism failed, or released what it must not
     ├── RandomnessError    a random stream was forked, used twice or lost its entropy
@@ -75,6 +76,10 @@ class TableError(TextveilError):
 
 class ModelError(TextveilError):
     """A language model or adapter is missing, corrupt or of the wrong kind."""
+
+
+class EndpointError(TextveilError):
+    """A language model behind an endpoint cannot be reached, refused, or gave no text."""
 
 
 class BudgetError(ConfigError):

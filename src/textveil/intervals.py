@@ -17,6 +17,9 @@ Ids = NDArray[np.int64]
 
 LEVEL = 0.95
 
+FEW = 10
+"""Clusters below which their spread is not estimated."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
@@ -52,8 +55,9 @@ def mean(values: Values, clusters: Ids, level: float = LEVEL) -> Interval:
     """The mean of values that come in clusters (words in texts), with its interval.
 
     The variance is that of cluster sums about the mean (linearised ratio). Values that are all 0 or 1 get the interval
-    of Clopper and Pearson for the effective sample size, so that it stays within 0 and 1; others Student's. A single
-    cluster tells nothing of the spread between clusters: its values then count as independent.
+    of Clopper and Pearson for the effective sample size, so that it stays within 0 and 1; others Student's. Fewer than
+    `FEW` clusters tell little of the spread between clusters: the values then count as independent, as the draws are,
+    and the interval speaks of these very texts, not of others like them.
 
     Args:
         values: float64 [m], m of 1 or more.
@@ -69,7 +73,8 @@ def mean(values: Values, clusters: Ids, level: float = LEVEL) -> Interval:
     if m == 0:
         raise ConfigError("a mean needs one value at least")
     _, which = np.unique(clusters, return_inverse=True)
-    if which.max() == 0:
+    alone = which.max() + 1 < FEW
+    if alone:
         which = np.arange(m)
     value = float(values.mean())
     deviations = np.bincount(which, values - value)
@@ -78,7 +83,7 @@ def mean(values: Values, clusters: Ids, level: float = LEVEL) -> Interval:
     quantile = float(stdtrit(max(1, groups - 1), (1 + level) / 2))
     if np.isin(values, (0.0, 1.0)).all():
         size = float(m)
-        if 0 < value < 1 and variance > 0:
+        if 0 < value < 1 and variance > 0 and not alone:
             independent = float(stdtrit(m - 1, (1 + level) / 2))
             size = min(size, value * (1 - value) / variance * (independent / quantile) ** 2)
         low, high = clopper_pearson(value * size, size, level)

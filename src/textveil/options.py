@@ -41,8 +41,10 @@ def options(prefix: str = "") -> Callable[[_Class], _Class]:
                 raise UnknownName(f"option of {cls.__name__}", name, known)
             try:
                 build(self, **values)
+                return
             except ValidationError as error:
-                raise complaint(error, prefix) from None
+                refused = complaint(error, prefix)
+            raise refused  # out here, because the chain would hold the value, and that may be a key
 
         made.__init__ = construct
         return made  # type: ignore[no-any-return]

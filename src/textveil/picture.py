@@ -20,7 +20,10 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#0
 MARKERS = "osD^vP*X"
 """The colours of Okabe and Ito 2008, which people who see no red or green tell apart, and a sign for each besides."""
 
-SLICES = {"group": "budget group", "frequency": "how usual the word is", "length": "how long the text is"}
+SLICES = {"group": "budget group", "frequency": "word frequency", "length": "text length"}
+
+SLICED = 4
+"""Lines in a panel by property; more of them hide one another."""
 
 SUFFIXES = (".svg", ".png", ".pdf")
 
@@ -49,7 +52,7 @@ def rates(rows: Sequence[Row], *, title: str, subtitle: str = "", scale: str = "
     axes = figure.subplots(1, 1 + len(parts), width_ratios=[1.5, *([1.0] * len(parts))], squeeze=False)[0]
     _overall(axes[0], shown, lines, scale)
     for axis, name in zip(axes[1:], parts, strict=True):
-        _by(axis, [row for row in shown if row["slice"] == name], lines, name)
+        _by(axis, [row for row in shown if row["slice"] == name], lines[:SLICED], name)
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
     if subtitle:
         figure.text(0.01, 0.0, subtitle, ha="left", va="top", fontsize=8, color="#555555")
@@ -111,7 +114,7 @@ def _by(axis: "Axes", rows: Sequence[Row], lines: Sequence[str], name: str) -> N
     axis.set_xticks(range(len(parts)), labels, fontsize=8, rotation=20, ha="right", rotation_mode="anchor")
     axis.set_title(f"by {SLICES[name]}", fontsize=9, loc="left")
     axis.tick_params(labelsize=8)
-    _from_zero(axis.set_ylim, rows)
+    _from_zero(axis.set_ylim, [row for row in rows if _line(row) in lines])
     axis.grid(axis="y", color="#DDDDDD")
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)

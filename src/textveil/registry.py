@@ -260,6 +260,8 @@ def signature(target: Callable[..., Any]) -> Options:
 def _spell(annotation: Any) -> str:
     if annotation is None or annotation is type(None):
         return "none"
+    if hasattr(annotation, "__metadata__"):  # Annotated: the type without its limits
+        return _spell(annotation.__origin__)
     if type(annotation) is type(Literal["a"]):
         return " | ".join(str(value) for value in get_args(annotation))
     if isinstance(annotation, type) and not get_args(annotation):

@@ -6,6 +6,6 @@ Not here: proofs and tests of what is claimed (`audit`), and how useful a releas
 
 from textveil.attack.case import Case, Truth, View
 from textveil.attack.contract import Attack, Outcome
-from textveil.attack.report import Findings, attack
+from textveil.attack.report import Findings, attack, load
 
-__all__ = ["Attack", "Case", "Findings", "Outcome", "Truth", "View", "attack"]
+__all__ = ["Attack", "Case", "Findings", "Outcome", "Truth", "View", "attack", "load"]

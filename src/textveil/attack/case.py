@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from textveil.config import WordsOptions
 from textveil.mechanism import Layout, Mechanism, Role
-from textveil.pipeline import Privatizer
+from textveil.pipeline import Privatizer, Rehearsal
 from textveil.table import EmbeddingTable, Ids
-from textveil.words import Kind, Released
+from textveil.words import Released
 
 Values = NDArray[np.float64]
 
@@ -104,7 +104,11 @@ class Case:
         Raises:
             InputError: a text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
         """
-        rehearsal = privatizer.rehearse(texts)
+        return cls.after(privatizer, privatizer.rehearse(texts))
+
+    @classmethod
+    def after(cls, privatizer: Privatizer, rehearsal: Rehearsal) -> "Case":
+        """Both sides of what a privatizer has released."""
         block = rehearsal.plan.block
         layout = block.layout
         view = View(
@@ -119,7 +123,8 @@ class Case:
             groups=rehearsal.protection.labels,
             group=rehearsal.protection.group[layout.words].astype(np.int64),
         )
-        truth = Truth(texts=tuple(texts), words=rehearsal.words, rows=block.secret)
+        texts = tuple(result.private.text for result in rehearsal.results)
+        truth = Truth(texts=texts, words=rehearsal.words, rows=block.secret)
         return cls(view=view, truth=truth)
 
     @cached_property
@@ -131,8 +136,3 @@ class Case:
     def lengths(self) -> Ids:
         """Words of every text, int64 [B]."""
         return np.diff(self.view.documents)
-
-
-def covered(released: Released) -> list[int]:
-    """The items of a release that are not shown as they stood."""
-    return [i for i, item in enumerate(released.items) if item.kind is not Kind.VERBATIM]

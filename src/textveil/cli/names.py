@@ -24,7 +24,7 @@ from textveil.shell import say
     ),
 )
 def list_names(
-    what: Annotated[str, typer.Argument(metavar="mechanisms|tables|profiles", show_default=False)],
+    what: Annotated[str, typer.Argument(metavar="mechanisms|attacks|tables|profiles", show_default=False)],
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON array of objects with the fields name and summary.")
     ] = False,
@@ -35,12 +35,14 @@ def list_names(
 
     if what == "mechanisms":
         rows = {name: registry.entry("mechanism", name).summary for name in registry.names("mechanism")}
+    elif what == "attacks":
+        rows = {name: registry.entry("attack", name).summary for name in registry.names("attack")}
     elif what == "tables":
         rows = {name: registry.entry("table", name).summary for name in registry.names("table")}
     elif what == "profiles":
         rows = profiles()
     else:
-        raise UnknownName("list", what, ("mechanisms", "tables", "profiles"))
+        raise UnknownName("list", what, ("mechanisms", "attacks", "tables", "profiles"))
     width = max(map(len, rows))
     if as_json:
         entries = [{"name": name, "summary": summary} for name, summary in rows.items()]
@@ -94,24 +96,26 @@ def show_config(
     epilog=examples(
         "textveil explain noise",
         "textveil explain d-chi-stencil",
+        "textveil explain bayes",
     ),
 )
 def explain(
-    mechanism: Annotated[str, typer.Argument(metavar="MECHANISM", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="MECHANISM|ATTACK", show_default=False)],
 ) -> None:
-    """Say what a mechanism does, what it guarantees, its caveats, its source and its options."""
+    """Say what a mechanism does, guarantees and needs, or what an attack finds; with sources and options."""
     import inspect
 
     from textveil import registry
 
-    target = registry.load("mechanism", mechanism)
-    parameter, budget = registry.budget_parameter(mechanism)
+    kind: registry.KindOfName = "attack" if name in registry.names("attack") else "mechanism"
+    target = registry.load(kind, name)
+    parameter, budget = registry.budget_parameter(name) if kind == "mechanism" else (None, True)
     options = registry.signature(target).known.values()
-    say(f"{mechanism}\n\n{inspect.getdoc(target) or registry.entry('mechanism', mechanism).summary}\n")
+    say(f"{name}\n\n{inspect.getdoc(target) or registry.entry(kind, name).summary}\n")
     if not options:
         say("Options: none.")
     else:
-        say("Options, -o mechanism.NAME=VALUE:")
+        say(f"Options, -o {'mechanism' if kind == 'mechanism' else f'attack.{name}'}.NAME=VALUE:")
     widths = [max((len(getattr(option, part)) for option in options), default=0) for part in ("name", "type")]
     for option in options:
         default = "required" if option.required else f"default {_spell(option.default)}"

@@ -1,0 +1,211 @@
+"""The verb `attack`.
+
+In: a file of texts and a mechanism. Out: what attackers recover from its release, as a table, JSON and pictures.
+Not here: the attacks (`attack`), and their pictures (`picture`).
+"""
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from textveil import files, progress, shell
+from textveil.cli import evaluation
+from textveil.cli.app import (
+    AsJson,
+    ConfigFile,
+    Epsilon,
+    Mechanism,
+    Profile,
+    Seed,
+    Setting,
+    TableName,
+    app,
+    examples,
+    resolve,
+)
+from textveil.errors import ConfigError, UnknownName
+
+if TYPE_CHECKING:
+    from textveil.attack import Attack, Findings
+    from textveil.config import Config
+
+PREFIX = "attack."
+SIMULATION = 2**120
+"""Tells the streams of attackers from those of the mechanism under one seed; no text has such a number."""
+
+
+@app.command(
+    epilog=examples(
+        "textveil attack letters.txt --mechanism noise --epsilon 70",
+        "textveil attack dev.tsv --field sentence --epsilon 70 --attacks neighbour,bayes --by",
+        "textveil attack dev.tsv --field sentence --epsilon 70 --attacks linkage --pool others.txt",
+        "textveil attack posts.jsonl --field post --epsilon 70 --attacks attribute --label gender",
+        "textveil attack dev.tsv --epsilon 70 --attacks llm -o attack.llm.url=http://localhost:8000/v1 "
+        "-o attack.llm.model=NAME",
+        "textveil attack dev.tsv --field sentence --epsilon 70 --output findings/ --seed 1",
+    ),
+)
+def attack(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|-", help="Texts: .txt (one a line), .jsonl, .csv, .tsv, .parquet.", show_default=False
+        ),
+    ],
+    attacks: Annotated[
+        str,
+        typer.Option("--attacks", metavar="NAME,...", help="See `textveil list attacks`; all is each that can run."),
+    ] = "all",
+    mechanism: Mechanism = None,
+    epsilon: Epsilon = None,
+    setting: Setting = None,
+    profile: Profile = None,
+    config: ConfigFile = None,
+    table: TableName = None,
+    seed: Seed = None,
+    field: Annotated[str | None, typer.Option("--field", "--column", metavar="NAME", help="Where texts are.")] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", metavar="NAME", help="For `attribute`: the field of a private label.")
+    ] = None,
+    pool: Annotated[
+        str | None,
+        typer.Option("--pool", metavar="FILE", help="For `linkage`: other texts, among which an original is sought."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N texts.")] = None,
+    by: Annotated[bool, typer.Option("--by", help="Also by group, word frequency and text length.")] = False,
+    every: Annotated[bool, typer.Option("--every", help="Also the lesser measures of each attack.")] = False,
+    as_json: AsJson = False,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", metavar="FOLDER", help="Write findings.json and a picture of each attack there."),
+    ] = None,
+) -> None:
+    """Privatize the texts of a file and attack the release: what does an adversary get?
+
+    Nothing of the texts is printed or written, only rates. Options of an attack are set by -o attack.NAME.OPTION=VALUE;
+    `textveil explain NAME` tells them.
+    """
+    typed = [each for each in setting or [] if each.startswith(PREFIX)]
+    resolved = resolve(
+        mechanism, epsilon, [each for each in setting or [] if each not in typed], profile, config, table, seed
+    )
+    options = _options(typed)
+    chosen = _chosen(attacks, options)
+    labelled = evaluation.texts_with_labels(file, field, label, limit) if label is not None else None
+    texts = evaluation.texts(file, field, limit) if labelled is None else labelled[0]
+    if labelled is not None:
+        options.setdefault("attribute", {})["labels"] = tuple(labelled[1])
+    if pool is not None:
+        options.setdefault("linkage", {})["decoys"] = tuple(
+            evaluation.texts(pool, field if _same_kind(file, pool) else None)
+        )
+    if output is not None:
+        _check_folder(output)
+    found = _run(chosen, options, texts, resolved)
+    document = {**_circumstances(resolved, file), **found.to_json()}
+    if as_json:
+        evaluation.write_json(document, None)
+    else:
+        evaluation.show(document["rows"], by=by, every=every, first="attack", baseline=True)
+        for note in evaluation.notes(document["rows"]):
+            shell.note(shell.wrap(f"Note: {note}"))
+    for name, reason in found.refused.items():
+        shell.note(shell.wrap(f"{name}: not run: {reason}"))
+    if output is not None:
+        _write(document, output, _title(resolved))
+
+
+def _chosen(attacks: str, options: Mapping[str, Any]) -> list[str]:
+    from textveil import registry
+
+    known = registry.names("attack")
+    chosen = known if attacks == "all" else [name.strip() for name in attacks.split(",") if name.strip()]
+    if not chosen:
+        raise ConfigError("--attacks must name one attack at least, or be all")
+    for name in (*chosen, *options):
+        if name not in known:
+            raise UnknownName("attack", name, known)
+    return list(dict.fromkeys(chosen))
+
+
+def _options(typed: list[str]) -> dict[str, dict[str, Any]]:
+    """Settings of attacks: {"bayes": {"draws": 1000}} of attack.bayes.draws=1000."""
+    from textveil import sources
+
+    options: dict[str, dict[str, Any]] = {}
+    for path, value in sources.assignments(typed).items():
+        name, dot, option = path.removeprefix(PREFIX).partition(".")
+        if not dot or "." in option:
+            raise ConfigError("a setting of an attack must read attack.NAME.OPTION=VALUE")
+        options.setdefault(name, {})[option.replace("-", "_")] = sources.scalar(value)
+    return options
+
+
+def _run(names: list[str], options: Mapping[str, Mapping[str, Any]], texts: list[str], config: "Config") -> "Findings":
+    from textveil.attack import Case, attack, load
+    from textveil.pipeline import Privatizer
+    from textveil.rng import Randomness, SeededRandomness, SystemRandomness
+
+    attackers: list[Attack] = [load(name, options.get(name)) for name in names]
+    privatizer = Privatizer.from_config(config)
+    rng: Randomness = SystemRandomness() if config.seed is None else SeededRandomness(config.seed).part(SIMULATION)
+    with progress.bars(lambda _, done: f"{done:,}") as report:
+        return attack(Case.of(privatizer, texts), attackers, rng=rng, report=report)
+
+
+def _circumstances(config: "Config", file: str) -> dict[str, Any]:
+    """What findings say of themselves: the configuration without its seed, and the file's name."""
+    from textveil import __version__
+
+    options = config.to_dict()
+    seeded = options.pop("seed") is not None
+    if config.epsilon is not None and math.isinf(config.epsilon):
+        options["epsilon"] = "infinite"
+    return {
+        "textveil": __version__,
+        "file": "-" if file == "-" else Path(file).name,
+        "configuration": options,
+        "seeded": seeded,
+    }
+
+
+def _title(config: "Config") -> str:
+    budget = "" if config.epsilon is None else f", epsilon {config.epsilon:g}"
+    own = "".join(f", {name} {value}" for name, value in config.mechanism.options.items())
+    return f"{config.mechanism.name}{budget}{own}"
+
+
+def _same_kind(one: str, other: str) -> bool:
+    """Whether a field's name in one file can be meant for the other, too."""
+    from textveil import formats
+
+    kinds = [formats.suffix(path) for path in (one, other)]
+    return kinds[1] is not None and kinds[1][0] != "txt" and (kinds[0] or ("", False))[0] == kinds[1][0]
+
+
+def _check_folder(output: str) -> None:
+    """Refuse what cannot be a folder before the work, and not after it."""
+    if os.path.exists(output) and not os.path.isdir(output):
+        raise ConfigError("--output must be a folder, and is a file")
+    with files.writing():
+        files.make_folder(Path(os.path.realpath(output)))
+
+
+def _write(document: Mapping[str, Any], folder: str, title: str) -> None:
+    from textveil import picture
+
+    evaluation.write_json(document, os.path.join(folder, "findings.json"))
+    for name in dict.fromkeys(row["attack"] for row in document["rows"]):
+        rows = [row for row in document["rows"] if row["attack"] == name]
+        figure = picture.rates(
+            rows,
+            title=f"{name}: {title}",
+            subtitle=f"{document['texts']:,} texts, {document['protected']:,} protected words",
+        )
+        for suffix in (".svg", ".png"):
+            picture.save(figure, Path(folder) / f"{name}{suffix}")
+    shell.note(f"Written to {folder}: findings.json and a picture of each attack.")

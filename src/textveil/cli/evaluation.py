@@ -1,0 +1,143 @@
+"""What the verbs that judge releases share: texts and labels of a file, tables of rates.
+
+In: a file's name, rows of plain data. Out: texts; tables on standard output.
+Not here: the formats (`formats`), and what is measured (`attack`, `measure`).
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from textveil import files, formats
+from textveil.errors import ConfigError, InputError
+
+Row = Mapping[str, Any]
+
+
+def texts(path: str, field: str | None = None, limit: int | None = None) -> list[str]:
+    """The texts of a file, rows without one left out.
+
+    Args:
+        path: a .txt (a text per line), .jsonl, .csv, .tsv or .parquet, also in .gz but the last; - is standard input.
+        field: which of its fields has the texts.
+        limit: take only so many.
+
+    Raises:
+        InputError: there is no such file, it cannot be read, or holds no text.
+        ConfigError: the field is not there or not clear, or the limit is below 1.
+    """
+    _check_limit(limit)
+    if path == "-":
+        with files.texts(None) as lines:
+            return _some(lines, limit)
+    return _some(_rows(path, field), limit)
+
+
+def texts_with_labels(path: str, field: str | None, label: str, limit: int | None) -> tuple[list[str], list[str]]:
+    """The texts of a file and the label of each; rows that lack one of them are left out.
+
+    Args:
+        path: a file with fields.
+        field: which of them has the texts.
+        label: which of them has the labels, which must be strings.
+        limit: take only so many.
+
+    Raises:
+        InputError: there is no such file, it cannot be read, or holds no labelled text.
+        ConfigError: a field is not there or not clear, or the limit is below 1.
+    """
+    _check_limit(limit)
+    pairs = zip(_rows(path, field), _rows(path, label), strict=True)
+    both = [(text, value) for text, value in pairs if text and text.strip() and value and value.strip()][:limit]
+    if not both:
+        raise InputError("the file must hold at least one text with a label, and holds none")
+    return [text for text, _ in both], [value for _, value in both]
+
+
+def _check_limit(limit: int | None) -> None:
+    if limit is not None and limit < 1:
+        raise ConfigError(f"--limit must be 1 or more, got {limit}")
+
+
+def _rows(path: str, field: str | None) -> Iterator[str | None]:
+    if not os.path.isfile(path):
+        raise InputError("a file of texts is needed, and there is none of that name")
+    return formats.texts(formats.source(Path(path), field=field))
+
+
+def _some(rows: Iterable[str | None], limit: int | None) -> list[str]:
+    found = list(islice((text for text in rows if text and text.strip()), limit))
+    if not found:
+        raise InputError("the file must hold at least one text, and holds none")
+    return found
+
+
+def show(
+    rows: Sequence[Row], *, by: bool = False, every: bool = False, first: str | None = None, baseline: bool = False
+) -> None:
+    """Print rates as a table on standard output.
+
+    Args:
+        rows: with the fields of a report's JSON.
+        by: also those by group, word frequency and text length.
+        every: also those that are no headlines.
+        first: a field that stands in a column before the metric.
+        baseline: whether to show what is reached without the released words.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for heading in (*([first] if first else []), "metric", *(["by", "part"] if by else [])):
+        table.add_column(heading, overflow="fold")
+    for heading in ("value", "95% interval", *(["without release"] if baseline else []), "n"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        if (row["slice"] != "all" and not by) or not (row["headline"] or every):
+            continue
+        cells = [str(row[first])] if first else []
+        cells.append(metric(row))
+        if by:
+            cells += ["" if row["slice"] == "all" else row["slice"], row["part"]]
+        cells += [number(row["value"]), f"{number(row['low'])} to {number(row['high'])}"]
+        if baseline:
+            cells.append("" if row["baseline"] is None else number(row["baseline"]))
+        table.add_row(*cells, f"{row['n']:,}")
+    console = Console(highlight=False)
+    if not console.is_terminal:  # nobody sees an edge there
+        console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
+    with files.writing():
+        console.print(table)
+
+
+def notes(rows: Sequence[Row]) -> list[str]:
+    """What has to be known of the headline rates, each said once."""
+    said: dict[str, list[str]] = {}
+    for row in rows:
+        if row["note"] and row["headline"]:
+            said.setdefault(row["note"], []).append(metric(row))
+    return [f"{', '.join(metrics)}: {note}." for note, metrics in said.items()]
+
+
+def metric(row: Row) -> str:
+    """A metric with what tells it from others of the same name."""
+    setting = ", ".join(str(value) for value in row["setting"].values())
+    return f"{row['metric']} ({setting})" if setting else str(row["metric"])
+
+
+def number(value: float | None) -> str:
+    """Three digits behind the point for shares, three in all for what is larger."""
+    if value is None:
+        return "?"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def write_json(document: Mapping[str, Any], path: str | None) -> None:
+    """One JSON object to a file, or to standard output for None."""
+    with files.output(path) as sink:
+        sink.write(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
+

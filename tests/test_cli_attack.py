@@ -1,0 +1,151 @@
+"""The verb attack: rates go out, texts do not."""
+
+import json
+import re
+
+import pytest
+
+from textveil import cli
+
+CANARY = "zzcanaryzz"
+TEXTS = (
+    "Ingrid told the lawyer that her brother hid the money in Antwerp.",
+    f"The {CANARY} paid nine hundred pounds for the blue bicycle.",
+    "A short note about a garden.",
+)
+
+
+@pytest.fixture
+def letters(tmp_path):
+    path = tmp_path / "letters.txt"
+    path.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    return path
+
+
+def run(capsys, *arguments):
+    code = cli.main(["attack", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    assert CANARY not in out + err
+    assert "Antwerp" not in out + err
+    return code, out, err
+
+
+def test_a_table_of_rates(capsys, letters):
+    code, out, err = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour", "--seed", 1)
+    assert code == 0
+    assert re.search(r"neighbour +Pr@1 \(cosine\) +0\.\d{3} +0\.\d{3} to 0\.\d{3} +17\b", out)
+    assert err == ""
+
+
+def test_json_is_one_object_of_rates(capsys, letters):
+    code, out, _ = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour", "--seed", 1, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["texts"] == 3
+    assert found["file"] == "letters.txt"
+    assert found["seeded"] is True
+    assert "seed" not in found["configuration"]
+    assert found["configuration"]["epsilon"] == 70
+    assert {"attack", "metric", "setting", "slice", "part", "value", "low", "high", "n"} <= set(found["rows"][0])
+
+
+def test_a_seed_repeats_the_findings(capsys, letters):
+    arguments = (letters, "--epsilon", 70, "--attacks", "neighbour", "--json", "--seed")
+    assert run(capsys, *arguments, 4) == run(capsys, *arguments, 4)
+    assert run(capsys, *arguments, 4) != run(capsys, *arguments, 5)
+
+
+def test_parts_and_lesser_measures_on_demand(capsys, letters):
+    plain = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour")[1]
+    by = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour", "--by", "--every")[1]
+    assert "quarter" not in plain
+    assert "changed words" not in plain
+    assert "rarest quarter" in by
+    assert "KNN@10 of changed words" in by
+
+
+def test_an_option_of_an_attack(capsys, letters):
+    out = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour", "-o", "attack.neighbour.k=20")[1]
+    assert "KNN@20" in out
+
+
+def test_findings_and_pictures_in_a_folder(capsys, letters, tmp_path):
+    folder = tmp_path / "findings"
+    code, _, err = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour", "--output", folder)
+    assert code == 0
+    assert "findings.json" in err
+    assert json.loads((folder / "findings.json").read_text(encoding="utf-8"))["rows"]
+    assert (folder / "neighbour.png").read_bytes().startswith(b"\x89PNG")
+    picture = (folder / "neighbour.svg").read_text(encoding="utf-8")
+    assert CANARY not in picture
+
+
+def test_an_infinite_budget_is_json_too(capsys, letters):
+    code, out, _ = run(capsys, letters, "--epsilon", "inf", "--attacks", "neighbour", "--json")
+    assert code == 0
+    assert json.loads(out)["configuration"]["epsilon"] == "infinite"
+    assert json.loads(out)["not_run"]["neighbour"]
+
+
+def test_standard_input(capsys, monkeypatch, letters):
+    import io
+    import sys
+    from types import SimpleNamespace
+
+    stream = io.BytesIO(letters.read_bytes())
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream, isatty=lambda: False))
+    code, out, _ = run(capsys, "-", "--epsilon", 70, "--attacks", "neighbour", "--json")
+    assert code == 0
+    assert json.loads(out)["file"] == "-"
+
+
+def test_attacks_are_listed_and_explained(capsys):
+    assert cli.main(["list", "attacks"]) == 0
+    assert "neighbour" in capsys.readouterr().out
+    assert cli.main(["explain", "neighbour"]) == 0
+    assert "-o attack.neighbour.NAME=VALUE" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--attacks", "neighbor"), "neighbour"),
+        (("--attacks", ","), "one attack at least"),
+        (("--attacks", "neighbour", "-o", "attack.neighbour.k=0"), "k must be"),
+        (("--attacks", "neighbour", "-o", "attack.neighbour.n=1"), "option of Neighbour"),
+        (("--attacks", "neighbour", "-o", "attack.neighbour=1"), "attack.NAME.OPTION"),
+        (("--attacks", "neighbour", "-o", "attack.nobody.k=1"), "attack"),
+        (("--attacks", "neighbour", "--limit", "0"), "--limit"),
+        (("--attacks", "neighbour", "--field", "body"), "no fields"),
+        (("--attacks", "neighbour", "--mechanism", "nois"), "noise"),
+    ],
+)
+def test_one_line_says_what_is_wrong(capsys, letters, arguments, says):
+    code, out, err = run(capsys, letters, "--epsilon", 70, *arguments)
+    assert code == 2
+    assert out == ""
+    assert says in err
+    assert len(err.strip().splitlines()) <= 2
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n", b"\xff\xfe\x00"])
+def test_files_without_texts(capsys, tmp_path, content):
+    path = tmp_path / "none.txt"
+    path.write_bytes(content)
+    code, out, err = run(capsys, path, "--epsilon", 70, "--attacks", "neighbour")
+    assert code != 0
+    assert out == ""
+    assert "must" in err
+
+
+def test_a_file_that_is_not_there(capsys, tmp_path):
+    code, _, err = run(capsys, tmp_path / "nothing.txt", "--epsilon", 70)
+    assert code != 0
+    assert "none of that name" in err
+
+
+def test_an_output_that_is_a_file(capsys, letters):
+    code, _, err = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour", "--output", letters)
+    assert code == 2
+    assert "folder" in err
+    assert letters.read_text(encoding="utf-8").startswith("Ingrid")

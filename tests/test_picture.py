@@ -1,0 +1,62 @@
+"""Pictures: every headline is drawn, numbers where they belong, and formats as named."""
+
+import pytest
+
+from textveil import picture
+from textveil.errors import ConfigError
+
+
+def row(metric, value, slice_="all", part="", headline=True, low=None, high=None, baseline=None):
+    return {
+        "attack": "a",
+        "metric": metric,
+        "setting": {"prior": "unigram"},
+        "slice": slice_,
+        "part": part,
+        "value": value,
+        "low": value - 0.05 if low is None else low,
+        "high": value + 0.05 if high is None else high,
+        "baseline": baseline,
+        "headline": headline,
+    }
+
+
+ROWS = [
+    row("top-1", 0.3, baseline=0.1),
+    row("top-5", 0.5),
+    row("other", 0.9, headline=False),
+    *(row("top-1", 0.2 + i / 10, "frequency", f"{name} quarter ({i})") for i, name in enumerate(("first", "last"))),
+]
+
+
+def test_headlines_are_drawn_with_their_intervals():
+    figure = picture.rates(ROWS, title="a title", subtitle="below")
+    overall, by = figure.axes
+    assert [label.get_text() for label in overall.get_yticklabels()] == ["top-1 (unigram)", "top-5 (unigram)"]
+    assert sorted(line.get_xdata()[0] for line in overall.lines if line.get_marker() in "os") == [0.3, 0.5]
+    assert [line.get_xdata() for line in overall.lines if line.get_marker() == "|" and line.get_markersize() == 14]
+    assert list(next(line for line in by.lines if line.get_marker() == "o").get_ydata()) == [0.2, pytest.approx(0.3)]
+    assert [label.get_text() for label in by.get_xticklabels()] == ["first", "last"]
+
+
+@pytest.mark.parametrize("suffix", picture.SUFFIXES)
+def test_saved_in_the_format_of_the_name(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    picture.save(picture.rates(ROWS, title="a title"), path)
+    assert path.read_bytes().startswith({".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}[suffix])
+
+
+def test_an_open_interval_is_drawn_without_an_end():
+    rows = [{**row("mean", 3.0), "low": None, "high": None}]
+    picture.rates(rows, title="t").draw_without_rendering()
+
+
+def test_refusals(tmp_path):
+    with pytest.raises(ConfigError, match="headline"):
+        picture.rates([row("other", 0.9, headline=False)], title="t")
+    with pytest.raises(ConfigError, match=r"\.svg"):
+        picture.save(picture.rates(ROWS, title="t"), tmp_path / "a.jpeg2")
+
+
+def test_no_two_lines_look_alike():
+    assert len(set(picture.COLOURS)) == len(set(picture.MARKERS)) == 8
