@@ -1,12 +1,13 @@
 """Noise on vectors: what is drawn, and what a unit of distance costs under it.
 
-In: centres [m, d], a parameter per row, a stream of draws. Out: noisy vectors; rates of epsilon per unit of distance.
+In: centres [m, d], a parameter per row, a stream of draws. Out: noisy vectors, their densities; rates of epsilon.
 Not here: the samplers (`samplers`), the mixing of words (`window`), and the sum over a window (`Mixing.spend`).
 """
 
 from typing import Annotated, ClassVar, Literal, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -122,6 +123,13 @@ class MultivariateLaplace:
     ) -> Values:
         return centres + multivariate_laplace(draws, parameter, table.dimension)
 
+    def log_density(
+        self, table: EmbeddingTable, noisy: torch.Tensor, centres: torch.Tensor, parameter: float
+    ) -> torch.Tensor:
+        """ln of the density at noisy [m, d] around centres [k, d], but for a constant of the parameter: [m, k]."""
+        squares = noisy.square().sum(dim=1, keepdim=True) + centres.square().sum(dim=1)
+        return squares.addmm_(noisy, centres.T, alpha=-2).clamp_(min=0).sqrt_().mul_(-parameter)
+
 
 @options()
 class CoordinateLaplace:
@@ -168,6 +176,12 @@ class CoordinateLaplace:
         self, draws: Draws, table: EmbeddingTable, centres: Values, rows: NDArray[np.int64], parameter: Values
     ) -> Values:
         return centres + coordinate_laplace(draws, self._range(table) / parameter, table.dimension)
+
+    def log_density(
+        self, table: EmbeddingTable, noisy: torch.Tensor, centres: torch.Tensor, parameter: float
+    ) -> torch.Tensor:
+        """ln of the density at noisy [m, d] around centres [k, d], but for a constant of the parameter: [m, k]."""
+        return torch.cdist(noisy, centres, p=1).mul_(-parameter / self._range(table))
 
 
 @options()
@@ -230,6 +244,15 @@ class VonMisesFisher:
         scale = np.full(len(rows), (norms.max() - norms.min()) / self.radius)
         length = norms[rows] + (coordinate_laplace(draws, scale, 1)[:, 0] if scale.any() else 0.0)
         return noisy * np.maximum(length, np.finfo(np.float32).tiny)[:, None]
+
+    def log_density(
+        self, table: EmbeddingTable, noisy: torch.Tensor, centres: torch.Tensor, parameter: float
+    ) -> torch.Tensor:
+        """ln of the density at the directions of noisy [m, d] around unit centres [k, d], but for a constant: [m, k].
+
+        The constant is one of the parameter. A privatized radius is left out: it cannot change what is released.
+        """
+        return (torch.nn.functional.normalize(noisy, dim=1) @ centres.T).mul_(parameter)
 
 
 def _largest_kappa(dimension: int, wanted: Values) -> Values:

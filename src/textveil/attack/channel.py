@@ -1,0 +1,302 @@
+"""The channel: how probable a released row is for every private row.
+
+In: a mechanism with its options, released rows. Out: ln P(released row | private row); the exact best guesses.
+Not here: what is known before a release (`prior`), and both together (`posterior`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from textveil.attack.case import View
+from textveil.attack.contract import Report, quiet
+from textveil.frequency import shares
+from textveil.mechanism import PLACEHOLDER, Block, CoordinateLaplace, Layout, Law, Mechanism, NoNoise, Perturb
+from textveil.rng import Draws, Randomness
+from textveil.table import EmbeddingTable, Ids
+
+Values = NDArray[np.float64]
+Evidence = Literal["exact", "estimated"]
+
+CANDIDATES = 64
+"""Private rows whose law is written down at once: few, so that what lies between two steps stays in the cache."""
+
+CELLS = 1 << 27
+"""Log-probabilities that are held at once: 512 MiB."""
+
+DRAWN = 4096
+"""Noisy vectors that are drawn and decoded at once."""
+
+WEIGHED = 256
+"""Draws whose densities around all rows are held at once: 22 MB for 21,719 rows."""
+
+HARDER = 8
+"""Rows that no draw hit get this many times the draws."""
+
+FLOOR = -80.0
+"""Densities below e^-80 of a draw's largest one count as that much: float32 has no smaller ones at full speed."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Likelihoods:
+    """The channel at some positions of a view.
+
+    Attributes:
+        positions: int64 [p], protected positions.
+        which: int64 [p], the line of each position.
+        lines: float32 [m, V], ln P(released row | each private row); where estimated, but for a constant of the line.
+        evidence: whether the law was written down or estimated from draws.
+    """
+
+    positions: Ids
+    which: Ids
+    lines: torch.Tensor = field(repr=False)
+    evidence: Evidence
+
+
+def refusal(view: View) -> str:
+    """Why the channel of single words cannot be had, in words that go on "not run: "; empty if it can."""
+    mechanism = view.mechanism
+    if isinstance(mechanism, Law | Perturb) or not (view.drawn != PLACEHOLDER).any():
+        return ""
+    return "the law of the mechanism is not known: it has no log_probs"
+
+
+def likelihoods(view: View, *, draws: int, rng: Randomness, report: Report = quiet) -> Iterator[Likelihoods]:
+    """The channel at all protected positions of a view, part by part; kept in the view's memo where it is one part.
+
+    Equal released rows with equal parameters share a line. A part has one parameter, and at most `CELLS` numbers.
+
+    Args:
+        view: of a mechanism that does not mix words.
+        draws: noisy vectors per line, where the law has to be estimated.
+        rng: for these.
+        report: told of progress.
+    """
+    held = view.memo.get(("likelihoods", draws))
+    if isinstance(held, Likelihoods):
+        yield held
+        return
+    parts = list(_parts(view))
+    for positions in parts:
+        rows, which = np.unique(view.drawn[positions], return_inverse=True)
+        lines, evidence = _lines(view, rows, float(view.parameter[positions[0]]), draws, rng, report)
+        found = Likelihoods(positions=positions, which=which, lines=lines, evidence=evidence)
+        if len(parts) == 1:
+            view.memo["likelihoods", draws] = found
+        yield found
+
+
+def _parts(view: View) -> Iterator[Ids]:
+    """Positions of one parameter, and of as many distinct released rows as can be held."""
+    limit = max(1, CELLS // len(view.table))
+    _, group = np.unique(np.where(view.drawn == PLACEHOLDER, 0.0, view.parameter), return_inverse=True)
+    for number in range(group.max(initial=-1) + 1):
+        own = np.flatnonzero(group == number)
+        _, line = np.unique(view.drawn[own], return_inverse=True)
+        for start in range(0, line.max() + 1, limit):
+            yield own[(line >= start) & (line < start + limit)]
+
+
+def _lines(
+    view: View, rows: Ids, parameter: float, draws: int, rng: Randomness, report: Report
+) -> tuple[torch.Tensor, Evidence]:
+    """Lines [m, V] of distinct released rows; a placeholder, always the first, is as probable for every row."""
+    hidden = int(rows[0] == PLACEHOLDER)
+    lines = torch.zeros(len(rows), len(view.table))
+    if hidden == len(rows):
+        return lines, "exact"
+    if exact(view.mechanism, view.table, rows[hidden:], parameter, lines[hidden:], report):
+        return lines, "exact"
+    assert isinstance(view.mechanism, Perturb)
+    lines[hidden:] = estimate(
+        view.mechanism, view.table, rows[hidden:], parameter, draws=draws, rng=rng, report=report
+    )
+    return lines, "estimated"
+
+
+# ---- laws that can be written down -----------------------------------------------------------------
+
+
+def laws(
+    mechanism: Mechanism, table: EmbeddingTable, parameter: float, report: Report = quiet
+) -> Iterator[tuple[int, Values]]:
+    """ln P(y | x) [m, V] of some private rows x at a time, with the first of them; nothing where there is no law.
+
+    Every row stands alone in a text.
+    """
+    if not isinstance(mechanism, Law):
+        return
+    for start in range(0, len(table), CANDIDATES):
+        rows = np.arange(start, min(start + CANDIDATES, len(table)))
+        block = Block(layout=Layout.of(*np.ones_like(rows).tolist()), rows=rows)
+        law = mechanism.log_probs(table, block, np.full(len(rows), parameter))
+        if law is None:
+            return
+        report("laws", start, len(table))
+        yield start, law
+
+
+def exact(
+    mechanism: Mechanism, table: EmbeddingTable, rows: Ids, parameter: float, lines: torch.Tensor, report: Report
+) -> bool:
+    """Writes ln P(row | x) of released rows [m] for all x into lines [m, V]; False where there is no law."""
+    known = False
+    for start, law in laws(mechanism, table, parameter, report):
+        lines[:, start : start + len(law)] = torch.from_numpy(law[:, rows].T)
+        known = True
+    return known
+
+
+def exact_map(
+    mechanism: Mechanism, table: EmbeddingTable, parameter: float, log_prior: Values, *, report: Report = quiet
+) -> tuple[Ids, float]:
+    """The best guess for every released row, and how often it is right.
+
+    With the uniform prior, ln(V * success) = ln sum_y max_x P(y | x) is a certified lower bound on the epsilon of
+    local DP.
+
+    Args:
+        mechanism: has a law.
+        table: its V rows are what can be private, and released.
+        parameter: the mechanism's own, the same for all rows.
+        log_prior: ln of the probability of each private row, float64 [V].
+        report: told of progress.
+
+    Returns:
+        guesses int64 [V], and sum_y max_x prior(x) P(y | x).
+
+    Raises:
+        ValueError: the mechanism has no law that could be written down.
+    """
+    best, guess = np.full(len(table), -np.inf), np.zeros(len(table), np.int64)
+    known = False
+    for start, law in laws(mechanism, table, parameter, report):
+        known = True
+        law += log_prior[start : start + len(law), None]
+        highest = law.max(axis=0)
+        better = np.flatnonzero(highest > best)
+        guess[better] = start + law[:, better].argmax(axis=0)
+        best[better] = highest[better]
+    if not known:
+        raise ValueError("exact_map needs a mechanism with a law")
+    return guess, float(np.exp(best).sum())
+
+
+# ---- laws that have to be estimated ----------------------------------------------------------------
+
+
+def estimate(
+    mechanism: Perturb,
+    table: EmbeddingTable,
+    rows: Ids,
+    parameter: float,
+    *,
+    draws: int,
+    rng: Randomness,
+    report: Report = quiet,
+) -> torch.Tensor:
+    """ln P(row | x) of distinct released rows [m] for all x, but for a constant of the row: float32 [m, V].
+
+    Noisy vectors z are drawn around rows x', half of them around the released rows, a quarter around all rows, a
+    quarter around rows as frequent as in public text, and decoded. With m_x' of them around x', the sum of f(z | x) /
+    sum_x' m_x' f(z | x') over those that became y estimates P(y | x) without bias, for all x at once: the balance
+    heuristic over the pooled draws. A row that none became is drawn around once more, and harder; if none becomes it
+    then, its line is the density at its own vector, which orders rows by their distance to it.
+
+    Source: Veach and Guibas, "Optimally combining sampling techniques for Monte Carlo rendering", SIGGRAPH 1995.
+
+    Args:
+        mechanism: adds noise, and mixes no words.
+        table: its V rows are what can be private.
+        rows: the released rows.
+        parameter: the noise's.
+        draws: for each released row.
+        rng: for the draws.
+        report: told of progress.
+    """
+    view = mechanism.view(table)
+    pool = _Pool(mechanism=mechanism, view=view, parameter=parameter, rng=rng, report=report)
+    budget = draws * len(rows)
+    around = _proposals(table, rows, budget, rng)
+    lines, hit = pool.lines(rows, around)
+    if not hit.all():
+        missed = np.flatnonzero(~hit)
+        each = max(1, min(HARDER * draws, budget // len(missed)))
+        again, hit = pool.lines(rows[missed], np.repeat(rows[missed], each))
+        vectors = view.take(torch.from_numpy(rows[missed[~hit]]).to(view.device))
+        again[torch.from_numpy(~hit)] = pool.log_density(vectors).cpu()
+        lines[torch.from_numpy(missed)] = again
+    if mechanism.exclude_original:  # else as if the search had not left the word out: near the truth, not the law
+        lines[torch.arange(len(rows)), torch.from_numpy(rows)] = -torch.inf
+    return lines
+
+
+def _proposals(table: EmbeddingTable, rows: Ids, budget: int, rng: Randomness) -> Ids:
+    """The rows to draw around."""
+    share = max(1, budget // (2 * len(rows)))
+    rest = budget - share * len(rows)
+    cumulated = np.cumsum((1 / len(table) + shares(table)) / 2)
+    uniform = np.concatenate([draws.uniform(1)[:, 0] for _, draws in rng.open([rest]).chunks(1 << 20)] or [[]])
+    others = np.minimum(np.searchsorted(cumulated, uniform), len(table) - 1)
+    return np.concatenate([np.repeat(rows, share), others]).astype(np.int64)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Pool:
+    """Draws around many rows, weighed for all rows."""
+
+    mechanism: Perturb
+    view: EmbeddingTable
+    parameter: float
+    rng: Randomness
+    report: Report
+
+    def lines(self, rows: Ids, around: Ids) -> tuple[torch.Tensor, NDArray[np.bool_]]:
+        """Estimates float32 [m, V], from one draw around each of some rows [D]; and whether any draw became the row."""
+        size = len(self.view)
+        line_of = np.full(size, -1)
+        line_of[rows] = np.arange(len(rows))
+        noisy, line = self._draw(around, line_of)
+        order = np.argsort(line, kind="stable")
+        counts = torch.from_numpy(np.bincount(around, minlength=size)).float().to(self.view.device)
+        sums = torch.zeros(len(rows), size)
+        for start in range(0, len(order), WEIGHED):
+            self.report("densities", start, len(order))
+            some = order[start : start + WEIGHED]
+            weights = self.log_density(noisy[torch.from_numpy(some)].to(self.view.device))
+            weights -= weights.amax(dim=1, keepdim=True)
+            weights.clamp_(min=FLOOR).exp_()
+            weights /= (weights @ counts)[:, None]
+            first, last = int(line[some[0]]), int(line[some[-1]]) + 1
+            member = torch.from_numpy(line[some] == np.arange(first, last)[:, None]).to(weights)
+            sums[first:last] += (member @ weights).cpu()
+        hit = np.zeros(len(rows), bool)
+        hit[line] = True
+        return sums.log_(), hit
+
+    def log_density(self, noisy: torch.Tensor) -> torch.Tensor:
+        """ln f [m, V] at noisy vectors [m, d] around every row, but for a constant."""
+        noise = self.mechanism.noise
+        assert not isinstance(noise, NoNoise)
+        return noise.log_density(self.view, noisy, self.view.take(slice(None)), self.parameter)
+
+    def _draw(self, around: Ids, line_of: Ids) -> tuple[torch.Tensor, Ids]:
+        """The noisy vectors float32 [h, d] that became one of the rows asked for, and its line [h]."""
+        vectors, lines = [torch.empty(0, self.view.dimension)], [np.empty(0, np.int64)]
+        draws: Draws
+        for chunk, draws in self.rng.open([len(around)]).chunks(DRAWN):
+            self.report("draws", chunk.start, len(around))
+            rows = around[chunk]
+            centres = self.view.take(torch.from_numpy(rows).to(self.view.device)).double().cpu().numpy()
+            parameter = np.full(len(rows), self.parameter)
+            noisy = self.mechanism.noise.sample(draws, self.view, centres, rows, parameter)
+            found = torch.from_numpy(noisy).float()
+            line = line_of[self.view.nearest(found.to(self.view.device))]
+            vectors.append(found[torch.from_numpy(line >= 0)])
+            lines.append(line[line >= 0])
+        return torch.cat(vectors), np.concatenate(lines)

@@ -1,0 +1,81 @@
+"""The prior: what an attacker expects at a position before looking at the released word there.
+
+In: a table, and for the language model the released words around. Out: ln of probabilities of private rows.
+Not here: what the released word tells (`channel`), and both together (`posterior`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from textveil.attack.case import View
+from textveil.encoder import LanguageModel, Ragged, load_context
+from textveil.frequency import shares
+from textveil.table import EmbeddingTable, Ids
+from textveil.words import Kind
+
+Values = NDArray[np.float64]
+
+StaticName = Literal["uniform", "unigram"]
+PriorName = Literal["uniform", "unigram", "context"]
+PRIORS: tuple[PriorName, ...] = get_args(PriorName)
+
+CELLS = 1 << 26
+"""Logits that are held at once: 256 MiB."""
+
+USUAL = 0.1
+"""The share of the unigram in the prior of the language model, for what that did not think of."""
+
+
+def static(table: EmbeddingTable, name: StaticName) -> Values:
+    """ln of the probability of every row, the same at all positions: float64 [V]."""
+    return np.log(shares(table)) if name == "unigram" else np.full(len(table), -np.log(len(table)))
+
+
+def refusal(view: View, name: PriorName) -> str:
+    """Why a view has no such prior, in words that go on "not run: "; empty if it has."""
+    if name == "context" and view.words.unit == "wordpiece":
+        return "a language model is asked for whole words, not for pieces"
+    return ""
+
+
+def context(view: View, positions: Ids, model: str | None = None) -> Iterator[tuple[Ids, torch.Tensor]]:
+    """What a masked language model expects at protected positions, given the released words around each.
+
+    The position itself is hidden. The probabilities are mixed with those of the unigram prior.
+
+    Args:
+        view: the releases.
+        positions: int64 [p], numbers of protected positions.
+        model: a folder or hub id of a masked language model; None is the bundled one.
+
+    Yields:
+        Which of the positions, and ln of the probability of every row there, float32 [m, V].
+    """
+    loaded = _load(view.table, model)
+    limited = replace(loaded, batch=max(1, min(loaded.batch, CELLS // len(view.table))))
+    usual = torch.from_numpy(USUAL * shares(view.table)).float()
+    for which, logits in limited.batches(seen(view), view.item[positions]):
+        expected = torch.softmax(logits.cpu(), dim=1)
+        yield which, expected.mul_(1 - USUAL).add_(usual).log_()
+
+
+@lru_cache(maxsize=2)
+def _load(table: EmbeddingTable, model: str | None) -> LanguageModel:
+    return load_context(table, model, kind="masked-lm")
+
+
+def seen(view: View) -> Ragged:
+    """The released words as a language model sees them: it has no word for a placeholder."""
+    items = [item for released in view.released for item in released.items]
+    gaps = [gap for released in view.released for gap in ("\n", *released.gaps[1:-1])[: len(released.items)]]
+    return Ragged(
+        words=["" if item.kind is Kind.PLACEHOLDER else item.text for item in items],
+        documents=view.documents,
+        spaced=np.array([gap != "" for gap in gaps], bool),
+    )
