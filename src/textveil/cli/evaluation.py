@@ -140,4 +140,3 @@ def write_json(document: Mapping[str, Any], path: str | None) -> None:
     """One JSON object to a file, or to standard output for None."""
     with files.output(path) as sink:
         sink.write(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
-

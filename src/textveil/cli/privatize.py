@@ -224,11 +224,11 @@ def _show_risk(
 
     from textveil import risk
     from textveil.attack import Case
-    from textveil.attack.posterior import check_prior
+    from textveil.attack.prior import checked
     from textveil.demo import shows_styles
     from textveil.pipeline import BATCH_TEXTS, Privatizer
 
-    name = check_prior(prior)
+    name = checked(prior)
     privatizer = Privatizer.from_config(config)
     with files.texts(argument, whole=whole, output=output) as found:
         texts = list(islice(found, BATCH_TEXTS + 1))
