@@ -29,6 +29,14 @@ GUESSES = 100
 """Candidates whose probability is looked at; a private word that is not among them has less than 1%."""
 
 
+EXPECTS = {
+    "uniform": "expects no word more than another",
+    "unigram": "knows how often words stand in public text",
+    "context": "expects what a language model does from the released words around",
+}
+"""The priors, in words that go on "an attacker who "."""
+
+
 class Level(NamedTuple):
     """Probabilities up to `most`, and how they are shown."""
 
@@ -193,7 +201,7 @@ def page(risks: Sequence[Risk], guarantee: Guarantee) -> str:
     evidence = "computed from the mechanism's law" if exact else "estimated from simulated draws of the mechanism"
     return template.substitute(
         sentence=escape(sentence(risks)),
-        how=escape(f"Probabilities are {evidence}, for an attacker with the prior {first.prior}." if first else ""),
+        how=escape(f"Probabilities are {evidence}, for an attacker who {EXPECTS[first.prior]}." if first else ""),
         legend="".join(
             f'<li><span class="word level{number}">word</span> {escape(step.meaning)}</li>'
             for number, step in enumerate(LEVELS)
