@@ -67,7 +67,9 @@ class Bayes:
             yield self._outcome("top-1", prior, right[:, 0], self._note(found), blind)
             yield self._outcome(f"top-{self.k}", prior, right.any(axis=1), self._note(found))
             stated = np.exp(found.log_probability[:, 0])
-            yield self._outcome("stated top-1", prior, stated, "the probability that the attacker gives the first guess")
+            yield self._outcome(
+                "stated top-1", prior, stated, "the probability that the attacker gives the first guess"
+            )
             brier = np.square(stated - right[:, 0])
             yield self._outcome("Brier score", prior, brier, "of that probability; 0 is best")
 

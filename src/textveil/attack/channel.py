@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from textveil.attack.case import View
 from textveil.attack.contract import Report, quiet
 from textveil.frequency import shares
-from textveil.mechanism import PLACEHOLDER, Block, CoordinateLaplace, Layout, Law, Mechanism, NoNoise, Perturb
+from textveil.mechanism import PLACEHOLDER, Block, Law, Layout, Mechanism, NoNoise, Perturb
 from textveil.rng import Draws, Randomness
 from textveil.table import EmbeddingTable, Ids
 
@@ -113,9 +113,7 @@ def _lines(
     if exact(view.mechanism, view.table, rows[hidden:], parameter, lines[hidden:], report):
         return lines, "exact"
     assert isinstance(view.mechanism, Perturb)
-    lines[hidden:] = estimate(
-        view.mechanism, view.table, rows[hidden:], parameter, draws=draws, rng=rng, report=report
-    )
+    lines[hidden:] = estimate(view.mechanism, view.table, rows[hidden:], parameter, draws=draws, rng=rng, report=report)
     return lines, "estimated"
 
 

@@ -128,9 +128,7 @@ def _singly(
     return Ranking(candidates=candidates, log_probability=scores, blind=blind, evidence=evidence)
 
 
-def _priors(
-    view: View, name: PriorName, part: Likelihoods, model: str | None
-) -> Iterator[tuple[Ids, torch.Tensor]]:
+def _priors(view: View, name: PriorName, part: Likelihoods, model: str | None) -> Iterator[tuple[Ids, torch.Tensor]]:
     """Some of the part's positions at a time, and ln of the prior there, [m, V] or [1, V]."""
     if name != "context":
         same = torch.from_numpy(prior.static(view.table, name))[None]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from textveil.attack.case import View
 from textveil.encoder import LanguageModel, Ragged, load_context
+from textveil.errors import UnknownName
 from textveil.frequency import shares
 from textveil.table import EmbeddingTable, Ids
 from textveil.words import Kind
@@ -35,6 +36,18 @@ USUAL = 0.1
 def static(table: EmbeddingTable, name: StaticName) -> Values:
     """ln of the probability of every row, the same at all positions: float64 [V]."""
     return np.log(shares(table)) if name == "unigram" else np.full(len(table), -np.log(len(table)))
+
+
+def checked(name: str) -> PriorName:
+    """A prior's name as one.
+
+    Raises:
+        UnknownName: there is no prior of that name.
+    """
+    for known in PRIORS:
+        if name == known:
+            return known
+    raise UnknownName("prior", name, PRIORS)
 
 
 def refusal(view: View, name: PriorName) -> str:

@@ -6,6 +6,7 @@ Not here: reading and writing (`files`, `corpus`), and what is done to a text (`
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,7 +25,7 @@ from textveil.cli.app import (
     examples,
     resolve,
 )
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, UnknownName
 
 if TYPE_CHECKING:
     from textveil import corpus
@@ -42,6 +43,7 @@ KEPT_STATEMENTS = 1_000
         "printf 'one text\\nanother text\\n' | textveil privatize - --epsilon 60 --json",
         'textveil privatize "Anna is ill" --mechanism d-chi-stencil -o mechanism.L=4 -o mechanism.eta=100',
         'textveil privatize "Anna is ill" --profile paper-noise --explain',
+        'textveil privatize "Anna owes the bank nine hundred pounds" --epsilon 70 --show risk --html risk.html',
         "textveil privatize letters.jsonl notes.csv --field body --epsilon 60 --output released/",
         "textveil privatize letters.jsonl notes.csv --field body --epsilon 60 --output released/ --resume",
     ),
@@ -102,6 +104,22 @@ def privatize(
         bool,
         typer.Option("--resume", help="Files into a folder: go on with an interrupted run; what is done is kept."),
     ] = False,
+    show: Annotated[
+        str | None,
+        typer.Option(
+            "--show",
+            metavar="risk",
+            help="Colour every released word by the probability that an attacker who knows the program names the "
+            "private one. For your eyes only: it tells which guesses are right; with --json the field `risk`.",
+        ),
+    ] = None,
+    html: Annotated[
+        str | None, typer.Option("--html", metavar="FILE", help="With --show risk: write it as a page, too.")
+    ] = None,
+    prior: Annotated[
+        str,
+        typer.Option("--prior", metavar="NAME", help="With --show risk: what the attacker expects; see the docs."),
+    ] = "unigram",
 ) -> None:
     """Privatize a text, every line of a file or of standard input, or whole files into a folder.
 
@@ -111,6 +129,8 @@ def privatize(
     arguments = text or []
     into = formats.into_folder(arguments, output, asked=field is not None or jobs is not None or resume)
     if into is not None:
+        if show is not None or html is not None:
+            raise ConfigError("--show risk is for texts; for files use `textveil attack`")
         if as_json or with_original:
             raise ConfigError("--json and --with-original are for texts; files into a folder have statements of theirs")
         resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed)
@@ -118,7 +138,14 @@ def privatize(
         return
     only = arguments[0] if arguments else None
     files.require_input(only)  # before the options, because a text is what a newcomer forgets
+    if show not in (None, "risk"):
+        raise UnknownName("view for --show", show, ("risk",))
+    if html is not None and show is None:
+        raise ConfigError("--html writes the page of --show risk: give both")
     resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed)
+    if show is not None:
+        _show_risk(only, resolved, whole, output, html, as_json, with_original, explain, prior)
+        return
     from textveil.guarantee import summarize
     from textveil.pipeline import Privatizer
 
@@ -161,10 +188,14 @@ def _write_beside(sink: files.Output, result: "Result") -> None:
         console.print(beside(result, marked=shows_styles(console)))
 
 
-def _statement(guarantees: "list[Guarantee]", whole: bool) -> str:
+def _summed(guarantees: "list[Guarantee]") -> "Guarantee":
     from textveil.guarantee import summarize
 
-    summary = guarantees[0] if len(guarantees) == 1 else summarize(guarantees)
+    return guarantees[0] if len(guarantees) == 1 else summarize(guarantees)
+
+
+def _statement(guarantees: "list[Guarantee]", whole: bool) -> str:
+    summary = _summed(guarantees)
     if whole:
         return summary.explain()
     return f"{summary.headline()} {_unknown(summary.oov_share)}"
@@ -172,6 +203,64 @@ def _statement(guarantees: "list[Guarantee]", whole: bool) -> str:
 
 def _unknown(share: float) -> str:
     return f"Unknown words: {share:.1%} of those not on the public list."
+
+
+# ---- risk ----------------------------------------------------------------------------------------
+
+
+def _show_risk(
+    argument: str | None,
+    config: "Config",
+    whole: bool,
+    output: str | None,
+    html: str | None,
+    as_json: bool,
+    with_original: bool,
+    explain: bool,
+    prior: str,
+) -> None:
+    """Release texts, and tell their owner what an attacker makes of them: first the risk, then the statement."""
+    from rich.console import Console
+
+    from textveil import risk
+    from textveil.attack import Case
+    from textveil.attack.prior import checked
+    from textveil.demo import shows_styles
+    from textveil.pipeline import BATCH_TEXTS, Privatizer
+
+    name = checked(prior)
+    privatizer = Privatizer.from_config(config)
+    with files.texts(argument, whole=whole, output=output) as found:
+        texts = list(islice(found, BATCH_TEXTS + 1))
+    if len(texts) > BATCH_TEXTS:
+        raise ConfigError(f"--show risk is for at most {BATCH_TEXTS} texts; for more use `textveil attack`")
+    rehearsal = privatizer.rehearse(texts)
+    with progress.bars(lambda _, done: f"{done:,}") as report:
+        risks = risk.assess(Case.after(privatizer, rehearsal), prior=name, report=report)
+    statements = [result.guarantee for result in rehearsal.results]
+    if as_json or with_original:
+        shell.note("textveil: warning: the output holds what is private: keep it to yourself (--show risk, --with-original)")
+    with files.output(output, private=as_json or with_original) as sink:
+        for result, each in zip(rehearsal.results, risks, strict=True):
+            if as_json:
+                line = {**result.to_json(with_original=with_original), "risk": each.to_json()}
+                sink.write(files.json_line(line))
+            elif with_original:
+                _write_beside(sink, result)
+            elif not sink.terminal:
+                sink.write(result.text if result.text.endswith("\n") else result.text + "\n")
+    console = Console(stderr=True, highlight=False)
+    marked = shows_styles(console)
+    if not as_json:
+        for each in risks:
+            console.print(risk.coloured(each, marked=marked))
+        console.print(risk.legend(marked=marked))
+    if statements:
+        if html is not None:
+            with files.output(html, private=True) as target:
+                target.write(risk.page(risks, _summed(statements)))
+        shell.note(shell.wrap(risk.sentence(risks)))
+        shell.note(shell.wrap(_statement(statements, explain)))
 
 
 # ---- files of texts ------------------------------------------------------------------------------
