@@ -9,7 +9,7 @@ import pytest
 
 from textveil import frequency
 from textveil.table import EmbeddingTable
-from textveil.words import tokenize
+from textveil.words import is_public, tokenize
 
 
 def table_of(*words: str) -> EmbeddingTable:
@@ -124,7 +124,7 @@ def test_what_ships_for_the_default_table_is_what_its_lookup_gives(minilm_s, mon
     some = dict(list(frequency.counts().items())[::10])
     found = frequency._stored(minilm_s)
     assert found is not None
-    assert found.sum() == sum(count for word, count in frequency.counts().items() if not frequency.is_public(word))
+    assert found.sum() == sum(count for word, count in frequency.counts().items() if not is_public(word))
     monkeypatch.setattr(frequency, "counts", lambda: some)
     part = frequency.fall(minilm_s)
     assert (part <= found).all()

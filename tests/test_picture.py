@@ -1,5 +1,7 @@
 """Pictures: every headline is drawn, numbers where they belong, and formats as named."""
 
+from typing import Any
+
 import pytest
 
 from textveil import picture
@@ -29,13 +31,19 @@ ROWS = [
 ]
 
 
+def points(axis, marker):
+    """Where one sign stands, as pairs of numbers."""
+    lines: list[Any] = [line for line in axis.lines if line.get_marker() == marker]
+    return [pair for line in lines for pair in zip(line.get_xdata(), line.get_ydata(), strict=True)]
+
+
 def test_headlines_are_drawn_with_their_intervals():
     figure = picture.rates(ROWS, title="a title", subtitle="below")
     overall, by = figure.axes
     assert [label.get_text() for label in overall.get_yticklabels()] == ["top-1 (unigram)", "top-5 (unigram)"]
-    assert sorted(line.get_xdata()[0] for line in overall.lines if line.get_marker() in "os") == [0.3, 0.5]
-    assert [line.get_xdata() for line in overall.lines if line.get_marker() == "|" and line.get_markersize() == 14]
-    assert list(next(line for line in by.lines if line.get_marker() == "o").get_ydata()) == [0.2, pytest.approx(0.3)]
+    assert [x for x, _ in (*points(overall, "o"), *points(overall, "s"))] == [0.3, 0.5]
+    assert (0.1, 0) in points(overall, "|")  # what is reached without the released words
+    assert [y for _, y in points(by, "o")] == [0.2, pytest.approx(0.3)]
     assert [label.get_text() for label in by.get_xticklabels()] == ["first", "last"]
 
 

@@ -109,8 +109,7 @@ def _rows(table: EmbeddingTable, rows: torch.Tensor, distance: Distance) -> torc
     """Unit rows for the cosine, raw rows for the Euclidean distance, float64."""
     vectors = table.take(rows.to(table.device)).double().cpu()
     if distance == "cosine":
-        return vectors / vectors.norm(dim=1, keepdim=True).clamp(min=1e-300)
-    if not table.unit_rows:
-        return vectors
-    raw: torch.Tensor = vectors * table.norms[rows].double().cpu()[:, None]
-    return raw
+        vectors /= vectors.norm(dim=1, keepdim=True).clamp(min=1e-300)
+    elif table.unit_rows:
+        vectors *= table.norms[rows].double().cpu()[:, None]
+    return vectors
