@@ -73,4 +73,4 @@ def test_options():
     with pytest.raises(ConfigError):
         Neighbour(k=0)
     with pytest.raises(UnknownName):
-        Neighbour(**{"n": 3})
+        Neighbour(**{"n": 3})  # noqa: PIE804
