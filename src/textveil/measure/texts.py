@@ -6,7 +6,9 @@ Not here: single words (`words`), and how the text reads (`fluency`).
 All words count, also those that pass, in small letters and as they were cut; texts without a word are left out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +17,9 @@ from textveil.attack.contract import Outcome, Values
 from textveil.attack.report import Row, rates
 from textveil.overlap import rouge_l
 from textveil.table import Ids
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEUScore
 
 
 def rouge(case: Case) -> Iterator[Row]:
@@ -42,47 +47,35 @@ def bleu(case: Case) -> Iterator[Row]:
         single.sentence_score(" ".join(released), [" ".join(original)])
         for released, original in zip(releases, originals, strict=True)
     ]
-    yield from rates(
-        case,
-        [
-            Outcome(
-                attack="bleu",
-                metric="BLEU",
-                unit="text",
-                share=False,
-                where=where,
-                values=np.array([score.score for score in scores]),
-                note="mean over texts; sacrebleu, tokenize=none, smoothing exp, effective_order",
-            )
-        ],
+    signature = "sacrebleu, tokenize=none, smoothing exp"
+    each = Outcome(
+        attack="bleu",
+        metric="BLEU",
+        unit="text",
+        where=where,
+        values=np.array([score.score for score in scores]),
+        share=False,
+        note=f"mean over texts; {signature}, effective_order",
     )
+    corpus = replace(each, metric="corpus BLEU", values=_corpus(scores), note=f"all texts as one; {signature}")
+    yield from rates(case, [each])
+    yield next(rates(case, [corpus]))
+
+
+def _corpus(scores: "Sequence[BLEUScore]") -> Values:
+    """Corpus BLEU for each text, plus what the text adds to it: the mean is corpus BLEU, the spread the jackknife's."""
+    from sacrebleu.metrics.bleu import BLEU
+
     counts = np.array([[*score.counts, *score.totals, score.sys_len, score.ref_len] for score in scores])
 
-    def corpus(sums: Ids) -> float:
+    def bleu(sums: Ids) -> float:
         correct, total = sums[:4].tolist(), sums[4:8].tolist()
         return BLEU.compute_bleu(correct, total, int(sums[8]), int(sums[9]), smooth_method="exp").score
 
     everything = counts.sum(axis=0)
-    value = corpus(everything)
-    values = np.full(len(scores), value)
-    if len(scores) > 1:
-        without: Values = np.array([corpus(everything - own) for own in counts])
-        values += (len(scores) - 1) * (without.mean() - without)  # the mean stays, and its spread is the jackknife's
-    yield next(
-        rates(
-            case,
-            [
-                Outcome(
-                    attack="bleu",
-                    metric="corpus BLEU",
-                    unit="text",
-                    where=where,
-                    values=values,
-                    note="all texts as one corpus; sacrebleu, tokenize=none, smoothing exp",
-                )
-            ],
-        )
-    )
+    without = np.array([bleu(everything - own) for own in counts])
+    influence: Values = (len(scores) - 1) * (without.mean() - without)
+    return bleu(everything) + influence
 
 
 def _pairs(case: Case) -> tuple[Ids, list[list[str]], list[list[str]]]:

@@ -39,12 +39,13 @@ def cosine(case: Case) -> Iterator[Row]:
     yield from rates(
         case,
         [
-            Outcome(attack="cosine", metric="cosine", where=drawn, values=near),
+            Outcome(attack="cosine", metric="cosine", where=drawn, values=near, share=False),
             Outcome(
                 attack="cosine",
                 metric="cosine of changed words",
                 where=drawn[changed],
                 values=near[changed],
+                share=False,
                 headline=False,
             ),
         ],
