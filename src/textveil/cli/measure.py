@@ -11,7 +11,6 @@ import typer
 from textveil import progress, shell
 from textveil.cli import evaluation
 from textveil.cli.app import (
-    AsJson,
     ConfigFile,
     Epsilon,
     Mechanism,
@@ -60,7 +59,7 @@ def measure(
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N texts.")] = None,
     by: Annotated[bool, typer.Option("--by", help="Also by group, word frequency and text length.")] = False,
     every: Annotated[bool, typer.Option("--every", help="Also the lesser figures.")] = False,
-    as_json: AsJson = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object with all figures.")] = False,
     output: Annotated[
         str | None, typer.Option("--output", metavar="FILE", help="Write all figures there, as --json prints them.")
     ] = None,

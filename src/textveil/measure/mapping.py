@@ -13,7 +13,7 @@ Where the law is written down they are exact. Else x is released so many times, 
 outputs: N_x and N_w are then without bias, S_w is too small where it is not far below the number of draws.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Self
@@ -23,17 +23,17 @@ import numpy as np
 from textveil.attack.case import Case
 from textveil.attack.contract import Outcome, Report, Values, quiet
 from textveil.attack.report import Row, rates
-from textveil.mechanism import PLACEHOLDER, Block, Law, Layout, Role
+from textveil.mechanism import Block, Law, Layout
 from textveil.rng import Randomness, SeededRandomness
 from textveil.table import Ids
 
 DELTA = 0.05
 
-STRETCH = 256
+STRETCH = 64
 """Positions of a text that are drawn together; longer texts are cut, and words at a cut lose neighbours behind it."""
 
-POSITIONS = 1 << 16
-"""Positions of one simulation: some megabytes for each word of a window."""
+POSITIONS = 1 << 14
+"""Positions of one simulation, seconds of work."""
 
 CELLS = 1 << 22
 """Probabilities that are held at once: 32 MiB."""
@@ -85,12 +85,18 @@ def sets(case: Case, *, draws: int, words: int, rng: Randomness, report: Report 
     exact = True
     found: dict[str, list[Values]] = {"N_x": [], "N_w": [], "S_w": []}
     where: list[Ids] = []
+    done = 0
+
+    def told(drawn: int) -> None:
+        report("mapping sets", done + len(part) * drawn // draws, len(chosen))
+
     for part in _parts(case, chosen):
-        report("mapping sets", sum(map(len, where)), len(chosen))
+        told(0)
         sizes = by_law(case, part, draws) if exact else None
         if sizes is None:
-            exact, sizes = False, by_draws(case, part, draws, rng)
+            exact, sizes = False, by_draws(case, part, draws, rng, told)
         where.append(part)
+        done += len(part)
         for values, own in zip(found.values(), (sizes.distinct, sizes.own, sizes.smallest), strict=True):
             values.append(own)
     if not where:
@@ -127,9 +133,8 @@ def distinct(case: Case, words: int) -> Ids:
 
 def order(texts: int) -> Ids:
     """The numbers of texts in a random order, always the same, so that figures of two mechanisms can be compared."""
-    sizes = [texts] if texts else []
-    keys = [draws.uniform(1)[:, 0] for _, draws in SeededRandomness(0).open(sizes).chunks(texts or 1)]
-    return np.argsort(np.concatenate(keys or [np.empty(0)]), kind="stable")
+    keys = [draws.uniform(1)[:, 0] for _, draws in SeededRandomness(0).open([texts]).chunks(max(1, texts))]
+    return np.argsort(np.concatenate([np.empty(0), *keys]), kind="stable")
 
 
 def by_law(case: Case, chosen: Ids, draws: int) -> Sizes | None:
@@ -137,24 +142,27 @@ def by_law(case: Case, chosen: Ids, draws: int) -> Sizes | None:
     mechanism = case.view.mechanism
     if not isinstance(mechanism, Law):
         return None
-    block, own = _block(case, chosen, copies=1)
+    block, own = _block(case, chosen)
     law = mechanism.log_probs(case.view.table, block, case.view.parameter[own], case.view.drawn[own])
     if law is None:
         return None
     return Sizes.of_law(np.exp(law[np.searchsorted(own, chosen)]), case.truth.rows[chosen], draws)
 
 
-def by_draws(case: Case, chosen: Ids, draws: int, rng: Randomness) -> Sizes:
-    """The sizes of these positions, from releases of the stretches that they stand in."""
+def by_draws(
+    case: Case, chosen: Ids, draws: int, rng: Randomness, told: Callable[[int], None] = lambda drawn: None
+) -> Sizes:
+    """The sizes of these positions, from releases of the stretches that they stand in; tells how many are drawn."""
     view = case.view
     outputs = np.empty((len(chosen), draws), np.int64)
-    block, own = _block(case, chosen, copies=1)
+    block, own = _block(case, chosen)
     at = np.searchsorted(own, chosen)
-    step = min(draws, max(1, POSITIONS // len(block.rows)))
+    step = max(1, POSITIONS // len(block.rows))
     for start in range(0, draws, step):
+        told(start)
         copies = min(step, draws - start)
-        block, _ = _block(case, chosen, copies=copies)
-        drawn = view.mechanism.privatize(view.table, block, np.tile(view.parameter[own], copies), rng=rng)
+        parameter = np.tile(view.parameter[own], copies)
+        drawn = view.mechanism.privatize(view.table, _copied(block, copies), parameter, rng=rng)
         outputs[:, start : start + copies] = drawn.reshape(copies, len(own))[:, at].T
     return Sizes.of_draws(outputs, case.truth.rows[chosen])
 
@@ -181,34 +189,34 @@ def _parts(case: Case, chosen: Ids) -> Iterator[Ids]:
     layout = case.view.layout
     starts = _stretches(layout)
     stretch = np.searchsorted(starts, layout.positions[chosen], side="right") - 1
-    limit = max(1, CELLS // len(case.view.table))
     used, which = np.unique(stretch, return_inverse=True)
-    sizes = np.diff(starts)[used]
-    part, held = np.empty(len(used), np.int64), 0
-    number = 0
-    for i, size in enumerate(sizes.tolist()):
-        if held and held + size > limit:
-            number, held = number + 1, 0
-        part[i], held = number, held + size
-    for i in range(number + 1 if len(used) else 0):
-        yield chosen[part[which] == i]
+    part = (np.cumsum(np.diff(starts)[used]) - 1) // max(1, CELLS // len(case.view.table))
+    for number in np.unique(part).tolist():
+        yield chosen[part[which] == number]
 
 
-def _block(case: Case, chosen: Ids, *, copies: int) -> tuple[Block, Ids]:
-    """The stretches of some positions, so many times over, each a text of its own; their protected positions [k]."""
+def _block(case: Case, chosen: Ids) -> tuple[Block, Ids]:
+    """The stretches of some positions, each a text of its own, and which protected positions they have, rising."""
     view, layout = case.view, case.view.layout
     starts = _stretches(layout)
     used = np.unique(np.searchsorted(starts, layout.positions[chosen], side="right") - 1)
-    sizes = np.diff(starts)[used]
     taken = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in used.tolist()])
-    rows = np.where(view.passed == PLACEHOLDER, 0, view.passed)
+    rows = np.maximum(view.passed, 0)  # a hole has no row, and is in no window
     rows[layout.positions] = case.truth.rows
-    number = np.cumsum(layout.roles == Role.PROTECT) - 1
-    unit = np.unique(layout.unit_of[taken], return_inverse=True)[1]
     made = Layout(
-        roles=np.tile(layout.roles[taken], copies),
-        documents=np.concatenate(([0], np.cumsum(np.tile(sizes, copies)))).astype(np.int64),
-        unit_of=(np.arange(copies)[:, None] * (unit.max() + 1) + unit).ravel(),
+        roles=layout.roles[taken],
+        documents=np.cumsum([0, *np.diff(starts)[used]], dtype=np.int64),
+        unit_of=np.unique(layout.unit_of[taken], return_inverse=True)[1],
     )
-    own = number[taken][layout.roles[taken] == Role.PROTECT]
-    return Block(layout=made, rows=np.tile(rows[taken], copies)), own
+    return Block(layout=made, rows=rows[taken]), np.flatnonzero(np.isin(layout.positions, taken))
+
+
+def _copied(block: Block, copies: int) -> Block:
+    """The texts of a block so many times over."""
+    layout, shift = block.layout, np.arange(copies)[:, None]
+    made = Layout(
+        roles=np.tile(layout.roles, copies),
+        documents=np.append((shift * len(block.rows) + layout.documents[:-1]).ravel(), copies * len(block.rows)),
+        unit_of=(shift * (layout.unit_of.max() + 1) + layout.unit_of).ravel(),
+    )
+    return Block(layout=made, rows=np.tile(block.rows, copies))
