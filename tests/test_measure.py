@@ -116,7 +116,7 @@ def test_bleu_by_hand(table, stub):
 
 
 def test_corpus_bleu_has_the_jackknifes_interval(table):
-    case = Case.of(Privatizer("noise", epsilon=30, table=table, seed=4), texts(10))
+    case = Case.of(Privatizer("noise", epsilon=15, table=table, seed=4), texts(10, longest=30))
     bounds = case.view.documents
     pairs = [
         tuple(" ".join(words[bounds[b] : bounds[b + 1]]) for words in (case.view.items, case.truth.words))
@@ -130,6 +130,7 @@ def test_corpus_bleu_has_the_jackknifes_interval(table):
     without = [bleu(pairs[:b] + pairs[b + 1 :]) for b in range(10)]
     error = math.sqrt(9 / 10 * np.square(np.array(without) - np.mean(without)).sum())
     row = figures(case, "bleu")["corpus BLEU"]
+    assert error > 1
     assert row.value == pytest.approx(bleu(pairs))
     assert row.high - row.value == pytest.approx(stats.t.ppf(0.975, 9) * error)
 
@@ -154,6 +155,12 @@ def fewest(shares):
 
 
 LAW = np.array([[0.5, 0.3, 0.2], [0.0, 1.0, 0.0], [0.95, 0.05, 0.0], [0.03, 0.03, 0.94]])
+
+
+def test_a_share_of_just_enough_is_enough():
+    """.35 + .3 + .2 + .1 is .95, and in floating point a little less."""
+    law = np.array([[0.35, 0.3, 0.2, 0.1, 0.05]])
+    assert mapping.Sizes.of_law(law, np.array([0]), 1).smallest == 4
 
 
 @pytest.mark.parametrize("draws", [1, 2, 6])
