@@ -7,14 +7,13 @@ Not here: what could have become of them (`mapping`), and texts as a whole (`tex
 from collections.abc import Iterator
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from textveil.attack.case import Case
 from textveil.attack.contract import Outcome
+from textveil.attack.reconstruction import cosines
 from textveil.attack.report import Row, rates
 from textveil.mechanism import PLACEHOLDER
-from textveil.table import SLAB, EmbeddingTable, Ids
 from textveil.wordpiece import WordPieces
 
 
@@ -34,7 +33,7 @@ def cosine(case: Case) -> Iterator[Row]:
     """The cosine of the rows of input and output word, from -1 to 1; placeholders are left out."""
     drawn = np.flatnonzero(case.view.drawn != PLACEHOLDER)
     released, private = case.view.drawn[drawn], case.truth.rows[drawn]
-    near = _cosines(case.view.table, released, private)
+    near = cosines(case.view.table, released, private)
     changed = released != private
     yield from rates(
         case,
@@ -74,13 +73,3 @@ def _known(case: Case, words: list[str]) -> NDArray[np.bool_]:
     if view.words.unit == "wordpiece":
         return WordPieces.load(view.words.tokenizer, view.table).cut(words)[1] if words else np.empty(0, bool)
     return view.table.lookup(words)[1]
-
-
-def _cosines(table: EmbeddingTable, one: Ids, other: Ids) -> NDArray[np.float64]:
-    """The cosine of each row [n] with the row [n] beside it; of a projection, in the whole table."""
-    root, found = table.root, np.empty(len(one))
-    for start in range(0, len(one), SLAB):
-        part = slice(start, start + SLAB)
-        a, b = (root.take(torch.from_numpy(rows[part]).to(root.device)).double().cpu() for rows in (one, other))
-        found[part] = torch.nn.functional.cosine_similarity(a, b, dim=1, eps=1e-300).numpy()
-    return found
