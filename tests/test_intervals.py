@@ -87,3 +87,10 @@ def test_it_covers_the_truth():
 def test_a_mean_needs_values():
     with pytest.raises(ConfigError):
         intervals.mean(np.zeros(0), np.zeros(0, np.int64))
+
+
+def test_sizes_that_are_all_one_are_no_share():
+    ones = np.ones(40)
+    assert intervals.mean(ones, np.arange(40)).low < 1
+    found = intervals.mean(ones, np.arange(40), share=False)
+    assert (found.low, found.value, found.high) == (1, 1, 1)

@@ -51,7 +51,7 @@ def clopper_pearson(hits: float, trials: float, level: float = LEVEL) -> tuple[f
     return low, high
 
 
-def mean(values: Values, clusters: Ids, level: float = LEVEL) -> Interval:
+def mean(values: Values, clusters: Ids, level: float = LEVEL, *, share: bool = True) -> Interval:
     """The mean of values that come in clusters (words in texts), with its interval.
 
     The variance is that of cluster sums about the mean (linearised ratio). Values that are all 0 or 1 get the interval
@@ -63,6 +63,7 @@ def mean(values: Values, clusters: Ids, level: float = LEVEL) -> Interval:
         values: float64 [m], m of 1 or more.
         clusters: int64 [m], the number of each value's cluster.
         level: of confidence.
+        share: whether values that are all 0 or 1 are a share; else they get Student's interval too.
 
     Raises:
         ConfigError: there are no values.
@@ -81,7 +82,7 @@ def mean(values: Values, clusters: Ids, level: float = LEVEL) -> Interval:
     groups = len(deviations)
     variance = float(np.square(deviations).sum()) / m**2 * groups / max(1, groups - 1)
     quantile = float(stdtrit(max(1, groups - 1), (1 + level) / 2))
-    if np.isin(values, (0.0, 1.0)).all():
+    if share and np.isin(values, (0.0, 1.0)).all():
         size = float(m)
         if 0 < value < 1 and variance > 0 and not alone:
             independent = float(stdtrit(m - 1, (1 + level) / 2))

@@ -30,10 +30,10 @@ def quiet(step: str, done: int, total: int) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome:
-    """One measure of an attack, as a value for each word or text; its mean is what is reported.
+    """One measure of an attack, or of releases, as a value for each word or text; its mean is what is reported.
 
     Attributes:
-        attack: its registered name.
+        attack: its registered name; for a measure, its own.
         metric: "top-1", "Pr@5".
         setting: what tells this outcome from others of the same attack and metric ({"prior": "unigram"}).
         unit: what a value belongs to.
@@ -41,6 +41,7 @@ class Outcome:
         values: float64 [m].
         baseline: the mean that the same attacker reaches without the released words, where that is known.
         note: what a reader has to know ("a lower bound: ...").
+        share: whether values that are all 0 or 1 are a share, and not sizes that happen to be so.
         headline: whether it stands in the picture and the short table.
     """
 
@@ -52,6 +53,7 @@ class Outcome:
     values: Values = field(repr=False)
     baseline: float | None = None
     note: str = ""
+    share: bool = True
     headline: bool = True
 
     def __post_init__(self) -> None:

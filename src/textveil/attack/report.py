@@ -31,7 +31,7 @@ class Row:
     """One rate.
 
     Attributes:
-        attack: the attacker's name.
+        attack: the attacker's name; for a measure, its own.
         metric: what was measured.
         setting: what tells this outcome from others of the same attack and metric.
         unit: what was counted.
@@ -60,6 +60,10 @@ class Row:
     note: str
     headline: bool
 
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain data; JSON has no infinity, and an interval without an end has None there."""
+        return {name: _plain(value) for name, value in asdict(self).items()}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
@@ -87,7 +91,7 @@ class Findings:
             "protected": self.words,
             "attacks": {name: dict(options) for name, options in self.options.items()},
             "not_run": dict(self.refused),
-            "rows": [{name: _plain(value) for name, value in asdict(row).items()} for row in self.rows],
+            "rows": [row.to_json() for row in self.rows],
         }
 
 
@@ -204,7 +208,7 @@ def _rows(case: Case, outcome: Outcome, parts: Mapping[Unit, Sequence[Part]]) ->
     for name, label, chosen in slices:
         if not chosen.any():
             continue
-        found = intervals.mean(outcome.values[chosen], cluster[chosen])
+        found = intervals.mean(outcome.values[chosen], cluster[chosen], share=outcome.share)
         yield Row(
             attack=outcome.attack,
             metric=outcome.metric,
@@ -229,5 +233,4 @@ def _options(attacker: Attack) -> dict[str, object]:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no infinity; an interval without an end has None there."""
     return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -4,7 +4,6 @@ In: a file of texts and a mechanism. Out: what attackers recover from its releas
 Not here: the attacks (`attack`), and their pictures (`picture`).
 """
 
-import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from textveil.config import Config
 
 PREFIX = "attack."
-SIMULATION = 2**120
-"""Tells the streams of attackers from those of the mechanism under one seed; no text has such a number."""
 
 
 @app.command(
@@ -106,7 +103,7 @@ def attack(
     if output is not None:
         _check_folder(output)
     found = _run(chosen, options, texts, resolved)
-    document = {**_circumstances(resolved, file), **found.to_json()}
+    document = {**evaluation.circumstances(resolved, file), **found.to_json()}
     if as_json:
         evaluation.write_json(document, None)
     else:
@@ -148,29 +145,11 @@ def _options(typed: list[str]) -> dict[str, dict[str, Any]]:
 def _run(names: list[str], options: Mapping[str, Mapping[str, Any]], texts: list[str], config: "Config") -> "Findings":
     from textveil.attack import Case, attack, load
     from textveil.pipeline import Privatizer
-    from textveil.rng import Randomness, SeededRandomness, SystemRandomness
 
     attackers: list[Attack] = [load(name, options.get(name)) for name in names]
     privatizer = Privatizer.from_config(config)
-    rng: Randomness = SystemRandomness() if config.seed is None else SeededRandomness(config.seed).part(SIMULATION)
     with progress.bars(lambda _, done: f"{done:,}") as report:
-        return attack(Case.of(privatizer, texts), attackers, rng=rng, report=report)
-
-
-def _circumstances(config: "Config", file: str) -> dict[str, Any]:
-    """What findings say of themselves: the configuration without its seed, and the file's name."""
-    from textveil import __version__
-
-    options = config.to_dict()
-    seeded = options.pop("seed") is not None
-    if config.epsilon is not None and math.isinf(config.epsilon):
-        options["epsilon"] = "infinite"
-    return {
-        "textveil": __version__,
-        "file": "-" if file == "-" else Path(file).name,
-        "configuration": options,
-        "seeded": seeded,
-    }
+        return attack(Case.of(privatizer, texts), attackers, rng=evaluation.simulation(config), report=report)
 
 
 def _title(config: "Config") -> str:

@@ -5,16 +5,24 @@ Not here: the formats (`formats`), and what is measured (`attack`, `measure`).
 """
 
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textveil import files, formats
 from textveil.errors import ConfigError, InputError
 
+if TYPE_CHECKING:
+    from textveil.config import Config
+    from textveil.rng import Randomness
+
 Row = Mapping[str, Any]
+
+SIMULATION = 2**120
+"""Tells the streams of simulations from those of the mechanism under one seed; no text has such a number."""
 
 
 def texts(path: str, field: str | None = None, limit: int | None = None) -> list[str]:
@@ -73,6 +81,29 @@ def _some(rows: Iterable[str | None], limit: int | None) -> list[str]:
     if not found:
         raise InputError("the file must hold at least one text, and holds none")
     return found
+
+
+def circumstances(config: "Config", file: str) -> dict[str, Any]:
+    """What findings say of themselves: the configuration without its seed, and the file's name."""
+    from textveil import __version__
+
+    options = config.to_dict()
+    seeded = options.pop("seed") is not None
+    if config.epsilon is not None and math.isinf(config.epsilon):
+        options["epsilon"] = "infinite"
+    return {
+        "textveil": __version__,
+        "file": "-" if file == "-" else Path(file).name,
+        "configuration": options,
+        "seeded": seeded,
+    }
+
+
+def simulation(config: "Config") -> "Randomness":
+    """The randomness of whoever simulates a mechanism: apart from the mechanism's own under one seed."""
+    from textveil.rng import SeededRandomness, SystemRandomness
+
+    return SystemRandomness() if config.seed is None else SeededRandomness(config.seed).part(SIMULATION)
 
 
 def show(
