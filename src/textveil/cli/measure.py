@@ -57,6 +57,8 @@ def measure(
     seed: Seed = None,
     field: Annotated[str | None, typer.Option("--field", "--column", metavar="NAME", help="Where texts are.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N texts.")] = None,
+    draws: Annotated[int, typer.Option("--draws", metavar="N", help="For mapping: releases of each word.")] = 1000,
+    words: Annotated[int, typer.Option("--words", metavar="N", help="For mapping: distinct words looked at.")] = 200,
     by: Annotated[bool, typer.Option("--by", help="Also by group, word frequency and text length.")] = False,
     every: Annotated[bool, typer.Option("--every", help="Also the lesser figures.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object with all figures.")] = False,
@@ -82,7 +84,9 @@ def measure(
     if not len(case.view.drawn):
         raise InputError("the texts must have a protected word, and have none")
     with progress.bars(lambda _, done: f"{done:,}", " words") as report:
-        found = measured(case, metrics=names, rng=evaluation.simulation(resolved), report=report)
+        found = measured(
+            case, metrics=names, draws=draws, words=words, rng=evaluation.simulation(resolved), report=report
+        )
     document = {**evaluation.circumstances(resolved, file), **found.to_json()}
     if as_json:
         evaluation.write_json(document, None)
