@@ -20,7 +20,7 @@ from textveil.rng import Draws, Randomness
 from textveil.table import EmbeddingTable, Ids
 
 Values = NDArray[np.float64]
-Evidence = Literal["exact", "estimated"]
+Evidence = Literal["exact", "estimated", "joint"]
 
 CANDIDATES = 64
 """Private rows whose law is written down at once: few, so that what lies between two steps stays in the cache."""
@@ -239,9 +239,16 @@ def _proposals(table: EmbeddingTable, rows: Ids, budget: int, rng: Randomness) -
     share = max(1, budget // (2 * len(rows)))
     rest = budget - share * len(rows)
     cumulated = np.cumsum((1 / len(table) + shares(table)) / 2)
-    uniform = np.concatenate([draws.uniform(1)[:, 0] for _, draws in rng.open([rest]).chunks(1 << 20)] or [[]])
-    others = np.minimum(np.searchsorted(cumulated, uniform), len(table) - 1)
-    return np.concatenate([np.repeat(rows, share), others]).astype(np.int64)
+    uniform = [draws.uniform(1)[:, 0] for _, draws in rng.open([rest]).chunks(rest)] if rest else []
+    others = [np.minimum(np.searchsorted(cumulated, each), len(table) - 1) for each in uniform]
+    return np.concatenate([np.repeat(rows, share), *others])
+
+
+def weigh(log_density: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+    """f(z | x) / sum_x' m_x' f(z | x') of draws z and all x [b, V], from ln f [b, V] and m [V]; in place."""
+    log_density -= log_density.amax(dim=1, keepdim=True)
+    weights = log_density.clamp_(min=FLOOR).exp_()
+    return weights.div_((weights @ counts)[:, None])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -266,10 +273,7 @@ class _Pool:
         for start in range(0, len(order), WEIGHED):
             self.report("densities", start, len(order))
             some = order[start : start + WEIGHED]
-            weights = self.log_density(noisy[torch.from_numpy(some)].to(self.view.device))
-            weights -= weights.amax(dim=1, keepdim=True)
-            weights.clamp_(min=FLOOR).exp_()
-            weights /= (weights @ counts)[:, None]
+            weights = weigh(self.log_density(noisy[torch.from_numpy(some)].to(self.view.device)), counts)
             first, last = int(line[some[0]]), int(line[some[-1]]) + 1
             member = torch.from_numpy(line[some] == np.arange(first, last)[:, None]).to(weights)
             sums[first:last] += (member @ weights).cpu()
