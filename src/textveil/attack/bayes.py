@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from textveil.attack.case import Case, View
-from textveil.attack.channel import Evidence
 from textveil.attack.contract import Outcome, Report, quiet
-from textveil.attack.posterior import posterior, refusal, usual_draws
+from textveil.attack.posterior import mixes, posterior, refusal, usual_draws
 from textveil.attack.prior import PRIORS, PriorName
 from textveil.errors import ConfigError
 from textveil.options import options
@@ -22,11 +21,8 @@ from textveil.rng import Randomness
 
 NOTHING_PROTECTED = "no word is protected"
 
-NOTES: dict[Evidence, str] = {
-    "exact": "exact law",
-    "estimated": "a lower bound: the channel was estimated from {draws} draws for each released word",
-    "joint": "a lower bound: words that were mixed were guessed together, approximately",
-}
+EXACT = "exact law"
+JOINTLY = "a lower bound: words that were mixed are guessed together, approximately"
 
 
 @options()
@@ -39,7 +35,7 @@ class Bayes:
 
     Args:
         priors: which of uniform, unigram and context.
-        k: the number of guesses that count.
+        k: the number of guesses that count; where a mechanism mixes words, at most 9.
         draws: noisy vectors per distinct released row, where the law has to be estimated; None is 100, and 10 for
             coordinate-wise Laplace noise, whose densities take long.
         model: of the prior `context`: a folder or hub id of a masked language model; None is the bundled one.
@@ -72,9 +68,10 @@ class Bayes:
             found = posterior(view, prior=prior, k=self.k, draws=draws, model=self.model, rng=rng, report=report)
             right = found.candidates == secret[:, None]
             blind = 1 / len(view.table) if prior == "uniform" else float((found.blind == secret).mean())
-            note = NOTES[found.evidence].format(draws=draws)
+            note = f"a lower bound: the law was estimated from {draws} draws for each released word"
+            note = JOINTLY if mixes(view) else EXACT if found.evidence == "exact" else note
             yield self._outcome("top-1", prior, right[:, 0], note, blind)
-            yield self._outcome(f"top-{self.k}", prior, right.any(axis=1), note)
+            yield self._outcome(f"top-{right.shape[1]}", prior, right.any(axis=1), note)
             stated = np.exp(found.log_probability[:, 0])
             yield self._outcome(
                 "stated top-1", prior, stated, "the probability that the attacker gives the first guess"

@@ -20,7 +20,7 @@ from textveil.rng import Draws, Randomness
 from textveil.table import EmbeddingTable, Ids
 
 Values = NDArray[np.float64]
-Evidence = Literal["exact", "estimated", "joint"]
+Evidence = Literal["exact", "estimated"]
 
 CANDIDATES = 64
 """Private rows whose law is written down at once: few, so that what lies between two steps stays in the cache."""

@@ -27,6 +27,9 @@ Values = NDArray[np.float64]
 DRAWS, FEW = 100, 10
 """Noisy vectors per released row, where the channel has to be estimated; few where densities are no matrix product."""
 
+MOST = 9
+"""Candidates per position, where mixed words are guessed together."""
+
 RANKED = 64
 """Positions whose rows are ranked at once: few, so that they stay in the cache."""
 
@@ -39,8 +42,8 @@ class Ranking:
         candidates: int64 [n, k], best first.
         log_probability: float64 [n, k], ln of the posterior probability, normalised over all rows.
         blind: int64 [n], the best guess of the prior alone.
-        evidence: whether the channel was exact, or estimated from draws, or mixed words were guessed together by an
-            approximation; unless it was exact, success is a lower bound of the best attacker's.
+        evidence: whether the channel was exact, or estimated from draws or, of mixed words, by an approximation; then
+            success is a lower bound of the best attacker's.
     """
 
     candidates: Ids = field(repr=False)
@@ -93,7 +96,7 @@ def posterior(
     Args:
         view: what the attacker sees.
         prior: what is expected before.
-        k: candidates per position; no more than the table has rows are given.
+        k: candidates per position; no more than the table has rows are given, and of mixed words no more than 9.
         draws: noisy vectors per released row, where the channel has to be estimated; None is `usual_draws`.
         model: of the prior `context`; None is the bundled one.
         rng: for the draws.
@@ -104,7 +107,7 @@ def posterior(
     """
     if reason := refusal(view, prior):
         raise ConfigError(f"such releases must have a posterior under this prior, and have none: {reason}")
-    k, draws = min(k, len(view.table)), draws or usual_draws(view)
+    k, draws = min(k, len(view.table), MOST if mixes(view) else k), draws or usual_draws(view)
     key = ("posterior", prior, draws, model if prior == "context" else None)
     held = view.memo.get(key)
     if not isinstance(held, Ranking) or held.candidates.shape[1] < k:
@@ -152,6 +155,7 @@ def _jointly(
 ) -> Ranking:
     from textveil.attack.window import decode  # it is above this module in all else
 
+    assert isinstance(view.mechanism, Perturb)
     static = prior.static(view.table, cast(StaticName, name))
     candidates, scores = decode(
         view.mechanism,
@@ -166,4 +170,4 @@ def _jointly(
         report=report,
     )
     blind = np.full(len(view.drawn), static.argmax())
-    return Ranking(candidates=candidates, log_probability=scores, blind=blind, evidence="joint")
+    return Ranking(candidates=candidates, log_probability=scores, blind=blind, evidence="estimated")

@@ -239,7 +239,9 @@ def _show_risk(
         risks = risk.assess(Case.after(privatizer, rehearsal), prior=name, report=report)
     statements = [result.guarantee for result in rehearsal.results]
     if as_json or with_original:
-        shell.note("textveil: warning: the output holds what is private: keep it to yourself (--show risk, --with-original)")
+        shell.note(
+            "textveil: warning: the output holds what is private: keep it to yourself (--show risk, --with-original)"
+        )
     with files.output(output, private=as_json or with_original) as sink:
         for result, each in zip(rehearsal.results, risks, strict=True):
             if as_json:
