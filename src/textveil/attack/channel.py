@@ -31,6 +31,9 @@ CELLS = 1 << 27
 DRAWN = 4096
 """Noisy vectors that are drawn and decoded at once."""
 
+HELD = 16
+"""So many times as many are held and put in order: 100 MB at d = 384."""
+
 WEIGHED = 256
 """Draws whose densities around all rows are held at once: 22 MB for 21,719 rows."""
 
@@ -239,9 +242,16 @@ def _proposals(table: EmbeddingTable, rows: Ids, budget: int, rng: Randomness) -
     share = max(1, budget // (2 * len(rows)))
     rest = budget - share * len(rows)
     cumulated = np.cumsum((1 / len(table) + shares(table)) / 2)
-    uniform = np.concatenate([draws.uniform(1)[:, 0] for _, draws in rng.open([rest]).chunks(1 << 20)] or [[]])
-    others = np.minimum(np.searchsorted(cumulated, uniform), len(table) - 1)
-    return np.concatenate([np.repeat(rows, share), others]).astype(np.int64)
+    uniform = [draws.uniform(1)[:, 0] for _, draws in rng.open([rest]).chunks(rest)] if rest else []
+    others = [np.minimum(np.searchsorted(cumulated, each), len(table) - 1) for each in uniform]
+    return np.concatenate([np.repeat(rows, share), *others])
+
+
+def weigh(log_density: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+    """f(z | x) / sum_x' m_x' f(z | x') of draws z and all x [b, V], from ln f [b, V] and m [V]; in place."""
+    log_density -= log_density.amax(dim=1, keepdim=True)
+    weights = log_density.clamp_(min=FLOOR).exp_()
+    return weights.div_((weights @ counts)[:, None])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -259,22 +269,17 @@ class _Pool:
         size = len(self.view)
         line_of = np.full(size, -1)
         line_of[rows] = np.arange(len(rows))
-        noisy, line = self._draw(around, line_of)
-        order = np.argsort(line, kind="stable")
         counts = torch.from_numpy(np.bincount(around, minlength=size)).float().to(self.view.device)
-        sums = torch.zeros(len(rows), size)
-        for start in range(0, len(order), WEIGHED):
-            self.report("densities", start, len(order))
-            some = order[start : start + WEIGHED]
-            weights = self.log_density(noisy[torch.from_numpy(some)].to(self.view.device))
-            weights -= weights.amax(dim=1, keepdim=True)
-            weights.clamp_(min=FLOOR).exp_()
-            weights /= (weights @ counts)[:, None]
-            first, last = int(line[some[0]]), int(line[some[-1]]) + 1
-            member = torch.from_numpy(line[some] == np.arange(first, last)[:, None]).to(weights)
-            sums[first:last] += (member @ weights).cpu()
-        hit = np.zeros(len(rows), bool)
-        hit[line] = True
+        sums, hit = torch.zeros(len(rows), size), np.zeros(len(rows), bool)
+        for noisy, line in self._draw(around, line_of):
+            hit[line] = True
+            order = np.argsort(line, kind="stable")  # draws that became one row stand together
+            for start in range(0, len(order), WEIGHED):
+                some = order[start : start + WEIGHED]
+                weights = weigh(self.log_density(noisy[torch.from_numpy(some)].to(self.view.device)), counts)
+                first, last = int(line[some[0]]), int(line[some[-1]]) + 1
+                member = torch.from_numpy(line[some] == np.arange(first, last)[:, None]).to(weights)
+                sums[first:last] += (member @ weights).cpu()
         return sums.log_(), hit
 
     def log_density(self, noisy: torch.Tensor) -> torch.Tensor:
@@ -283,18 +288,19 @@ class _Pool:
         assert not isinstance(noise, NoNoise)
         return noise.log_density(self.view, noisy, self.view.take(slice(None)), self.parameter)
 
-    def _draw(self, around: Ids, line_of: Ids) -> tuple[torch.Tensor, Ids]:
-        """The noisy vectors float32 [h, d] that became one of the rows asked for, and its line [h]."""
-        vectors, lines = [torch.empty(0, self.view.dimension)], [np.empty(0, np.int64)]
+    def _draw(self, around: Ids, line_of: Ids) -> Iterator[tuple[torch.Tensor, Ids]]:
+        """Noisy vectors float32 [h, d] that became one of the rows asked for, and its line [h]; many at a time."""
+        held: list[tuple[torch.Tensor, Ids]] = []
         draws: Draws
         for chunk, draws in self.rng.open([len(around)]).chunks(DRAWN):
             self.report("draws", chunk.start, len(around))
             rows = around[chunk]
             centres = self.view.take(torch.from_numpy(rows).to(self.view.device)).double().cpu().numpy()
             parameter = np.full(len(rows), self.parameter)
-            noisy = self.mechanism.noise.sample(draws, self.view, centres, rows, parameter)
-            found = torch.from_numpy(noisy).float()
-            line = line_of[self.view.nearest(found.to(self.view.device))]
-            vectors.append(found[torch.from_numpy(line >= 0)])
-            lines.append(line[line >= 0])
-        return torch.cat(vectors), np.concatenate(lines)
+            noisy = torch.from_numpy(self.mechanism.noise.sample(draws, self.view, centres, rows, parameter)).float()
+            line = line_of[self.view.nearest(noisy.to(self.view.device))]
+            held.append((noisy[torch.from_numpy(line >= 0)], line[line >= 0]))
+            if len(held) == HELD or chunk.stop == len(around):
+                vectors, lines = zip(*held, strict=True)
+                yield torch.cat(vectors), np.concatenate(lines)
+                held = []

@@ -18,14 +18,17 @@ from textveil.attack.channel import Evidence, Likelihoods
 from textveil.attack.contract import Report, quiet
 from textveil.attack.prior import PriorName, StaticName
 from textveil.errors import ConfigError
-from textveil.mechanism import Perturb
+from textveil.mechanism import CoordinateLaplace, Perturb
 from textveil.rng import Randomness
 from textveil.table import Ids
 
 Values = NDArray[np.float64]
 
-DRAWS = 32
-"""Noisy vectors per released row, where the channel has to be estimated."""
+DRAWS, FEW = 100, 10
+"""Noisy vectors per released row, where the channel has to be estimated; few where densities are no matrix product."""
+
+MOST = 9
+"""Candidates per position, where mixed words are guessed together."""
 
 RANKED = 64
 """Positions whose rows are ranked at once: few, so that they stay in the cache."""
@@ -39,7 +42,8 @@ class Ranking:
         candidates: int64 [n, k], best first.
         log_probability: float64 [n, k], ln of the posterior probability, normalised over all rows.
         blind: int64 [n], the best guess of the prior alone.
-        evidence: whether the channel was exact or estimated from draws; then success is a lower bound.
+        evidence: whether the channel was exact, or estimated from draws or, of mixed words, by an approximation; then
+            success is a lower bound of the best attacker's.
     """
 
     candidates: Ids = field(repr=False)
@@ -69,12 +73,18 @@ def refusal(view: View, name: PriorName) -> str:
     return channel.refusal(view) or prior.refusal(view, name)
 
 
+def usual_draws(view: View) -> int:
+    """How many draws make an estimate of minutes, not hours."""
+    costly = isinstance(view.mechanism, Perturb) and isinstance(view.mechanism.noise, CoordinateLaplace)
+    return FEW if costly else DRAWS
+
+
 def posterior(
     view: View,
     *,
     prior: PriorName,
     k: int = 5,
-    draws: int = DRAWS,
+    draws: int | None = None,
     model: str | None = None,
     rng: Randomness,
     report: Report = quiet,
@@ -86,8 +96,8 @@ def posterior(
     Args:
         view: what the attacker sees.
         prior: what is expected before.
-        k: candidates per position; no more than the table has rows are given.
-        draws: noisy vectors per released row, where the channel has to be estimated.
+        k: candidates per position; no more than the table has rows are given, and of mixed words no more than 9.
+        draws: noisy vectors per released row, where the channel has to be estimated; None is `usual_draws`.
         model: of the prior `context`; None is the bundled one.
         rng: for the draws.
         report: told of progress.
@@ -97,7 +107,7 @@ def posterior(
     """
     if reason := refusal(view, prior):
         raise ConfigError(f"such releases must have a posterior under this prior, and have none: {reason}")
-    k = min(k, len(view.table))
+    k, draws = min(k, len(view.table), MOST if mixes(view) else k), draws or usual_draws(view)
     key = ("posterior", prior, draws, model if prior == "context" else None)
     held = view.memo.get(key)
     if not isinstance(held, Ranking) or held.candidates.shape[1] < k:
@@ -145,6 +155,7 @@ def _jointly(
 ) -> Ranking:
     from textveil.attack.window import decode  # it is above this module in all else
 
+    assert isinstance(view.mechanism, Perturb)
     static = prior.static(view.table, cast(StaticName, name))
     candidates, scores = decode(
         view.mechanism,

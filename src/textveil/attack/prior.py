@@ -29,13 +29,18 @@ PRIORS: tuple[PriorName, ...] = get_args(PriorName)
 CELLS = 1 << 26
 """Logits that are held at once: 256 MiB."""
 
-USUAL = 0.1
-"""The share of the unigram in the prior of the language model, for what that did not think of."""
+EVEN = 0.5
+"""The share of the uniform prior in the unigram prior: texts at hand are not the text that was counted."""
+
+USUAL, TEMPER = 0.3, 0.7
+"""Of the language model's prior, the share of the unigram prior, and the factor of the logits: what the model reads is
+noisy, and it is too sure. Found on sentences of SST-2's training set, under the exponential mechanism."""
 
 
 def static(table: EmbeddingTable, name: StaticName) -> Values:
     """ln of the probability of every row, the same at all positions: float64 [V]."""
-    return np.log(shares(table)) if name == "unigram" else np.full(len(table), -np.log(len(table)))
+    even = np.full(len(table), 1 / len(table))
+    return np.log(even if name == "uniform" else EVEN * even + (1 - EVEN) * shares(table))
 
 
 def checked(name: str) -> PriorName:
@@ -60,7 +65,7 @@ def refusal(view: View, name: PriorName) -> str:
 def context(view: View, positions: Ids, model: str | None = None) -> Iterator[tuple[Ids, torch.Tensor]]:
     """What a masked language model expects at protected positions, given the released words around each.
 
-    The position itself is hidden. The probabilities are mixed with those of the unigram prior.
+    The position itself is hidden. The probabilities are tempered, and mixed with those of the unigram prior.
 
     Args:
         view: the releases.
@@ -72,9 +77,9 @@ def context(view: View, positions: Ids, model: str | None = None) -> Iterator[tu
     """
     loaded = _load(view.table, model)
     limited = replace(loaded, batch=max(1, min(loaded.batch, CELLS // len(view.table))))
-    usual = torch.from_numpy(USUAL * shares(view.table)).float()
+    usual = torch.from_numpy(USUAL * np.exp(static(view.table, "unigram"))).float()
     for which, logits in limited.batches(seen(view), view.item[positions]):
-        expected = torch.softmax(logits.cpu(), dim=1)
+        expected = torch.softmax(TEMPER * logits.cpu(), dim=1)
         yield which, expected.mul_(1 - USUAL).add_(usual).log_()
 
 

@@ -54,14 +54,23 @@ class Exponential:
 
     def weights(self, distances: Values, c: Values) -> Weights:
         """ceil(2^50 exp(-c min(d, cap))) for every candidate, int64 [m, V]."""
-        exponent = np.minimum(distances * c[:, None], EXPONENT_CAP)
-        return np.ceil(np.exp(-exponent) * SCALE).astype(np.int64)
+        return self._whole(distances, c).astype(np.int64)
 
     def log_probs(self, distances: Values, c: Values) -> Values:
         """ln P(y | x) of the integer weights, float64 [m, V]."""
-        weights = self.weights(distances, c).astype(np.float64)
-        law: Values = np.log(weights) - np.log(weights.sum(axis=1, keepdims=True))
+        weights = self._whole(distances, c)
+        totals = weights.sum(axis=1, keepdims=True)
+        law = np.log(weights, out=weights)
+        law -= np.log(totals)
         return law
+
+    def _whole(self, distances: Values, c: Values) -> Values:
+        """The weights as whole numbers in float64; in place, for there may be hundreds of millions of them."""
+        weights: Values = distances * -c[:, None]
+        np.maximum(weights, -EXPONENT_CAP, out=weights)
+        np.exp(weights, out=weights)
+        weights *= SCALE
+        return np.ceil(weights, out=weights)
 
     @property
     def rounding(self) -> float:
