@@ -28,7 +28,7 @@ Values = NDArray[np.float64]
 VARIED = (0, 2, 3, 7)
 """The words of a probe table that the audited position takes."""
 
-TRIALS_SMALL, TRIALS_FULL = 5_000, 50_000
+TRIALS_SMALL, TRIALS_FULL = 8_000, 80_000
 """Texts drawn for each of them."""
 
 AROUND = 3
@@ -142,7 +142,8 @@ def sampled(subject: Subject) -> Finding:
                     apart = (allowed[a, b] - trial.claim.additive) / trial.epsilon
                     rate = max(0.0, bound - trial.claim.additive) / apart if apart > 0 else math.inf
                     # by share of what is allowed, so that the pair is shown that comes nearest to breaking it
-                    worst = max(worst, (bound / max(allowed[a, b], 1e-12), rate, trial.epsilon, trial.name))
+                    share = bound / max(float(allowed[a, b]), 1e-12)
+                    worst = max(worst, (share, float(rate), trial.epsilon, trial.name))
     guessed, bound, claimed_ldp = _guessing(subject)
     broken = worst[0] > 1 or bound > claimed_ldp
     if bound / max(claimed_ldp, 1e-12) > max(worst[0], 1):

@@ -20,7 +20,7 @@ from textveil.errors import ConfigError
 from textveil.guarantee import Claim
 from textveil.mechanism import Block, Law, Layout, Mechanism
 from textveil.pipeline import Privatizer
-from textveil.rng import Randomness, SystemRandomness
+from textveil.rng import Randomness, Streams, SystemRandomness
 from textveil.table import EmbeddingTable, Metric
 
 Ids = NDArray[np.int64]
@@ -168,14 +168,22 @@ class Subject:
         return self.mechanism.spend(table, layout, parameter)
 
     def sample(self, table: EmbeddingTable, block: Block, parameter: Values, rng: Randomness | None = None) -> Ids:
-        """Released rows [n], from the randomness of the operating system."""
-        return self.mechanism.privatize(table, block, parameter, rng=rng or SystemRandomness())
+        """Released rows [n], drawn afresh."""
+        return self.mechanism.privatize(table, block, parameter, rng=rng or _OneStream())
 
     def with_parts(self, **parts: Any) -> Privatizer:
         """A copy of the privatizer in which some attributes are others."""
         changed = copy.copy(self.privatizer)
         changed.__dict__.update(parts)
         return changed
+
+
+class _OneStream(SystemRandomness):
+    """Fresh draws from one stream for all texts of a call: thousands of short texts need no generator each."""
+
+    def open(self, sizes: Sequence[int] | Ids) -> Streams:
+        """The stream of a call, which sees its texts as one."""
+        return super().open([int(np.sum(sizes))])
 
 
 def _probe(name: str, rows: Values, metric: Metric) -> EmbeddingTable:

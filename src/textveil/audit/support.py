@@ -18,8 +18,8 @@ from textveil.table import EmbeddingTable
 Ids = NDArray[np.int64]
 Values = NDArray[np.float64]
 
-FARTHEST = 40.0
-"""Samplers are tried with a budget at which the farthest candidate is this many nats behind."""
+LARGE_LDP = 60.0
+"""Samplers are tried with a budget of this local DP: the farthest candidate is then half of it behind, or all of it."""
 
 LEAST, MOST = 2.0**-53, 1 - 2.0**-53
 """The smallest and the largest uniform value that a double holds, 0 left out."""
@@ -44,8 +44,8 @@ def support(subject: Subject) -> Finding:
     if unreachable:
         return _broken(
             "proved",
-            f"{unreachable} of {len(table)} words cannot come out, whatever is drawn, when they are "
-            f"{FARTHEST:g} nats behind",
+            f"{unreachable} of {len(table)} words cannot come out, whatever is drawn, with a budget of local DP "
+            f"{LARGE_LDP:g}",
         )
     share, where = sampled.unreached(subject)
     if share:
@@ -79,7 +79,7 @@ def _unreachable(subject: Subject, table: EmbeddingTable) -> int:
     A candidate is given the most favourable draw that there is and all others the least favourable one, in both
     orders. If it does not win then, it never does.
     """
-    scale = FARTHEST / (subject.epsilon * max(subject.mechanism.claim(table).diameter, 1e-9))
+    scale = LARGE_LDP / (subject.epsilon * max(subject.mechanism.claim(table).diameter, 1e-9))
     if len(table) == table.dimension:
         return 0  # one value per candidate and one per coordinate would look alike
     words = np.arange(len(table))
