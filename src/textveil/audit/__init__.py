@@ -16,12 +16,13 @@ from traceback import extract_tb
 from textveil.audit import exact, fit, sampled, spending, totality
 from textveil.audit import streams as fresh
 from textveil.audit import support as supports
+from textveil.audit.configured import configured
 from textveil.audit.finding import ALARM, Evidence, Finding, Verdict, skipped
 from textveil.audit.streams import Workers, workers
 from textveil.audit.subject import Build, Subject
 from textveil.errors import ConfigError
 
-__all__ = ["ALARM", "CHECKS", "Build", "Evidence", "Finding", "Subject", "Verdict", "audit"]
+__all__ = ["ALARM", "CHECKS", "Build", "Evidence", "Finding", "Subject", "Verdict", "audit", "configured"]
 
 Report = Callable[[str, int, int], None]
 

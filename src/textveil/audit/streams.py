@@ -26,7 +26,7 @@ from textveil.protect import protect
 LENGTH = 200
 """Times that one word stands in the text: its released words are draws of one law."""
 
-PATIENCE = 180.0
+PATIENCE = 60.0
 """Seconds that a worker may take before it counts as broken."""
 
 Run = tuple[str, tuple[str, ...]]
@@ -45,7 +45,7 @@ class Workers:
         self._processes = []
         for _ in range(2):
             ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs,), daemon=True)
+            process = context.Process(target=_serve, args=(theirs,))
             process.start()
             theirs.close()
             self._pipes.append(ours)
@@ -98,17 +98,24 @@ def _serve(pipe: Connection) -> None:
 
 def _work(task: bytes) -> tuple[list[Run], str]:
     runs: list[Run] = []
+    failed = ""
     try:
         privatizer, build, text = pickle.loads(task)
         runs.append(("a pickled copy", _words(privatizer.privatize(text))))
         runs.append(("a fresh process", _words(build(seed=None).privatize(text))))
+        for found, error in _forked(privatizer, text):
+            runs += found
+            failed = error or failed
     except Exception as error:  # an error is an outcome here; its message may hold words
         return runs, type(error).__name__
-    return runs, ""
+    return runs, failed
 
 
 def _forked(privatizer: Privatizer, text: str) -> list[tuple[list[Run], str]]:
-    """Two children of this process, which inherit its memory."""
+    """Two children of this process, which inherit its memory.
+
+    Of a process whose threads have not worked yet: the linear algebra's locks may be left locked in a child.
+    """
     if "fork" not in multiprocessing.get_all_start_methods():
         return []
     context = multiprocessing.get_context("fork")
@@ -160,19 +167,14 @@ def runs(subject: Subject, workers: Workers | None) -> tuple[tuple[Run, ...], tu
         made += [("a part", _words(each)) for each in privatizer.privatize_many([text], first=first)]
     with ThreadPoolExecutor(2) as pool:
         made += [("a thread", _words(each)) for each in pool.map(privatizer.privatize, [text] * 2)]
+    task = _pickled((privatizer, subject.build, text))
+    if workers is None or task is None:
+        return tuple(made), ("processes of its own: it does not pickle",)
     errors: list[str] = []
-    for found, error in _forked(privatizer, text):
+    for found, error in workers.run(task):
         made += found
-        errors += [f"a forked process: {error}"] if error else []
-    task = _pickled((privatizer, subject.build, text)) if workers is not None else None
-    if task is None:
-        errors.append("processes of its own: it does not pickle" if workers is not None else "")
-    else:
-        assert workers is not None
-        for found, error in workers.run(task):
-            made += found
-            errors += [f"a spawned process: {error}"] if error else []
-    return tuple(made), tuple(error for error in errors if error)
+        errors += [f"a process of its own: {error}"] if error else []
+    return tuple(made), tuple(errors)
 
 
 def _pickled(task: tuple[Any, ...]) -> bytes | None:
