@@ -14,7 +14,7 @@ import numpy as np
 from textveil.guarantee import Claim
 from textveil.mechanism import Block, Exponential, Layout, MultivariateLaplace, Perturb, Select, VonMisesFisher, Window
 from textveil.mechanism.papers import d_chi_stencil, exponential, noise, polar
-from textveil.pipeline import Private, Privatizer, Result
+from textveil.pipeline import Privatizer, Result
 from textveil.rng import Randomness, SeededRandomness
 from textveil.samplers import weighted_choice
 from textveil.table import EmbeddingTable
@@ -256,10 +256,8 @@ class Spoiled(Privatizer):
     def spoil(self, item: Item, word: str) -> Item | None:
         raise NotImplementedError
 
-    def _batch(self, texts: Any, session: Any, *, first: int = 0) -> list[Result]:
-        return [self._spoiled(result) for result in super()._batch(texts, session, first=first)]
-
-    def _spoiled(self, result: Result) -> Result:
+    def privatize(self, text: str, session: Any = None) -> Result:
+        result = super().privatize(text, session)
         spoiled = [self.spoil(*pair) for pair in zip(result.released.items, result.private.words, strict=True)]
         items = [item for item in spoiled if item is not None]
         released = Released(
@@ -293,38 +291,31 @@ class NumbersShifted(Spoiled):
 class TrueWordOnError(Privatizer):
     """What cannot be privatized comes out as it was."""
 
-    def _batch(self, texts: Any, session: Any, *, first: int = 0) -> list[Result]:
+    def privatize(self, text: str, session: Any = None) -> Result:
         try:
-            return super()._batch(texts, session, first=first)
+            return super().privatize(text, session)
         except Exception:
-            honest = Privatizer(exponential(), table=self.table, epsilon=EPSILON)
-            made = honest._batch(texts, session, first=first)
-            return [
-                Result(
-                    released=Released(
-                        items=tuple(
-                            item._replace(text=word)
-                            for item, word in zip(each.released.items, each.private.words, strict=True)
-                        ),
-                        gaps=each.released.gaps,
-                        mask=each.released.mask,
-                    ),
-                    guarantee=each.guarantee,
-                    private=Private(text="", words=()),
-                    seconds=0.0,
-                )
-                for each in made
-            ]
+            made = build("exponential").privatize(text)
+            released = made.released
+            items = tuple(
+                item._replace(text=word) for item, word in zip(released.items, made.private.words, strict=True)
+            )
+            return Result(
+                released=Released(items=items, gaps=released.gaps, mask=released.mask),
+                guarantee=made.guarantee,
+                private=made.private,
+                seconds=0.0,
+            )
 
 
 class WordInTheError(Privatizer):
     """The error names what it could not handle."""
 
-    def _batch(self, texts: Any, session: Any, *, first: int = 0) -> list[Result]:
+    def privatize(self, text: str, session: Any = None) -> Result:
         try:
-            return self._sentence(texts, session, first)
+            return super().privatize(text, session)
         except Exception as error:
-            raise ValueError(f"cannot handle {texts[0]!r}") from error
+            raise ValueError(f"cannot handle {text!r}") from error
 
 
 # ---- the table of names -----------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ DISTANCE = 1.0
 
 
 def lower_bound(mechanism: Mechanism, seed: int) -> float:
-    """What the estimator says at least is lost between two words, when outputs from the middle on mean the right one."""
+    """What the estimator says is lost at least between two words, if outputs right of the middle mean the right one."""
     layout = Layout.of(*[1] * TRIALS)
     parameter = mechanism.calibrate(LINE, layout, np.full(TRIALS, EPSILON))
     rng = SeededRandomness(seed)
