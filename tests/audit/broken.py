@@ -329,6 +329,11 @@ def _perturbing(made: type[Perturb], **options: Any) -> Perturb:
     return made(**{"name": "twin", "noise": MultivariateLaplace(), **options})
 
 
+def doubled() -> Select:
+    """A mechanism under a name that can be registered: it prints half of what it spends."""
+    return _selecting(DoubledLaw)
+
+
 MECHANISMS: dict[str, Callable[[], Any]] = {
     "exponential": exponential,
     "noise": noise,
@@ -336,7 +341,7 @@ MECHANISMS: dict[str, Callable[[], Any]] = {
     "d-chi-stencil": d_chi_stencil,
     "gumbel in double precision": lambda: _selecting(Gumbel64),
     "factor 1/2 forgotten": lambda: _selecting(HalfForgotten),
-    "epsilon doubled, law": lambda: _selecting(DoubledLaw),
+    "epsilon doubled, law": doubled,
     "epsilon doubled, noise": lambda: _perturbing(DoubledNoise),
     "epsilon doubled, polar": lambda: _perturbing(DoubledNoise, noise=VonMisesFisher()),
     "epsilon doubled, window": lambda: _perturbing(DoubledNoise, mix=Window(L=3)),
