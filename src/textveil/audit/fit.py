@@ -86,7 +86,10 @@ def _noise(subject: Subject) -> Iterator[tuple[str, float]]:
     rows = np.resize(np.linspace(0, len(view) - 1, 50).astype(np.int64), many)
     layout = singles(rows).layout
     parameter = mechanism.calibrate(subject.table, layout, np.full(many, subject.epsilon))
-    rate = mechanism.spend(subject.table, layout, parameter) / view.lipschitz
+    spent = mechanism.spend(subject.table, layout, parameter)
+    if np.isinf(spent).any():  # nothing is claimed: the noise's own rate is all there is
+        spent = mechanism.noise.rate(view, parameter, mixed=mechanism.mix.L > 1)
+    rate = spent / view.lipschitz
     import torch
 
     centres = view.take(torch.from_numpy(rows)).double().cpu().numpy()

@@ -262,11 +262,9 @@ def _compare(made: Sequence[Run]) -> tuple[str, float, float] | None:
 def _worse(
     worst: tuple[str, float, float], who: str, agree: int, places: int, chance: float, alarm: float
 ) -> tuple[str, float, float]:
-    share = agree / places
+    """The worse of what was found and this pair: one beyond chance before one that is not, then the larger share."""
     beyond = agree > 0 and float(bdtrc(agree - 1, places, chance)) < alarm
-    if beyond and (not worst[0] or share > worst[1]):
-        return who, share, chance
-    return (worst[0], max(share, worst[1]), chance) if not worst[0] else worst
+    return max(worst, (who if beyond else "", agree / places, chance), key=lambda found: (bool(found[0]), found[1]))
 
 
 # ---- the seed ---------------------------------------------------------------------------------------------

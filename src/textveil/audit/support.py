@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textveil.audit import exact, sampled
-from textveil.audit.finding import ALARM, Finding, skipped, unclaimed
+from textveil.audit.finding import ALARM, Evidence, Finding, skipped, unclaimed
 from textveil.audit.subject import Subject, singles
 from textveil.rng import Draws, Randomness, Streams
 from textveil.table import EmbeddingTable
@@ -40,34 +40,26 @@ def support(subject: Subject) -> Finding:
         return unclaimed(name, f"nothing is claimed: {subject.claim.reason}")
     if not subject.claim.draws:
         return skipped(name, "nothing is drawn")
-    unreachable = _unreachable(subject, table)
-    if unreachable:
-        return _broken(
-            "proved",
+    if unreachable := _unreachable(subject, table):
+        why = (
             f"{unreachable} of {len(table)} words cannot come out, whatever is drawn, with a budget of local DP "
-            f"{LARGE_LDP:g}",
+            f"{LARGE_LDP:g}"
         )
+        return _broken("proved", why)
     share, where = sampled.unreached(subject)
     if share:
-        return _broken("lower bound", f"an output seen in {share:.1%} of one word's draws is never seen from another "
-                       f"({where})", ALARM)  # fmt: skip
+        return _broken(
+            "lower bound", f"an output of {share:.1%} of one word's draws never comes from another ({where})"
+        )
     if law is None:
-        return Finding(check=name, evidence="lower bound", verdict="holds", alarm=ALARM,
-                       why="no output of one word was missing from another's draws")  # fmt: skip
+        why = "no output of one word was missing from another's draws"
+        return Finding(check=name, evidence="lower bound", verdict="holds", why=why, alarm=ALARM)
     return Finding(check=name, evidence="proved", verdict="holds", why=f"all {len(table)} inputs have the same outputs")
 
 
-def _broken(evidence: str, why: str, alarm: float = 0.0) -> Finding:
-    assert evidence in ("proved", "lower bound")
-    return Finding(
-        check="support",
-        evidence="proved" if evidence == "proved" else "lower bound",
-        verdict="violated",
-        claimed=None,
-        found=np.inf,
-        why=why,
-        alarm=alarm,
-    )
+def _broken(evidence: Evidence, why: str) -> Finding:
+    alarm = ALARM if evidence == "lower bound" else 0.0
+    return Finding(check="support", evidence=evidence, verdict="violated", found=np.inf, why=why, alarm=alarm)
 
 
 # ---- the draws that favour one candidate ------------------------------------------------------------------

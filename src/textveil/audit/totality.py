@@ -132,10 +132,11 @@ def error_path(subject: Subject) -> Finding:
     """With a part that raises: no output, and an error that shows no word of the text."""
     table = object.__new__(_FailingTable)
     table.__dict__.update(subject.table.__dict__)
+    pieces = subject.privatizer.pieces  # which look words up in the table's place
     parts: dict[str, Callable[[], Privatizer]] = {
         "the mechanism": lambda: subject.with_parts(mechanism=_Failing(subject.mechanism, "privatize")),
         "the accounting": lambda: subject.with_parts(mechanism=_Failing(subject.mechanism, "spend")),
-        "the table": lambda: subject.with_parts(table=table),
+        "the table": lambda: subject.with_parts(table=table, pieces=pieces and _Failing(pieces, "cut")),
     }
     if subject.claim.draws:
         parts["the randomness"] = lambda: subject.with_parts(randomness=_FailingRandomness())
