@@ -15,7 +15,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help .venv demo test check format lint types layers deps spelling docs docs-serve bench constants train-masked-lm train-tagger train-reader measure-adapters frequencies clean
+.PHONY: help .venv demo test check format lint types layers deps spelling audit-small docs docs-serve bench audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -64,7 +64,7 @@ test: $(VENV)/dev.stamp ## the whole test suite
 # ---- checks ---------------------------------------------------------------------------------------------------------
 # Tests come last, so that their closing line is the last that is printed.
 
-check: lint types layers deps spelling docs test ## everything that has to hold before a change goes in
+check: lint types layers deps spelling docs audit-small test ## everything that has to hold before a change goes in
 
 format: $(VENV)/dev.stamp ## rewrite the code in the project's format
 	@$(BIN)/ruff format .
@@ -91,6 +91,11 @@ spelling: $(VENV)/dev.stamp ## codespell
 	@echo "== spelling"
 	@$(BIN)/codespell
 
+audit-small: export HF_HUB_OFFLINE := 1
+audit-small: $(VENV)/run.stamp ## the short audit of every mechanism
+	@echo "== audit"
+	@$(BIN)/textveil audit --all --small
+
 docs docs-serve: export NO_MKDOCS_2_WARNING := 1
 docs: $(VENV)/dev.stamp ## build the documents into site/
 	@echo "== documents"
@@ -103,6 +108,10 @@ docs-serve: $(VENV)/dev.stamp ## read the documents at http://127.0.0.1:8000 whi
 
 bench: $(VENV)/dev.stamp ## the benchmarks
 	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+audit: export HF_HUB_OFFLINE := 1
+audit: $(VENV)/run.stamp ## audit every mechanism on the whole default table, and store the findings
+	@$(BIN)/python benchmarks/audit.py $(ARGS)
 
 constants: $(VENV)/run.stamp ## recompute the public constants of the shipped tables
 	@$(BIN)/python benchmarks/constants.py $(ARGS)

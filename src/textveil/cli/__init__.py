@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from textveil import shell
-from textveil.cli import attack, measure, names, privatize, tables  # each adds its verbs to the application
+from textveil.cli import attack, audit, measure, names, privatize, tables  # each adds its verbs to the application
 from textveil.cli.app import app
 
-__all__ = ["attack", "main", "measure", "names", "privatize", "tables"]
+__all__ = ["attack", "audit", "main", "measure", "names", "privatize", "tables"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

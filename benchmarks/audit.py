@@ -1,0 +1,55 @@
+"""Audits every mechanism on the whole default table and writes rows: `make audit`.
+
+In: the installed package. Out: a JSON row per mechanism and check in benchmarks/rows/audit.jsonl; exit code 1 where a
+claim is violated.
+Not here: the checks (`textveil.audit`), and speed (run.py).
+"""
+
+import argparse
+import json
+import sys
+import warnings
+
+from rich.console import Console
+from rich.progress import track
+
+from report import ROWS
+from run import circumstances  # the files beside this one
+from textveil import registry
+from textveil.audit import CHECKS, audit, configured
+from textveil.config import resolve
+
+AUDIT = ROWS.with_name("audit.jsonl")
+
+
+def main() -> int:
+    """Runs the audit and appends a row per finding, as they come."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--small", action="store_true", help="fewer words and draws")
+    parser.add_argument("names", nargs="*", help="mechanisms (default: all)")
+    options = parser.parse_args()
+    names = options.names or registry.names("mechanism")
+    configs = [resolve(overrides={"mechanism.name": name}, complete=False) for name in names]
+    builds = [configured(config) for config in configs]
+    shared = {**circumstances(), "small": options.small, "table": configs[0].table.name}
+    AUDIT.parent.mkdir(exist_ok=True)
+    broken = 0
+    found = track(
+        audit(*builds, small=options.small),
+        total=len(builds) * len(CHECKS),
+        description="auditing",
+        console=Console(stderr=True),
+        refresh_per_second=0.2,
+    )
+    for number, each in enumerate(found):
+        epsilon = builds[number // len(CHECKS)].args[0].epsilon
+        with AUDIT.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**each.to_json(), "epsilon": epsilon, **shared}, sort_keys=True) + "\n")
+        print(f"{each.mechanism}: {each.check}: {each.verdict}: {each.why}")
+        broken += each.violated
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # what options are warned of is no finding
+    sys.exit(main())

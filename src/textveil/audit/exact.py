@@ -1,0 +1,113 @@
+"""Claims against laws that can be written down: every triple of words, the certificate, the support.
+
+In: a subject whose mechanism has `log_probs`. Out: findings that no chance enters.
+Not here: mechanisms without a law (`sampled`), and samplers that do not follow theirs (`fit`).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.audit.finding import ROUNDING, Finding, skipped, unclaimed
+from textveil.audit.subject import SLICE_FULL, Subject, batches, distances, singles
+from textveil.table import EmbeddingTable
+
+Ids = NDArray[np.int64]
+Values = NDArray[np.float64]
+
+
+def log_ratio(subject: Subject) -> Finding:
+    """The largest |ln P(y|x) - ln P(y|x')| over every triple of a slice, against epsilon d(x, x') + additive.
+
+    The number found is the epsilon per unit of distance that the worst pair needs. The full audit also takes a slice
+    of inputs on the whole table, with all of its words as outputs.
+    """
+    name = "log-ratio"
+    worlds = [(subject.slice, np.arange(len(subject.slice)))]
+    if not subject.small and subject.slice is not subject.table:
+        worlds.append((subject.table, subject.chosen(SLICE_FULL)))
+    worst, pairs, excess, claimed = 0.0, 0, -np.inf, 0.0
+    for table, rows in worlds:
+        law = subject.law(table, rows)
+        if law is None:
+            return skipped(name, "the output law has no closed form; see `sampled` and `sampler`")
+        claim, losses = subject.mechanism.claim(table), _losses(law)
+        if claim.kind == "none":
+            return unclaimed(name, f"nothing is claimed: {claim.reason}", float(losses.max()))
+        layout = singles(rows).layout
+        epsilon = subject.spent(table, layout, subject.parameter(table, layout))
+        allowed = np.maximum(epsilon[:, None], epsilon[None]) * distances(table, claim, rows) + claim.additive
+        np.fill_diagonal(allowed, np.inf)
+        excess = max(excess, float((losses - allowed * (1 + ROUNDING)).max()))
+        worst = max(worst, _rate(losses - claim.additive, distances(table, claim, rows)))
+        claimed = max(claimed, float(epsilon.max()))
+        pairs += len(rows) * (len(rows) - 1) // 2
+    return Finding(
+        check=name,
+        evidence="proved",
+        verdict="violated" if excess > ROUNDING else "holds",
+        claimed=claimed,
+        found=worst,
+        why=f"every output for {pairs:,} pairs of words"
+        + (f"; a pair loses {excess:.3g} more than it may" if excess > ROUNDING else ""),
+    )
+
+
+def _losses(law: Values) -> Values:
+    """max over y of |ln P(y|x) - ln P(y|x')|, [m, m]; infinite where only one of both can release y."""
+    losses = np.zeros((len(law), len(law)))
+    for i in range(len(law) - 1):
+        with np.errstate(invalid="ignore"):
+            gaps = np.abs(law[i + 1 :] - law[i])
+        gaps[np.isnan(gaps)] = 0.0  # neither can release it
+        losses[i, i + 1 :] = losses[i + 1 :, i] = gaps.max(axis=1)
+    return losses
+
+
+def _rate(losses: Values, apart: Values) -> float:
+    """The largest loss per unit of distance, over pairs of different words."""
+    away = ~np.eye(len(losses), dtype=bool)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates = losses[away] / apart[away]
+    rates = np.where(np.isnan(rates) | (losses[away] <= ROUNDING), 0.0, rates)
+    return float(rates.max(initial=0.0))
+
+
+def certificate(subject: Subject) -> Finding:
+    """ln sum_y max_x P(y|x) over the whole vocabulary: local DP is at least that, so a smaller claim is refuted."""
+    name = "certificate"
+    table = subject.slice if subject.small else subject.table
+    rows = np.arange(len(table))
+    claim = subject.mechanism.claim(table)
+    if claim.kind == "none":
+        return unclaimed(name, f"nothing is claimed: {claim.reason}")
+    best = np.full(len(table), -np.inf)
+    spent = 0.0
+    for part in batches(rows, len(table)):
+        law = subject.law(table, part)
+        if law is None:
+            return skipped(name, "the output law has no closed form; see `sampled`")
+        np.maximum(best, law.max(axis=0), out=best)
+        layout = singles(part).layout
+        spent = max(spent, float(subject.spent(table, layout, subject.parameter(table, layout)).max()))
+    claimed = spent if claim.kind == "ldp" else spent * claim.diameter + claim.additive
+    found = float(np.log(np.exp(best).sum()))
+    return Finding(
+        check=name,
+        evidence="proved",
+        verdict="violated" if found > claimed * (1 + ROUNDING) + ROUNDING else "holds",
+        claimed=claimed,
+        found=found,
+        why=f"local DP over {len(table):,} words is at least ln of the sum of best guesses",
+    )
+
+
+def finite(law: Values) -> bool:
+    """Whether every word that one input can release, all of them can."""
+    possible = np.isfinite(law)
+    return bool((possible == possible[0]).all())
+
+
+def law_of_slice(subject: Subject) -> tuple[EmbeddingTable, Values | None]:
+    """The laws of all words of the slice."""
+    table = subject.slice
+    return table, subject.law(table, np.arange(len(table)))

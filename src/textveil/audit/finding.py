@@ -1,0 +1,68 @@
+"""What a check found: what was claimed, what is proved or measured, and the verdict.
+
+In: numbers and a reason. Out: `Finding`, also as plain data.
+Not here: the checks (the modules beside this one), and how findings are printed (`cli`).
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+Evidence = Literal["proved", "lower bound", "observed"]
+Verdict = Literal["holds", "violated", "no claim", "not applicable"]
+
+ALARM = 1e-6
+"""The probability with which one check accuses a mechanism that keeps its claim; all its comparisons share it."""
+
+ROUNDING = 1e-9
+"""How far double precision may carry an exact comparison."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """The outcome of one check of one mechanism.
+
+    Attributes:
+        check: its name, one of `CHECKS`.
+        evidence: `proved`: computed exactly from the law, no chance involved; `lower bound`: from samples, true but
+            with probability `alarm`; `observed`: something was seen to happen, or not.
+        verdict: `holds`, `violated`, `no claim` (nothing is promised, so nothing can be broken), or `not applicable`.
+        why: one line for people.
+        claimed: the number that is promised, in the unit of `why`; None where there is none.
+        found: the number that was found.
+        alarm: the probability of a verdict `violated` for a mechanism that keeps its claim; 0 for exact checks.
+        mechanism: its name.
+        seconds: how long the check took.
+    """
+
+    check: str
+    evidence: Evidence
+    verdict: Verdict
+    why: str
+    claimed: float | None = None
+    found: float | None = None
+    alarm: float = 0.0
+    mechanism: str = ""
+    seconds: float = 0.0
+
+    @property
+    def violated(self) -> bool:
+        """Whether the claim is refuted."""
+        return self.verdict == "violated"
+
+    def to_json(self) -> dict[str, object]:
+        """All fields as JSON types; an infinite number is the string "infinite"."""
+        return {
+            name: "infinite" if isinstance(value, float) and math.isinf(value) else value
+            for name, value in asdict(self).items()
+        }
+
+
+def skipped(check: str, why: str) -> Finding:
+    """A check that does not apply."""
+    return Finding(check=check, evidence="observed", verdict="not applicable", why=why)
+
+
+def unclaimed(check: str, why: str, found: float | None = None) -> Finding:
+    """A check of a mechanism that promises nothing."""
+    return Finding(check=check, evidence="observed", verdict="no claim", why=why, found=found)

@@ -1,0 +1,180 @@
+"""Samplers against their laws: does what is drawn follow what the statement was computed from?
+
+In: a subject. Out: one finding, from tests whose p-values share `ALARM`.
+Not here: whether the law keeps the claim (`exact`), and the samplers themselves (`textveil.samplers`).
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.audit import exact
+from textveil.audit.finding import ALARM, Finding, skipped
+from textveil.audit.subject import Subject, singles
+from textveil.mechanism import CoordinateLaplace, MultivariateLaplace, Perturb, VonMisesFisher
+from textveil.rng import SystemRandomness
+from textveil.table import EmbeddingTable
+
+Ids = NDArray[np.int64]
+Values = NDArray[np.float64]
+
+DRAWS_SMALL, DRAWS_FULL = 20_000, 200_000
+FEWEST = 10
+"""Cells with a smaller expectation are pooled."""
+
+GRID = 200_001
+
+
+def sampler(subject: Subject) -> Finding:
+    """Draws against the law in closed form; or the noise on vectors against its textbook law."""
+    name = "sampler"
+    if not subject.claim.draws:
+        return skipped(name, "nothing is drawn")
+    table, law = exact.law_of_slice(subject)
+    tests = list(_counts(subject, table, law)) if law is not None else list(_noise(subject))
+    if not tests:
+        return skipped(name, "neither the output nor the noise has a law in closed form")
+    what, p = min(tests, key=lambda test: test[1])
+    return Finding(
+        check=name,
+        evidence="observed",
+        verdict="violated" if p < ALARM / len(tests) else "holds",
+        claimed=ALARM / len(tests),
+        found=p,
+        why=f"smallest p-value of {len(tests)}: {what}",
+        alarm=ALARM,
+    )
+
+
+def _counts(subject: Subject, table: EmbeddingTable, law: Values) -> Iterator[tuple[str, float]]:
+    """Counts of released words against the law, for some words."""
+    many = DRAWS_SMALL if subject.small else DRAWS_FULL
+    for row in np.linspace(0, len(table) - 1, 3).astype(np.int64).tolist():
+        block = singles(np.full(many, row))
+        drawn = subject.sample(table, block, subject.parameter(table, block.layout))
+        counts = np.bincount(np.where(drawn < 0, len(table), drawn), minlength=len(table) + 1)
+        yield f"released words, input {row}", chi_square(counts, np.append(np.exp(law[row]), 0.0))
+
+
+def chi_square(counts: Ids, probabilities: Values) -> float:
+    """The p-value of counts under probabilities; 0 where something came out that has no probability."""
+    from scipy.special import chdtrc
+
+    if (counts[probabilities <= 0] > 0).any():
+        return 0.0
+    expected = probabilities / probabilities.sum() * counts.sum()
+    rare = expected < FEWEST
+    seen = np.append(counts[~rare], counts[rare].sum())
+    wanted = np.append(expected[~rare], expected[rare].sum())
+    kept = wanted >= FEWEST
+    if kept.sum() < 2:
+        return 1.0
+    return float(chdtrc(kept.sum() - 1, ((seen - wanted)[kept] ** 2 / wanted[kept]).sum()))
+
+
+# ---- noise on vectors -------------------------------------------------------------------------------------
+
+
+def _noise(subject: Subject) -> Iterator[tuple[str, float]]:
+    """The noise of a perturbing mechanism about words of its table, at the rate that the claim is made of."""
+    mechanism = subject.mechanism
+    if not isinstance(mechanism, Perturb):
+        return
+    view = mechanism.view(subject.table)
+    many = 4_000 if subject.small else 20_000
+    rows = np.resize(np.linspace(0, len(view) - 1, 50).astype(np.int64), many)
+    layout = singles(rows).layout
+    parameter = mechanism.calibrate(subject.table, layout, np.full(many, subject.epsilon))
+    spent = mechanism.spend(subject.table, layout, parameter)
+    if np.isinf(spent).any():  # nothing is claimed: the noise's own rate is all there is
+        spent = mechanism.noise.rate(view, parameter, mixed=mechanism.mix.L > 1)
+    rate = spent / view.lipschitz
+    import torch
+
+    centres = view.take(torch.from_numpy(rows)).double().cpu().numpy()
+    noise = mechanism.noise
+    for part, draws in SystemRandomness().open(layout.sizes).chunks(many):
+        drawn = noise.sample(draws, view, centres[part], rows[part], parameter[part])
+        if isinstance(noise, MultivariateLaplace):
+            yield from _laplace(drawn - centres[part], rate[part], view.dimension)
+        elif isinstance(noise, CoordinateLaplace):
+            yield from _coordinates((drawn - centres[part]) * rate[part][:, None])
+        elif isinstance(noise, VonMisesFisher):
+            # a window pays for its normaliser too, so its rate is more than kappa
+            kappa = parameter[0] if mechanism.mix.L > 1 else rate[0]
+            yield from _von_mises_fisher(drawn, centres[part], float(kappa))
+
+
+def _laplace(noise: Values, rate: Values, dimension: int) -> Iterator[tuple[str, float]]:
+    """A gamma radius, a uniform direction, and nothing between the two."""
+    from scipy.special import gammainc
+
+    radius = np.linalg.norm(noise, axis=1)
+    yield "radius against gamma", _kolmogorov(radius * rate, lambda x: gammainc(dimension, x))
+    if dimension > 1:
+        direction = noise / radius[:, None]
+        axis = np.ones(dimension) / np.sqrt(dimension)
+        for what, along in (("one axis", direction[:, 0]), ("an oblique axis", direction @ axis)):
+            yield f"direction along {what}", _kolmogorov(along, lambda x: _on_sphere(x, dimension))
+        far = radius > np.median(radius)
+        yield "direction of the far half", _kolmogorov(direction[far, 0], lambda x: _on_sphere(x, dimension))
+
+
+def _on_sphere(x: Values, dimension: int) -> Values:
+    from scipy.special import betainc
+
+    half = (dimension - 1) / 2
+    found: Values = betainc(half, half, (1 + np.clip(x, -1, 1)) / 2)
+    return found
+
+
+def _coordinates(standard: Values) -> Iterator[tuple[str, float]]:
+    """Laplace coordinates, and their absolute sum: gamma, if they are independent."""
+    from scipy.special import gammainc
+
+    def law(x: Values) -> Values:
+        found: Values = np.where(x < 0, np.exp(np.minimum(x, 0)) / 2, 1 - np.exp(-np.maximum(x, 0)) / 2)
+        return found
+
+    for column in (0, -1):
+        yield f"coordinate {column} against Laplace", _kolmogorov(standard[:, column], law)
+    dimension = standard.shape[1]
+    yield "l1 norm against gamma", _kolmogorov(np.abs(standard).sum(axis=1), lambda x: gammainc(dimension, x))
+
+
+def _von_mises_fisher(drawn: Values, mean: Values, kappa: float) -> Iterator[tuple[str, float]]:
+    """The angle to the mean, by quadrature of its density, and the direction about it."""
+    unit = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    mean = mean / np.linalg.norm(mean, axis=1, keepdims=True)
+    dimension = mean.shape[1]
+    along = np.einsum("ij,ij->i", unit, mean)
+    across = unit - along[:, None] * mean
+    size = np.linalg.norm(across, axis=1)
+    angle = np.linspace(0, np.pi, GRID)
+    with np.errstate(divide="ignore"):
+        log = kappa * (np.cos(angle) - 1) + (dimension - 2) * np.log(np.sin(angle).clip(0)) if dimension > 2 else (
+            kappa * (np.cos(angle) - 1)
+        )  # fmt: skip
+    density = np.exp(log - log.max())
+    mass = np.concatenate(([0.0], np.cumsum(density[1:] + density[:-1])))
+    yield "angle to the word", _kolmogorov(np.arctan2(size, along), lambda x: np.interp(x, angle, mass / mass[-1]))
+    if dimension > 2:
+        tangent = np.eye(1, dimension) - mean[:, :1] * mean
+        tangent /= np.linalg.norm(tangent, axis=1, keepdims=True)
+        towards = np.einsum("ij,ij->i", across / np.maximum(size, 1e-300)[:, None], tangent)
+        yield "direction about the word", _kolmogorov(towards, lambda x: _on_sphere(x, dimension - 1))
+
+
+def _kolmogorov(sample: Values, law: Callable[[Values], Values]) -> float:
+    """A bound on the p-value of Kolmogorov and Smirnov's test, for any sample size: 2 exp(-2 n D^2).
+
+    Source: Massart, "The tight constant in the Dvoretzky-Kiefer-Wolfowitz inequality", Ann. Probab. 18 (1990).
+    """
+    if not np.isfinite(sample).all():
+        return 0.0
+    n = len(sample)
+    below = law(np.sort(sample))
+    rank = np.arange(n + 1) / n
+    gap = max(float((rank[1:] - below).max()), float((below - rank[:-1]).max()))
+    return min(1.0, 2 * float(np.exp(-2 * n * gap**2)))

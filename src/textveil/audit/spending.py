@@ -1,0 +1,220 @@
+"""What is charged: a budget must change the law, and be neither exceeded nor wasted; statements print what is spent.
+
+In: a subject. Out: the findings `budget`, `overcharge` and `statement`.
+Not here: whether what is charged covers the loss (`exact`, `sampled`).
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.audit import sampled
+from textveil.audit.finding import ALARM, ROUNDING, Finding, skipped, unclaimed
+from textveil.audit.streams import text_of
+from textveil.audit.subject import Subject, singles
+from textveil.guarantee.statements import number
+from textveil.mechanism import Layout, Perturb, Window
+from textveil.table import EmbeddingTable
+
+Ids = NDArray[np.int64]
+Values = NDArray[np.float64]
+
+SHARE = 0.5
+"""Of the budget at least so much is spent on one word alone; less is a waste that nobody was told of."""
+
+STAYS = 0.999
+"""A law that releases every word as itself so often has no room for a larger budget."""
+
+LARGE = 0.01
+"""An additive charge below this is rounding; above, something must be bought with it."""
+
+
+# ---- a budget changes the law ----------------------------------------------------------------------------
+
+
+def budget(subject: Subject) -> Finding:
+    """Twice the budget must give another law; a scale of noise that does not depend on it does not."""
+    name = "budget"
+    if not subject.claim.draws:
+        return skipped(name, "nothing is drawn")
+    if subject.claim.kind == "none":
+        return unclaimed(name, f"nothing is claimed: {subject.claim.reason}")
+    table = subject.slice
+    rows = np.arange(len(table))
+    one, two = subject.law(table, rows), subject.law(table, rows, 2.0)
+    if one is not None and two is not None:
+        if one.max(axis=1).min() > np.log(STAYS):
+            return skipped(name, "at this budget nearly every word stays; take a smaller one")
+        moved = float(np.abs(np.exp(one) - np.exp(two)).max())
+        return Finding(
+            check=name,
+            evidence="proved",
+            verdict="holds" if moved > ROUNDING else "violated",
+            found=moved,
+            why="largest change of a probability when the budget is doubled",
+        )
+    smallest = 1.0
+    for probe in subject.probes:
+        one_fold, two_fold = (_counts(subject, probe.table, sampled.AROUND, probe.scale * fold) for fold in (1, 2))
+        smallest = min(smallest, _differ(one_fold, two_fold))
+    return Finding(
+        check=name,
+        evidence="observed",
+        verdict="holds" if smallest < ALARM else "violated",
+        found=smallest,
+        claimed=ALARM,
+        why="p-value of the same law before and after the budget is doubled",
+    )
+
+
+def _counts(subject: Subject, table: EmbeddingTable, word: int, scale: float) -> Ids:
+    many = sampled.TRIALS_SMALL if subject.small else sampled.TRIALS_FULL
+    block = singles(np.full(many, word))
+    drawn = subject.sample(table, block, subject.parameter(table, block.layout, scale))
+    return np.bincount(np.where(drawn < 0, len(table), drawn), minlength=len(table) + 1)
+
+
+def _differ(one: Ids, two: Ids) -> float:
+    """The p-value of two samples of equal size from one law (chi-square of a table of two rows)."""
+    from scipy.special import chdtrc
+
+    both = one + two
+    kept = both >= 2 * 5
+    if kept.sum() < 2:
+        return 1.0
+    return float(chdtrc(kept.sum() - 1, ((one - two)[kept] ** 2 / both[kept]).sum()))
+
+
+# ---- neither exceeded nor wasted -------------------------------------------------------------------------
+
+
+def overcharge(subject: Subject) -> Finding:
+    """The parameter of a budget spends that budget, not more and not needlessly less; every charge buys something."""
+    name = "overcharge"
+    if subject.claim.kind == "none":
+        return unclaimed(name, f"nothing is claimed: {subject.claim.reason}")
+    layout = Layout.of(1)
+    spent = float(subject.spent(subject.table, layout, subject.parameter(subject.table, layout))[0])
+    if spent == 0 and not subject.claim.draws:
+        return skipped(name, "nothing is spent")
+    share = spent / subject.epsilon
+    problems = []
+    if share > 1 + ROUNDING:
+        problems.append(f"{share:.4g} times the budget is spent")
+    if share < SHARE:
+        problems.append(f"only {share:.4g} of the budget is spent")
+    alarm = 0.0
+    if subject.claim.additive > LARGE:
+        alarm = ALARM
+        if not _lengths_tell(subject):
+            problems.append(
+                f"{subject.claim.additive:g} is charged besides, and words that differ in length only come out alike"
+            )
+    return Finding(
+        check=name,
+        evidence="observed" if alarm else "proved",
+        verdict="violated" if problems else "holds",
+        claimed=subject.epsilon,
+        found=spent,
+        alarm=alarm,
+        why="; ".join(problems) or f"{share:.1%} of the budget is spent on one word alone",
+    )
+
+
+def _lengths_tell(subject: Subject) -> bool:
+    """Whether the length of a word's vector, and nothing else, changes what comes out."""
+    angle = np.arange(8) * 0.3
+    rows = np.stack((np.cos(angle), np.sin(angle)), axis=1)
+    rows = np.concatenate((rows, rows * 3.0))  # the same directions, three times as long
+    words = [f"length{letter}" for letter in "abcdefghijklmnop"]
+    table = EmbeddingTable.build(name="lengths", words=words, vectors=rows)
+    short, long = _counts(subject, table, 3, 1.0), _counts(subject, table, 11, 1.0)
+    return _differ(short, long) < ALARM
+
+
+# ---- what is printed -------------------------------------------------------------------------------------
+
+
+def statement(subject: Subject) -> Finding:
+    """The printed bound is the largest that is spent, in a metric; and a window charges what its weights say."""
+    name = "statement"
+    result = subject.privatizer.privatize(text_of(subject))
+    guarantee, claim = result.guarantee, subject.claim
+    printed = guarantee.to_json()["epsilon"]
+    largest = float(guarantee.epsilon_per_word.max(initial=0.0))
+    problems = []
+    if claim.kind == "none":
+        if printed != "infinite" or "no finite privacy statement" not in guarantee.headline():
+            problems.append("nothing is claimed, and a number is printed")
+        if not problems:
+            return unclaimed(name, f"and the statement says so: {claim.reason}", math.inf)
+    elif guarantee.kind != "none":
+        if printed != largest or number(largest) not in guarantee.headline():
+            problems.append("the printed bound is not the largest that is spent")
+        if claim.kind == "metric" and claim.metric == "cosine":
+            problems.append("the cosine distance is no metric, so no statement can be made in it")
+        if _asked(subject) < largest * (1 - ROUNDING):
+            problems.append("more is spent than was asked for")
+    found, why = _window(subject)
+    problems += [why] if why else []
+    return Finding(
+        check=name,
+        evidence="proved",
+        verdict="violated" if problems else "holds",
+        claimed=printed if isinstance(printed, float) else None,
+        found=found if why else largest,
+        why="; ".join(problems)
+        or "the printed bound is the largest that is spent"
+        + (", and the window's columns are charged as they weigh" if _windowed(subject) is not None else ""),
+    )
+
+
+def _asked(subject: Subject) -> float:
+    return subject.epsilon if subject.privatizer.budget is not None else math.inf
+
+
+def _windowed(subject: Subject) -> Window | None:
+    mechanism = subject.mechanism
+    return mechanism.mix if isinstance(mechanism, Perturb) and mechanism.mix.L > 1 else None
+
+
+def _window(subject: Subject) -> tuple[float, str]:
+    """What a word spends in texts with equal and unequal parameters, summed by hand: sum_i rate_i f_ij.
+
+    The first number and reason that are off; 0 and nothing if all agree.
+    """
+    window, mechanism, table = _windowed(subject), subject.mechanism, subject.table
+    if window is None or window.balanced or subject.claim.kind == "none":
+        return 0.0, ""
+    assert isinstance(mechanism, Perturb)
+    one = Layout.of(1)
+    high, low = (subject.parameter(table, one, scale)[0] for scale in (1.0, 0.25))
+    rate = {each: float(subject.spent(table, one, np.array([each]))[0]) for each in (high, low)}
+    for length in (1, 2, 3, window.L, 3 * window.L):
+        layout = Layout.of(length)
+        parameter = np.full(length, high)
+        parameter[length // 2 :: window.L + 1] = low
+        spent = subject.spent(table, layout, parameter)
+        due = _weights(window, length).T @ np.array([rate[each] for each in parameter])
+        if (spent < due * (1 - ROUNDING)).any():
+            j = int((due / spent).argmax())
+            return float(spent[j]), f"word {j} of {length} is charged {spent[j]:.4g} and spends {due[j]:.4g}"
+    return 0.0, ""
+
+
+def _weights(window: Window, length: int) -> Values:
+    """The window's matrix, row by row, from scipy's Gaussian: f_ij is what word j weighs in output i."""
+    from scipy.signal.windows import gaussian
+
+    weights = gaussian(window.L, window.sigma)
+    left = (window.L - 1) // 2
+    if window.side == "left" and window.L % 2 == 0:
+        left += 1
+    matrix = np.zeros((length, length))
+    for i in range(length):
+        for k, weight in enumerate(weights):
+            if 0 <= (j := i - left + k) < length:
+                matrix[i, j] = weight
+        matrix[i] /= matrix[i].sum()
+    return matrix

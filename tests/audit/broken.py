@@ -1,0 +1,424 @@
+"""Mechanisms and pipelines with one defect each, as public code has had them, beside the honest ones.
+
+In: a name. Out: `build(name)`, which makes the privatizer; `TWINS`, which names the check that has to find each defect.
+Not here: the checks (`textveil.audit`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from textveil.guarantee import Claim
+from textveil.mechanism import Block, Exponential, Layout, MultivariateLaplace, Perturb, Select, VonMisesFisher, Window
+from textveil.mechanism.papers import d_chi_stencil, exponential, noise, polar
+from textveil.pipeline import Privatizer, Result
+from textveil.rng import Randomness, SeededRandomness
+from textveil.samplers import weighted_choice
+from textveil.table import EmbeddingTable
+from textveil.words import Item, Mask, Released
+
+EPSILON = 4.0
+
+
+@cache
+def table() -> EmbeddingTable:
+    """60 words x 8 in 30 close pairs, so that tails and small distances are looked at."""
+    rows = np.random.default_rng(5).normal(size=(30, 8))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    near = rows + 0.02 * np.random.default_rng(6).normal(size=rows.shape) / np.sqrt(8)
+    syllables = [a + b for a in ("bal", "dor", "fen", "gim", "kus", "lot") for b in "aeiou"]
+    words = [s + "rak" for s in syllables] + [s + "tev" for s in syllables]
+    return EmbeddingTable.build(name="pairs", words=words, vectors=np.concatenate((rows, near)))
+
+
+# ---- mechanisms -------------------------------------------------------------------------------------------
+
+
+class HalfForgotten(Select):
+    """c = epsilon where the bound is 2c: the factor 1/2 is forgotten."""
+
+    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
+        return epsilon
+
+    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+        return parameter
+
+
+class DoubledLaw(Select):
+    """Half of what is spent is printed."""
+
+    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
+        return super().calibrate(table, layout, 2 * epsilon)
+
+    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+        return super().spend(table, layout, parameter) / 2
+
+
+class DoubledNoise(Perturb):
+    """Half of what is spent is printed."""
+
+    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
+        return super().calibrate(table, layout, 2 * epsilon)
+
+    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+        return super().spend(table, layout, parameter) / 2
+
+
+class TopK(Exponential):
+    """Only the nearest ten candidates have a weight."""
+
+    def weights(self, distances: Any, c: Any) -> Any:
+        limit = np.sort(distances, axis=1)[:, [min(10, distances.shape[1] - 2)]]
+        return np.where(distances <= limit, super().weights(distances, c), 0)
+
+    def log_probs(self, distances: Any, c: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            return super().log_probs(distances, c)
+
+
+class TopKUnwritten(Select):
+    """The same without a written law: only draws can be had."""
+
+    log_probs = None  # type: ignore[assignment]
+
+
+class FloorOfOne(Exponential):
+    """Small integer weights, rounded, at least 1."""
+
+    def weights(self, distances: Any, c: Any) -> Any:
+        return np.maximum(1, np.rint(2.0**10 * np.exp(-c[:, None] * distances))).astype(np.int64)
+
+
+class Vickrey(Perturb):
+    """The second nearest word where the nearest is the true one."""
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        view = self.view(table)
+        released = np.empty(len(block.secret), np.int64)
+        for chunk, noisy in self._noisy(view, block, parameter, rng):
+            first = view.nearest(noisy)
+            second = view.nearest(noisy, exclude=first)
+            released[chunk] = np.where(first == block.secret[chunk], second, first)
+        return released
+
+
+class Excluding(Perturb):
+    """Never the word itself, and a finite claim."""
+
+    def claim(self, table: EmbeddingTable) -> Claim:
+        return replace(super().claim(table), kind="metric", reason="")
+
+    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+        return parameter
+
+
+class FixedNoise(Perturb):
+    """The scale of the noise does not depend on the budget."""
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        return super().privatize(table, block, np.full(len(parameter), EPSILON), rng=rng)
+
+
+class GroupOfTheSecret(Perturb):
+    """Every second word of the table counts as insensitive and gets four times the parameter; the mean is printed."""
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        return super().privatize(table, block, parameter * np.where(block.secret % 2, 1.0, 0.25), rng=rng)
+
+
+class ColumnSums(Perturb):
+    """eta_j C_j is charged where budgets differ."""
+
+    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
+        return epsilon / self.mix.matrix(layout).column_sums()[layout.positions]
+
+    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+        return parameter * self.mix.matrix(layout).column_sums()[layout.positions]
+
+
+class CosineDistance(Perturb):
+    """2 eta times the cosine distance is claimed (Theorem 1 of d-chi-STENCIL)."""
+
+    def claim(self, table: EmbeddingTable) -> Claim:
+        return replace(super().claim(table), metric="cosine", diameter=2.0)
+
+    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
+        return epsilon / 2
+
+    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+        return 2 * parameter
+
+
+class Gumbel32(Select):
+    """Gumbel noise in single precision: its range is some 20 nats."""
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        released = np.empty(len(parameter), np.int64)
+        for chunk, draws in rng.open(block.layout.sizes).chunks(1024):
+            uniform = (draws.uniform(len(table)) * 2**24).astype(np.int64).clip(1, 2**24 - 1) / np.float32(2**24)
+            gumbel = -np.log(-np.log(uniform.astype(np.float32)))
+            score = -parameter[chunk, None] * table.distances(block.secret[chunk])
+            released[chunk] = (score.astype(np.float32) + gumbel).argmax(axis=1)
+        return released
+
+    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
+        return epsilon / 2
+
+
+class Gumbel64(Gumbel32):
+    """The same in double precision, as far as it goes: 36 nats ahead of the worst draw, with the worst at -3.6."""
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        released = np.empty(len(parameter), np.int64)
+        for chunk, draws in rng.open(block.layout.sizes).chunks(1024):
+            gumbel = -np.log(-np.log(draws.uniform(len(table)).clip(2.0**-53)))
+            released[chunk] = (-parameter[chunk, None] * table.distances(block.secret[chunk]) + gumbel).argmax(axis=1)
+        return released
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnDraws:
+    """The honest exponential mechanism, but for the numpy generator that it brings."""
+
+    inner: Select = field(default_factory=exponential)
+    generator: np.random.Generator | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def claim(self, table: EmbeddingTable) -> Claim:
+        return self.inner.claim(table)
+
+    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
+        return self.inner.calibrate(table, layout, epsilon)
+
+    def parameters(self, table: EmbeddingTable, layout: Layout) -> Any:
+        return self.inner.parameters(table, layout)
+
+    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+        return self.inner.spend(table, layout, parameter)
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        generator = self.generator or np.random.default_rng(7)
+        law = self.inner.log_probs(table, block, parameter)
+        assert law is not None
+        cumulative = np.exp(law).cumsum(axis=1)
+        return (cumulative < generator.random((len(law), 1)) * cumulative[:, -1:]).sum(axis=1)
+
+
+class SameDrawForAll(Select):
+    """One draw for all words of a call."""
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        one = super().privatize(table, Block(layout=Layout.of(1), rows=block.secret[:1]), parameter[:1], rng=rng)
+        return np.repeat(one, len(parameter))
+
+
+class SeededAtBirth(Select):
+    """Draws from a seed of its own, 42, whatever it is given; the statement knows nothing of it."""
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        if "source" not in self.__dict__:
+            self.__dict__["source"] = SeededRandomness(42)
+        return super().privatize(table, block, parameter, rng=self.__dict__["source"])
+
+
+class FirstColumn(Select):
+    """A sampler that favours the first words of the table a little."""
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        (_, draws), *_ = rng.open(block.layout.sizes).chunks(1 << 20)
+        weights = self.rule.weights(table.distances(block.secret), parameter)
+        weights[:, : len(table) // 2] += weights[:, : len(table) // 2] >> 2
+        return weighted_choice(draws, np.minimum(weights, 2**50))
+
+
+class ThinRadius(MultivariateLaplace):
+    """The radius has one dimension too few."""
+
+    def sample(self, draws: Any, table: EmbeddingTable, centres: Any, rows: Any, parameter: Any) -> Any:
+        direction = draws.normal(table.dimension)
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        return centres + direction * (draws.gamma(max(1, table.dimension - 1)) / parameter)[:, None]
+
+
+# ---- pipelines --------------------------------------------------------------------------------------------
+
+
+class Spoiled(Privatizer):
+    """A pipeline whose items are changed after the draw."""
+
+    def spoil(self, item: Item, word: str) -> Item | None:
+        raise NotImplementedError
+
+    def privatize(self, text: str, session: Any = None) -> Result:
+        result = super().privatize(text, session)
+        spoiled = [self.spoil(*pair) for pair in zip(result.released.items, result.private.words, strict=True)]
+        items = [item for item in spoiled if item is not None]
+        released = Released(
+            items=tuple(items),
+            gaps=("", *" " * (len(items) - 1), "") if items else ("",),
+            mask=Mask(
+                words=len(items), verbatim=tuple(i for i, item in enumerate(items) if item.kind.value == "verbatim")
+            ),
+        )
+        return Result(released=released, guarantee=result.guarantee, private=result.private, seconds=result.seconds)
+
+    def unknown(self, word: str) -> bool:
+        return word.lower() not in self.table.row_of
+
+
+class UnknownVerbatim(Spoiled):
+    def spoil(self, item: Item, word: str) -> Item | None:
+        return item._replace(text=word) if self.unknown(word) else item
+
+
+class UnknownDropped(Spoiled):
+    def spoil(self, item: Item, word: str) -> Item | None:
+        return None if self.unknown(word) else item
+
+
+class NumbersShifted(Spoiled):
+    def spoil(self, item: Item, word: str) -> Item | None:
+        return item._replace(text=str(int(word) + 123)) if word.isascii() and word.isdigit() else item
+
+
+class TrueWordOnError(Privatizer):
+    """What cannot be privatized comes out as it was."""
+
+    def privatize(self, text: str, session: Any = None) -> Result:
+        try:
+            return super().privatize(text, session)
+        except Exception:
+            made = build("exponential").privatize(text)
+            released = made.released
+            items = tuple(
+                item._replace(text=word) for item, word in zip(released.items, made.private.words, strict=True)
+            )
+            return Result(
+                released=Released(items=items, gaps=released.gaps, mask=released.mask),
+                guarantee=made.guarantee,
+                private=made.private,
+                seconds=0.0,
+            )
+
+
+class WordInTheError(Privatizer):
+    """The error names what it could not handle."""
+
+    def privatize(self, text: str, session: Any = None) -> Result:
+        try:
+            return super().privatize(text, session)
+        except Exception as error:
+            raise ValueError(f"cannot handle {text!r}") from error
+
+
+# ---- the table of names -----------------------------------------------------------------------------------
+
+
+def _selecting(made: type[Select], rule: type[Exponential] = Exponential) -> Select:
+    return made(name="twin", rule=rule())
+
+
+def _perturbing(made: type[Perturb], **options: Any) -> Perturb:
+    return made(**{"name": "twin", "noise": MultivariateLaplace(), **options})
+
+
+def doubled() -> Select:
+    """A mechanism under a name that can be registered: it prints half of what it spends."""
+    return _selecting(DoubledLaw)
+
+
+MECHANISMS: dict[str, Callable[[], Any]] = {
+    "exponential": exponential,
+    "noise": noise,
+    "polar": polar,
+    "d-chi-stencil": d_chi_stencil,
+    "gumbel in double precision": lambda: _selecting(Gumbel64),
+    "factor 1/2 forgotten": lambda: _selecting(HalfForgotten),
+    "epsilon doubled, law": doubled,
+    "epsilon doubled, noise": lambda: _perturbing(DoubledNoise),
+    "epsilon doubled, polar": lambda: _perturbing(DoubledNoise, noise=VonMisesFisher()),
+    "epsilon doubled, window": lambda: _perturbing(DoubledNoise, mix=Window(L=3)),
+    "candidate cut-off, law": lambda: _selecting(Select, TopK),
+    "candidate cut-off, samples": lambda: _selecting(TopKUnwritten, TopK),
+    "neighbour removed by the true word": lambda: _perturbing(Vickrey),
+    "original excluded": lambda: _perturbing(Excluding, exclude_original=True),
+    "integer weights with a floor of 1": lambda: _selecting(Select, FloorOfOne),
+    "float32 Gumbel": lambda: _selecting(Gumbel32),
+    "numpy generator, then forked": lambda: OwnDraws(generator=np.random.default_rng()),
+    "same stream on the next call": OwnDraws,
+    "one draw for all words": lambda: _selecting(SameDrawForAll),
+    "hidden seed 42": lambda: _selecting(SeededAtBirth),
+    "noise that does not know its budget": lambda: _perturbing(FixedNoise),
+    "magnitude noise drawn, then erased": lambda: polar(radius=1.0),
+    "budgets of a window by columns": lambda: _perturbing(ColumnSums, mix=Window(L=5, sigma=1.25)),
+    "cosine distance as a metric": lambda: _perturbing(CosineDistance),
+    "parameter by the secret's group": lambda: _perturbing(GroupOfTheSecret),
+    "sampler beside its law": lambda: _selecting(FirstColumn),
+    "radius of one dimension less": lambda: _perturbing(Perturb, noise=ThinRadius()),
+}
+
+PIPELINES: dict[str, type[Privatizer]] = {
+    "unknown words verbatim": UnknownVerbatim,
+    "unknown words dropped": UnknownDropped,
+    "numbers shifted": NumbersShifted,
+    "true word on an error": TrueWordOnError,
+    "the error names the word": WordInTheError,
+}
+
+
+def build(name: str, *, seed: int | None = None) -> Privatizer:
+    """The privatizer of a name; without a seed unless the defect is that there is one."""
+    if name == "fixed default seed 42":
+        return Privatizer(exponential(), table=table(), epsilon=EPSILON, seed=42 if seed is None else seed)
+    kind = PIPELINES.get(name, Privatizer)
+    return kind(MECHANISMS.get(name, exponential)(), table=table(), epsilon=EPSILON, seed=seed)
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A defect, the check that has to find it, and the honest mechanism that the same check lets pass."""
+
+    defect: str
+    check: str
+    honest: str = "exponential"
+
+
+TWINS = (
+    Twin("factor 1/2 forgotten", "log-ratio"),
+    Twin("epsilon doubled, law", "log-ratio"),
+    Twin("epsilon doubled, noise", "sampled", "noise"),
+    Twin("epsilon doubled, polar", "sampled", "polar"),
+    Twin("epsilon doubled, window", "sampled", "d-chi-stencil"),
+    Twin("candidate cut-off, law", "support"),
+    Twin("candidate cut-off, samples", "support"),
+    Twin("neighbour removed by the true word", "support", "noise"),
+    Twin("original excluded", "support", "noise"),
+    Twin("float32 Gumbel", "support", "gumbel in double precision"),
+    Twin("integer weights with a floor of 1", "log-ratio"),
+    Twin("numpy generator, then forked", "streams"),
+    Twin("same stream on the next call", "streams"),
+    Twin("one draw for all words", "streams"),
+    Twin("fixed default seed 42", "seed"),
+    Twin("hidden seed 42", "seed"),
+    Twin("unknown words verbatim", "totality"),
+    Twin("unknown words dropped", "totality"),
+    Twin("numbers shifted", "totality"),
+    Twin("true word on an error", "error path"),
+    Twin("the error names the word", "error path"),
+    Twin("noise that does not know its budget", "budget", "noise"),
+    Twin("magnitude noise drawn, then erased", "overcharge", "polar"),
+    Twin("budgets of a window by columns", "statement", "d-chi-stencil"),
+    Twin("budgets of a window by columns", "sampled", "d-chi-stencil"),
+    Twin("cosine distance as a metric", "statement", "noise"),
+    Twin("cosine distance as a metric", "sampled", "noise"),
+    Twin("parameter by the secret's group", "sampled", "noise"),
+    Twin("sampler beside its law", "sampler"),
+    Twin("radius of one dimension less", "sampler", "noise"),
+)

@@ -1,0 +1,208 @@
+"""What the audit finds is true: numbers against laws that are known, no accusation of honest mechanisms."""
+
+import json
+import math
+import warnings
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.audit.broken import EPSILON, table
+from textveil import registry
+from textveil.audit import CHECKS, Finding, audit
+from textveil.audit.fit import chi_square
+from textveil.audit.sampled import Trial, _loss
+from textveil.audit.streams import _compare
+from textveil.errors import ConfigError
+from textveil.guarantee import Claim
+from textveil.mechanism import Block, Layout
+from textveil.pipeline import Privatizer
+from textveil.rng import Randomness
+from textveil.samplers import weighted_choice
+from textveil.table import EmbeddingTable
+
+HERE = tuple(check for check in CHECKS if check not in ("streams", "seed"))
+"""The checks that need no other process."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Response:
+    """k-ary randomised response: the word itself with weight e^epsilon, any other with weight 1.
+
+    `overdone` multiplies the epsilon that is used, not the one that is claimed.
+    """
+
+    overdone: float = 1.0
+    written: bool = True
+
+    def claim(self, table: EmbeddingTable) -> Claim:
+        return Claim(mechanism="response", kind="ldp", table=table.name, parameter="epsilon")
+
+    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
+        return epsilon * self.overdone
+
+    def parameters(self, table: EmbeddingTable, layout: Layout) -> None:
+        return None
+
+    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+        return parameter / self.overdone
+
+    def weights(self, table: EmbeddingTable, rows: Any, parameter: Any) -> Any:
+        weights = np.full((len(rows), len(table)), 2**20, np.int64)
+        weights[np.arange(len(rows)), rows] = np.rint(2**20 * np.exp(parameter)).astype(np.int64)
+        return weights
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        released = np.empty(len(parameter), np.int64)
+        for chunk, draws in rng.open(block.layout.sizes).chunks(4096):
+            released[chunk] = weighted_choice(draws, self.weights(table, block.secret[chunk], parameter[chunk]))
+        return released
+
+    def log_probs(self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None) -> Any:
+        if not self.written:
+            return None
+        weights = self.weights(table, block.secret, parameter)
+        return np.log(weights / weights.sum(axis=1, keepdims=True))
+
+
+def findings(mechanism: Any, *checks: str, epsilon: float = 3.0) -> dict[str, Finding]:
+    build = partial(Privatizer, mechanism, table=table(), epsilon=epsilon)
+    return {each.check: each for each in audit(build, small=True, only=checks)}
+
+
+def test_exact_numbers_of_randomised_response() -> None:
+    found = findings(Response(), "log-ratio", "certificate")
+    assert found["log-ratio"].found == pytest.approx(3.0, abs=1e-5)
+    # every output's best input is itself: ln of 60 e^3 / (e^3 + 59)
+    assert found["certificate"].found == pytest.approx(math.log(60 * math.e**3 / (math.e**3 + 59)), abs=1e-5)
+    assert {each.verdict for each in found.values()} == {"holds"}
+    assert {each.alarm for each in found.values()} == {0.0}
+
+
+def test_certificate_and_log_ratio_refute_randomised_response_with_three_times_its_epsilon() -> None:
+    found = findings(Response(overdone=3.0), "log-ratio", "certificate", epsilon=2.0)
+    assert found["log-ratio"].verdict == "violated"
+    assert found["log-ratio"].found == pytest.approx(6.0, abs=1e-4)
+    assert found["certificate"].verdict == "violated"
+    assert 2.0 < (found["certificate"].found or 0) < math.log(60)
+
+
+def test_samples_alone_refute_what_the_law_would() -> None:
+    honest, twin = (findings(Response(written=False, overdone=o), "sampled")["sampled"] for o in (1.0, 2.0))
+    assert honest.verdict == "holds"
+    assert 0.5 < (honest.found or 0) / (honest.claimed or 1) <= 1
+    assert twin.verdict == "violated"
+    assert 1 < (twin.found or 0) / (twin.claimed or 1) <= 2
+
+
+def test_two_equal_laws_are_not_told_apart_by_chance() -> None:
+    """The largest of many estimated ratios would be far above 0; the one that was chosen on the other half is not."""
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        trial = Trial(
+            name="equal",
+            table=table(),
+            claim=Response().claim(table()),
+            epsilon=0.0,
+            inputs=np.array([0, 1]),
+            outputs=rng.integers(0, 60, (2, 400, 1)),
+        )
+        assert _loss(trial, 0, 1, 1e-6) <= 0
+
+
+def test_a_lower_bound_stays_below_a_known_ratio_and_comes_near_it() -> None:
+    rng = np.random.default_rng(2)
+    outputs = np.stack([rng.random((20_000, 1)) < p for p in (0.6, 0.2)]).astype(np.int64)
+    trial = Trial(
+        name="coin",
+        table=table(),
+        claim=Response().claim(table()),
+        epsilon=1.0,
+        inputs=np.array([0, 1]),
+        outputs=outputs,
+    )
+    bound = _loss(trial, 0, 1, 1e-6)
+    assert math.log(3) - 0.3 < bound <= math.log(3)
+
+
+def test_chi_square_keeps_a_law_and_rejects_another() -> None:
+    law = np.array([0.5, 0.3, 0.2, 0.0])
+    counts = np.bincount(np.random.default_rng(3).choice(4, 20_000, p=law), minlength=4)
+    assert chi_square(counts, law) > 1e-6
+    assert chi_square(counts, law[[0, 2, 1, 3]]) < 1e-6
+    assert chi_square(counts + np.array([0, 0, 0, 1]), law) == 0.0  # what cannot be came out
+
+
+def test_runs_are_compared_beyond_chance() -> None:
+    rng = np.random.default_rng(4)
+
+    def run(who: str) -> tuple[str, tuple[str, ...]]:
+        return who, tuple(map(str, rng.integers(0, 30, 200)))
+
+    one, two, three = run("one"), run("two"), run("three")
+    assert (_compare([one, two, three, run("four")]) or ("missing",))[0] == ""
+    half = ("half", one[1][:100] + three[1][100:])
+    assert (_compare([one, two, half, run("four")]) or ("",))[0] != ""
+    constant = ("still", ("word",) * 200)
+    assert _compare([constant, constant]) is None  # equal outputs prove nothing
+
+
+@pytest.mark.parametrize("name", registry.names("mechanism"))
+def test_no_registered_mechanism_is_accused(name: str) -> None:
+    epsilon = None if not registry.budget_parameter(name)[1] else EPSILON
+    build = partial(Privatizer, name, table=table(), epsilon=epsilon)
+    found = {each.check: each for each in audit(build, small=True, only=HERE)}
+    assert set(found) == set(HERE)
+    assert not [each for each in found.values() if each.violated]
+    assert found["totality"].verdict == found["error path"].verdict == "holds"
+    if name == "stencil":
+        assert found["support"].verdict == found["log-ratio"].verdict == "no claim"
+        assert found["support"].found == math.inf
+    elif name != "placeholder":
+        assert found["sampled"].verdict == found["sampler"].verdict == "holds"
+        assert 0.2 < (found["sampled"].found or 0) / (found["sampled"].claimed or 1) <= 1
+
+
+def test_a_finding_is_plain_data() -> None:
+    (found,) = (each for each in audit(partial(Privatizer, "stencil", table=table()), small=True, only=("support",)))
+    plain = json.loads(json.dumps(found.to_json()))
+    assert plain["found"] == "infinite"
+    assert plain["verdict"] == "no claim"
+    assert plain["mechanism"] == "stencil"
+
+
+def test_a_check_that_cannot_run_through_is_a_violation_without_the_message() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Raising(Response):
+        def privatize(self, *_: Any, **__: Any) -> Any:
+            raise ValueError("a word of the table")
+
+    found = findings(Raising(), "budget", "sampled", "log-ratio")
+    assert found["log-ratio"].verdict == "holds"  # it draws nothing
+    assert found["sampled"].verdict == "violated"
+    assert "raised ValueError" in found["sampled"].why
+    assert "word of the table" not in found["sampled"].why
+
+
+def test_a_check_of_another_name_is_refused() -> None:
+    with pytest.raises(ConfigError, match="log-ratio"):
+        list(audit(partial(Privatizer, "noise", table=table(), epsilon=1.0), only=("spelling",)))
+
+
+def test_progress_is_told_and_findings_carry_their_time() -> None:
+    told: list[tuple[str, int, int]] = []
+    build = partial(Privatizer, "placeholder", table=table())
+    (found,) = audit(build, small=True, only=("statement",), report=lambda *step: told.append(step))
+    assert told == [("placeholder", 0, 1), ("placeholder", 1, 1)]
+    assert found.seconds >= 0
+    assert replace(found, seconds=0.0).to_json()["seconds"] == 0.0
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
