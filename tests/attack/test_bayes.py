@@ -190,6 +190,6 @@ def test_options():
     with pytest.raises(ConfigError):
         Bayes(priors=("unigram", "unigram"))
     with pytest.raises(ConfigError):
-        Bayes(priors=("zipf",))
+        Bayes(priors=("zipf",))  # type: ignore[arg-type]
     with pytest.raises(UnknownName):
-        Bayes(prior="unigram")
+        Bayes(prior="unigram")  # type: ignore[call-arg]
