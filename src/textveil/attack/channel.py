@@ -113,14 +113,16 @@ def _lines(
 ) -> tuple[torch.Tensor, Evidence]:
     """Lines [m, V] of distinct released rows; a placeholder, always the first, is as probable for every row."""
     hidden = int(rows[0] == PLACEHOLDER)
-    lines = torch.zeros(len(rows), len(view.table))
+    even = torch.zeros(hidden, len(view.table))
     if hidden == len(rows):
-        return lines, "exact"
-    if exact(view.mechanism, view.table, rows[hidden:], parameter, lines[hidden:], report):
-        return lines, "exact"
-    assert isinstance(view.mechanism, Perturb)
-    lines[hidden:] = estimate(view.mechanism, view.table, rows[hidden:], parameter, draws=draws, rng=rng, report=report)
-    return lines, "estimated"
+        return even, "exact"
+    lines = exact(view.mechanism, view.table, rows[hidden:], parameter, report)
+    evidence: Evidence = "exact"
+    if lines is None:
+        assert isinstance(view.mechanism, Perturb)
+        lines = estimate(view.mechanism, view.table, rows[hidden:], parameter, draws=draws, rng=rng, report=report)
+        evidence = "estimated"
+    return torch.cat([even, lines]) if hidden else lines, evidence
 
 
 # ---- laws that can be written down -----------------------------------------------------------------
@@ -146,14 +148,14 @@ def laws(
 
 
 def exact(
-    mechanism: Mechanism, table: EmbeddingTable, rows: Ids, parameter: float, lines: torch.Tensor, report: Report
-) -> bool:
-    """Writes ln P(row | x) of released rows [m] for all x into lines [m, V]; False where there is no law."""
-    known = False
+    mechanism: Mechanism, table: EmbeddingTable, rows: Ids, parameter: float, report: Report = quiet
+) -> torch.Tensor | None:
+    """ln P(row | x) of released rows [m] for all x, float32 [m, V]; None where there is no law."""
+    lines = None
     for start, law in laws(mechanism, table, parameter, report):
+        lines = torch.empty(len(rows), len(table)) if lines is None else lines
         lines[:, start : start + len(law)] = torch.from_numpy(law[:, rows].T)
-        known = True
-    return known
+    return lines
 
 
 def exact_map(
