@@ -36,7 +36,7 @@ class Bayes:
     Args:
         priors: which of uniform, unigram and context.
         k: the number of guesses that count; where a mechanism mixes words, at most 9.
-        draws: noisy vectors per distinct released row, where the law has to be estimated; None is 100, and 10 for
+        draws: noisy vectors per distinct released row, where the law has to be estimated; None is 64, and 8 for
             coordinate-wise Laplace noise, whose densities take long.
         model: of the prior `context`: a folder or hub id of a masked language model; None is the bundled one.
     """

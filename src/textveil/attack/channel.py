@@ -37,6 +37,9 @@ HELD = 16
 WEIGHED = 256
 """Draws whose densities around all rows are held at once: 22 MB for 21,719 rows."""
 
+OWN = 0.8
+"""The share of draws around the released rows themselves; all others see to it that no weight is large."""
+
 HARDER = 8
 """Rows that no draw hit get this many times the draws."""
 
@@ -110,14 +113,16 @@ def _lines(
 ) -> tuple[torch.Tensor, Evidence]:
     """Lines [m, V] of distinct released rows; a placeholder, always the first, is as probable for every row."""
     hidden = int(rows[0] == PLACEHOLDER)
-    lines = torch.zeros(len(rows), len(view.table))
+    even = torch.zeros(hidden, len(view.table))
     if hidden == len(rows):
-        return lines, "exact"
-    if exact(view.mechanism, view.table, rows[hidden:], parameter, lines[hidden:], report):
-        return lines, "exact"
-    assert isinstance(view.mechanism, Perturb)
-    lines[hidden:] = estimate(view.mechanism, view.table, rows[hidden:], parameter, draws=draws, rng=rng, report=report)
-    return lines, "estimated"
+        return even, "exact"
+    lines = exact(view.mechanism, view.table, rows[hidden:], parameter, report)
+    evidence: Evidence = "exact"
+    if lines is None:
+        assert isinstance(view.mechanism, Perturb)
+        lines = estimate(view.mechanism, view.table, rows[hidden:], parameter, draws=draws, rng=rng, report=report)
+        evidence = "estimated"
+    return torch.cat([even, lines]) if hidden else lines, evidence
 
 
 # ---- laws that can be written down -----------------------------------------------------------------
@@ -143,14 +148,14 @@ def laws(
 
 
 def exact(
-    mechanism: Mechanism, table: EmbeddingTable, rows: Ids, parameter: float, lines: torch.Tensor, report: Report
-) -> bool:
-    """Writes ln P(row | x) of released rows [m] for all x into lines [m, V]; False where there is no law."""
-    known = False
+    mechanism: Mechanism, table: EmbeddingTable, rows: Ids, parameter: float, report: Report = quiet
+) -> torch.Tensor | None:
+    """ln P(row | x) of released rows [m] for all x, float32 [m, V]; None where there is no law."""
+    lines = None
     for start, law in laws(mechanism, table, parameter, report):
+        lines = torch.empty(len(rows), len(table)) if lines is None else lines
         lines[:, start : start + len(law)] = torch.from_numpy(law[:, rows].T)
-        known = True
-    return known
+    return lines
 
 
 def exact_map(
@@ -203,8 +208,8 @@ def estimate(
 ) -> torch.Tensor:
     """ln P(row | x) of distinct released rows [m] for all x, but for a constant of the row: float32 [m, V].
 
-    Noisy vectors z are drawn around rows x', half of them around the released rows, a quarter around all rows, a
-    quarter around rows as frequent as in public text, and decoded. With m_x' of them around x', the sum of f(z | x) /
+    Noisy vectors z are drawn around rows x', most of them around the released rows, a tenth around all rows, a tenth
+    around rows as frequent as in public text, and decoded. With m_x' of them around x', the sum of f(z | x) /
     sum_x' m_x' f(z | x') over those that became y estimates P(y | x) without bias, for all x at once: the balance
     heuristic over the pooled draws. A row that none became is drawn around once more, and harder; if none becomes it
     then, its line is the density at its own vector, which orders rows by their distance to it.
@@ -239,7 +244,7 @@ def estimate(
 
 def _proposals(table: EmbeddingTable, rows: Ids, budget: int, rng: Randomness) -> Ids:
     """The rows to draw around."""
-    share = max(1, budget // (2 * len(rows)))
+    share = max(1, int(OWN * budget) // len(rows))
     rest = budget - share * len(rows)
     cumulated = np.cumsum((1 / len(table) + shares(table)) / 2)
     uniform = [draws.uniform(1)[:, 0] for _, draws in rng.open([rest]).chunks(rest)] if rest else []

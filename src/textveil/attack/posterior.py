@@ -24,7 +24,7 @@ from textveil.table import Ids
 
 Values = NDArray[np.float64]
 
-DRAWS, FEW = 100, 10
+DRAWS, FEW = 64, 8
 """Noisy vectors per released row, where the channel has to be estimated; few where densities are no matrix product."""
 
 MOST = 9
