@@ -67,6 +67,11 @@ class DoubledNoise(Perturb):
         return super().spend(table, layout, parameter) / 2
 
 
+def _law(weights: Any) -> Any:
+    with np.errstate(divide="ignore"):
+        return np.log(weights / weights.sum(axis=1, keepdims=True))
+
+
 class TopK(Exponential):
     """Only the nearest ten candidates have a weight."""
 
@@ -75,8 +80,7 @@ class TopK(Exponential):
         return np.where(distances <= limit, super().weights(distances, c), 0)
 
     def log_probs(self, distances: Any, c: Any) -> Any:
-        with np.errstate(divide="ignore"):
-            return super().log_probs(distances, c)
+        return _law(self.weights(distances, c))
 
 
 class TopKUnwritten(Select):
@@ -90,6 +94,9 @@ class FloorOfOne(Exponential):
 
     def weights(self, distances: Any, c: Any) -> Any:
         return np.maximum(1, np.rint(2.0**10 * np.exp(-c[:, None] * distances))).astype(np.int64)
+
+    def log_probs(self, distances: Any, c: Any) -> Any:
+        return _law(self.weights(distances, c))
 
 
 class Vickrey(Perturb):
