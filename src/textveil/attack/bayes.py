@@ -36,8 +36,8 @@ class Bayes:
     Args:
         priors: which of uniform, unigram and context.
         k: the number of guesses that count; where a mechanism mixes words, at most 9.
-        draws: noisy vectors per distinct released row, where the law has to be estimated. Each takes
-            about ten times as long under coordinate-wise Laplace noise.
+        draws: noisy vectors per distinct released row, where the law has to be estimated. Too few make the attacker too
+            sure, and the bound low; coordinate-wise Laplace noise in hundreds of dimensions takes many, and long.
         model: of the prior `context`: a folder or hub id of a masked language model; None is the bundled one.
     """
 
