@@ -18,7 +18,7 @@ from rich.text import Text
 
 from textveil.attack.case import Case
 from textveil.attack.contract import Report, quiet
-from textveil.attack.posterior import posterior
+from textveil.attack.posterior import DRAWS, posterior
 from textveil.attack.prior import PriorName
 from textveil.guarantee import Guarantee
 from textveil.protect import PUBLIC
@@ -96,7 +96,7 @@ def assess(
     case: Case,
     *,
     prior: PriorName = "unigram",
-    draws: int | None = None,
+    draws: int = DRAWS,
     rng: Randomness | None = None,
     report: Report = quiet,
 ) -> list[Risk]:
@@ -105,7 +105,7 @@ def assess(
     Args:
         case: releases and their originals.
         prior: what the attacker knows before.
-        draws: noisy vectors per released row, where the mechanism's law has to be estimated; None is the usual.
+        draws: noisy vectors per released row, where the mechanism's law has to be estimated.
         rng: for these draws.
         report: told of progress.
     """

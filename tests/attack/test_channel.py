@@ -160,11 +160,11 @@ INTEGRAL = 2e-3
 """What the sums of 700^2 points can be off by."""
 
 
-def misses(found, law, m=0.8 * DRAWS):
+def misses(found, law, m=0.8 * DRAWS / 3):
     """Where an estimate [m, V] is farther from the law [V, V] than chance allows (Bernstein, all cells together).
 
-    No draw weighs more than 1 / m_x, with m_x draws around row x, at least m; the weights' squares then sum to at most
-    P / m on average.
+    No draw weighs more than 1 / m_x, with m_x draws around row x; the weights' squares then sum to at most P / m_x on
+    average. No less than a third of the draws that became a row is weighed, so m is a third of the least m_x.
     """
     log = np.log(2 * law.size / FALSE_ALARM)
     allowed = np.sqrt(2 * law.T / m * log) + log / (3 * m) + INTEGRAL
@@ -196,7 +196,7 @@ def test_some_rows_alone_are_estimated_as_all_together():
     rows = np.array([7, 2])
     found = estimate(mechanism, table, rows, parameter, draws=9 * DRAWS, rng=SeededRandomness(5))
     assert found.shape == (2, 9)
-    assert not misses(found, law[:, rows], m=1_500).any()
+    assert not misses(found, law[:, rows], m=500).any()
 
 
 def test_a_row_that_no_draw_became_is_ordered_by_distance(small_table, monkeypatch):

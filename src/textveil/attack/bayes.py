@@ -13,7 +13,7 @@ from pydantic import Field
 
 from textveil.attack.case import Case, View
 from textveil.attack.contract import Outcome, Report, quiet
-from textveil.attack.posterior import mixes, posterior, refusal, usual_draws
+from textveil.attack.posterior import DRAWS, mixes, posterior, refusal
 from textveil.attack.prior import PRIORS, PriorName
 from textveil.errors import ConfigError
 from textveil.options import options
@@ -36,15 +36,15 @@ class Bayes:
     Args:
         priors: which of uniform, unigram and context.
         k: the number of guesses that count; where a mechanism mixes words, at most 9.
-        draws: noisy vectors per distinct released row, where the law has to be estimated; None is 64, and 8 for
-            coordinate-wise Laplace noise, whose densities take long.
+        draws: noisy vectors per distinct released row, where the law has to be estimated. Too few make the attacker too
+            sure, and the bound low; coordinate-wise Laplace noise in hundreds of dimensions takes many, and long.
         model: of the prior `context`: a folder or hub id of a masked language model; None is the bundled one.
     """
 
     name: ClassVar[str] = "bayes"
     priors: tuple[PriorName, ...] = PRIORS
     k: Annotated[int, Field(ge=2, le=1000, strict=True)] = 5
-    draws: Annotated[int, Field(ge=2, le=1_000_000, strict=True)] | None = None
+    draws: Annotated[int, Field(ge=2, le=1_000_000, strict=True)] = DRAWS
     model: str | None = None
 
     def __post_init__(self) -> None:
@@ -61,14 +61,13 @@ class Bayes:
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
         """top-1, top-k and the attacker's own probability of being right, under each prior that can be had."""
         view, secret = case.view, case.truth.rows
-        draws = self.draws or usual_draws(view)
         for prior in self.priors:
             if refusal(view, prior):
                 continue
-            found = posterior(view, prior=prior, k=self.k, draws=draws, model=self.model, rng=rng, report=report)
+            found = posterior(view, prior=prior, k=self.k, draws=self.draws, model=self.model, rng=rng, report=report)
             right = found.candidates == secret[:, None]
             blind = 1 / len(view.table) if prior == "uniform" else float((found.blind == secret).mean())
-            note = f"a lower bound: the law was estimated from {draws} draws for each released word"
+            note = f"a lower bound: the law was estimated from {self.draws} draws for each released word"
             note = JOINTLY if mixes(view) else EXACT if found.evidence == "exact" else note
             yield self._outcome("top-1", prior, right[:, 0], note, blind)
             yield self._outcome(f"top-{right.shape[1]}", prior, right.any(axis=1), note)

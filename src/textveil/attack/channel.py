@@ -40,6 +40,9 @@ WEIGHED = 256
 OWN = 0.8
 """The share of draws around the released rows themselves; all others see to it that no weight is large."""
 
+ENOUGH = 3
+"""Of all draws that became a row no more are weighed than this part of the draws for each row: the first ones."""
+
 HARDER = 8
 """Rows that no draw hit get this many times the draws."""
 
@@ -252,6 +255,12 @@ def _proposals(table: EmbeddingTable, rows: Ids, budget: int, rng: Randomness) -
     return np.concatenate([np.repeat(rows, share), *others])
 
 
+def _shuffled(size: int, rng: Randomness) -> Ids:
+    """A random order, so that the first draws are as good as any."""
+    order: Ids = np.concatenate([draws.uniform(1)[:, 0] for _, draws in rng.open([size]).chunks(size)]).argsort()
+    return order
+
+
 def weigh(log_density: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
     """f(z | x) / sum_x' m_x' f(z | x') of draws z and all x [b, V], from ln f [b, V] and m [V]; in place."""
     log_density -= log_density.amax(dim=1, keepdim=True)
@@ -275,17 +284,21 @@ class _Pool:
         line_of = np.full(size, -1)
         line_of[rows] = np.arange(len(rows))
         counts = torch.from_numpy(np.bincount(around, minlength=size)).float().to(self.view.device)
-        sums, hit = torch.zeros(len(rows), size), np.zeros(len(rows), bool)
-        for noisy, line in self._draw(around, line_of):
-            hit[line] = True
+        most = -(-len(around) // (ENOUGH * len(rows)))
+        sums, hits = torch.zeros(len(rows), size), np.zeros(len(rows), np.int64)
+        for noisy, line in self._draw(around[_shuffled(len(around), self.rng)], line_of):
             order = np.argsort(line, kind="stable")  # draws that became one row stand together
+            number = hits[line[order]] + np.arange(len(order)) - np.searchsorted(line[order], line[order])
+            order = order[number < most]
+            hits += np.bincount(line, minlength=len(rows))
             for start in range(0, len(order), WEIGHED):
                 some = order[start : start + WEIGHED]
                 weights = weigh(self.log_density(noisy[torch.from_numpy(some)].to(self.view.device)), counts)
                 first, last = int(line[some[0]]), int(line[some[-1]]) + 1
                 member = torch.from_numpy(line[some] == np.arange(first, last)[:, None]).to(weights)
                 sums[first:last] += (member @ weights).cpu()
-        return sums.log_(), hit
+        share = np.maximum(hits, 1) / np.clip(hits, 1, most)
+        return sums.log_().add_(torch.from_numpy(np.log(share)).float()[:, None]), hits > 0
 
     def log_density(self, noisy: torch.Tensor) -> torch.Tensor:
         """ln f [m, V] at noisy vectors [m, d] around every row, but for a constant."""

@@ -16,7 +16,7 @@ from textveil.attack import channel
 from textveil.attack.case import Case, View
 from textveil.attack.channel import Likelihoods
 from textveil.attack.contract import Outcome, Report, quiet
-from textveil.attack.posterior import Ranking, mixes, posterior, usual_draws
+from textveil.attack.posterior import DRAWS, Ranking, mixes, posterior
 from textveil.attack.prior import StaticName, static
 from textveil.options import options
 from textveil.rng import Randomness
@@ -65,12 +65,12 @@ class Membership:
 
     Args:
         prior: of the non-members, which the attacker knows: the frequency of words in public text, or uniform.
-        draws: noisy vectors per distinct released row, where the law has to be estimated; None as for `bayes`.
+        draws: noisy vectors per distinct released row, where the law has to be estimated.
     """
 
     name: ClassVar[str] = "membership"
     prior: StaticName = "unigram"
-    draws: Annotated[int, Field(ge=2, le=1_000_000, strict=True)] | None = None
+    draws: Annotated[int, Field(ge=2, le=1_000_000, strict=True)] = DRAWS
 
     def refusal(self, view: View) -> str:
         """Where nothing is protected, or the law is not known."""
@@ -108,9 +108,8 @@ class Membership:
             for positions, rows in _tried(np.arange(len(secret)), secret, log_prior, each, rng):
                 yield positions, of_guesses(found, positions, rows, log_prior), JOINTLY
             return
-        draws = self.draws or usual_draws(view)
-        for part in channel.likelihoods(view, draws=draws, rng=rng, report=report):
-            estimated = f"a lower bound: the law was estimated from {draws} draws for each released word"
+        for part in channel.likelihoods(view, draws=self.draws, rng=rng, report=report):
+            estimated = f"a lower bound: the law was estimated from {self.draws} draws for each released word"
             note = EXACT if part.evidence == "exact" else estimated
             usual = expected(part, log_prior)
             line = np.empty(len(secret), np.int64)

@@ -18,14 +18,14 @@ from textveil.attack.channel import Evidence, Likelihoods
 from textveil.attack.contract import Report, quiet
 from textveil.attack.prior import PriorName, StaticName
 from textveil.errors import ConfigError
-from textveil.mechanism import CoordinateLaplace, Perturb
+from textveil.mechanism import Perturb
 from textveil.rng import Randomness
 from textveil.table import Ids
 
 Values = NDArray[np.float64]
 
-DRAWS, FEW = 64, 8
-"""Noisy vectors per released row, where the channel has to be estimated; few where densities are no matrix product."""
+DRAWS = 64
+"""Noisy vectors per released row, where the channel has to be estimated."""
 
 MOST = 9
 """Candidates per position, where mixed words are guessed together."""
@@ -73,18 +73,12 @@ def refusal(view: View, name: PriorName) -> str:
     return channel.refusal(view) or prior.refusal(view, name)
 
 
-def usual_draws(view: View) -> int:
-    """How many draws make an estimate of minutes, not hours."""
-    costly = isinstance(view.mechanism, Perturb) and isinstance(view.mechanism.noise, CoordinateLaplace)
-    return FEW if costly else DRAWS
-
-
 def posterior(
     view: View,
     *,
     prior: PriorName,
     k: int = 5,
-    draws: int | None = None,
+    draws: int = DRAWS,
     model: str | None = None,
     rng: Randomness,
     report: Report = quiet,
@@ -97,7 +91,7 @@ def posterior(
         view: what the attacker sees.
         prior: what is expected before.
         k: candidates per position; no more than the table has rows are given, and of mixed words no more than 9.
-        draws: noisy vectors per released row, where the channel has to be estimated; None is `usual_draws`.
+        draws: noisy vectors per released row, where the channel has to be estimated.
         model: of the prior `context`; None is the bundled one.
         rng: for the draws.
         report: told of progress.
@@ -107,7 +101,7 @@ def posterior(
     """
     if reason := refusal(view, prior):
         raise ConfigError(f"such releases must have a posterior under this prior, and have none: {reason}")
-    k, draws = min(k, len(view.table), MOST if mixes(view) else k), draws or usual_draws(view)
+    k = min(k, len(view.table), MOST if mixes(view) else k)
     key = ("posterior", prior, draws, model if prior == "context" else None)
     held = view.memo.get(key)
     if not isinstance(held, Ranking) or held.candidates.shape[1] < k:

@@ -13,7 +13,7 @@ from pydantic import Field
 from textveil.attack.case import Case, View
 from textveil.attack.contract import Outcome, Report, Unit, Values, quiet
 from textveil.attack.neighbour import NOTHING_DRAWN
-from textveil.attack.posterior import posterior, refusal
+from textveil.attack.posterior import DRAWS, posterior, refusal
 from textveil.attack.prior import PriorName
 from textveil.attack.reconstruction import NEAR, cosines, fill, spell
 from textveil.encoder import load_sentences
@@ -37,13 +37,13 @@ class Semantic:
     Args:
         threshold: the cosine of two rows from which on the guess counts as near.
         prior: what the attacker takes words to be before the release is seen: uniform, unigram or context.
-        draws: noisy vectors per distinct released row, where the law has to be estimated; None as for `bayes`.
+        draws: noisy vectors per distinct released row, where the law has to be estimated.
     """
 
     name: ClassVar[str] = "semantic"
     threshold: Annotated[float, Field(gt=0, le=1)] = NEAR
     prior: PriorName = "unigram"
-    draws: Annotated[int, Field(ge=2, le=1_000_000, strict=True)] | None = None
+    draws: Annotated[int, Field(ge=2, le=1_000_000, strict=True)] = DRAWS
 
     def refusal(self, view: View) -> str:
         """Where all protected words are placeholders, or the mechanism's law is unknown."""
