@@ -12,8 +12,8 @@ from tests.encoder.conftest import SIZE, save, wordpiece
 from textveil.attack import Case, attack, prior
 from textveil.attack.bayes import Bayes
 from textveil.attack.channel import exact_map
+from textveil.attack.joint import decode
 from textveil.attack.posterior import posterior
-from textveil.attack.window import decode
 from textveil.errors import ConfigError, UnknownName
 from textveil.pipeline import Privatizer
 from textveil.rng import SeededRandomness

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.conftest import NOUNS, gaussian_rows
 
-from textveil.attack import Case, attack
-from textveil.attack import window as module
-from textveil.attack.window import WindowAttack, decode, union
+from textveil.attack import Case, attack, chain, joint
+from textveil.attack.joint import decode
+from textveil.attack.window import WindowAttack, union
 from textveil.errors import ConfigError
 from textveil.mechanism import Block, Layout, Role
 from textveil.mechanism.papers import d_chi_stencil, stencil
@@ -161,10 +161,11 @@ def test_even_windows_are_taken_apart():
 def test_slices_change_nothing(monkeypatch):
     """In slices, each word still hears of those around it."""
     mechanism, table, layout = d_chi_stencil(L=4, sigma=0.75, eta=60.0), table_of(60, 24), Layout.of(100, 1, 60)
-    monkeypatch.setattr(module, "REHEARSED", 300)
+    monkeypatch.setattr(joint, "REHEARSED", 300)
     guesses, log_posterior, *_ = guessed(mechanism, table, layout, uniform(60))
-    monkeypatch.setattr(module, "ROWS", 16)
-    monkeypatch.setattr(module, "SLICE", 50)
+    monkeypatch.setattr(chain, "ROWS", 16)
+    monkeypatch.setattr(chain, "SLICE", 50)
+    monkeypatch.setattr(joint, "SLICE", 50)
     parts, log_parts, *_ = guessed(mechanism, table, layout, uniform(60))
     assert (guesses[:, 0] == parts[:, 0]).mean() > 0.97
     assert np.abs(log_posterior - log_parts)[:, 0].mean() < 0.02
@@ -183,7 +184,7 @@ def test_slices_change_nothing(monkeypatch):
 )
 def test_all_windows_and_noises_on_uneven_texts(mechanism, monkeypatch):
     """Texts of one word, of none, with words that pass and holes: guesses are rows, and better than blind ones."""
-    monkeypatch.setattr(module, "REHEARSED", 300)
+    monkeypatch.setattr(joint, "REHEARSED", 300)
     roles = [PROTECT, *[PASS] * 3, *[PROTECT] * 60, HOLE, *[PROTECT, PASS] * 10, PROTECT]
     layout = Layout(
         roles=np.array(roles, np.int8),
@@ -251,7 +252,7 @@ def test_union_by_hand():
 
 
 def test_rates_of_a_case(monkeypatch):
-    monkeypatch.setattr(module, "REHEARSED", 300)
+    monkeypatch.setattr(joint, "REHEARSED", 300)
     table = table_of(60, 24)
     case = Case.of(Privatizer("d-chi-stencil", eta=60.0, L=4, table=table, seed=2), [" ".join(NOUNS)] * 5)
     found = attack(case, [WindowAttack(prior="uniform")], rng=SeededRandomness(4))

@@ -1,7 +1,7 @@
 """The posterior: which rows a released word can have been, after Bayes.
 
 In: a view, a prior. Out: `Ranking`, the likeliest private rows of every protected position.
-Not here: the parts (`prior`, `channel`, `window`), and how guesses are judged (`bayes`).
+Not here: the parts (`prior`, `channel`, `joint`), and how guesses are judged (`bayes`).
 """
 
 from collections.abc import Iterator
@@ -16,6 +16,7 @@ from textveil.attack import channel, prior
 from textveil.attack.case import View
 from textveil.attack.channel import Evidence, Likelihoods
 from textveil.attack.contract import Report, quiet
+from textveil.attack.joint import decode
 from textveil.attack.prior import PriorName, StaticName
 from textveil.errors import ConfigError
 from textveil.mechanism import Perturb
@@ -147,8 +148,6 @@ def _priors(view: View, name: PriorName, part: Likelihoods, model: str | None) -
 def _jointly(
     view: View, name: PriorName, k: int, draws: int, model: str | None, rng: Randomness, report: Report
 ) -> Ranking:
-    from textveil.attack.window import decode  # it is above this module in all else
-
     assert isinstance(view.mechanism, Perturb)
     static = prior.static(view.table, cast(StaticName, name))
     candidates, scores = decode(
