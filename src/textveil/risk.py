@@ -178,11 +178,13 @@ def coloured(risk: Risk, *, marked: bool) -> Text:
 def legend(*, marked: bool) -> Text:
     """What the colours or signs mean."""
     text = Text("Probability that the attacker names the private word: ")
-    for number, step in enumerate(LEVELS):
-        text.append("; " if number else "")
-        text.append("word" if marked else "word" + step.mark, step.style if marked else "")
-        text.append(f" {step.meaning}")
-    return text.append("; ").append("word", "dim" if marked else "").append(" public." if marked else " also: public.")
+    for step in LEVELS:
+        if marked or step.mark:
+            text.append("word" if marked else f"word{step.mark}", step.style if marked else "")
+            text.append(f" {step.meaning}; ")
+    if marked:
+        return text.append("word", "dim").append(" public.")
+    return text.append(f"no sign: {LEVELS[0].meaning}, or public.")
 
 
 # ---- as a page -------------------------------------------------------------------------------------

@@ -253,8 +253,8 @@ def _show_risk(
     marked = shows_styles(console)
     if not as_json:
         for each in risks:
-            console.print(risk.coloured(each, marked=marked))
-        console.print(risk.legend(marked=marked))
+            console.print(risk.coloured(each, marked=marked), soft_wrap=not console.is_terminal)
+        console.print(risk.legend(marked=marked), soft_wrap=not console.is_terminal)
     if statements:
         if html is not None:
             with files.output(html, private=True) as target:
