@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from textveil.errors import (
         BudgetError,
         ConfigError,
+        EndpointError,
         GuaranteeError,
         InputError,
         MechanismError,
@@ -35,6 +36,7 @@ __all__ = [
     "Config",
     "ConfigError",
     "EmbeddingTable",
+    "EndpointError",
     "Guarantee",
     "GuaranteeError",
     "InputError",
