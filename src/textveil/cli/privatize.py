@@ -225,6 +225,7 @@ def _show_risk(
     from textveil import risk
     from textveil.attack import Case
     from textveil.attack.prior import checked
+    from textveil.cli.evaluation import simulation
     from textveil.demo import shows_styles
     from textveil.pipeline import BATCH_TEXTS, Privatizer
 
@@ -236,7 +237,7 @@ def _show_risk(
         raise ConfigError(f"--show risk is for at most {BATCH_TEXTS} texts; for more use `textveil attack`")
     rehearsal = privatizer.rehearse(texts)
     with progress.bars(lambda _, done: f"{done:,}") as report:
-        risks = risk.assess(Case.after(privatizer, rehearsal), prior=name, report=report)
+        risks = risk.assess(Case.after(privatizer, rehearsal), prior=name, rng=simulation(config), report=report)
     statements = [result.guarantee for result in rehearsal.results]
     if as_json or with_original:
         shell.note("textveil: warning: keep the output to yourself, it holds what is private (--show, --with-original)")
