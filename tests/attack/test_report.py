@@ -26,7 +26,7 @@ def case():
 def test_quarters_cover_everything_once(case, unit):
     m = len(case.view.drawn) if unit == "word" else len(case.view.released)
     values = (np.arange(m) % 3 == 0).astype(np.float64)
-    outcome = Outcome(attack="a", metric="m", unit=unit, where=np.arange(m), values=values, baseline=0.2, note="n")
+    outcome = Outcome(source="a", metric="m", unit=unit, where=np.arange(m), values=values, baseline=0.2, note="n")
     rows = list(report.rates(case, [outcome]))
     overall = rows[0]
     assert (overall.slice, overall.n, overall.baseline, overall.note) == ("all", m, 0.2, "n")
@@ -43,7 +43,7 @@ def test_quarters_cover_everything_once(case, unit):
 
 def test_frequency_is_of_the_private_word(case):
     unusual = np.array([word == CANARY for word in case.secret_words], float)
-    outcome = Outcome(attack="a", metric="m", where=np.arange(len(unusual)), values=unusual)
+    outcome = Outcome(source="a", metric="m", where=np.arange(len(unusual)), values=unusual)
     by = {row.part.partition(" (")[0]: row.value for row in report.rates(case, [outcome]) if row.slice == "frequency"}
     assert by["rarest quarter"] > 0
     assert by["most frequent quarter"] == 0
@@ -59,13 +59,13 @@ def test_json_is_plain_and_holds_no_text(case):
 
 
 def test_an_empty_outcome_is_left_out(case):
-    none = Outcome(attack="a", metric="m", where=np.zeros(0, np.int64), values=np.zeros(0))
+    none = Outcome(source="a", metric="m", where=np.zeros(0, np.int64), values=np.zeros(0))
     assert list(report.rates(case, [none])) == []
 
 
 def test_an_outcome_has_a_place_for_each_value():
     with pytest.raises(ConfigError):
-        Outcome(attack="a", metric="m", where=np.zeros(2, np.int64), values=np.zeros(3))
+        Outcome(source="a", metric="m", where=np.zeros(2, np.int64), values=np.zeros(3))
 
 
 def test_one_attack_once(case):

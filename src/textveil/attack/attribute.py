@@ -89,7 +89,7 @@ class Attribute:
             report("classifiers", step, len(pairs))
             guessed = classify(sources[learned], sources[judged], classes, fold)
             yield Outcome(
-                attack=self.name,
+                source=self.name,
                 metric="accuracy",
                 setting={"learned from": learned, "guessed from": judged},
                 unit="text",

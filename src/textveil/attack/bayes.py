@@ -82,7 +82,7 @@ class Bayes:
         self, metric: str, prior: PriorName, values: NDArray[np.generic], note: str, baseline: float | None = None
     ) -> Outcome:
         return Outcome(
-            attack=self.name,
+            source=self.name,
             metric=metric,
             setting={"prior": prior},
             where=np.arange(len(values)),

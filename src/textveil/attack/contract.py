@@ -33,9 +33,9 @@ class Outcome:
     """One measure of an attack, or of releases, as a value for each word or text; its mean is what is reported.
 
     Attributes:
-        attack: its registered name; for a measure, its own.
+        source: the attack or the measure that it is of, by name.
         metric: "top-1", "Pr@5".
-        setting: what tells this outcome from others of the same attack and metric ({"prior": "unigram"}).
+        setting: what tells this outcome from others of the same source and metric ({"prior": "unigram"}).
         unit: what a value belongs to.
         where: int64 [m], the protected position (0..n-1) or text (0..B-1) of each value.
         values: float64 [m].
@@ -45,7 +45,7 @@ class Outcome:
         headline: whether it stands in the picture and the short table.
     """
 
-    attack: str
+    source: str
     metric: str
     setting: Mapping[str, str | int | float] = field(default_factory=dict)
     unit: Unit = "word"

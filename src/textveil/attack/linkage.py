@@ -113,7 +113,7 @@ class Linkage:
                 measured.append(("texts left", (better + equal + 1).astype(np.float64), float(size)))
             for metric, values, baseline in measured:
                 yield Outcome(
-                    attack=self.name,
+                    source=self.name,
                     metric=metric,
                     setting={"from": source, "among": size},
                     unit="text",

@@ -92,13 +92,13 @@ class Reconstruction:
         items = view.item[where].tolist()
         note = f"{self.model} wrote {len(texts)} of {len(written(view))} texts; a lower bound"
         found = [(guesses[i] or "").lower() == truth.words[i].lower() for i in items]
-        yield Outcome(attack=self.name, metric="top-1", where=where, values=np.array(found, np.float64), note=note)
+        yield Outcome(source=self.name, metric="top-1", where=where, values=np.array(found, np.float64), note=note)
         if view.words.unit == "word":
             told = np.array([guesses[i] is not None for i in items], bool)
             rows, _ = view.table.lookup([guesses[i] or "" for i in items])
             near = cosines(view.table, rows, truth.rows[where]) >= NEAR
             yield Outcome(
-                attack=self.name,
+                source=self.name,
                 metric=f"cosine >= {NEAR:g}",
                 where=where,
                 values=(told & near).astype(np.float64),
@@ -108,7 +108,7 @@ class Reconstruction:
         originals = [truth.words[view.documents[b] : view.documents[b + 1]] for b in texts.tolist()]
         overlaps = [rouge_l(answer, original) for answer, original in zip(answers, originals, strict=True)]
         yield Outcome(
-            attack=self.name,
+            source=self.name,
             metric="Rouge-L",
             unit="text",
             where=texts,

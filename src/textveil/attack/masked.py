@@ -71,7 +71,7 @@ class Masked:
         everywhere = np.arange(len(private))
         for metric, k in (("top-1", 1), (f"top-{self.k}", self.k)):
             yield Outcome(
-                attack=self.name,
+                source=self.name,
                 metric=metric,
                 where=everywhere,
                 values=found[:, :k].any(axis=1).astype(np.float64),
@@ -81,7 +81,7 @@ class Masked:
             )
         texts = written(view)
         yield Outcome(
-            attack=self.name,
+            source=self.name,
             metric="Rouge-L",
             unit="text",
             where=texts,

@@ -128,7 +128,7 @@ class Membership:
         found += [(metric, above(members, others, rate), rate) for metric, rate in RATES.items()]
         for metric, values, baseline in found:
             yield Outcome(
-                attack=self.name,
+                source=self.name,
                 metric=metric,
                 setting={"of": f"{unit}s", "prior": self.prior},
                 unit=unit,

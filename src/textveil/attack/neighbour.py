@@ -60,9 +60,9 @@ class Neighbour:
             setting = {"distance": distance}
             for metric, k in (("Pr@1", 1), ("Pr@5", 5), (f"KNN@{self.k}", self.k)):
                 hits = (nearer < k).astype(np.float64)
-                yield Outcome(attack=self.name, metric=metric, setting=setting, where=drawn, values=hits)
+                yield Outcome(source=self.name, metric=metric, setting=setting, where=drawn, values=hits)
             yield Outcome(
-                attack=self.name,
+                source=self.name,
                 metric=f"KNN@{self.k} of changed words",
                 setting=setting,
                 where=changed,

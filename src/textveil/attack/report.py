@@ -6,7 +6,7 @@ Not here: the attackers, and the pictures (`picture`).
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,9 @@ class Row:
     """One rate.
 
     Attributes:
-        attack: the attacker's name; for a measure, its own.
+        source: the attack or the measure that it is of, by name.
         metric: what was measured.
-        setting: what tells this outcome from others of the same attack and metric.
+        setting: what tells this outcome from others of the same source and metric.
         unit: what was counted.
         slice: `all`, or the property that the words or texts share: `group`, `frequency`, `length`.
         part: which group or quarter; empty for `all`.
@@ -46,7 +46,7 @@ class Row:
         headline: whether it stands in the short table and the picture.
     """
 
-    attack: str
+    source: str
     metric: str
     setting: Mapping[str, str | int | float]
     unit: Unit
@@ -60,9 +60,13 @@ class Row:
     note: str
     headline: bool
 
-    def to_json(self) -> dict[str, Any]:
-        """All of it as plain data; JSON has no infinity, and an interval without an end has None there."""
-        return {name: _plain(value) for name, value in asdict(self).items()}
+    def to_json(self, source: Literal["attack", "measure"]) -> dict[str, Any]:
+        """All of it as plain data; JSON has no infinity, and an interval without an end has None there.
+
+        Args:
+            source: what the field of that name is called there.
+        """
+        return {source if name == "source" else name: _plain(value) for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +95,7 @@ class Findings:
             "protected": self.words,
             "attacks": {name: dict(options) for name, options in self.options.items()},
             "not_run": dict(self.refused),
-            "rows": [row.to_json() for row in self.rows],
+            "rows": [row.to_json("attack") for row in self.rows],
         }
 
 
@@ -210,7 +214,7 @@ def _rows(case: Case, outcome: Outcome, parts: Mapping[Unit, Sequence[Part]]) ->
             continue
         found = intervals.mean(outcome.values[chosen], cluster[chosen], share=outcome.share)
         yield Row(
-            attack=outcome.attack,
+            source=outcome.source,
             metric=outcome.metric,
             setting=dict(outcome.setting),
             unit=outcome.unit,

@@ -73,7 +73,7 @@ class Semantic:
             note = f"the likeliest row, {ranking.evidence} law" if attacked else "the released word taken as the guess"
             for metric, unit, where, values, kind in measure(rows):
                 yield Outcome(
-                    attack=self.name,
+                    source=self.name,
                     metric=metric,
                     setting={"guess": guess, "prior": self.prior} if attacked else {"guess": guess},
                     unit=unit,

@@ -52,7 +52,7 @@ class WindowAttack:
         blind = np.argsort(-static(view.table, self.prior), kind="stable")
         for k in sorted({1, 3, self.k}):
             yield Outcome(
-                attack=self.name,
+                source=self.name,
                 metric=f"top-{k}",
                 setting={"prior": self.prior},
                 where=where,
@@ -69,7 +69,7 @@ class WindowAttack:
             ),
         ):
             yield Outcome(
-                attack=self.name,
+                source=self.name,
                 metric=metric,
                 setting={"prior": self.prior},
                 where=where,
@@ -78,7 +78,7 @@ class WindowAttack:
                 headline=False,
             )
         yield Outcome(
-            attack=self.name,
+            source=self.name,
             metric="union of 3 outputs",
             where=where,
             values=(union(view.layout, view.drawn) == secret).any(axis=1).astype(np.float64),

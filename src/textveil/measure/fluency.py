@@ -56,7 +56,7 @@ def perplexity(case: Case, *, report: Report = quiet) -> Iterator[Row]:
     original, release = per_text
     for of, values in (("original", original), ("released", release), ("released / original", release - original)):
         outcome = Outcome(
-            attack="perplexity",
+            source="perplexity",
             metric="pseudo-perplexity",
             setting={"of": of},
             unit="text",

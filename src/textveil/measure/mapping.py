@@ -110,7 +110,7 @@ def sets(case: Case, *, draws: int, words: int, rng: Randomness, report: Report 
     }
     outcomes = [
         Outcome(
-            attack="mapping",
+            source="mapping",
             metric=metric,
             setting={"draws": draws} if metric == "N_x" else {},
             where=np.concatenate(where),

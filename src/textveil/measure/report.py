@@ -47,7 +47,7 @@ class Measurements:
     """What was measured.
 
     Attributes:
-        rows: all figures; `attack` is the name of the metric that was asked for.
+        rows: all figures; `source` is the name of the metric that was asked for.
         silent: metrics that say nothing of such releases, and why.
         texts: how many there were.
         words: how many protected positions.
@@ -65,7 +65,7 @@ class Measurements:
             "texts": self.texts,
             "protected": self.words,
             "not_measured": dict(self.silent),
-            "rows": [_renamed(row.to_json()) for row in self.rows],
+            "rows": [row.to_json("measure") for row in self.rows],
         }
 
 
@@ -127,7 +127,3 @@ def check(metrics: Sequence[str] | None = None) -> tuple[str, ...]:
         if name not in METRICS:
             raise UnknownName("metric", name, METRICS)
     return tuple(dict.fromkeys(metrics))
-
-
-def _renamed(row: dict[str, Any]) -> dict[str, Any]:
-    return {"measure" if name == "attack" else name: value for name, value in row.items()}

@@ -26,7 +26,7 @@ def rouge(case: Case) -> Iterator[Row]:
     """Rouge-L F1 of each release with its original, from 0 to 1."""
     where, originals, releases = _pairs(case)
     values = np.array([rouge_l(one, other) for one, other in zip(releases, originals, strict=True)])
-    yield from rates(case, [Outcome(attack="rouge-l", metric="Rouge-L", unit="text", where=where, values=values)])
+    yield from rates(case, [Outcome(source="rouge-l", metric="Rouge-L", unit="text", where=where, values=values)])
 
 
 def bleu(case: Case) -> Iterator[Row]:
@@ -49,7 +49,7 @@ def bleu(case: Case) -> Iterator[Row]:
     ]
     signature = "sacrebleu, tokenize=none, smoothing exp"
     each = Outcome(
-        attack="bleu",
+        source="bleu",
         metric="BLEU",
         unit="text",
         where=where,

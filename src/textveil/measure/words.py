@@ -25,7 +25,7 @@ def retention(case: Case) -> Iterator[Row]:
     kept = case.view.drawn == case.truth.rows
     everywhere = np.arange(len(kept))
     yield from rates(
-        case, [Outcome(attack="retention", metric="retention", where=everywhere, values=kept.astype(np.float64))]
+        case, [Outcome(source="retention", metric="retention", where=everywhere, values=kept.astype(np.float64))]
     )
 
 
@@ -38,9 +38,9 @@ def cosine(case: Case) -> Iterator[Row]:
     yield from rates(
         case,
         [
-            Outcome(attack="cosine", metric="cosine", where=drawn, values=near, share=False),
+            Outcome(source="cosine", metric="cosine", where=drawn, values=near, share=False),
             Outcome(
-                attack="cosine",
+                source="cosine",
                 metric="cosine of changed words",
                 where=drawn[changed],
                 values=near[changed],
@@ -65,7 +65,7 @@ def unknown(case: Case) -> Iterator[Row]:
     distinct = list(dict.fromkeys(words))
     known = dict(zip(distinct, _known(case, distinct).tolist(), strict=True))
     values = np.array([not known[word] for word in words], np.float64)
-    yield from rates(case, [Outcome(attack="oov", metric="out of the table", where=first, values=values)])
+    yield from rates(case, [Outcome(source="oov", metric="out of the table", where=first, values=values)])
 
 
 def _known(case: Case, words: list[str]) -> NDArray[np.bool_]:
