@@ -73,7 +73,7 @@ def test_a_parameter_of_its_own_takes_the_place_of_epsilon(run) -> None:
         (("noise", "--all"), "a mechanism's name or --all"),
         (("nois",), "did you mean 'noise'"),
         (("--all", "--epsilon", "5"), "unit of one mechanism's claim"),
-        (("noise", "--checks", "speling"), "there is no 'speling'"),
+        (("noise", "--checks", "nonsense"), "there is no 'nonsense'"),
     ],
 )
 def test_errors_are_one_line(run, arguments: tuple[str, ...], message: str) -> None:
