@@ -14,7 +14,7 @@ ROWS = HERE / "rows" / "speed.jsonl"
 RATES = HERE / "rows" / "rates.jsonl"
 DOCUMENTS = tuple(sorted((HERE.parent / "docs" / "guide").glob("*.md")))
 _MARKED = re.compile(r"(<!-- bench ([a-z]+) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
-_RATES = re.compile(r"(<!-- rates ([^|>]+)\|([^>]+) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
+_RATES = re.compile(r"(<!-- rates ([^|\n]+)\|([^\n]+?) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
 
 
 def newest(rows: list[dict[str, Any]], part: str) -> list[dict[str, Any]]:
