@@ -11,10 +11,10 @@ report = import_module("report")
 
 
 @pytest.mark.parametrize("document", report.DOCUMENTS, ids=lambda path: path.name)
-def test_tables_of_speed_are_the_newest_rows(document):
+def test_tables_are_the_newest_rows(document):
     text = document.read_text(encoding="utf-8")
     assert report.fill(text, report.stored()) == text
-    assert text.count("<!-- bench ") == text.count("<!-- end of bench -->")
+    assert text.count("<!-- bench ") + text.count("<!-- rates ") == text.count("<!-- end of bench -->")
 
 
 def test_the_newest_row_of_a_measurement_counts():
