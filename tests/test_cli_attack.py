@@ -81,10 +81,40 @@ def test_findings_and_pictures_in_a_folder(capsys, letters, tmp_path):
 
 
 def test_an_infinite_budget_is_json_too(capsys, letters):
-    code, out, _ = run(capsys, letters, "--epsilon", "inf", "--attacks", "neighbour", "--json")
+    code, out, err = run(capsys, letters, "--epsilon", "inf", "--attacks", "neighbour,linkage", "--json")
     assert code == 0
-    assert json.loads(out)["configuration"]["epsilon"] == "infinite"
-    assert json.loads(out)["not_run"]["neighbour"]
+    found = json.loads(out)
+    assert found["configuration"]["epsilon"] == "infinite"
+    assert found["not_run"]["neighbour"] in err
+    assert found["passed_unprotected"] == 17
+
+
+def test_words_that_pass_unprotected_are_told(capsys, letters):
+    err = run(capsys, letters, "--epsilon", "inf", "--attacks", "linkage")[2]
+    assert "17 more private words are in no rate of words, because they passed as they were" in " ".join(err.split())
+
+
+def test_where_nothing_can_run_that_is_an_error(capsys, letters):
+    code, out, err = run(capsys, letters, "--epsilon", 70, "--attacks", "window,attribute")
+    assert (code, out) == (2, "")
+    assert "no attack can be run here: window: " in err
+
+
+def test_findings_do_not_take_the_place_of_the_input(capsys, letters, tmp_path):
+    letters = letters.rename(tmp_path / "findings.json").rename(tmp_path / "findings.json.txt")
+    (tmp_path / "findings.json").symlink_to(letters)
+    code, _, err = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour", "--output", tmp_path)
+    assert code == 2
+    assert "input file" in err
+    assert letters.read_text(encoding="utf-8").startswith("Ingrid")
+
+
+def test_parts_do_not_name_words(capsys, letters):
+    """The ranks of private words in the public list would."""
+    out = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour", "--json")[1]
+    parts = {row["part"] for row in json.loads(out)["rows"] if row["slice"] == "frequency"}
+    assert parts
+    assert not any(re.search(r"\d", part) for part in parts)
 
 
 def test_standard_input(capsys, monkeypatch, letters):

@@ -140,3 +140,11 @@ def test_help_has_examples(capsys):
     code, out, _ = run(capsys, "--help")
     assert code == 0
     assert "textveil measure letters.txt" in out
+
+
+def test_the_output_does_not_take_the_place_of_the_input(capsys, tmp_path):
+    path = tmp_path / "letters.txt"
+    path.write_text("Anna owes the bank nine hundred pounds\n", encoding="utf-8")
+    assert cli.main(["measure", str(path), "--epsilon", "70", "--metrics", "retention", "--output", str(path)]) == 2
+    assert "input file" in capsys.readouterr().err
+    assert path.read_text(encoding="utf-8").startswith("Anna")

@@ -49,8 +49,8 @@ def test_one_text_counts_its_words():
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_no_variation_is_no_certainty(value):
-    found = intervals.mean(np.full(20, value), np.arange(20) // 2)
-    theirs = stats.binomtest(int(value * 20), 20).proportion_ci(0.95)
+    found = intervals.mean(np.full(100, value), np.arange(100) // 5)
+    theirs = stats.binomtest(int(value * 20), 20).proportion_ci(0.95)  # 20 texts, whose words may be all alike
     assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high))
 
 

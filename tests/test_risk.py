@@ -100,9 +100,8 @@ def test_no_text_and_no_private_word(table):
 def test_what_is_shown_is_the_release_with_signs(table):
     _, found = risk_of(table, c=3.0)
     plain = risk.coloured(found, marked=False).plain
-    assert re.sub(r"(?<=\w)(!!|[.:!])", "", plain.rstrip(".")) == re.sub(
-        r"(?<=\w)[.:!]", "", found.released.text.rstrip(".")
-    )
+    assert re.sub("[¹²³⁴*]", "", plain) == found.released.text
+    assert len(re.findall(r"\*", plain)) == found.named.sum() > 0
     assert risk.coloured(found, marked=True).plain == found.released.text
 
 
@@ -134,7 +133,7 @@ def test_the_page_stands_alone_and_escapes(table):
     assert "&amp;" in page
     assert not re.search(r"<script|https?://|src=", page)
     assert page.index("recovers") < page.index("The statement")
-    assert len(re.findall(r'<span class="word level\d" title="[^"]+" tabindex="0">', page)) == 3
+    assert len(re.findall(r'<span class="word level\d(?: named)?" title="[^"]+" tabindex="0">', page)) == 3
     assert CANARY not in repr(found) + repr(case)
 
 
@@ -184,6 +183,21 @@ def test_one_line_says_what_is_wrong(capsys, arguments, says):
     assert out == ""
     assert says in err
     assert err.count("\n") == 1
+
+
+def test_a_page_that_was_open_to_others_is_closed(capsys, tmp_path):
+    page = tmp_path / "risk.html"
+    page.write_text("old", encoding="utf-8")
+    page.chmod(0o644)
+    assert run(capsys, "--epsilon", 70, "--show", "risk", "--html", page)[0] == 0
+    assert stat.S_IMODE(os.stat(page).st_mode) == 0o600
+
+
+def test_a_page_that_cannot_be_written_is_told_before_anything_is_released(capsys, tmp_path):
+    for place in (tmp_path, tmp_path / "nowhere" / "risk.html"):
+        code, out, err = run(capsys, "--epsilon", 70, "--show", "risk", "--html", place)
+        assert (code, out) == (2, "")
+        assert "--html must be" in err
 
 
 def test_the_sentence_sums_up_texts(table):

@@ -184,7 +184,7 @@ def output(path: str | None, *, private: bool = False) -> Iterator[Output]:
 
     Args:
         path: a file; None or "-" is standard output.
-        private: whether originals are written: a new file is then for its owner only.
+        private: whether something private is written: the file is then for its owner only.
 
     Raises:
         OutputError: it cannot be written. The file is then as it was.
@@ -253,7 +253,7 @@ def _replacement(path: str, private: bool) -> Iterator[IO[str]]:
         try:
             if old:
                 with writing():
-                    os.chmod(name, stat.S_IMODE(os.stat(path).st_mode))
+                    os.chmod(name, stat.S_IMODE(os.stat(path).st_mode) & (0o600 if private else 0o7777))
             yield stream
             with writing():
                 stream.flush()

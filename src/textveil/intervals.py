@@ -57,13 +57,14 @@ def mean(values: Values, clusters: Ids, level: float = LEVEL, *, share: bool = T
     The variance is that of cluster sums about the mean (linearised ratio). Values that are all 0 or 1 get the interval
     of Clopper and Pearson for the effective sample size, so that it stays within 0 and 1; others Student's. Fewer than
     `FEW` clusters tell little of the spread between clusters: the values then count as independent, as the draws are,
-    and the interval speaks of these very texts, not of others like them.
+    and the interval speaks of these very texts, not of others like them. Intervals of values that are not negative end
+    at 0, and those of shares at 1.
 
     Args:
         values: float64 [m], m of 1 or more.
         clusters: int64 [m], the number of each value's cluster.
         level: of confidence.
-        share: whether values that are all 0 or 1 are a share; else they get Student's interval too.
+        share: whether values from 0 to 1 are shares; else those that are all 0 or 1 get Student's interval too.
 
     Raises:
         ConfigError: there are no values.
@@ -84,7 +85,9 @@ def mean(values: Values, clusters: Ids, level: float = LEVEL, *, share: bool = T
     quantile = float(stdtrit(max(1, groups - 1), (1 + level) / 2))
     if share and np.isin(values, (0.0, 1.0)).all():
         size = float(m)
-        if 0 < value < 1 and variance > 0 and not alone:
+        if value in (0.0, 1.0) and not alone:
+            size = float(groups)  # how alike the values of a cluster are cannot be seen: as alike as can be
+        elif variance > 0 and not alone:
             independent = float(stdtrit(m - 1, (1 + level) / 2))
             size = min(size, value * (1 - value) / variance * (independent / quantile) ** 2)
         low, high = clopper_pearson(value * size, size, level)
@@ -92,4 +95,9 @@ def mean(values: Values, clusters: Ids, level: float = LEVEL, *, share: bool = T
     if groups == 1:
         return Interval(value=value, low=-np.inf, high=np.inf)
     reach = quantile * variance**0.5
-    return Interval(value=value, low=value - reach, high=value + reach)
+    low, high = value - reach, value + reach
+    if values.min() >= 0:
+        low = max(low, 0.0)
+    if share and values.min() >= 0 and values.max() <= 1:
+        high = min(high, 1.0)
+    return Interval(value=value, low=low, high=high)

@@ -129,6 +129,7 @@ def _reach(row: Row) -> list[list[float]]:
 
 def _from_zero(limit: Any, rows: Sequence[Row]) -> None:
     """Shares are shown from 0 to 1, where they are far from it from 0 to their own height."""
-    highest = max(row["value"] if row["high"] is None else row["high"] for row in rows)
+    ends = [row[name] for row in rows for name in ("value", "high", "baseline") if row[name] is not None]
+    highest = max(ends)
     lowest = min(row["value"] if row["low"] is None else row["low"] for row in rows)
     limit(min(0.0, lowest * 1.05), 1.02 if 0.4 < highest <= 1 else highest * 1.1 or 1.0)

@@ -26,7 +26,10 @@ from textveil.rng import Randomness, SystemRandomness
 from textveil.words import Kind, Released
 
 GUESSES = 100
-"""Candidates whose probability is looked at; a private word that is not among them has less than 1%."""
+"""Candidates whose probability is looked at, where the attacker gives so many; of others a bound is shown."""
+
+NAMED = "*"
+"""Stands behind a word that the attacker names, where nothing can be underlined."""
 
 
 EXPECTS = {
@@ -48,10 +51,10 @@ class Level(NamedTuple):
 
 LEVELS = (
     Level(0.01, "less than 1%", "", ""),
-    Level(0.1, "1% to 10%", "black on #fee6ce", "."),
-    Level(0.5, "10% to 50%", "black on #fdae6b", ":"),
-    Level(0.9, "50% to 90%", "bold white on #a63603", "!"),
-    Level(1.0, "more than 90%", "bold underline white on #5a1e02", "!!"),
+    Level(0.1, "1% to 10%", "black on #fee6ce", "¹"),
+    Level(0.5, "10% to 50%", "black on #fdae6b", "²"),
+    Level(0.9, "50% to 90%", "bold white on #a63603", "³"),
+    Level(1.0, "more than 90%", "bold white on #5a1e02", "⁴"),
 )
 """Steps of one hue from light to dark, which differ in lightness for every eye; where there is no colour, signs."""
 
@@ -63,7 +66,7 @@ class Risk:
     Attributes:
         released: the release.
         probability: float64, one per item: the probability that the attacker gives to the private word; NaN for a
-            public one, at most 0.01 where it is not among the best `GUESSES` candidates.
+            public one, and for one that is not among the attacker's candidates the most that it can be.
         named: bool, one per item: whether the private word is the attacker's best guess.
         evidence: `exact` where the mechanism's law is written down, else `estimated` from draws.
         prior: what the attacker knows of the words before the release.
@@ -112,8 +115,9 @@ def assess(
     view = case.view
     ranking = posterior(view, prior=prior, k=GUESSES, draws=draws, rng=rng or SystemRandomness(), report=report)
     here = ranking.candidates == case.truth.rows[:, None]
-    at_position = np.where(here, np.exp(ranking.log_probability), 0.0).sum(axis=1)
-    at_position = np.minimum(at_position, 1.0)
+    given = np.exp(ranking.log_probability)
+    most = np.minimum(given[:, -1], np.maximum(1 - given.sum(axis=1), 0))  # for a word that is no candidate
+    at_position = np.minimum(np.where(here.any(axis=1), np.where(here, given, 0.0).sum(axis=1), most), 1.0)
     first = here[:, 0]
     items = len(view.items)
     probability, named = np.ones(items), np.ones(items, bool)
@@ -165,26 +169,32 @@ def coloured(risk: Risk, *, marked: bool) -> Text:
         marked: whether colours can be shown; else signs stand behind the words.
     """
     text = Text()
-    for gap, item, probability in zip(risk.released.gaps[:-1], risk.released.items, risk.probability, strict=True):
+    rows = zip(risk.released.gaps[:-1], risk.released.items, risk.probability, risk.named, strict=True)
+    for gap, item, probability, named in rows:
         text.append(gap)
         if np.isnan(probability):
             text.append(item.text, "dim" if marked else "")
             continue
         step = level(float(probability))
-        text.append(item.text if marked else item.text + step.mark, step.style if marked else "")
+        if marked:
+            text.append(item.text, f"{step.style} underline".strip() if named else step.style)
+        else:
+            text.append(item.text + step.mark + (NAMED if named else ""))
     return text.append(risk.released.gaps[-1])
 
 
 def legend(*, marked: bool) -> Text:
     """What the colours or signs mean."""
-    text = Text("Probability that the attacker names the private word: ")
+    text = Text("Probability that the attacker gives to the private word: ")
     for step in LEVELS:
         if marked or step.mark:
             text.append("word" if marked else f"word{step.mark}", step.style if marked else "")
             text.append(f" {step.meaning}; ")
     if marked:
-        return text.append("word", "dim").append(" public.")
-    return text.append(f"no sign: {LEVELS[0].meaning}, or public.")
+        text.append("word", "dim").append(" public; ").append("word", "underline")
+    else:
+        text.append(f"no sign: {LEVELS[0].meaning}, or public; {NAMED}")
+    return text.append(" the best guess is right.")
 
 
 # ---- as a page -------------------------------------------------------------------------------------
@@ -200,7 +210,7 @@ def page(risks: Sequence[Risk], guarantee: Guarantee) -> str:
     template = Template((files("textveil") / "data" / "risk.html").read_text(encoding="utf-8"))
     first = risks[0] if risks else None
     exact = first is not None and first.evidence == "exact"
-    evidence = "computed from the mechanism's law" if exact else "estimated from simulated draws of the mechanism"
+    evidence = "computed from the mechanism's law" if exact else "estimated by simulating the mechanism"
     return template.substitute(
         sentence=escape(sentence(risks)),
         how=escape(f"Probabilities are {evidence}, for an attacker who {EXPECTS[first.prior]}." if first else ""),
@@ -225,5 +235,6 @@ def _html(risk: Risk) -> str:
         says = f"{probability:.0%}" if probability >= LEVELS[0].most else "less than 1%"
         if named:
             says += ", the best guess is right"
-        parts.append(f'<span class="word level{number}" title="{says}" tabindex="0">{escape(item.text)}</span>')
+        kinds = f"word level{number}" + (" named" if named else "")
+        parts.append(f'<span class="{kinds}" title="{says}" tabindex="0">{escape(item.text)}</span>')
     return "".join(parts) + escape(risk.released.gaps[-1])

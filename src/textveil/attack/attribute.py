@@ -72,9 +72,11 @@ class Attribute:
         view = case.view
         if len(self.labels) != len(view.released):
             raise ConfigError(f"labels must be one for each of the {len(view.released)} texts, not {len(self.labels)}")
-        where = np.array([i for i, label in enumerate(self.labels) if label in self._frequent], np.int64)
         names = sorted(self._frequent)
-        classes = np.array([names.index(self.labels[i]) for i in where.tolist()], np.int64)
+        kept = set(names)
+        where = np.array([i for i, label in enumerate(self.labels) if label in kept], np.int64)
+        number = {name: i for i, name in enumerate(names)}
+        classes = np.array([number[self.labels[i]] for i in where.tolist()], np.int64)
         fold = _folds(classes, self.folds, rng)
         bounds = view.documents.tolist()
         sources: dict[str, Documents] = {

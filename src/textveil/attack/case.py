@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from textveil.budget import Budget
 from textveil.config import WordsOptions
-from textveil.mechanism import Layout, Mechanism, Role
+from textveil.mechanism import PLACEHOLDER, Layout, Mechanism, Role
 from textveil.pipeline import Privatizer, Rehearsal
+from textveil.protect import PUBLIC
 from textveil.table import EmbeddingTable, Ids
-from textveil.words import Released
+from textveil.words import Kind, Released
 
 Values = NDArray[np.float64]
 
@@ -66,6 +67,20 @@ class View:
     def item(self) -> Ids:
         """The number of the item, counted over all texts, that each protected position is in, int64 [n]."""
         return self.layout.words
+
+    @cached_property
+    def unprotected(self) -> int:
+        """How many private words passed as they were (infinite budget, `words.oov=keep`): they are no positions."""
+        items = (item for released in self.released for item in released.items)
+        return sum(item.kind is Kind.VERBATIM and item.group != PUBLIC for item in items)
+
+    @cached_property
+    def hidden(self) -> int:
+        """How many private words became placeholders by their budget or as unknown words: they are no positions."""
+        items = (item for released in self.released for item in released.items)
+        return sum(item.kind is Kind.PLACEHOLDER for item in items) - len(
+            np.unique(self.item[self.drawn == PLACEHOLDER])
+        )
 
     @cached_property
     def items(self) -> tuple[str, ...]:

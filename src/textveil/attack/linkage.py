@@ -41,6 +41,9 @@ def _texts(decoys: object) -> object:
     return decoys
 
 
+BY_COSINE = "a lower bound: words are compared by their cosines, whatever each of them may spend"
+
+
 @options()
 class Linkage:
     """Finds the original of each release among other texts: the price of what is released besides the words.
@@ -120,7 +123,8 @@ class Linkage:
                     where=np.arange(len(values)),
                     values=values,
                     baseline=baseline,
-                    note=short,
+                    note="; ".join(filter(None, (short, BY_COSINE if everything else ""))),
+                    share=metric != "texts left",
                     headline=source in ("mask", WORDS) and metric != "texts left",
                 )
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from textveil import frequency, intervals, registry
 from textveil.attack.case import Case
 from textveil.attack.contract import Attack, Outcome, Report, Unit, quiet
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, EndpointError
 from textveil.options import plain
 from textveil.rng import Randomness, SystemRandomness
 
@@ -79,6 +79,8 @@ class Findings:
         options: of each attack.
         texts: how many there were.
         words: how many protected positions.
+        unprotected: private words that passed as they were; they are in no rate.
+        hidden: private words that became placeholders, apart from those of the mechanism; they are in no rate.
     """
 
     rows: tuple[Row, ...] = field(repr=False)
@@ -86,6 +88,8 @@ class Findings:
     options: Mapping[str, Mapping[str, object]]
     texts: int
     words: int
+    unprotected: int = 0
+    hidden: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain data."""
@@ -93,6 +97,8 @@ class Findings:
             "version": VERSION,
             "texts": self.texts,
             "protected": self.words,
+            "passed_unprotected": self.unprotected,
+            "placeholders": self.hidden,
             "attacks": {name: dict(options) for name, options in self.options.items()},
             "not_run": dict(self.refused),
             "rows": [row.to_json("attack") for row in self.rows],
@@ -135,14 +141,18 @@ def attack(
         if reason := each.refusal(case.view):
             refused[each.name] = reason
             continue
-        for outcome in each.run(case, rng=rng, report=report):
-            rows.extend(_rows(case, outcome, parts))
+        try:
+            rows.extend(row for found in each.run(case, rng=rng, report=report) for row in _rows(case, found, parts))
+        except EndpointError as error:  # what the others found is not lost with it
+            refused[each.name] = str(error)
     return Findings(
         rows=tuple(rows),
         refused=refused,
         options={each.name: _options(each) for each in attacks},
         texts=len(case.view.released),
         words=len(case.view.drawn),
+        unprotected=case.view.unprotected,
+        hidden=case.view.hidden,
     )
 
 
@@ -196,7 +206,8 @@ def _quarters(name: str, values: NDArray[np.float64], labels: Sequence[str]) -> 
     for quarter, label in enumerate(labels):
         chosen = (which == quarter) & ~np.isnan(values)
         if chosen.any():
-            yield name, f"{label} ({_range(values[chosen])})", chosen
+            # text lengths are in the mask; the rank of a word in the public list would name the word
+            yield name, f"{label} ({_range(values[chosen])})" if name == "length" else label, chosen
 
 
 def _range(values: NDArray[np.float64]) -> str:

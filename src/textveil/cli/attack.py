@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from textveil.config import Config
 
 PREFIX = "attack."
+FINDINGS = "findings.json"
 
 
 @app.command(
@@ -101,14 +102,17 @@ def attack(
             evaluation.texts(pool, field if _same_kind(file, pool) else None)
         )
     if output is not None:
+        evaluation.refuse_same(file, os.path.join(output, FINDINGS))
         _check_folder(output)
     found = _run(chosen, options, texts, resolved)
+    if not found.rows:
+        raise ConfigError("no attack can be run here: " + "; ".join(f"{k}: {why}" for k, why in found.refused.items()))
     document = {**evaluation.circumstances(resolved, file), **found.to_json()}
     if as_json:
         evaluation.write_json(document, None)
     else:
         evaluation.show(document["rows"], by=by, every=every, first="attack", baseline=True)
-        for note in evaluation.notes(document["rows"]):
+        for note in evaluation.notes(document):
             shell.note(shell.wrap(f"Note: {note}"))
     for name, reason in found.refused.items():
         shell.note(shell.wrap(f"{name}: not run: {reason}"))
@@ -177,7 +181,7 @@ def _check_folder(output: str) -> None:
 def _write(document: Mapping[str, Any], folder: str, title: str) -> None:
     from textveil import picture
 
-    evaluation.write_json(document, os.path.join(folder, "findings.json"))
+    evaluation.write_json(document, os.path.join(folder, FINDINGS))
     for name in dict.fromkeys(row["attack"] for row in document["rows"]):
         rows = [row for row in document["rows"] if row["attack"] == name]
         figure = picture.rates(

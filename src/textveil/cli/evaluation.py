@@ -65,6 +65,16 @@ def texts_with_labels(path: str, field: str | None, label: str, limit: int | Non
     return [text for text, _ in both], [value for _, value in both]
 
 
+def refuse_same(path: str, output: str | None) -> None:
+    """Refuse to write over the input, which is then lost.
+
+    Raises:
+        ConfigError: both are one file.
+    """
+    if output is not None and os.path.isfile(path) and os.path.isfile(output) and os.path.samefile(path, output):
+        raise ConfigError("--output must not be the input file; write to another one")
+
+
 def _check_limit(limit: int | None) -> None:
     if limit is not None and limit < 1:
         raise ConfigError(f"--limit must be 1 or more, got {limit}")
@@ -145,13 +155,21 @@ def show(
         console.print(table)
 
 
-def notes(rows: Sequence[Row]) -> list[str]:
-    """What has to be known of the headline rates, each said once."""
+def notes(document: Mapping[str, Any]) -> list[str]:
+    """What has to be known of the headline rates, each said once, and of the private words that are in none."""
+    rows = document["rows"]
     said: dict[str, list[str]] = {}
     for row in rows:
         if row["note"] and row["headline"]:
             said.setdefault(row["note"], []).append(metric(row))
-    return [f"{', '.join(metrics)}: {note}." for note, metrics in said.items()]
+    found = [f"{', '.join(metrics)}: {note}." for note, metrics in said.items()]
+    for count, fate in (
+        (document["passed_unprotected"], "passed as they were: everyone has them"),
+        (document["placeholders"], "became placeholders: nobody has more than their place"),
+    ):
+        if count:
+            found.append(f"{count:,} more private words are in no rate of words, because they {fate}.")
+    return found
 
 
 def metric(row: Row) -> str:

@@ -79,6 +79,7 @@ def measure(
     from textveil.pipeline import Privatizer
 
     names = check(metrics.split(",") if metrics != "all" else None)
+    evaluation.refuse_same(file, output)
     texts = evaluation.texts(file, field, limit)
     case = Case.of(Privatizer.from_config(resolved), texts)
     if not len(case.view.drawn):
@@ -92,7 +93,7 @@ def measure(
         evaluation.write_json(document, None)
     else:
         evaluation.show(document["rows"], by=by, every=every)
-        for note in evaluation.notes(document["rows"]):
+        for note in evaluation.notes(document):
             shell.note(shell.wrap(f"Note: {note}"))
     for name, reason in found.silent.items():
         shell.note(shell.wrap(f"{name}: not measured: {reason}"))

@@ -5,6 +5,7 @@ Not here: reading and writing (`files`, `corpus`), and what is done to a text (`
 """
 
 import json
+import os
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
@@ -142,6 +143,8 @@ def privatize(
         raise UnknownName("view for --show", show, ("risk",))
     if html is not None and show is None:
         raise ConfigError("--html writes the page of --show risk: give both")
+    if html is not None and (os.path.isdir(html) or not os.path.isdir(os.path.dirname(os.path.realpath(html)))):
+        raise ConfigError("--html must be the name of a file in a folder that is there")
     resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed)
     if show is not None:
         _show_risk(only, resolved, whole, output, html, as_json, with_original, explain, prior)

@@ -51,12 +51,16 @@ class Measurements:
         silent: metrics that say nothing of such releases, and why.
         texts: how many there were.
         words: how many protected positions.
+        unprotected: private words that passed as they were; they are in no figure of words.
+        hidden: private words that became placeholders, apart from those of the mechanism; nor are they.
     """
 
     rows: tuple[Row, ...] = field(repr=False)
     silent: Mapping[str, str]
     texts: int
     words: int
+    unprotected: int = 0
+    hidden: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain data."""
@@ -64,6 +68,8 @@ class Measurements:
             "version": VERSION,
             "texts": self.texts,
             "protected": self.words,
+            "passed_unprotected": self.unprotected,
+            "placeholders": self.hidden,
             "not_measured": dict(self.silent),
             "rows": [row.to_json("measure") for row in self.rows],
         }
@@ -112,6 +118,8 @@ def measure(
         silent={name: SILENT[name] for name, rows in found.items() if not rows},
         texts=len(case.view.released),
         words=len(case.view.drawn),
+        unprotected=case.view.unprotected,
+        hidden=case.view.hidden,
     )
 
 

@@ -25,7 +25,16 @@ def retention(case: Case) -> Iterator[Row]:
     kept = case.view.drawn == case.truth.rows
     everywhere = np.arange(len(kept))
     yield from rates(
-        case, [Outcome(source="retention", metric="retention", where=everywhere, values=kept.astype(np.float64))]
+        case,
+        [
+            Outcome(
+                source="retention",
+                metric="retention",
+                where=everywhere,
+                values=kept.astype(np.float64),
+                note="a word outside the table is kept if the row that stands in for it comes out",
+            )
+        ],
     )
 
 
