@@ -69,6 +69,14 @@ def test_an_option_of_an_attack(capsys, letters):
     assert "KNN@20" in out
 
 
+@pytest.mark.parametrize("typed", ["uniform,unigram", "[uniform, unigram]"])
+def test_a_list_as_an_option(capsys, letters, typed):
+    out = run(
+        capsys, letters, "--mechanism", "placeholder", "--attacks", "bayes", "-o", f"attack.bayes.priors={typed}"
+    )[1]
+    assert re.findall(r"top-1 \((\w+)\)", out) == ["uniform", "unigram"]
+
+
 def test_findings_and_pictures_in_a_folder(capsys, letters, tmp_path):
     folder = tmp_path / "findings"
     code, _, err = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour", "--output", folder)

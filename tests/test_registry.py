@@ -153,7 +153,7 @@ def test_options_are_read_from_the_signature():
         "eta": ("number or none", None),
         "whole": ("true | false", False),
         "path": ("text", ""),
-        "sizes": ("tuple[int, ...]", ()),
+        "sizes": ("list of int", ()),
         "free": ("any", "anything"),
     }
     assert not options.open

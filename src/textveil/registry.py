@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_origin
 
 from textveil.errors import ConfigError, TextveilWarning, UnknownName
 
@@ -262,6 +262,8 @@ def _spell(annotation: Any) -> str:
         return "none"
     if hasattr(annotation, "__metadata__"):  # Annotated: the type without its limits
         return _spell(annotation.__origin__)
+    if get_origin(annotation) is tuple:
+        return f"list of {_spell(get_args(annotation)[0])}"
     if type(annotation) is type(Literal["a"]):
         return " | ".join(str(value) for value in get_args(annotation))
     if isinstance(annotation, type) and not get_args(annotation):

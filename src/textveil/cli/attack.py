@@ -14,7 +14,6 @@ import typer
 from textveil import files, progress, shell
 from textveil.cli import evaluation
 from textveil.cli.app import (
-    AsJson,
     ConfigFile,
     Epsilon,
     Mechanism,
@@ -76,7 +75,7 @@ def attack(
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N texts.")] = None,
     by: Annotated[bool, typer.Option("--by", help="Also by group, word frequency and text length.")] = False,
     every: Annotated[bool, typer.Option("--every", help="Also the lesser measures of each attack.")] = False,
-    as_json: AsJson = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object with all rates.")] = False,
     output: Annotated[
         str | None,
         typer.Option("--output", metavar="FOLDER", help="Write findings.json and a picture of each attack there."),
@@ -135,14 +134,18 @@ def _chosen(attacks: str, options: Mapping[str, Any]) -> list[str]:
 
 def _options(typed: list[str]) -> dict[str, dict[str, Any]]:
     """Settings of attacks: {"bayes": {"draws": 1000}} of attack.bayes.draws=1000."""
-    from textveil import sources
+    from textveil import registry, sources
 
     options: dict[str, dict[str, Any]] = {}
-    for path, value in sources.assignments(typed).items():
+    for path, text in sources.assignments(typed).items():
         name, dot, option = path.removeprefix(PREFIX).partition(".")
         if not dot or "." in option:
             raise ConfigError("a setting of an attack must read attack.NAME.OPTION=VALUE")
-        options.setdefault(name, {})[option.replace("-", "_")] = sources.scalar(value)
+        option, value = option.replace("-", "_"), sources.scalar(text)
+        known = registry.signature(registry.load("attack", name)).known
+        if option in known and known[option].type.startswith("list of") and not isinstance(value, list):
+            value = [sources.scalar(each) for each in text.split(",")]
+        options.setdefault(name, {})[option] = value
     return options
 
 

@@ -81,6 +81,8 @@ def _check_limit(limit: int | None) -> None:
 
 
 def _rows(path: str, field: str | None) -> Iterator[str | None]:
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise InputError("the input must be a file of texts, and is a folder or a device")
     if not os.path.isfile(path):
         raise InputError("a file of texts is needed, and there is none of that name")
     return formats.texts(formats.source(Path(path), field=field))

@@ -119,7 +119,11 @@ def privatize(
     ] = None,
     prior: Annotated[
         str,
-        typer.Option("--prior", metavar="NAME", help="With --show risk: what the attacker expects; see the docs."),
+        typer.Option(
+            "--prior",
+            metavar="NAME",
+            help="With --show risk: what the attacker expects before; uniform, unigram or context.",
+        ),
     ] = "unigram",
 ) -> None:
     """Privatize a text, every line of a file or of standard input, or whole files into a folder.
