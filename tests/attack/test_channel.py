@@ -247,7 +247,7 @@ def test_a_view_gets_the_law_of_every_position_with_its_own_parameter(view, monk
     monkeypatch.setattr(channel, "CELLS", cells)
     parameter = np.where(np.arange(240) % 3 == 0, 2.0, C)
     drawn = np.where(np.arange(240) == 17, -1, view.drawn)
-    view = replace(view, parameter=parameter, drawn=drawn, memo={})
+    view = replace(view, parameter=parameter, drawn=drawn)
     found = np.full((240, 60), np.nan)
     for part in likelihoods(view, draws=2, rng=SeededRandomness(0)):
         assert part.evidence == "exact"
