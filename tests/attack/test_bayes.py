@@ -54,7 +54,7 @@ def priors_by_hand(view, name, folder):
 
 @pytest.mark.parametrize("name", prior.PRIORS)
 def test_the_posterior_is_that_of_bayes(case, folder, name):
-    view = replace(case.view, memo={})
+    view = replace(case.view)
     found = posterior(view, prior=name, k=4, model=folder, rng=RNG)
     priors = priors_by_hand(view, name, folder)
     expected = by_hand(view, priors)
@@ -70,7 +70,7 @@ def test_the_context_changes_guesses(case, folder):
 
 
 def test_a_posterior_is_computed_once_and_again_for_more_candidates(case):
-    view = replace(case.view, memo={})
+    view = replace(case.view)
     first, second = (posterior(view, prior="unigram", k=k, rng=RNG) for k in (5, 3))
     assert np.shares_memory(first.candidates, second.candidates)
     more = posterior(view, prior="unigram", k=600, rng=RNG)
@@ -107,7 +107,7 @@ def test_success_is_what_the_law_promises_and_what_the_attacker_states(small_tab
     right = found.candidates[:, 0] == case.truth.rows
     low, high = stats.binom.ppf([5e-7, 1 - 5e-7], len(right), promised) / len(right)
     assert low <= right.mean() <= high
-    twin = posterior(replace(case.view, parameter=case.view.parameter / 2, memo={}), prior="uniform", rng=RNG)
+    twin = posterior(replace(case.view, parameter=case.view.parameter / 2), prior="uniform", rng=RNG)
     for ranking, honest in ((found, True), (twin, False)):
         surprise = right.mean() - np.exp(ranking.log_probability[:, 0]).mean()
         assert (abs(surprise) <= (high - low) / 2) == honest

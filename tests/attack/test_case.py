@@ -1,5 +1,7 @@
 """What an attacker sees is what was released; what is secret is apart."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.conftest import NOUNS, gaussian_rows
@@ -45,6 +47,12 @@ def test_the_view_holds_no_private_word(case):
     seen = [repr(case), repr(case.view), repr(case.truth), str(case.view.items), str(case.view.released)]
     seen += [str(value) for value in vars(case.view).values()]
     assert not any(CANARY in each for each in seen)
+
+
+def test_a_view_made_from_another_remembers_nothing_of_it(case):
+    first = replace(case.view)
+    first.memo["anything"] = 1
+    assert not replace(first, drawn=first.drawn[::-1].copy()).memo
 
 
 def test_placeholders_are_minus_one(table):

@@ -10,8 +10,8 @@ from scipy import integrate, stats
 from tests.conftest import NOUNS, gaussian_rows
 
 from textveil.attack import Case, channel
-from textveil.attack.channel import estimate, exact_map, likelihoods, refusal
-from textveil.mechanism import CoordinateLaplace, MultivariateLaplace, Perturb, VonMisesFisher, papers
+from textveil.attack.channel import estimate, exact, exact_map, likelihoods, refusal
+from textveil.mechanism import CoordinateLaplace, MultivariateLaplace, NoNoise, Perturb, VonMisesFisher, papers
 from textveil.pipeline import Privatizer
 from textveil.rng import SeededRandomness
 from textveil.table import EmbeddingTable
@@ -87,12 +87,14 @@ def test_densities_differ_from_those_of_the_textbook_by_a_constant(small_table, 
 POINTS = 700
 
 
-def nearest_shares(rows, centres, offsets):
-    """Of each centre, the share of its offsets [N, d] that lead nearest to each row: [V, V]."""
+def nearest_shares(rows, centres, offsets, exclude=False):
+    """Of each centre, the share of its offsets [N, d] that lead nearest to each row, or each other row: [V, V]."""
     found = []
-    for centre in centres:
+    for x, centre in enumerate(centres):
         at = centre + offsets
         gaps = (rows**2).sum(1) - 2 * at @ rows.T
+        if exclude:
+            gaps[:, x] = np.inf
         found.append(np.bincount(gaps.argmin(axis=1), minlength=len(rows)) / len(offsets))
     return np.array(found)
 
@@ -171,6 +173,33 @@ def misses(found, law, m=0.8 * DRAWS / 3):
     return np.abs(np.exp(found.numpy()) - law.T) > allowed
 
 
+@cache
+def never_itself():
+    table, mechanism = plane(), Perturb(name="never", noise=MultivariateLaplace(eta=1.5), exclude_original=True)
+    rows = table.vectors.double().numpy()
+    return mechanism, table, 1.5, nearest_shares(rows, rows, laplace_offsets(1.5), exclude=True)
+
+
+def test_a_word_that_is_never_released_as_itself_has_the_law_of_its_second_nearest():
+    mechanism, table, parameter, law = never_itself()
+    found = estimate(mechanism, table, np.arange(9), parameter, draws=DRAWS, rng=SeededRandomness(4))
+    assert not misses(found, law).any()
+    rows = table.vectors.double().numpy()
+    kept = nearest_shares(rows, rows, laplace_offsets(1.5))
+    np.fill_diagonal(kept, 0)
+    assert misses(found, kept).any(), "the law of a search that may find the word itself is another"
+
+
+def test_with_hardly_any_noise_the_law_without_the_word_itself_is_that_without_noise(small_table):
+    never = {"name": "never", "exclude_original": True}
+    law = exact(Perturb(noise=NoNoise(), **never), small_table, np.arange(60), np.nan).exp()
+    loud = Perturb(noise=MultivariateLaplace(eta=1e6), **never)
+    found = estimate(loud, small_table, np.arange(60), 1e6, draws=2, rng=SeededRandomness(1)).exp()
+    reached = law.any(dim=1)  # the others are the nearest to no row, and never released
+    assert 10 < reached.sum() < 60
+    assert torch.allclose(found[reached], law[reached], atol=1e-6)
+
+
 @pytest.mark.parametrize("build", [raw_noise, projected_noise, laplace, polar])
 def test_estimates_are_the_integrals_of_the_law(build):
     mechanism, table, parameter, law = build()
@@ -201,7 +230,7 @@ def test_some_rows_alone_are_estimated_as_all_together():
 
 def test_a_row_that_no_draw_became_is_ordered_by_distance(small_table, monkeypatch):
     def nothing(self, around, line_of):
-        yield torch.empty(0, 8), np.empty(0, np.int64)
+        yield torch.empty(0, 8), np.empty(0, np.int64), np.empty(0, np.int64)
 
     monkeypatch.setattr(channel._Pool, "_draw", nothing)
     found = estimate(papers.noise(eta=3.0), small_table, np.array([5, 9]), 3.0, draws=4, rng=SeededRandomness(1))
@@ -216,8 +245,9 @@ def test_rows_that_were_missed_are_drawn_around_once_more(small_table, monkeypat
 
     def few(self, around, line_of):
         asked.append(around)
-        for noisy, line in draw(self, around, line_of):
-            yield (noisy, line) if len(asked) > 1 else (noisy[line == 0], line[line == 0])
+        for noisy, line, only in draw(self, around, line_of):
+            kept = np.flatnonzero((line == 0) | (len(asked) > 1))
+            yield noisy[kept], line[kept], only[kept]
 
     monkeypatch.setattr(channel._Pool, "_draw", few)
     rows = np.array([5, 9, 30])
@@ -247,7 +277,7 @@ def test_a_view_gets_the_law_of_every_position_with_its_own_parameter(view, monk
     monkeypatch.setattr(channel, "CELLS", cells)
     parameter = np.where(np.arange(240) % 3 == 0, 2.0, C)
     drawn = np.where(np.arange(240) == 17, -1, view.drawn)
-    view = replace(view, parameter=parameter, drawn=drawn, memo={})
+    view = replace(view, parameter=parameter, drawn=drawn)
     found = np.full((240, 60), np.nan)
     for part in likelihoods(view, draws=2, rng=SeededRandomness(0)):
         assert part.evidence == "exact"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.conftest import NOUNS, gaussian_rows
 
-from textveil.attack import Case, attack, chain, joint
+from textveil.attack import Case, attack, chain, joint, posterior
 from textveil.attack.joint import decode
 from textveil.attack.window import WindowAttack, union
 from textveil.errors import ConfigError
@@ -225,6 +225,19 @@ def test_no_words():
     assert guesses.shape == log_posterior.shape == (0, 2)
 
 
+@pytest.mark.parametrize("words", [1, 5, 257])
+def test_a_last_word_that_stands_alone_in_its_part(words, monkeypatch):
+    """Parts of 256 words, and of two: the last of 1, of 5 and of 257 words is alone in its own."""
+    monkeypatch.setattr(joint, "REHEARSED", 300)
+    table, mechanism = table_of(60, 24), d_chi_stencil(L=4, sigma=0.75, eta=60.0)
+    whole, log_whole, *_ = guessed(mechanism, table, Layout.of(words), uniform(60))
+    assert whole.shape == log_whole.shape == (words, 3)
+    monkeypatch.setattr(chain, "ROWS", 2)
+    parts, log_parts, *_ = guessed(mechanism, table, Layout.of(words), uniform(60))
+    assert np.abs(log_parts - log_whole).mean() < 0.05
+    assert (parts[:, 0] == whole[:, 0]).mean() > 0.97
+
+
 @pytest.mark.parametrize("k", [0, 10])
 def test_guesses_asked_for_are_in_range(k):
     with pytest.raises(ConfigError, match="k must be 1 to 9"):
@@ -266,6 +279,17 @@ def test_rates_of_a_case(monkeypatch):
     assert 0.01 < rows["Brier score"].value < 0.25  # of who always says 1/2: 0.25
     again = attack(case, [WindowAttack(prior="unigram")], rng=SeededRandomness(4))
     assert all(row.setting == {"prior": "unigram"} for row in again.rows if row.metric.startswith("top"))
+
+
+def test_texts_are_decoded_once_however_many_guesses_are_asked_for(monkeypatch):
+    monkeypatch.setattr(joint, "REHEARSED", 300)
+    asked = []
+    monkeypatch.setattr(posterior, "decode", lambda *args, **options: asked.append(1) or decode(*args, **options))
+    view = Case.of(Privatizer("d-chi-stencil", eta=60.0, table=table_of(60, 8), seed=2), [" ".join(NOUNS)]).view
+    few, more = (posterior.posterior(view, prior="uniform", k=k, rng=SeededRandomness(4)) for k in (5, 100))
+    assert len(asked) == 1
+    assert more.candidates.shape == (60, 9)
+    assert np.array_equal(more.candidates[:, :5], few.candidates)
 
 
 @pytest.mark.parametrize(("name", "options"), [("noise", {"eta": 30.0}), ("exponential", {"c": 5.0})])

@@ -53,7 +53,7 @@ class View:
     groups: tuple[str, ...]
     group: Ids = field(repr=False)
     budget: Budget | None = None
-    memo: dict[object, object] = field(default_factory=dict, repr=False)
+    memo: dict[object, object] = field(default_factory=dict, init=False, repr=False)
     """What several attacks compute from the view; it lives as long as the view."""
 
     @cached_property

@@ -246,7 +246,8 @@ class WindowChannel:
         expected[known] = self.rows[chain.passed[chain.passed >= 0]]
         belief = _sum_product(self._tables(chain, states, log_prior, expected), chain)
         if len(chain.joint) < len(chain.offsets):  # once more, knowing what to expect of words of small weight
-            for part in torch.split(torch.arange(len(states)), ROWS):
+            for start in range(0, len(states), ROWS):
+                part = slice(start, start + ROWS)
                 expected[part] = torch.bmm(belief[part, None, :-STRATA], self.rows[candidates[part]])[:, 0]
             belief = _sum_product(self._tables(chain, states, log_prior, expected), chain)
         rest = belief[:, -STRATA:].sum(dim=1, keepdim=True)
@@ -271,7 +272,9 @@ class WindowChannel:
             if offset in chain.joint:
                 forced.append(output)
         states, priors = [], []
-        for part in torch.split(torch.arange(len(chain.place)), max(1, CELLS // len(self.rows))):
+        limit = max(1, CELLS // len(self.rows))
+        for start in range(0, len(chain.place), limit):
+            part = slice(start, start + limit)
             scores = torch.addmm(self.log_prior - share[part, None] * self.offset, pull[part], self.rows.T)
             for output in forced:
                 scores.scatter_(1, output[part, None], torch.inf)
@@ -305,10 +308,11 @@ class WindowChannel:
         slots = {offset: chain.at(offset) for offset in chain.offsets}
         joint, m = len(chain.joint), states.shape[1]
         tables = torch.empty(len(states), *[m] * joint)
-        for part in torch.split(torch.arange(len(states)), ROWS):
+        for start in range(0, len(states), ROWS):
+            part = slice(start, start + ROWS)
             tau, output = softness[part, None], torch.from_numpy(chain.drawn)[part]
             drawn = output.clamp(min=0)[:, None]
-            tail = torch.zeros(len(part), self.rows.shape[1])
+            tail = torch.zeros(len(tau), self.rows.shape[1])
             for offset in chain.offsets:
                 if offset not in chain.joint:
                     place, weight, _ = slots[offset]
@@ -334,7 +338,7 @@ class WindowChannel:
             )
             log = torch.where(_axis(output[:, None] >= 0, joint, None), log, 0.0)
             for axis, offset in enumerate(chain.joint):
-                flat = torch.zeros(len(part), m)
+                flat = torch.zeros(len(tau), m)
                 unary = torch.where(inside[:, axis, None], log_prior[part] if offset == 0 else flat, _only_first(flat))
                 log = log + _axis(unary, joint, axis)
             tables[part] = (log - log.flatten(1).amax(dim=1).view(-1, *[1] * joint)).exp().float()

@@ -217,6 +217,9 @@ def estimate(
     heuristic over the pooled draws. A row that none became is drawn around once more, and harder; if none becomes it
     then, its line is the density at its own vector, which orders rows by their distance to it.
 
+    Where a word's own row is never released, z counts for its nearest row y and all x but y, and for its second nearest
+    and x = y alone; some draw is around every row then, and all draws are weighed.
+
     Source: Veach and Guibas, "Optimally combining sampling techniques for Monte Carlo rendering", SIGGRAPH 1995.
 
     Args:
@@ -232,6 +235,8 @@ def estimate(
     pool = _Pool(mechanism=mechanism, view=view, parameter=parameter, rng=rng, report=report)
     budget = draws * len(rows)
     around = _proposals(table, rows, budget, rng)
+    if mechanism.exclude_original:  # with little noise, a row is released for those that it is the nearest to
+        around = np.concatenate([around, np.arange(len(table))])
     lines, hit = pool.lines(rows, around)
     if not hit.all():
         missed = np.flatnonzero(~hit)
@@ -240,7 +245,7 @@ def estimate(
         vectors = view.take(torch.from_numpy(rows[missed[~hit]]).to(view.device))
         again[torch.from_numpy(~hit)] = pool.log_density(vectors).cpu()
         lines[torch.from_numpy(missed)] = again
-    if mechanism.exclude_original:  # else as if the search had not left the word out: near the truth, not the law
+    if mechanism.exclude_original:
         lines[torch.arange(len(rows)), torch.from_numpy(rows)] = -torch.inf
     return lines
 
@@ -284,9 +289,9 @@ class _Pool:
         line_of = np.full(size, -1)
         line_of[rows] = np.arange(len(rows))
         counts = torch.from_numpy(np.bincount(around, minlength=size)).float().to(self.view.device)
-        most = -(-len(around) // (ENOUGH * len(rows)))
+        most = len(around) if self.mechanism.exclude_original else -(-len(around) // (ENOUGH * len(rows)))
         sums, hits = torch.zeros(len(rows), size), np.zeros(len(rows), np.int64)
-        for noisy, line in self._draw(around[_shuffled(len(around), self.rng)], line_of):
+        for noisy, line, only in self._draw(around[_shuffled(len(around), self.rng)], line_of):
             order = np.argsort(line, kind="stable")  # draws that became one row stand together
             number = hits[line[order]] + np.arange(len(order)) - np.searchsorted(line[order], line[order])
             order = order[number < most]
@@ -294,6 +299,11 @@ class _Pool:
             for start in range(0, len(order), WEIGHED):
                 some = order[start : start + WEIGHED]
                 weights = weigh(self.log_density(noisy[torch.from_numpy(some)].to(self.view.device)), counts)
+                alone = torch.from_numpy(np.flatnonzero(only[some] >= 0))
+                own = torch.from_numpy(only[some])[alone]
+                kept = weights[alone, own]
+                weights[alone] = 0
+                weights[alone, own] = kept
                 first, last = int(line[some[0]]), int(line[some[-1]]) + 1
                 member = torch.from_numpy(line[some] == np.arange(first, last)[:, None]).to(weights)
                 sums[first:last] += (member @ weights).cpu()
@@ -306,9 +316,14 @@ class _Pool:
         assert not isinstance(noise, NoNoise)
         return noise.log_density(self.view, noisy, self.view.take(slice(None)), self.parameter)
 
-    def _draw(self, around: Ids, line_of: Ids) -> Iterator[tuple[torch.Tensor, Ids]]:
-        """Noisy vectors float32 [h, d] that became one of the rows asked for, and its line [h]; many at a time."""
-        held: list[tuple[torch.Tensor, Ids]] = []
+    def _draw(self, around: Ids, line_of: Ids) -> Iterator[tuple[torch.Tensor, Ids, Ids]]:
+        """Noisy vectors that became one of the rows asked for, many at a time.
+
+        Yields:
+            the vectors float32 [h, d], the lines of these rows [h], and the private row for which alone each became
+            its row [h], -1 where for all.
+        """
+        held: list[tuple[torch.Tensor, Ids, Ids]] = []
         draws: Draws
         for chunk, draws in self.rng.open([len(around)]).chunks(DRAWN):
             self.report("draws", chunk.start, len(around))
@@ -316,9 +331,14 @@ class _Pool:
             centres = self.view.take(torch.from_numpy(rows).to(self.view.device)).double().cpu().numpy()
             parameter = np.full(len(rows), self.parameter)
             noisy = torch.from_numpy(self.mechanism.noise.sample(draws, self.view, centres, rows, parameter)).float()
-            line = line_of[self.view.nearest(noisy.to(self.view.device))]
-            held.append((noisy[torch.from_numpy(line >= 0)], line[line >= 0]))
+            nearest = self.view.nearest(noisy.to(self.view.device))
+            line, only = line_of[nearest], np.full(len(rows), -1)
+            if self.mechanism.exclude_original:
+                second = self.view.nearest(noisy.to(self.view.device), exclude=nearest)
+                noisy = noisy.repeat(2, 1)
+                line, only = np.concatenate([line, line_of[second]]), np.concatenate([only, nearest])
+            held.append((noisy[torch.from_numpy(line >= 0)], line[line >= 0], only[line >= 0]))
             if len(held) == HELD or chunk.stop == len(around):
-                vectors, lines = zip(*held, strict=True)
-                yield torch.cat(vectors), np.concatenate(lines)
+                vectors, lines, single = zip(*held, strict=True)
+                yield torch.cat(vectors), np.concatenate(lines), np.concatenate(single)
                 held = []

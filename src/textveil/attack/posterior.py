@@ -103,11 +103,12 @@ def posterior(
     if reason := refusal(view, prior):
         raise ConfigError(f"such releases must have a posterior under this prior, and have none: {reason}")
     k = min(k, len(view.table), MOST if mixes(view) else k)
+    looked = min(MOST, len(view.table)) if mixes(view) else k  # more guesses cost a joint decoding nothing
     key = ("posterior", prior, draws, model if prior == "context" else None)
     held = view.memo.get(key)
     if not isinstance(held, Ranking) or held.candidates.shape[1] < k:
         rank = _jointly if mixes(view) else _singly
-        held = rank(view, prior, k, draws, model, rng, report)
+        held = rank(view, prior, looked, draws, model, rng, report)
         view.memo[key] = held
     return held.first(k)
 
