@@ -18,7 +18,6 @@ from textveil.audit import streams as fresh
 from textveil.audit import support as supports
 from textveil.audit.configured import configured
 from textveil.audit.finding import ALARM, Evidence, Finding, Verdict, skipped
-from textveil.audit.streams import Workers, workers
 from textveil.audit.subject import Build, Subject
 from textveil.errors import ConfigError
 
@@ -37,10 +36,11 @@ _CHECKS: dict[str, Callable[[Subject], Finding]] = {
     "statement": spending.statement,
     "totality": totality.totality,
     "error path": totality.error_path,
+    "streams": fresh.streams,
+    "seed": fresh.seed,
 }
-_PROCESSES: dict[str, Callable[[Subject, Workers | None], Finding]] = {"streams": fresh.streams, "seed": fresh.seed}
 
-CHECKS = (*_CHECKS, *_PROCESSES)
+CHECKS = tuple(_CHECKS)
 """The names of all checks, in order."""
 
 
@@ -54,7 +54,8 @@ def audit(
 
     Args:
         builds: each makes a privatizer when it is called with the keyword `seed`, for example
-            `functools.partial(Privatizer, "noise", epsilon=8.0)`. Only what pickles is tried in other processes.
+            `functools.partial(Privatizer, "noise", epsilon=8.0)`. Only what pickles, and is no part of
+            a script, is tried in other processes.
         small: fewer words and draws: seconds for a mechanism instead of minutes. Exact checks then look at 60 words.
         only: names of the checks to run.
         report: told the name of the mechanism, the checks done, and how many there are.
@@ -67,18 +68,11 @@ def audit(
     """
     if unknown := sorted(set(only) - set(CHECKS)):
         raise ConfigError(f"the checks are {', '.join(CHECKS)}; there is no {unknown[0]!r}")
-    if not set(only) & set(_PROCESSES):
-        for build in builds:
-            yield from _audit(build, small, only, None, report)
-        return
-    with workers() as processes:
-        for build in builds:
-            yield from _audit(build, small, only, processes, report)
+    for build in builds:
+        yield from _audit(build, small, only, report)
 
 
-def _audit(
-    build: Build, small: bool, only: tuple[str, ...], processes: Workers | None, report: Report
-) -> Iterator[Finding]:
+def _audit(build: Build, small: bool, only: tuple[str, ...], report: Report) -> Iterator[Finding]:
     subject = Subject(build=build, small=small, privatizer=build(seed=None))
     chosen = [name for name in CHECKS if name in only]
     name = subject.claim.mechanism
@@ -86,7 +80,7 @@ def _audit(
     for done, check in enumerate(chosen, 1):
         start = time.perf_counter()
         try:
-            found = _PROCESSES[check](subject, processes) if check in _PROCESSES else _CHECKS[check](subject)
+            found = _CHECKS[check](subject)
         except ConfigError as error:
             found = skipped(check, str(error))
         except Exception as error:  # a mechanism may raise anything; that it does is a finding

@@ -1,14 +1,18 @@
 """Fresh draws: no two documents, calls, threads, parts or processes may repeat one another's.
 
-In: a subject, and workers in processes of their own. Out: the findings `streams` and `seed`.
+In: a subject, which is tried in processes of its own too. Out: the findings `streams` and `seed`.
 Not here: how streams are made (`textveil.rng`), and whether single draws follow a law (`fit`).
 """
 
 import multiprocessing
+import os
 import pickle
-from collections.abc import Iterator, Sequence
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import lru_cache
 from itertools import combinations
 from multiprocessing.connection import Connection
@@ -19,6 +23,7 @@ from scipy.special import bdtrc
 
 from textveil.audit.finding import ALARM, Finding, skipped
 from textveil.audit.subject import Subject
+from textveil.errors import RandomnessError
 from textveil.intervals import clopper_pearson
 from textveil.pipeline import Privatizer, Result
 from textveil.protect import protect
@@ -26,120 +31,111 @@ from textveil.protect import protect
 LENGTH = 200
 """Times that one word stands in the text: its released words are draws of one law."""
 
-PATIENCE = 60.0
-"""Seconds that a worker may take before it counts as broken."""
+PATIENCE = 120.0
+"""Seconds that a process of its own may take."""
+
+FORKED = 30
+"""Seconds that its forked children may take."""
+
+UNTRIED = "not everything could be tried in other processes"
 
 Run = tuple[str, tuple[str, ...]]
 """Who ran, and what was released, word by word."""
 
+Outcome = tuple[list[Run], str]
+"""The runs of a process, and why there are not more."""
+
 
 # ---- processes --------------------------------------------------------------------------------------------
 
-
-class Workers:
-    """Two processes that share nothing with this one but what is sent to them. Use as a context."""
-
-    def __init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pipes: list[Connection] = []
-        self._processes = []
-        for _ in range(2):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs,))
-            process.start()
-            theirs.close()
-            self._pipes.append(ours)
-            self._processes.append(process)
-
-    def run(self, task: bytes) -> list[tuple[list[Run], str]]:
-        """What each of them released, and the name of the error that stopped it, if any."""
-        for pipe in self._pipes:
-            pipe.send_bytes(task)
-        return [_receive(pipe) for pipe in self._pipes]
-
-    def close(self) -> None:
-        """Ends them."""
-        for pipe, process in zip(self._pipes, self._processes, strict=True):
-            pipe.close()
-            process.join(timeout=5)
-            if process.is_alive():
-                process.kill()
+WORKER = "from textveil.audit.streams import serve; serve()"
+"""What a process of its own runs: nothing of the script that audits, which may have no guard, or no file."""
 
 
-@contextmanager
-def workers() -> Iterator[Workers]:
-    """Two fresh processes for as long as the context lasts."""
-    made = Workers()
-    try:
-        yield made
-    finally:
-        made.close()
+def elsewhere(task: bytes) -> list[Outcome]:
+    """What two fresh processes released, and why one did not. Each answers once, so no answer comes too late."""
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(_ask, [task] * 2))
 
 
-def _receive(pipe: Connection) -> tuple[list[Run], str]:
-    try:
-        if not pipe.poll(PATIENCE):
-            return [], "TimeoutError"
-        found: tuple[list[Run], str] = pipe.recv()
-    except (EOFError, OSError) as error:
-        return [], type(error).__name__
+def _ask(task: bytes) -> Outcome:
+    path = os.pathsep.join(filter(None, sys.path))  # where the classes of the task are
+    with tempfile.TemporaryFile() as answer:  # no pipe: children of a process that was ended would keep it open
+        try:
+            ended = subprocess.run(
+                [sys.executable, "-c", WORKER],
+                input=task,
+                stdout=answer,
+                stderr=subprocess.DEVNULL,
+                timeout=PATIENCE,
+                env={**os.environ, "PYTHONPATH": path},
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return [], f"no answer within {PATIENCE:g} s"
+        except OSError as error:
+            return [], type(error).__name__
+        answer.seek(0)
+        try:
+            found: Outcome = pickle.load(answer)
+        except Exception:  # nothing, or half of an answer
+            return [], f"it ended with code {ended.returncode}"
     return found
 
 
-def _serve(pipe: Connection) -> None:
-    """A worker's life: privatizes with what it is sent, and with what it builds itself."""
-    while True:
-        try:
-            task = pipe.recv_bytes()
-        except (EOFError, OSError):
-            return
-        pipe.send(_work(task))
+def serve() -> None:
+    """The life of such a process: one task from standard input, one answer to standard output."""
+    answer = os.dup(1)
+    os.dup2(2, 1)  # what a mechanism prints is no answer
+    found = _work(sys.stdin.buffer.read())
+    with os.fdopen(answer, "wb") as file:
+        pickle.dump(found, file)
 
 
-def _work(task: bytes) -> tuple[list[Run], str]:
-    runs: list[Run] = []
-    failed = ""
+def _work(task: bytes) -> Outcome:
+    """Privatizes with what was sent, and with what is built here."""
     try:
         privatizer, build, text = pickle.loads(task)
+    except Exception as error:
+        return [], f"it cannot be loaded there ({type(error).__name__})"
+    runs: list[Run] = []
+    try:
         runs.append(("a pickled copy", _words(privatizer.privatize(text))))
         runs.append(("a fresh process", _words(build(seed=None).privatize(text))))
-        for found, error in _forked(privatizer, text):
-            runs += found
-            failed = error or failed
+        forked = _forked(privatizer, text)
     except Exception as error:  # an error is an outcome here; its message may hold words
-        return runs, type(error).__name__
-    return runs, failed
+        return runs, f"raised {type(error).__name__}"
+    return runs + [run for found, _ in forked for run in found], "; ".join({why for _, why in forked if why})
 
 
-def _forked(privatizer: Privatizer, text: str) -> list[tuple[list[Run], str]]:
-    """Two children of this process, which inherit its memory.
-
-    Of a process whose threads have not worked yet: the linear algebra's locks may be left locked in a child.
-    """
+def _forked(privatizer: Privatizer, text: str) -> list[Outcome]:
+    """Two children of this process, which inherit its memory and what was drawn in it."""
     if "fork" not in multiprocessing.get_all_start_methods():
-        return []
+        return [([], "there is no fork here")]
     context = multiprocessing.get_context("fork")
-    started = []
+    pipes = []
     for _ in range(2):
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_child, args=(privatizer, text, theirs), daemon=True)
-        process.start()
+        ours, theirs = context.Pipe(duplex=False)
+        context.Process(target=_child, args=(privatizer, text, theirs), daemon=True).start()
         theirs.close()
-        started.append((process, ours))
-    found = []
-    for process, ours in started:
-        found.append(_receive(ours))
-        process.join(timeout=5)
-        if process.is_alive():
-            process.kill()
+        pipes.append(ours)
+    found: list[Outcome] = []
+    for pipe in pipes:
+        try:
+            found.append(pipe.recv())
+        except (EOFError, OSError):
+            found.append(([], "a forked process ended"))
     return found
 
 
 def _child(privatizer: Privatizer, text: str, pipe: Connection) -> None:
+    signal.alarm(FORKED)  # ends a child whose locks were taken when it was forked
     try:
         pipe.send(([("a forked process", _words(privatizer.privatize(text)))], ""))
+    except RandomnessError:  # it refuses to draw, and so repeats nothing
+        pipe.send(([], ""))
     except Exception as error:  # as in `_work`
-        pipe.send(([], type(error).__name__))
+        pipe.send(([], f"raised {type(error).__name__}"))
 
 
 # ---- runs -------------------------------------------------------------------------------------------------
@@ -158,8 +154,8 @@ def _words(result: Result) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1)  # two checks look at the same runs
-def runs(subject: Subject, workers: Workers | None) -> tuple[tuple[Run, ...], tuple[str, ...]]:
-    """All runs of the same text, none of which may repeat another; and the errors of runs that did not end."""
+def runs(subject: Subject) -> tuple[tuple[Run, ...], tuple[str, ...]]:
+    """All runs of the same text, none of which may repeat another; and why some were not tried."""
     privatizer, text = subject.privatizer, text_of(subject)
     made: list[Run] = [("a document of one call", _words(each)) for each in privatizer.privatize_many([text] * 3)]
     made += [("a later call", _words(privatizer.privatize(text))) for _ in range(2)]
@@ -168,13 +164,11 @@ def runs(subject: Subject, workers: Workers | None) -> tuple[tuple[Run, ...], tu
     with ThreadPoolExecutor(2) as pool:
         made += [("a thread", _words(each)) for each in pool.map(privatizer.privatize, [text] * 2)]
     task = _pickled((privatizer, subject.build, text))
-    if workers is None or task is None:
-        return tuple(made), ("processes of its own: it does not pickle",)
-    errors: list[str] = []
-    for found, error in workers.run(task):
-        made += found
-        errors += [f"a process of its own: {error}"] if error else []
-    return tuple(made), tuple(errors)
+    if task is None:
+        return tuple(made), ("it does not pickle",)
+    outcomes = elsewhere(task)
+    made += [run for found, _ in outcomes for run in found]
+    return tuple(made), tuple(sorted({why for _, why in outcomes if why}))
 
 
 def _pickled(task: tuple[Any, ...]) -> bytes | None:
@@ -184,7 +178,7 @@ def _pickled(task: tuple[Any, ...]) -> bytes | None:
         return None
 
 
-def streams(subject: Subject, workers: Workers | None) -> Finding:
+def streams(subject: Subject) -> Finding:
     """Whether any two runs agree at more places than chance would have it.
 
     A text of one word, repeated, makes all places draws of one law, so that two runs at different places tell how
@@ -193,7 +187,7 @@ def streams(subject: Subject, workers: Workers | None) -> Finding:
     name = "streams"
     if not subject.claim.draws:
         return skipped(name, "nothing is drawn")
-    made, errors = runs(subject, workers)
+    made, missing = runs(subject)
     verdict = _compare(made)
     if verdict is None:
         return skipped(
@@ -204,16 +198,16 @@ def streams(subject: Subject, workers: Workers | None) -> Finding:
         seeded = _compare(_seeded(subject))
         if seeded is not None and seeded[0]:
             who, agreement, chance = f"with a seed: {seeded[0]}", seeded[1], seeded[2]
-    broken = bool(who)
-    failed = [error for error in errors if not error.endswith("RandomnessError")]
-    why = f"{who} agree at {agreement:.0%} of the places" if broken else (
-        f"{len(made)} runs (documents, calls, parts, threads, processes) agree as chance has it"
-        + (f"; not tried: {'; '.join(sorted(set(failed)))}" if failed else "")
-    )  # fmt: skip
+    if who:
+        why = f"{who} agree at {agreement:.0%} of the places"
+    elif missing:
+        return skipped(name, f"{UNTRIED}: {'; '.join(missing)}; all else agrees as chance has it")
+    else:
+        why = f"{len(made)} runs (documents, calls, parts, threads, processes) agree as chance has it"
     return Finding(
         check=name,
         evidence="observed",
-        verdict="violated" if broken else "holds",
+        verdict="violated" if who else "holds",
         claimed=chance,
         found=agreement,
         why=why,
@@ -270,7 +264,7 @@ def _worse(
 # ---- the seed ---------------------------------------------------------------------------------------------
 
 
-def seed(subject: Subject, workers: Workers | None) -> Finding:
+def seed(subject: Subject) -> Finding:
     """No seed unless one is given: fresh builds differ; and a run with a seed says so in its statement."""
     name = "seed"
     if not subject.claim.draws:
@@ -280,7 +274,8 @@ def seed(subject: Subject, workers: Workers | None) -> Finding:
     problems = []
     if subject.privatizer.randomness.seeded or plain.seeded:
         problems.append("the default has a seed")
-    fresh = [run for run in runs(subject, workers)[0] if run[0] == "a fresh process"]
+    made, missing = runs(subject)
+    fresh = [run for run in made if run[0] == "a fresh process"]
     fresh += [("a fresh build", _words(subject.build(seed=None).privatize(text))) for _ in range(2)]
     compared = _compare(fresh)
     if compared is not None and compared[0]:
@@ -288,6 +283,8 @@ def seed(subject: Subject, workers: Workers | None) -> Finding:
     seeded = subject.build(seed=1).privatize(text).guarantee
     if not seeded.seeded or "seed" not in seeded.headline():
         problems.append("a run with a seed does not say so in its statement")
+    if missing and not problems:
+        return skipped(name, f"{UNTRIED}: {'; '.join(missing)}; builds in this one differ")
     return Finding(
         check=name,
         evidence="observed",
