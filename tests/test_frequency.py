@@ -82,6 +82,13 @@ def test_shares_are_the_counts_of_private_words_where_lookup_puts_them_plus_one_
     assert np.allclose(frequency.shares(table), expected, rtol=1e-15, atol=0)
 
 
+def test_words_of_the_public_list_count_where_they_are_protected(monkeypatch):
+    monkeypatch.setattr(frequency, "counts", lambda: {"the": 100, "apple": 10, "wind": 3, "It": 1})
+    table = table_of("apple", "the", "wind", "it")
+    assert np.allclose(frequency.shares(table, listed=True), np.array([10.5, 100.5, 3.5, 1.5]) / 116, rtol=1e-15)
+    assert np.allclose(frequency.shares(table), np.array([10.5, 0.5, 3.5, 0.5]) / 15, rtol=1e-15)
+
+
 def test_of_the_whole_list_every_row_gets_its_own_word_and_one_half_at_least(pieces_table):
     found = frequency.shares(pieces_table)
     assert found.shape == (60,)

@@ -54,34 +54,39 @@ def ranks(words: Sequence[str]) -> NDArray[np.int64]:
     return np.fromiter((rank_of.get(word.lower(), len(rank_of) + 1) for word in words), np.int64, len(words))
 
 
-def shares(table: "EmbeddingTable") -> Shares:
+def shares(table: "EmbeddingTable", *, listed: bool = False) -> Shares:
     """The share of public text that falls on each row: float64 [V], positive, of sum 1. Read-only.
 
-    Words fall where `table.lookup` puts them, so those outside the table count for their surrogates. Words of the
-    public list are left out: they are no secret that is guessed. 1/2 is added to the count of every row. The list is in
-    small letters, so a row whose word has capitals gets what falls on it as a surrogate, and no more.
+    Words fall where `table.lookup` puts them, so those outside the table count for their surrogates. 1/2 is added to
+    the count of every row. The list is in small letters, so a row whose word has capitals gets what falls on it as a
+    surrogate, and no more.
 
     Stored for the shipped tables, else computed once per table, in some seconds for tens of thousands of rows; a
     projection has the shares of its root.
+
+    Args:
+        table: whose rows they are.
+        listed: whether words of the public list count: they are secrets that are guessed only where they are protected.
     """
-    return _shares(table.root)
+    return _shares(table.root, listed)
 
 
 @lru_cache(maxsize=16)
-def _shares(table: "EmbeddingTable") -> Shares:
+def _shares(table: "EmbeddingTable", listed: bool) -> Shares:
     found = _stored(table)
-    smoothed = (fall(table) if found is None else found) + SMOOTHING
+    found = fall(table) if found is None else found
+    smoothed = found + (fall(table, listed=True) if listed else 0) + SMOOTHING
     prior: Shares = smoothed / smoothed.sum()
     prior.flags.writeable = False
     return prior
 
 
-def fall(table: "EmbeddingTable") -> NDArray[np.int64]:
-    """How many words of public text fall on each row: int64 [V]."""
-    private = {word: count for word, count in counts().items() if not is_public(word)}
-    rows, _ = table.lookup(list(private))
+def fall(table: "EmbeddingTable", *, listed: bool = False) -> NDArray[np.int64]:
+    """How many words of public text fall on each row, either those of the public list or all others: int64 [V]."""
+    falling = {word: count for word, count in counts().items() if is_public(word) == listed}
+    rows, _ = table.lookup(list(falling))
     sums = np.zeros(len(table), np.int64)
-    np.add.at(sums, rows, np.fromiter(private.values(), np.int64, len(private)))
+    np.add.at(sums, rows, np.fromiter(falling.values(), np.int64, len(falling)))
     return sums
 
 

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 import torch
 from scipy import integrate, stats
-from tests.conftest import NOUNS, gaussian_rows
+from tests.conftest import NOUNS, Stub, gaussian_rows
 
 from textveil.attack import Case, channel
 from textveil.attack.channel import estimate, exact, exact_map, likelihoods, refusal
-from textveil.mechanism import CoordinateLaplace, MultivariateLaplace, NoNoise, Perturb, VonMisesFisher, papers
+from textveil.mechanism import CoordinateLaplace, MultivariateLaplace, NoNoise, Perturb, Select, VonMisesFisher, papers
+from textveil.mechanism.rule import Exponential
+from textveil.mechanism.select import Distance
 from textveil.pipeline import Privatizer
 from textveil.rng import SeededRandomness
 from textveil.table import EmbeddingTable
@@ -294,6 +296,27 @@ def test_a_view_gets_the_law_of_every_position_with_its_own_parameter(view, monk
 def test_one_part_is_held_for_the_next_attack(view):
     first, second = (next(likelihoods(view, draws=2, rng=SeededRandomness(0))) for _ in range(2))
     assert first is second
+
+
+class InTurn(Distance):
+    """Scores that may depend on the words released before."""
+
+    def schedule(self, layout):
+        yield from np.arange(len(layout.positions))[:, None]
+
+
+class Whole(Stub):
+    """A law that may depend on all words of a text."""
+
+    def log_probs(self, table, block, parameter, released=None):
+        return np.zeros((len(block.secret), len(table)))
+
+
+def test_laws_that_may_depend_on_other_words_are_refused(view):
+    select = Select(name="in turn", utility=InTurn(), rule=Exponential(c=C))
+    assert "released before" in refusal(replace(view, mechanism=select))
+    assert "other words" in refusal(replace(view, mechanism=Whole(release=lambda table, block: block.secret)))
+    assert refusal(replace(view, mechanism=Select(name="at once", rule=Exponential(c=C)))) == ""
 
 
 def test_a_mechanism_of_unknown_law_is_refused(view, echo):

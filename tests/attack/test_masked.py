@@ -58,7 +58,7 @@ def plant(monkeypatch):
         prior = np.full(len(table), 1e-3)
         prior[usual] = 1.0
         monkeypatch.setattr(masked, "load_context", lambda table, source, kind: model)
-        monkeypatch.setattr(masked, "shares", lambda table: prior)
+        monkeypatch.setattr(masked, "shares", lambda table, listed: prior)
         return model
 
     return do

@@ -8,6 +8,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from tests.conftest import NOUNS, Stub, gaussian_rows
 
+from textveil import frequency
 from textveil.attack import membership as module
 from textveil.attack.case import Case
 from textveil.attack.membership import Membership, above, of_guesses, overtaken
@@ -116,7 +117,7 @@ TOLERANCE = np.sqrt(np.log(4 * 3 * len(TEXTS) / FEW) / (2 * MANY))
 def many(monkeypatch):
     """So many non-members that a share of them is nearly a probability; and words that are unlike in frequency."""
     monkeypatch.setattr(module, "NON_MEMBERS", MANY)
-    monkeypatch.setattr(module, "static", lambda table, name: np.log(PRIORS[name]))
+    monkeypatch.setattr(module, "static", lambda table, name, stopwords: np.log(PRIORS[name]))
 
 
 @pytest.mark.parametrize("prior", ["unigram", "uniform"])
@@ -160,6 +161,20 @@ def test_every_word_and_text_with_a_protected_word_has_a_value():
     for outcome in outcomes:
         assert outcome.where.tolist() == ([0, 1, 2] if outcome.unit == "word" else [1, 3])
         assert outcome.note == "exact law"
+
+
+def test_non_members_are_words_of_the_public_list_too_where_these_are_protected(monkeypatch):
+    """Hardly any word is like another to the law; so a member is above a non-member but where both are one word."""
+    monkeypatch.setattr(frequency, "counts", lambda: {"the": 10_000_000})
+    table = EmbeddingTable.build(name="three", words=["the", *NOUNS[:2]], vectors=np.eye(3))
+    auc = {}
+    for stopwords in ("pass", "protect"):
+        words = {"stopwords": stopwords}
+        case = Case.of(Privatizer("exponential", c=10.0, table=table, words=words, seed=1), ["apple"] * 200)
+        auc[stopwords] = next(iter(Membership().run(case, rng=SeededRandomness(1)))).values.mean()
+    # of non-members a third of all, and half of that, are the member's own word
+    assert auc["pass"] == pytest.approx(1 - 1 / 6, abs=0.02)
+    assert auc["protect"] == pytest.approx(1 - 1 / 12, abs=0.02)
 
 
 def test_chunks_change_nothing(monkeypatch):

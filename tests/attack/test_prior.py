@@ -8,8 +8,11 @@ from tests.encoder.conftest import SIZE, save, wordpiece
 
 from textveil import frequency
 from textveil.attack import Case, prior
+from textveil.attack.masked import Masked
+from textveil.attack.posterior import posterior
 from textveil.encoder import Ragged, load_context
 from textveil.pipeline import Privatizer
+from textveil.rng import SeededRandomness
 from textveil.table import EmbeddingTable
 
 TEXTS = ["The lemon, and the river-bridge.", "apple", "Was it a pillow in the garden?"]
@@ -37,6 +40,38 @@ def test_static_priors(table):
     assert unigram.sum() == pytest.approx(1)
     assert np.array_equal(np.argsort(unigram), np.argsort(frequency.shares(table)))
     assert unigram.min() >= prior.EVEN / 60
+
+
+@pytest.mark.parametrize(("stopwords", "usual"), [("pass", "new"), ("protect", "the")])
+def test_words_of_the_public_list_are_expected_where_they_are_protected(stopwords, usual, monkeypatch):
+    """By whoever guesses blindly: before single words, before mixed ones, and beside a language model."""
+    monkeypatch.setattr(frequency, "counts", lambda: {"the": 100, "new": 10, "lemon": 3})
+    words = ["lemon", "the", "new", "river"]
+    table = EmbeddingTable.build(name="four", words=words, vectors=gaussian_rows(4, 3, 1))
+    options = {"table": table, "words": {"stopwords": stopwords}, "seed": 1}
+    view = Case.of(Privatizer("exponential", epsilon=1.0, **options), ["lemon river"]).view
+    mixed = Case.of(Privatizer("d-chi-stencil", L=3, eta=9.0, **options), ["lemon river"]).view
+    for each in (view, mixed):
+        found = posterior(each, prior="unigram", k=2, rng=SeededRandomness(1))
+        assert {words[row] for row in found.blind} == {usual}
+    case = Case.of(Privatizer("exponential", epsilon=1.0, **options), ["new the"])
+    outcome = next(iter(Masked(k=2).run(case, rng=SeededRandomness(1))))
+    assert outcome.baseline == (0.5 if stopwords == "protect" else 1.0)
+
+
+def test_rows_of_the_public_list_stand_for_words_outside_the_table_where_they_pass(monkeypatch):
+    """The model's word for "the" is none that was protected; what falls on its row is: 4.5 of 20."""
+    monkeypatch.setattr(frequency, "fall", lambda table, listed=False: np.array([4, 4, 10, 0]))
+    words = ["the", "lemon", "new", "river"]
+    logits = torch.tensor([[9.0, 2.0, 1.0, 0.0]])
+    found = {}
+    for stopwords in ("pass", "protect"):
+        table = EmbeddingTable.build(name="four", words=words, vectors=gaussian_rows(4, 3, 1))
+        privatizer = Privatizer("noise", epsilon=1.0, table=table, words={"stopwords": stopwords})
+        found[stopwords] = prior.expect(Case.of(privatizer, ["lemon"]).view, logits)[0]
+    others = torch.softmax(logits[0, 1:], dim=0) * (1 - 4.5 / 20)
+    assert torch.allclose(found["pass"], torch.cat([torch.tensor([4.5 / 20]), others]))
+    assert torch.allclose(found["protect"], torch.softmax(logits[0], dim=0))
 
 
 def test_a_model_sees_the_released_words_as_they_stand(view):

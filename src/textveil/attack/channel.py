@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from textveil.attack.case import View
 from textveil.attack.contract import Report, quiet
 from textveil.frequency import shares
-from textveil.mechanism import PLACEHOLDER, Block, Law, Layout, Mechanism, NoNoise, Perturb
+from textveil.mechanism import PLACEHOLDER, Block, Law, Layout, Mechanism, NoNoise, Perturb, Select
 from textveil.rng import Draws, Randomness
 from textveil.table import EmbeddingTable, Ids
 
@@ -70,9 +70,14 @@ class Likelihoods:
 def refusal(view: View) -> str:
     """Why the channel of single words cannot be had, in words that go on "not run: "; empty if it can."""
     mechanism = view.mechanism
-    if isinstance(mechanism, Law | Perturb) or not (view.drawn != PLACEHOLDER).any():
+    if isinstance(mechanism, Perturb) or not (view.drawn != PLACEHOLDER).any():
         return ""
-    return "the law of the mechanism is not known: it has no log_probs"
+    if not isinstance(mechanism, Law):
+        return "the law of the mechanism is not known: it has no log_probs"
+    if not isinstance(mechanism, Select):
+        return "the law of a released word may depend on other words than its own"
+    pair = mechanism.utility.schedule(Layout.of(2))
+    return "" if len(list(pair)) == 1 else "the law of a released word depends on the words released before it"
 
 
 def likelihoods(view: View, *, draws: int, rng: Randomness, report: Report = quiet) -> Iterator[Likelihoods]:

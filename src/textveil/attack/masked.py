@@ -10,13 +10,12 @@ from itertools import pairwise
 from typing import Annotated, ClassVar
 
 import numpy as np
-import torch
 from pydantic import Field
 
 from textveil.attack.bayes import NOTHING_PROTECTED
 from textveil.attack.case import Case, View
 from textveil.attack.contract import Outcome, Report, Values, quiet
-from textveil.attack.prior import seen
+from textveil.attack.prior import expect, seen
 from textveil.attack.reconstruction import fill, written
 from textveil.encoder import LanguageModel, load_context
 from textveil.frequency import shares
@@ -24,7 +23,6 @@ from textveil.options import options
 from textveil.overlap import rouge_l
 from textveil.rng import Randomness
 from textveil.table import Ids
-from textveil.words import is_public
 
 CELLS = 1 << 26
 """Logits that are held at once: 256 MiB."""
@@ -37,9 +35,10 @@ class Masked:
     """Hides each protected position in turn, and has a masked language model say what stands there.
 
     The model sees the released words around the position, and not the released word itself; placeholders around it are
-    unknown words to it. Candidates are the rows of the table, but for the words of the public list where these pass: a
-    word that is listed would not have been protected. A guess is compared with the private row of the same position.
-    What is found is what the context gives away, whatever the mechanism did to the word itself.
+    unknown words to it. Candidates are the rows of the table. Where words of the public list pass, their rows stand for
+    words outside the table alone, and count as much as these do in public text. A guess is compared with the private
+    row of the same position. What is found is what the context gives away, whatever the mechanism did to the word
+    itself.
 
     Source: Yue et al., Findings of ACL-IJCNLP 2021, section 5 (mask token inference); Cape, section 5.
 
@@ -65,7 +64,7 @@ class Masked:
         view, private = case.view, case.truth.rows
         context = load_context(view.table, self.model, kind="masked-lm")
         guesses = self.guess(view, context, report)
-        usual = np.argsort(-shares(view.table), kind="stable")[: self.k]
+        usual = np.argsort(-shares(view.table, listed=view.words.stopwords == "protect"), kind="stable")[: self.k]
         found, known = (rows == private[:, None] for rows in (guesses, usual))
         note = f"{context.name}, from the released words around each position"
         everywhere = np.arange(len(private))
@@ -96,12 +95,10 @@ class Masked:
         n, rows = len(view.drawn), len(view.table)
         guesses = np.empty((n, min(self.k, rows)), np.int64)
         limited = replace(context, batch=max(1, min(self.batch, CELLS // rows)))
-        listed = torch.tensor([view.words.stopwords == "pass" and is_public(word) for word in view.table.words])
         done = 0
         for which, logits in limited.batches(seen(view), view.item):
             report("hidden words", done, n)
-            logits = logits.masked_fill(listed.to(logits.device), -torch.inf)
-            guesses[which] = logits.topk(guesses.shape[1], dim=1).indices.cpu().numpy()
+            guesses[which] = expect(view, logits.cpu()).topk(guesses.shape[1], dim=1).indices.numpy()
             done += len(which)
         return guesses
 

@@ -83,7 +83,7 @@ class Membership:
         view = case.view
         texts, text = np.unique(view.text, return_inverse=True)
         each, few = -(-NON_MEMBERS // len(texts)), -(-NON_MEMBERS // len(text))
-        log_prior = static(view.table, self.prior)
+        log_prior = static(view.table, self.prior, view.words.stopwords)
         # Column 0 holds the members, so that equal words give equal sums, whatever the rounding.
         totals = np.zeros((len(texts), 1 + each))
         members, others = np.empty(len(text)), []

@@ -137,7 +137,7 @@ def _singly(
 def _priors(view: View, name: PriorName, part: Likelihoods, model: str | None) -> Iterator[tuple[Ids, torch.Tensor]]:
     """Some of the part's positions at a time, and ln of the prior there, [m, V] or [1, V]."""
     if name != "context":
-        same = torch.from_numpy(prior.static(view.table, name))[None]
+        same = torch.from_numpy(prior.static(view.table, name, view.words.stopwords))[None]
         for start in range(0, len(part.positions), RANKED):
             yield np.arange(start, min(start + RANKED, len(part.positions))), same
         return
@@ -150,7 +150,7 @@ def _jointly(
     view: View, name: PriorName, k: int, draws: int, model: str | None, rng: Randomness, report: Report
 ) -> Ranking:
     assert isinstance(view.mechanism, Perturb)
-    static = prior.static(view.table, cast(StaticName, name))
+    static = prior.static(view.table, cast(StaticName, name), view.words.stopwords)
     candidates, scores = decode(
         view.mechanism,
         view.table,

@@ -18,7 +18,7 @@ from textveil.encoder import LanguageModel, Ragged, load_context
 from textveil.errors import UnknownName
 from textveil.frequency import shares
 from textveil.table import EmbeddingTable, Ids
-from textveil.words import Kind
+from textveil.words import Kind, is_public
 
 Values = NDArray[np.float64]
 
@@ -37,10 +37,18 @@ USUAL, TEMPER = 0.3, 0.7
 noisy, and it is too sure. Found on sentences of SST-2's training set, under the exponential mechanism."""
 
 
-def static(table: EmbeddingTable, name: StaticName) -> Values:
-    """ln of the probability of every row, the same at all positions: float64 [V]."""
+def static(table: EmbeddingTable, name: StaticName, stopwords: Literal["pass", "protect"] = "pass") -> Values:
+    """ln of the probability of every row, the same at all positions: float64 [V].
+
+    Args:
+        table: whose rows they are.
+        name: uniform, or the frequency of words in public text.
+        stopwords: whether words of the public list pass, or are protected and to be expected like all others.
+    """
     even = np.full(len(table), 1 / len(table))
-    return np.log(even if name == "uniform" else EVEN * even + (1 - EVEN) * shares(table))
+    if name == "uniform":
+        return np.log(even)
+    return np.log(EVEN * even + (1 - EVEN) * shares(table, listed=stopwords == "protect"))
 
 
 def checked(name: str) -> PriorName:
@@ -77,10 +85,32 @@ def context(view: View, positions: Ids, model: str | None = None) -> Iterator[tu
     """
     loaded = _load(view.table, model)
     limited = replace(loaded, batch=max(1, min(loaded.batch, CELLS // len(view.table))))
-    usual = torch.from_numpy(USUAL * np.exp(static(view.table, "unigram"))).float()
+    usual = torch.from_numpy(USUAL * np.exp(static(view.table, "unigram", view.words.stopwords))).float()
     for which, logits in limited.batches(seen(view), view.item[positions]):
-        expected = torch.softmax(TEMPER * logits.cpu(), dim=1)
+        expected = expect(view, TEMPER * logits.cpu())
         yield which, expected.mul_(1 - USUAL).add_(usual).log_()
+
+
+def expect(view: View, logits: torch.Tensor) -> torch.Tensor:
+    """Probabilities of private rows, float32 [m, V], from a language model's logits.
+
+    Where words of the public list pass, what is private is none of them. Their rows then stand for words outside the
+    table, of which the model says nothing: each has the share of public text that falls on it.
+    """
+    if view.words.stopwords == "protect":
+        return torch.softmax(logits, dim=1)
+    listed = _listed(view.table)
+    falls = torch.from_numpy(shares(view.table)[listed.numpy()]).to(logits)
+    expected = torch.softmax(logits.masked_fill(listed, -torch.inf), dim=1)
+    expected *= 1 - falls.sum()
+    expected[:, listed] = falls
+    return expected
+
+
+@lru_cache(maxsize=16)
+def _listed(table: EmbeddingTable) -> torch.Tensor:
+    """Which rows are words of the public list, bool [V]."""
+    return torch.tensor([is_public(word) for word in table.words])
 
 
 @lru_cache(maxsize=2)
