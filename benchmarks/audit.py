@@ -1,7 +1,7 @@
 """Audits every mechanism on the whole default table and writes rows: `make audit`.
 
 In: the installed package. Out: a JSON row per mechanism and check in benchmarks/rows/audit.jsonl; exit code 1 where a
-claim is violated.
+claim is violated or cannot be checked.
 Not here: the checks (`textveil.audit`), and speed (run.py).
 """
 
@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 import warnings
+from functools import partial
 
 from rich.console import Console
 from rich.progress import track
@@ -16,7 +17,7 @@ from rich.progress import track
 from report import ROWS
 from run import circumstances  # the files beside this one
 from textveil import registry
-from textveil.audit import CHECKS, audit, configured
+from textveil.audit import CHECKS, Configured, audit
 from textveil.config import resolve
 
 AUDIT = ROWS.with_name("audit.jsonl")
@@ -29,24 +30,29 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="mechanisms (default: all)")
     options = parser.parse_args()
     names = options.names or registry.names("mechanism")
-    configs = [resolve(overrides={"mechanism.name": name}, complete=False) for name in names]
-    builds = [configured(config) for config in configs]
-    shared = {**circumstances(), "small": options.small, "table": configs[0].table.name}
+    builds = {
+        name: Configured(name=name, resolve=partial(resolve, overrides={"mechanism.name": name}, complete=False))
+        for name in names
+    }
+    shared = {**circumstances(), "small": options.small}
     AUDIT.parent.mkdir(exist_ok=True)
     broken = 0
     found = track(
-        audit(*builds, small=options.small),
+        audit(*builds.values(), small=options.small),
         total=len(builds) * len(CHECKS),
         description="auditing",
         console=Console(stderr=True),
         refresh_per_second=0.2,
     )
-    for number, each in enumerate(found):
-        epsilon = builds[number // len(CHECKS)].args[0].epsilon
+    for each in found:
+        row = {**each.to_json(), **shared}
+        if each.check != "build":  # else there is neither a table nor a budget
+            config = builds[each.mechanism].config
+            row |= {"table": config.table.name, "epsilon": config.epsilon}
         with AUDIT.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**each.to_json(), "epsilon": epsilon, **shared}, sort_keys=True) + "\n")
+            file.write(json.dumps(row, sort_keys=True) + "\n")
         print(f"{each.mechanism}: {each.check}: {each.verdict}: {each.why}")
-        broken += each.violated
+        broken += each.fails
     return 1 if broken else 0
 
 

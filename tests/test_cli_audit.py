@@ -1,10 +1,16 @@
 """The verb `audit`: what it prints, its exit codes, and errors of one line."""
 
 import json
+import math
+from dataclasses import replace
 
 import pytest
 
 from textveil import cli, registry
+from textveil.guarantee import Claim
+from textveil.mechanism import Select
+from textveil.mechanism.papers import exponential
+from textveil.table import EmbeddingTable
 
 
 @pytest.fixture
@@ -55,6 +61,37 @@ def test_all_runs_over_every_name(run, twin) -> None:
     assert {each["verdict"] for each in found} == {"holds"}
 
 
+def _endless(**_: object) -> object:
+    """A mechanism of another package whose claim names no diameter."""
+    return Endless(name="exponential", rule=exponential().rule)
+
+
+class Endless(Select):
+    def claim(self, table: EmbeddingTable) -> Claim:
+        return replace(super().claim(table), diameter=math.inf)
+
+
+def _raising(**_: object) -> object:
+    raise RuntimeError("not built")
+
+
+def test_all_goes_on_after_what_cannot_be_built_and_heads_blocks_by_the_registered_name(run, monkeypatch) -> None:
+    known = {
+        "exponential": registry.MECHANISMS["exponential"],
+        "same": registry.MECHANISMS["exponential"],
+        "raising": registry.Entry(target="tests.test_cli_audit:_raising", summary="fails"),
+        "endless": registry.Entry(target="tests.test_cli_audit:_endless", summary="has no diameter"),
+    }
+    monkeypatch.setattr(registry, "MECHANISMS", known)
+    code, out, err = run("--all", "--small", "--checks", "statement", "--json")
+    found = {each["mechanism"]: each for each in map(json.loads, out.splitlines())}
+    assert code == 1
+    assert "2 claims are violated or unchecked" in err
+    assert [found[name]["verdict"] for name in known] == ["holds", "holds", "unchecked", "unchecked"]
+    assert "raised RuntimeError" in found["raising"]["why"]
+    assert "diameter" in found["endless"]["why"]
+
+
 def test_without_epsilon_the_budget_is_of_local_dp_12(run) -> None:
     _, out, _ = run("noise", "--small", "--checks", "overcharge", "--json")
     assert json.loads(out)["claimed"] == pytest.approx(12 / 1.651, rel=0.01)
@@ -73,6 +110,9 @@ def test_a_parameter_of_its_own_takes_the_place_of_epsilon(run) -> None:
         (("noise", "--all"), "a mechanism's name or --all"),
         (("nois",), "did you mean 'noise'"),
         (("--all", "--epsilon", "5"), "unit of one mechanism's claim"),
+        (("noise", "--epsilon", "0"), "above 0 and below infinity"),
+        (("noise", "--epsilon", "inf"), "above 0 and below infinity"),
+        (("noise", "--epsilon", "nan"), "epsilon must be"),
         (("noise", "--checks", "nonsense"), "there is no 'nonsense'"),
     ],
 )

@@ -295,6 +295,36 @@ class NumbersShifted(Spoiled):
         return item._replace(text=str(int(word) + 123)) if word.isascii() and word.isdigit() else item
 
 
+class TruePastTheWindow(Spoiled):
+    """What the window of the model does not reach comes out as it was."""
+
+    def spoil(self, item: Item, word: str) -> Item | None:
+        return item._replace(text=word) if item.start >= 510 else item
+
+
+class KnownVerbatim(Spoiled):
+    """Words of the table come out as they were, whatever was drawn."""
+
+    def spoil(self, item: Item, word: str) -> Item | None:
+        return item if self.unknown(word) else item._replace(text=word)
+
+
+class TripledThenDivided(Privatizer):
+    """The pipeline draws with three times the budget and prints a third of what that spends."""
+
+    def _draw(self, plan: Any) -> Any:
+        release = super()._draw(replace(plan, epsilon=3 * plan.epsilon))
+        return replace(release, spent=release.spent / 3)
+
+
+class PrintsHalf(Privatizer):
+    """The pipeline prints half of what its mechanism spends."""
+
+    def _draw(self, plan: Any) -> Any:
+        release = super()._draw(plan)
+        return replace(release, spent=release.spent / 2)
+
+
 class TrueWordOnError(Privatizer):
     """What cannot be privatized comes out as it was."""
 
@@ -375,6 +405,10 @@ PIPELINES: dict[str, type[Privatizer]] = {
     "unknown words verbatim": UnknownVerbatim,
     "unknown words dropped": UnknownDropped,
     "numbers shifted": NumbersShifted,
+    "true word past the window": TruePastTheWindow,
+    "table words verbatim": KnownVerbatim,
+    "budget tripled in the pipeline": TripledThenDivided,
+    "half of the spent epsilon printed": PrintsHalf,
     "true word on an error": TrueWordOnError,
     "the error names the word": WordInTheError,
 }
@@ -417,6 +451,10 @@ TWINS = (
     Twin("unknown words verbatim", "totality"),
     Twin("unknown words dropped", "totality"),
     Twin("numbers shifted", "totality"),
+    Twin("true word past the window", "totality"),
+    Twin("table words verbatim", "pipeline", "d-chi-stencil"),
+    Twin("budget tripled in the pipeline", "pipeline", "noise"),
+    Twin("half of the spent epsilon printed", "pipeline", "d-chi-stencil"),
     Twin("true word on an error", "error path"),
     Twin("the error names the word", "error path"),
     Twin("noise that does not know its budget", "budget", "noise"),

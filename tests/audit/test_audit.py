@@ -201,6 +201,83 @@ def test_progress_is_told_and_findings_carry_their_time() -> None:
     assert replace(found, seconds=0.0).to_json()["seconds"] == 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Still:
+    """Says that it draws nothing, and that its loss is bounded. Releases the word itself, or always the same one."""
+
+    same: bool
+
+    def claim(self, table: EmbeddingTable) -> Claim:
+        return Claim(mechanism="still", kind="ldp", table=table.name, parameter="epsilon", draws=False)
+
+    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
+        return epsilon
+
+    def parameters(self, table: EmbeddingTable, layout: Layout) -> None:
+        return None
+
+    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+        return parameter
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        return block.secret * (not self.same)
+
+
+@pytest.mark.parametrize("check", ["sampled", "sampler", "support", "budget", "streams", "seed"])
+def test_no_mechanism_is_excused_by_saying_that_it_draws_nothing(check: str) -> None:
+    assert findings(Still(same=True), check)[check].verdict == "not applicable"
+    assert findings(Still(same=False), check)[check].verdict == "violated"
+
+
+def test_a_mechanism_that_refuses_every_check_is_not_let_pass() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Refusing(Response):
+        def privatize(self, *_: Any, **__: Any) -> Any:
+            raise ConfigError("a word of the table")
+
+        log_probs = privatize
+
+    found = findings(Refusing(), *HERE)
+    assert all(found[check].fails for check in ("log-ratio", "certificate", "sampled", "sampler", "totality"))
+    assert not [each for each in found.values() if "word of the table" in each.why]
+
+
+def test_a_claim_in_a_metric_that_nobody_can_compute_is_unchecked() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Curved(Response):
+        def claim(self, table: EmbeddingTable) -> Claim:
+            return Claim(
+                mechanism="curved",
+                kind="metric",
+                metric="geodesic",
+                diameter=math.pi,
+                table=table.name,
+                parameter="epsilon",
+            )
+
+    found = findings(Curved(overdone=5.0), "log-ratio", "sampled")
+    assert {each.verdict for each in found.values()} == {"unchecked"}
+    assert all(each.fails and "chord" in each.why for each in found.values())
+
+
+@pytest.mark.parametrize("epsilon", [0.0, math.inf])
+def test_a_budget_that_no_audit_can_try_is_refused(epsilon: float) -> None:
+    with pytest.raises(ConfigError, match="above 0 and below infinity"):
+        findings(Response(), "statement", epsilon=epsilon)
+
+
+def test_a_mechanism_that_cannot_be_built_is_one_finding_and_not_the_end() -> None:
+    def broken(seed: int | None = None) -> Privatizer:
+        raise RuntimeError("a word of the table")
+
+    honest = partial(Privatizer, Response(), table=table(), epsilon=3.0)
+    found = list(audit(broken, honest, small=True, only=("statement",)))
+    assert [(each.check, each.verdict) for each in found] == [("build", "unchecked"), ("statement", "holds")]
+    assert "word of the table" not in found[0].why
+    with pytest.raises(RuntimeError):
+        list(audit(broken, only=("statement",)))
+
+
 @pytest.fixture(autouse=True)
 def _quiet() -> Any:
     with warnings.catch_warnings():

@@ -1,15 +1,17 @@
 """Audits of what options describe: a build that pickles, and a budget where none was given.
 
-In: a `Config`. Out: what `audit` takes.
+In: what gives a `Config`. Out: what `audit` takes.
 Not here: where options come from (`config`), and what a build is called with (`subject`).
 """
 
-from dataclasses import replace
-from functools import partial
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from textveil import registry
-from textveil.audit.subject import Build
 from textveil.config import Config
+from textveil.errors import ConfigError
 from textveil.mechanism import Layout, Mechanism
 from textveil.pipeline import Privatizer
 from textveil.table import load_table
@@ -18,18 +20,33 @@ LOCAL_DP = 12.0
 """Of the budget that is taken where none is given: small enough that draws differ, so that repeated ones are seen."""
 
 
-def configured(config: Config) -> Build:
-    """What builds the privatizer of a configuration; without a budget, one of local DP `LOCAL_DP` over the table.
+@dataclass(frozen=True, kw_only=True)
+class Configured:
+    """Builds the privatizer of a configuration; without a budget, one of local DP `LOCAL_DP` over the table.
 
-    Raises:
-        ConfigError: an option is wrong. TableError: the table cannot be loaded.
+    Options are resolved when it is first called, so that one mechanism's wrong options leave the others alone.
+
+    Attributes:
+        name: under which findings are reported: the registered one.
+        resolve: gives the configuration; picklable.
     """
-    return partial(privatizer, config if config.epsilon is not None else replace(config, epsilon=_budget(config)))
 
+    name: str
+    resolve: Callable[[], Config]
 
-def privatizer(config: Config, *, seed: int | None = None) -> Privatizer:
-    """The privatizer of a configuration, with this seed or none."""
-    return Privatizer.from_config(replace(config, seed=seed))
+    @cached_property
+    def config(self) -> Config:
+        """The configuration, with a budget if the mechanism needs one.
+
+        Raises:
+            ConfigError: an option is wrong, or there is no budget to choose. TableError: the table cannot be loaded.
+        """
+        found = self.resolve()
+        return found if found.epsilon is not None else replace(found, epsilon=_budget(found))
+
+    def __call__(self, *, seed: int | None = None) -> Privatizer:
+        """The privatizer with this seed, or none."""
+        return Privatizer.from_config(replace(self.config, seed=seed))
 
 
 def _budget(config: Config) -> float | None:
@@ -42,4 +59,8 @@ def _budget(config: Config) -> float | None:
     claim = made.claim(table)
     if claim.kind == "none" or made.parameters(table, Layout.of(1)) is not None:
         return None
+    if claim.kind == "metric" and not 0 < claim.diameter < math.inf:
+        raise ConfigError(
+            f"{name} states no finite diameter above 0, from which a budget could be chosen; give epsilon"
+        )
     return LOCAL_DP if claim.kind == "ldp" else float(f"{LOCAL_DP / claim.diameter:.3g}")

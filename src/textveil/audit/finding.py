@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 Evidence = Literal["proved", "lower bound", "observed"]
-Verdict = Literal["holds", "violated", "no claim", "not applicable"]
+Verdict = Literal["holds", "violated", "no claim", "not applicable", "unchecked"]
 
 ALARM = 1e-6
 """The probability with which one check accuses a mechanism that keeps its claim; all its comparisons share it."""
@@ -26,7 +26,9 @@ class Finding:
         check: its name, one of `CHECKS`.
         evidence: `proved`: computed exactly from the law, no chance involved; `lower bound`: from samples, true but
             with probability `alarm`; `observed`: something was seen to happen, or not.
-        verdict: `holds`, `violated`, `no claim` (nothing is promised, so nothing can be broken), or `not applicable`.
+        verdict: `holds`, `violated`, `no claim` (nothing is promised, so nothing can be broken),
+            `not applicable` (the audit has a reason of its own), or `unchecked` (the mechanism or its claim left no way
+            to look, so nobody should rely on it).
         why: one line for people.
         claimed: the number that is promised, in the unit of `why`; None where there is none.
         found: the number that was found.
@@ -50,6 +52,11 @@ class Finding:
         """Whether the claim is refuted."""
         return self.verdict == "violated"
 
+    @property
+    def fails(self) -> bool:
+        """Whether the claim is refuted, or cannot be checked at all."""
+        return self.verdict in ("violated", "unchecked")
+
     def to_json(self) -> dict[str, object]:
         """All fields as JSON types; an infinite number is the string "infinite"."""
         return {
@@ -61,6 +68,11 @@ class Finding:
 def skipped(check: str, why: str) -> Finding:
     """A check that does not apply."""
     return Finding(check=check, evidence="observed", verdict="not applicable", why=why)
+
+
+def unchecked(check: str, why: str) -> Finding:
+    """A check that the mechanism or its claim makes impossible."""
+    return Finding(check=check, evidence="observed", verdict="unchecked", why=why)
 
 
 def unclaimed(check: str, why: str, found: float | None = None) -> Finding:

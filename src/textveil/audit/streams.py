@@ -22,9 +22,10 @@ import numpy as np
 from scipy.special import bdtrc
 
 from textveil.audit.finding import ALARM, Finding, skipped
-from textveil.audit.subject import Subject
+from textveil.audit.subject import Subject, singles
 from textveil.errors import RandomnessError
 from textveil.intervals import clopper_pearson
+from textveil.mechanism import Block, Layout
 from textveil.pipeline import Privatizer, Result
 from textveil.protect import protect
 
@@ -213,6 +214,17 @@ def streams(subject: Subject) -> Finding:
         why=why,
         alarm=ALARM,
     )
+
+
+def tells_apart(subject: Subject) -> bool:
+    """Whether what comes out depends on the words, of a mechanism that says it draws nothing."""
+    table = subject.slice
+    rows = np.arange(len(table))
+    one_text = Layout.of(len(rows))
+    seen: set[int] = set()
+    for block in (singles(rows), Block(layout=one_text, rows=rows), Block(layout=one_text, rows=rows[::-1].copy())):
+        seen |= set(subject.sample(table, block, subject.parameter(table, block.layout)).tolist())
+    return len(seen) > 1
 
 
 def _seeded(subject: Subject) -> tuple[Run, ...]:

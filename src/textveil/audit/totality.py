@@ -12,7 +12,7 @@ import numpy as np
 
 from textveil.audit.finding import Finding
 from textveil.audit.subject import Subject
-from textveil.errors import TextveilError
+from textveil.errors import TextveilError, VocabularyError
 from textveil.pipeline import Privatizer, Result
 from textveil.protect import protect
 from textveil.rng import Streams, SystemRandomness
@@ -36,6 +36,9 @@ STRANGE = (
 )
 """What no table has, and what public code has passed, dropped or only shifted."""
 
+LONG = 2_000
+"""Words of a text that is longer than the window of a language model."""
+
 CANARY = "Canarybird"
 """Stands in texts on which a part fails; no error may show it."""
 
@@ -45,14 +48,16 @@ def totality(subject: Subject) -> Finding:
     known = {word.lower() for word in subject.table.words}
     mixed = " ".join(["the", *(word for _, word in STRANGE), "and", subject.table.words[0]])
     cases = [*STRANGE, ("an empty text", ""), ("spaces", "  \n"), ("all in one text", mixed)]
+    cases.append(("a long text", " ".join([STRANGE[0][1]] * LONG)))
     problems, refused = [], 0
     for what, text in cases:
         try:
             result = subject.privatizer.privatize(text)
-        except TextveilError:
+        except VocabularyError:  # `words.oov=error` is no defect; whatever else is raised is
             refused += 1
             continue
-        problems += [f"{what}: {problem}" for problem in _problems(subject.privatizer, text, result, known)]
+        found = dict.fromkeys(_problems(subject.privatizer, text, result, known))  # each of them once
+        problems += [f"{what}: {problem}" for problem in found]
     return Finding(
         check="totality",
         evidence="observed",

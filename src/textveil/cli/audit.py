@@ -1,13 +1,14 @@
 """The verb `audit`.
 
 In: a mechanism's name, or all of them. Out: what is claimed, found and proved, as a table or JSON; exit code 1 where a
-claim is violated.
+claim is violated or cannot be checked.
 Not here: the checks (`audit`).
 """
 
 import json
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -45,13 +46,13 @@ def audit(
     table: TableName = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per finding and line.")] = False,
 ) -> None:
-    """Prove or refute what mechanisms claim. Ends with exit code 1 where a claim is violated.
+    """Prove or refute what mechanisms claim. Ends with exit code 1 where one is violated or cannot be checked.
 
     Laws are computed exactly where they can be written down; else samples give lower bounds of the loss, which accuse a
     mechanism that keeps its claim once in a million audits. Without --epsilon the budget is one of local DP 12.
     """
     from textveil import registry
-    from textveil.audit import CHECKS, configured
+    from textveil.audit import CHECKS, Configured
     from textveil.audit import audit as run
 
     if every == (mechanism is not None):
@@ -60,21 +61,22 @@ def audit(
         raise ConfigError("--epsilon is in the unit of one mechanism's claim; leave it out with --all")
     names = registry.names("mechanism") if every else [mechanism]
     only = CHECKS if checks is None else tuple(name.strip() for name in checks.split(","))
-    builds = [
-        configured(resolve(name, epsilon, setting, profile, config, table, None, complete=False)) for name in names
-    ]
+    builds = []
+    for name in names:
+        options = partial(resolve, name, epsilon, setting, profile, config, table, None, complete=False)
+        builds.append(Configured(name=name or "", resolve=options))
     with progress.bars(lambda _, done: f"{done}", " checks") as report:
         broken = _say(run(*builds, small=small, only=only, report=report), as_json)
     if broken:
-        shell.note(f"{broken} of the claims are violated" if broken > 1 else "a claim is violated")
+        shell.note(f"{broken} claims are violated or unchecked" if broken > 1 else "a claim is violated or unchecked")
         raise typer.Exit(1)
 
 
 def _say(findings: Iterable["Finding"], as_json: bool) -> int:
-    """Print findings as they come; returns how many of them are violations."""
+    """Print findings as they come; returns how many of them fail."""
     broken, last = 0, None
     for each in findings:
-        broken += each.violated
+        broken += each.fails
         if as_json:
             say(json.dumps(each.to_json(), ensure_ascii=False))
             continue
