@@ -136,6 +136,43 @@ class GroupOfTheSecret(Perturb):
         return super().privatize(table, block, parameter * np.where(block.secret % 2, 1.0, 0.25), rng=rng)
 
 
+class LargestBudget(Select):
+    """Every word of a call gets the largest budget of the call; its own is printed."""
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        return super().privatize(table, block, np.full(len(parameter), parameter.max()), rng=rng)
+
+
+class LooseInLongTexts(Perturb):
+    """Four times the parameter in texts of more than one word."""
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        sizes = np.repeat(block.layout.sizes, block.layout.sizes)
+        return super().privatize(table, block, np.where(sizes > 1, 4.0, 1.0) * parameter, rng=rng)
+
+
+class LooseLaterRows(Perturb):
+    """Words after the eighth of the table get four times the parameter."""
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        return super().privatize(table, block, np.where(block.secret >= 8, 4.0, 1.0) * parameter, rng=rng)
+
+
+class LaterRowsVerbatim(Perturb):
+    """Words after the eighth of the table come out as they are."""
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        released = super().privatize(table, block, parameter, rng=rng)
+        return np.where(block.secret >= 8, block.secret, released)
+
+
+class AFifthMore(Perturb):
+    """The parameter is a fifth larger than what is printed."""
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        return super().privatize(table, block, 1.2 * parameter, rng=rng)
+
+
 class ColumnSums(Perturb):
     """eta_j C_j is charged where budgets differ."""
 
@@ -397,6 +434,11 @@ MECHANISMS: dict[str, Callable[[], Any]] = {
     "budgets of a window by columns": lambda: _perturbing(ColumnSums, mix=Window(L=5, sigma=1.25)),
     "cosine distance as a metric": lambda: _perturbing(CosineDistance),
     "parameter by the secret's group": lambda: _perturbing(GroupOfTheSecret),
+    "largest budget of the call": lambda: _selecting(LargestBudget),
+    "larger parameter in longer texts": lambda: _perturbing(LooseInLongTexts),
+    "larger parameter in later rows": lambda: _perturbing(LooseLaterRows),
+    "later rows verbatim": lambda: _perturbing(LaterRowsVerbatim),
+    "parameter a fifth too large": lambda: _perturbing(AFifthMore),
     "sampler beside its law": lambda: _selecting(FirstColumn),
     "radius of one dimension less": lambda: _perturbing(Perturb, noise=ThinRadius()),
 }
@@ -464,6 +506,11 @@ TWINS = (
     Twin("cosine distance as a metric", "statement", "noise"),
     Twin("cosine distance as a metric", "sampled", "noise"),
     Twin("parameter by the secret's group", "sampled", "noise"),
+    Twin("largest budget of the call", "sampled"),
+    Twin("larger parameter in longer texts", "sampled", "noise"),
+    Twin("larger parameter in later rows", "sampled", "noise"),
+    Twin("later rows verbatim", "sampled", "noise"),
+    Twin("parameter a fifth too large", "sampled", "noise"),
     Twin("sampler beside its law", "sampler"),
     Twin("radius of one dimension less", "sampler", "noise"),
 )

@@ -25,14 +25,22 @@ from textveil.table import EmbeddingTable
 Ids = NDArray[np.int64]
 Values = NDArray[np.float64]
 
-VARIED = (0, 2, 3, 7)
-"""The words of a probe table that the audited position takes."""
-
 TRIALS_SMALL, TRIALS_FULL = 8_000, 80_000
-"""Texts drawn for each of them."""
+"""Texts drawn for each input."""
 
-AROUND = 3
+ALONE = 3
+"""Times as many, of one word on a small table: they are cheap."""
+
+AROUND = 1
 """The word that stands at the other positions."""
+
+TEXTS = {
+    "one word": (1.0,),
+    "five words": (1.0,) * 5,
+    "five words, the middle one with a quarter of the budget": (1.0, 1.0, 0.25, 1.0, 1.0),
+    "two words, the last one varied": (1.0, 1.0),
+}
+"""What words stand in, by the share of the budget that each has: what is claimed must hold in longer texts too."""
 
 THRESHOLDS = 24
 
@@ -67,38 +75,23 @@ class Trial:
 
 @lru_cache(maxsize=2)  # two checks look at the same draws
 def trials(subject: Subject) -> tuple[Trial, ...]:
-    """Draws on every probe table: one word; where words show in each other, two and five, with unequal budgets too."""
-    made = []
-    for probe in subject.probes:
-        texts = {"one word": np.ones(1)}
-        if _mixes(subject, probe.table):
-            texts["five words"] = np.ones(5)
-            texts["five words, the middle one with a quarter of the budget"] = np.array([1, 1, 0.25, 1, 1])
-            texts["two words, the last one varied"] = np.ones(2)
-        made += [_trial(subject, probe, name, scale * probe.scale) for name, scale in texts.items()]
-    return tuple(made)
-
-
-def _mixes(subject: Subject, table: EmbeddingTable) -> bool:
-    """Whether a word shows at another's place: under the same draws, another word there changes the output here."""
-    many = 200
-    layout = Layout.of(*[3] * many)
-    parameter = subject.parameter(table, layout)
-    seen = []
-    for word in (0, len(table) - 1):
-        rows = np.tile([AROUND, word, AROUND], many)
-        drawn = subject.sample(table, Block(layout=layout, rows=rows), parameter, SeededRandomness(0))
-        seen.append(drawn.reshape(many, 3)[:, [0, 2]])
-    return bool((seen[0] != seen[1]).any())
+    """Draws on every probe table: one word; but for costly tables, two and five, with unequal budgets too."""
+    return tuple(
+        _trial(subject, probe, name, np.array(shares) * probe.scale)
+        for probe in subject.probes
+        for name, shares in TEXTS.items()
+        if probe.longer or len(shares) == 1
+    )
 
 
 def _trial(subject: Subject, probe: Probe, name: str, scale: Values) -> Trial:
     table = probe.table
     many, length = TRIALS_SMALL if subject.small else TRIALS_FULL, len(scale)
+    many *= ALONE if length == 1 and probe.longer else 1
     varied = length - 1 if length == 2 else length // 2
     one = Layout.of(length)
     spent = subject.spent(table, one, subject.parameter(table, one, scale))
-    inputs = np.array(VARIED)
+    inputs = np.array(probe.varied)
     layout = Layout.of(*[length] * many)
     parameter = subject.parameter(table, layout, np.tile(scale, many))
     outputs = np.empty((len(inputs), many, length), np.int64)

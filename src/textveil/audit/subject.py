@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -36,20 +37,30 @@ SLICE_SMALL, SLICE_FULL = 60, 400
 METRICS = {"chord": "euclidean", "euclidean": "euclidean", "l1": "cityblock", "cosine": "cosine"}
 """What scipy calls the distance of a claim. The cosine distance is no metric; it is known here to be refuted."""
 
-PROBE_WORDS = 8
+PROBE_WORDS, LINE_WORDS = 8, 24
 PROBE_STEP = 0.5
 """Words in a row lie so far apart that the claim allows neighbours a loss of this."""
 
 WEAK = 1.0
-"""Epsilon on the whole circle: opposite words then lie at a loss of 2 for sharp mechanisms."""
+"""Epsilon on the whole circle: opposite words then lie at a loss of 2 for sharp mechanisms. On the slice, the loss
+that is allowed to its farthest words."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Probe:
-    """A table on which a loss shows well, and the part of the subject's budget that it is tried with."""
+    """A table on which a loss shows well.
+
+    Attributes:
+        table: the table.
+        scale: the part of the subject's budget that it is tried with.
+        varied: the rows that are told apart.
+        longer: whether texts of several words are tried too.
+    """
 
     table: EmbeddingTable
     scale: float = 1.0
+    varied: tuple[int, ...] = (0, 2, 3, 7)
+    longer: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,18 +139,38 @@ class Subject:
 
     @cached_property
     def probes(self) -> list[Probe]:
-        """Words on a line, on an arc and all around a circle, wherever the mechanism runs; else the slice."""
+        """Words on a line, on an arc and all around a circle, wherever the mechanism runs; and words of the slice.
+
+        The line has one dimension, in which noise hides least, and is looked at near both of its ends: a parameter may
+        depend on the row. The slice shows what happens to words of the table itself.
+        """
         number = np.arange(PROBE_WORDS, dtype=np.float64)
         step = PROBE_STEP / self.epsilon
-        line = np.stack(((number + 1) * step, np.zeros(PROBE_WORDS)), axis=1)
+        line = (np.arange(LINE_WORDS, dtype=np.float64)[:, None] + 1) * step
         made = [
-            Probe(table=_probe("line", line, "euclidean")),
+            Probe(table=_probe("line", line, "euclidean"), varied=(0, 3, 7, LINE_WORDS - 4, LINE_WORDS - 1)),
             Probe(table=_probe("arc", _on_circle(number * min(step, 0.4)), "chord")),
             Probe(
                 table=_probe("circle", _on_circle(number * 2 * np.pi / PROBE_WORDS), "chord"), scale=WEAK / self.epsilon
             ),
         ]
-        return [probe for probe in made if self._runs_on(probe.table)] or [Probe(table=self.slice)]
+        runs = [probe for probe in made if self._runs_on(probe.table)]
+        table, middle = self.slice, np.array([len(self.slice) // 2])
+        near = table.nearest(table.take(torch.from_numpy(middle)), exclude=middle)
+        varied = sorted({0, int(middle[0]), int(near[0]), len(table) - 1})
+        scale = self.scale_within(table, WEAK)
+        return [*runs, Probe(table=table, scale=scale, varied=tuple(varied), longer=not runs)]
+
+    def local_dp(self, table: EmbeddingTable, scale: float = 1.0) -> float:
+        """What is claimed for any two words of a table, for texts of one word and a budget of `epsilon * scale`."""
+        claim, layout = self.mechanism.claim(table), Layout.of(1)
+        spent = float(self.spent(table, layout, self.parameter(table, layout, scale))[0])
+        return spent if claim.kind == "ldp" else spent * claim.diameter + claim.additive
+
+    def scale_within(self, table: EmbeddingTable, local_dp: float) -> float:
+        """The largest part of the budget, at most all of it, that costs about `local_dp` over a table."""
+        claimed = self.local_dp(table)
+        return min(1.0, local_dp / claimed) if 0 < claimed < math.inf else 1.0
 
     def _runs_on(self, table: EmbeddingTable) -> bool:
         try:
@@ -187,7 +218,7 @@ class _OneStream(SystemRandomness):
 
 
 def _probe(name: str, rows: Values, metric: Metric) -> EmbeddingTable:
-    words = [f"probe{letter}" for letter in "abcdefgh"]
+    words = [f"probe{letter}" for letter in ascii_lowercase[: len(rows)]]
     return EmbeddingTable.build(name=name, words=words, vectors=rows, metric=metric)
 
 
