@@ -193,9 +193,11 @@ def test_a_word_that_is_never_released_as_itself_has_the_law_of_its_second_neare
 
 
 def test_with_hardly_any_noise_the_law_without_the_word_itself_is_that_without_noise(small_table):
-    never = {"name": "never", "exclude_original": True}
-    law = exact(Perturb(noise=NoNoise(), **never), small_table, np.arange(60), np.nan).exp()
-    loud = Perturb(noise=MultivariateLaplace(eta=1e6), **never)
+    silent = Perturb(noise=NoNoise(), name="never", exclude_original=True)
+    written = exact(silent, small_table, np.arange(60), np.nan)
+    assert written is not None
+    law = written.exp()
+    loud = Perturb(noise=MultivariateLaplace(eta=1e6), name="never", exclude_original=True)
     found = estimate(loud, small_table, np.arange(60), 1e6, draws=2, rng=SeededRandomness(1)).exp()
     reached = law.any(dim=1)  # the others are the nearest to no row, and never released
     assert 10 < reached.sum() < 60

@@ -1,5 +1,7 @@
 """Priors: what is usual, and what a small language model expects around released words."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -48,7 +50,7 @@ def test_words_of_the_public_list_are_expected_where_they_are_protected(stopword
     monkeypatch.setattr(frequency, "counts", lambda: {"the": 100, "new": 10, "lemon": 3})
     words = ["lemon", "the", "new", "river"]
     table = EmbeddingTable.build(name="four", words=words, vectors=gaussian_rows(4, 3, 1))
-    options = {"table": table, "words": {"stopwords": stopwords}, "seed": 1}
+    options: dict[str, Any] = {"table": table, "words": {"stopwords": stopwords}, "seed": 1}
     view = Case.of(Privatizer("exponential", epsilon=1.0, **options), ["lemon river"]).view
     mixed = Case.of(Privatizer("d-chi-stencil", L=3, eta=9.0, **options), ["lemon river"]).view
     for each in (view, mixed):

@@ -283,8 +283,13 @@ def test_rates_of_a_case(monkeypatch):
 
 def test_texts_are_decoded_once_however_many_guesses_are_asked_for(monkeypatch):
     monkeypatch.setattr(joint, "REHEARSED", 300)
-    asked = []
-    monkeypatch.setattr(posterior, "decode", lambda *args, **options: asked.append(1) or decode(*args, **options))
+    asked: list[int] = []
+
+    def counted(*args, **options):
+        asked.append(1)
+        return decode(*args, **options)
+
+    monkeypatch.setattr(posterior, "decode", counted)
     view = Case.of(Privatizer("d-chi-stencil", eta=60.0, table=table_of(60, 8), seed=2), [" ".join(NOUNS)]).view
     few, more = (posterior.posterior(view, prior="uniform", k=k, rng=SeededRandomness(4)) for k in (5, 100))
     assert len(asked) == 1
