@@ -166,6 +166,31 @@ class LaterRowsVerbatim(Perturb):
         return np.where(block.secret >= 8, block.secret, released)
 
 
+class TextsRunOn(Perturb):
+    """Where texts end is forgotten: windows reach into the next one."""
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        ends = np.array([0, len(block.layout.roles)])
+        layout = replace(block.layout, documents=ends, memo={})
+        return super().privatize(table, Block(layout=layout, rows=block.rows), parameter, rng=rng)
+
+
+class NotANumber(Select):
+    """A law full of NaN."""
+
+    def log_probs(self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None) -> Any:
+        return np.full((len(parameter), len(table)), np.nan)
+
+
+class RareWordsTooOften(Select):
+    """One word in ten is drawn evenly from the table."""
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        released = super().privatize(table, block, parameter, rng=rng)
+        (_, draws), *_ = rng.open(block.layout.sizes).chunks(1 << 20)
+        return np.where(draws.uniform(1)[:, 0] < 0.1, np.arange(len(released)) % len(table), released)
+
+
 class AFifthMore(Perturb):
     """The parameter is a fifth larger than what is printed."""
 
@@ -408,6 +433,9 @@ MECHANISMS: dict[str, Callable[[], Any]] = {
     "larger parameter in longer texts": lambda: _perturbing(LooseInLongTexts),
     "larger parameter in later rows": lambda: _perturbing(LooseLaterRows),
     "later rows verbatim": lambda: _perturbing(LaterRowsVerbatim),
+    "texts that run into one another": lambda: _perturbing(TextsRunOn, mix=Window(L=3, sigma=1.25)),
+    "law of no numbers": lambda: _selecting(NotANumber),
+    "rare words too often": lambda: _selecting(RareWordsTooOften),
     "parameter a fifth too large": lambda: _perturbing(AFifthMore),
     "sampler beside its law": lambda: _selecting(FirstColumn),
     "radius of one dimension less": lambda: _perturbing(Perturb, noise=ThinRadius()),
@@ -473,6 +501,9 @@ TWINS = (
     Twin("larger parameter in later rows", "sampled", "noise"),
     Twin("later rows verbatim", "sampled", "noise"),
     Twin("parameter a fifth too large", "sampled", "noise"),
+    Twin("texts that run into one another", "sampled", "d-chi-stencil"),
+    Twin("law of no numbers", "log-ratio"),
+    Twin("rare words too often", "sampler"),
     Twin("sampler beside its law", "sampler"),
     Twin("radius of one dimension less", "sampler", "noise"),
 )
