@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 Evidence = Literal["proved", "lower bound", "observed"]
-Verdict = Literal["holds", "violated", "no claim", "not applicable"]
+Verdict = Literal["holds", "violated", "wasteful", "no claim", "not applicable"]
 
 ALARM = 1e-6
 """The probability with which one check accuses a mechanism that keeps its claim; all its comparisons share it."""
@@ -26,7 +26,8 @@ class Finding:
         check: its name, one of `CHECKS`.
         evidence: `proved`: computed exactly from the law, no chance involved; `lower bound`: from samples, true but
             with probability `alarm`; `observed`: something was seen to happen, or not.
-        verdict: `holds`, `violated`, `no claim` (nothing is promised, so nothing can be broken), or `not applicable`.
+        verdict: `holds`, `violated`, `wasteful` (the claim holds, but something is charged that buys nothing),
+            `no claim` (nothing is promised, so nothing can be broken), or `not applicable`.
         why: one line for people.
         claimed: the number that is promised, in the unit of `why`; None where there is none.
         found: the number that was found.
