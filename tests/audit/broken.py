@@ -21,6 +21,8 @@ from textveil.table import EmbeddingTable
 from textveil.words import Item, Mask, Released
 
 EPSILON = 4.0
+SHARP = 30.0
+"""With this budget the farthest words are more than the 20 nats apart that single precision can bridge."""
 
 
 @cache
@@ -164,6 +166,57 @@ class LaterRowsVerbatim(Perturb):
     def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
         released = super().privatize(table, block, parameter, rng=rng)
         return np.where(block.secret >= 8, block.secret, released)
+
+
+class TextsRunOn(Perturb):
+    """Where texts end is forgotten: windows reach into the next one."""
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        ends = np.array([0, len(block.layout.roles)])
+        layout = replace(block.layout, documents=ends, memo={})
+        return super().privatize(table, Block(layout=layout, rows=block.rows), parameter, rng=rng)
+
+
+class NotANumber(Select):
+    """A law full of NaN."""
+
+    def log_probs(self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None) -> Any:
+        return np.full((len(parameter), len(table)), np.nan)
+
+
+class RareWordsTooOften(Select):
+    """One word in ten is drawn evenly from the table."""
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        released = super().privatize(table, block, parameter, rng=rng)
+        (_, draws), *_ = rng.open(block.layout.sizes).chunks(1 << 20)
+        return np.where(draws.uniform(1)[:, 0] < 0.1, np.arange(len(released)) % len(table), released)
+
+
+class ShortDiameter(Perturb):
+    """A third of the table's diameter is claimed, so that the printed local DP is a third of the true one."""
+
+    def claim(self, table: EmbeddingTable) -> Claim:
+        honest = super().claim(table)
+        return replace(honest, diameter=honest.diameter / 3)
+
+
+class ShortDiameterSelected(Select):
+    """The same for the selecting family."""
+
+    def claim(self, table: EmbeddingTable) -> Claim:
+        honest = super().claim(table)
+        return replace(honest, diameter=honest.diameter / 3)
+
+
+class ForgottenBalance(Perturb):
+    """Balanced columns are charged as one each, though edges and a finite number of rounds leave more."""
+
+    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+        return parameter * np.minimum(1.0, super().spend(table, layout, parameter) / parameter)
+
+    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
+        return epsilon
 
 
 class AFifthMore(Perturb):
@@ -438,6 +491,13 @@ MECHANISMS: dict[str, Callable[[], Any]] = {
     "larger parameter in longer texts": lambda: _perturbing(LooseInLongTexts),
     "larger parameter in later rows": lambda: _perturbing(LooseLaterRows),
     "later rows verbatim": lambda: _perturbing(LaterRowsVerbatim),
+    "texts that run into one another": lambda: _perturbing(TextsRunOn, mix=Window(L=3, sigma=1.25)),
+    "law of no numbers": lambda: _selecting(NotANumber),
+    "rare words too often": lambda: _selecting(RareWordsTooOften),
+    "diameter a third, noise": lambda: _perturbing(ShortDiameter),
+    "diameter a third, law": lambda: _selecting(ShortDiameterSelected),
+    "balanced window": lambda: d_chi_stencil(L=3, balanced=True),
+    "balanced columns charged as one": lambda: _perturbing(ForgottenBalance, mix=Window(L=3, balanced=True)),
     "parameter a fifth too large": lambda: _perturbing(AFifthMore),
     "sampler beside its law": lambda: _selecting(FirstColumn),
     "radius of one dimension less": lambda: _perturbing(Perturb, noise=ThinRadius()),
@@ -461,7 +521,8 @@ def build(name: str, *, seed: int | None = None) -> Privatizer:
     if name == "fixed default seed 42":
         return Privatizer(exponential(), table=table(), epsilon=EPSILON, seed=42 if seed is None else seed)
     kind = PIPELINES.get(name, Privatizer)
-    return kind(MECHANISMS.get(name, exponential)(), table=table(), epsilon=EPSILON, seed=seed)
+    epsilon = SHARP if "umbel" in name else EPSILON
+    return kind(MECHANISMS.get(name, exponential)(), table=table(), epsilon=epsilon, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -471,6 +532,7 @@ class Twin:
     defect: str
     check: str
     honest: str = "exponential"
+    verdict: str = "violated"
 
 
 TWINS = (
@@ -500,7 +562,7 @@ TWINS = (
     Twin("true word on an error", "error path"),
     Twin("the error names the word", "error path"),
     Twin("noise that does not know its budget", "budget", "noise"),
-    Twin("magnitude noise drawn, then erased", "overcharge", "polar"),
+    Twin("magnitude noise drawn, then erased", "overcharge", "polar", "wasteful"),
     Twin("budgets of a window by columns", "statement", "d-chi-stencil"),
     Twin("budgets of a window by columns", "sampled", "d-chi-stencil"),
     Twin("cosine distance as a metric", "statement", "noise"),
@@ -511,6 +573,12 @@ TWINS = (
     Twin("larger parameter in later rows", "sampled", "noise"),
     Twin("later rows verbatim", "sampled", "noise"),
     Twin("parameter a fifth too large", "sampled", "noise"),
+    Twin("diameter a third, noise", "statement", "noise"),
+    Twin("diameter a third, law", "statement"),
+    Twin("balanced columns charged as one", "statement", "balanced window"),
+    Twin("texts that run into one another", "sampled", "d-chi-stencil"),
+    Twin("law of no numbers", "log-ratio"),
+    Twin("rare words too often", "sampler"),
     Twin("sampler beside its law", "sampler"),
     Twin("radius of one dimension less", "sampler", "noise"),
 )

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from tests.audit.broken import EPSILON, table
 from textveil import registry
 from textveil.audit import CHECKS, Finding, audit
-from textveil.audit.fit import chi_square
+from textveil.audit.fit import binomial
 from textveil.audit.sampled import Trial, _loss
 from textveil.audit.streams import _compare
 from textveil.errors import ConfigError
@@ -76,8 +77,9 @@ def findings(mechanism: Any, *checks: str, epsilon: float = 3.0) -> dict[str, Fi
 def test_exact_numbers_of_randomised_response() -> None:
     found = findings(Response(), "log-ratio", "certificate")
     assert found["log-ratio"].found == pytest.approx(3.0, abs=1e-5)
-    # every output's best input is itself: ln of 60 e^3 / (e^3 + 59)
-    assert found["certificate"].found == pytest.approx(math.log(60 * math.e**3 / (math.e**3 + 59)), abs=1e-5)
+    # at half of ln 60; every output's best input is itself: ln of 60 w / (w + 59) with w = sqrt 60
+    assert found["certificate"].claimed == pytest.approx(math.log(60) / 2)
+    assert found["certificate"].found == pytest.approx(math.log(60 * 60**0.5 / (60**0.5 + 59)), abs=1e-5)
     assert {each.verdict for each in found.values()} == {"holds"}
     assert {each.alarm for each in found.values()} == {0.0}
 
@@ -88,6 +90,21 @@ def test_certificate_and_log_ratio_refute_randomised_response_with_three_times_i
     assert found["log-ratio"].found == pytest.approx(6.0, abs=1e-4)
     assert found["certificate"].verdict == "violated"
     assert 2.0 < (found["certificate"].found or 0) < math.log(60)
+
+
+def test_what_is_no_law_is_refuted() -> None:
+    class Unknown(Response):
+        def log_probs(self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None) -> Any:
+            return np.full((len(parameter), len(table)), np.nan)
+
+    class Heavy(Response):
+        def log_probs(self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None) -> Any:
+            return super().log_probs(table, block, parameter) + 0.01
+
+    for twin in (Unknown(), Heavy()):
+        found = findings(twin, "log-ratio", "certificate", "sampler", "support")
+        assert {each.verdict for each in found.values()} == {"violated"}
+        assert "sum to 1" in found["log-ratio"].why
 
 
 def test_samples_alone_refute_what_the_law_would() -> None:
@@ -128,12 +145,22 @@ def test_a_lower_bound_stays_below_a_known_ratio_and_comes_near_it() -> None:
     assert math.log(3) - 0.3 < bound <= math.log(3)
 
 
-def test_chi_square_keeps_a_law_and_rejects_another() -> None:
+def test_counts_keep_a_law_and_reject_another() -> None:
     law = np.array([0.5, 0.3, 0.2, 0.0])
     counts = np.bincount(np.random.default_rng(3).choice(4, 20_000, p=law), minlength=4)
-    assert chi_square(counts, law) > 1e-6
-    assert chi_square(counts, law[[0, 2, 1, 3]]) < 1e-6
-    assert chi_square(counts + np.array([0, 0, 0, 1]), law) == 0.0  # what cannot be came out
+    assert binomial(counts, law) > 1e-6
+    assert binomial(counts, law[[0, 2, 1, 3]]) < 1e-6
+    assert binomial(counts + np.array([0, 0, 0, 1]), law) == 0.0  # what cannot be came out
+
+
+def test_a_rare_word_that_comes_often_is_seen() -> None:
+    assert binomial(np.array([18_000, 2_000, 0]), np.array([0.9999, 0.0001, 0.0])) < 1e-100
+    # all that can happen with two cells, weighted by its probability: the alarm is kept where an expectation is small
+    for expectation in (0.1, 10.0, 100.0):
+        share = expectation / 2_000
+        outcomes = np.arange(2_001)
+        accused = [binomial(np.array([2_000 - k, k]), np.array([1 - share, share])) < 1e-3 for k in outcomes]
+        assert binom.pmf(outcomes[accused], 2_000, share).sum() <= 1e-3
 
 
 def test_runs_are_compared_beyond_chance() -> None:

@@ -4,11 +4,13 @@ In: a subject whose mechanism has `log_probs`. Out: findings that no chance ente
 Not here: mechanisms without a law (`sampled`), and samplers that do not follow theirs (`fit`).
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from textveil.audit.finding import ROUNDING, Finding, skipped, unclaimed
-from textveil.audit.subject import SLICE_FULL, Subject, batches, distances, singles
+from textveil.audit.subject import SLICE_FULL, NoLaw, Subject, batches, distances, singles
 from textveil.table import EmbeddingTable
 
 Ids = NDArray[np.int64]
@@ -27,7 +29,10 @@ def log_ratio(subject: Subject) -> Finding:
         worlds.append((subject.table, subject.chosen(SLICE_FULL)))
     worst, pairs, excess, claimed = 0.0, 0, -np.inf, 0.0
     for table, rows in worlds:
-        law = subject.law(table, rows)
+        try:
+            law = subject.law(table, rows)
+        except NoLaw as error:
+            return Finding(check=name, evidence="proved", verdict="violated", why=str(error))
         if law is None:
             return skipped(name, "the output law has no closed form; see `sampled` and `sampler`")
         claim, losses = subject.mechanism.claim(table), _losses(law)
@@ -47,7 +52,7 @@ def log_ratio(subject: Subject) -> Finding:
         verdict="violated" if excess > ROUNDING else "holds",
         claimed=claimed,
         found=worst,
-        why=f"every output for {pairs:,} pairs of words"
+        why=f"texts of one word: every output for {pairs:,} pairs of words"
         + (f"; a pair loses {excess:.3g} more than it may" if excess > ROUNDING else ""),
     )
 
@@ -73,23 +78,26 @@ def _rate(losses: Values, apart: Values) -> float:
 
 
 def certificate(subject: Subject) -> Finding:
-    """ln sum_y max_x P(y|x) over the whole vocabulary: local DP is at least that, so a smaller claim is refuted."""
+    """ln sum_y max_x P(y|x) over the whole vocabulary: local DP is at least that, so a smaller claim is refuted.
+
+    The sum is never more than ln V, so it is taken at a budget that claims half of that at most.
+    """
     name = "certificate"
     table = subject.slice if subject.small else subject.table
     rows = np.arange(len(table))
     claim = subject.mechanism.claim(table)
     if claim.kind == "none":
         return unclaimed(name, f"nothing is claimed: {claim.reason}")
+    scale = subject.scale_within(table, math.log(len(table)) / 2)
+    claimed = subject.local_dp(table, scale)
+    if claimed >= math.log(len(table)):
+        return skipped(name, f"{claimed:.3g} is claimed, and no law of {len(table):,} words refutes so much")
     best = np.full(len(table), -np.inf)
-    spent = 0.0
     for part in batches(rows, len(table)):
-        law = subject.law(table, part)
+        law = subject.law(table, part, scale)
         if law is None:
             return skipped(name, "the output law has no closed form; see `sampled`")
         np.maximum(best, law.max(axis=0), out=best)
-        layout = singles(part).layout
-        spent = max(spent, float(subject.spent(table, layout, subject.parameter(table, layout)).max()))
-    claimed = spent if claim.kind == "ldp" else spent * claim.diameter + claim.additive
     found = float(np.log(np.exp(best).sum()))
     return Finding(
         check=name,
@@ -97,7 +105,7 @@ def certificate(subject: Subject) -> Finding:
         verdict="violated" if found > claimed * (1 + ROUNDING) + ROUNDING else "holds",
         claimed=claimed,
         found=found,
-        why=f"local DP over {len(table):,} words is at least ln of the sum of best guesses",
+        why=f"texts of one word, {len(table):,} words: local DP is at least ln of the sum of best guesses",
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 Evidence = Literal["proved", "lower bound", "observed"]
-Verdict = Literal["holds", "violated", "no claim", "not applicable", "unchecked"]
+Verdict = Literal["holds", "violated", "wasteful", "no claim", "not applicable", "unchecked"]
 
 ALARM = 1e-6
 """The probability with which one check accuses a mechanism that keeps its claim; all its comparisons share it."""
@@ -26,9 +26,9 @@ class Finding:
         check: its name, one of `CHECKS`.
         evidence: `proved`: computed exactly from the law, no chance involved; `lower bound`: from samples, true but
             with probability `alarm`; `observed`: something was seen to happen, or not.
-        verdict: `holds`, `violated`, `no claim` (nothing is promised, so nothing can be broken),
-            `not applicable` (the audit has a reason of its own), or `unchecked` (the mechanism or its claim left no way
-            to look, so nobody should rely on it).
+        verdict: `holds`, `violated`, `wasteful` (the claim holds, but something is charged that buys nothing),
+            `no claim` (nothing is promised, so nothing can be broken), `not applicable` (the audit has a reason of its
+            own), or `unchecked` (the mechanism or its claim left no way to look, so nobody should rely on it).
         why: one line for people.
         claimed: the number that is promised, in the unit of `why`; None where there is none.
         found: the number that was found.

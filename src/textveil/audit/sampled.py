@@ -43,6 +43,9 @@ TEXTS = {
 
 THRESHOLDS = 24
 
+MIXING_LDP = 8.0
+"""Local DP at which texts are watched for one another: draws still differ, and rows still count."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trial:
@@ -121,6 +124,13 @@ def sampled(subject: Subject) -> Finding:
     if not subject.claim.draws:
         return skipped(name, "nothing is drawn")
     drawn = trials(subject)
+    if _texts_mix(subject):
+        return Finding(
+            check=name,
+            evidence="observed",
+            verdict="violated",
+            why="under the same draws, the words of one text change what another text of the call is released as",
+        )
     comparisons = sum(len(each.inputs) * (len(each.inputs) - 1) for each in drawn)
     worst = (-math.inf, 0.0, 0.0, "")
     for trial in drawn:
@@ -149,6 +159,22 @@ def sampled(subject: Subject) -> Finding:
         alarm=ALARM,
         why=f"{comparisons + 1} bounds; nearest to its claim: {worst[3]}",
     )
+
+
+def _texts_mix(subject: Subject) -> bool:
+    """Whether a text's words change what another text of the same call is released as, draws being equal.
+
+    Mechanisms that do not repeat themselves under a seed cannot be asked.
+    """
+    table, length, pairs = subject.slice, 3, 100
+    layout = Layout.of(*[length] * (2 * pairs))
+    parameter = subject.parameter(table, layout, subject.scale_within(table, MIXING_LDP))
+    seen = []
+    for word in (0, 0, len(table) - 1):
+        rows = np.tile([AROUND] * length + [word] * length, pairs)
+        drawn = subject.sample(table, Block(layout=layout, rows=rows), parameter, SeededRandomness(0))
+        seen.append(drawn.reshape(pairs, 2, length)[:, 0])
+    return bool((seen[0] == seen[1]).all() and (seen[0] != seen[2]).any())
 
 
 def _loss(trial: Trial, a: int, b: int, alarm: float) -> float:
@@ -181,12 +207,11 @@ def _guessing(subject: Subject) -> tuple[str, float, float]:
     """
     table = subject.slice
     words = len(table)
+    scale = subject.scale_within(table, math.log(words) / 2)  # no guess shows more than ln V
     many = max(2, (TRIALS_SMALL if subject.small else TRIALS_FULL) * 2 // words // 2 * 2)
     block = singles(np.tile(np.arange(words), many))
-    parameter = subject.parameter(table, block.layout)
-    spent = float(subject.spent(table, block.layout, parameter).max())
-    claim = subject.mechanism.claim(table)
-    claimed = spent if claim.kind == "ldp" else spent * claim.diameter + claim.additive
+    parameter = subject.parameter(table, block.layout, scale)
+    claimed = subject.local_dp(table, scale)
     drawn = subject.sample(table, block, parameter)
     outputs = np.where(drawn < 0, words, drawn).reshape(many, words)
     seen = np.zeros((words + 1, words), np.int64)

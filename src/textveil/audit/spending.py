@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from textveil.audit import sampled
 from textveil.audit.finding import ALARM, ROUNDING, Finding, skipped, unclaimed
 from textveil.audit.streams import text_of
-from textveil.audit.subject import Subject, singles
+from textveil.audit.subject import METRICS, SLICE_SMALL, Subject, batches, singles
 from textveil.guarantee.statements import number
-from textveil.mechanism import Layout, Perturb, Window
+from textveil.mechanism import Layout, Perturb, VonMisesFisher, Window
+from textveil.mechanism.window import SINKHORN_ROUNDS
 from textveil.table import EmbeddingTable
 
 Ids = NDArray[np.int64]
@@ -26,8 +27,11 @@ SHARE = 0.5
 STAYS = 0.999
 """A law that releases every word as itself so often has no room for a larger budget."""
 
-LARGE = 0.01
-"""An additive charge below this is rounding; above, something must be bought with it."""
+ALL_PAIRS = 2_500
+"""In tables of so many words every pair is measured."""
+
+FLOAT32 = 1e-6
+"""Vectors are held in single precision."""
 
 
 # ---- a budget changes the law ----------------------------------------------------------------------------
@@ -100,21 +104,26 @@ def overcharge(subject: Subject) -> Finding:
         return skipped(name, "nothing is spent")
     share = spent / subject.epsilon
     problems = []
-    if share > 1 + ROUNDING:
+    over = share > 1 + ROUNDING
+    if over:
         problems.append(f"{share:.4g} times the budget is spent")
     if share < SHARE:
         problems.append(f"only {share:.4g} of the budget is spent")
     alarm = 0.0
-    if subject.claim.additive > LARGE:
+    mechanism = subject.mechanism
+    radius = (
+        mechanism.noise.radius
+        if isinstance(mechanism, Perturb) and isinstance(mechanism.noise, VonMisesFisher)
+        else None
+    )
+    if radius is not None:  # what else is charged besides may buy what no test here knows of
         alarm = ALARM
         if not _lengths_tell(subject):
-            problems.append(
-                f"{subject.claim.additive:g} is charged besides, and words that differ in length only come out alike"
-            )
+            problems.append(f"{radius:g} is charged besides, and words that differ in length only come out alike")
     return Finding(
         check=name,
         evidence="observed" if alarm else "proved",
-        verdict="violated" if problems else "holds",
+        verdict="violated" if over else "wasteful" if problems else "holds",
         claimed=subject.epsilon,
         found=spent,
         alarm=alarm,
@@ -156,18 +165,47 @@ def statement(subject: Subject) -> Finding:
             problems.append("the cosine distance is no metric, so no statement can be made in it")
         if _asked(subject) < largest * (1 - ROUNDING):
             problems.append("more is spent than was asked for")
-    found, why = _window(subject)
+        if claim.kind == "metric" and claim.metric in METRICS and _farthest(subject) > claim.diameter * (1 + FLOAT32):
+            problems.append("two words of the table are farther apart than the diameter that is claimed")
+        local_dp = largest if claim.kind == "ldp" else largest * claim.diameter + claim.additive * (largest > 0)
+        if guarantee.epsilon_ldp < local_dp * (1 - ROUNDING):
+            problems.append("the printed local DP is less than the bound and the diameter make")
+    looked, found, why = _window(subject)
     problems += [why] if why else []
     return Finding(
         check=name,
-        evidence="proved",
+        evidence="observed",
         verdict="violated" if problems else "holds",
         claimed=printed if isinstance(printed, float) else None,
         found=found if why else largest,
         why="; ".join(problems)
         or "the printed bound is the largest that is spent"
-        + (", and the window's columns are charged as they weigh" if _windowed(subject) is not None else ""),
+        + (", and the window's columns are charged as they weigh" if looked else ""),
     )
+
+
+def _farthest(subject: Subject) -> float:
+    """The largest distance between two words, in small tables; in others, one that is found from some of the words.
+
+    From every chosen word to the word that is farthest of all, and once more from there. A projection is measured in
+    its own axes, by the distance that it stands for.
+    """
+    from scipy.spatial.distance import cdist
+
+    mechanism = subject.mechanism
+    table = mechanism.view(subject.table) if isinstance(mechanism, Perturb) else subject.table.root
+    metric = METRICS[subject.claim.metric or ""]
+    vectors = table.take(slice(None)).double().cpu().numpy()
+    rows = np.arange(len(table)) if len(table) <= ALL_PAIRS else subject.chosen(SLICE_SMALL)
+    largest = 0.0
+    for _ in range(1 if len(table) <= ALL_PAIRS else 2):
+        ends = []
+        for part in batches(rows, len(table)):
+            apart = cdist(vectors[part], vectors, metric)
+            largest = max(largest, float(apart.max()))
+            ends.append(apart.argmax(axis=1))
+        rows = np.unique(np.concatenate(ends))
+    return largest / table.lipschitz
 
 
 def _asked(subject: Subject) -> float:
@@ -179,14 +217,14 @@ def _windowed(subject: Subject) -> Window | None:
     return mechanism.mix if isinstance(mechanism, Perturb) and mechanism.mix.L > 1 else None
 
 
-def _window(subject: Subject) -> tuple[float, str]:
+def _window(subject: Subject) -> tuple[bool, float, str]:
     """What a word spends in texts with equal and unequal parameters, summed by hand: sum_i rate_i f_ij.
 
-    The first number and reason that are off; 0 and nothing if all agree.
+    Whether there was anything to sum; the first number and reason that are off, 0 and nothing if all agree.
     """
     window, mechanism, table = _windowed(subject), subject.mechanism, subject.table
-    if window is None or window.balanced or subject.claim.kind == "none":
-        return 0.0, ""
+    if window is None or subject.claim.kind == "none":
+        return False, 0.0, ""
     assert isinstance(mechanism, Perturb)
     one = Layout.of(1)
     high, low = (subject.parameter(table, one, scale)[0] for scale in (1.0, 0.25))
@@ -199,8 +237,8 @@ def _window(subject: Subject) -> tuple[float, str]:
         due = _weights(window, length).T @ np.array([rate[each] for each in parameter])
         if (spent < due * (1 - ROUNDING)).any():
             j = int((due / spent).argmax())
-            return float(spent[j]), f"word {j} of {length} is charged {spent[j]:.4g} and spends {due[j]:.4g}"
-    return 0.0, ""
+            return True, float(spent[j]), f"word {j} of {length} is charged {spent[j]:.4g} and spends {due[j]:.4g}"
+    return True, 0.0, ""
 
 
 def _weights(window: Window, length: int) -> Values:
@@ -217,4 +255,7 @@ def _weights(window: Window, length: int) -> Values:
             if 0 <= (j := i - left + k) < length:
                 matrix[i, j] = weight
         matrix[i] /= matrix[i].sum()
+    for _ in range(SINKHORN_ROUNDS if window.balanced else 0):
+        matrix /= matrix.sum(axis=0)
+        matrix /= matrix.sum(axis=1, keepdims=True)
     return matrix

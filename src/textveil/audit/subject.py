@@ -46,6 +46,14 @@ WEAK = 1.0
 that is allowed to its farthest words."""
 
 
+SUMS = 1e-6
+"""How far the probabilities of a law may be from 1 together: laws in single precision pass."""
+
+
+class NoLaw(Exception):  # noqa: N818 (says what the mechanism gave)
+    """What `log_probs` gave is no law: every check that needs it is violated."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Probe:
     """A table on which a loss shows well.
@@ -188,11 +196,22 @@ class Subject:
         return self.mechanism.calibrate(table, layout, wanted.copy())
 
     def law(self, table: EmbeddingTable, rows: Ids, scale: float = 1.0) -> Values | None:
-        """ln Pr[y | x] for texts of one word each, [m, V]; None where it cannot be written down."""
+        """ln Pr[y | x] for texts of one word each, [m, V]; None where it cannot be written down.
+
+        Raises:
+            NoLaw: what the mechanism gives is no law.
+        """
         block = singles(rows)
         if not isinstance(self.mechanism, Law):
             return None
-        return self.mechanism.log_probs(table, block, self.parameter(table, block.layout, scale))
+        law = self.mechanism.log_probs(table, block, self.parameter(table, block.layout, scale))
+        if law is not None:
+            if law.shape != (len(rows), len(table)):
+                raise NoLaw("the law has not one probability per word")
+            totals = np.exp(law).sum(axis=1)
+            if not (np.abs(totals - 1) <= SUMS).all():  # NaN is within nothing
+                raise NoLaw("the probabilities of the law do not sum to 1")
+        return law
 
     def spent(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
         """The epsilon [n] that the mechanism says it spends."""

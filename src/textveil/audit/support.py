@@ -19,7 +19,7 @@ Ids = NDArray[np.int64]
 Values = NDArray[np.float64]
 
 LARGE_LDP = 60.0
-"""Samplers are tried with a budget of this local DP: the farthest candidate is then half of it behind, or all of it."""
+"""Samplers are also tried with a budget of this local DP: the farthest candidate is then half of it behind, or all."""
 
 LEAST, MOST = 2.0**-53, 1 - 2.0**-53
 """The smallest and the largest uniform value that a double holds, 0 left out."""
@@ -40,21 +40,18 @@ def support(subject: Subject) -> Finding:
         return unclaimed(name, f"nothing is claimed: {subject.claim.reason}")
     if not subject.claim.draws:
         return skipped(name, "nothing is drawn")
-    if unreachable := _unreachable(subject, table):
-        why = (
-            f"{unreachable} of {len(table)} words cannot come out, whatever is drawn, with a budget of local DP "
-            f"{LARGE_LDP:g}"
-        )
-        return _broken("proved", why)
+    if unreachable := _unreachable(subject, table, 1.0):
+        return _broken("proved", f"{unreachable} of {len(table)} words cannot come out, whatever is drawn")
     share, where = sampled.unreached(subject)
     if share:
         return _broken(
             "lower bound", f"an output of {share:.1%} of one word's draws never comes from another ({where})"
         )
     if law is None:
-        why = "no output of one word was missing from another's draws"
+        why = "no output of one word was missing from another's draws" + _later(subject, table)
         return Finding(check=name, evidence="lower bound", verdict="holds", why=why, alarm=ALARM)
-    return Finding(check=name, evidence="proved", verdict="holds", why=f"all {len(table)} inputs have the same outputs")
+    why = f"all {len(table)} inputs have the same outputs" + _later(subject, table)
+    return Finding(check=name, evidence="proved", verdict="holds", why=why)
 
 
 def _broken(evidence: Evidence, why: str) -> Finding:
@@ -62,21 +59,29 @@ def _broken(evidence: Evidence, why: str) -> Finding:
     return Finding(check="support", evidence=evidence, verdict="violated", found=np.inf, why=why, alarm=alarm)
 
 
+def _later(subject: Subject, table: EmbeddingTable) -> str:
+    """A remark where a larger budget than the one asked for would make words impossible."""
+    claimed = subject.local_dp(table)
+    if not 0 < claimed < LARGE_LDP:
+        return ""
+    unreachable = _unreachable(subject, table, LARGE_LDP / claimed)
+    return f"; at local DP {LARGE_LDP:g}, {unreachable} words could not come out" if unreachable else ""
+
+
 # ---- the draws that favour one candidate ------------------------------------------------------------------
 
 
-def _unreachable(subject: Subject, table: EmbeddingTable) -> int:
+def _unreachable(subject: Subject, table: EmbeddingTable, scale: float) -> int:
     """How many words cannot be drawn from the farthest word, for samplers that draw one uniform per candidate.
 
     A candidate is given the most favourable draw that there is and all others the least favourable one, in both
     orders. If it does not win then, it never does.
     """
-    scale = LARGE_LDP / (subject.epsilon * max(subject.mechanism.claim(table).diameter, 1e-9))
     if len(table) == table.dimension:
         return 0  # one value per candidate and one per coordinate would look alike
     words = np.arange(len(table))
     block = singles(np.zeros(len(table), np.int64))
-    parameter = subject.parameter(table, block.layout, max(1.0, scale))
+    parameter = subject.parameter(table, block.layout, scale)
     won = np.zeros(len(table), bool)
     for favour, others in ((MOST, LEAST), (LEAST, MOST)):
         try:
