@@ -46,9 +46,8 @@ def static(table: EmbeddingTable, name: StaticName, stopwords: Literal["pass", "
         stopwords: whether words of the public list pass, or are protected and to be expected like all others.
     """
     even = np.full(len(table), 1 / len(table))
-    if name == "uniform":
-        return np.log(even)
-    return np.log(EVEN * even + (1 - EVEN) * shares(table, listed=stopwords == "protect"))
+    listed = stopwords == "protect"
+    return np.log(even if name == "uniform" else EVEN * even + (1 - EVEN) * shares(table, listed=listed))
 
 
 def checked(name: str) -> PriorName:
