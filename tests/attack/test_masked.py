@@ -200,6 +200,14 @@ def test_words_of_the_public_list_are_candidates_only_where_they_are_protected(s
     assert words[Masked(k=2).guess(case.view, model)[0, 0]] == guess
 
 
+def test_a_row_of_the_public_list_is_named_where_most_words_outside_the_table_fall_on_it(plant, monkeypatch):
+    """Its share is 9/11, whatever the model says; a masked row could never be named."""
+    monkeypatch.setattr("textveil.frequency.fall", lambda table, listed=False: np.array([8.5, 0, 0, 0.5]))
+    table = EmbeddingTable.build(name="four", words=["the", "anchor", "river", "stone"], vectors=np.eye(4))
+    case = case_of(table, ["anchor"], lambda table, block: block.secret)
+    assert Masked(k=2).guess(case.view, plant([[2, 0]], table)).tolist() == [[0, 2]]
+
+
 def test_the_model_sees_released_words_and_nothing_for_placeholders(small_table, plant):
     def release(table, block):
         rows = shifted(table, block)

@@ -49,7 +49,7 @@ class WindowAttack:
         view, secret = case.view, case.truth.rows[:, None]
         found = posterior(view, prior=self.prior, k=self.k, rng=rng, report=report)
         where = np.arange(len(secret))
-        blind = np.argsort(-static(view.table, self.prior), kind="stable")
+        blind = np.argsort(-static(view.table, self.prior, view.words.stopwords), kind="stable")
         for k in sorted({1, 3, self.k}):
             yield Outcome(
                 source=self.name,

@@ -19,6 +19,7 @@ from textveil.audit.subject import Probe, Subject, distances, singles
 from textveil.guarantee import Claim
 from textveil.intervals import clopper_pearson
 from textveil.mechanism import Block, Layout
+from textveil.rng import SeededRandomness
 from textveil.table import EmbeddingTable
 
 Ids = NDArray[np.int64]
