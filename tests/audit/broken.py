@@ -325,6 +325,21 @@ class SeededAtBirth(Select):
         return super().privatize(table, block, parameter, rng=self.__dict__["source"])
 
 
+@dataclass(frozen=True, kw_only=True)
+class RepeatsWithin(Select):
+    """Draws of a text begin again after so many words; with 1, every second word takes the draw before it."""
+
+    period: int
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        released = super().privatize(table, block, parameter, rng=rng)
+        for start, size in zip(block.layout.sizes.cumsum() - block.layout.sizes, block.layout.sizes, strict=True):
+            place = np.arange(size)
+            source = np.maximum(place - 1 + place % 2, 0) if self.period == 1 else place % self.period
+            released[start : start + size] = released[start : start + size][source]
+        return released
+
+
 class FirstColumn(Select):
     """A sampler that favours the first words of the table a little."""
 
@@ -481,6 +496,8 @@ MECHANISMS: dict[str, Callable[[], Any]] = {
     "numpy generator, then forked": lambda: OwnDraws(generator=np.random.default_rng()),
     "same stream on the next call": OwnDraws,
     "one draw for all words": lambda: _selecting(SameDrawForAll),
+    "draws repeat after 50 words": lambda: RepeatsWithin(name="twin", rule=Exponential(), period=50),
+    "odd words lend their draw": lambda: RepeatsWithin(name="twin", rule=Exponential(), period=1),
     "hidden seed 42": lambda: _selecting(SeededAtBirth),
     "noise that does not know its budget": lambda: _perturbing(FixedNoise),
     "magnitude noise drawn, then erased": lambda: polar(radius=1.0),
@@ -550,6 +567,8 @@ TWINS = (
     Twin("numpy generator, then forked", "streams"),
     Twin("same stream on the next call", "streams"),
     Twin("one draw for all words", "streams"),
+    Twin("draws repeat after 50 words", "streams"),
+    Twin("odd words lend their draw", "streams"),
     Twin("fixed default seed 42", "seed"),
     Twin("hidden seed 42", "seed"),
     Twin("unknown words verbatim", "totality"),

@@ -173,6 +173,11 @@ def test_runs_are_compared_beyond_chance() -> None:
     assert (_compare([one, two, three, run("four")]) or ("missing",))[0] == ""
     half = ("half", one[1][:100] + three[1][100:])
     assert (_compare([one, two, half, run("four")]) or ("",))[0] != ""
+    long = tuple(map(str, rng.integers(0, 30, 260)))
+    for shift in (1, 3, 60):  # a stream that goes on inside another
+        shifted = [("early", long[:200]), ("late", long[shift : shift + 200])]
+        for order in (shifted, shifted[::-1]):
+            assert f"{shift} places apart" in (_compare([*order, one, two]) or ("",))[0]
     constant = ("still", ("word",) * 200)
     assert _compare([constant, constant]) is None  # equal outputs prove nothing
 

@@ -15,7 +15,7 @@ from textveil.audit.subject import Subject
 from textveil.mechanism import Block, Role
 from textveil.pipeline import Result
 from textveil.protect import protect
-from textveil.words import Kind, tokenize
+from textveil.words import Kind
 
 Values = NDArray[np.float64]
 
@@ -71,9 +71,9 @@ def _parameters(subject: Subject, call: Call, result: Result) -> list[str]:
         pieces = np.bincount(layout.unit_of)  # of a word; they share its budget
         due = mechanism.calibrate(subject.table, layout, subject.epsilon / pieces[layout.words])
     problems = []
-    if not np.allclose(call.parameter, due, rtol=ROUNDING, atol=0):
+    if not np.allclose(call.parameter, due, rtol=ROUNDING, atol=0, equal_nan=True):
         problems.append("the parameter that is drawn with is not that of the budget")
-    if not np.allclose(guarantee.parameter, call.parameter, rtol=ROUNDING, atol=0):
+    if not np.allclose(guarantee.parameter, call.parameter, rtol=ROUNDING, atol=0, equal_nan=True):
         problems.append("the parameter in the statement is not the one that is drawn with")
     public = protect(result.private.words, subject.privatizer.words).public
     spent = np.bincount(
@@ -86,20 +86,20 @@ def _parameters(subject: Subject, call: Call, result: Result) -> list[str]:
 
 
 def _shown(subject: Subject, call: Call, result: Result) -> list[str]:
-    """Whether what is shown is what was drawn; a word of several pieces is compared by its letters."""
-    layout = call.block.layout
-    drawn: dict[int, str] = {}
-    gone = set()
-    for word, row in zip(layout.words.tolist(), call.released.tolist(), strict=True):
-        if row < 0:
-            gone.add(word)
-        else:
-            drawn[word] = drawn.get(word, "") + subject.table.words[row].removeprefix("##")
+    """Whether what is shown is what was drawn."""
+    pieces = subject.privatizer.pieces
+    rows: dict[int, list[int]] = {}
+    for word, row in zip(call.block.layout.words.tolist(), call.released.tolist(), strict=True):
+        rows.setdefault(word, []).append(row)
     items = {item.start: item for item in result.released.items}
-    for word in range(len(tokenize([result.private.text]).words)):
-        item = items[word]
-        if word in gone and item.kind is not Kind.PLACEHOLDER:
-            return ["a word is shown where a placeholder was drawn"]
-        if word not in gone and word in drawn and item.text.lower() != drawn[word].lower():
+    for word, drawn in rows.items():
+        if word not in items:
+            return ["a word is drawn and not shown"]
+        if min(drawn) < 0:
+            if items[word].kind is not Kind.PLACEHOLDER:
+                return ["a word is shown where a placeholder was drawn"]
+            continue
+        due = subject.table.words[drawn[0]] if pieces is None else pieces.join([np.array(drawn)])[0]
+        if items[word].text.lower() != due.lower():
             return ["another word is shown than was drawn"]
     return []

@@ -4,6 +4,7 @@ In: a subject, which is tried in processes of its own too. Out: the findings `st
 Not here: how streams are made (`textveil.rng`), and whether single draws follow a law (`fit`).
 """
 
+import math
 import multiprocessing
 import os
 import pickle
@@ -14,7 +15,6 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from itertools import combinations
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -24,7 +24,6 @@ from scipy.special import bdtrc
 from textveil.audit.finding import ALARM, Finding, skipped
 from textveil.audit.subject import Subject, singles
 from textveil.errors import RandomnessError
-from textveil.intervals import clopper_pearson
 from textveil.mechanism import Block, Layout
 from textveil.pipeline import Privatizer, Result
 from textveil.protect import protect
@@ -189,14 +188,14 @@ def streams(subject: Subject) -> Finding:
     if not subject.claim.draws:
         return skipped(name, "nothing is drawn")
     made, missing = runs(subject)
-    verdict = _compare(made)
+    verdict = _compare(made, ALARM / 2)
     if verdict is None:
         return skipped(
             name, "at this budget nearly every word stays, and equal outputs prove nothing; take a smaller one"
         )
     who, agreement, chance = verdict
     if not who:
-        seeded = _compare(_seeded(subject))
+        seeded = _compare(_seeded(subject), ALARM / 2)
         if seeded is not None and seeded[0]:
             who, agreement, chance = f"with a seed: {seeded[0]}", seeded[1], seeded[2]
     if who:
@@ -238,39 +237,53 @@ def _seeded(subject: Subject) -> tuple[Run, ...]:
     return tuple(made)
 
 
-def _compare(made: Sequence[Run]) -> tuple[str, float, float] | None:
-    """The pair that agrees beyond chance (empty if none does), its share of equal places, and the bound of chance.
+def _compare(made: Sequence[Run], alarm: float = ALARM) -> tuple[str, float, float] | None:
+    """The pair that agrees beyond chance (empty if none does), its share of equal places, and the most chance allows.
 
-    None where chance alone would make runs equal.
+    Runs are laid over one another and over themselves at every shift up to half of their length. None where chance
+    alone would make runs equal.
     """
-    outputs = [np.array(words) for _, words in made]
-    if len({len(words) for words in outputs}) != 1:
+    if len({len(words) for _, words in made}) != 1:
         return "runs of different lengths", 1.0, 0.0
-    shifted = [(a[:-1] == b[1:]) for a, b in zip(outputs[::2], outputs[1::2], strict=False)]
-    equal, places = int(np.sum(shifted)), int(np.size(shifted))
-    chance = clopper_pearson(equal, places, 1 - ALARM)[1]
-    n = len(outputs[0])
-    tests = len(made) * (len(made) - 1) // 2 + len(made)
-    alarm = ALARM / 2 / tests
-    if chance**n > alarm:
+    names = [who for who, _ in made]
+    total, n = len(made), len(made[0][1])
+    _, codes = np.unique([words for _, words in made], return_inverse=True)
+    drawn = codes.reshape(total, n)
+    counts = np.bincount(drawn.ravel())
+    pairs = float((counts * (counts - 1)).sum()) / (drawn.size * (drawn.size - 1))
+    chance = min(1.0, pairs + math.sqrt(math.log(2 / alarm) / drawn.size))  # Hoeffding (1963, section 5b)
+    shifts = n // 2 + 1
+    each = alarm / 2 / (total**2 * shifts + 2 * total * shifts)
+    if chance**n > each:
         return None
-    worst = ("", 0.0, chance)
-    for (one, a), (other, b) in combinations(zip([who for who, _ in made], outputs, strict=True), 2):
-        agree = int((a == b).sum())
-        worst = _worse(worst, f"{one} and {other}", agree, n, chance, alarm)
-    for who, a in zip([who for who, _ in made], outputs, strict=True):
-        half = n // 2
-        agree = int((a[: 2 * half : 2] == a[1 : 2 * half : 2]).sum())
-        worst = _worse(worst, f"neighbouring words of {who}", agree, half, chance, alarm)
+    worst = ("", 0.0, 1.0)
+    for shift in range(shifts):
+        agree = (drawn[:, None, : n - shift] == drawn[None, :, shift:]).sum(axis=2)
+        np.fill_diagonal(agree, 0)
+        i, j = np.unravel_index(agree.argmax(), agree.shape)
+        worst = _worse(worst, f"{names[i]} and {names[j]}{_at(shift)}", int(agree[i, j]), n - shift, chance, each)
+        for phase in (0, 1) if shift else ():
+            # places in disjoint pairs, which are independent: every second block of `shift` against the next one
+            left = np.flatnonzero((np.arange(n - shift) // shift) % 2 == phase)
+            if len(left) < n // 4:
+                continue  # few places show nothing
+            own = (drawn[:, left] == drawn[:, left + shift]).sum(axis=1)
+            k = int(own.argmax())
+            worst = _worse(worst, f"words of {names[k]}{_at(shift)}", int(own[k]), len(left), chance, each)
     return worst
+
+
+def _at(shift: int) -> str:
+    return f", {shift} places apart," if shift else ""
 
 
 def _worse(
     worst: tuple[str, float, float], who: str, agree: int, places: int, chance: float, alarm: float
 ) -> tuple[str, float, float]:
-    """The worse of what was found and this pair: one beyond chance before one that is not, then the larger share."""
-    beyond = agree > 0 and float(bdtrc(agree - 1, places, chance)) < alarm
-    return max(worst, (who if beyond else "", agree / places, chance), key=lambda found: (bool(found[0]), found[1]))
+    """The worse of what was found and this: one beyond chance before one that is not, then the larger excess."""
+    limit = int((bdtrc(np.arange(places + 1), places, chance) <= alarm).argmax())  # more are too many
+    beyond = who if agree > limit else ""
+    return max(worst, (beyond, agree / places, limit / places), key=lambda found: (bool(found[0]), found[1] - found[2]))
 
 
 # ---- the seed ---------------------------------------------------------------------------------------------
