@@ -49,7 +49,7 @@ def audit(
     """Prove or refute what mechanisms claim. Ends with exit code 1 where one is violated or cannot be checked.
 
     Laws are computed exactly where they can be written down; else samples give lower bounds of the loss, which accuse a
-    mechanism that keeps its claim once in a million audits. Without --epsilon the budget is one of local DP 12.
+    mechanism that keeps its claim once in a million checks. Without --epsilon the budget is one of local DP 12.
     """
     from textveil import registry
     from textveil.audit import CHECKS, Configured
