@@ -151,7 +151,7 @@ def test_exact_guesses_come_nearer_than_the_released_words(small_table, monkeypa
     """Rows 0 and 59 are all that is written; a released word then tells which of the two it was."""
     prior = np.full(len(small_table), 1e-9)
     prior[[0, 59]] = 0.5
-    monkeypatch.setattr("textveil.attack.prior.static", lambda table, name: np.log(prior))
+    monkeypatch.setattr("textveil.attack.prior.static", lambda table, name, stopwords="pass": np.log(prior))
     monkeypatch.setattr(
         semantic, "load_sentences", lambda: SimpleNamespace(encode=lambda texts: np.ones((len(texts), 1)))
     )
