@@ -248,16 +248,17 @@ def _show_risk(
     statements = [result.guarantee for result in rehearsal.results]
     if as_json or with_original:
         shell.note("textveil: warning: keep the output to yourself, it holds what is private (--show, --with-original)")
+    console = Console(stderr=True, highlight=False)
     with files.output(output, private=as_json or with_original) as sink:
+        seen = sink.terminal and console.is_terminal  # one person sees both streams: the coloured text is enough
         for result, each in zip(rehearsal.results, risks, strict=True):
             if as_json:
                 line = {**result.to_json(with_original=with_original), "risk": each.to_json()}
                 sink.write(files.json_line(line))
             elif with_original:
                 _write_beside(sink, result)
-            elif not sink.terminal:
+            elif not seen:
                 sink.write(result.text if result.text.endswith("\n") else result.text + "\n")
-    console = Console(stderr=True, highlight=False)
     marked = shows_styles(console)
     if not as_json:
         for each in risks:
