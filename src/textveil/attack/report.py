@@ -5,7 +5,7 @@ Not here: the attackers, and the pictures (`picture`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -148,7 +148,7 @@ def attack(
     return Findings(
         rows=tuple(rows),
         refused=refused,
-        options={each.name: _options(each) for each in attacks},
+        options={each.name: plain(each) for each in attacks},
         texts=len(case.view.released),
         words=len(case.view.drawn),
         unprotected=case.view.unprotected,
@@ -239,12 +239,6 @@ def _rows(case: Case, outcome: Outcome, parts: Mapping[Unit, Sequence[Part]]) ->
             note=outcome.note if name == ALL else "",
             headline=outcome.headline,
         )
-
-
-def _options(attacker: Attack) -> dict[str, object]:
-    """The options of an attacker, without those that are secret: the ones that its repr leaves out."""
-    shown = {each.name for each in fields(attacker) if each.repr}  # type: ignore[arg-type]
-    return {name: value for name, value in plain(attacker).items() if name in shown}
 
 
 def _plain(value: Any) -> Any:
