@@ -72,6 +72,44 @@ MECHANISMS: dict[str, Entry] = {
         summary="a word of the whole vocabulary, drawn with a weight that falls with distance",
         parameter="c",
     ),
+    "santext": Entry(
+        target="textveil.mechanism.papers:santext",
+        summary="the same with the paper's weights, exp(-epsilon distance / 2)",
+        parameter="c",
+    ),
+    "santext+": Entry(
+        target="textveil.mechanism.papers:santext_plus",
+        summary="santext among rare words; frequent ones mostly stay: no guarantee for all words",
+        parameter="c",
+    ),
+    "custext": Entry(
+        target="textveil.mechanism.papers:custext",
+        summary="a word of a list of k words, nearer ones more often: no guarantee for all words",
+        parameter="nominal",
+    ),
+    "custext+": Entry(
+        target="textveil.mechanism.papers:custext_plus",
+        summary="custext that keeps stop words: no guarantee for all words",
+        parameter="nominal",
+    ),
+    "rantext": Entry(
+        target="textveil.mechanism.papers:rantext",
+        summary="a word within a random radius, as InferDPT draws it: no guarantee",
+        parameter="nominal",
+    ),
+    "krr": Entry(
+        target="textveil.mechanism.papers:krr",
+        summary="k-ary randomised response: the word itself, or any other",
+    ),
+    "cape": Entry(
+        target="textveil.mechanism.papers:cape",
+        summary="buckets of words by what a language model expects and by distance, as Cape has it",
+        parameter="nominal",
+    ),
+    "rankcape": Entry(
+        target="textveil.mechanism.papers:rankcape",
+        summary="a word by its rank, nearest or best in context first: local DP for any score",
+    ),
     "placeholder": Entry(
         target="textveil.mechanism.papers:placeholder",
         summary="every protected word is replaced by a placeholder",

@@ -34,11 +34,15 @@ class Layout:
         roles: int8 [T], a `Role` per position.
         documents: int64 [B + 1], where each text starts in the flat positions.
         unit_of: int64 [T], the word that a position belongs to (itself, but for word pieces).
+        verbatim: the strings of the positions that pass, "" elsewhere; None: those of their rows.
+        spaced: bool [T], whether whitespace stands before a position; None: before each.
     """
 
     roles: NDArray[np.int8]
     documents: Ids
     unit_of: Ids
+    verbatim: tuple[str, ...] | None = field(default=None, repr=False)
+    spaced: NDArray[np.bool_] | None = field(default=None, repr=False)
     memo: dict[object, object] = field(default_factory=dict, repr=False)
     """What is computed from the layout more than once; it lives as long as the layout."""
 
@@ -63,6 +67,12 @@ class Layout:
         return self.unit_of[self.positions]
 
     @cached_property
+    def texts(self) -> Ids:
+        """The number of the text of each protected position, int64 [n], rising."""
+        found: Ids = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        return found
+
+    @cached_property
     def sizes(self) -> Ids:
         """Protected positions of each text, int64 [B]."""
         counts = np.concatenate(([0], np.cumsum(self.roles == Role.PROTECT)))
@@ -71,10 +81,17 @@ class Layout:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Block:
-    """A layout and the table row at every position. Secret."""
+    """A layout and the table row at every position. Secret.
+
+    Attributes:
+        layout: what is public about it.
+        rows: int64 [T].
+        memo: what several mechanisms compute of the same texts is kept here, where one is given; secret as the rows.
+    """
 
     layout: Layout
     rows: Ids = field(repr=False)
+    memo: dict[object, object] | None = field(default=None, repr=False)
 
     @property
     def secret(self) -> Ids:

@@ -1,119 +1,174 @@
-"""The selecting family: score candidates, draw one.
+"""The selecting family: score candidates, draw one of the whole vocabulary.
 
 In: a block, a parameter per protected word, randomness. Out: released rows; the law; the claim.
-Not here: the rule that turns scores into weights (`rule`), and the names in the papers (`papers`).
+Not here: scores (`utility`), how one is drawn (`rule`, `buckets`, `staircase`), candidates that depend on the word
+(`confined`), and the names in the papers (`papers`).
 """
-
-from collections.abc import Iterator
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from textveil.guarantee import Claim
 from textveil.mechanism.block import PLACEHOLDER, Block, Ids, Layout
+from textveil.mechanism.buckets import Bucketized
+from textveil.mechanism.context import Logits
 from textveil.mechanism.noise import lengthening
 from textveil.mechanism.rule import Exponential
+from textveil.mechanism.staircase import Staircase
+from textveil.mechanism.utility import Distance, Hybrid, Scores
 from textveil.options import options, plain
-from textveil.rng import Randomness
-from textveil.samplers import weighted_choice
+from textveil.rng import Draws, Randomness
 from textveil.table import EmbeddingTable
 
 Values = NDArray[np.float64]
 
 CELLS = 1 << 22
-"""Candidate scores held at once: 32 MiB each in float64 and int64."""
+"""Candidate scores held at once: 32 MiB in float64."""
 
+MANY = 1 << 16
+"""Positions drawn at once where their scores need not be held."""
 
-class Utility(Protocol):
-    """How far each candidate is from a word, in the order in which the words are to be released."""
-
-    def schedule(self, layout: Layout) -> Iterator[Ids]:
-        """Waves of protected positions (numbers in 0..n-1); the scores of a wave may use the waves before it."""
-        ...
-
-    def distances(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Values:
-        """Scores [len(wave), V] of all candidates, smaller is better, given what was released so far [n]."""
-        ...
-
-
-@options()
-class Distance:
-    """The table's distance; no context, so all positions are one wave."""
-
-    def schedule(self, layout: Layout) -> Iterator[Ids]:  # noqa: D102
-        yield np.arange(len(layout.positions))
-
-    def distances(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Values:  # noqa: D102
-        return table.distances(block.secret[wave])
+PRECISION = "scores are computed in double precision; the draw from the integer weights is exact"
 
 
 @options()
 class Select:
-    """Select(utility, candidates, rule) over the whole vocabulary.
+    """Select(utility, rule) over the whole vocabulary.
 
     Args:
         name: what statements call it.
-        utility: the scores and the order of positions.
+        utility: the scores, and what they look at. The exponential rule takes the distance only.
         rule: how one candidate is drawn.
         caveats: said with every statement.
     """
 
     name: str
-    utility: Distance = Distance()
-    rule: Exponential
+    utility: Distance | Hybrid = Distance()
+    rule: Exponential | Staircase | Bucketized
     caveats: tuple[str, ...] = ()
 
+    @property
+    def local(self) -> bool:
+        """Whether the law at a position depends on its own word alone."""
+        return self.utility.context.mode == "none"
+
     def claim(self, table: EmbeddingTable) -> Claim:
-        """A metric claim in the table's distance, plus the rounding of the weights."""
+        """Metric for the exponential rule, in the table's distance; else local DP."""
+        self.utility.context.check(table)
+        metric = isinstance(self.rule, Exponential)
+        caveats = list(self.caveats)
+        if self.utility.context.mode == "original":
+            caveats.append(
+                "every word is looked at when any word of its text is drawn, so it spends the sum of all positions"
+            )
+        if isinstance(self.rule, Bucketized):
+            self.rule.constant(table, self._hybrid, np.zeros(1))  # says at once which option is missing
+            caveats.append("the nominal epsilon is the paper's; it is no bound")
         return Claim(
             mechanism=self.name,
             options=plain(self),
-            kind="metric",
-            metric=table.metric,
+            kind="metric" if metric else "ldp",
+            metric=table.metric if metric else None,
             table=table.root.name,
-            view=table.seen,
-            diameter=table.diameter,
-            additive=self.rule.rounding,
-            parameter="c",
-            assumptions=("distances are computed in double precision; the draw from the integer weights is exact",),
-            caveats=self.caveats + lengthening(table),
+            view=table.seen if metric else "",
+            diameter=table.diameter if metric else np.inf,
+            additive=self.rule.rounding if isinstance(self.rule, Exponential) else 0.0,
+            parameter={Exponential: "c", Bucketized: "nominal", Staircase: None}[type(self.rule)],
+            assumptions=(PRECISION,),
+            caveats=(*caveats, *(lengthening(table) if metric else ())),
         )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
-        """c of every word."""
-        return self.rule.parameter(table, epsilon / table.lipschitz)
+        """c, the nominal epsilon or epsilon of every position."""
+        own = self.utility.context.share(layout, epsilon)
+        if isinstance(self.rule, Exponential):
+            return self.rule.parameter(table, own / table.lipschitz)
+        return self.rule.parameter(table, self._hybrid, own) if isinstance(self.rule, Bucketized) else own
 
     def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
-        """c of every word, where it was set by name."""
-        return None if self.rule.c is None else np.full(len(layout.positions), self.rule.c)
+        """The rule's own parameter of every position, where it was set by name."""
+        if isinstance(self.rule, Staircase):
+            return None
+        given = self.rule.c if isinstance(self.rule, Exponential) else self.rule.nominal
+        return None if given is None else np.full(len(layout.positions), given)
 
     def spend(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
-        """The exact or certified constant of every word, times what a renormalised view can lengthen."""
-        return self.rule.constant(table, parameter) * table.lipschitz
+        """The loss of every word: at its own position, and at all that look at it."""
+        if isinstance(self.rule, Exponential):
+            own = self.rule.constant(table, parameter) * table.lipschitz
+        elif isinstance(self.rule, Staircase):
+            own = self.rule.constant(parameter)
+        else:
+            own = self.rule.constant(table, self._hybrid, parameter)
+        return self.utility.context.spread(layout, own)
+
+    def published(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> tuple[Claim, Values] | None:
+        """What the papers claim: SanText 2c per unit of distance, Cape epsilon + ln(max|B| / min|B|)."""
+        claim = self.claim(table)
+        if isinstance(self.rule, Exponential):
+            return (claim, 2 * parameter) if self.rule.calibration == "paper" else None
+        if isinstance(self.rule, Staircase):
+            return None
+        said = self.rule.published(table, self._hybrid, parameter)
+        return None if said is None else (claim, said)
+
+    @property
+    def _hybrid(self) -> Hybrid:
+        assert isinstance(self.utility, Hybrid), "buckets need a score whose range is known"
+        return self.utility
+
+    # ---- drawing ---------------------------------------------------------------------------------------------
 
     def privatize(self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness) -> Ids:
         """The released rows [n], wave after wave."""
         released = np.full(len(parameter), PLACEHOLDER, np.int64)
-        limit = max(1, CELLS // len(table))
-        texts = np.repeat(np.arange(len(block.layout.sizes)), block.layout.sizes)
-        for wave in self.utility.schedule(block.layout):
-            sizes = np.bincount(texts[wave], minlength=len(block.layout.sizes))
+        layout = block.layout
+        whole = isinstance(self.utility, Distance)
+        limit = MANY if whole else max(1, CELLS // len(table))
+        for wave in self.utility.context.schedule(layout):
+            sizes = np.bincount(layout.texts[wave], minlength=len(layout.sizes))
             for chunk, draws in rng.open(sizes).chunks(limit):
                 part = wave[chunk]
-                distances = self.utility.distances(table, block, part, released)
-                released[part] = weighted_choice(draws, self.rule.weights(distances, parameter[part]))
+                scores = self.utility.scores(table, block, part, released)
+                released[part] = self._drawn(draws, table, scores, parameter[part])
         return released
+
+    def _drawn(self, draws: Draws, table: EmbeddingTable, scores: Scores, parameter: Values) -> Ids:
+        if isinstance(self.rule, Exponential):
+            return self.rule.draw(draws, table, scores.rows, parameter)
+        if isinstance(self.rule, Staircase):
+            return self.rule.draw(draws, table, scores, parameter)
+        return self.rule.draw(draws, scores.values(), self.rule.rate(table, self._hybrid, parameter))
+
+    # ---- the law ---------------------------------------------------------------------------------------------
 
     def log_probs(
         self, table: EmbeddingTable, block: Block, parameter: Values, released: Ids | None = None
     ) -> Values | None:
-        """ln Pr[row y] of every protected position, [n, V]."""
+        """ln Pr[row y] of every protected position, [n, V], given the rows [n] that are released before it."""
         before = np.full(len(parameter), PLACEHOLDER, np.int64) if released is None else released
         law = np.empty((len(parameter), len(table)))
-        for wave in self.utility.schedule(block.layout):
-            law[wave] = self.rule.log_probs(self.utility.distances(table, block, wave, before), parameter[wave])
+        seen = np.full(len(parameter), PLACEHOLDER, np.int64)
+        limit = max(1, CELLS // len(table))
+        for wave in self.utility.context.schedule(block.layout):
+            for start in range(0, len(wave), limit):
+                part = wave[start : start + limit]
+                law[part] = self._law(table, self.utility.scores(table, block, part, seen), parameter[part])
+            seen[wave] = before[wave]
         return law
+
+    def log_probs_given(
+        self, table: EmbeddingTable, rows: Ids, parameter: Values, logits: Logits | None = None
+    ) -> Values:
+        """ln Pr[row y | private row] [m, V] where the context expects `logits` [1, V] or [m, V]."""
+        return self._law(table, self.utility.given(table, rows, logits), parameter)
+
+    def _law(self, table: EmbeddingTable, scores: Scores, parameter: Values) -> Values:
+        if isinstance(self.rule, Exponential):
+            return self.rule.log_probs(-scores.values(), parameter)
+        if isinstance(self.rule, Staircase):
+            return self.rule.log_probs(table, scores, parameter)
+        return self.rule.log_probs(scores.values(), self.rule.rate(table, self._hybrid, parameter))
 
 
 @options()

@@ -1,0 +1,209 @@
+"""The bucketized exponential rule of Cape: a bucket by its mean score, then a candidate of it, each as likely.
+
+In: scores, the nominal epsilon per position. Out: one candidate; the law; what it really loses.
+Not here: where scores come from (`utility`).
+
+The paper's bound, epsilon + ln(max|B| / min|B|), misses that words have different numbers of non-empty buckets, and
+that these sizes differ from word to word. True, for a fixed context: with N non-empty buckets, no candidate is less
+likely than e^(-epsilon/2) / (N |B|), and none is more likely than 1.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from textveil.errors import BudgetError
+from textveil.mechanism.block import Ids
+from textveil.mechanism.utility import Hybrid, Scores
+from textveil.options import options
+from textveil.rng import Draws
+from textveil.samplers import weighted_choice
+from textveil.table import EmbeddingTable
+
+Values = NDArray[np.float64]
+Weights = NDArray[np.int64]
+
+EXPONENT_CAP = 20.0
+"""A bucket's exponent is at least minus this, so that rounding its weight up is of no account."""
+
+SCALE = 2.0**50
+ROUNDING = 2 * math.log1p(math.exp(EXPONENT_CAP) / SCALE)
+
+SMALL_TABLE = 2048
+"""Up to this many rows the exact loss is computed, in seconds."""
+
+NOMINALS = tuple(np.arange(0, 20.5, 0.5).tolist())
+"""Where the exact loss is known; between, it changes by no more than the nominal epsilon does."""
+
+PART = 256
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cut:
+    """Scores of m rows in N equal buckets from the smallest to the largest score of the row.
+
+    Attributes:
+        number: int64 [m, V], the bucket of each candidate.
+        counts: int64 [m, N].
+        means: float64 [m, N], the mean score in each bucket that is not empty.
+    """
+
+    number: Ids
+    counts: Ids
+    means: Values
+
+    @classmethod
+    def of(cls, scores: Values, buckets: int) -> "Cut":
+        """Cuts scores [m, V]; where all of a row are equal there is one bucket."""
+        low = scores.min(axis=1, keepdims=True)
+        width = scores.max(axis=1, keepdims=True) - low
+        place = scores - low
+        place *= buckets / np.where(width > 0, width, 1)
+        number = np.minimum(place.astype(np.int64), buckets - 1)
+        flat = (number + np.arange(len(scores))[:, None] * buckets).ravel()
+        size = len(scores) * buckets
+        counts = np.bincount(flat, minlength=size).reshape(-1, buckets)
+        sums = np.bincount(flat, scores.ravel(), minlength=size).reshape(-1, buckets)
+        return cls(number=number, counts=counts, means=sums / np.maximum(counts, 1))
+
+    def weights(self, rate: Values) -> Weights:
+        """ceil(2^50 exp(rate (mean - largest mean))), 0 for empty buckets, int64 [m, N], from rate [m]."""
+        full = self.counts > 0
+        top = np.where(full, self.means, -np.inf).max(axis=1, keepdims=True)
+        exponent = np.maximum(rate[:, None] * (self.means - top), -EXPONENT_CAP)
+        return np.where(full, np.ceil(SCALE * np.exp(np.minimum(exponent, 0.0))), 0).astype(np.int64)
+
+    def log_probs(self, rate: Values) -> Values:
+        """ln of a candidate's probability in each bucket, [m, N]; minus infinity where there is none."""
+        weights = self.weights(rate).astype(np.float64)
+        with np.errstate(divide="ignore"):
+            return np.log(weights) - np.log(weights.sum(axis=1, keepdims=True)) - np.log(self.counts)
+
+
+@options()
+class Bucketized:
+    """P(bucket) proportional to exp(nominal mean / (2 R)), R the range that scores can have; uniform inside a bucket.
+
+    Args:
+        buckets: N_b, how many of equal width lie between the smallest and the largest score; empty ones are skipped.
+        nominal: the paper's epsilon for all words; without it, it follows from epsilon.
+
+    Source: Cape, section 4.1.2, Algorithms 1 and 2.
+    """
+
+    buckets: Annotated[int, Field(ge=1, le=4096, strict=True)] = 50
+    nominal: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+
+    def constant(self, table: EmbeddingTable, utility: Hybrid, nominal: Values) -> Values:
+        """The loss [m] at one position under nominal [m], its context being fixed: exact, certified, or a bound."""
+        bound: Values = np.minimum(nominal / 2, EXPONENT_CAP) + self._spread(table)
+        curve = self.curve(table, utility)
+        if curve is not None:
+            at, losses = curve
+            bound = np.minimum(bound, (losses + np.abs(nominal[:, None] - at)).min(axis=1) + ROUNDING)
+        return bound
+
+    def parameter(self, table: EmbeddingTable, utility: Hybrid, epsilon: Values) -> Values:
+        """The largest nominal [m] known to cost no more than epsilon [m].
+
+        Raises:
+            BudgetError: even the nominal epsilon 0 costs more.
+        """
+        nominal = 2 * (epsilon - self._spread(table))
+        curve = self.curve(table, utility)
+        if curve is not None:
+            at, losses = curve
+            left = epsilon[:, None] - ROUNDING - losses
+            nominal = np.maximum(nominal, np.where(left >= 0, at + left, -np.inf).max(axis=1))
+        if (nominal < 0).any():
+            floor = float(self.constant(table, utility, np.zeros(1))[0])
+            raise BudgetError(
+                f"cape cannot promise less than epsilon {math.ceil(floor * 1000) / 1000:g} at a position of this table, "
+                f"whatever its nominal epsilon, and has {float(epsilon.min()):.4g}: raise epsilon, set "
+                "mechanism.nominal, or take rankcape"
+            )
+        return nominal
+
+    def _spread(self, table: EmbeddingTable) -> float:
+        """The largest ln(N |B|) that there can be, N buckets and one of size |B|; and the rounding of weights."""
+        most = min(self.buckets, (len(table) + 1) // 2)  # N (V - N + 1) rises up to here
+        return math.log(most * (len(table) - most + 1)) + ROUNDING
+
+    def curve(self, table: EmbeddingTable, utility: Hybrid) -> tuple[Values, Values] | None:
+        """Without context: nominal epsilons [g], and what they really cost [g]; None where that is not known."""
+        return _curve(table, utility, self) if utility.static else None
+
+    def rate(self, table: EmbeddingTable, utility: Hybrid, nominal: Values) -> Values:
+        """What a score is multiplied by: nominal / (2 R)."""
+        width = utility.width(table)
+        return nominal / (2 * width) if width > 0 else np.zeros_like(nominal)
+
+    def published(self, table: EmbeddingTable, utility: Hybrid, nominal: Values) -> Values | None:
+        """The paper's bound, epsilon + ln(max|B| / min|B|), for a small table and a static utility."""
+        if not (utility.static and len(table) <= SMALL_TABLE):
+            return None
+        counts = Cut.of(utility.given(table, np.arange(len(table)), None).values(), self.buckets).counts
+        found: Values = nominal + math.log(counts.max() / counts[counts > 0].min())
+        return found
+
+    def draw(self, draws: Draws, scores: Values, rate: Values) -> Ids:
+        """One candidate for each row of scores [m, V]."""
+        cut = Cut.of(scores, self.buckets)
+        bucket = weighted_choice(draws, cut.weights(rate))
+        each = np.arange(len(bucket))
+        place = draws.integers(cut.counts[each, bucket])
+        inside = cut.number == bucket[:, None]
+        found: Ids = (np.cumsum(inside, axis=1, dtype=np.int32) > place[:, None]).argmax(axis=1)
+        return found
+
+    def log_probs(self, scores: Values, rate: Values) -> Values:
+        """ln P(candidate) [m, V]."""
+        cut = Cut.of(scores, self.buckets)
+        return np.take_along_axis(cut.log_probs(rate), cut.number, axis=1)
+
+
+def losses(table: EmbeddingTable, utility: Hybrid, buckets: int, nominals: Values) -> Values:
+    """The exact loss [g] of a static utility on a table, for nominal epsilons [g]; V^2 work for each.
+
+    The largest ln P(y | x) - ln P(y | x') over all words x, x' and outputs y.
+    """
+    high = np.full((len(nominals), len(table)), -np.inf)
+    low = np.full((len(nominals), len(table)), np.inf)
+    rates = nominals / (2 * utility.width(table))
+    for start in range(0, len(table), PART):
+        rows = np.arange(start, min(start + PART, len(table)))
+        cut = Cut.of(utility.given(table, rows, None).values(), buckets)
+        for g, rate in enumerate(rates):
+            law = np.take_along_axis(cut.log_probs(np.full(len(rows), rate)), cut.number, axis=1)
+            np.maximum(high[g], law.max(axis=0), out=high[g])
+            np.minimum(low[g], law.min(axis=0), out=low[g])
+    worst: Values = (high - low).max(axis=1)
+    return worst
+
+
+@lru_cache(maxsize=16)
+def _curve(table: EmbeddingTable, utility: Hybrid, rule: Bucketized) -> tuple[Values, Values] | None:
+    if len(table) <= SMALL_TABLE:
+        at = np.array(sorted({*NOMINALS, *([] if rule.nominal is None else [rule.nominal])}))
+        return at, losses(table, utility, rule.buckets, at) * (1 + 1e-9)
+    found = _stored().get(key(table, utility, rule.buckets)) if table.stored is not None else None
+    return None if found is None else (np.array(found["nominal"]), np.array(found["loss"]))
+
+
+def key(table: EmbeddingTable, utility: Hybrid, buckets: int) -> str:
+    """What the stored losses of a table and its options are called."""
+    return f"{table.name} {utility.distance} {utility.form} lambda_D={utility.lambda_D:g} buckets={buckets}"
+
+
+@lru_cache(maxsize=1)
+def _stored() -> dict[str, dict[str, list[float]]]:
+    source = files("textveil") / "data" / "constants" / "cape.json"
+    found: dict[str, dict[str, list[float]]] = json.loads(source.read_text(encoding="utf-8"))
+    return found

@@ -1,0 +1,518 @@
+"""Candidates that depend on the word: each word has a list of its own, so what comes out rules words out.
+
+In: a block, a parameter per protected word, randomness. Out: released rows; the law; the claim, which is none for all
+words, and a restricted one where the list allows it.
+Not here: mechanisms that draw from the whole vocabulary (`select`).
+"""
+
+import math
+from functools import lru_cache
+from typing import Annotated, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+
+from textveil.errors import ConfigError
+from textveil.frequency import shares
+from textveil.guarantee import Claim, Restricted
+from textveil.mechanism.block import Block, Ids, Layout
+from textveil.mechanism.radius import radii
+from textveil.mechanism.rule import Exponential
+from textveil.options import options, plain
+from textveil.rng import Draws, Randomness
+from textveil.samplers import weighted_choice
+from textveil.table import EmbeddingTable
+from textveil.words import stopwords
+
+Values = NDArray[np.float64]
+Weights = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+EXPONENT_CAP = 20.0
+SCALE = 2.0**50
+ROUNDING = 2 * math.log1p(math.exp(EXPONENT_CAP) / SCALE)
+
+CELLS = 1 << 22
+MANY = 1 << 16
+"""Positions drawn at once from short lists."""
+
+SEEDS = 64
+"""Groups that are looked for at once."""
+
+COIN = 1 << 53
+
+
+class Candidates(Protocol):
+    """Which words can come out for a word, and how likely."""
+
+    @property
+    def reason(self) -> str:
+        """Why nothing holds for all pairs of words."""
+        ...
+
+    @property
+    def setting(self) -> float | None:
+        """The parameter of all words, where it was set by name."""
+        ...
+
+    def restricted(self, table: EmbeddingTable) -> Restricted | None:
+        """For which pairs something holds."""
+        ...
+
+    def within(self, table: EmbeddingTable, parameter: Values) -> Values:
+        """The epsilon [m] of these pairs; infinite where there are none."""
+        ...
+
+    def pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:
+        """Whether each two rows are such a pair, [m, m]."""
+        ...
+
+    def limit(self, table: EmbeddingTable) -> int:
+        """How many positions may be drawn at once."""
+        ...
+
+    def draw(self, draws: Draws, table: EmbeddingTable, rows: Ids, parameter: Values) -> Ids:
+        """One candidate for each private row, int64 [m]."""
+        ...
+
+    def log_probs(self, table: EmbeddingTable, rows: Ids, parameter: Values) -> Values:
+        """ln P(candidate | row) [m, V]."""
+        ...
+
+
+# ---- lists of K words --------------------------------------------------------------------------------------
+
+
+@options()
+class Lists:
+    """K candidates for each word, weighted by exp(nominal score / 2), scores from 0 (the farthest) to 1 (the nearest).
+
+    Args:
+        k: words in a list.
+        disjoint: groups that share their list (conservative); else the k nearest words of each (aggressive).
+        keep_stopwords: stop words come out as they are.
+        nominal: the paper's epsilon for all words; without it, epsilon is.
+
+    Source: CusText, sections 3.2 and 3.3.
+    """
+
+    k: Annotated[int, Field(ge=2, strict=True)] = 20
+    disjoint: bool = True
+    keep_stopwords: bool = False
+    nominal: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+    @property
+    def reason(self) -> str:  # noqa: D102
+        if self.disjoint:
+            return "an output shows which group its word is of" + self._kept
+        return "every word has candidates of its own, so an output rules out all words that have it not" + self._kept
+
+    @property
+    def _kept(self) -> str:
+        return "; stop words come out as they are" if self.keep_stopwords else ""
+
+    @property
+    def setting(self) -> float | None:  # noqa: D102
+        return self.nominal
+
+    def restricted(self, table: EmbeddingTable) -> Restricted | None:  # noqa: D102
+        if not self.disjoint:
+            return None
+        return Restricted(domain=f"two words of one group of {self.k}{self._but}", kind="ldp")
+
+    @property
+    def _but(self) -> str:
+        return " that are no stop words" if self.keep_stopwords else ""
+
+    def within(self, table: EmbeddingTable, parameter: Values) -> Values:
+        """The exact loss inside the groups of the table."""
+        if not self.disjoint:
+            return np.full(len(parameter), np.inf)
+        distinct, which = np.unique(parameter, return_inverse=True)
+        return np.array([_inside(table, self, float(each)) for each in distinct])[which]
+
+    def pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:  # noqa: D102
+        if not self.disjoint:
+            return np.zeros((len(rows), len(rows)), bool)
+        own = _groups(table, self.k).home[rows]
+        free = ~self._fixed(table, rows)
+        pairs: Flags = (own[:, None] == own) & free[:, None] & free
+        return pairs
+
+    def limit(self, table: EmbeddingTable) -> int:  # noqa: D102
+        return MANY
+
+    def draw(self, draws: Draws, table: EmbeddingTable, rows: Ids, parameter: Values) -> Ids:  # noqa: D102
+        columns, scores = self._lists(table, rows)
+        place = weighted_choice(draws, weights(scores, parameter))
+        return np.where(self._fixed(table, rows), rows, columns[np.arange(len(rows)), place])
+
+    def log_probs(self, table: EmbeddingTable, rows: Ids, parameter: Values) -> Values:  # noqa: D102
+        columns, scores = self._lists(table, rows)
+        own = weights(scores, parameter).astype(np.float64)
+        law = np.zeros((len(rows), len(table)))
+        np.put_along_axis(law, np.where(columns < 0, rows[:, None], columns), 0.0, axis=1)
+        line, column = np.nonzero(own)
+        law[line, columns[line, column]] = own[line, column]
+        fixed = self._fixed(table, rows)
+        law[fixed] = 0
+        law[fixed, rows[fixed]] = 1
+        with np.errstate(divide="ignore"):
+            return np.log(law) - np.log(law.sum(axis=1, keepdims=True))
+
+    def _fixed(self, table: EmbeddingTable, rows: Ids) -> Flags:
+        return _stopword_rows(table)[rows] if self.keep_stopwords else np.zeros(len(rows), bool)
+
+    def _lists(self, table: EmbeddingTable, rows: Ids) -> tuple[Ids, Values]:
+        """Candidates [m, k], -1 for none, and their scores, minus infinity for none."""
+        if self.disjoint:
+            groups = _groups(table, self.k)
+            return groups.members[groups.home[rows]], groups.scores[rows]
+        distinct, which = np.unique(rows, return_inverse=True)
+        columns = table.neighbours(distinct, min(self.k, len(table)))
+        return columns[which], _scaled(_apart(table, distinct, columns))[which]
+
+
+def weights(scores: Values, nominal: Values) -> Weights:
+    """ceil(2^50 exp(-nominal (1 - score) / 2)), 0 where there is no candidate, int64 [m, K]."""
+    with np.errstate(invalid="ignore"):
+        exponent = np.maximum(-nominal[:, None] / 2 * (1 - scores), -EXPONENT_CAP)
+    return np.where(np.isfinite(scores), np.ceil(SCALE * np.exp(exponent)), 0).astype(np.int64)
+
+
+class Groups:
+    """Disjoint groups of K words that cover a table; the last may be smaller.
+
+    Attributes:
+        home: int64 [V], the group of each word.
+        members: int64 [G, K], -1 behind the end.
+        scores: float64 [V, K], of each word for the members of its group; minus infinity for none.
+    """
+
+    def __init__(self, table: EmbeddingTable, k: int) -> None:
+        self.home, self.members = _partition(table, k)
+        own = self.members[self.home]
+        self.scores = np.concatenate(
+            [
+                _scaled(_apart(table, rows, own[rows]))
+                for rows in np.array_split(np.arange(len(table)), -(-len(table) // 4096))
+            ]
+        )
+
+
+@lru_cache(maxsize=4)
+def _groups(table: EmbeddingTable, k: int) -> Groups:
+    return Groups(table, k)
+
+
+def _partition(table: EmbeddingTable, k: int) -> tuple[Ids, Ids]:
+    """Groups around the most frequent word that is in none, with its nearest such words; home [V], members [G, K]."""
+    order = np.argsort(-shares(table), kind="stable")
+    home = np.full(len(table), -1)
+    members = np.full((-(-len(table) // k), k), -1)
+    vectors = table.take(slice(None)).cpu()
+    squares = vectors.square().sum(dim=1)
+    number, position = 0, 0
+    left = np.arange(len(table))
+    while number < len(members):
+        left = left[home[left] < 0]
+        seeds = [row for row in order[position : position + 4 * SEEDS] if home[row] < 0][:SEEDS]
+        if not seeds:
+            position += 4 * SEEDS
+            continue
+        chosen, rest = torch.tensor(seeds), torch.from_numpy(left)
+        near = squares[rest] - 2 * (vectors[chosen] @ vectors[rest].T)  # but for a constant of the seed
+        for seed, line in zip(seeds, near.numpy(), strict=True):
+            if home[seed] >= 0:
+                continue
+            free = np.flatnonzero(home[left] < 0)
+            wanted = min(k, len(free))
+            own = line[free]
+            own[left[free] == seed] = -np.inf
+            best = free[np.argpartition(own, wanted - 1)[:wanted]]
+            members[number, :wanted] = left[best[np.argsort(line[best], kind="stable")]]
+            home[left[best]] = number
+            number += 1
+    return home, members
+
+
+def _apart(table: EmbeddingTable, rows: Ids, columns: Ids) -> Values:
+    """Distances of rows [m] to some others [m, K], infinite to -1."""
+    own = table.take(torch.from_numpy(rows).to(table.device)).double()
+    others = table.take(torch.from_numpy(columns.ravel()).to(table.device)).double().view(*columns.shape, -1)
+    found: Values = (others - own[:, None]).norm(dim=2).cpu().numpy()
+    return np.where(columns < 0, np.inf, found)
+
+
+def _scaled(distances: Values) -> Values:
+    """Scores from 1 at the smallest distance of a list to 0 at the largest; minus infinity for an infinite one."""
+    there = np.isfinite(distances)
+    low = distances.min(axis=1, keepdims=True)
+    width = np.where(there, distances, -np.inf).max(axis=1, keepdims=True) - low
+    found: Values = np.where(there, 1 - (distances - low) / np.where(width > 0, width, 1), -np.inf)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _inside(table: EmbeddingTable, lists: Lists, nominal: float) -> float:
+    groups = _groups(table, lists.k)
+    own = weights(groups.scores, np.full(len(table), nominal)).astype(np.float64)
+    with np.errstate(divide="ignore"):
+        law = np.log(own) - np.log(own.sum(axis=1, keepdims=True))  # [V, K]
+    law = law[~lists._fixed(table, np.arange(len(table)))]
+    home = groups.home[~lists._fixed(table, np.arange(len(table)))]
+    high, low = (np.full(groups.members.shape, end) for end in (-np.inf, np.inf))
+    np.maximum.at(high, home, law)
+    np.minimum.at(low, home, law)
+    with np.errstate(invalid="ignore"):
+        gaps = high - low
+    return float(np.where(np.isfinite(gaps), gaps, 0.0).max(initial=0.0))
+
+
+@lru_cache(maxsize=8)
+def _stopword_rows(table: EmbeddingTable) -> Flags:
+    listed = stopwords()
+    return np.fromiter((word.lower() in listed for word in table.words), bool, len(table))
+
+
+# ---- the words within a random radius ----------------------------------------------------------------------
+
+
+@options()
+class Ball:
+    """The words nearer than a random radius, weighted by exp(nominal score / 2), score 1 - d / radius.
+
+    The radius is the length of Laplace noise, whose scale does not depend on the word, and on the nominal epsilon only
+    below 2.
+
+    Args:
+        nominal: the paper's epsilon for all words; without it, epsilon is.
+
+    Source: InferDPT, RANTEXT; the scale of the noise is that of its public code.
+    """
+
+    nominal: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+    @property
+    def reason(self) -> str:  # noqa: D102
+        return "a word comes out only for words within a radius that is about the same for all, so it rules others out"
+
+    @property
+    def setting(self) -> float | None:  # noqa: D102
+        return self.nominal
+
+    def restricted(self, table: EmbeddingTable) -> Restricted | None:  # noqa: D102
+        return None
+
+    def within(self, table: EmbeddingTable, parameter: Values) -> Values:  # noqa: D102
+        return np.full(len(parameter), np.inf)
+
+    def pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:  # noqa: D102
+        return np.zeros((len(rows), len(rows)), bool)
+
+    def limit(self, table: EmbeddingTable) -> int:  # noqa: D102
+        return max(1, CELLS // max(len(table), table.dimension))
+
+    def draw(self, draws: Draws, table: EmbeddingTable, rows: Ids, parameter: Values) -> Ids:  # noqa: D102
+        noise = draws.laplace(table.dimension)
+        noise *= spread(table, parameter)
+        radius = np.linalg.norm(noise, axis=1, keepdims=True)
+        distances = table.distances(rows)
+        scores = np.where(distances < radius, 1 - distances / radius, -np.inf)
+        return weighted_choice(draws, weights(scores, parameter))
+
+    def log_probs(self, table: EmbeddingTable, rows: Ids, parameter: Values) -> Values:
+        """By quadrature over the radius: numerical, and minus infinity beyond radii of probability 1e-12."""
+        law = np.zeros((len(rows), len(table)))
+        distances = table.distances(rows)
+        for value in np.unique(parameter):
+            some = np.flatnonzero(parameter == value)
+            nodes, masses = radii(spread(table, np.array([value]))[0])
+            for radius, mass in zip(nodes, masses, strict=True):
+                own = np.exp(np.maximum(-value / 2 * distances[some] / radius, -EXPONENT_CAP))
+                own[distances[some] >= radius] = 0
+                law[some] += mass / own.sum(axis=1, keepdims=True) * own
+        with np.errstate(divide="ignore"):
+            return np.log(law)
+
+
+def spread(table: EmbeddingTable, nominal: Values) -> Values:
+    """The scale of the Laplace noise on each coordinate, [m, d]: the coordinate's range over what the code makes of
+    epsilon (9.31 + 0.0166 ln(19.06 epsilon - 38.13) from 2 on).
+    """  # noqa: D205
+    shrunk = np.where(nominal < 2, nominal, 9.311083811697406)
+    argument = 19.064721649556482 * nominal - 38.1294334077209
+    large = argument > 0
+    shrunk[large] += 0.01658160142016071 * np.log(argument[large])
+    scales: Values = _ranges(table) / shrunk[:, None]
+    return scales
+
+
+@lru_cache(maxsize=8)
+def _ranges(table: EmbeddingTable) -> Values:
+    """The range of each coordinate, [d]."""
+    low = torch.stack([part.amin(dim=0) for part in table.slabs()]).amin(dim=0)
+    high = torch.stack([part.amax(dim=0) for part in table.slabs()]).amax(dim=0)
+    return (high - low).double().cpu().numpy()
+
+
+# ---- the words of a sensitive list -------------------------------------------------------------------------
+
+
+@options()
+class Sensitive:
+    """The rarest words, drawn by the exponential rule; any other word stays with probability 1 - p.
+
+    Args:
+        share: the share of the table's words that are sensitive: those that are rarest in public text.
+        p: the probability with which a word that is not sensitive is replaced by a sensitive one.
+        rule: draws among the sensitive words.
+
+    Source: SanText+, section 4.2.
+    """
+
+    share: Annotated[float, Field(gt=0, le=1)] = 0.5
+    p: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    rule: Exponential
+
+    @property
+    def reason(self) -> str:  # noqa: D102
+        return f"a word that is not on the sensitive list comes out as it is with probability {1 - self.p:g}"
+
+    @property
+    def setting(self) -> float | None:  # noqa: D102
+        return self.rule.c
+
+    def restricted(self, table: EmbeddingTable) -> Restricted | None:  # noqa: D102
+        return Restricted(
+            domain="two words of the sensitive list",
+            kind="metric",
+            metric=table.metric,
+            diameter=table.diameter,
+            additive=self.rule.rounding,
+        )
+
+    def within(self, table: EmbeddingTable, parameter: Values) -> Values:
+        """2c: the sharper constant of the whole table need not hold for a part of its candidates."""
+        return 2 * parameter * table.lipschitz
+
+    def pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:  # noqa: D102
+        listed = self._listed(table)[rows]
+        return np.asarray(listed[:, None] & listed)
+
+    def limit(self, table: EmbeddingTable) -> int:  # noqa: D102
+        return MANY
+
+    def draw(self, draws: Draws, table: EmbeddingTable, rows: Ids, parameter: Values) -> Ids:  # noqa: D102
+        listed = self._listed(table)
+        drawn = self.rule.draw(draws, table, rows, parameter, among=listed)
+        stays = ~listed[rows] & (draws.integers(np.full(len(rows), COIN)) >= self._threshold)
+        return np.where(stays, rows, drawn)
+
+    def log_probs(self, table: EmbeddingTable, rows: Ids, parameter: Values) -> Values:  # noqa: D102
+        listed = self._listed(table)
+        own = self.rule.weights(table.distances(rows), parameter).astype(np.float64)
+        own[:, ~listed] = 0
+        own /= own.sum(axis=1, keepdims=True)
+        free = np.flatnonzero(~listed[rows])
+        replaced = self._threshold / COIN
+        own[free] *= replaced
+        own[free, rows[free]] = 1 - replaced
+        with np.errstate(divide="ignore"):
+            return np.log(own)
+
+    @property
+    def _threshold(self) -> int:
+        return round(self.p * COIN)
+
+    def _listed(self, table: EmbeddingTable) -> Flags:
+        return _rare(table.root, self.share)
+
+
+@lru_cache(maxsize=8)
+def _rare(table: EmbeddingTable, share: float) -> Flags:
+    """The rarest words of a table in public text, bool [V]; at least one."""
+    rare = np.zeros(len(table), bool)
+    rare[np.argsort(shares(table), kind="stable")[: max(1, round(share * len(table)))]] = True
+    return rare
+
+
+# ---- the mechanism -----------------------------------------------------------------------------------------
+
+
+@options()
+class Confined:
+    """Draws from candidates that depend on the word.
+
+    Args:
+        name: what statements call it.
+        candidates: which they are, and how likely.
+        caveats: said with every statement.
+    """
+
+    name: str
+    candidates: Lists | Ball | Sensitive
+    caveats: tuple[str, ...] = ()
+
+    @property
+    def local(self) -> bool:
+        """The law at a position depends on its own word alone."""
+        return True
+
+    def claim(self, table: EmbeddingTable) -> Claim:
+        """None for all words; a restricted one where the candidates allow it."""
+        if table.holds_pieces and isinstance(self.candidates, Sensitive):
+            raise ConfigError(f"a sensitive list needs words.unit=word: {table.name} holds word pieces")
+        return Claim(
+            mechanism=self.name,
+            options=plain(self),
+            kind="none",
+            table=table.root.name,
+            parameter="c" if isinstance(self.candidates, Sensitive) else "nominal",
+            reason=self.candidates.reason,
+            restricted=self.candidates.restricted(table),
+            caveats=self.caveats,
+        )
+
+    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
+        """The nominal epsilon is epsilon; c is half of it."""
+        return epsilon / 2 if isinstance(self.candidates, Sensitive) else epsilon
+
+    def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
+        """The parameter of every position, where it was set by name."""
+        given = self.candidates.setting
+        return None if given is None else np.full(len(layout.positions), given)
+
+    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
+        """Nothing bounds it."""
+        return np.full(len(parameter), np.inf)
+
+    def within(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
+        """The epsilon [n] of the restricted statement."""
+        return self.candidates.within(table, parameter)
+
+    def pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:
+        """Between which of these rows the restricted statement holds, [m, m]."""
+        return self.candidates.pairs(table, rows)
+
+    def published(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> tuple[Claim, Values] | None:
+        """CusText and InferDPT claim local DP with their nominal epsilon; SanText+ claims nothing for all words."""
+        if isinstance(self.candidates, Sensitive):
+            return None
+        return Claim(mechanism=self.name, kind="ldp", table=table.root.name), parameter
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness) -> Ids:
+        """The released rows [n]."""
+        secret = block.secret
+        released = np.empty(len(secret), np.int64)
+        for chunk, draws in rng.open(block.layout.sizes).chunks(self.candidates.limit(table)):
+            released[chunk] = self.candidates.draw(draws, table, secret[chunk], parameter[chunk])
+        return released
+
+    def log_probs(
+        self, table: EmbeddingTable, block: Block, parameter: Values, released: Ids | None = None
+    ) -> Values | None:
+        """ln Pr[row y] of every protected position, [n, V]."""
+        return self.candidates.log_probs(table, block.secret, parameter)

@@ -1,0 +1,142 @@
+"""Context: which words of a text a utility may see, and what a language model expects among them.
+
+In: a block, and what was released so far. Out: the order in which positions are released; logits over the table.
+Not here: the language model (`encoder.context`), and what a utility makes of its logits (`utility`).
+
+Words of placeholders are hidden in every mode, and so is the word that stands at the position itself.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.encoder.context import LanguageModel, load_context
+from textveil.encoder.ragged import Ragged
+from textveil.errors import ConfigError
+from textveil.mechanism.block import PLACEHOLDER, Block, Ids, Layout, Role
+from textveil.options import options
+from textveil.table import EmbeddingTable
+
+Values = NDArray[np.float64]
+Logits = NDArray[np.float32]
+Mode = Literal["none", "original", "released", "public"]
+
+REMEMBERED = 1 << 26
+"""So many logits (256 MiB) of one block are kept for other budgets, where a block remembers anything."""
+
+
+@options()
+class Context:
+    """What is seen of a text when one of its words is scored.
+
+    Args:
+        mode: `none`: nothing. `original`: all its words, as the paper has it; one word then shows in the output at every
+            protected position. `released`: the words released before it, and all words that pass; positions are
+            released from left to right. `public`: the words that pass, nothing else.
+        model: the folder or hub id of a masked or causal language model; None for the bundled masked one.
+    """
+
+    mode: Mode = "none"
+    model: str | None = None
+
+    def schedule(self, layout: Layout) -> Iterator[Ids]:
+        """Waves of protected positions; in `released`, wave t holds the t-th protected position of every text."""
+        if self.mode != "released":
+            yield np.arange(len(layout.positions))
+            return
+        starts = np.cumsum(layout.sizes) - layout.sizes
+        for wave in range(int(layout.sizes.max(initial=0))):
+            yield (starts + wave)[layout.sizes > wave]
+
+    def spread(self, layout: Layout, spent: Values) -> Values:
+        """What words spend [n] where every position spends so much: in `original` all positions of the text."""
+        if self.mode != "original":
+            return spent
+        return np.bincount(layout.texts, spent, minlength=len(layout.sizes))[layout.texts]
+
+    def share(self, layout: Layout, epsilon: Values) -> Values:
+        """What every position may spend [n] so that no word of its text spends more than its epsilon [n]."""
+        if self.mode != "original":
+            return epsilon
+        least = np.full(len(layout.sizes), np.inf)
+        np.minimum.at(least, layout.texts, epsilon)
+        return (least / np.maximum(layout.sizes, 1))[layout.texts]
+
+    def check(self, table: EmbeddingTable) -> None:
+        """Refuses what has no context.
+
+        Raises:
+            ConfigError: the table holds word pieces, of which a position has several.
+        """
+        if self.mode != "none" and table.holds_pieces:
+            raise ConfigError(f"context {self.mode} needs words.unit=word: {table.name} holds word pieces")
+
+    def logits(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Logits:
+        """What the model expects at some positions: float32 [m, V].
+
+        Args:
+            table: its words are the candidates.
+            block: its protected words are looked at in the mode `original` only.
+            wave: numbers in 0..n-1 of protected positions, rising.
+            released: int64 [n], the rows released so far; looked at in the mode `released` only.
+        """
+        if block.memo is None or self.mode == "released":
+            return self._read(table, block, wave, released)
+        key = (self.mode, self.model, table.name, block.layout.roles.tobytes(), wave.tobytes())
+        found = block.memo.get(key)
+        if found is None:
+            found = self._read(table, block, wave, released)
+            if sum(each.size for each in block.memo.values() if isinstance(each, np.ndarray)) <= REMEMBERED:
+                block.memo[key] = found
+        assert isinstance(found, np.ndarray)
+        return found
+
+    def _read(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Logits:
+        layout = block.layout
+        texts = np.unique(layout.texts[wave])  # only these are cut into pieces
+        begins, ends = layout.documents[texts], layout.documents[texts + 1]
+        place = np.concatenate([np.arange(begin, end) for begin, end in zip(begins, ends, strict=True)])
+        words, hidden = self._shown(table, block, released, place)
+        documents = np.concatenate(([0], np.cumsum(ends - begins)))
+        spaced = np.ones(len(place), bool) if layout.spaced is None else layout.spaced[place]
+        ragged = Ragged(words=words, documents=documents, spaced=spaced)
+        model = _model(table, self.model)
+        logits: Logits = model.logits(ragged, np.searchsorted(place, layout.positions[wave]), hidden=hidden).numpy()
+        return logits
+
+    def _shown(
+        self, table: EmbeddingTable, block: Block, released: Ids, place: Ids
+    ) -> tuple[list[str], NDArray[np.bool_]]:
+        """The words at some places of a block as the model sees them, and which of them it does not see."""
+        layout = block.layout
+        roles, names = layout.roles[place], _names(table)
+        rows = np.full(len(layout.roles), PLACEHOLDER, np.int64)
+        if self.mode == "original":
+            rows[layout.positions] = block.secret
+        elif self.mode == "released":
+            rows[layout.positions] = released
+        if layout.verbatim is None:
+            rows[layout.roles == Role.PASS] = block.rows[layout.roles == Role.PASS]
+        found = rows[place]
+        words = np.where(found == PLACEHOLDER, "", names[found])
+        hidden = found == PLACEHOLDER
+        if layout.verbatim is not None:
+            passing = roles == Role.PASS
+            words[passing] = np.array(layout.verbatim, object)[place[passing]]
+            hidden &= ~passing
+        words[hidden] = table.words[0]
+        return words.tolist(), hidden
+
+
+@lru_cache(maxsize=4)
+def _model(table: EmbeddingTable, source: str | None) -> LanguageModel:
+    return load_context(table, source, device=str(table.device))
+
+
+@lru_cache(maxsize=4)
+def _names(table: EmbeddingTable) -> NDArray[np.object_]:
+    names: NDArray[np.object_] = np.array([*table.words, ""], object)  # row -1 is no word
+    return names

@@ -1,0 +1,98 @@
+"""The rank staircase: candidates are drawn by their rank alone, so no score needs a bound.
+
+In: scores, epsilon per position. Out: one candidate; the law.
+Not here: where scores come from (`utility`).
+
+Candidates are sorted by score and cut into levels of fixed public sizes; a candidate of level k has the fixed public
+weight W_k. Whatever the scores are, the probabilities are the same numbers in another order, so the ratio of any two
+of them is at most W_1 / W_K.
+"""
+
+import math
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from textveil.errors import ConfigError
+from textveil.mechanism.block import Ids
+from textveil.mechanism.utility import Scores
+from textveil.options import options
+from textveil.rng import Draws
+from textveil.samplers import weighted_choice
+from textveil.table import EmbeddingTable
+
+Values = NDArray[np.float64]
+Weights = NDArray[np.int64]
+
+SCALE = 2.0**50
+
+
+@options()
+class Staircase:
+    """Levels of ranks with fixed weights: candidate of level k is drawn with probability W_k / sum_k n_k W_k.
+
+    W_k = exp(-epsilon (1 - height_k)), rounded up to a multiple of 2^-50, so that the loss is at most epsilon.
+
+    Args:
+        sizes: how many candidates each level but the last holds, the best first; the last holds all others.
+        heights: from 1 (the first level) to 0 (the last), falling; None: in equal steps.
+
+    Raises:
+        ConfigError: heights do not fall from 1 to 0, or are not one more than sizes.
+    """
+
+    sizes: tuple[Annotated[int, Field(ge=1, strict=True)], ...] = (20,)
+    heights: tuple[Annotated[float, Field(ge=0, le=1)], ...] | None = None
+
+    def __post_init__(self) -> None:
+        given = self.heights
+        if not self.sizes:
+            raise ConfigError("a staircase needs the size of one level at least")
+        if given is not None and not (
+            len(given) == len(self.sizes) + 1
+            and given[0] == 1
+            and given[-1] == 0
+            and all(a >= b for a, b in zip(given, given[1:], strict=False))
+        ):
+            raise ConfigError(
+                f"heights must fall from 1 to 0, one for each of the {len(self.sizes) + 1} levels (sizes and the rest)"
+            )
+
+    def weights(self, epsilon: Values) -> Weights:
+        """W_k as multiples of 2^-50, int64 [m, K]."""
+        heights = np.linspace(1, 0, len(self.sizes) + 1) if self.heights is None else np.array(self.heights)
+        return np.ceil(SCALE * np.exp(-epsilon[:, None] * (1 - heights))).astype(np.int64)
+
+    def ends(self, table: EmbeddingTable) -> Ids:
+        """The rank after the last of each level, int64 [K]; a small table has no more ranks than words."""
+        return np.append(np.minimum(np.cumsum(self.sizes), len(table)), len(table))
+
+    def constant(self, epsilon: Values) -> Values:
+        """ln(W_1 / W_K) [m], the loss; a hair below epsilon, for weights were rounded up."""
+        return np.minimum(epsilon, math.log(SCALE) - np.log(self.weights(epsilon)[:, -1]))
+
+    def draw(self, draws: Draws, table: EmbeddingTable, scores: Scores, epsilon: Values) -> Ids:
+        """One candidate for each row, int64 [m].
+
+        The law is a mixture of uniform draws from the best of the first level, of the first two, ..., of all.
+        """
+        ends, weights = self.ends(table), self.weights(epsilon)
+        steps = weights - np.append(weights[:, 1:], np.zeros((len(weights), 1), np.int64), axis=1)
+        level = weighted_choice(draws, steps, counts=ends)
+        rank: Ids = draws.integers(ends[level])
+        best = scores.best(int(ends[-2]))  # for all rows, drawn from or not: time shall not tell of the draw
+        ranked = level < len(ends) - 1
+        found: Ids = np.where(ranked, best[np.arange(len(rank)), np.where(ranked, rank, 0)], rank)
+        return found
+
+    def log_probs(self, table: EmbeddingTable, scores: Scores, epsilon: Values) -> Values:
+        """ln P(candidate) [m, V]."""
+        ends, weights = self.ends(table), self.weights(epsilon).astype(np.float64)
+        sizes = np.diff(ends, prepend=0)
+        logs = np.log(weights) - np.log(weights @ sizes)[:, None]
+        law = np.repeat(logs[:, -1:], len(table), axis=1)
+        best = scores.best(int(ends[-2]))
+        np.put_along_axis(law, best, np.repeat(logs[:, :-1], sizes[:-1], axis=1), axis=1)
+        return law

@@ -1,0 +1,192 @@
+"""Utilities: how well each candidate would stand for a word.
+
+In: a block, positions, what was released so far. Out: `Scores` of all candidates, larger is better.
+Not here: how one candidate is drawn from its score (`rule`, `buckets`, `staircase`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Annotated, Literal, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+
+from textveil import registry
+from textveil.encoder.bounds import stored_bound
+from textveil.errors import ConfigError
+from textveil.mechanism.block import Block, Ids, Layout
+from textveil.mechanism.context import Context, Logits
+from textveil.options import options
+from textveil.table import EmbeddingTable, Metric, load_table
+
+Values = NDArray[np.float64]
+
+
+class Scores(Protocol):
+    """Candidates for m private rows. Secret."""
+
+    rows: Ids
+
+    def values(self) -> Values:
+        """Scores [m, V] of all candidates, larger is better."""
+        ...
+
+    def best(self, k: int) -> Ids:
+        """The k candidates of each row with the largest scores, [m, k], the best first."""
+        ...
+
+
+class Utility(Protocol):
+    """The scores of candidates, and what they depend on."""
+
+    context: Context
+
+    def scores(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Scores:
+        """Scores at a wave of protected positions (numbers in 0..n-1), given what was released so far [n]."""
+        ...
+
+    def given(self, table: EmbeddingTable, rows: Ids, logits: Logits | None) -> Scores:
+        """Scores for some private rows [m] where the context expects `logits`, float32 [m, V] or the same [1, V]."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Nearness:
+    """Minus the table's distance."""
+
+    table: EmbeddingTable
+    rows: Ids = field(repr=False)
+
+    def values(self) -> Values:  # noqa: D102
+        return -self.table.distances(self.rows)
+
+    def best(self, k: int) -> Ids:  # noqa: D102
+        return self.table.neighbours(self.rows, k)
+
+
+@options()
+class Distance:
+    """The nearer, the better; no context, so all positions are one wave."""
+
+    context: Context = Context()
+
+    def scores(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Nearness:  # noqa: D102
+        return Nearness(table=table, rows=block.secret[wave])
+
+    def given(self, table: EmbeddingTable, rows: Ids, logits: Logits | None) -> Nearness:  # noqa: D102
+        return Nearness(table=table, rows=rows)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Blend:
+    """Scores that are written down."""
+
+    rows: Ids = field(repr=False)
+    held: Values = field(repr=False)
+
+    def values(self) -> Values:  # noqa: D102
+        return self.held
+
+    def best(self, k: int) -> Ids:  # noqa: D102
+        order: Ids = torch.topk(torch.from_numpy(self.held), k, dim=1).indices.numpy()
+        return order
+
+
+@options()
+class Hybrid:
+    """Cape's utility: what a language model expects at the position, and how near a candidate is to the word.
+
+    With L = clip(logit, 0, B) and D = exp(-d / d_max), d_max the table's diameter: `product` is L^lambda_L D^lambda_D,
+    `additive` is lambda_L L / B + lambda_D (1 - d / d_max). Without context, L counts as 1 and 0.
+
+    Args:
+        context: what the model sees.
+        lambda_L: the weight of the logit.
+        lambda_D: the weight of the distance.
+        form: how both are joined.
+        distance: between raw rows (`euclidean`) or unit rows (`chord`).
+        bound: B; None for what was measured for the bundled model and table. `textveil calibrate-context` measures it.
+
+    Source: Cape, section 4.1.1, equations 3 to 7 (reconstructed: the formulas are not in the text that is public).
+    """
+
+    context: Context = Context()
+    lambda_L: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.5  # noqa: N815 (the paper's name)
+    lambda_D: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0  # noqa: N815
+    form: Literal["product", "additive"] = "product"
+    distance: Metric = "euclidean"
+    bound: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+    @property
+    def static(self) -> bool:
+        """Whether nothing but the distance counts."""
+        return self.context.mode == "none" or self.lambda_L == 0
+
+    def width(self, table: EmbeddingTable) -> float:
+        """R: the largest score that there can be minus the smallest, whatever the word and the context."""
+        if self.form == "additive":
+            return self.lambda_D + (0.0 if self.static else self.lambda_L)
+        if self.static:
+            return float(-np.expm1(-self.lambda_D))
+        return float(self.logit_bound(table) ** self.lambda_L)
+
+    def logit_bound(self, table: EmbeddingTable) -> float:
+        """B.
+
+        Raises:
+            ConfigError: none is given, and none was measured for this model and table.
+        """
+        bound = self.bound or stored_bound(table.root, self.context.model)
+        if bound is None:
+            raise ConfigError(
+                f"the bound of the logits on {table.name} must be given as mechanism.bound; textveil calibrate-context "
+                "measures it on public text"
+            )
+        return bound
+
+    def scores(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Blend:  # noqa: D102
+        logits = None if self.static else self.context.logits(table, block, wave, released)
+        return self.given(table, block.secret[wave], logits)
+
+    def given(self, table: EmbeddingTable, rows: Ids, logits: Logits | None) -> Blend:  # noqa: D102
+        seen = in_metric(table, self.distance)
+        scores = seen.distances(rows)
+        scores /= seen.diameter
+        liked = None
+        if not self.static:
+            assert logits is not None
+            bound = self.logit_bound(table)
+            liked = np.clip(logits, 0, bound).astype(np.float64)
+            if self.form == "additive":
+                liked *= self.lambda_L / bound
+            else:
+                np.power(liked, self.lambda_L, out=liked)
+        if self.form == "additive":
+            scores -= 1
+            scores *= -self.lambda_D
+            if liked is not None:
+                scores += liked
+        else:
+            scores *= -self.lambda_D
+            np.exp(scores, out=scores)
+            if liked is not None:
+                scores *= liked
+        return Blend(rows=rows, held=scores)
+
+
+@lru_cache(maxsize=8)
+def in_metric(table: EmbeddingTable, metric: Metric) -> EmbeddingTable:
+    """The same words with the distance between their raw rows, or between their unit rows."""
+    if table.metric == metric:
+        return table
+    if table.name in registry.names("table") and load_table(table.name, metric=table.metric) is table:
+        return load_table(table.name, metric=metric)
+    rows = table.take(slice(None))
+    if metric == "euclidean":
+        rows = rows * table.norms.to(rows.device)[:, None]
+    return EmbeddingTable.build(
+        name=table.name, words=table.words, vectors=rows, metric=metric, device=str(table.device), pieces=table.pieces
+    )
