@@ -8,7 +8,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -31,7 +31,7 @@ from textveil.errors import (
     VocabularyError,
 )
 from textveil.guarantee import Claim, Guarantee
-from textveil.mechanism import PLACEHOLDER, Block, Layout, Mechanism, Role
+from textveil.mechanism import PLACEHOLDER, Block, Layout, Mechanism, Restricting, Role
 from textveil.protect import Protection, protect
 from textveil.release import Plan, Release, spell
 from textveil.rng import Randomness, SeededRandomness, SystemRandomness
@@ -178,6 +178,8 @@ class Privatizer:
         if isinstance(made, type) or not isinstance(made, Mechanism):
             raise ConfigError(f"mechanism must be a name or a Mechanism, got a {type(mechanism).__name__}")
         claim = made.claim(chosen)
+        if claim.restricted is not None and not isinstance(made, Restricting):
+            raise ConfigError(f"{claim.mechanism} has a restricted promise: it needs the methods within and pairs")
         how = WordsOptions(**words) if isinstance(words, Mapping) else words or WordsOptions()
         if how.unit == "word" and chosen.holds_pieces:
             raise ConfigError(f"the table {chosen.name} holds word pieces: set words.unit=wordpiece")
@@ -399,12 +401,13 @@ class Privatizer:
             raise BudgetError("the mechanism has neither a budget nor a parameter")
         rows = mechanism.privatize(table, plan.block, parameter, rng=self.randomness)
         drawn, spent = _checked(rows, mechanism.spend(table, layout, parameter), len(asked), len(table))
+        within = np.full(len(asked), np.inf)
+        if self.claim.restricted is not None and isinstance(mechanism, Restricting):
+            within = _bounds(mechanism.within(table, layout, parameter), len(asked))
         spent = np.where(spent <= asked * (1 + ROUNDING), np.minimum(spent, asked), spent)
         whole = np.full(len(layout.roles), PLACEHOLDER, np.int64)
         whole[layout.positions] = drawn
-        per_word = np.bincount(layout.words, spent, minlength=len(plan.roles)).astype(np.float64)
-        per_word[plan.roles == Role.PASS] = np.inf
-        return Release(rows=whole, spent=per_word, parameter=parameter)
+        return Release(rows=whole, spent=_per_word(plan, spent), parameter=parameter, within=_per_word(plan, within))
 
     # ---- the statement -------------------------------------------------------------------------------
 
@@ -420,8 +423,8 @@ class Privatizer:
             reasons.append("an infinite budget lets words pass")
         drawn = slice(*np.searchsorted(plan.block.layout.words, (span.start, span.stop)).tolist())
         claim = self.claim
-        if claim.additive and self.pieces is not None:  # each piece of a word pays it
-            claim = replace(claim, additive=claim.additive * int(plan.counts[span].max(initial=1)))
+        if self.pieces is not None:  # each piece of a word pays what is lost besides
+            claim = claim.times(int(plan.counts[span].max(initial=1)))
         return Guarantee(
             claim=claim,
             epsilon_per_word=release.spent[span][covered],
@@ -435,6 +438,7 @@ class Privatizer:
             oov=self.words.oov,
             infinite=tuple(reasons),
             oov_share=float(unknown.mean()) if len(unknown) else 0.0,
+            within=float(release.within[span][covered].max(initial=0.0)),
         )
 
     # ---- pickling: named tables are loaded again, not carried ----------------------------------------
@@ -496,9 +500,21 @@ def _checked(rows: object, spent: object, n: int, words: int) -> tuple[Ids, NDAr
         )
     if ((rows < PLACEHOLDER) | (rows >= words)).any():
         raise MechanismError("a mechanism must release rows of the table; nothing was released")
+    return rows.astype(np.int64), _bounds(spent, n)
+
+
+def _bounds(spent: object, n: int) -> NDArray[np.float64]:
+    """What a mechanism returned, if it is one bound per protected position."""
     if not (isinstance(spent, np.ndarray) and spent.shape == (n,) and spent.dtype.kind == "f" and (spent >= 0).all()):
         raise MechanismError("a mechanism must bound what each protected word spends; nothing was released")
-    return rows.astype(np.int64), spent.astype(np.float64)
+    return spent.astype(np.float64)
+
+
+def _per_word(plan: Plan, spent: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Bounds of positions [n], summed to words [N]; infinite for words that pass."""
+    total = np.bincount(plan.block.layout.words, spent, minlength=len(plan.roles)).astype(np.float64)
+    total[plan.roles == Role.PASS] = np.inf
+    return total
 
 
 def _build(name: str, options: dict[str, Any]) -> Mechanism:

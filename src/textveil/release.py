@@ -49,11 +49,13 @@ class Release:
         rows: int64 [T], a row per unit; `PLACEHOLDER` where none was drawn.
         spent: float64 [N], epsilon of each word; infinite where it passes.
         parameter: float64 [n], the mechanism's parameter at every protected unit.
+        within: float64 [N], epsilon of each word under the mechanism's restricted promise; infinite without one.
     """
 
     rows: Ids
     spent: NDArray[np.float64]
     parameter: NDArray[np.float64]
+    within: NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -4,7 +4,7 @@ In: guarantees. Out: one guarantee, or an error where adding would not be true.
 Not here: what one release promises (`statements`), and where totals are kept over time.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textveil.errors import GuaranteeError
-from textveil.guarantee.statements import Claim, Guarantee
+from textveil.guarantee.statements import Claim, Guarantee, Restricted
 from textveil.words import MASK_FIELDS
 
 
@@ -43,6 +43,7 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
         mask=tuple(sorted(_union(release.mask for release in releases), key=MASK_FIELDS.index)),
         seeded=any(release.seeded for release in releases),
         infinite=_union(release.infinite for release in releases),
+        within=sum(release.within for release in releases),
     )
 
 
@@ -69,7 +70,7 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
     protected = sum(text.protected for text in texts)
     return replace(
         first,
-        claim=replace(first.claim, additive=max(text.claim.additive for text in texts)),
+        claim=_lossy(first.claim, max, [text.claim for text in texts]),
         epsilon_per_word=np.concatenate([text.epsilon_per_word for text in texts]),
         counts=None
         if all(text.counts is None for text in texts)
@@ -83,6 +84,7 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
         mask=tuple(sorted(_union(text.mask for text in texts), key=MASK_FIELDS.index)),
         seeded=any(text.seeded for text in texts),
         infinite=_union(text.infinite for text in texts),
+        within=max(text.within for text in texts),
     )
 
 
@@ -107,16 +109,30 @@ def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
     if not guarantees:
         raise GuaranteeError("there must be at least one statement to compose")
     kinds = {
-        (g.claim.kind, g.claim.metric, g.claim.table, g.claim.diameter, g.claim.view, g.unit, g.oov) for g in guarantees
+        (g.claim.kind, g.claim.metric, g.claim.table, g.claim.diameter, g.claim.view, g.unit, g.oov, _domain(g.claim))
+        for g in guarantees
     }
     if len(kinds) > 1:
         names = sorted({g.claim.mechanism for g in guarantees})
         raise GuaranteeError(
             f"statements of unlike kinds do not add up ({', '.join(names)}): "
-            "kind, metric, table, diameter, unit and rule for unknown words must agree; "
+            "kind, metric, table, diameter, unit, rule for unknown words and restricted domain must agree; "
             "compare or add their local DP values (epsilon_ldp) instead"
         )
     return guarantees[0]
+
+
+def _domain(claim: Claim) -> Restricted | None:
+    """What two restricted promises must have in common to add up."""
+    return claim.restricted and replace(claim.restricted, additive=0.0)
+
+
+def _lossy(claim: Claim, join: Callable[[Iterable[float]], float], claims: Sequence[Claim]) -> Claim:
+    """The claim with what is lost besides, joined over several claims that are else alike."""
+    restricted = claim.restricted and replace(
+        claim.restricted, additive=join(each.restricted.additive for each in claims if each.restricted)
+    )
+    return replace(claim, additive=join(each.additive for each in claims), restricted=restricted)
 
 
 def _union(lists: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
@@ -126,10 +142,9 @@ def _union(lists: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
 def _sum(claim: Claim, releases: Sequence[Guarantee]) -> Claim:
     names = dict.fromkeys(release.claim.mechanism for release in releases)
     return replace(
-        claim,
+        _lossy(claim, sum, [release.claim for release in releases]),
         mechanism=" + ".join(names),
         options=claim.options if all(release.claim.options == claim.options for release in releases) else {},
-        additive=sum(release.claim.additive for release in releases),
         draws=any(release.claim.draws for release in releases),
         reason="; ".join(_union((release.claim.reason,) for release in releases if release.claim.reason)),
         assumptions=_union(release.claim.assumptions for release in releases),

@@ -6,7 +6,7 @@ Not here: composition over releases and texts (`accounting`), and the proofs (do
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -19,6 +19,25 @@ VERSION = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
 
 FLOATING_POINT = "the vectors are drawn and compared in floating point; only words are released, never a vector"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restricted:
+    """A promise for some pairs of words only. It stands beside the claim and never takes its place.
+
+    Attributes:
+        domain: the pairs that it is for, as "two words of one group".
+        kind: `metric` or `ldp`, as in `Claim`.
+        metric: the distance of a metric promise.
+        diameter: the largest distance between two words of the domain in that metric.
+        additive: what a metric promise loses besides, whatever the distance.
+    """
+
+    domain: str
+    kind: Literal["metric", "ldp"]
+    metric: str | None = None
+    diameter: float = math.inf
+    additive: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +58,7 @@ class Claim:
         reason: why the kind is `none`.
         assumptions: what the proof needs beyond the text's mask.
         caveats: what a reader should know before comparing.
+        restricted: a promise for some pairs only, whatever the kind.
     """
 
     mechanism: str
@@ -54,6 +74,12 @@ class Claim:
     reason: str = ""
     assumptions: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
+    restricted: Restricted | None = None
+
+    def times(self, pieces: int) -> Self:
+        """The claim about a word of so many pieces, each of which pays what is lost besides."""
+        promise = self.restricted and replace(self.restricted, additive=self.restricted.additive * pieces)
+        return replace(self, additive=self.additive * pieces, restricted=promise)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,6 +107,7 @@ class Guarantee:
         texts: how many texts the statement sums up.
         counts: int64, how many words have each value of `epsilon_per_word`; None where there is a value per word
             (see `condense`).
+        within: the largest epsilon of a protected word under the claim's restricted promise; infinite without one.
     """
 
     claim: Claim
@@ -97,6 +124,7 @@ class Guarantee:
     oov_share: float = 0.0
     texts: int = 1
     counts: NDArray[np.int64] | None = field(default=None, repr=False)
+    within: float = math.inf
 
     @property
     def protected(self) -> int:
@@ -135,11 +163,17 @@ class Guarantee:
             return spent
         return np.where(spent > 0, spent * self.claim.diameter + self.claim.additive, 0.0)
 
+    @property
+    def restricted(self) -> Restricted | None:
+        """The claim's promise for some pairs only, where it holds for every protected word of this text."""
+        holds = self.protected and not self.infinite and math.isfinite(self.within)
+        return self.claim.restricted if holds else None
+
     # ---- in words ------------------------------------------------------------------------------------
 
     def headline(self) -> str:
         """The statement in three lines: the bound, its domain, what is released besides."""
-        return "\n".join((self._bound(), self._domain(), self._besides()))
+        return "\n".join((self._bound() + self._aside(), self._domain(), self._besides()))
 
     def _bound(self) -> str:
         name = self.claim.mechanism
@@ -158,6 +192,20 @@ class Guarantee:
             f"(diameter {number(claim.diameter, 5)}{claim.view and ' ' + claim.view})."
         )
 
+    def _aside(self) -> str:
+        """The restricted promise: second, and never without its domain."""
+        promise = self.restricted
+        if promise is None:
+            return ""
+        if promise.kind == "ldp" or self.within == 0:
+            bound = f"local DP with epsilon <= {number(self.within)}"
+        else:
+            bound = (
+                f"epsilon <= {number(self.within)} per unit of {promise.metric} distance{_also(promise.additive)}; "
+                f"local DP <= {number(_induced(promise, self.within))} (diameter {number(promise.diameter, 5)})"
+            )
+        return f" Between {promise.domain} only: {bound}."
+
     def _domain(self) -> str:
         public = self.words - self.protected
         passed = f" {public} of {_count(self.words, 'word')} passed as public and are not covered." if public else ""
@@ -166,7 +214,8 @@ class Guarantee:
         if not self.protected:
             return passed.strip() or "The text has no words."
         if self.kind == "none":
-            return f"Nothing bounds what the output tells of the protected words.{passed}"
+            nothing = "Beyond that, nothing" if self.restricted else "Nothing"
+            return f"{nothing} bounds what the output tells of the protected words.{passed}"
         return f"Holds for any two texts with the same mask that differ in one protected word.{passed}"
 
     def _besides(self) -> str:
@@ -199,6 +248,8 @@ class Guarantee:
             lines.append(
                 f"Two texts that differ in several words: the bounds add up; in all words, local DP {everywhere}."
             )
+        if self.restricted:
+            lines += self._explain_restricted(self.restricted)
         drawn = self.parameter[np.isfinite(self.parameter)]
         if claim.parameter and len(drawn):
             lines.append(f"{claim.parameter}: {_between(drawn.min(), drawn.max())}.")
@@ -218,6 +269,21 @@ class Guarantee:
         lines += [f"Assumes: {text}." for text in claim.assumptions]
         lines += [f"Note: {text}." for text in claim.caveats]
         return "\n".join(lines)
+
+    def _explain_restricted(self, promise: Restricted) -> list[str]:
+        bound = f"{number(self.within)}{_plus(promise.additive)}"
+        if promise.kind == "metric":
+            bound = f"{number(self.within)} * d(x_j, x'_j){_plus(promise.additive)}"
+        lines = [
+            f"{_PAIRS[:-1]}, where x_j and x'_j are {promise.domain}:",
+            f"  {_LOSS} <= {bound}   for every output y.",
+        ]
+        if promise.kind == "metric":
+            lines[1] = lines[1][:-1] + ","
+            lines.append(f"  d = {_METRICS[promise.metric or '']} between the rows of {self.claim.table}.")
+        if self.unit == "wordpiece":
+            lines.append("For word pieces, each piece and the one in its place have to be such a pair.")
+        return lines
 
     def _sum(self, values: NDArray[Any]) -> float:
         """The sum over all words of something that each value of `epsilon_per_word` has."""
@@ -254,6 +320,7 @@ class Guarantee:
             "epsilon_ldp": _plain(self.epsilon_ldp),
             "diameter": _plain(claim.diameter) if claim.kind == "metric" else None,
             "additive": claim.additive,
+            "restricted": self._restricted_json(),
             "parameter": parameter,
             "domain": "any two values of one protected word",
             "adjacency": "two texts with the same mask that differ in one protected word",
@@ -268,6 +335,20 @@ class Guarantee:
             "caveats": list(claim.caveats),
             "texts": self.texts,
             "statement": self.headline(),
+        }
+
+    def _restricted_json(self) -> dict[str, object] | None:
+        promise = self.restricted
+        if promise is None:
+            return None
+        return {
+            "domain": promise.domain,
+            "kind": promise.kind,
+            "metric": promise.metric,
+            "epsilon": self.within,
+            "epsilon_ldp": _plain(_induced(promise, self.within)),
+            "diameter": _plain(promise.diameter) if promise.kind == "metric" else None,
+            "additive": promise.additive,
         }
 
     def pack(self) -> dict[str, Any]:
@@ -286,6 +367,8 @@ class Guarantee:
         claim: dict[str, Any] = {
             name: tuple(each) if isinstance(each, list) else each for name, each in packed["claim"].items()
         }
+        if claim["restricted"] is not None:
+            claim["restricted"] = Restricted(**claim["restricted"])
         counts = packed["counts"]
         return cls(
             **{
@@ -321,6 +404,13 @@ def number(value: float, digits: int = 4) -> str:
         return "infinite" if value > 0 else f"{value:g}"
     step = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
     return f"{math.ceil(value / step - 1e-9) * step:.10g}"
+
+
+def _induced(promise: Restricted, epsilon: float) -> float:
+    """Local DP inside the domain of a restricted promise."""
+    if promise.kind == "ldp" or epsilon == 0:
+        return epsilon
+    return epsilon * promise.diameter + promise.additive
 
 
 def _between(low: float, high: float) -> str:

@@ -5,7 +5,7 @@ Not here: what passes or is replaced (`protect`, `budget`), and how statements r
 """
 
 from textveil.mechanism.block import PLACEHOLDER, Block, Layout, Role
-from textveil.mechanism.contract import Law, Mechanism
+from textveil.mechanism.contract import Law, Mechanism, Published, Restricting
 from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher
 from textveil.mechanism.perturb import Perturb
 from textveil.mechanism.rule import Exponential
@@ -26,6 +26,8 @@ __all__ = [
     "NoNoise",
     "Perturb",
     "Placeholder",
+    "Published",
+    "Restricting",
     "Role",
     "Select",
     "VonMisesFisher",

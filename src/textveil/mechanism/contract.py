@@ -1,6 +1,6 @@
 """What every mechanism offers: the contract that tests run over every registered name.
 
-In: nothing. Out: the protocols `Mechanism` and `Law`.
+In: nothing. Out: the protocols `Mechanism`, `Law`, `Restricting` and `Published`.
 Not here: any mechanism (`perturb`, `select`), and the names (`papers`).
 """
 
@@ -56,4 +56,26 @@ class Law(Protocol):
 
         None where these options leave no closed form.
         """
+        ...
+
+
+@runtime_checkable
+class Restricting(Protocol):
+    """A mechanism whose claim has a restricted promise: for some pairs of words only. All of it is public."""
+
+    def within(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
+        """The epsilon [n] of the restricted promise at each protected position under the parameter [n]."""
+        ...
+
+    def pairs(self, table: EmbeddingTable, rows: Ids) -> NDArray[np.bool_]:
+        """Which pairs of these rows [m] the promise is for: symmetric, [m, m]."""
+        ...
+
+
+@runtime_checkable
+class Published(Protocol):
+    """A mechanism of a paper whose claim an audit can hold against the law. Statements never print it."""
+
+    def published(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> tuple[Claim, Values] | None:
+        """The paper's claim and its epsilon [n] at each protected position; None where these options are not its own."""
         ...
