@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,7 @@ PART = 256
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cut:
-    """Scores of m rows in N equal buckets from the smallest to the largest score of the row.
+    """Scores of m rows in N buckets of equal width.
 
     Attributes:
         number: int64 [m, V], the bucket of each candidate.
@@ -60,13 +60,13 @@ class Cut:
     means: Values
 
     @classmethod
-    def of(cls, scores: Values, buckets: int) -> "Cut":
-        """Cuts scores [m, V]; where all of a row are equal there is one bucket."""
-        low = scores.min(axis=1, keepdims=True)
-        width = scores.max(axis=1, keepdims=True) - low
+    def of(cls, scores: Values, buckets: int, ends: tuple[float, float] | None = None) -> "Cut":
+        """Cuts scores [m, V] between two ends; None: between the smallest and the largest of each row."""
+        low, high = ends or (scores.min(axis=1, keepdims=True), scores.max(axis=1, keepdims=True))
+        width = np.asarray(high - low)
         place = scores - low
         place *= buckets / np.where(width > 0, width, 1)
-        number = np.minimum(place.astype(np.int64), buckets - 1)
+        number = np.clip(place.astype(np.int64), 0, buckets - 1)
         flat = (number + np.arange(len(scores))[:, None] * buckets).ravel()
         size = len(scores) * buckets
         counts = np.bincount(flat, minlength=size).reshape(-1, buckets)
@@ -83,8 +83,9 @@ class Cut:
     def log_probs(self, rate: Values) -> Values:
         """ln of a candidate's probability in each bucket, [m, N]; minus infinity where there is none."""
         weights = self.weights(rate).astype(np.float64)
+        shares = weights / (weights.sum(axis=1, keepdims=True) * np.maximum(self.counts, 1))
         with np.errstate(divide="ignore"):
-            return np.log(weights) - np.log(weights.sum(axis=1, keepdims=True)) - np.log(self.counts)
+            return np.log(shares)
 
 
 @options()
@@ -92,14 +93,21 @@ class Bucketized:
     """P(bucket) proportional to exp(nominal mean / (2 R)), R the range that scores can have; uniform inside a bucket.
 
     Args:
-        buckets: N_b, how many of equal width lie between the smallest and the largest score; empty ones are skipped.
+        buckets: N_b, of equal width; empty ones are skipped.
+        edges: whether they lie between the smallest and the largest score at the position (`scores`), or between the
+            smallest and the largest that there can be (`public`).
         nominal: the paper's epsilon for all words; without it, it follows from epsilon.
 
     Source: Cape, section 4.1.2, Algorithms 1 and 2.
     """
 
     buckets: Annotated[int, Field(ge=1, le=4096, strict=True)] = 50
+    edges: Literal["scores", "public"] = "scores"
     nominal: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+
+    def cut(self, table: EmbeddingTable, utility: Hybrid, scores: Values) -> Cut:
+        """Scores [m, V] in buckets."""
+        return Cut.of(scores, self.buckets, utility.ends(table) if self.edges == "public" else None)
 
     def constant(self, table: EmbeddingTable, utility: Hybrid, nominal: Values) -> Values:
         """The loss [m] at one position under nominal [m], its context being fixed: exact, certified, or a bound."""
@@ -142,44 +150,41 @@ class Bucketized:
 
     def rate(self, table: EmbeddingTable, utility: Hybrid, nominal: Values) -> Values:
         """What a score is multiplied by: nominal / (2 R)."""
-        width = utility.width(table)
-        return nominal / (2 * width) if width > 0 else np.zeros_like(nominal)
+        low, high = utility.ends(table)
+        return nominal / (2 * (high - low)) if high > low else np.zeros_like(nominal)
 
     def published(self, table: EmbeddingTable, utility: Hybrid, nominal: Values) -> Values | None:
         """The paper's bound, epsilon + ln(max|B| / min|B|), for a small table and a static utility."""
         if not (utility.static and len(table) <= SMALL_TABLE):
             return None
-        counts = Cut.of(utility.given(table, np.arange(len(table)), None).values(), self.buckets).counts
+        counts = self.cut(table, utility, utility.given(table, np.arange(len(table)), None).values()).counts
         found: Values = nominal + math.log(counts.max() / counts[counts > 0].min())
         return found
 
-    def draw(self, draws: Draws, scores: Values, rate: Values) -> Ids:
-        """One candidate for each row of scores [m, V]."""
-        cut = Cut.of(scores, self.buckets)
+    def draw(self, draws: Draws, cut: Cut, rate: Values) -> Ids:
+        """One candidate for each row."""
         bucket = weighted_choice(draws, cut.weights(rate))
-        each = np.arange(len(bucket))
-        place = draws.integers(cut.counts[each, bucket])
+        place = draws.integers(cut.counts[np.arange(len(bucket)), bucket])
         inside = cut.number == bucket[:, None]
         found: Ids = (np.cumsum(inside, axis=1, dtype=np.int32) > place[:, None]).argmax(axis=1)
         return found
 
-    def log_probs(self, scores: Values, rate: Values) -> Values:
+    def log_probs(self, cut: Cut, rate: Values) -> Values:
         """ln P(candidate) [m, V]."""
-        cut = Cut.of(scores, self.buckets)
         return np.take_along_axis(cut.log_probs(rate), cut.number, axis=1)
 
 
-def losses(table: EmbeddingTable, utility: Hybrid, buckets: int, nominals: Values) -> Values:
+def losses(table: EmbeddingTable, utility: Hybrid, rule: Bucketized, nominals: Values) -> Values:
     """The exact loss [g] of a static utility on a table, for nominal epsilons [g]; V^2 work for each.
 
     The largest ln P(y | x) - ln P(y | x') over all words x, x' and outputs y.
     """
     high = np.full((len(nominals), len(table)), -np.inf)
     low = np.full((len(nominals), len(table)), np.inf)
-    rates = nominals / (2 * utility.width(table))
+    rates = rule.rate(table, utility, nominals)
     for start in range(0, len(table), PART):
         rows = np.arange(start, min(start + PART, len(table)))
-        cut = Cut.of(utility.given(table, rows, None).values(), buckets)
+        cut = rule.cut(table, utility, utility.given(table, rows, None).values())
         for g, rate in enumerate(rates):
             law = np.take_along_axis(cut.log_probs(np.full(len(rows), rate)), cut.number, axis=1)
             np.maximum(high[g], law.max(axis=0), out=high[g])
@@ -192,14 +197,15 @@ def losses(table: EmbeddingTable, utility: Hybrid, buckets: int, nominals: Value
 def _curve(table: EmbeddingTable, utility: Hybrid, rule: Bucketized) -> tuple[Values, Values] | None:
     if len(table) <= SMALL_TABLE:
         at = np.array(sorted({*NOMINALS, *([] if rule.nominal is None else [rule.nominal])}))
-        return at, losses(table, utility, rule.buckets, at) * (1 + 1e-9)
-    found = _stored().get(key(table, utility, rule.buckets)) if table.stored is not None else None
+        return at, losses(table, utility, rule, at) * (1 + 1e-9)
+    found = _stored().get(key(table, utility, rule)) if table.stored is not None else None
     return None if found is None else (np.array(found["nominal"]), np.array(found["loss"]))
 
 
-def key(table: EmbeddingTable, utility: Hybrid, buckets: int) -> str:
+def key(table: EmbeddingTable, utility: Hybrid, rule: Bucketized) -> str:
     """What the stored losses of a table and its options are called."""
-    return f"{table.name} {utility.distance} {utility.form} lambda_D={utility.lambda_D:g} buckets={buckets}"
+    scored = f"{utility.distance} {utility.form} lambda_D={utility.lambda_D:g}"
+    return f"{table.name} {scored} buckets={rule.buckets} edges={rule.edges}"
 
 
 @lru_cache(maxsize=1)

@@ -209,7 +209,7 @@ def _groups(table: EmbeddingTable, k: int) -> Groups:
 
 def _partition(table: EmbeddingTable, k: int) -> tuple[Ids, Ids]:
     """Groups around the most frequent word that is in none, with its nearest such words; home [V], members [G, K]."""
-    order = np.argsort(-shares(table), kind="stable")
+    order = np.arange(len(table))
     home = np.full(len(table), -1)
     members = np.full((-(-len(table) // k), k), -1)
     vectors = table.take(slice(None)).cpu()

@@ -228,9 +228,7 @@ def santext_plus(*, c: float | None = None, share: float = 0.5, p: float = 0.2) 
     Source:
         SanText+ (Yue et al. 2021), section 4.2.
     """
-    return Confined(
-        name="santext+", candidates=Sensitive(share=share, p=p, rule=Exponential(c=c, calibration="paper"))
-    )
+    return Confined(name="santext+", candidates=Sensitive(share=share, p=p, rule=Exponential(c=c, calibration="paper")))
 
 
 def custext(
@@ -314,6 +312,7 @@ def cape(
     nominal: float | None = None,
     context: Mode = "none",
     buckets: int = 50,
+    edges: Literal["scores", "public"] = "scores",
     lambda_L: float = 0.5,  # noqa: N803 (the paper's name)
     lambda_D: float = 1.0,  # noqa: N803
     form: Literal["product", "additive"] = "product",
@@ -346,7 +345,7 @@ def cape(
         distance=distance,
         bound=bound,
     )
-    return Select(name="cape", utility=utility, rule=Bucketized(buckets=buckets, nominal=nominal))
+    return Select(name="cape", utility=utility, rule=Bucketized(buckets=buckets, edges=edges, nominal=nominal))
 
 
 def rankcape(

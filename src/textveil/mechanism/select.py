@@ -138,7 +138,8 @@ class Select:
             return self.rule.draw(draws, table, scores.rows, parameter)
         if isinstance(self.rule, Staircase):
             return self.rule.draw(draws, table, scores, parameter)
-        return self.rule.draw(draws, scores.values(), self.rule.rate(table, self._hybrid, parameter))
+        cut = self.rule.cut(table, self._hybrid, scores.values())
+        return self.rule.draw(draws, cut, self.rule.rate(table, self._hybrid, parameter))
 
     # ---- the law ---------------------------------------------------------------------------------------------
 
@@ -168,7 +169,8 @@ class Select:
             return self.rule.log_probs(-scores.values(), parameter)
         if isinstance(self.rule, Staircase):
             return self.rule.log_probs(table, scores, parameter)
-        return self.rule.log_probs(scores.values(), self.rule.rate(table, self._hybrid, parameter))
+        cut = self.rule.cut(table, self._hybrid, scores.values())
+        return self.rule.log_probs(cut, self.rule.rate(table, self._hybrid, parameter))
 
 
 @options()

@@ -4,7 +4,7 @@ In: a block, positions, what was released so far. Out: `Scores` of all candidate
 Not here: how one candidate is drawn from its score (`rule`, `buckets`, `staircase`).
 """
 
-from collections.abc import Iterator
+import math
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Literal, Protocol
@@ -125,13 +125,13 @@ class Hybrid:
         """Whether nothing but the distance counts."""
         return self.context.mode == "none" or self.lambda_L == 0
 
-    def width(self, table: EmbeddingTable) -> float:
-        """R: the largest score that there can be minus the smallest, whatever the word and the context."""
+    def ends(self, table: EmbeddingTable) -> tuple[float, float]:
+        """The smallest and the largest score that there can be, whatever the word and the context."""
         if self.form == "additive":
-            return self.lambda_D + (0.0 if self.static else self.lambda_L)
+            return 0.0, self.lambda_D + (0.0 if self.static else self.lambda_L)
         if self.static:
-            return float(-np.expm1(-self.lambda_D))
-        return float(self.logit_bound(table) ** self.lambda_L)
+            return math.exp(-self.lambda_D), 1.0
+        return 0.0, self.logit_bound(table) ** self.lambda_L
 
     def logit_bound(self, table: EmbeddingTable) -> float:
         """B.
