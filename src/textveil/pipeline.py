@@ -4,6 +4,7 @@ In: texts and a configuration. Out: one `Result` per text. The only place that k
 Not here: what any of the steps does; each has its own room.
 """
 
+import math
 import time
 import traceback
 import warnings
@@ -42,6 +43,9 @@ from textveil.words import UNKNOWN_SHARE, Released, Tokens, tokenize
 
 BATCH_TEXTS = 512
 BATCH_CHARACTERS = 1 << 18
+SWEPT = 1024
+"""Words whose logits are held for several budgets: 90 MB at 21,719 candidates."""
+
 ROUNDING = 1e-12
 """How far floating point may carry what is spent past what was asked, before it counts."""
 
@@ -128,6 +132,37 @@ class Rehearsal:
     plan: Plan = field(repr=False)
     drawn: Ids = field(repr=False)
     parameter: NDArray[np.float64] = field(repr=False)
+
+
+def sweep(privatizers: Sequence["Privatizer"], texts: Sequence[str]) -> Iterator[tuple[Rehearsal, ...]]:
+    """Rehearses the same texts with several privatizers: what a language model says of them is computed once.
+
+    It is shared by all budgets of mechanisms whose context does not depend on what was released (`original`,
+    `public`), on the same table.
+
+    Args:
+        privatizers: at least one.
+        texts: any number.
+
+    Yields:
+        for every part of the texts, in order, a rehearsal by each privatizer. A part has 1,024 words or is one text.
+    """
+    part: list[str] = []
+    words = 0
+    for text in texts:
+        own = len(tokenize([text]).words)
+        if part and words + own > SWEPT:
+            yield _swept(privatizers, part)
+            part, words = [], 0
+        part.append(text)
+        words += own
+    if part:
+        yield _swept(privatizers, part)
+
+
+def _swept(privatizers: Sequence["Privatizer"], part: list[str]) -> tuple[Rehearsal, ...]:
+    memo: dict[object, object] = {}
+    return tuple(privatizer.rehearse(part, memo=memo) for privatizer in privatizers)
 
 
 class Privatizer:
@@ -293,17 +328,27 @@ class Privatizer:
             raise ConfigError(f"session must be a Session, got a {type(session).__name__}")
         return list(self._guarded(texts, session, first).results)
 
-    def rehearse(self, texts: Sequence[str]) -> Rehearsal:
+    def rehearse(self, texts: Sequence[str], *, memo: dict[object, object] | None = None) -> Rehearsal:
         """Privatizes texts as one batch and keeps what attacks and measures are judged by; nothing of it may leave.
+
+        Args:
+            texts: any number of texts.
+            memo: where what does not depend on the budget is kept for the next rehearsal of the same texts; secret.
 
         Raises:
             InputError: a text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
         """
-        return self._guarded(texts, None, 0)
+        return self._guarded(texts, None, 0, memo)
 
-    def _guarded(self, texts: Sequence[str], session: Session | None, first: int) -> Rehearsal:
+    def _guarded(
+        self,
+        texts: Sequence[str],
+        session: Session | None,
+        first: int,
+        memo: dict[object, object] | None = None,
+    ) -> Rehearsal:
         try:
-            return self._sentence(texts, session, first)
+            return self._sentence(texts, session, first, memo)
         except TextveilError:
             raise
         except Exception as error:
@@ -314,11 +359,13 @@ class Privatizer:
             )
         raise MechanismError(failure)  # out here, because the error's message and chain may hold words
 
-    def _sentence(self, texts: Sequence[str], session: Session | None, first: int) -> Rehearsal:
+    def _sentence(
+        self, texts: Sequence[str], session: Session | None, first: int, memo: dict[object, object] | None
+    ) -> Rehearsal:
         start = time.perf_counter()
         tokens = tokenize(texts, first=first)
         protection = protect(tokens.words, self.words)
-        plan = self._plan(tokens, protection)
+        plan = self._plan(tokens, protection, memo)
         release = self._draw(plan)
         draft = spell(tokens, protection, plan, release, self.words.casing, self.table, self.pieces, session)
         results = []
@@ -343,7 +390,7 @@ class Privatizer:
 
     # ---- words to table rows, roles and budgets ------------------------------------------------------
 
-    def _plan(self, tokens: Tokens, protection: Protection) -> Plan:
+    def _plan(self, tokens: Tokens, protection: Protection, memo: dict[object, object] | None) -> Plan:
         rows, counts, known = self._rows(tokens.words)
         unknown = ~known & ~protection.public
         if self.words.oov == "error" and unknown.any():
@@ -367,9 +414,11 @@ class Privatizer:
             roles=roles[unit_of],
             documents=np.concatenate(([0], np.cumsum(counts)))[tokens.documents],
             unit_of=unit_of,
+            verbatim=tuple(np.where(roles == Role.PASS, np.array([*tokens.words, ""], object)[:-1], "")[unit_of]),
+            spaced=tokens.spaced[unit_of],
         )
         return Plan(
-            block=Block(layout=layout, rows=rows),
+            block=Block(layout=layout, rows=rows, memo=memo),
             roles=roles,
             counts=counts,
             unknown=unknown,
@@ -546,6 +595,8 @@ def _budget(
                 f"give epsilon or {claim.parameter}, not both: {claim.parameter} sets every word's epsilon"
             )
         in_range(parameter, claim.parameter)
+    if isinstance(chosen, Uniform) and 0 < chosen.epsilon < math.inf:
+        mechanism.calibrate(table, Layout.of(1), np.array([chosen.epsilon]))  # refuses now what it would refuse later
     if chosen is not None and claim.kind == "none":
         warnings.warn(
             f"{claim.mechanism}: epsilon bounds nothing here, because {claim.reason}",

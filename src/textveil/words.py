@@ -113,6 +113,14 @@ class Tokens:
         sizes: Ints = np.diff(self.documents)
         return sizes
 
+    @property
+    def spaced(self) -> npt.NDArray[np.bool_]:
+        """Whether whitespace stands before each word, bool [T]; so it counts for the first word of a text."""
+        spaced = np.ones(len(self.words), bool)
+        spaced[1:] = self.starts[1:] != self.ends[:-1]
+        spaced[self.documents[:-1][self.sizes > 0]] = True
+        return spaced
+
     def gaps(self, b: int) -> list[str]:
         """The whitespace of text b: before each of its words, and after the last (one more than words)."""
         text = self.texts[b]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from textveil.attack.case import View
 from textveil.attack.contract import Report, quiet
 from textveil.frequency import shares
-from textveil.mechanism import PLACEHOLDER, Block, Law, Layout, Mechanism, NoNoise, Perturb, Select
+from textveil.mechanism import PLACEHOLDER, Block, Law, Layout, Mechanism, NoNoise, Perturb
 from textveil.rng import Draws, Randomness
 from textveil.table import EmbeddingTable, Ids
 
@@ -74,10 +74,9 @@ def refusal(view: View) -> str:
         return ""
     if not isinstance(mechanism, Law):
         return "the law of the mechanism is not known: it has no log_probs"
-    if not isinstance(mechanism, Select):
+    if not getattr(mechanism, "local", False):
         return "the law of a released word may depend on other words than its own"
-    pair = mechanism.utility.schedule(Layout.of(2))
-    return "" if len(list(pair)) == 1 else "the law of a released word depends on the words released before it"
+    return ""
 
 
 def likelihoods(view: View, *, draws: int, rng: Randomness, report: Report = quiet) -> Iterator[Likelihoods]:

@@ -53,11 +53,7 @@ class Ragged:
         """
         if not isinstance(tokens, Tokens):
             raise InputError(f"tokens must be what tokenize gives, not {type(tokens).__name__}")
-        spaced = np.ones(len(tokens.words), bool)
-        if len(spaced):
-            spaced[1:] = tokens.starts[1:] != tokens.ends[:-1]
-        spaced[tokens.documents[:-1][tokens.sizes > 0]] = True
-        return cls(words=tokens.words, documents=tokens.documents, spaced=spaced)
+        return cls(words=tokens.words, documents=tokens.documents, spaced=tokens.spaced)
 
     @classmethod
     def join(cls, texts: Sequence[Sequence[str]]) -> Self:

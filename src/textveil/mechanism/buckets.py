@@ -21,7 +21,7 @@ from pydantic import Field
 
 from textveil.errors import BudgetError
 from textveil.mechanism.block import Ids
-from textveil.mechanism.utility import Hybrid, Scores
+from textveil.mechanism.utility import Hybrid
 from textveil.options import options
 from textveil.rng import Draws
 from textveil.samplers import weighted_choice
@@ -133,9 +133,9 @@ class Bucketized:
         if (nominal < 0).any():
             floor = float(self.constant(table, utility, np.zeros(1))[0])
             raise BudgetError(
-                f"cape cannot promise less than epsilon {math.ceil(floor * 1000) / 1000:g} at a position of this table, "
-                f"whatever its nominal epsilon, and has {float(epsilon.min()):.4g}: raise epsilon, set "
-                "mechanism.nominal, or take rankcape"
+                f"cape cannot promise less than epsilon {math.ceil(floor * 1000) / 1000:g} at a position, whatever its "
+                f"nominal epsilon, and has {float(epsilon.min()):.4g}: raise epsilon, set mechanism.nominal, or take "
+                "rankcape"
             )
         return nominal
 

@@ -33,8 +33,8 @@ class Context:
     """What is seen of a text when one of its words is scored.
 
     Args:
-        mode: `none`: nothing. `original`: all its words, as the paper has it; one word then shows in the output at every
-            protected position. `released`: the words released before it, and all words that pass; positions are
+        mode: `none`: nothing. `original`: all its words, as the paper has it; one word then shows in the output at
+            every protected position. `released`: the words released before it, and all words that pass; positions are
             released from left to right. `public`: the words that pass, nothing else.
         model: the folder or hub id of a masked or causal language model; None for the bundled masked one.
     """

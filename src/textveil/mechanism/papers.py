@@ -194,8 +194,8 @@ def exponential(*, c: float | None = None, calibration: Literal["exact", "paper"
 def santext(*, c: float | None = None, calibration: Literal["exact", "paper"] = "paper") -> Select:
     """Draws each word from the whole vocabulary with probability proportional to exp(-c distance), c = epsilon / 2.
 
-    It is `exponential` with the paper's c. The statement has the true constant of the public table, which is little more
-    than c: the paper's factor 2 is almost all slack.
+    It is `exponential` with the paper's c. The statement has the true constant of the public table, which is little
+    more than c: the paper's factor 2 is almost all slack.
 
     Guarantee:
         metric DP in the table's distance, epsilon = c + max (ln Z_x' - ln Z_x) / d(x, x'), never more than 2c; plus
@@ -313,17 +313,17 @@ def cape(
     context: Mode = "none",
     buckets: int = 50,
     edges: Literal["scores", "public"] = "scores",
-    lambda_L: float = 0.5,  # noqa: N803 (the paper's name)
-    lambda_D: float = 1.0,  # noqa: N803
+    lambda_L: float = 0.5,
+    lambda_D: float = 1.0,
     form: Literal["product", "additive"] = "product",
     distance: Metric = "euclidean",
     bound: float | None = None,
     model: str | None = None,
 ) -> Select:
-    """Scores words by a language model's logits and by distance, cuts scores into buckets, draws a bucket, then a word.
+    """Scores words by a language model's logits and by distance; draws a bucket of scores, then a word of it.
 
-    A score is L^lambda_L D^lambda_D with L = clip(logit, 0, bound) and D = exp(-distance / diameter). `context` says what
-    the language model sees: nothing, the original text (as the paper), what was released before, or public words only.
+    A score is L^lambda_L D^lambda_D with L = clip(logit, 0, bound) and D = exp(-distance / diameter). `context` says
+    what the language model sees: nothing, the original text (as the paper), what was released before, or public words.
 
     Guarantee:
         local DP; the epsilon printed is exact for a static utility on a small or shipped table, else a proved bound.
@@ -354,8 +354,8 @@ def rankcape(
     sizes: tuple[int, ...] | None = None,
     heights: tuple[float, ...] | None = None,
     context: Mode = "none",
-    lambda_L: float = 0.5,  # noqa: N803 (the paper's name)
-    lambda_D: float = 1.0,  # noqa: N803
+    lambda_L: float = 0.5,
+    lambda_D: float = 1.0,
     form: Literal["product", "additive"] = "product",
     distance: Metric = "euclidean",
     bound: float | None = None,

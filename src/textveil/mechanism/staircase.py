@@ -9,6 +9,7 @@ of them is at most W_1 / W_K.
 """
 
 import math
+from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
@@ -54,7 +55,7 @@ class Staircase:
             len(given) == len(self.sizes) + 1
             and given[0] == 1
             and given[-1] == 0
-            and all(a >= b for a, b in zip(given, given[1:], strict=False))
+            and all(a >= b for a, b in pairwise(given))
         ):
             raise ConfigError(
                 f"heights must fall from 1 to 0, one for each of the {len(self.sizes) + 1} levels (sizes and the rest)"

@@ -17,7 +17,7 @@ from pydantic import Field
 from textveil import registry
 from textveil.encoder.bounds import stored_bound
 from textveil.errors import ConfigError
-from textveil.mechanism.block import Block, Ids, Layout
+from textveil.mechanism.block import Block, Ids
 from textveil.mechanism.context import Context, Logits
 from textveil.options import options
 from textveil.table import EmbeddingTable, Metric, load_table
