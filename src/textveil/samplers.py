@@ -24,6 +24,7 @@ _LIMB = np.int64(32)  # two limbs of 32 bits hold sums that an int64 cannot
 _LOW = np.int64(2**32 - 1)
 _BLOCK = 256  # 256 weights of at most 2^50 sum to at most 2^58
 _MOST_WEIGHT = 2**50
+_MOST_COUNT, _MOST_COUNTED = 2**31 - 1, 4096
 _LEAST_SCALE = 1e-100  # outside 1e-100 to 1e100, squared distances to a noisy vector would overflow
 _PROPOSALS = 4  # at two acceptances in three, one row in 81 needs a second round
 
@@ -141,7 +142,7 @@ def _directions(draws: Draws, dimension: int, away_from: Floats | None = None) -
     return vectors
 
 
-def weighted_choice(draws: Draws, weights: Integers) -> Integers:
+def weighted_choice(draws: Draws, weights: Integers, counts: Integers | None = None) -> Integers:
     """Draw a column for each row with probability exactly weight / (sum of the row's weights).
 
     No floating point enters, and the sum may be larger than an int64 holds, so every positive weight keeps
@@ -149,26 +150,32 @@ def weighted_choice(draws: Draws, weights: Integers) -> Integers:
 
     Args:
         draws: m rows.
-        weights: [m, V] int64 from 0 to 2^50, at least one above 0 in each row.
+        weights: [m, V] int64, 0 to 2^50, in each row at least one above 0.
+        counts: [V] or [m, V] int64, 0 to 2^31 - 1: how many candidates of this weight a column stands for, as the
+            levels of a staircase do; each has one where none are given. With counts, V is 4,096 at most.
 
     Returns:
-        [m] int64 columns.
+        [m] int64 columns; with counts, column k with probability counts_k * weights_k / (their sum).
 
     Raises:
-        ConfigError: the weights have another shape or type, or are out of range.
+        ConfigError: the weights or counts have another shape or type, or are out of range.
     """
     _check_weights(draws, weights)
+    if counts is not None:
+        _check_counts(weights, counts)
     if draws.size == 0:
         return np.zeros(0, dtype=np.int64)
-    sums = _block_sums(weights)
-    low = np.cumsum(sums & _LOW, axis=1)
-    high = np.cumsum(sums >> _LIMB, axis=1) + (low >> _LIMB)
+    high, low = _limbs(_block_sums(weights)) if counts is None else _products(weights, counts)
+    low = np.cumsum(low, axis=1)
+    high = np.cumsum(high, axis=1) + (low >> _LIMB)
     low &= _LOW
     if not ((high[:, -1] > 0) | (low[:, -1] > 0)).all():
         raise ConfigError("each row must have a weight above 0; a row has none, check the utility")
     target_high, target_low = _two_limbs(draws, high[:, -1], low[:, -1])
     passed = (high < target_high[:, None]) | ((high == target_high[:, None]) & (low <= target_low[:, None]))
-    block = passed.sum(axis=1)
+    block: Integers = passed.sum(axis=1)
+    if counts is not None:
+        return block
     rows = np.arange(draws.size)
     before_high = np.where(block > 0, high[rows, block - 1], 0)
     before_low = np.where(block > 0, low[rows, block - 1], 0)
@@ -179,6 +186,17 @@ def weighted_choice(draws: Draws, weights: Integers) -> Integers:
     within = np.where(inside, weights[rows[:, None], np.where(inside, columns, 0)], 0)
     chosen: Integers = start + (np.cumsum(within, axis=1) <= rest[:, None]).sum(axis=1)
     return chosen
+
+
+def _limbs(values: Integers) -> tuple[Integers, Integers]:
+    return values >> _LIMB, values & _LOW
+
+
+def _products(weights: Integers, counts: Integers) -> tuple[Integers, Integers]:
+    """Weights times counts, up to 2^81, as limbs: of the 4,096 largest the high ones sum to 2^61."""
+    high, low = _limbs(weights)
+    low = low * counts
+    return high * counts + (low >> _LIMB), low & _LOW
 
 
 def _block_sums(weights: Integers) -> Integers:
@@ -262,6 +280,17 @@ def _check_weights(draws: Draws, weights: Any) -> None:
         )
     if weights.size and weights.view(np.uint64).max() > _MOST_WEIGHT:  # a negative one reads as 2^63 or more
         raise ConfigError("weights must be from 0 to 2^50; got a value outside, scale them")
+
+
+def _check_counts(weights: Integers, counts: Any) -> None:
+    if not isinstance(counts, np.ndarray) or counts.dtype != np.int64:
+        raise ConfigError("counts must be an int64 array; got another type, convert them")
+    if counts.shape not in (weights.shape, weights.shape[1:]) or weights.shape[1] > _MOST_COUNTED:
+        raise ConfigError(
+            f"counts must be one for each of {weights.shape[1]} columns, at most {_MOST_COUNTED}; got shape {counts.shape}"
+        )
+    if counts.size and not 0 <= counts.min() <= counts.max() <= _MOST_COUNT:
+        raise ConfigError("counts must be from 0 to 2^31 - 1; got a value outside")
 
 
 def _row_products(left: Floats, right: Floats) -> Floats:

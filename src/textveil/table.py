@@ -20,6 +20,7 @@ from tokenizers import Tokenizer
 from textveil import constants, registry
 from textveil.errors import ConfigError, InputError, TableError
 from textveil.nearest import Nearest
+from textveil.pairs import Pairs
 from textveil.precision import NEARLY, Rows
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
@@ -40,6 +41,9 @@ EXACT_DIAMETER = 8192
 
 CLOSE, CLOSE_PAIRS = 1e-6, 8192
 """Squared distances below this share of the squared lengths are taken again from the difference, so many at once."""
+
+LISTED = 1 << 24
+"""Up to this many numbers (64 MiB) the neighbours of all rows are kept once they were asked for."""
 
 _LONE = re.compile("[\ud800-\udfff]")
 
@@ -295,7 +299,11 @@ class EmbeddingTable:
     @cached_property
     def decoder(self) -> Nearest:
         """The exact search over these rows."""
-        return Nearest(rows=Rows(stored=self.vectors, take=self.take, by_direction=self.unit_rows))
+        return Nearest(rows=self._rows)
+
+    @property
+    def _rows(self) -> Rows:
+        return Rows(stored=self.vectors, take=self.take, by_direction=self.unit_rows)
 
     def nearest(self, queries: torch.Tensor, *, exclude: Ids | None = None) -> Ids:
         """The nearest row of each query: by cosine where rows are unit vectors, else by Euclidean distance.
@@ -329,6 +337,46 @@ class EmbeddingTable:
                 distances[i, y] = (own[i] - self.take(start + y).double()).norm(dim=1)
             found[:, start : start + len(part)] = distances.cpu().numpy()
         return found
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Comparison of these rows with one another, two by two."""
+        return Pairs(rows=self._rows)
+
+    def neighbours(self, rows: Ids, k: int) -> Ids:
+        """The k nearest rows of each row in the table's metric, a public function of the table.
+
+        Args:
+            rows: [m].
+            k: how many, 1 to V.
+
+        Returns:
+            int64 [m, k]: the row itself, then the others from the nearest on, as float64 differences decide; ties go
+            to the lowest row. Lists are kept, in 64 MiB at most for one k.
+
+        Raises:
+            ConfigError: k is out of range.
+        """
+        if not 1 <= k <= len(self):
+            raise ConfigError(f"k must be between 1 and the table's {len(self)} rows, got {k}")
+        if len(self) * k > LISTED:
+            distinct, back = np.unique(rows, return_inverse=True)
+            return self.pairs.nearest(distinct, k)[back]
+        lists = self._lists.get(k)
+        if lists is None:
+            lists = self._lists.setdefault(k, np.full((len(self), k), -1, np.int32))
+        found: Ids = lists[rows].astype(np.int64)
+        missing = np.unique(rows[found.min(axis=1) < 0])  # another thread may have written half of a list
+        if len(missing):
+            made = self.pairs.nearest(missing, k)
+            lists[missing] = made  # what two threads write is the same
+            short = found.min(axis=1) < 0
+            found[short] = made[np.searchsorted(missing, rows[short])]
+        return found
+
+    @cached_property
+    def _lists(self) -> dict[int, NDArray[np.int32]]:
+        return {}
 
     @cached_property
     def _mean(self) -> torch.Tensor:
