@@ -1,6 +1,7 @@
 """Context: logits against the whole network run by hand, windows, hidden words, and bad input."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from tests.conftest import NOUNS
 from tests.encoder.conftest import SIZE, byte_level, save, wordpiece
 
 from textveil.encoder import LanguageModel, Ragged, context, load_context
-from textveil.encoder.ragged import Cut, Windows, batches
+from textveil.encoder.ragged import Cut, Windows, batches, distinct
 from textveil.errors import ConfigError, InputError, ModelError
 from textveil.table import EmbeddingTable
 
@@ -88,6 +89,147 @@ def test_a_window_at_the_edge_of_a_text_uses_the_room_of_the_other_side(folders,
         changed[reach] = "doctor"
         one, other = (model.logits(Ragged.join([text]), np.array([position])) for text in (words, changed))
         assert not torch.allclose(one, other, atol=1e-3)
+
+
+# ---- hidden words --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", ["bert-lm", "roberta-lm", "gpt2-lm", "llama-lm"])
+@pytest.mark.parametrize("length", [6, 60])
+def test_hidden_words_change_no_digit_whatever_they_are(family, length, folders, table):
+    model = load_context(table, folders[family], window=16)
+    hidden = np.arange(length) % 3 == 1
+    positions = np.arange(length)
+    secrets = ("doctor", "incomprehensibilities", "\N{GRINNING FACE}", "", "\x00", "[MASK]", "a b c")
+
+    def logits(at: int, word: str, hidden: np.ndarray) -> torch.Tensor:
+        words = ["the", "doctor", "saw"] * (length // 3)
+        words[at] = word
+        return model.logits(
+            Ragged.join([["old", "town"], words, ["maria"]]), positions + 2, np.r_[[False] * 2, hidden, False]
+        )
+
+    first = logits(4, secrets[0], hidden)
+    for word in secrets[1:]:
+        assert torch.equal(logits(4, word, hidden), first)
+    assert not torch.equal(logits(3, "incomprehensibilities", hidden), first)  # a word that is seen
+    assert not torch.equal(logits(4, "incomprehensibilities", hidden & False), logits(4, "doctor", hidden & False))
+
+
+@pytest.mark.parametrize("family", ["bert-lm", "gpt2-lm"])
+def test_words_that_no_tokenizer_could_cut_are_never_given_to_it_where_they_are_hidden(family, folders, table):
+    model = load_context(table, folders[family])
+    seen: list[str] = []
+
+    class Listening:
+        def encode_batch_fast(self, words, **options):
+            seen.extend(words)
+            return model.model.tokenizer.encode_batch_fast(words, **options)
+
+    listening = replace(model, model=replace(model.model, tokenizer=Listening()))
+    texts = Ragged.join([["the", "canary", "saw", "canary"]])
+    listening.logits(texts, np.arange(4), np.array([False, True, False, True]))
+    assert [word.strip() for word in seen] == ["the", "saw"]
+
+
+def test_hidden_words_are_mask_pieces_to_a_masked_model(folders, table):
+    words, hidden = ["the", "incomprehensibilities", "saw", "maria"], np.array([False, True, False, True])
+    found = load_context(table, folders["bert-lm"]).logits(Ragged.join([words]), np.array([3, 0, 1]), hidden)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders["bert-lm"])
+    network = transformers.AutoModelForMaskedLM.from_pretrained(folders["bert-lm"]).eval()
+    for row, text, at in zip(
+        found,
+        ["the [MASK] saw [MASK]", "[MASK] [MASK] saw [MASK]", "the [MASK] saw [MASK]"],
+        [3, 0, 1],
+        strict=True,
+    ):
+        with torch.inference_mode():
+            logits = network(input_ids=torch.tensor([tokenizer(text)["input_ids"]])).logits[0, 1 + at]
+        pieces = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in WORDS]
+        assert torch.allclose(row, torch.stack([logits[ids].mean() for ids in pieces]), atol=1e-4)
+
+
+def test_hidden_words_are_left_out_for_a_causal_model(folders, table):
+    model = load_context(table, folders["gpt2-lm"])
+    hidden = np.array([True, False, True, False])
+    found = model.logits(Ragged.join([["the", "doctor", "saw", "maria"]]), np.arange(4), hidden)
+    short = model.logits(Ragged.join([["doctor", "maria"]]), np.array([0, 1]))
+    assert torch.allclose(found, short[[0, 0, 1, 1]], atol=1e-4)
+    every = model.logits(Ragged.join([["the", "doctor"]]), np.arange(2), np.ones(2, bool))
+    assert torch.allclose(every, short[[0, 0]], atol=1e-4)
+
+
+def test_hidden_words_are_asked_in_one_run_and_long_texts_in_one_for_every_half_a_window(folders, table):
+    model = load_context(table, folders["bert-lm"], window=16)
+    runs: list[int] = []
+
+    class Counting:
+        def __init__(self, network):
+            self.network, self.config = network, network.config
+
+        def parameters(self):
+            return self.network.parameters()
+
+        def __call__(self, **inputs):
+            runs.append(len(inputs["input_ids"]))
+            return self.network(**inputs)
+
+    counting = replace(model, model=replace(model.model, network=Counting(model.model.network)))
+
+    def cost(length: int, hidden: bool) -> int:
+        runs.clear()
+        words = (["the", "doctor", "maria", "saw", "john"] * length)[:length]
+        counting.logits(Ragged.join([words, words]), np.arange(2 * length), np.full(2 * length, hidden))
+        return sum(runs)
+
+    assert cost(14, hidden=True) == 1  # both texts are one: nothing of them is seen
+    assert cost(14, hidden=False) == 14  # both texts are equal
+    assert cost(14 + 5 * 7, hidden=True) == 1  # six windows, all of them of [MASK] alone
+
+
+def test_every_hidden_word_of_a_long_text_has_a_quarter_of_the_window_on_either_side(folders, table):
+    model, length = load_context(table, folders["bert-lm"], window=18), 61
+    hidden = np.arange(length) % 2 == 0
+    words = np.where(hidden, "canary", "the").tolist()
+    base = model.logits(Ragged.join([words]), np.flatnonzero(hidden), hidden)
+    for row, position in enumerate(np.flatnonzero(hidden)):
+        for other in (position - 3, position + 3):
+            if 0 <= other < length:
+                changed = [*words[:other], "doctor", *words[other + 1 :]]
+                found = model.logits(Ragged.join([changed]), np.array([position]), hidden)
+                assert not torch.allclose(found[0], base[row], atol=1e-4)
+        far = ["doctor" if abs(i - position) > 16 and not hidden[i] else word for i, word in enumerate(words)]
+        found = model.logits(Ragged.join([far]), np.array([position]), hidden)
+        assert torch.allclose(found[0], base[row], atol=1e-4)
+
+
+@pytest.mark.parametrize("hidden", [[True, False], np.array([1, 0]), np.array([True]), np.array([[True, False]])])
+def test_hidden_words_must_be_told_for_every_word(hidden, folders, table):
+    with pytest.raises(InputError, match=r"^hidden must be bool, with one entry for each of the 2 words$"):
+        load_context(table, folders["bert-lm"]).logits(Ragged.join([["canary", "the"]]), [0], hidden)
+
+
+def test_logits_are_held_in_parts(folders, table, monkeypatch):
+    monkeypatch.setattr(context, "CELLS", 3 * len(WORDS))
+    model = load_context(table, folders["bert-lm"])
+    texts, hidden = Ragged.join([["the", "doctor", "saw", "maria"]] * 2), np.ones(8, bool)
+    parts = list(model.batches(texts, np.arange(8), hidden))
+    assert [len(logits) for _, logits in parts] == [3, 3, 2]
+    assert np.sort(np.concatenate([which for which, _ in parts])).tolist() == list(range(8))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=4), min_size=1, max_size=30))
+def test_distinct_sequences_are_the_first_of_their_like(sequences):
+    lengths = np.array([len(each) for each in sequences])
+    rows = np.array([[*each, *[9] * (4 - len(each))] for each in sequences])
+    rows[np.arange(4) >= lengths[:, None]] = np.arange((4 - lengths).sum())  # what lies behind an end is nothing
+    first, like = distinct(rows, lengths)
+    assert first.tolist() == [i for i, each in enumerate(sequences) if each not in sequences[:i]]
+    assert [sequences[first[i]] for i in like] == sequences
+
+
+# ---- many at once --------------------------------------------------------------------------------------------
 
 
 def test_positions_of_many_texts_at_once_have_the_logits_of_each_alone(folders, table):

@@ -3,7 +3,8 @@
 In: words of texts, and positions. Out: logits [n, V] over the table's words.
 Not here: what they are used for, and how texts become pieces and windows (`ragged`).
 
-A word is hidden as one [MASK], however many pieces it has, and its own pieces are never shown to the network.
+A word is hidden as one [MASK], however many pieces it has, and its own pieces are never shown to the network. Equal
+sequences go through the network once, and are read in several places.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import numpy as np
 import torch
 
 from textveil.encoder.models import Job, Model, NoModelError, load
-from textveil.encoder.ragged import Cut, Ragged, batches, cut, pad
+from textveil.encoder.ragged import Bools, Cut, Ragged, Windows, batches, cut, distinct, pad
 from textveil.errors import ConfigError, InputError, ModelError
 from textveil.table import EmbeddingTable
 from textveil.words import Ints
@@ -25,14 +26,20 @@ Kind = Literal["masked-lm", "causal-lm"]
 SLAB = 1 << 21
 """Pieces that are laid out at once: 16 MB."""
 
+CELLS = 1 << 24
+"""Logits that are held at once: 64 MB."""
+
 
 class Context(Protocol):
     """Whatever can say which words of a table fit a position."""
 
     name: str
 
-    def logits(self, texts: Ragged, positions: Ints) -> torch.Tensor:
-        """Logits float32 [n, V] of the table's words at each position (numbers of words over all texts)."""
+    def logits(self, texts: Ragged, positions: Ints, hidden: Bools | None = None) -> torch.Tensor:
+        """Logits float32 [n, V] of the table's words at each position (numbers of words over all texts).
+
+        Nothing may depend on the words for which `hidden` [T] is true, nor on the word at the position itself.
+        """
         ...
 
 
@@ -63,71 +70,106 @@ class LanguageModel:
         """What rows and statements call it."""
         return self.model.name
 
-    def logits(self, texts: Ragged, positions: Ints) -> torch.Tensor:
+    def logits(self, texts: Ragged, positions: Ints, hidden: Bools | None = None) -> torch.Tensor:
         """Logits float32 [n, V] at each position; the word that stands there is not looked at.
 
         Args:
             texts: the words of B texts.
             positions: int64 [n], numbers of words over all texts, in any order.
+            hidden: bool [T], words that are not looked at anywhere: in the place of each, a masked model is shown one
+                [MASK]; a causal model is shown nothing. Neither their spelling nor their number of pieces changes a
+                digit. Where a masked model is asked about hidden words, those of one text cost one run of the network,
+                however many they are; in a text that is longer than the window, one for every half a window.
 
         Raises:
-            InputError: a position is not the number of one of the texts' words.
+            InputError: a position is not the number of one of the texts' words, or `hidden` is not bool [T].
         """
         found = torch.empty(len(positions), len(self.rows))
-        for which, logits in self.batches(texts, positions):
+        for which, logits in self.batches(texts, positions, hidden):
             found[torch.from_numpy(which)] = logits.cpu()
         return found
 
-    def batches(self, texts: Ragged, positions: Ints) -> Iterator[tuple[Ints, torch.Tensor]]:
+    def batches(
+        self, texts: Ragged, positions: Ints, hidden: Bools | None = None
+    ) -> Iterator[tuple[Ints, torch.Tensor]]:
         """The same in parts as they are computed: which of the positions, and their logits [m, V] on the device."""
-        pieces = Cut.of(self.model, texts)
+        pieces = Cut.of(self.model, texts, hidden)
         positions = np.asarray(positions)
         if positions.ndim != 1 or (len(positions) and not np.issubdtype(positions.dtype, np.integer)):
             raise InputError("positions must be a list of whole numbers")  # a mask of words would be read as 0 and 1
         if len(positions) and not (positions.min() >= 0 and positions.max() < len(texts.words)):
             raise InputError(f"positions must be numbers of the {len(texts.words)} words, counted from 0")
         positions = positions.astype(np.int64)
-        step = max(1, SLAB // self.window)
+        left, right = self._reach(pieces, texts.documents, positions, hidden)
+        step, most = max(1, SLAB // self.window), max(1, CELLS // len(self.rows))
         for start in range(0, len(positions), step):
-            rows, lengths, at = self._sequences(pieces, texts.documents, positions[start : start + step])
-            for which in batches(lengths, self.batch):
-                inputs = pad(self.model, rows[which, : lengths[which].max()], lengths[which])
+            part = slice(start, start + step)
+            rows, lengths, at = self._sequences(pieces, positions[part], left[part], right[part])
+            first, like = distinct(rows, lengths)
+            for which in batches(lengths[first], self.batch):
+                run = first[which]
                 with torch.inference_mode():
-                    outputs = self.model.network(**inputs).logits
-                    hidden = outputs[torch.arange(len(which)), torch.from_numpy(at[which])]
-                    logits = torch.addmm(self.bias, hidden, self.rows.T)
-                yield start + which, logits  # outside: the mode would be the caller's until the next part
+                    outputs = self.model.network(
+                        **pad(self.model, rows[run, : lengths[run].max()], lengths[run])
+                    ).logits
+                place = np.full(len(first), -1)
+                place[which] = np.arange(len(which))
+                asked = np.flatnonzero(place[like] >= 0)
+                for own in np.split(asked, range(most, len(asked), most)):
+                    with (
+                        torch.inference_mode()
+                    ):  # not around the yield: the mode would be the caller's until the next part
+                        read = outputs[torch.from_numpy(place[like[own]]), torch.from_numpy(at[own])]
+                        logits = torch.addmm(self.bias, read, self.rows.T)
+                    yield start + own, logits
 
-    def _sequences(self, pieces: Cut, documents: Ints, positions: Ints) -> tuple[Ints, Ints, Ints]:
-        """Sequences int64 [n, L], their lengths [n], and where in them the answer is read [n]."""
-        model = self.model
+    def _reach(self, pieces: Cut, documents: Ints, positions: Ints, hidden: Bools | None) -> tuple[Ints, Ints]:
+        """How many pieces are seen on the left and on the right of each position [n].
+
+        A word that is not hidden elsewhere has a window of its own around it. Hidden words of a text share windows that
+        overlap by half, for with the same window they have the same sequence.
+        """
         text = np.searchsorted(documents, positions, side="right") - 1
         left = pieces.words[positions] - pieces.documents[text]
         right = pieces.documents[text + 1] - pieces.words[positions + 1]
+        frame = len(self.model.before) + len(self.model.after)
+        if self.model.mask is None:
+            return np.minimum(left, self.window - frame), np.zeros_like(right)
+        room = self.window - frame - 1
+        lefts = np.minimum(left, np.maximum(room // 2, room - right))
+        rights = np.minimum(right, room - lefts)
+        if hidden is None or not len(positions):
+            return lefts, rights
+        windows = Windows.over(pieces.documents, room + 1, (room + 1) // 2)
+        own = windows.owner[pieces.words[positions]]
+        before = pieces.words[positions] - windows.begins[own]
+        return (
+            np.where(hidden[positions], before, lefts),
+            np.where(hidden[positions], windows.lengths[own] - before - 1, rights),
+        )
+
+    def _sequences(self, pieces: Cut, positions: Ints, left: Ints, right: Ints) -> tuple[Ints, Ints, Ints]:
+        """Sequences int64 [n, L], their lengths [n], and where in them the answer is read [n]."""
+        model = self.model
         causal = model.mask is None
-        room = self.window - len(model.before) - len(model.after) - (0 if causal else 1)
-        if causal:
-            lefts, rights = np.minimum(left, room), np.zeros_like(right)
-        else:
-            lefts = np.minimum(left, np.maximum(room // 2, room - right))
-            rights = np.minimum(right, room - lefts)
         lead = len(model.before)
-        at = lead + lefts
-        lengths = at if causal else at + 1 + rights + len(model.after)
+        at = lead + left
+        lengths = at if causal else at + 1 + right + len(model.after)
         column = np.arange(int(lengths.max()))
         source = np.where(
             column < at[:, None],
-            (pieces.words[positions] - lefts - lead)[:, None] + column,
+            (pieces.words[positions] - left - lead)[:, None] + column,
             (pieces.words[positions + 1] - 1)[:, None] + column - at[:, None],
         )
-        rows = pieces.ids[np.clip(source, 0, max(0, len(pieces.ids) - 1))]
+        ids = pieces.ids if len(pieces.ids) else np.zeros(1, np.int64)  # a causal model may be shown no word at all
+        rows = ids[np.clip(source, 0, len(ids) - 1)]
         rows[:, :lead] = model.before
         if causal:
             return rows, lengths, at - 1
         n = np.arange(len(positions))
         rows[n, at] = model.mask
         for i, piece in enumerate(model.after):
-            rows[n, at + 1 + rights + i] = piece
+            rows[n, at + 1 + right + i] = piece
         return rows, lengths, at
 
 

@@ -71,7 +71,7 @@ class Ragged:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Cut:
-    """Words cut into pieces, at least one each.
+    """Words cut into pieces, at least one each but for hidden ones.
 
     Attributes:
         ids: int64 [P], the pieces.
@@ -84,20 +84,30 @@ class Cut:
     documents: Ints = field(repr=False)
 
     @classmethod
-    def of(cls, model: Model, texts: Ragged) -> Self:
+    def of(cls, model: Model, texts: Ragged, hidden: Bools | None = None) -> Self:
         """Every word cut by itself, equal words once.
 
+        Args:
+            model: whose tokenizer cuts.
+            texts: the words.
+            hidden: bool [T], words that are not looked at: each is one mask piece, or none where the model has none.
+
         Raises:
-            InputError: `texts` is no `Ragged`.
+            InputError: `texts` is no `Ragged`, or `hidden` is not bool with one entry a word.
             ModelError: the tokenizer cannot cut a word.
         """
         if not isinstance(texts, Ragged):
             raise InputError(
                 f"texts must be Ragged.of(tokenize(texts)) or Ragged.join(words), not {type(texts).__name__}"
             )
-        keys = list(zip(texts.words, texts.spaced.tolist(), strict=True))
-        place = {key: i for i, key in enumerate(dict.fromkeys(keys))}
-        pieces = cut(model, place)
+        keys: list[tuple[str, bool] | None] = list(zip(texts.words, texts.spaced.tolist(), strict=True))
+        if hidden is not None:
+            if not (isinstance(hidden, np.ndarray) and hidden.dtype == bool and hidden.shape == (len(keys),)):
+                raise InputError(f"hidden must be bool, with one entry for each of the {len(keys)} words")
+            keys = [None if gone else key for key, gone in zip(keys, hidden.tolist(), strict=True)]
+        distinct = [key for key in dict.fromkeys(keys) if key is not None]
+        place = {None: 0, **{key: i for i, key in enumerate(distinct, 1)}}
+        pieces = [[] if model.mask is None else [model.mask], *cut(model, distinct)]
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
         which = np.fromiter((place[key] for key in keys), np.int64, len(keys))
         words = np.concatenate([[0], np.cumsum(lengths[which])]).astype(np.int64)
@@ -134,6 +144,14 @@ def spread(begins: Ints, lengths: Ints) -> Ints:
     shift = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths)
     found: Ints = shift + np.arange(total)
     return found
+
+
+def distinct(rows: Ints, lengths: Ints) -> tuple[Ints, Ints]:
+    """Which of sequences [n, L] come first of their like, int64 [m] in order, and which of these each one is [n]."""
+    bare = np.where(np.arange(rows.shape[1]) < lengths[:, None], rows, -1)
+    _, first, like = np.unique(bare, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return first[order], np.argsort(order)[like.reshape(-1)]
 
 
 def batches(lengths: Ints, pieces: int) -> Iterator[Ints]:
