@@ -20,6 +20,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.audit.broken import Groups
 from tests.conftest import NOUNS, Stub, gaussian_rows
 from textveil import pipeline
 from textveil.budget import Uniform
@@ -574,6 +575,72 @@ def test_a_mechanism_may_release_placeholders():
     result = Privatizer(Stub(release=every_second), epsilon=5, table=TABLE).privatize("river stone the apple")
     assert result.text == "<WORD> stone the <WORD>"
     assert result.released.mask.placeholders == ((0, "WORD"), (3, "WORD"))
+
+
+# ---- promises for some pairs only --------------------------------------------------------------------------
+
+
+def restricted(mechanism: Any = None, **options: Any) -> Privatizer:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TextveilWarning)  # epsilon is the mechanism's nominal one
+        return Privatizer(mechanism or Groups(), **({"epsilon": 2.5, "table": TABLE} | options))
+
+
+def test_a_restricted_promise_is_carried_to_the_statement():
+    guarantee = restricted().privatize("river the stone").guarantee
+    assert guarantee.kind == "none"
+    assert guarantee.epsilon == guarantee.epsilon_ldp == math.inf
+    assert guarantee.epsilon_per_word.tolist() == [math.inf] * 2
+    assert guarantee.within == 2.5
+    assert "Between two words of one group only: local DP with epsilon <= 2.5." in guarantee.headline()
+    assert Privatizer("noise", epsilon=2.5, table=TABLE).privatize("river").guarantee.within == math.inf
+
+
+def test_a_restricted_promise_has_the_largest_epsilon_of_the_words():
+    privatizer = restricted(epsilon=None, budget=Given([1.0, 0.0, 3.0, 0.5]))
+    guarantee = privatizer.privatize("river stone apple bridge").guarantee
+    assert guarantee.placeholders == 1
+    assert guarantee.within == 3.0
+
+
+def test_a_word_of_several_pieces_adds_up_its_restricted_promises(wordpiece_table):
+    guarantee = restricted(table=wordpiece_table, words=WordsOptions(unit="wordpiece")).privatize("rivers").guarantee
+    assert guarantee.within == 2.5  # two pieces, each with half of the budget
+    assert "each piece and the one in its place" in guarantee.explain()
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("river stone", {"epsilon": math.inf}),
+        (f"river {CANARY}", {"words": WordsOptions(oov="keep")}),
+        ("river stone", {"words": WordsOptions(oov="keep")}),
+        ("the", {}),
+        ("", {}),
+    ],
+    ids=["all pass", "one passes", "unknown words would pass", "public words", "no words"],
+)
+def test_no_restricted_promise_where_a_word_passes_or_none_is_protected(text, options):
+    guarantee = restricted(**options).privatize(text).guarantee
+    assert guarantee.restricted is None
+    assert "one group" not in guarantee.headline()
+
+
+def test_a_restricted_promise_needs_its_methods_and_a_bound():
+    claim = Groups().claim(TABLE)
+
+    class Without(Stub):
+        def claim(self, table):
+            return claim
+
+    class Wrong(Groups):
+        def within(self, table, layout, parameter):
+            return -parameter
+
+    with pytest.raises(ConfigError, match="within and pairs"):
+        restricted(Without(release=lambda table, block: block.secret))
+    with pytest.raises(MechanismError, match="nothing was released"):
+        restricted(Wrong()).privatize("river stone")
 
 
 # ---- the canary ------------------------------------------------------------------------------------------

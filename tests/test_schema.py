@@ -7,6 +7,8 @@ import jsonschema
 import numpy as np
 import pytest
 
+from tests.audit.broken import Groups
+from tests.audit.broken import table as pairs
 from textveil import EmbeddingTable, Privatizer, Session, WordsOptions, registry
 from textveil.guarantee import compose, summarize
 
@@ -99,6 +101,16 @@ def test_a_session_and_sums(table, validator):
     noisy = [privatizer("noise", table).privatize(TEXTS[0]).guarantee for _ in range(3)]
     for guarantee in (tied, compose(noisy), summarize(noisy)):
         validator.validate(as_read(guarantee))
+
+
+def test_a_restricted_promise(validator):
+    with pytest.warns(match="bounds nothing"):
+        chosen = Privatizer(Groups(), epsilon=2.0, table=pairs())
+    found = as_read(chosen.privatize(TEXTS[0]).guarantee)
+    validator.validate(found)
+    assert (found["kind"], found["epsilon"], found["restricted"]["epsilon"]) == ("none", "infinite", 2.0)
+    assert not validator.is_valid(found | {"restricted": {**found["restricted"], "domain": ""}})
+    assert not validator.is_valid(found | {"epsilon": 2.0})
 
 
 BROKEN = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -451,8 +451,8 @@ class Privatizer:
         rows = mechanism.privatize(table, plan.block, parameter, rng=self.randomness)
         drawn, spent = _checked(rows, mechanism.spend(table, layout, parameter), len(asked), len(table))
         within = np.full(len(asked), np.inf)
-        if self.claim.restricted is not None and isinstance(mechanism, Restricting):
-            within = _bounds(mechanism.within(table, layout, parameter), len(asked))
+        if self.claim.restricted is not None:
+            within = _bounds(cast(Restricting, mechanism).within(table, layout, parameter), len(asked))
         spent = np.where(spent <= asked * (1 + ROUNDING), np.minimum(spent, asked), spent)
         whole = np.full(len(layout.roles), PLACEHOLDER, np.int64)
         whole[layout.positions] = drawn

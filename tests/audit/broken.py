@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from textveil.guarantee import Claim
+from textveil.errors import BudgetError
+from textveil.guarantee import Claim, Restricted
 from textveil.mechanism import Block, Exponential, Layout, MultivariateLaplace, Perturb, Select, VonMisesFisher, Window
 from textveil.mechanism.papers import d_chi_stencil, exponential, noise, polar
 from textveil.pipeline import Privatizer, Result
@@ -350,6 +351,119 @@ class FirstColumn(Select):
         return weighted_choice(draws, np.minimum(weights, 2**50))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ranked:
+    """Context without a network: one candidate has e^epsilon times the weight of every other, so local DP epsilon.
+
+    It is the one as many rows after the word as its neighbour's row says: in `released` that of the word that was drawn
+    to the left; in `right` the private word to the right, which is charged to nobody. `drawn` is what is really drawn
+    with.
+    """
+
+    sees: str = "released"
+    drawn: str = ""
+    overdone: float = 1.0
+    floor: float = 0.0
+    from_paper: bool = True
+
+    def claim(self, table: EmbeddingTable) -> Claim:
+        return Claim(mechanism="ranked", kind="ldp", table=table.name, parameter="epsilon")
+
+    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
+        if (epsilon < self.floor).any():
+            raise BudgetError(f"epsilon must be at least {self.floor:g} here")
+        return epsilon * self.overdone
+
+    def parameters(self, table: EmbeddingTable, layout: Layout) -> None:
+        return None
+
+    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+        return parameter / self.overdone
+
+    def published(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+        return (self.claim(table), parameter) if self.from_paper else None
+
+    def weights(self, sees: str, table: EmbeddingTable, block: Block, parameter: Any, released: Any) -> Any:
+        text = np.repeat(np.arange(len(block.layout.sizes)), block.layout.sizes)
+        step, seen = (1, released) if sees == "released" else (-1, block.secret)
+        inside = text == np.roll(text, step)
+        inside[0 if step == 1 else -1] = False
+        favourite = (block.secret + np.where(inside, np.roll(seen, step), 0)) % len(table)
+        weights = np.repeat(np.ceil(2.0**50 * np.exp(-parameter)).astype(np.int64)[:, None], len(table), axis=1)
+        weights[np.arange(len(weights)), favourite] = 2**50
+        return weights
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        sizes = block.layout.sizes
+        place = np.arange(len(parameter)) - np.repeat(sizes.cumsum() - sizes, sizes)
+        waves = [np.flatnonzero(place == wave) for wave in range(int(sizes.max(initial=0)))]
+        released = np.zeros(len(parameter), np.int64)
+        for wave, positions in enumerate(waves):
+            weights = self.weights(self.drawn or self.sees, table, block, parameter, released)[positions]
+            for chunk, draws in rng.open((sizes > wave).astype(np.int64)).chunks(4096):
+                released[positions[chunk]] = weighted_choice(draws, weights[chunk])
+        return released
+
+    def log_probs(self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None) -> Any:
+        before = np.zeros(len(parameter), np.int64) if released is None else released
+        return _law(self.weights(self.sees, table, block, parameter, before))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Groups:
+    """A word becomes one of its own group of four: nothing holds between groups, `epsilon` inside one.
+
+    `overdone` multiplies the epsilon that is drawn with; `width` is the group that is promised.
+    """
+
+    overdone: float = 1.0
+    width: int = 4
+
+    def claim(self, table: EmbeddingTable) -> Claim:
+        return Claim(
+            mechanism="groups",
+            kind="none",
+            table=table.name,
+            parameter="nominal",
+            reason="its output tells the group",
+            restricted=Restricted(domain="two words of one group", kind="ldp"),
+        )
+
+    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
+        return epsilon
+
+    def parameters(self, table: EmbeddingTable, layout: Layout) -> None:
+        return None
+
+    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+        return np.full(len(parameter), np.inf)
+
+    def within(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+        return parameter
+
+    def pairs(self, table: EmbeddingTable, rows: Any) -> Any:
+        group = rows // self.width
+        return group[:, None] == group
+
+    def published(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+        return Claim(mechanism="groups", kind="ldp", table=table.name), parameter
+
+    def weights(self, table: EmbeddingTable, rows: Any, parameter: Any) -> Any:
+        other = np.ceil(2.0**50 * np.exp(-self.overdone * parameter)).astype(np.int64)
+        weights = np.where(rows[:, None] // 4 == np.arange(len(table)) // 4, other[:, None], 0)
+        weights[np.arange(len(rows)), rows] = 2**50
+        return weights
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        released = np.empty(len(parameter), np.int64)
+        for chunk, draws in rng.open(block.layout.sizes).chunks(4096):
+            released[chunk] = weighted_choice(draws, self.weights(table, block.secret[chunk], parameter[chunk]))
+        return released
+
+    def log_probs(self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None) -> Any:
+        return _law(self.weights(table, block.secret, parameter))
+
+
 class ThinRadius(MultivariateLaplace):
     """The radius has one dimension too few."""
 
@@ -517,6 +631,14 @@ MECHANISMS: dict[str, Callable[[], Any]] = {
     "balanced columns charged as one": lambda: _perturbing(ForgottenBalance, mix=Window(L=3, balanced=True)),
     "parameter a fifth too large": lambda: _perturbing(AFifthMore),
     "sampler beside its law": lambda: _selecting(FirstColumn),
+    "context": Ranked,
+    "private context": lambda: Ranked(sees="right"),
+    "private context, drawn only": lambda: Ranked(drawn="right"),
+    "a floor": lambda: Ranked(floor=3.5),
+    "epsilon doubled above a floor": lambda: Ranked(floor=3.5, overdone=2.0),
+    "groups": Groups,
+    "groups, epsilon doubled": lambda: Groups(overdone=2.0),
+    "groups, promised for two of them": lambda: Groups(width=8),
     "radius of one dimension less": lambda: _perturbing(Perturb, noise=ThinRadius()),
 }
 
@@ -597,6 +719,16 @@ TWINS = (
     Twin("balanced columns charged as one", "statement", "balanced window"),
     Twin("texts that run into one another", "sampled", "d-chi-stencil"),
     Twin("law of no numbers", "log-ratio"),
+    Twin("law of no numbers", "joint"),
+    Twin("factor 1/2 forgotten", "joint"),
+    Twin("private context", "joint", "context"),
+    Twin("private context, drawn only", "sampler", "context"),
+    Twin("epsilon doubled above a floor", "log-ratio", "a floor"),
+    Twin("epsilon doubled above a floor", "certificate", "a floor"),
+    Twin("epsilon doubled above a floor", "sampled", "a floor"),
+    Twin("groups, epsilon doubled", "restricted", "groups"),
+    Twin("groups, promised for two of them", "restricted", "groups"),
+    Twin("groups", "paper", "context", "refuted"),
     Twin("rare words too often", "sampler"),
     Twin("sampler beside its law", "sampler"),
     Twin("radius of one dimension less", "sampler", "noise"),

@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from scipy.stats import binom
 
-from tests.audit.broken import EPSILON, table
+from tests.audit.broken import EPSILON, Groups, Ranked, table
 from textveil import registry
 from textveil.audit import CHECKS, Finding, audit
 from textveil.audit.fit import binomial
 from textveil.audit.sampled import Trial, _loss
 from textveil.audit.streams import _compare
-from textveil.errors import ConfigError
-from textveil.guarantee import Claim
+from textveil.errors import BudgetError, ConfigError
+from textveil.guarantee import Claim, Restricted
 from textveil.mechanism import Block, Layout
 from textveil.pipeline import Privatizer
 from textveil.rng import Randomness
@@ -53,7 +54,7 @@ class Response:
 
     def weights(self, table: EmbeddingTable, rows: Any, parameter: Any) -> Any:
         weights = np.full((len(rows), len(table)), 2**20, np.int64)
-        weights[np.arange(len(rows)), rows] = np.rint(2**20 * np.exp(parameter)).astype(np.int64)
+        weights[np.arange(len(rows)), rows] = np.floor(2**20 * np.exp(parameter)).astype(np.int64)
         return weights
 
     def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
@@ -90,6 +91,118 @@ def test_certificate_and_log_ratio_refute_randomised_response_with_three_times_i
     assert found["log-ratio"].found == pytest.approx(6.0, abs=1e-4)
     assert found["certificate"].verdict == "violated"
     assert 2.0 < (found["certificate"].found or 0) < math.log(60)
+
+
+def test_the_joint_law_charges_a_word_for_what_others_tell_of_it() -> None:
+    """Beside a word with half the budget: 2 is charged, and the loss is 4 at the left word and 2 at its own."""
+    found = findings(Ranked(sees="right"), "log-ratio", "joint", epsilon=4.0)
+    assert found["log-ratio"].verdict == "holds"  # one word alone has no neighbour
+    assert found["joint"].verdict == "violated"
+    assert (found["joint"].claimed, found["joint"].found) == (2.0, pytest.approx(6.0))
+    honest = findings(Ranked(), "joint", epsilon=4.0)["joint"]
+    assert honest.verdict == "holds"
+    assert honest.found == pytest.approx(4.0)
+
+
+def test_the_joint_law_of_words_that_see_nothing_of_one_another_loses_what_one_word_loses() -> None:
+    found = findings(Response(), "joint")["joint"]
+    assert (found.verdict, found.found) == ("holds", pytest.approx(3.0, abs=1e-5))
+
+
+def test_conditional_laws_that_make_no_joint_law_are_refuted() -> None:
+    class Circular(Ranked):
+        """The first word looks at what is drawn for the second one."""
+
+        def log_probs(self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None) -> Any:
+            before = np.zeros(len(parameter), np.int64) if released is None else np.roll(released, -2)
+            return super().log_probs(table, block, parameter, before)
+
+        def weights(self, sees: str, table: EmbeddingTable, block: Block, parameter: Any, released: Any) -> Any:
+            both = replace(block, rows=block.rows + np.roll(released, 1) + np.roll(released, -1))
+            return super().weights(sees, table, replace(both, rows=both.rows % len(table)), parameter, released * 0)
+
+    found = findings(Circular(), "joint")["joint"]
+    assert found.verdict == "violated"
+    assert "sum to 1" in found.why
+
+
+@pytest.mark.parametrize("width", [1, 0])
+def test_a_restricted_promise_to_nobody_is_unchecked(width: int) -> None:
+    class Nobody(Groups):
+        def pairs(self, table: EmbeddingTable, rows: Any) -> Any:
+            return np.eye(len(rows), dtype=bool) * bool(width)
+
+    assert findings(Nobody(), "restricted")["restricted"].verdict == "unchecked"
+
+
+def test_a_restricted_metric_promise_is_held_to_its_distances_and_its_diameter() -> None:
+    class Metric(Groups):
+        """The loss inside a group is epsilon whatever the distance, so a chord below 1 breaks the promise."""
+
+        def claim(self, table: EmbeddingTable) -> Claim:
+            promise = Restricted(domain="near words", kind="metric", metric="chord", diameter=self.diameter)
+            return replace(super().claim(table), restricted=promise)
+
+        def pairs(self, table: EmbeddingTable, rows: Any) -> Any:
+            apart = cdist(table.root.vectors[rows], table.root.vectors[rows])
+            return super().pairs(table, rows) & (apart >= self.near)
+
+        near, diameter = 1.0, 2.0
+
+    near = findings(type("Near", (Metric,), {"near": 0.0})(), "restricted")["restricted"]
+    far = findings(Metric(), "restricted")["restricted"]
+    small = findings(type("Small", (Metric,), {"diameter": 1.1})(), "restricted")["restricted"]
+    assert (near.verdict, far.verdict, small.verdict) == ("violated", "holds", "violated")
+    assert "diameter" in small.why
+    assert (far.found or 0) <= 3.0 < (near.found or 0)
+
+
+def test_a_refuted_paper_is_no_failure_and_other_options_are_not_the_papers() -> None:
+    found = findings(Groups(), "paper")["paper"]
+    assert found.verdict == "refuted"
+    assert (found.claimed, found.found) == (3.0, math.inf)
+    assert not found.fails
+    assert not found.violated
+    assert json.loads(json.dumps(found.to_json()))["verdict"] == "refuted"
+    assert findings(Ranked(from_paper=False), "paper")["paper"].verdict == "not applicable"
+    assert findings(Response(), "paper", "restricted")["paper"].verdict == "not applicable"
+    beside = findings(Ranked(sees="right"), "paper")["paper"]
+    assert beside.verdict == "refuted"
+    assert "texts of 2 words" in beside.why
+
+
+def test_a_floor_takes_the_place_of_smaller_budgets_and_costs_no_power() -> None:
+    checks = ("log-ratio", "joint", "certificate", "sampled", "support", "sampler", "budget")
+    honest = findings(Ranked(floor=3.0), *checks, epsilon=4.0)
+    assert {each.verdict for each in honest.values()} == {"holds"}
+    assert honest["certificate"].claimed == pytest.approx(3.0, rel=1e-3)
+    assert (honest["certificate"].claimed or 0) >= 3.0
+
+
+def test_a_budget_below_the_floor_is_refused_and_no_violation() -> None:
+    with pytest.raises(BudgetError, match="at least 5"):
+        findings(Ranked(floor=5.0), "log-ratio")
+    build = partial(Privatizer, Ranked(floor=5.0), table=table(), epsilon=3.0)
+    honest = partial(Privatizer, Ranked(), table=table(), epsilon=3.0)
+    first, second = audit(build, honest, small=True, only=("statement",))
+    assert (first.check, first.verdict) == ("build", "unchecked")
+    assert second.verdict == "holds"
+
+
+def test_what_no_budget_buys_is_unchecked() -> None:
+    class Growing(Ranked):
+        """No budget is enough for two words."""
+
+        def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
+            if layout.sizes.max(initial=0) > 1:
+                raise BudgetError("a word of the table")
+            return epsilon
+
+    found = findings(Growing(), "joint", "totality")
+    assert found["joint"].verdict == "unchecked"
+    assert "word of the table" not in found["joint"].why
+    assert found["totality"].verdict == "holds"
+    assert "refused" in found["totality"].why
 
 
 def test_what_is_no_law_is_refuted() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textveil.errors import GuaranteeError
-from textveil.guarantee import Claim, Guarantee, compose, condense, summarize
+from textveil.guarantee import Claim, Guarantee, Restricted, compose, condense, summarize
 from textveil.guarantee.statements import number
 
 METRIC = Claim(mechanism="noise", kind="metric", metric="chord", table="t", diameter=1.5, parameter="eta")
@@ -86,6 +87,97 @@ def test_explain_names_the_whole_statement() -> None:
 def test_printed_numbers_are_never_below_the_bound(value: float) -> None:
     printed = float(number(value))
     assert value * (1 - 1e-9) <= printed <= value * 1.002
+
+
+# ---- promises for some pairs only ---------------------------------------------------------------------------
+
+INSIDE = Restricted(domain="two words of one group", kind="ldp")
+GROUPS = Claim(
+    mechanism="custext",
+    kind="none",
+    table="t",
+    parameter="nominal",
+    reason="the output tells the group",
+    restricted=INSIDE,
+)
+SENSITIVE = Claim(
+    mechanism="santext+",
+    kind="none",
+    table="t",
+    reason="other words come out as they are",
+    restricted=Restricted(domain="two sensitive words", kind="metric", metric="chord", diameter=1.5, additive=0.25),
+)
+
+
+def test_a_restricted_promise_is_second_and_never_the_bound() -> None:
+    guarantee = statement(math.inf, math.inf, claim=GROUPS, within=3.38)
+    lines = guarantee.headline().splitlines()
+    assert lines[0] == (
+        "custext: no finite privacy statement holds: the output tells the group. "
+        "Between two words of one group only: local DP with epsilon <= 3.38."
+    )
+    assert len(lines) == 3
+    assert lines[1].startswith("Beyond that, nothing bounds what the output tells")
+    assert (guarantee.kind, guarantee.epsilon, guarantee.epsilon_ldp) == ("none", math.inf, math.inf)
+    plain = json.loads(json.dumps(guarantee.to_json(), allow_nan=False))
+    assert (plain["kind"], plain["epsilon"], plain["epsilon_ldp"]) == ("none", "infinite", "infinite")
+    assert plain["restricted"] == {
+        "domain": "two words of one group",
+        "kind": "ldp",
+        "metric": None,
+        "epsilon": 3.38,
+        "epsilon_ldp": 3.38,
+        "diameter": None,
+        "additive": 0.0,
+    }
+    assert "where x_j and x'_j are two words of one group:" in guarantee.explain()
+    assert "<= 3.38   for every output y." in guarantee.explain()
+
+
+def test_a_restricted_metric_promise_names_its_metric_and_local_dp() -> None:
+    guarantee = statement(math.inf, claim=SENSITIVE, within=2.0)
+    assert (
+        "Between two sensitive words only: epsilon <= 2 per unit of chord distance, plus 0.25; "
+        "local DP <= 3.25 (diameter 1.5)."
+    ) in guarantee.headline()
+    assert "<= 2 * d(x_j, x'_j) + 0.25" in guarantee.explain()
+    assert (
+        guarantee.to_json()["restricted"] | {"epsilon_ldp": 3.25, "diameter": 1.5} == guarantee.to_json()["restricted"]
+    )  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"infinite": ("unknown words pass",)}, {"within": math.inf}],
+    ids=["another reason", "no value"],
+)
+def test_a_restricted_promise_that_does_not_hold_for_every_word_is_not_printed(changes: dict[str, object]) -> None:
+    guarantee = statement(math.inf, claim=GROUPS, **({"within": 1.0} | changes))
+    assert guarantee.restricted is guarantee.to_json()["restricted"] is None
+    assert "only" not in guarantee.headline() + guarantee.explain()
+    assert statement(claim=GROUPS, within=0.0).restricted is None  # no word, no promise
+
+
+def test_restricted_promises_add_up_over_releases_and_stand_side_by_side_over_texts() -> None:
+    parts = [statement(math.inf, claim=SENSITIVE, within=within) for within in (1.0, 2.5)]
+    total, both = compose(parts), summarize(parts)
+    assert total.within == 3.5
+    assert total.restricted is not None
+    assert total.restricted.additive == 0.5
+    assert both.within == 2.5
+    assert both.restricted == SENSITIVE.restricted
+    assert condense(both).headline() == both.headline()
+    packed = json.loads(json.dumps(condense(both).pack()))
+    assert Guarantee.unpack(packed).to_json() == condense(both).to_json()
+    with pytest.raises(GuaranteeError, match="restricted domain"):
+        compose([parts[0], statement(math.inf, claim=replace(SENSITIVE, restricted=INSIDE), within=1.0)])
+
+
+def test_a_claim_for_words_of_several_pieces_loses_what_it_loses_besides_for_each() -> None:
+    several = SENSITIVE.times(3)
+    assert several.restricted is not None
+    assert several.restricted.additive == 0.75
+    assert replace(METRIC, additive=0.1).times(3).additive == pytest.approx(0.3)
 
 
 # ---- composition ------------------------------------------------------------------------------------------

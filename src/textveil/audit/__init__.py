@@ -14,7 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from traceback import extract_tb
 
-from textveil.audit import exact, fit, path, sampled, spending, totality
+import numpy as np
+
+from textveil.audit import exact, fit, joint, path, promises, sampled, spending, totality
 from textveil.audit import streams as fresh
 from textveil.audit import support as supports
 from textveil.audit.configured import Configured
@@ -22,7 +24,8 @@ from textveil.audit.finding import ALARM, Evidence, Finding, Verdict, unchecked
 from textveil.audit.streams import tells_apart
 from textveil.audit.subject import Build, Subject
 from textveil.budget import Uniform
-from textveil.errors import ConfigError, TextveilError
+from textveil.errors import BudgetError, ConfigError, TextveilError
+from textveil.mechanism import Layout
 from textveil.pipeline import Privatizer
 
 __all__ = ["ALARM", "CHECKS", "Build", "Configured", "Evidence", "Finding", "Subject", "Verdict", "audit"]
@@ -31,6 +34,9 @@ Report = Callable[[str, int, int], None]
 
 _CHECKS: dict[str, Callable[[Subject], Finding]] = {
     "log-ratio": exact.log_ratio,
+    "joint": joint.joint,
+    "restricted": promises.restricted,
+    "paper": promises.paper,
     "certificate": exact.certificate,
     "sampled": sampled.sampled,
     "sampler": fit.sampler,
@@ -103,6 +109,8 @@ def _require_budget(privatizer: Privatizer) -> None:
         raise ConfigError("an audit needs one epsilon for all words, or the mechanism's own parameter")
     if budget is not None and not 0 < budget.epsilon < math.inf:
         raise ConfigError(f"an audit needs a budget above 0 and below infinity, got {budget.epsilon:g}")
+    if budget is not None and privatizer.claim.kind != "none":  # here, because a budget that is too small is no defect
+        privatizer.mechanism.calibrate(privatizer.table, Layout.of(1), np.array([budget.epsilon]))
 
 
 def _checked(subject: Subject, check: str) -> Finding:
@@ -111,6 +119,8 @@ def _checked(subject: Subject, check: str) -> Finding:
         opted_out = found.verdict == "not applicable" and not subject.claim.draws and subject.claim.kind != "none"
         if opted_out and tells_apart(subject):
             return _failed(check, "nothing is drawn, and what comes out depends on the word")
+    except BudgetError as error:
+        return unchecked(check, f"the mechanism can keep to no budget that is tried here: {_raised(error)}")
     except ConfigError as error:
         ours = Path(extract_tb(error.__traceback__)[-1].filename).parent == Path(__file__).parent
         return unchecked(check, str(error) if ours else _raised(error))

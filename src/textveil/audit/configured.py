@@ -9,15 +9,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from textveil import registry
+from textveil.audit.subject import smallest_budget
 from textveil.config import Config
-from textveil.errors import ConfigError
+from textveil.errors import BudgetError, ConfigError
 from textveil.mechanism import Layout, Mechanism
 from textveil.pipeline import Privatizer
 from textveil.table import load_table
 
 LOCAL_DP = 12.0
 """Of the budget that is taken where none is given: small enough that draws differ, so that repeated ones are seen."""
+
+ROOM = 1.25
+"""Times the smallest budget, where a mechanism cannot promise `LOCAL_DP`: at the smallest it may do next to nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,4 +69,9 @@ def _budget(config: Config) -> float | None:
         raise ConfigError(
             f"{name} states no finite diameter above 0, from which a budget could be chosen; give epsilon"
         )
-    return LOCAL_DP if claim.kind == "ldp" else float(f"{LOCAL_DP / claim.diameter:.3g}")
+    wanted = LOCAL_DP if claim.kind == "ldp" else float(f"{LOCAL_DP / claim.diameter:.3g}")
+    try:
+        made.calibrate(table, Layout.of(1), np.array([wanted]))
+    except BudgetError:  # it cannot promise so little
+        return ROOM * smallest_budget(made, table, Layout.of(1), wanted)
+    return wanted

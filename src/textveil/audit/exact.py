@@ -5,6 +5,7 @@ Not here: mechanisms without a law (`sampled`), and samplers that do not follow 
 """
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from textveil.table import EmbeddingTable
 
 Ids = NDArray[np.int64]
 Values = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
 def log_ratio(subject: Subject) -> Finding:
@@ -24,27 +26,22 @@ def log_ratio(subject: Subject) -> Finding:
     of inputs on the whole table, with all of its words as outputs.
     """
     name = "log-ratio"
-    worlds = [(subject.slice, np.arange(len(subject.slice)))]
-    if not subject.small and subject.slice is not subject.table:
-        worlds.append((subject.table, subject.chosen(SLICE_FULL)))
     worst, pairs, excess, claimed = 0.0, 0, -np.inf, 0.0
-    for table, rows in worlds:
+    for table, rows in worlds(subject):
         try:
             law = subject.law(table, rows)
         except NoLaw as error:
             return Finding(check=name, evidence="proved", verdict="violated", why=str(error))
         if law is None:
             return skipped(name, "the output law has no closed form; see `sampled` and `sampler`")
-        claim, losses = subject.mechanism.claim(table), _losses(law)
+        claim = subject.mechanism.claim(table)
         if claim.kind == "none":
-            return unclaimed(name, f"nothing is claimed: {claim.reason}", float(losses.max()))
+            return unclaimed(name, f"nothing is claimed: {claim.reason}", float(losses(law).max()))
         layout = singles(rows).layout
         epsilon = subject.spent(table, layout, subject.parameter(table, layout))
-        allowed = np.maximum(epsilon[:, None], epsilon[None]) * distances(table, claim, rows) + claim.additive
-        np.fill_diagonal(allowed, np.inf)
-        excess = max(excess, float((losses - allowed * (1 + ROUNDING)).max()))
-        worst = max(worst, _rate(losses - claim.additive, distances(table, claim, rows)))
-        claimed = max(claimed, float(epsilon.max()))
+        away = ~np.eye(len(rows), dtype=bool)
+        found, over = hold(losses(law), distances(table, claim, rows), epsilon, claim.additive, away)
+        worst, excess, claimed = max(worst, found), max(excess, over), max(claimed, float(epsilon.max()))
         pairs += len(rows) * (len(rows) - 1) // 2
     return Finding(
         check=name,
@@ -52,28 +49,50 @@ def log_ratio(subject: Subject) -> Finding:
         verdict="violated" if excess > ROUNDING else "holds",
         claimed=claimed,
         found=worst,
-        why=f"texts of one word: every output for {pairs:,} pairs of words"
-        + (f"; a pair loses {excess:.3g} more than it may" if excess > ROUNDING else ""),
+        why=f"texts of one word: every output for {pairs:,} pairs of words{too_much(excess)}",
     )
 
 
-def _losses(law: Values) -> Values:
+def worlds(subject: Subject) -> Iterator[tuple[EmbeddingTable, Ids]]:
+    """Tables and inputs on them: the slice; in the full audit also some words of the whole table."""
+    yield subject.slice, np.arange(len(subject.slice))
+    if not subject.small and subject.slice is not subject.table:
+        yield subject.table, subject.chosen(SLICE_FULL)
+
+
+def hold(lost: Values, apart: Values, epsilon: Values, additive: float, pairs: Flags) -> tuple[float, float]:
+    """Losses [m, m] of some pairs held against epsilon [m] times distances [m, m] + additive.
+
+    The epsilon that the worst pair needs, and how much more than allowed is lost at most.
+    """
+    allowed = np.maximum(epsilon[:, None], epsilon[None]) * apart + additive
+    over = (lost - allowed * (1 + ROUNDING))[pairs & np.isfinite(allowed)]
+    return _rate((lost - additive)[pairs], apart[pairs]), float(over.max(initial=-np.inf))
+
+
+def too_much(excess: float) -> str:
+    """The remark about a pair that loses so much more than it may; empty if none does."""
+    if excess <= ROUNDING:
+        return ""
+    return f"; a pair loses {'infinitely much' if math.isinf(excess) else f'{excess:.3g}'} more than it may"
+
+
+def losses(law: Values) -> Values:
     """max over y of |ln P(y|x) - ln P(y|x')|, [m, m]; infinite where only one of both can release y."""
-    losses = np.zeros((len(law), len(law)))
+    lost = np.zeros((len(law), len(law)))
     for i in range(len(law) - 1):
         with np.errstate(invalid="ignore"):
             gaps = np.abs(law[i + 1 :] - law[i])
         gaps[np.isnan(gaps)] = 0.0  # neither can release it
-        losses[i, i + 1 :] = losses[i + 1 :, i] = gaps.max(axis=1)
-    return losses
+        lost[i, i + 1 :] = lost[i + 1 :, i] = gaps.max(axis=1)
+    return lost
 
 
-def _rate(losses: Values, apart: Values) -> float:
-    """The largest loss per unit of distance, over pairs of different words."""
-    away = ~np.eye(len(losses), dtype=bool)
+def _rate(lost: Values, apart: Values) -> float:
+    """The largest loss per unit of distance."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        rates = losses[away] / apart[away]
-    rates = np.where(np.isnan(rates) | (losses[away] <= ROUNDING), 0.0, rates)
+        rates = lost / apart
+    rates = np.where(np.isnan(rates) | (lost <= ROUNDING), 0.0, rates)
     return float(rates.max(initial=0.0))
 
 

@@ -9,13 +9,16 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 Evidence = Literal["proved", "lower bound", "observed"]
-Verdict = Literal["holds", "violated", "wasteful", "no claim", "not applicable", "unchecked"]
+Verdict = Literal["holds", "violated", "wasteful", "refuted", "no claim", "not applicable", "unchecked"]
 
 ALARM = 1e-6
 """The probability with which one check accuses a mechanism that keeps its claim; all its comparisons share it."""
 
 ROUNDING = 1e-9
 """How far double precision may carry an exact comparison."""
+
+FLOAT32 = 1e-6
+"""Vectors are held in single precision: how far a distance may be off."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +30,9 @@ class Finding:
         evidence: `proved`: computed exactly from the law, no chance involved; `lower bound`: from samples, true but
             with probability `alarm`; `observed`: something was seen to happen, or not.
         verdict: `holds`, `violated`, `wasteful` (the claim holds, but something is charged that buys nothing),
-            `no claim` (nothing is promised, so nothing can be broken), `not applicable` (the audit has a reason of its
-            own), or `unchecked` (the mechanism or its claim left no way to look, so nobody should rely on it).
+            `refuted` (what a paper claims is false; no statement rests on it), `no claim` (nothing is promised, so
+            nothing can be broken), `not applicable` (the audit has a reason of its own), or `unchecked` (the mechanism
+            or its claim left no way to look, so nobody should rely on it).
         why: one line for people.
         claimed: the number that is promised, in the unit of `why`; None where there is none.
         found: the number that was found.
@@ -49,12 +53,12 @@ class Finding:
 
     @property
     def violated(self) -> bool:
-        """Whether the claim is refuted."""
+        """Whether the mechanism's own claim is refuted."""
         return self.verdict == "violated"
 
     @property
     def fails(self) -> bool:
-        """Whether the claim is refuted, or cannot be checked at all."""
+        """Whether the mechanism's own claim is refuted, or cannot be checked at all."""
         return self.verdict in ("violated", "unchecked")
 
     def to_json(self) -> dict[str, object]:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from textveil.audit import exact
+from textveil.audit import exact, joint
 from textveil.audit.finding import ALARM, Finding, skipped
 from textveil.audit.subject import Subject, singles
-from textveil.mechanism import CoordinateLaplace, MultivariateLaplace, Perturb, VonMisesFisher
+from textveil.mechanism import Block, CoordinateLaplace, Layout, MultivariateLaplace, Perturb, VonMisesFisher
 from textveil.rng import SystemRandomness
 from textveil.table import EmbeddingTable
 
@@ -20,6 +20,7 @@ Ids = NDArray[np.int64]
 Values = NDArray[np.float64]
 
 DRAWS_SMALL, DRAWS_FULL = 20_000, 200_000
+PAIRS_SMALL, PAIRS_FULL = 2_000, 20_000
 CERTAIN = 1e-12
 """What lacks less than this is certain but for rounding, and is not tested."""
 
@@ -32,7 +33,7 @@ def sampler(subject: Subject) -> Finding:
     if not subject.claim.draws:
         return skipped(name, "nothing is drawn")
     table, law = exact.law_of_slice(subject)
-    tests = list(_counts(subject, table, law)) if law is not None else list(_noise(subject))
+    tests = [*_counts(subject, table, law), *_pairs(subject)] if law is not None else list(_noise(subject))
     if not tests:
         return skipped(name, "neither the output nor the noise has a law in closed form")
     what, p = min(tests, key=lambda test: test[1])
@@ -55,6 +56,23 @@ def _counts(subject: Subject, table: EmbeddingTable, law: Values) -> Iterator[tu
         drawn = subject.sample(table, block, subject.parameter(table, block.layout))
         counts = np.bincount(np.where(drawn < 0, len(table), drawn), minlength=len(table) + 1)
         yield f"released words, input {row}", binomial(counts, np.append(np.exp(law[row]), 0.0))
+
+
+def _pairs(subject: Subject) -> Iterator[tuple[str, float]]:
+    """Counts of what texts of two words are released as, against their joint law."""
+    table = joint.small_table(subject)
+    if joint.without_law(subject, table) is not None:
+        return
+    many = PAIRS_SMALL if subject.small else PAIRS_FULL
+    layout = Layout.of(*[2] * many)
+    parameter = subject.configured(table, Layout.of(2))
+    for text in ((0, joint.WORDS - 1), (1, 2)):
+        law = joint.law_of_texts(subject, table, np.array([text]), parameter)[0]
+        rows = np.tile(np.array(text), many)
+        drawn = subject.sample(table, Block(layout=layout, rows=rows), np.tile(parameter, many)).reshape(many, 2)
+        outputs = np.where((drawn < 0).any(axis=1), len(law), drawn @ np.array([joint.WORDS, 1]))
+        counts = np.bincount(outputs, minlength=len(law) + 1)
+        yield f"released texts of two words, input {text}", binomial(counts, np.append(np.exp(law), 0.0))
 
 
 def binomial(counts: Ids, probabilities: Values) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from textveil.audit.finding import ROUNDING, Finding
 from textveil.audit.subject import Subject
-from textveil.mechanism import Block, Role
+from textveil.mechanism import Block, Restricting, Role
 from textveil.pipeline import Result
 from textveil.protect import protect
 from textveil.words import Kind
@@ -82,6 +82,10 @@ def _parameters(subject: Subject, call: Call, result: Result) -> list[str]:
     spent[layout.unit_of[layout.roles == Role.PASS]] = np.inf
     if not np.allclose(guarantee.epsilon_per_word, spent[~public], rtol=ROUNDING, atol=0):
         problems.append("the epsilon in the statement is not what the mechanism spends")
+    if isinstance(mechanism, Restricting) and guarantee.restricted is not None:
+        within = np.bincount(layout.words, mechanism.within(subject.table, layout, call.parameter))
+        if not np.isclose(guarantee.within, within.max(), rtol=ROUNDING, atol=0):
+            problems.append("the restricted epsilon in the statement is not what the mechanism spends")
     return problems
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textveil.audit import sampled
-from textveil.audit.finding import ALARM, ROUNDING, Finding, skipped, unclaimed
+from textveil.audit.finding import ALARM, FLOAT32, ROUNDING, Finding, skipped, unclaimed
 from textveil.audit.streams import text_of
 from textveil.audit.subject import METRICS, SLICE_SMALL, Subject, batches, singles
 from textveil.guarantee.statements import number
@@ -29,9 +29,6 @@ STAYS = 0.999
 
 ALL_PAIRS = 2_500
 """In tables of so many words every pair is measured."""
-
-FLOAT32 = 1e-6
-"""Vectors are held in single precision."""
 
 
 # ---- a budget changes the law ----------------------------------------------------------------------------

@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from textveil.budget import Uniform
-from textveil.errors import ConfigError
-from textveil.guarantee import Claim
+from textveil.budget import LARGEST, Uniform
+from textveil.errors import BudgetError, ConfigError
+from textveil.guarantee import Claim, Restricted
 from textveil.mechanism import Block, Law, Layout, Mechanism
 from textveil.pipeline import Privatizer
 from textveil.rng import Randomness, Streams, SystemRandomness
@@ -45,6 +45,9 @@ WEAK = 1.0
 """Epsilon on the whole circle: opposite words then lie at a loss of 2 for sharp mechanisms. On the slice, the loss
 that is allowed to its farthest words."""
 
+
+FLOOR = 1e-3
+"""How closely the smallest budget is found that a mechanism can keep to, as a part of it."""
 
 SUMS = 1e-6
 """How far the probabilities of a law may be from 1 together: laws in single precision pass."""
@@ -191,9 +194,35 @@ class Subject:
     # ---- what a mechanism does on a table ------------------------------------------------------------
 
     def parameter(self, table: EmbeddingTable, layout: Layout, scale: Values | float = 1.0) -> Values:
-        """The mechanism's parameter [n] for a budget of `epsilon * scale` at every position."""
+        """The mechanism's parameter [n] for a budget of `epsilon * scale` at every position.
+
+        Some mechanisms cannot promise so little; they get the smallest budget that they can keep to.
+
+        Raises:
+            BudgetError: there is none.
+        """
         wanted = np.broadcast_to(np.asarray(scale, np.float64) * self.epsilon, len(layout.positions))
-        return self.mechanism.calibrate(table, layout, wanted.copy())
+        try:
+            return self.mechanism.calibrate(table, layout, wanted.copy())
+        except BudgetError:
+            floor = self._floor(table, int(layout.sizes.max(initial=1)))
+            return self.mechanism.calibrate(table, layout, np.maximum(wanted, floor))
+
+    def _floor(self, table: EmbeddingTable, length: int) -> float:
+        """The smallest budget that is kept to in a text of so many words."""
+        key = (table, length)
+        if key not in self._floors:
+            self._floors[key] = smallest_budget(self.mechanism, table, Layout.of(length), self.epsilon)
+        return self._floors[key]
+
+    @cached_property
+    def _floors(self) -> dict[tuple[EmbeddingTable, int], float]:
+        return {}
+
+    def configured(self, table: EmbeddingTable, layout: Layout) -> Values:
+        """The parameter [n] that the privatizer draws with: the one set by name, or that of its budget."""
+        named = self.mechanism.parameters(table, layout)
+        return self.parameter(table, layout) if named is None else named
 
     def law(self, table: EmbeddingTable, rows: Ids, scale: float = 1.0) -> Values | None:
         """ln Pr[y | x] for texts of one word each, [m, V]; None where it cannot be written down.
@@ -201,10 +230,13 @@ class Subject:
         Raises:
             NoLaw: what the mechanism gives is no law.
         """
-        block = singles(rows)
+        return self.law_under(table, rows, self.parameter(table, singles(rows).layout, scale))
+
+    def law_under(self, table: EmbeddingTable, rows: Ids, parameter: Values) -> Values | None:
+        """The same under this parameter [m]."""
         if not isinstance(self.mechanism, Law):
             return None
-        law = self.mechanism.log_probs(table, block, self.parameter(table, block.layout, scale))
+        law = self.mechanism.log_probs(table, singles(rows), parameter)
         if law is not None:
             if law.shape != (len(rows), len(table)):
                 raise NoLaw("the law has not one probability per word")
@@ -251,7 +283,32 @@ def singles(rows: Sequence[int] | Ids) -> Block:
     return Block(layout=Layout.of(*[1] * len(found)), rows=found)
 
 
-def distances(table: EmbeddingTable, claim: Claim, rows: Ids) -> Values:
+def smallest_budget(mechanism: Mechanism, table: EmbeddingTable, layout: Layout, epsilon: float) -> float:
+    """The smallest budget that a mechanism keeps to, but for a part `FLOOR`; at least a millionth of epsilon.
+
+    Raises:
+        BudgetError: there is none that a budget may be.
+    """
+
+    def kept(budget: float) -> bool:
+        try:
+            mechanism.calibrate(table, layout, np.full(len(layout.positions), budget))
+        except BudgetError:
+            return False
+        return True
+
+    low, high = epsilon * 1e-6, epsilon
+    while not kept(high):
+        low, high = high, 2 * high
+        if high > LARGEST:
+            raise BudgetError(f"no budget up to {LARGEST:g} can be kept to on the table {table.name}")
+    while high > low * (1 + FLOOR):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if kept(middle) else (middle, high)
+    return high
+
+
+def distances(table: EmbeddingTable, claim: Claim | Restricted, rows: Ids) -> Values:
     """The distances [m, m] between rows in the claim's metric, not by the table's own code; 1 for a claim of local DP.
 
     Raises:

@@ -12,7 +12,7 @@ import numpy as np
 
 from textveil.audit.finding import Finding
 from textveil.audit.subject import Subject
-from textveil.errors import TextveilError, VocabularyError
+from textveil.errors import BudgetError, TextveilError, VocabularyError
 from textveil.pipeline import Privatizer, Result
 from textveil.protect import protect
 from textveil.rng import Streams, SystemRandomness
@@ -53,7 +53,7 @@ def totality(subject: Subject) -> Finding:
     for what, text in cases:
         try:
             result = subject.privatizer.privatize(text)
-        except VocabularyError:  # `words.oov=error` is no defect; whatever else is raised is
+        except (VocabularyError, BudgetError):  # `words.oov=error` and a budget too small for a text are no defects
             refused += 1
             continue
         found = dict.fromkeys(_problems(subject.privatizer, text, result, known))  # each of them once

@@ -77,5 +77,5 @@ class Published(Protocol):
     """A mechanism of a paper whose claim an audit can hold against the law. Statements never print it."""
 
     def published(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> tuple[Claim, Values] | None:
-        """The paper's claim and its epsilon [n] at each protected position; None where these options are not its own."""
+        """The paper's claim and its epsilon [n] at each protected position; None: these options are not its own."""
         ...
