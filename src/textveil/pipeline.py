@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from textveil import registry
+from textveil import oov, registry
 from textveil.budget import Budget, Uniform, in_range
 from textveil.config import Config, WordsOptions, keywords, resolve
 from textveil.errors import (
@@ -32,6 +32,7 @@ from textveil.errors import (
 )
 from textveil.guarantee import Claim, Guarantee
 from textveil.mechanism import PLACEHOLDER, Block, Layout, Mechanism, Role
+from textveil.oov import Rule
 from textveil.protect import Protection, protect
 from textveil.release import Plan, Release, spell
 from textveil.rng import Randomness, SeededRandomness, SystemRandomness
@@ -48,7 +49,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Private:
-    """What never leaves: the original text and its words, one per item of the release. Empty after pickling."""
+    """What never leaves: the original text and its words. Empty after pickling."""
 
     text: str = field(repr=False)
     words: tuple[str, ...] = field(repr=False)
@@ -344,14 +345,17 @@ class Privatizer:
     def _plan(self, tokens: Tokens, protection: Protection) -> Plan:
         rows, counts, known = self._rows(tokens.words)
         unknown = ~known & ~protection.public
-        if self.words.oov == "error" and unknown.any():
+        rules = oov.rules(tokens.words, unknown, self.words)
+        left = unknown & (rules == Rule.HOUSE)
+        if self.words.oov == "error" and left.any():
             raise VocabularyError(
-                f"{int(unknown.sum())} of {len(tokens.words)} words are outside the table {self.table.name}; "
+                f"{int(left.sum())} of {len(tokens.words)} words are outside the table {self.table.name}; "
                 "words.oov=surrogate, placeholder or keep says what to do with them"
             )
         roles = np.where(protection.public, Role.PASS, Role.PROTECT).astype(np.int8)
         if self.words.oov in ("keep", "placeholder"):
-            roles[unknown] = Role.PASS if self.words.oov == "keep" else Role.HOLE
+            roles[left] = Role.PASS if self.words.oov == "keep" else Role.HOLE
+        roles[rules != Rule.HOUSE] = Role.HOLE  # for the mechanism there is no word
         epsilon = None
         if self.budget is not None:
             epsilon = in_range(np.asarray(self.budget.assign(protection), np.float64), "epsilon")
@@ -371,6 +375,7 @@ class Privatizer:
             roles=roles,
             counts=counts,
             unknown=unknown,
+            rules=rules,
             epsilon=epsilon,
         )
 
@@ -403,8 +408,14 @@ class Privatizer:
         whole = np.full(len(layout.roles), PLACEHOLDER, np.int64)
         whole[layout.positions] = drawn
         per_word = np.bincount(layout.words, spent, minlength=len(plan.roles)).astype(np.float64)
-        per_word[plan.roles == Role.PASS] = np.inf
-        return Release(rows=whole, spent=per_word, parameter=parameter)
+        per_word[(plan.roles == Role.PASS) | (plan.rules != Rule.HOUSE)] = np.inf
+        steps = np.zeros(len(plan.roles), np.int64)
+        if oov.apart(self.words):
+            rule = plan.rules[layout.unit_of]
+            apart = oov.draw(rule, layout.documents, len(table), rng=self.randomness)
+            whole[rule == Rule.UNIFORM] = apart[rule == Rule.UNIFORM]
+            steps[layout.unit_of[rule == Rule.ADD]] = apart[rule == Rule.ADD]
+        return Release(rows=whole, steps=steps, spent=per_word, parameter=parameter)
 
     # ---- the statement -------------------------------------------------------------------------------
 
@@ -413,13 +424,12 @@ class Privatizer:
     ) -> Guarantee:
         covered = ~protection.public[span]
         unknown = plan.unknown[span][covered]
-        reasons = []
-        if self.words.oov == "keep":
-            reasons.append("unknown words pass unprotected (words.oov=keep)")
+        reasons = oov.reasons(self.words)
         if ((plan.roles[span][covered] == Role.PASS) & ~(unknown & (self.words.oov == "keep"))).any():
             reasons.append("an infinite budget lets words pass")
         drawn = slice(*np.searchsorted(plan.block.layout.words, (span.start, span.stop)).tolist())
-        claim = self.claim
+        apart = int(np.isin(plan.rules[span], (Rule.UNIFORM, Rule.ADD)).sum())
+        claim = replace(self.claim, draws=self.claim.draws or oov.draws(self.words))
         if claim.additive and self.pieces is not None:  # each piece of a word pays it
             claim = replace(claim, additive=claim.additive * int(plan.counts[span].max(initial=1)))
         return Guarantee(
@@ -430,7 +440,7 @@ class Privatizer:
             words=released.mask.words,
             placeholders=len(released.mask.placeholders),
             mask=(*released.mask.fields, UNKNOWN_SHARE),
-            drawn=drawn.stop - drawn.start,
+            drawn=(drawn.stop - drawn.start) * self.claim.draws + apart,
             seeded=self.randomness.seeded,
             oov=self.words.oov,
             infinite=tuple(reasons),
