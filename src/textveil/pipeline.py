@@ -410,7 +410,7 @@ class Privatizer:
         per_word = np.bincount(layout.words, spent, minlength=len(plan.roles)).astype(np.float64)
         per_word[(plan.roles == Role.PASS) | (plan.rules != Rule.HOUSE)] = np.inf
         steps = np.zeros(len(plan.roles), np.int64)
-        if oov.apart(self.words):
+        if oov.draws(self.words):
             rule = plan.rules[layout.unit_of]
             apart = oov.draw(rule, layout.documents, len(table), rng=self.randomness)
             whole[rule == Rule.UNIFORM] = apart[rule == Rule.UNIFORM]
