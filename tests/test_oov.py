@@ -11,6 +11,7 @@ import warnings
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -202,7 +203,7 @@ def test_an_evenly_drawn_word_has_as_many_pieces_as_it_had(wordpiece_table):
 @pytest.mark.parametrize("casing", ["lower", "copy"])
 @pytest.mark.parametrize("mechanism", ["noise", "exponential", "d-chi-stencil"])
 def test_an_unknown_word_shows_nowhere(rule, casing, mechanism, caplog, capfd):
-    options = {"L": 3, "window_over": "all"} if mechanism == "d-chi-stencil" else {}
+    options: dict[str, Any] = {"L": 3, "window_over": "all"} if mechanism == "d-chi-stencil" else {}
     made = Privatizer(mechanism, epsilon=5, table=TABLE, words={"oov": rule, "casing": casing}, **options)
     result = made.privatize(f"River {CANARY} met {CANARY.upper()}, the stone{CANARY}")
     text = json.dumps(result.to_json())

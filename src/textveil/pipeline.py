@@ -428,8 +428,10 @@ class Privatizer:
         if ((plan.roles[span][covered] == Role.PASS) & ~(unknown & (self.words.oov == "keep"))).any():
             reasons.append("an infinite budget lets words pass")
         drawn = slice(*np.searchsorted(plan.block.layout.words, (span.start, span.stop)).tolist())
-        apart = int(np.isin(plan.rules[span], (Rule.UNIFORM, Rule.ADD)).sum())
-        claim = replace(self.claim, draws=self.claim.draws or oov.draws(self.words))
+        claim, places = self.claim, (drawn.stop - drawn.start) * self.claim.draws
+        if oov.draws(self.words):
+            claim = replace(claim, draws=True)
+            places += int(np.isin(plan.rules[span], (Rule.UNIFORM, Rule.ADD)).sum())
         if claim.additive and self.pieces is not None:  # each piece of a word pays it
             claim = replace(claim, additive=claim.additive * int(plan.counts[span].max(initial=1)))
         return Guarantee(
@@ -440,7 +442,7 @@ class Privatizer:
             words=released.mask.words,
             placeholders=len(released.mask.placeholders),
             mask=(*released.mask.fields, UNKNOWN_SHARE),
-            drawn=(drawn.stop - drawn.start) * self.claim.draws + apart,
+            drawn=places,
             seeded=self.randomness.seeded,
             oov=self.words.oov,
             infinite=tuple(reasons),
