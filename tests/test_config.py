@@ -292,7 +292,7 @@ def test_options_become_what_the_mechanism_declares(option, text, value):
         (
             "words.oov",
             "maybe",
-            r"^words\.oov must be 'surrogate', 'placeholder', 'error' or 'keep', got 'maybe'$",
+            r"^words\.oov must be 'surrogate', 'placeholder', 'error', 'keep', 'uniform' or 'drop', got 'maybe'$",
         ),
         ("words.oov", "null", r"^words\.oov must be"),
         ("table.metric", "cosine", r"^table\.metric must be 'chord' or 'euclidean'"),

@@ -164,7 +164,7 @@ def test_keep_for_unknown_words(echo):
     assert result.guarantee.epsilon_per_word.tolist() == [5, math.inf, 5]
     assert result.guarantee.kind == "none"
     assert result.guarantee.epsilon == result.guarantee.epsilon_ldp == math.inf
-    assert "1 more word passed unprotected" in result.guarantee.headline()
+    assert "1 more word went unprotected" in result.guarantee.headline()
 
 
 def test_keep_is_infinite_even_where_every_word_is_known(echo):

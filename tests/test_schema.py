@@ -77,14 +77,15 @@ def test_options(name, options, table, validator):
     validator.validate(as_read(chosen.privatize(TEXTS[0]).guarantee))
 
 
-@pytest.mark.parametrize("oov", ["surrogate", "placeholder", "keep"])
+@pytest.mark.parametrize("oov", ["surrogate", "placeholder", "keep", "uniform", "drop"])
+@pytest.mark.parametrize("numbers", ["table", "add"])
 @pytest.mark.parametrize("casing", ["lower", "copy"])
 @pytest.mark.parametrize("stopwords", ["pass", "protect"])
-def test_words_options(oov, casing, stopwords, table, validator):
-    words = WordsOptions(oov=oov, casing=casing, stopwords=stopwords)
+def test_words_options(oov, numbers, casing, stopwords, table, validator):
+    words = WordsOptions(oov=oov, numbers=numbers, casing=casing, stopwords=stopwords)
     found = as_read(privatizer("noise", table, words=words).privatize(TEXTS[3]).guarantee)
     validator.validate(found)
-    assert (found["kind"] == "none") == (oov == "keep")
+    assert (found["kind"] == "none") == (oov in ("keep", "uniform", "drop") or numbers == "add")
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-6, 1e6, float("inf")])
@@ -148,6 +149,8 @@ def test_the_mask_has_the_names_that_words_gives(schema):
         words=3,
         verbatim=(0,),
         placeholders=((1, "WORD"), (2, "WORD")),
+        numbers=(5,),
+        dropped=(6,),
         equal=((1, 2), (3, 4)),
         groups=("a",),
         pieces=(1,),

@@ -397,6 +397,8 @@ def test_released_of_many_words() -> None:
         ((" ", " ", " "), Mask(words=2, casing=("lower",) * 3), "mask.casing"),
         ((" ", " ", " "), Mask(words=2, verbatim=(0,)), "mask.verbatim"),
         ((" ", " ", " "), Mask(words=2, placeholders=((1, "X"),)), "mask.placeholders"),
+        ((" ", " ", " "), Mask(words=2, numbers=(1,)), "mask.numbers"),
+        ((" ", " ", " "), Mask(words=3, dropped=(1,)), "mask.dropped"),
     ],
 )
 def test_a_release_that_does_not_fit_is_refused(gaps: tuple[str, ...], mask: Mask, must_hold: str) -> None:
@@ -405,7 +407,7 @@ def test_a_release_that_does_not_fit_is_refused(gaps: tuple[str, ...], mask: Mas
     assert CANARY not in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", [Kind.VERBATIM, Kind.PLACEHOLDER])
+@pytest.mark.parametrize("kind", [Kind.VERBATIM, Kind.PLACEHOLDER, Kind.NUMBER])
 def test_a_mask_cannot_leave_out_an_item(kind: Kind) -> None:
     with pytest.raises(InputError, match=f"mask.{kind}"):
         Released(items=items_of("a", kind=kind), gaps=("", ""), mask=Mask(words=1))
@@ -422,6 +424,8 @@ def test_a_mask_cannot_leave_out_an_item(kind: Kind) -> None:
             Mask(words=3, placeholders=((0, "NAME"), (2, "NAME")), equal=((0, 2),)),
             ["length", "placeholder types", "equal placeholders", "spacing"],
         ),
+        (Mask(words=3, numbers=(1,)), ["length", "moved numbers", "spacing"]),
+        (Mask(words=3, dropped=(1,)), ["length", "dropped words", "spacing"]),
         (Mask(words=3, equal=((0, 2),)), ["length", "equal words", "spacing"]),
         (Mask(words=3, groups=("g", "h", "g")), ["length", "groups", "spacing"]),
         (Mask(words=3, pieces=(1, 2, 1)), ["length", "pieces per word", "spacing"]),
@@ -463,6 +467,8 @@ def test_json() -> None:
         "words": 2,
         "verbatim": [0],
         "placeholders": [{"item": 1, "type": "NAME"}],
+        "numbers": [],
+        "dropped": [],
         "equal": [[0, 1]],
         "numbered": False,
         "groups": ["g", "h"],

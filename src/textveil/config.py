@@ -29,15 +29,19 @@ class WordsOptions:
         unit: "word", or "wordpiece" for the pieces of a Hugging Face tokenizer.
         casing: "lower" releases lower-cased words; "copy" copies each word's casing, and the mask records it.
         stopwords: "pass" releases the words of a public list as they are; "protect" privatizes them too.
-        oov: a word outside the table becomes a public "surrogate" row or a "placeholder", raises an "error",
-            or is kept ("keep": the statement is then infinite).
+        oov: a word outside the table becomes a public "surrogate" row or a "placeholder", or raises an "error".
+            Three papers' own rules make the statement infinite: it passes as it is ("keep"), is drawn evenly from
+            the table ("uniform"), or vanishes ("drop").
+        numbers: "table" takes a number as any other word; "add" moves a whole number outside the table up by at
+            most 999, whatever the budget (the statement is then infinite).
         tokenizer: a folder, tokenizer.json file or hub id; for the unit "wordpiece" only.
     """
 
     unit: Literal["word", "wordpiece"] = "word"
     casing: Literal["lower", "copy"] = "lower"
     stopwords: Literal["pass", "protect"] = "pass"
-    oov: Literal["surrogate", "placeholder", "error", "keep"] = "surrogate"
+    oov: Literal["surrogate", "placeholder", "error", "keep", "uniform", "drop"] = "surrogate"
+    numbers: Literal["table", "add"] = "table"
     tokenizer: str | None = None
 
 

@@ -121,7 +121,8 @@ def shows_styles(console: Console) -> bool:
 def fates(result: Result) -> list[Fate]:
     """What became of each item of a release: changed, kept (drawn as it was), public or placeholder."""
     found: list[Fate] = []
-    for item, original in zip(result.released.items, result.private.words, strict=True):
+    for item in result.released.items:
+        original = result.private.words[item.start]
         if item.kind is Kind.VERBATIM:
             found.append("public")
         elif item.kind is Kind.PLACEHOLDER:
@@ -147,13 +148,10 @@ def beside(result: Result, *, marked: bool) -> Table:
     grid = Table(box=None, expand=True, padding=(0, 1), pad_edge=False, header_style="bold")
     grid.add_column("original", ratio=1, overflow="fold")
     grid.add_column("released", ratio=1, overflow="fold")
-    original, released = Text(), Text()
+    original, released = Text(result.private.text), Text()
     release = result.released  # it has one gap more than items, after the last
-    rows = zip(release.gaps[:-1], release.items, result.private.words, fates(result), strict=True)
-    for gap, item, word, fate in rows:
+    for gap, item, fate in zip(release.gaps[:-1], release.items, fates(result), strict=True):
         style, before, after = _MARKS[fate]
-        original.append(gap)
-        original.append(word)
         released.append(gap)
         released.append(item.text if marked else f"{before}{item.text}{after}", style if marked else "")
     grid.add_row(original, released)

@@ -9,7 +9,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from textveil import registry
+from textveil import oov, registry
 from textveil.budget import Budget, Uniform, in_range
 from textveil.config import Config, WordsOptions, keywords, resolve
 from textveil.errors import (
@@ -33,6 +33,7 @@ from textveil.errors import (
 )
 from textveil.guarantee import Claim, Guarantee
 from textveil.mechanism import PLACEHOLDER, Block, Layout, Mechanism, Restricting, Role
+from textveil.oov import Rule
 from textveil.protect import Protection, protect
 from textveil.release import Plan, Release, spell
 from textveil.rng import Randomness, SeededRandomness, SystemRandomness
@@ -52,7 +53,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Private:
-    """What never leaves: the original text and its words, one per item of the release. Empty after pickling."""
+    """What never leaves: the original text and its words. Empty after pickling."""
 
     text: str = field(repr=False)
     words: tuple[str, ...] = field(repr=False)
@@ -393,14 +394,17 @@ class Privatizer:
     def _plan(self, tokens: Tokens, protection: Protection, memo: dict[object, object] | None) -> Plan:
         rows, counts, known = self._rows(tokens.words)
         unknown = ~known & ~protection.public
-        if self.words.oov == "error" and unknown.any():
+        rules = oov.rules(tokens.words, unknown, self.words)
+        left = unknown & (rules == Rule.HOUSE)
+        if self.words.oov == "error" and left.any():
             raise VocabularyError(
-                f"{int(unknown.sum())} of {len(tokens.words)} words are outside the table {self.table.name}; "
+                f"{int(left.sum())} of {len(tokens.words)} words are outside the table {self.table.name}; "
                 "words.oov=surrogate, placeholder or keep says what to do with them"
             )
         roles = np.where(protection.public, Role.PASS, Role.PROTECT).astype(np.int8)
         if self.words.oov in ("keep", "placeholder"):
-            roles[unknown] = Role.PASS if self.words.oov == "keep" else Role.HOLE
+            roles[left] = Role.PASS if self.words.oov == "keep" else Role.HOLE
+        roles[rules != Rule.HOUSE] = Role.HOLE  # for the mechanism there is no word
         epsilon = None
         if self.budget is not None:
             epsilon = in_range(np.asarray(self.budget.assign(protection), np.float64), "epsilon")
@@ -422,6 +426,7 @@ class Privatizer:
             roles=roles,
             counts=counts,
             unknown=unknown,
+            rules=rules,
             epsilon=epsilon,
         )
 
@@ -456,7 +461,19 @@ class Privatizer:
         spent = np.where(spent <= asked * (1 + ROUNDING), np.minimum(spent, asked), spent)
         whole = np.full(len(layout.roles), PLACEHOLDER, np.int64)
         whole[layout.positions] = drawn
-        return Release(rows=whole, spent=_per_word(plan, spent), parameter=parameter, within=_per_word(plan, within))
+        steps = np.zeros(len(plan.roles), np.int64)
+        if oov.draws(self.words):
+            rule = plan.rules[layout.unit_of]
+            apart = oov.draw(rule, layout.documents, len(table), rng=self.randomness)
+            whole[rule == Rule.UNIFORM] = apart[rule == Rule.UNIFORM]
+            steps[layout.unit_of[rule == Rule.ADD]] = apart[rule == Rule.ADD]
+        return Release(
+            rows=whole,
+            steps=steps,
+            spent=_per_word(plan, spent),
+            parameter=parameter,
+            within=_per_word(plan, within),
+        )
 
     # ---- the statement -------------------------------------------------------------------------------
 
@@ -465,13 +482,14 @@ class Privatizer:
     ) -> Guarantee:
         covered = ~protection.public[span]
         unknown = plan.unknown[span][covered]
-        reasons = []
-        if self.words.oov == "keep":
-            reasons.append("unknown words pass unprotected (words.oov=keep)")
+        reasons = oov.reasons(self.words)
         if ((plan.roles[span][covered] == Role.PASS) & ~(unknown & (self.words.oov == "keep"))).any():
             reasons.append("an infinite budget lets words pass")
         drawn = slice(*np.searchsorted(plan.block.layout.words, (span.start, span.stop)).tolist())
-        claim = self.claim
+        claim, places = self.claim, (drawn.stop - drawn.start) * self.claim.draws
+        if oov.draws(self.words):
+            claim = replace(claim, draws=True)
+            places += int(np.isin(plan.rules[span], (Rule.UNIFORM, Rule.ADD)).sum())
         if self.pieces is not None:  # each piece of a word pays what is lost besides
             claim = claim.times(int(plan.counts[span].max(initial=1)))
         return Guarantee(
@@ -482,7 +500,7 @@ class Privatizer:
             words=released.mask.words,
             placeholders=len(released.mask.placeholders),
             mask=(*released.mask.fields, UNKNOWN_SHARE),
-            drawn=drawn.stop - drawn.start,
+            drawn=places,
             seeded=self.randomness.seeded,
             oov=self.words.oov,
             infinite=tuple(reasons),
@@ -562,7 +580,7 @@ def _bounds(spent: object, n: int) -> NDArray[np.float64]:
 def _per_word(plan: Plan, spent: NDArray[np.float64]) -> NDArray[np.float64]:
     """Bounds of positions [n], summed to words [N]; infinite for words that pass."""
     total = np.bincount(plan.block.layout.words, spent, minlength=len(plan.roles)).astype(np.float64)
-    total[plan.roles == Role.PASS] = np.inf
+    total[(plan.roles == Role.PASS) | (plan.rules != Rule.HOUSE)] = np.inf
     return total
 
 

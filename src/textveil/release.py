@@ -6,12 +6,14 @@ Not here: the decisions and the draw (`pipeline`), and the statement about them 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from textveil.mechanism import PLACEHOLDER, Block, Role
+from textveil.oov import Rule
 from textveil.protect import Protection
 from textveil.session import Session
 from textveil.table import EmbeddingTable, Ids
@@ -19,7 +21,7 @@ from textveil.wordpiece import WordPieces
 from textveil.words import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, casing_of
 
 PLACEHOLDER_TYPE = "WORD"
-_KINDS = (Kind.VERBATIM, Kind.WORD, Kind.PLACEHOLDER)
+_KINDS = (Kind.VERBATIM, Kind.WORD, Kind.PLACEHOLDER, Kind.NUMBER, None)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,6 +33,7 @@ class Plan:
         roles: int8 [N], a `Role` per word.
         counts: int64 [N], units of each word.
         unknown: bool [N], words outside the table that are not public.
+        rules: int8 [N], a `Rule` per word: whether a paper's own rule takes it out of the mechanism's hands.
         epsilon: float64 [N], the budget of each word, or None where the mechanism's parameter sets it.
     """
 
@@ -38,6 +41,7 @@ class Plan:
     roles: NDArray[np.int8]
     counts: Ids
     unknown: NDArray[np.bool_]
+    rules: NDArray[np.int8]
     epsilon: NDArray[np.float64] | None
 
 
@@ -47,12 +51,14 @@ class Release:
 
     Attributes:
         rows: int64 [T], a row per unit; `PLACEHOLDER` where none was drawn.
+        steps: int64 [N], what is added to a number that is moved up.
         spent: float64 [N], epsilon of each word; infinite where it passes.
         parameter: float64 [n], the mechanism's parameter at every protected unit.
         within: float64 [N], epsilon of each word under the mechanism's restricted promise; infinite without one.
     """
 
     rows: Ids
+    steps: Ids
     spent: NDArray[np.float64]
     parameter: NDArray[np.float64]
     within: NDArray[np.float64]
@@ -60,33 +66,37 @@ class Release:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Draft:
-    """The words of a batch as they will be shown; `text` cuts one text out of it."""
+    """The words of a batch as they will be shown, those without a kind not at all; `text` cuts one text out of it."""
 
     tokens: Tokens = field(repr=False)
     protection: Protection
     shown: list[str] = field(repr=False)
-    kinds: list[Kind]
+    kinds: list[Kind | None]
     casing: list[Casing] | None
     pieces: Ids | None
     numbered: bool
 
     def text(self, b: int, span: slice) -> Released:
         """Text b, whose words stand at `span` of the batch."""
-        texts, kinds = self.shown[span], self.kinds[span]
-        names = self.protection.labels
-        labels = [names[group] for group in self.protection.group[span].tolist()]
+        words = [(i, kind) for i, kind in enumerate(self.kinds[span]) if kind is not None]
+        places, kinds = [i for i, _ in words], [kind for _, kind in words]
+        texts = [self.shown[span.start + i] for i in places]
+        names, groups = self.protection.labels, self.protection.group[span].tolist()
+        labels = [names[groups[i]] for i in places]
         mask = Mask(
-            words=len(texts),
+            words=len(groups),
             verbatim=tuple(i for i, kind in enumerate(kinds) if kind is Kind.VERBATIM),
             placeholders=tuple((i, PLACEHOLDER_TYPE) for i, kind in enumerate(kinds) if kind is Kind.PLACEHOLDER),
+            numbers=tuple(i for i, kind in enumerate(kinds) if kind is Kind.NUMBER),
+            dropped=tuple(i for i, kind in enumerate(self.kinds[span]) if kind is None),
             equal=_equal(texts, kinds),
             numbered=self.numbered,
             groups=tuple(labels) if len(names) > 2 else None,
             pieces=None if self.pieces is None else tuple(self.pieces[span][~self.protection.public[span]].tolist()),
-            casing=None if self.casing is None else tuple(self.casing[span]),
+            casing=None if self.casing is None else tuple(self.casing[span.start + i] for i in places),
         )
-        items = tuple(map(Item, texts, kinds, labels, range(len(texts)), range(1, len(texts) + 1)))
-        return Released(items=items, gaps=_spaced(self.tokens.gaps(b), kinds), mask=mask)
+        items = tuple(map(Item, texts, kinds, labels, places, [i + 1 for i in places]))
+        return Released(items=items, gaps=_spaced(_closed(self.tokens.gaps(b), places), kinds), mask=mask)
 
 
 def spell(
@@ -99,12 +109,13 @@ def spell(
     pieces: WordPieces | None,
     session: Session | None,
 ) -> Draft:
-    """What is shown for every word of a batch: a table word, the public word itself, or a placeholder."""
+    """What is shown for every word of a batch: a table word, a public word or number, a placeholder, or nothing."""
     first = np.cumsum(plan.counts) - plan.counts
     drawn = np.zeros(len(plan.roles), bool)
-    protected = plan.roles == Role.PROTECT
-    drawn[protected] = release.rows[first[protected]] != PLACEHOLDER
+    replaced = (plan.roles == Role.PROTECT) | (plan.rules == Rule.UNIFORM)
+    drawn[replaced] = release.rows[first[replaced]] != PLACEHOLDER
     kinds = np.where(plan.roles == Role.PASS, 0, np.where(drawn, 1, 2))
+    kinds[plan.rules == Rule.ADD], kinds[plan.rules == Rule.DROP] = 3, 4
     chosen = np.flatnonzero(drawn).tolist()
     if pieces is None:
         spelled = [table.words[row] for row in release.rows[first[chosen]].tolist()]
@@ -122,15 +133,31 @@ def spell(
         shown = [word.lower() for word in shown]
     for i in np.flatnonzero(kinds == 2).tolist():
         shown[i] = session.placeholder(PLACEHOLDER_TYPE, tokens.words[i]) if session else f"<{PLACEHOLDER_TYPE}>"
+    for i in np.flatnonzero(kinds == 3).tolist():
+        shown[i] = str(int(tokens.words[i]) + int(release.steps[i]))
     return Draft(
         tokens=tokens,
         protection=protection,
         shown=shown,
         kinds=[_KINDS[kind] for kind in kinds.tolist()],
         casing=copied,
-        pieces=None if pieces is None else np.where(kinds == 2, 0, plan.counts),
+        pieces=None if pieces is None else np.where(kinds >= 2, 0, plan.counts),
         numbered=session is not None,
     )
+
+
+def _closed(gaps: list[str], places: Sequence[int]) -> list[str]:
+    """The gaps around the words at these places: where others vanished, the widest that was there, a space at least."""
+    if len(places) == len(gaps) - 1:
+        return gaps
+    if not places:
+        return [_widest(gaps)]
+    between = [gaps[j] if j == i + 1 else _widest([*gaps[i + 1 : j + 1], " "]) for i, j in pairwise(places)]
+    return [gaps[0], *between, gaps[-1]]
+
+
+def _widest(gaps: Sequence[str]) -> str:
+    return max(gaps, key=lambda gap: (gap.count("\n"), len(gap)))
 
 
 def _spaced(gaps: list[str], kinds: Sequence[Kind]) -> tuple[str, ...]:

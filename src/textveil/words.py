@@ -79,11 +79,12 @@ _WHITESPACE = regex.compile(r"(?V1)\s*+")
 
 
 class Kind(StrEnum):
-    """What an item of a release is: a word of the table, a word as it stood (but for its casing), or a placeholder."""
+    """What an item is: a word of the table, a word as it stood (but for its casing), a placeholder, a moved number."""
 
     WORD = "word"
     VERBATIM = "verbatim"
     PLACEHOLDER = "placeholder"
+    NUMBER = "number"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -236,6 +237,8 @@ MASK_FIELDS = (
     "length",
     "verbatim words",
     "placeholder types",
+    "moved numbers",
+    "dropped words",
     "equal placeholders",
     "equal words",
     "groups",
@@ -257,6 +260,8 @@ class Mask:
         words: number of words of the source text.
         verbatim: positions of items that are words of the text as they stood; their strings are in the items.
         placeholders: (position, type) of the placeholders.
+        numbers: positions of items that are a number of the text, moved up.
+        dropped: words of the source text that no item stands for.
         equal: classes of item positions that are known to stand for equal words.
         numbered: whether placeholders carry a session's numbers, which show equality within it.
         groups: budget group of each item; None when there is only one.
@@ -268,6 +273,8 @@ class Mask:
     words: int
     verbatim: tuple[int, ...] = ()
     placeholders: tuple[tuple[int, str], ...] = ()
+    numbers: tuple[int, ...] = ()
+    dropped: tuple[int, ...] = ()
     equal: tuple[tuple[int, ...], ...] = ()
     numbered: bool = False
     groups: tuple[str, ...] | None = None
@@ -284,6 +291,8 @@ class Mask:
             True,
             bool(self.verbatim),
             bool(self.placeholders),
+            bool(self.numbers),
+            bool(self.dropped),
             bool(tied & placeholders) or (self.numbered and bool(placeholders)),
             bool(tied - placeholders),
             self.groups is not None,
@@ -300,6 +309,8 @@ class Mask:
             "words": self.words,
             "verbatim": list(self.verbatim),
             "placeholders": [{"item": position, "type": type_} for position, type_ in self.placeholders],
+            "numbers": list(self.numbers),
+            "dropped": list(self.dropped),
             "equal": [list(positions) for positions in self.equal],
             "numbered": self.numbered,
             "groups": None if self.groups is None else list(self.groups),
@@ -340,6 +351,11 @@ class Released:
             raise InputError("mask.verbatim must list the positions of all verbatim items and of no others")
         if self._positions(Kind.PLACEHOLDER) != {position for position, _ in self.mask.placeholders}:
             raise InputError("mask.placeholders must list the positions of all placeholders and of no others")
+        if self._positions(Kind.NUMBER) != set(self.mask.numbers):
+            raise InputError("mask.numbers must list the positions of all numbers that were moved and of no others")
+        dropped = set(self.mask.dropped)
+        if dropped and any(not dropped.isdisjoint(range(item.start, item.end)) for item in self.items):
+            raise InputError("mask.dropped must list no word that an item stands for")
 
     def _positions(self, kind: Kind) -> set[int]:
         return {i for i, item in enumerate(self.items) if item.kind is kind}

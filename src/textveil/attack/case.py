@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from textveil.budget import Budget
 from textveil.config import WordsOptions
+from textveil.errors import ConfigError
 from textveil.mechanism import PLACEHOLDER, Layout, Mechanism, Role
+from textveil.oov import apart
 from textveil.pipeline import Privatizer, Rehearsal
 from textveil.protect import PUBLIC
 from textveil.table import EmbeddingTable, Ids
@@ -121,12 +123,19 @@ class Case:
 
         Raises:
             InputError: a text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
+            ConfigError: a paper's own rule takes words out of the mechanism's hands.
         """
+        judged(privatizer)
         return cls.after(privatizer, privatizer.rehearse(texts))
 
     @classmethod
     def after(cls, privatizer: Privatizer, rehearsal: Rehearsal) -> "Case":
-        """Both sides of what a privatizer has released."""
+        """Both sides of what a privatizer has released.
+
+        Raises:
+            ConfigError: a paper's own rule takes words out of the mechanism's hands.
+        """
+        judged(privatizer)
         block = rehearsal.plan.block
         layout = block.layout
         view = View(
@@ -155,3 +164,16 @@ class Case:
     def lengths(self) -> Ids:
         """Words of every text, int64 [B]."""
         return np.diff(self.view.documents)
+
+
+def judged(privatizer: Privatizer) -> None:
+    """Refuses releases in which words are neither drawn by the mechanism, nor pass, nor are placeholders.
+
+    Raises:
+        ConfigError: says which options to change.
+    """
+    if apart(privatizer.words):
+        raise ConfigError(
+            "attacks and measures need every word drawn by the mechanism, passed or made a placeholder: "
+            "set words.oov to surrogate, placeholder, error or keep, and words.numbers to table"
+        )

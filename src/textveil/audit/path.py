@@ -80,6 +80,10 @@ def _parameters(subject: Subject, call: Call, result: Result) -> list[str]:
         layout.words, mechanism.spend(subject.table, layout, call.parameter), minlength=len(public)
     ).astype(np.float64)
     spent[layout.unit_of[layout.roles == Role.PASS]] = np.inf
+    items = {item.start: item for item in result.released.items}
+    for word in layout.unit_of[layout.roles == Role.HOLE].tolist():
+        if word not in items or items[word].kind is not Kind.PLACEHOLDER:
+            spent[word] = np.inf  # neither the mechanism nor a placeholder stands for it
     if not np.allclose(guarantee.epsilon_per_word, spent[~public], rtol=ROUNDING, atol=0):
         problems.append("the epsilon in the statement is not what the mechanism spends")
     if isinstance(mechanism, Restricting) and guarantee.restricted is not None:

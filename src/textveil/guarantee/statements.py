@@ -210,7 +210,7 @@ class Guarantee:
         public = self.words - self.protected
         passed = f" {public} of {_count(self.words, 'word')} passed as public and are not covered." if public else ""
         if self.claim.kind != "none" and (bare := int(self._sum(np.isinf(self.epsilon_per_word)))):
-            passed += f" {_count(bare, 'more word')} passed unprotected."
+            passed += f" {_count(bare, 'more word')} went unprotected."
         if not self.protected:
             return passed.strip() or "The text has no words."
         if self.kind == "none":
@@ -389,6 +389,8 @@ _INPUTS = {
     "placeholder": "Inputs: the table's words; a word outside the table becomes a placeholder, which the mask shows.",
     "error": "Inputs: the table's words; a text with any other word is refused, which shows too.",
     "keep": "Inputs: the table's words; a word outside the table passes unprotected.",
+    "uniform": "Inputs: the table's words; in place of any other a word is drawn evenly from the table.",
+    "drop": "Inputs: the table's words; any other word vanishes.",
 }
 _LOSS = "|ln Pr[y | x] - ln Pr[y | x']|"
 _METRICS = {
