@@ -221,5 +221,5 @@ def _codes(rows: torch.Tensor) -> Codes:
     unit = torch.where(unit > 0, unit, 1.0)
     whole = torch.round(rows / unit)
     lost = (rows - whole * unit).norm(dim=1)
-    slack = (rows.shape[1] + 16) * 2.0**-24  # of a sum of d squares, and of making rows of length 1
-    return Codes(whole.to(torch.int8), unit.squeeze(1), lost * (1 + 2 * slack) + 2.0**-22, length)
+    slack = (rows.shape[1] + 16) * 2.0**-24  # of a sum of d squares; 2^-20 is for making rows of length 1
+    return Codes(whole.to(torch.int8), unit.squeeze(1), lost * (1 + 2 * slack) + 2.0**-20, length)
