@@ -213,16 +213,17 @@ def _upper(table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None) -> 
         float32 [p, V and zeros up to a multiple of `BLOCK`], int64 [p * blocks].
     """
     largest = math.log(2.0 ** _bits(table) * (1 + 2.0**-14))
-    upper = torch.zeros(len(rows), -len(table) % BLOCK + len(table))
-    sums = torch.empty(len(rows), upper.shape[1] // BLOCK, dtype=torch.float64)
+    upper = torch.zeros(len(rows), -len(table) % BLOCK + len(table), dtype=torch.float32)
+    blocks = upper.view(len(rows), -1, BLOCK)
+    sums = torch.empty(blocks.shape[:2], dtype=torch.float64)
     slope = torch.from_numpy(-c * table.pairs.reach).clamp(min=-1e30).float()[:, None]
     allowed = None if among is None else torch.from_numpy(among)
     for start, distances in table.pairs.shorter(torch.from_numpy(rows)):
+        end = start + distances.shape[1]
         weights = distances.mul_(slope).clamp_(min=-EXPONENT_CAP).add_(largest).exp_().ceil_()
         if allowed is not None:
-            weights *= allowed[start : start + weights.shape[1]]
-        upper[:, start : start + weights.shape[1]] = weights
-        filled = upper[:, start : start + weights.shape[1] + -weights.shape[1] % BLOCK].unflatten(1, (-1, BLOCK))
-        first = start // BLOCK
-        torch.sum(filled, dim=2, dtype=torch.float64, out=sums[:, first : first + filled.shape[1]])  # exact: below 2^53
+            weights *= allowed[start:end]
+        upper[:, start:end] = weights
+        part = slice(start // BLOCK, -(-end // BLOCK))
+        sums[:, part] = blocks[:, part].sum(dim=2, dtype=torch.float64)  # exact: below 2^53
     return upper, sums.flatten().numpy().astype(np.int64)
