@@ -138,7 +138,12 @@ def test_neighbours_of_a_table_in_float16_and_of_a_projection(small_table):
 def test_neighbours_by_hand():
     rows = np.array([[0.0], [1.0], [3.0], [1.0], [-1.0]], np.float32)
     table = table_of(rows, "euclidean")
-    assert table.neighbours(np.array([0, 3, 2, 0]), 4).tolist() == [[0, 1, 3, 4], [3, 1, 0, 2], [2, 1, 3, 0], [0, 1, 3, 4]]
+    assert table.neighbours(np.array([0, 3, 2, 0]), 4).tolist() == [
+        [0, 1, 3, 4],
+        [3, 1, 0, 2],
+        [2, 1, 3, 0],
+        [0, 1, 3, 4],
+    ]
     assert table_of(np.zeros((40, 3), np.float32), "euclidean").neighbours(np.array([7]), 3).tolist() == [[7, 0, 1]]
     assert table.neighbours(np.zeros(0, np.int64), 2).shape == (0, 2)
     for k in (0, 6):
