@@ -43,6 +43,9 @@ PAIRS = 1 << 10
 HELD = 1 << 20
 """Pairs that are held to be measured; where there are more, they are measured before the search goes on."""
 
+LARGEST = torch.finfo(torch.float32).max
+"""A bound that every row stays below; the row itself, which is no neighbour of its own, is at infinity."""
+
 EXACT = 1 << 24
 """float32 holds all whole numbers up to here."""
 
@@ -139,10 +142,11 @@ class Pairs:
             low -= error
             inside = ((asked >= start) & (asked < start + low.shape[1])).nonzero().squeeze(1)
             low[inside, asked[inside] - start] = high[inside, asked[inside] - start] = math.inf
-            groups = torch.nn.functional.pad(high, (0, -high.shape[1] % GROUP), value=math.inf)
-            groups = groups.view(len(rows), GROUP, -1).amin(dim=1)
+            if short := -high.shape[1] % GROUP:
+                high = torch.nn.functional.pad(high, (0, short), value=math.inf)
+            groups = high.view(len(rows), GROUP, -1).amin(dim=1)
             best = torch.cat([best, groups], dim=1).topk(k, largest=False).values
-            owner, place = ((low <= best[:, -1:]) & (low < math.inf)).nonzero(as_tuple=True)
+            owner, place = (low <= best[:, -1:].clamp(max=LARGEST)).nonzero(as_tuple=True)
             held.append((owner.numpy(), (start + place).numpy(), low[owner, place].numpy()))
             count += len(owner)
             if count > HELD:
