@@ -133,6 +133,7 @@ def test_a_text_is_drawn_the_same_beside_any_other(table, proposals, monkeypatch
     together = drawn(rows, c, 100)
     assert (drawn(rows, c, 30) == together).all()
     monkeypatch.setattr(rule_module, "CELLS", 3 * len(table))
+    monkeypatch.setattr(rule_module, "AT_ONCE", 2)
     assert (drawn(rows, c, 100) == together).all()
     others, slopes = rng.permutation(rows), rng.permutation(c)
     own = slice(7, 37)

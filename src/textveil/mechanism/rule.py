@@ -35,6 +35,9 @@ CELLS = 1 << 25
 BLOCK = 256
 """Candidates whose upper weights are summed first."""
 
+AT_ONCE = 1 << 13
+"""Rows whose proposals are looked up at once, a block for each: 16 MiB in float64."""
+
 PROPOSALS = 8
 """Candidates that are proposed to each row; with three in four accepted, one row in 65,000 refuses all of them."""
 
@@ -107,7 +110,9 @@ class Exponential:
             which = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
             one = order[bounds[:-1]]
             upper, sums = _upper(table, rows[one], c[one], among)
-            chosen[part] = self._accepted(table, rows[part], c[part], values[part], which, upper, sums)
+            for start in range(0, len(part), AT_ONCE):
+                run, lines = part[start : start + AT_ONCE], which[start : start + AT_ONCE]
+                chosen[run] = self._accepted(table, rows[run], c[run], values[run], lines, upper, sums)
         everything = np.arange(len(table))
         for i in np.flatnonzero(chosen < 0).tolist():
             distances = table.pairs.distances(np.full(len(table), rows[i]), everything)
