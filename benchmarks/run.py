@@ -29,6 +29,7 @@ import corpora
 import decode
 import encoder
 import report
+import selection
 from process import best
 from report import RATES, ROWS
 
@@ -109,7 +110,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=3, help="runs per measurement; the best counts (default 3)")
     parser.add_argument(
-        "--only", choices=("mechanisms", "decode", "files", "encoder", "attacks"), help="one part of it (default: all)"
+        "--only",
+        choices=("mechanisms", "decode", "selection", "files", "encoder", "attacks"),
+        help="one part of it (default: all)",
     )
     parser.add_argument("--words", type=int, default=10_000, help="words in a batch (default 10,000)")
     options = parser.parse_args()
@@ -117,6 +120,7 @@ def main() -> None:
     parts = {
         "mechanisms": measurements(options.repeat, options.words),
         "decode": decode.measurements(options.repeat),
+        "selection": selection.measurements(options.repeat),
         "files": corpora.measurements(options.repeat),
         "encoder": encoder.measurements(options.repeat),
         "attacks": attacks.measurements(),

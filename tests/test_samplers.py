@@ -77,6 +77,23 @@ def test_weights_are_capped_integers_with_a_positive_one(three):
         weighted_choice(three, bad)
 
 
+def test_counts_are_integers_for_every_column(three):
+    weights = np.ones((3, 4), dtype=np.int64)
+    good = np.ones(4, dtype=np.int64)
+    assert weighted_choice(three, weights, good).shape == (3,)
+    wrong: list[Any] = [good.astype(float), good[:3], np.ones((2, 4), np.int64), good.tolist(), np.int64(1)]
+    wrong += [np.where(np.arange(4) == 2, value, 1) for value in (-1, 2**31, 2**62, -(2**63))]
+    for bad in wrong:
+        with pytest.raises(ConfigError, match="counts must be"):
+            weighted_choice(three, weights, bad)
+    with pytest.raises(ConfigError, match="at most 4096"):
+        weighted_choice(three, np.ones((3, 4097), np.int64), np.ones(4097, np.int64))
+    with pytest.raises(ConfigError, match="a weight above 0"):
+        weighted_choice(three, weights, np.array([[1, 0, 0, 0], [0, 0, 0, 0], [0, 1, 1, 1]]))
+    none = three.at(np.zeros(3, dtype=bool))
+    assert weighted_choice(none, weights[:0], good).shape == (0,)
+
+
 def test_no_rows_give_no_values(three):
     none = three.at(np.zeros(3, dtype=bool))
     assert multivariate_laplace(none, np.zeros(0), 4).shape == (0, 4)

@@ -7,8 +7,8 @@ Let x and y be two rows about a common centre, x = |x| (u x' + e) with whole num
 
     |x.y - |x||y| u_x u_y x'.y'|  <=  |x||y| (|e_x| + (1 + |e_x|) |e_y|)
 
-by Cauchy-Schwarz twice, and |x - y|^2 = |x|^2 + |y|^2 - 2 x.y. Whole numbers are multiplied exactly, and all that follows
-is done number by number: no bit of a bound depends on which other rows are asked for at the same time.
+by Cauchy-Schwarz twice, and |x - y|^2 = |x|^2 + |y|^2 - 2 x.y. Whole numbers are multiplied exactly, and all that
+follows is done number by number: no bit of a bound depends on which other rows are asked for at the same time.
 """
 
 import math
@@ -42,6 +42,9 @@ PAIRS = 1 << 10
 
 HELD = 1 << 20
 """Pairs that are held to be measured; where there are more, they are measured before the search goes on."""
+
+LARGEST = torch.finfo(torch.float32).max
+"""A bound that every row stays below; the row itself, which is no neighbour of its own, is at infinity."""
 
 EXACT = 1 << 24
 """float32 holds all whole numbers up to here."""
@@ -131,7 +134,7 @@ class Pairs:
         The k-th smallest upper bound of groups of rows is never below the k-th smallest distance, so that a row with a
         larger lower bound is not among the nearest.
         """
-        best = torch.full((len(rows), k), math.inf)  # the smallest upper bounds so far
+        best = torch.full((len(rows), k), math.inf, dtype=torch.float32)  # the smallest upper bounds so far
         held: list[tuple[Ids, Ids, NDArray[np.float32]]] = []
         asked, count = torch.from_numpy(rows), 0
         for start, low, error in self.squares(asked):
@@ -139,10 +142,11 @@ class Pairs:
             low -= error
             inside = ((asked >= start) & (asked < start + low.shape[1])).nonzero().squeeze(1)
             low[inside, asked[inside] - start] = high[inside, asked[inside] - start] = math.inf
-            groups = torch.nn.functional.pad(high, (0, -high.shape[1] % GROUP), value=math.inf)
-            groups = groups.unflatten(1, (GROUP, -1)).amin(dim=1)
+            if short := -high.shape[1] % GROUP:
+                high = torch.nn.functional.pad(high, (0, short), value=math.inf)
+            groups = high.view(len(rows), GROUP, -1).amin(dim=1)
             best = torch.cat([best, groups], dim=1).topk(k, largest=False).values
-            owner, place = ((low <= best[:, -1:]) & (low < math.inf)).nonzero(as_tuple=True)
+            owner, place = (low <= best[:, -1:].clamp(max=LARGEST)).nonzero(as_tuple=True)
             held.append((owner.numpy(), (start + place).numpy(), low[owner, place].numpy()))
             count += len(owner)
             if count > HELD:
@@ -208,8 +212,10 @@ class Pairs:
     def _product(self, left: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
         """x'.y' as float32 [m, w]."""
         right = self._factor(whole).T
-        product = torch._int_mm(left, right) if self._type == torch.int8 else left @ right
-        return product.float()
+        if self._type == torch.int8:
+            return torch._int_mm(left, right).float()
+        with torch.autocast("cpu", enabled=False):
+            return (left @ right).float()
 
 
 def _codes(rows: torch.Tensor) -> Codes:
@@ -221,5 +227,5 @@ def _codes(rows: torch.Tensor) -> Codes:
     unit = torch.where(unit > 0, unit, 1.0)
     whole = torch.round(rows / unit)
     lost = (rows - whole * unit).norm(dim=1)
-    slack = (rows.shape[1] + 16) * 2.0**-24  # of a sum of d squares, and of making rows of length 1
-    return Codes(whole.to(torch.int8), unit.squeeze(1), lost * (1 + 2 * slack) + 2.0**-22, length)
+    slack = (rows.shape[1] + 16) * 2.0**-24  # of a sum of d squares; 2^-20 is for making rows of length 1
+    return Codes(whole.to(torch.int8), unit.squeeze(1), lost * (1 + 2 * slack) + 2.0**-20, length)

@@ -287,7 +287,8 @@ def _check_counts(weights: Integers, counts: Any) -> None:
         raise ConfigError("counts must be an int64 array; got another type, convert them")
     if counts.shape not in (weights.shape, weights.shape[1:]) or weights.shape[1] > _MOST_COUNTED:
         raise ConfigError(
-            f"counts must be one for each of {weights.shape[1]} columns, at most {_MOST_COUNTED}; got shape {counts.shape}"
+            f"counts must be one for each of {weights.shape[1]} columns and at most {_MOST_COUNTED}; "
+            f"got shape {counts.shape}"
         )
     if counts.size and not 0 <= counts.min() <= counts.max() <= _MOST_COUNT:
         raise ConfigError("counts must be from 0 to 2^31 - 1; got a value outside")

@@ -377,12 +377,12 @@ class Chosen:
         return answer
 
 
-def columns_at(weights, targets):
+def columns_at(weights, targets, counts=None):
     """The column for each target in [0, sum), one row per target."""
     high = np.array([target >> 32 for target in targets])
     low = np.array([target & (2**32 - 1) for target in targets])
     tiled = np.broadcast_to(weights, (len(targets), weights.size))
-    return weighted_choice(cast(Draws, Chosen(len(targets), high, low)), tiled).tolist()
+    return weighted_choice(cast(Draws, Chosen(len(targets), high, low)), tiled, counts).tolist()
 
 
 def test_weighted_choice_gives_each_column_as_many_targets_as_its_weight():
@@ -502,6 +502,63 @@ def test_float32_gumbel_noise_cannot_choose_what_the_weights_can():
     assert most - least < 19.5
     weights = exponential_weights([0.0, 19.5])
     assert columns_at(weights, [int(weights[0]) - 1, int(weights[0]), int(weights.sum()) - 1]) == [0, 1, 1]
+
+
+# --- weighted choice with counts ---
+
+
+def test_a_column_counts_for_as_many_candidates_as_it_stands_for():
+    # Counted out: every target of [0, sum) once.
+    generator = np.random.default_rng(60)
+    for size in (1, 3, 40, 300):
+        weights, counts = generator.integers(0, 5, size), generator.integers(0, 4, size)
+        weights[-1], counts[-1] = 2, 3
+        columns = columns_at(weights, list(range(int(weights @ counts))), counts)
+        assert np.bincount(columns, minlength=size).tolist() == (weights * counts).tolist()
+
+
+def test_columns_change_exactly_where_the_sums_of_huge_products_do():
+    generator = np.random.default_rng(61)
+    for size in (2, 50, 4096):
+        weights = generator.integers(2**49, 2**50, size, endpoint=True)
+        counts = generator.integers(0, 2**31, size)
+        weights[[0, -1]], counts[[0, -1]] = 2**50, 2**31 - 1
+        products = weights.astype(object) * counts.astype(object)
+        ends = np.cumsum(products)
+        assert ends[-1] > 2**81
+        places = [*generator.integers(0, size, 40).tolist(), 0, size - 1]
+        places = [place for place in places if products[place] > 0]
+        firsts, lasts = [ends[place] - products[place] for place in places], [ends[place] - 1 for place in places]
+        assert columns_at(weights, firsts, counts) == places
+        assert columns_at(weights, lasts, counts) == places
+        # The twin: products in floating point.
+        floating = np.cumsum(weights.astype(float) * counts)
+        assert np.searchsorted(floating, np.array(lasts, dtype=float), side="right").tolist() != places
+
+
+@pytest.mark.parametrize("largest", [2**50, 2**20 + 7, 3])
+def test_draws_follow_weights_times_counts(largest):
+    weights = np.array([largest, largest // 2, largest // 3, 0, largest])
+    counts = np.array([2**31 - 1, 2**30, 2**31 - 5, 2**31 - 1, 2**28 + 1])
+    n = 40_000
+    products = weights.astype(float) * counts
+    columns = weighted_choice(open_draws(n, 62), np.tile(weights, (n, 1)), counts)
+    assert 3 not in columns
+    kept = [0, 1, 2, 4]
+    law = products[kept] / products.sum()
+    assert counts_follow(np.bincount(columns, minlength=5)[kept], law)
+    own = np.stack([counts, counts[::-1]])[np.arange(n) % 2]
+    columns = weighted_choice(open_draws(n, 63), np.tile(weights, (n, 1)), own)
+    for half in range(2):
+        products = weights[kept] * own[half, kept].astype(float)
+        found = np.bincount(columns[half::2], minlength=5)[kept]
+        assert counts_follow(found, products / products.sum())
+    # The twins: counts left out; products that wrap.
+    without = weighted_choice(open_draws(n, 64), np.tile(weights, (n, 1)))
+    assert not counts_follow(np.bincount(without, minlength=5)[kept], law)
+    if largest == 2**50:
+        wrapped = np.abs(weights * counts)[kept].astype(float)
+        assert not counts_follow((wrapped / wrapped.sum() * n).astype(int) + 1, law)
 
 
 def test_a_row_without_weight_has_no_law():

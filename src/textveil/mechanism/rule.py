@@ -1,19 +1,26 @@
 """The exponential rule: how a parameter follows from epsilon, and how one candidate is drawn exactly.
 
-In: distances [m, V] and a parameter per row. Out: integer weights, log-probabilities, the exact constant.
-Not here: the distances (`select`), the constants of a table (`constants`), and the draw itself (`samplers`).
+In: private rows of a table, or distances [m, V], and a parameter per row. Out: drawn rows, integer weights, the law.
+Not here: distances and their bounds (`table`, `pairs`), constants (`constants`), draws by given weights (`samplers`).
 """
 
 import math
 from typing import Annotated, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
+from textveil.errors import ConfigError
 from textveil.options import options
+from textveil.pairs import BATCH
+from textveil.rng import Draws
+from textveil.samplers import weighted_choice
 from textveil.table import EmbeddingTable
 
+Ids = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 Values = NDArray[np.float64]
 Weights = NDArray[np.int64]
 
@@ -21,6 +28,21 @@ EXPONENT_CAP = 20.0
 """c times the capped distance is at most this, so that every candidate keeps a weight of at least 2^21."""
 
 SCALE = 2.0**50
+
+CELLS = 1 << 25
+"""Upper weights that are held at once: 128 MiB."""
+
+BLOCK = 256
+"""Candidates whose upper weights are summed first."""
+
+AT_ONCE = 1 << 13
+"""Rows whose proposals are looked up at once, a block for each: 16 MiB in float64."""
+
+PROPOSALS = 8
+"""Candidates that are proposed to each row; with three in four accepted, one row in 65,000 refuses all of them."""
+
+WHOLE = 2.0**53
+"""Uniform values are multiples of 2^-53."""
 
 
 @options()
@@ -56,6 +78,102 @@ class Exponential:
         """ceil(2^50 exp(-c min(d, cap))) for every candidate, int64 [m, V]."""
         return self._whole(distances, c).astype(np.int64)
 
+    def draw(self, draws: Draws, table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None = None) -> Ids:
+        """A candidate for every row, with probability exactly proportional to `weights` of the distances of pairs.
+
+        Candidates are proposed by whole numbers that are nowhere below their weights, made once for equal rows from
+        bounds of their distances, and accepted with the probability weight / (upper weight). So the law is that of the
+        weights whatever the bounds are, and the weight of a candidate is a function of two rows alone.
+
+        Args:
+            draws: m rows; each of them takes as many values as its own proposals need, whatever the others do.
+            table: the candidates.
+            rows: the private rows, int64 [m].
+            c: the parameter of each row [m], 0 or more.
+            among: which rows of the table may come out, bool [V]; all where it is not given.
+
+        Returns:
+            rows of the table, int64 [m].
+
+        Raises:
+            ConfigError: no row may come out.
+        """
+        if among is not None and not among.any():
+            raise ConfigError("at least one row of the table must be a candidate, and none is: check the candidates")
+        values = draws.uniform(2 * PROPOSALS)
+        order, starts = _grouped(rows, c)
+        chosen = np.full(len(rows), -1)
+        size = min(BATCH, max(1, CELLS // len(table)))
+        for first in range(0, len(starts) - 1, size):
+            bounds = starts[first : first + size + 1]
+            part = order[bounds[0] : bounds[-1]]
+            which = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+            one = order[bounds[:-1]]
+            upper, sums = _upper(table, rows[one], c[one], among)
+            for start in range(0, len(part), AT_ONCE):
+                run, lines = part[start : start + AT_ONCE], which[start : start + AT_ONCE]
+                chosen[run] = self._accepted(table, rows[run], c[run], values[run], lines, upper, sums)
+        everything = np.arange(len(table))
+        for i in np.flatnonzero(chosen < 0).tolist():
+            distances = table.pairs.distances(np.full(len(table), rows[i]), everything)
+            weights = self.weights(distances[None], c[[i]])
+            if among is not None:
+                weights *= among
+            chosen[i] = weighted_choice(draws.at(np.arange(len(rows)) == i), weights)[0]
+        return chosen
+
+    def _accepted(
+        self,
+        table: EmbeddingTable,
+        rows: Ids,
+        c: Values,
+        values: Values,
+        which: Ids,
+        upper: torch.Tensor,
+        sums: Weights,
+    ) -> Ids:
+        """The first accepted proposal of each row, -1 where there is none.
+
+        Args:
+            table: the candidates.
+            rows: the private rows [m].
+            c: their parameters [m].
+            values: uniform [m, 2 * PROPOSALS].
+            which: the line of `upper` for each row [m].
+            upper: whole numbers, float32 [p, V and zeros up to a multiple of `BLOCK`].
+            sums: of its blocks, one line after another.
+        """
+        blocks = upper.view(-1, BLOCK)
+        ends = np.cumsum(sums)  # below 2^63: `BATCH` lines of at most 2^52
+        width = upper.shape[1] // BLOCK
+        before = np.concatenate(([0], ends[width - 1 :: width]))[which]
+        total = ends[width - 1 :: width][which] - before
+        shift = 50 - _bits(table)
+        chosen = np.full(len(rows), -1)
+        left = np.arange(len(rows))
+        for proposal in range(PROPOSALS):
+            target = (values[left, 2 * proposal] * WHOLE).astype(np.int64)
+            whole = target < int(WHOLE) - int(WHOLE) % total[left]  # the last, incomplete run of remainders is refused
+            target = before[left] + target % total[left]
+            block = np.searchsorted(ends, target, side="right")
+            rest = target - (ends[block] - sums[block])
+            inside = blocks[torch.from_numpy(block)].double().cumsum(dim=1).numpy().astype(np.int64)
+            place = (inside <= rest[:, None]).sum(axis=1)
+            lines = np.arange(len(left))
+            most = blocks.numpy()[block, place].astype(np.int64)
+            rest -= inside[lines, place] - most
+            candidate = (block % width) * BLOCK + place
+            weight = self.weights(table.pairs.distances(rows[left], candidate)[:, None], c[left])[:, 0]
+            if (weight > most << shift).any():
+                raise ArithmeticError("a bound of the exact draw does not hold")
+            fine = (rest << shift) + (values[left, 2 * proposal + 1] * 2.0**shift).astype(np.int64)
+            accepted = whole & (fine < weight)
+            chosen[left[accepted]] = candidate[accepted]
+            left = left[~accepted]
+            if not len(left):
+                break
+        return chosen
+
     def log_probs(self, distances: Values, c: Values) -> Values:
         """ln P(y | x) of the integer weights, float64 [m, V]."""
         weights = self._whole(distances, c)
@@ -76,3 +194,41 @@ class Exponential:
     def rounding(self) -> float:
         """What rounding weights up adds to any log-ratio: twice ln(1 + 2^-50 e^20)."""
         return 2 * math.log1p(math.exp(EXPONENT_CAP) / SCALE)
+
+
+def _grouped(rows: Ids, c: Values) -> tuple[Ids, Ids]:
+    """An order in which equal pairs of a row and its parameter stand together, and where each pair begins and ends."""
+    order = np.lexsort((c, rows))
+    changes = (np.diff(rows[order]) != 0) | (np.diff(c[order]) != 0)
+    return order, np.flatnonzero(np.concatenate(([True], changes, [True]))) if len(rows) else np.zeros(1, np.int64)
+
+
+def _bits(table: EmbeddingTable) -> int:
+    """The largest upper weight is 2 to the power of it, nearly: sums over the table stay below 2^52."""
+    return min(30, 51 - len(table).bit_length())
+
+
+def _upper(table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None) -> tuple[torch.Tensor, Weights]:
+    """Whole numbers U with 2^(50 - bits) U >= weight for all candidates, and their sums by blocks.
+
+    A distance that is too short makes a weight that is too large. float32 may lose 2^-18 of it at exponents of up to
+    41; 2^-14 of it are added.
+
+    Returns:
+        float32 [p, V and zeros up to a multiple of `BLOCK`], int64 [p * blocks].
+    """
+    largest = math.log(2.0 ** _bits(table) * (1 + 2.0**-14))
+    upper = torch.zeros(len(rows), -len(table) % BLOCK + len(table), dtype=torch.float32)
+    blocks = upper.view(len(rows), -1, BLOCK)
+    sums = torch.empty(blocks.shape[:2], dtype=torch.float64)
+    slope = torch.from_numpy(-c * table.pairs.reach).clamp(min=-1e30).float()[:, None]
+    allowed = None if among is None else torch.from_numpy(among)
+    for start, distances in table.pairs.shorter(torch.from_numpy(rows)):
+        end = start + distances.shape[1]
+        weights = distances.mul_(slope).clamp_(min=-EXPONENT_CAP).add_(largest).exp_().ceil_()
+        if allowed is not None:
+            weights *= allowed[start:end]
+        upper[:, start:end] = weights
+        part = slice(start // BLOCK, -(-end // BLOCK))
+        sums[:, part] = blocks[:, part].sum(dim=2, dtype=torch.float64)  # exact: below 2^53
+    return upper, sums.flatten().numpy().astype(np.int64)
