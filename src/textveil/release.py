@@ -6,6 +6,7 @@ Not here: the decisions and the draw (`pipeline`), and the statement about them 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -91,23 +92,23 @@ def spell(
     tokens: Tokens,
     protection: Protection,
     plan: Plan,
-    release: Release,
+    rows: Ids,
     casing: Literal["lower", "copy"],
     table: EmbeddingTable,
     pieces: WordPieces | None,
     session: Session | None,
-) -> Draft:
-    """What is shown for every word of a batch: a table word, the public word itself, or a placeholder."""
+) -> list[Released]:
+    """The B texts: for every word of the batch a table word by its rows [T], the public word itself, or a placeholder."""
     first = np.cumsum(plan.counts) - plan.counts
     drawn = np.zeros(len(plan.roles), bool)
     protected = plan.roles == Role.PROTECT
-    drawn[protected] = release.rows[first[protected]] != PLACEHOLDER
+    drawn[protected] = rows[first[protected]] != PLACEHOLDER
     kinds = np.where(plan.roles == Role.PASS, 0, np.where(drawn, 1, 2))
     chosen = np.flatnonzero(drawn).tolist()
     if pieces is None:
-        spelled = [table.words[row] for row in release.rows[first[chosen]].tolist()]
+        spelled = [table.words[row] for row in rows[first[chosen]].tolist()]
     else:
-        spelled = pieces.join([release.rows[first[i] : first[i] + plan.counts[i]] for i in chosen])
+        spelled = pieces.join([rows[first[i] : first[i] + plan.counts[i]] for i in chosen])
     shown = list(tokens.words)
     for i, word in zip(chosen, spelled, strict=True):
         shown[i] = word
@@ -120,7 +121,7 @@ def spell(
         shown = [word.lower() for word in shown]
     for i in np.flatnonzero(kinds == 2).tolist():
         shown[i] = session.placeholder(PLACEHOLDER_TYPE, tokens.words[i]) if session else f"<{PLACEHOLDER_TYPE}>"
-    return Draft(
+    draft = Draft(
         tokens=tokens,
         protection=protection,
         shown=shown,
@@ -129,6 +130,8 @@ def spell(
         pieces=None if pieces is None else np.where(kinds == 2, 0, plan.counts),
         numbered=session is not None,
     )
+    bounds = tokens.documents.tolist()
+    return [draft.text(b, slice(start, stop)) for b, (start, stop) in enumerate(pairwise(bounds))]
 
 
 def _spaced(gaps: list[str], kinds: Sequence[Kind]) -> tuple[str, ...]:
