@@ -5,7 +5,7 @@ Not here: how each source is read (`sources`), what a mechanism's options mean (
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import asdict, fields, replace
 from difflib import get_close_matches
 from enum import Enum
 from numbers import Real
@@ -154,7 +154,8 @@ def keywords(**values: Any) -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for name, value in values.items():
         if name in ("words", "rerank"):
-            options = value if is_dataclass(value) else {"words": WordsOptions, "rerank": Rerank}[name](**value)
+            section = WordsOptions if name == "words" else Rerank
+            options = value if isinstance(value, section) else section(**value)
             paths |= {f"{name}.{option}": each for option, each in asdict(options).items()}
         elif name in ("table", "mechanism"):
             paths[f"{name}.name"] = value

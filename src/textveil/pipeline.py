@@ -143,7 +143,7 @@ class Privatizer:
         table: a registered name or an `EmbeddingTable`.
         words: how text becomes words: `WordsOptions`, or a mapping of its fields ({"casing": "copy"}).
         budget: a rule for unequal budgets, in place of `epsilon`.
-        rerank: whether drawn words give way to likelier ones near them: `Rerank`, or a mapping of its fields ({"m": 10}).
+        rerank: whether drawn words give way to likelier ones near them: `Rerank`, or a mapping of its fields.
         seed: repeatable draws; the statement then says that it holds against nobody who knows the seed.
         **options: the mechanism's own options, `eta=100` or `L=4`.
 

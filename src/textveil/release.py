@@ -98,7 +98,7 @@ def spell(
     pieces: WordPieces | None,
     session: Session | None,
 ) -> list[Released]:
-    """The B texts: for every word of the batch a table word by its rows [T], the public word itself, or a placeholder."""
+    """The B texts as they are shown: each word as that of its rows, as the public word itself, or as a placeholder."""
     first = np.cumsum(plan.counts) - plan.counts
     drawn = np.zeros(len(plan.roles), bool)
     protected = plan.roles == Role.PROTECT

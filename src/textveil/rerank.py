@@ -69,5 +69,5 @@ def _near(table: EmbeddingTable, rows: Ids, m: int) -> tuple[Ids, Ids]:
         part = distinct[start : start + step]
         distances = table.distances(part)
         distances[np.arange(len(part)), part] = -1.0
-        found[start : start + step] = np.argsort(distances, axis=1, kind="stable")[:, : found.shape[1]]
+        found[start : start + step] = torch.from_numpy(distances).topk(found.shape[1], largest=False).indices.numpy()
     return found, which

@@ -21,6 +21,8 @@ from textveil.words import Kind, Released
 
 Values = NDArray[np.float64]
 
+BEFORE = "from the words before they were re-ranked, which tell at least as much as those that are released"
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class View:
@@ -59,6 +61,10 @@ class View:
     budget: Budget | None = None
     memo: dict[object, object] = field(default_factory=dict, init=False, repr=False)
     """What several attacks compute from the view; it lives as long as the view."""
+
+    def of_drawn(self, note: str) -> str:
+        """The note of an attacker who looks at `drawn`: where words were re-ranked, it says so."""
+        return note if np.array_equal(self.drawn, self.shown) else "; ".join(filter(None, (note, BEFORE)))
 
     @cached_property
     def text(self) -> Ids:
