@@ -10,8 +10,11 @@ import pytest
 import torch
 
 from tests.conftest import NOUNS, gaussian_rows
+from textveil import corpus, store, vectors
 from textveil import rerank as module
 from textveil.attack import Case, attack, load
+from textveil.audit.path import pipeline
+from textveil.audit.subject import Subject
 from textveil.config import Rerank, WordsOptions, keywords, resolve
 from textveil.errors import ConfigError
 from textveil.guarantee import summarize
@@ -220,6 +223,30 @@ def test_word_pieces_are_refused(pieces_table, monkeypatch):
     monkeypatch.setattr("textveil.pipeline.WordPieces.load", lambda *_: None)
     with pytest.raises(ConfigError, match=r"rerank\.m needs words\.unit=word"):
         Privatizer("noise", epsilon=5, table=pieces_table, words={"unit": "wordpiece"}, rerank={"m": 2})
+
+
+# ---- files and the audit ---------------------------------------------------------------------------------
+
+
+def test_files(tmp_path, liking):
+    (tmp_path / "letters.txt").write_text("\n".join(TEXTS) + "\n")
+    (tmp_path / "words.txt").write_text("\n".join(NOUNS) + "\n")
+    np.save(tmp_path / "rows.npy", VECTORS)
+    with vectors.opened(str(tmp_path / "rows.npy"), vocabulary=str(tmp_path / "words.txt")) as found:
+        store.build(found, str(tmp_path / "table"))
+    config = resolve(overrides=keywords(epsilon=5, seed=1, table=str(tmp_path / "table"), rerank={"m": 5}))
+    (done,) = corpus.privatize_files([tmp_path / "letters.txt"], tmp_path / "out", config)
+    expected = [each.text for each in Privatizer.from_config(config).privatize_many(TEXTS, first=0)]
+    assert (tmp_path / "out" / "letters.txt").read_text().splitlines() == expected
+    assert liking.shown
+    assert done.document["configuration"]["rerank"] == {"m": 5, "model": None}
+    assert module.NOTE in done.document["guarantee"]["caveats"]
+
+
+def test_the_audit_looks_at_what_is_drawn(liking):
+    made = make(seed=None)
+    finding = pipeline(Subject(build=lambda seed=None: make(seed=seed), small=True, privatizer=made))
+    assert (finding.verdict, liking.shown) == ("holds", [])
 
 
 # ---- attacks and measures --------------------------------------------------------------------------------
