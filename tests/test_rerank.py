@@ -24,6 +24,7 @@ from textveil.pipeline import Privatizer, Rehearsal
 from textveil.rng import SeededRandomness
 from textveil.session import Session
 from textveil.table import EmbeddingTable
+from textveil.words import tokenize
 
 CANARY = "zzcanaryzz"
 VECTORS = gaussian_rows(60, 8, 7)
@@ -234,11 +235,13 @@ def test_files(tmp_path, liking):
     np.save(tmp_path / "rows.npy", VECTORS)
     with vectors.opened(str(tmp_path / "rows.npy"), vocabulary=str(tmp_path / "words.txt")) as found:
         store.build(found, str(tmp_path / "table"))
-    config = resolve(overrides=keywords(epsilon=5, seed=1, table=str(tmp_path / "table"), rerank={"m": 5}))
-    (done,) = corpus.privatize_files([tmp_path / "letters.txt"], tmp_path / "out", config)
-    expected = [each.text for each in Privatizer.from_config(config).privatize_many(TEXTS, first=0)]
-    assert (tmp_path / "out" / "letters.txt").read_text().splitlines() == expected
-    assert liking.shown
+    lines = []
+    for m in (0, 5):
+        config = resolve(overrides=keywords(epsilon=5, seed=1, table=str(tmp_path / "table"), rerank={"m": m}))
+        (done,) = corpus.privatize_files([tmp_path / "letters.txt"], tmp_path / str(m), config)
+        lines.append((tmp_path / str(m) / "letters.txt").read_text().splitlines())
+    assert liking.shown == [tuple(tuple(tokenize([line]).words) for line in lines[0])]
+    assert lines[1] != lines[0]
     assert done.document["configuration"]["rerank"] == {"m": 5, "model": None}
     assert module.NOTE in done.document["guarantee"]["caveats"]
 
