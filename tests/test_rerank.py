@@ -18,7 +18,7 @@ from textveil.audit.subject import Subject
 from textveil.config import Rerank, WordsOptions, keywords, resolve
 from textveil.errors import ConfigError
 from textveil.guarantee import summarize
-from textveil.measure import measure
+from textveil.measure import fluency, measure
 from textveil.mechanism import PLACEHOLDER
 from textveil.pipeline import Privatizer, Rehearsal
 from textveil.rng import SeededRandomness
@@ -235,15 +235,15 @@ def test_files(tmp_path, liking):
     np.save(tmp_path / "rows.npy", VECTORS)
     with vectors.opened(str(tmp_path / "rows.npy"), vocabulary=str(tmp_path / "words.txt")) as found:
         store.build(found, str(tmp_path / "table"))
-    lines = []
+    lines, done = {}, {}
     for m in (0, 5):
         config = resolve(overrides=keywords(epsilon=5, seed=1, table=str(tmp_path / "table"), rerank={"m": m}))
-        (done,) = corpus.privatize_files([tmp_path / "letters.txt"], tmp_path / str(m), config)
-        lines.append((tmp_path / str(m) / "letters.txt").read_text().splitlines())
+        (done[m],) = corpus.privatize_files([tmp_path / "letters.txt"], tmp_path / str(m), config)
+        lines[m] = (tmp_path / str(m) / "letters.txt").read_text().splitlines()
     assert liking.shown == [tuple(tuple(tokenize([line]).words) for line in lines[0])]
-    assert lines[1] != lines[0]
-    assert done.document["configuration"]["rerank"] == {"m": 5, "model": None}
-    assert module.NOTE in done.document["guarantee"]["caveats"]
+    assert lines[5] != lines[0]
+    assert done[5].document["configuration"]["rerank"] == {"m": 5, "model": None}
+    assert module.NOTE in done[5].document["guarantee"]["caveats"]
 
 
 def test_the_audit_looks_at_what_is_drawn(liking):
@@ -288,6 +288,7 @@ def test_measures_look_at_what_is_shown(liking):
     shown, private = UNIT[case.view.shown], UNIT[case.truth.rows]
     assert rows["retention"] == np.mean(case.view.shown == case.truth.rows)
     assert rows["cosine"] == pytest.approx((shown * private).sum(axis=1).mean(), abs=1e-6)
+    assert np.array_equal(fluency._targets(case)[1][case.view.item], case.view.shown)
     kept = Case(view=replace(case.view, shown=case.truth.rows), truth=case.truth)
     assert measure(kept, metrics=("retention",)).rows[0].value == 1
 
