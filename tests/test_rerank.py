@@ -44,7 +44,7 @@ class Liking:
 
     shown: list[tuple[tuple[str, ...], ...]] = field(default_factory=list)
 
-    def batches(self, texts: Any, positions: Any) -> Any:
+    def batches(self, texts: Any, positions: Any, hidden: Any = None) -> Any:
         bounds = texts.documents.tolist()
         self.shown.append(tuple(tuple(texts.words[a:b]) for a, b in pairwise(bounds)))
         for place, position in enumerate(positions.tolist()):
