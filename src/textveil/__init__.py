@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from textveil.config import Config, WordsOptions
+    from textveil.config import Config, Rerank, WordsOptions
     from textveil.errors import (
         BudgetError,
         ConfigError,
@@ -49,6 +49,7 @@ __all__ = [
     "Privatizer",
     "RandomnessError",
     "Released",
+    "Rerank",
     "Result",
     "Session",
     "TableError",
@@ -62,7 +63,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "config": ("Config", "WordsOptions"),
+    "config": ("Config", "Rerank", "WordsOptions"),
     "guarantee": ("Guarantee",),
     "pipeline": ("Privatizer", "Result"),
     "session": ("Session",),

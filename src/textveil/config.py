@@ -62,6 +62,19 @@ class MechanismOptions:
     options: dict[str, Any] = Field(default_factory=dict)
 
 
+@options("rerank.")
+class Rerank:
+    """Whether each drawn word gives way to one of its nearest words, which a masked language model expects there more.
+
+    Attributes:
+        m: among how many nearest words, the drawn one included; 0 or 1 leaves every word as it was drawn.
+        model: a folder or hub id of a masked language model; None is the bundled one.
+    """
+
+    m: int = Field(default=0, ge=0, le=1000)
+    model: str | None = None
+
+
 @options()
 class Config:
     """Everything that decides a run.
@@ -77,6 +90,7 @@ class Config:
     words: WordsOptions = Field(default_factory=WordsOptions)
     table: TableOptions = Field(default_factory=TableOptions)
     mechanism: MechanismOptions = Field(default_factory=MechanismOptions)
+    rerank: Rerank = Field(default_factory=Rerank)
     epsilon: float | None = None
     seed: int | None = Field(default=None, ge=0)
     profile: str | None = None
@@ -92,6 +106,7 @@ class Config:
             "words": asdict(self.words),
             "table": asdict(self.table),
             "mechanism": {"name": self.mechanism.name, **_plain(self.mechanism.options)},
+            "rerank": asdict(self.rerank),
             "epsilon": self.epsilon,
             "seed": self.seed,
         }
@@ -105,6 +120,7 @@ _PATHS = (
     "mechanism.name",
     *(f"words.{field.name}" for field in fields(WordsOptions)),
     *(f"table.{field.name}" for field in fields(TableOptions)),
+    *(f"rerank.{field.name}" for field in fields(Rerank)),
     "epsilon",
     "seed",
     "profile",
@@ -133,17 +149,18 @@ def require_budget(value: object, name: str) -> float:
 def keywords(**values: Any) -> dict[str, Any]:
     """Python keywords as dotted paths.
 
-    `epsilon`, `seed`, `profile`, `table`, `mechanism` and `words` mean themselves; others are the
-    mechanism's options.
+    `epsilon`, `seed`, `profile`, `table`, `mechanism`, `words` and `rerank` mean themselves; others are
+    the mechanism's options.
 
     >>> keywords(epsilon=80, L=4, table="minilm-s")
     {'epsilon': 80, 'mechanism.L': 4, 'table.name': 'minilm-s'}
     """
     paths: dict[str, Any] = {}
     for name, value in values.items():
-        if name == "words":
-            options = value if isinstance(value, WordsOptions) else WordsOptions(**value)
-            paths |= {f"words.{option}": each for option, each in asdict(options).items()}
+        if name in ("words", "rerank"):
+            section = WordsOptions if name == "words" else Rerank
+            options = value if isinstance(value, section) else section(**value)
+            paths |= {f"{name}.{option}": each for option, each in asdict(options).items()}
         elif name in ("table", "mechanism"):
             paths[f"{name}.name"] = value
         else:
@@ -204,6 +221,7 @@ def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config
         words=WordsOptions(**_section(WordsOptions, "words", merged)),
         table=TableOptions(**_section(TableOptions, "table", merged)),
         mechanism=MechanismOptions(name=name, options=_own_options(name, chosen)),
+        rerank=Rerank(**_section(Rerank, "rerank", merged)),
         epsilon=typed("epsilon", merged.get("epsilon"), float | None),
         seed=typed("seed", merged.get("seed"), int | None),
         profile=profile,

@@ -9,7 +9,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from textveil import oov, registry
 from textveil.budget import Budget, Uniform, in_range
-from textveil.config import Config, WordsOptions, keywords, resolve
+from textveil.config import Config, Rerank, WordsOptions, keywords, resolve
 from textveil.errors import (
     BudgetError,
     ConfigError,
@@ -36,6 +36,7 @@ from textveil.mechanism import PLACEHOLDER, Block, Layout, Mechanism, Restrictin
 from textveil.oov import Rule
 from textveil.protect import Protection, protect
 from textveil.release import Plan, Release, spell
+from textveil.rerank import NOTE, rerank
 from textveil.rng import Randomness, SeededRandomness, SystemRandomness
 from textveil.session import Session
 from textveil.table import EmbeddingTable, Ids, load_table
@@ -123,7 +124,8 @@ class Rehearsal:
         words: the N words of all texts, as they stand there.
         protection: which of them are public, and their groups, [N].
         plan: their roles and budgets, and the block with its secret rows.
-        drawn: the released rows of the n protected positions, int64 [n].
+        drawn: the rows that the mechanism drew for the n protected positions, int64 [n].
+        shown: the rows that are released there, int64 [n]: others than those only where words were re-ranked.
         parameter: the mechanism's parameter there, float64 [n].
     """
 
@@ -132,6 +134,7 @@ class Rehearsal:
     protection: Protection = field(repr=False)
     plan: Plan = field(repr=False)
     drawn: Ids = field(repr=False)
+    shown: Ids = field(repr=False)
     parameter: NDArray[np.float64] = field(repr=False)
 
 
@@ -176,6 +179,7 @@ class Privatizer:
         table: a registered name or an `EmbeddingTable`.
         words: how text becomes words: `WordsOptions`, or a mapping of its fields ({"casing": "copy"}).
         budget: a rule for unequal budgets, in place of `epsilon`.
+        rerank: whether drawn words give way to likelier ones near them: `Rerank`, or a mapping of its fields.
         seed: repeatable draws; the statement then says that it holds against nobody who knows the seed.
         **options: the mechanism's own options, `eta=100` or `L=4`.
 
@@ -189,6 +193,7 @@ class Privatizer:
     words: WordsOptions
     claim: Claim
     budget: Budget | None
+    rerank: Rerank
     randomness: Randomness
     pieces: WordPieces | None
 
@@ -200,6 +205,7 @@ class Privatizer:
         table: str | EmbeddingTable = "minilm",
         words: WordsOptions | Mapping[str, Any] | None = None,
         budget: Budget | None = None,
+        rerank: Rerank | Mapping[str, Any] | None = None,
         seed: int | None = None,
         **options: Any,
     ) -> None:
@@ -219,6 +225,12 @@ class Privatizer:
         how = WordsOptions(**words) if isinstance(words, Mapping) else words or WordsOptions()
         if how.unit == "word" and chosen.holds_pieces:
             raise ConfigError(f"the table {chosen.name} holds word pieces: set words.unit=wordpiece")
+        reranked = Rerank(**rerank) if isinstance(rerank, Mapping) else rerank or Rerank()
+        if reranked.m > 1:
+            if how.unit == "wordpiece":
+                raise ConfigError("rerank.m needs words.unit=word: a language model is asked for whole words")
+            said = {**claim.options, "rerank": asdict(reranked)}
+            claim = replace(claim, options=said, caveats=(*claim.caveats, NOTE))
         # Frozen: attributes are set here, all at once, and never again.
         self.__dict__.update(
             table=chosen,
@@ -226,6 +238,7 @@ class Privatizer:
             words=how,
             claim=claim,
             budget=_budget(made, claim, chosen, epsilon, budget),
+            rerank=reranked,
             randomness=SystemRandomness() if seed is None else SeededRandomness(seed),
             pieces=WordPieces.load(how.tokenizer, chosen) if how.unit == "wordpiece" else None,
         )
@@ -246,6 +259,7 @@ class Privatizer:
             epsilon=config.epsilon,
             table=table or load_table(chosen.name, metric=chosen.metric, device=chosen.device),
             words=config.words,
+            rerank=config.rerank,
             seed=config.seed,
             **config.mechanism.options,
         )
@@ -368,11 +382,24 @@ class Privatizer:
         protection = protect(tokens.words, self.words)
         plan = self._plan(tokens, protection, memo)
         release = self._draw(plan)
-        draft = spell(tokens, protection, plan, release, self.words.casing, self.table, self.pieces, session)
+        spelled = partial(
+            spell,
+            tokens,
+            protection,
+            plan,
+            steps=release.steps,
+            casing=self.words.casing,
+            table=self.table,
+            pieces=self.pieces,
+            session=session,
+        )
+        releases = spelled(release.rows)
+        shown = self._rerank(releases, release.rows)
+        if shown is not release.rows:
+            releases = spelled(shown)
         results = []
-        for b, text in enumerate(tokens.texts):
+        for b, (text, released) in enumerate(zip(tokens.texts, releases, strict=True)):
             span = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
-            released = draft.text(b, span)
             private = Private(text=text, words=tuple(tokens.words[span]))
             results.append((released, self._guarantee(released, span, protection, plan, release), private))
         # finer digits would tell of the words
@@ -386,6 +413,7 @@ class Privatizer:
             protection=protection,
             plan=plan,
             drawn=release.rows[plan.block.layout.positions],
+            shown=shown[plan.block.layout.positions],
             parameter=release.parameter,
         )
 
@@ -474,6 +502,15 @@ class Privatizer:
             parameter=parameter,
             within=_per_word(plan, within),
         )
+
+    def _rerank(self, releases: Sequence[Released], rows: Ids) -> Ids:
+        """The rows to show in the place of those that were drawn: from the releases alone, so that it costs nothing."""
+        if self.rerank.m < 2:
+            return rows
+        shown = rows.copy()
+        drawn = rows != PLACEHOLDER
+        shown[drawn] = rerank(self.rerank, self.table, releases, rows[drawn])
+        return shown
 
     # ---- the statement -------------------------------------------------------------------------------
 

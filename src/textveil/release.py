@@ -103,24 +103,26 @@ def spell(
     tokens: Tokens,
     protection: Protection,
     plan: Plan,
-    release: Release,
+    rows: Ids,
+    *,
+    steps: Ids,
     casing: Literal["lower", "copy"],
     table: EmbeddingTable,
     pieces: WordPieces | None,
     session: Session | None,
-) -> Draft:
-    """What is shown for every word of a batch: a table word, a public word or number, a placeholder, or nothing."""
+) -> list[Released]:
+    """The B texts as they are shown: each word as that of its rows, a public word or number, a placeholder, or not."""
     first = np.cumsum(plan.counts) - plan.counts
     drawn = np.zeros(len(plan.roles), bool)
     replaced = (plan.roles == Role.PROTECT) | (plan.rules == Rule.UNIFORM)
-    drawn[replaced] = release.rows[first[replaced]] != PLACEHOLDER
+    drawn[replaced] = rows[first[replaced]] != PLACEHOLDER
     kinds = np.where(plan.roles == Role.PASS, 0, np.where(drawn, 1, 2))
     kinds[plan.rules == Rule.ADD], kinds[plan.rules == Rule.DROP] = 3, 4
     chosen = np.flatnonzero(drawn).tolist()
     if pieces is None:
-        spelled = [table.words[row] for row in release.rows[first[chosen]].tolist()]
+        spelled = [table.words[row] for row in rows[first[chosen]].tolist()]
     else:
-        spelled = pieces.join([release.rows[first[i] : first[i] + plan.counts[i]] for i in chosen])
+        spelled = pieces.join([rows[first[i] : first[i] + plan.counts[i]] for i in chosen])
     shown = list(tokens.words)
     for i, word in zip(chosen, spelled, strict=True):
         shown[i] = word
@@ -134,8 +136,8 @@ def spell(
     for i in np.flatnonzero(kinds == 2).tolist():
         shown[i] = session.placeholder(PLACEHOLDER_TYPE, tokens.words[i]) if session else f"<{PLACEHOLDER_TYPE}>"
     for i in np.flatnonzero(kinds == 3).tolist():
-        shown[i] = str(int(tokens.words[i]) + int(release.steps[i]))
-    return Draft(
+        shown[i] = str(int(tokens.words[i]) + int(steps[i]))
+    draft = Draft(
         tokens=tokens,
         protection=protection,
         shown=shown,
@@ -144,6 +146,8 @@ def spell(
         pieces=None if pieces is None else np.where(kinds >= 2, 0, plan.counts),
         numbered=session is not None,
     )
+    bounds = tokens.documents.tolist()
+    return [draft.text(b, slice(start, stop)) for b, (start, stop) in enumerate(pairwise(bounds))]
 
 
 def _closed(gaps: list[str], places: Sequence[int]) -> list[str]:

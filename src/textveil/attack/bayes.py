@@ -68,15 +68,14 @@ class Bayes:
             right = found.candidates == secret[:, None]
             blind = 1 / len(view.table) if prior == "uniform" else float((found.blind == secret).mean())
             note = f"a lower bound: the law was estimated from {self.draws} draws for each released word"
-            note = JOINTLY if mixes(view) else EXACT if found.evidence == "exact" else note
+            note = view.of_drawn(JOINTLY if mixes(view) else EXACT if found.evidence == "exact" else note)
             yield self._outcome("top-1", prior, right[:, 0], note, blind)
             yield self._outcome(f"top-{right.shape[1]}", prior, right.any(axis=1), note)
             stated = np.exp(found.log_probability[:, 0])
-            yield self._outcome(
-                "stated top-1", prior, stated, "the probability that the attacker gives the first guess"
-            )
+            says = view.of_drawn("the probability that the attacker gives the first guess")
+            yield self._outcome("stated top-1", prior, stated, says)
             brier = np.square(stated - right[:, 0])
-            yield self._outcome("Brier score", prior, brier, "of that probability; 0 is best")
+            yield self._outcome("Brier score", prior, brier, view.of_drawn("of that probability; 0 is best"))
 
     def _outcome(
         self, metric: str, prior: PriorName, values: NDArray[np.generic], note: str, baseline: float | None = None

@@ -23,6 +23,8 @@ from textveil.words import Kind, Released
 
 Values = NDArray[np.float64]
 
+BEFORE = "from the words before they were re-ranked, which tell at least as much as those that are released"
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class View:
@@ -36,7 +38,10 @@ class View:
         table: public, like everything here.
         words: how text became words.
         layout: roles and texts of the T positions.
-        drawn: int64 [n], the released row of every protected position, -1 for a placeholder.
+        drawn: int64 [n], the row that the mechanism drew for every protected position, -1 for a placeholder. Whoever
+            knows the mechanism is given it also where words were re-ranked, though it is then not seen: it tells at
+            least as much as what is, so that no attacker on the release alone does better.
+        shown: int64 [n], the released row there: `drawn` but where words were re-ranked.
         parameter: float64 [n], the mechanism's parameter there.
         passed: int64 [T], the row of a word that passed, -1 where none did.
         groups: names of the budget groups.
@@ -50,6 +55,7 @@ class View:
     words: WordsOptions
     layout: Layout = field(repr=False)
     drawn: Ids = field(repr=False)
+    shown: Ids = field(repr=False)
     parameter: Values = field(repr=False)
     passed: Ids = field(repr=False)
     groups: tuple[str, ...]
@@ -57,6 +63,10 @@ class View:
     budget: Budget | None = None
     memo: dict[object, object] = field(default_factory=dict, init=False, repr=False)
     """What several attacks compute from the view; it lives as long as the view."""
+
+    def of_drawn(self, note: str) -> str:
+        """The note of an attacker who looks at `drawn`: where words were re-ranked, it says so."""
+        return note if np.array_equal(self.drawn, self.shown) else "; ".join(filter(None, (note, BEFORE)))
 
     @cached_property
     def text(self) -> Ids:
@@ -145,6 +155,7 @@ class Case:
             words=privatizer.words,
             layout=layout,
             drawn=rehearsal.drawn,
+            shown=rehearsal.shown,
             parameter=rehearsal.parameter,
             passed=np.where(layout.roles == Role.PASS, block.rows, -1),
             groups=rehearsal.protection.labels,

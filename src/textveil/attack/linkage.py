@@ -216,7 +216,7 @@ def _similar(view: View, known: Rehearsal, ours: Ids, theirs: Ids, chunk: slice)
         total = torch.zeros(len(releases), len(candidates), dtype=torch.float64)
         if len(candidates) > 1:
             for j in range(view.layout.sizes[chunk.start + releases[0]]):
-                released = _directions(table, view.drawn[places[chunk.start + releases] + j])
+                released = _directions(table, view.shown[places[chunk.start + releases] + j])
                 total += released @ _directions(table, secret[begins[candidates] + j]).T
         score[np.ix_(releases, candidates)] = total.numpy()
     return score

@@ -94,7 +94,7 @@ class Membership:
             members[positions] = scores[:, 0]
             others.append(scores[:, 1 : 1 + few].ravel())
             notes.append(note)
-        note = max(notes, key=len)  # some words may have an exact law, others not
+        note = view.of_drawn(max(notes, key=len))  # some words may have an exact law, others not
         yield from self._outcomes("word", np.arange(len(text)), members, np.concatenate(others), note)
         yield from self._outcomes("text", texts, totals[:, 0], totals[:, 1:].ravel(), note)
 

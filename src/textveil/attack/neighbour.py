@@ -48,12 +48,12 @@ class Neighbour:
 
     def refusal(self, view: View) -> str:
         """Where all protected words are placeholders."""
-        return "" if (view.drawn != PLACEHOLDER).any() else NOTHING_DRAWN
+        return "" if (view.shown != PLACEHOLDER).any() else NOTHING_DRAWN
 
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
         """Pr@1, Pr@5, KNN@k in both distances, and KNN@k of the changed words."""
-        drawn = np.flatnonzero(case.view.drawn != PLACEHOLDER)
-        released, private = case.view.drawn[drawn], case.truth.rows[drawn]
+        drawn = np.flatnonzero(case.view.shown != PLACEHOLDER)
+        released, private = case.view.shown[drawn], case.truth.rows[drawn]
         changed = drawn[released != private]
         for distance in DISTANCES:
             nearer = rank(case.view.table, released, private, distance, report)

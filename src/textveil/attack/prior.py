@@ -18,7 +18,7 @@ from textveil.encoder import LanguageModel, Ragged, load_context
 from textveil.errors import UnknownName
 from textveil.frequency import shares
 from textveil.table import EmbeddingTable, Ids
-from textveil.words import Kind, is_public
+from textveil.words import is_public
 
 Values = NDArray[np.float64]
 
@@ -119,10 +119,4 @@ def _load(table: EmbeddingTable, model: str | None) -> LanguageModel:
 
 def seen(view: View) -> Ragged:
     """The released words as a language model sees them: it has no word for a placeholder."""
-    items = [item for released in view.released for item in released.items]
-    gaps = [gap for released in view.released for gap in ("\n", *released.gaps[1:-1])[: len(released.items)]]
-    return Ragged(
-        words=["" if item.kind is Kind.PLACEHOLDER else item.text for item in items],
-        documents=view.documents,
-        spaced=np.array([gap != "" for gap in gaps], bool),
-    )
+    return Ragged.released(view.released)

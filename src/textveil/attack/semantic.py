@@ -68,9 +68,10 @@ class Semantic:
             yield "cosine of texts", "text", texts, (vectors * meant).sum(axis=1, dtype=np.float64), SENTENCES
 
         without = {metric: float(values.mean()) for metric, _, _, values, _ in measure(blind)}
-        for guess, rows in (("best", best), ("released", view.drawn)):
+        for guess, rows in (("best", best), ("released", view.shown)):
             attacked = guess == "best"
-            note = f"the likeliest row, {ranking.evidence} law" if attacked else "the released word taken as the guess"
+            likeliest = view.of_drawn(f"the likeliest row, {ranking.evidence} law")
+            note = likeliest if attacked else "the released word taken as the guess"
             for metric, unit, where, values, kind in measure(rows):
                 yield Outcome(
                     source=self.name,

@@ -58,7 +58,7 @@ class WindowAttack:
                 where=where,
                 values=(found.candidates[:, :k] == secret).any(axis=1).astype(np.float64),
                 baseline=float((blind[:k] == secret).any(axis=1).mean()),
-                note="a lower bound: words that were mixed are guessed together, approximately",
+                note=view.of_drawn("a lower bound: words that were mixed are guessed together, approximately"),
             )
         stated = np.exp(found.log_probability[:, 0])
         for metric, values, note in (
@@ -75,27 +75,27 @@ class WindowAttack:
                 setting={"prior": self.prior},
                 where=where,
                 values=values,
-                note=note,
+                note=view.of_drawn(note),
                 headline=False,
             )
         yield Outcome(
             source=self.name,
             metric="union of 3 outputs",
             where=where,
-            values=(union(view.layout, view.drawn) == secret).any(axis=1).astype(np.float64),
+            values=(union(view.layout, view.shown) == secret).any(axis=1).astype(np.float64),
             note="the private word is what was released for it or for a neighbour",
         )
 
 
-def union(layout: Layout, drawn: Ids, reach: int = 1) -> Ids:
+def union(layout: Layout, released: Ids, reach: int = 1) -> Ids:
     """The rows released for a word and for the `reach` protected words on each side of it in its text.
 
     Returns:
         int64 [n, 2 reach + 1], -1 where the text ends.
     """
     text = np.searchsorted(layout.documents, layout.positions, side="right")
-    seen = np.full((len(drawn), 2 * reach + 1), -1)
+    seen = np.full((len(released), 2 * reach + 1), -1)
     for offset in range(-reach, reach + 1):
         place, inside = neighbour(text, offset)
-        seen[:, offset + reach] = np.where(inside, drawn[place], -1)
+        seen[:, offset + reach] = np.where(inside, released[place], -1)
     return seen

@@ -1,7 +1,8 @@
 """The pipeline against its mechanism: it asks for the given budget, shows what is drawn and prints what is spent.
 
 In: a subject. Out: the finding `pipeline`.
-Not here: whether the mechanism keeps its claim (`exact`, `sampled`), and which words are replaced (`totality`).
+Not here: whether the mechanism keeps its claim (`exact`, `sampled`), and which words are replaced (`totality`). Words
+are looked at as they are drawn: what re-ranking makes of them follows from the release.
 """
 
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from textveil.audit.finding import ROUNDING, Finding
 from textveil.audit.subject import Subject
+from textveil.config import Rerank
 from textveil.mechanism import Block, Restricting, Role
 from textveil.pipeline import Result
 from textveil.protect import protect
@@ -50,7 +52,7 @@ def pipeline(subject: Subject) -> Finding:
     recording = Recording(subject.mechanism)
     words = subject.table.words
     text = " ".join([*words[:20], *(word.capitalize() for word in words[20:40]), "Zyqxorvian", *words[-20:]])
-    result = subject.with_parts(mechanism=recording).privatize(text)
+    result = subject.with_parts(mechanism=recording, rerank=Rerank()).privatize(text)
     if len(recording.calls) == 1:
         problems = [*_parameters(subject, recording.calls[0], result), *_shown(subject, recording.calls[0], result)]
     else:

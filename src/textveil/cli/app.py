@@ -48,6 +48,14 @@ Seed = Annotated[
     str | None,
     typer.Option("--seed", metavar="N", help="Repeatable draws: no privacy against anyone who knows the seed."),
 ]
+Rerank = Annotated[
+    str | None,
+    typer.Option(
+        "--rerank",
+        metavar="M",
+        help="Show in place of each drawn word the one of its M nearest that a masked language model expects there.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per text and line.")]
 
 
@@ -86,6 +94,7 @@ def resolve(
     table: str | None,
     seed: str | None,
     *,
+    rerank: str | None = None,
     complete: bool = True,
 ) -> "Config":
     """The configuration of a command's options, the environment and the files that they name.
@@ -99,6 +108,7 @@ def resolve(
         "epsilon": epsilon,
         "table.name": table,
         "seed": seed,
+        "rerank.m": rerank,
         "profile": profile,
     }
     overrides = sources.assignments(setting or [], flags)

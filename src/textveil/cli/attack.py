@@ -18,6 +18,7 @@ from textveil.cli.app import (
     Epsilon,
     Mechanism,
     Profile,
+    Rerank,
     Seed,
     Setting,
     TableName,
@@ -64,6 +65,7 @@ def attack(
     config: ConfigFile = None,
     table: TableName = None,
     seed: Seed = None,
+    rerank: Rerank = None,
     field: Annotated[str | None, typer.Option("--field", "--column", metavar="NAME", help="Where texts are.")] = None,
     label: Annotated[
         str | None, typer.Option("--label", metavar="NAME", help="For `attribute`: the field of a private label.")
@@ -87,9 +89,8 @@ def attack(
     `textveil explain NAME` tells them.
     """
     typed = [each for each in setting or [] if each.startswith(PREFIX)]
-    resolved = resolve(
-        mechanism, epsilon, [each for each in setting or [] if each not in typed], profile, config, table, seed
-    )
+    others = [each for each in setting or [] if each not in typed]
+    resolved = resolve(mechanism, epsilon, others, profile, config, table, seed, rerank=rerank)
     options = _options(typed)
     chosen = _chosen(attacks, options)
     labelled = evaluation.texts_with_labels(file, field, label, limit) if label is not None else None

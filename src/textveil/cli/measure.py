@@ -15,6 +15,7 @@ from textveil.cli.app import (
     Epsilon,
     Mechanism,
     Profile,
+    Rerank,
     Seed,
     Setting,
     TableName,
@@ -55,6 +56,7 @@ def measure(
     config: ConfigFile = None,
     table: TableName = None,
     seed: Seed = None,
+    rerank: Rerank = None,
     field: Annotated[str | None, typer.Option("--field", "--column", metavar="NAME", help="Where texts are.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N texts.")] = None,
     draws: Annotated[int, typer.Option("--draws", metavar="N", help="For mapping: releases of each word.")] = 1000,
@@ -72,7 +74,7 @@ def measure(
     words; rouge-l and bleu of texts; mapping is how many outputs a word may have (N_x, N_w, S_w), and perplexity how
     the texts read to a masked language model. The last two look at a part of the words, always the same.
     """
-    resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed)
+    resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank)
     from textveil.attack import Case
     from textveil.measure import check
     from textveil.measure import measure as measured

@@ -10,7 +10,19 @@ from typing import Annotated
 import typer
 
 from textveil import files
-from textveil.cli.app import ConfigFile, Epsilon, Mechanism, Profile, Seed, Setting, TableName, app, examples, resolve
+from textveil.cli.app import (
+    ConfigFile,
+    Epsilon,
+    Mechanism,
+    Profile,
+    Rerank,
+    Seed,
+    Setting,
+    TableName,
+    app,
+    examples,
+    resolve,
+)
 from textveil.errors import UnknownName
 from textveil.shell import say
 
@@ -83,12 +95,13 @@ def show_config(
     config: ConfigFile = None,
     table: TableName = None,
     seed: Seed = None,
+    rerank: Rerank = None,
 ) -> None:
     """Print the configuration that these options, the environment and the defaults amount to, as YAML.
 
     --config reads it back. The environment counts too: TEXTVEIL_MECHANISM__L=4, TEXTVEIL_EPSILON=60.
     """
-    resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, complete=False)
+    resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank, complete=False)
     say(resolved.to_yaml().rstrip("\n"))
 
 

@@ -19,6 +19,7 @@ from textveil.cli.app import (
     Epsilon,
     Mechanism,
     Profile,
+    Rerank,
     Seed,
     Setting,
     TableName,
@@ -65,6 +66,7 @@ def privatize(
     config: ConfigFile = None,
     table: TableName = None,
     seed: Seed = None,
+    rerank: Rerank = None,
     as_json: AsJson = False,
     output: Annotated[
         str | None,
@@ -138,7 +140,7 @@ def privatize(
             raise ConfigError("--show risk is for texts; for files use `textveil attack`")
         if as_json or with_original:
             raise ConfigError("--json and --with-original are for texts; files into a folder have statements of theirs")
-        resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed)
+        resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank)
         _privatize_files(arguments, into, resolved, field, whole, 1 if jobs is None else jobs, resume, explain)
         return
     only = arguments[0] if arguments else None
@@ -149,7 +151,7 @@ def privatize(
         raise ConfigError("--html writes the page of --show risk: give both")
     if html is not None and (os.path.isdir(html) or not os.path.isdir(os.path.dirname(os.path.realpath(html)))):
         raise ConfigError("--html must be the name of a file in a folder that is there")
-    resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed)
+    resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank)
     if show is not None:
         _show_risk(only, resolved, whole, output, html, as_json, with_original, explain, prior)
         return

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from textveil.encoder.models import SPACES, Model
 from textveil.errors import InputError, ModelError
-from textveil.words import Ints, Tokens, check_texts
+from textveil.words import Ints, Kind, Released, Tokens, check_texts
 
 Bools = NDArray[np.bool_]
 
@@ -54,6 +54,17 @@ class Ragged:
         if not isinstance(tokens, Tokens):
             raise InputError(f"tokens must be what tokenize gives, not {type(tokens).__name__}")
         return cls(words=tokens.words, documents=tokens.documents, spaced=tokens.spaced)
+
+    @classmethod
+    def released(cls, texts: Sequence[Released]) -> Self:
+        """The words of releases; a placeholder is an empty one, for a model has no word for it."""
+        items = [item for text in texts for item in text.items]
+        gaps = [gap for text in texts for gap in ("\n", *text.gaps[1:-1])[: len(text.items)]]
+        return cls(
+            words=["" if item.kind is Kind.PLACEHOLDER else item.text for item in items],
+            documents=np.cumsum([0, *(len(text.items) for text in texts)], dtype=np.int64),
+            spaced=np.array([gap != "" for gap in gaps], bool),
+        )
 
     @classmethod
     def join(cls, texts: Sequence[Sequence[str]]) -> Self:

@@ -81,7 +81,7 @@ def _targets(case: Case) -> tuple[Ids, Ids]:
     private = np.where(known, rows, -1)[[place[word] for word in words]] if words else np.empty(0, np.int64)
     kinds = [item.kind for each in view.released for item in each.items]
     released = np.where([kind is Kind.VERBATIM for kind in kinds], private, -1).astype(np.int64)
-    released[view.item] = view.drawn
+    released[view.item] = view.shown
     return private, released
 
 

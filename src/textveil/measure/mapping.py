@@ -102,6 +102,7 @@ def sets(case: Case, *, draws: int, words: int, rng: Randomness, report: Report 
     if not where:
         return
     how = "exact, from the law" if exact else f"simulated, {draws:,} draws of each word"
+    how += "" if np.array_equal(case.view.drawn, case.view.shown) else "; of the words before they are re-ranked"
     notes = {
         "N_x": f"distinct outputs in {draws:,} draws of a word, of {len(case.view.table):,}; {how}",
         "N_w": f"probability that a word comes out as it was; {how}",

@@ -22,7 +22,7 @@ def retention(case: Case) -> Iterator[Row]:
 
     A word outside the table is kept where the row that stands for it is released. Source: Cape, appendix B.3.
     """
-    kept = case.view.drawn == case.truth.rows
+    kept = case.view.shown == case.truth.rows
     everywhere = np.arange(len(kept))
     yield from rates(
         case,
@@ -40,8 +40,8 @@ def retention(case: Case) -> Iterator[Row]:
 
 def cosine(case: Case) -> Iterator[Row]:
     """The cosine of the rows of input and output word, from -1 to 1; placeholders are left out."""
-    drawn = np.flatnonzero(case.view.drawn != PLACEHOLDER)
-    released, private = case.view.drawn[drawn], case.truth.rows[drawn]
+    drawn = np.flatnonzero(case.view.shown != PLACEHOLDER)
+    released, private = case.view.shown[drawn], case.truth.rows[drawn]
     near = cosines(case.view.table, released, private)
     changed = released != private
     yield from rates(
