@@ -43,7 +43,7 @@ def test_the_bound_and_the_quantiles_are_printed(run, folders):
     code, out, err = run("public.txt")
     expected = measured(folders, *TEXTS)
     first, heading, every, best = out.splitlines()
-    bound = re.match(r"largest logit +(-?[\d.]+) +\(bert-lm, table nouns, 11 hidden words\)$", first)
+    bound = re.match(r"largest logit +(-?[\d.]+) +\(bert-lm, table vectors, 11 hidden words\)$", first)
     assert code == 0
     assert bound is not None
     assert expected.largest <= float(bound[1]) <= expected.largest + 0.01

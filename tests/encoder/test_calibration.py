@@ -2,6 +2,8 @@
 
 import json
 from dataclasses import replace
+from importlib.resources import files
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,9 +58,10 @@ def test_a_range_survives_json_and_its_quantiles_with_it(context):
     assert LogitRange.from_json(document) == found
     assert [float(share) for share in document["quantiles"]["best"]] == list(SHARES)
     assert "doctor" not in json.dumps(document) + repr(found)
-    for broken in ({}, {**document, "width": 1}, {**document, "best": 3}, {**document, "best": ["x"]}, []):
+    broken: list[Any] = [{}, [], *({**document, **wrong} for wrong in ({"width": 1}, {"best": 3}, {"best": ["x"]}))]
+    for each in broken:
         with pytest.raises(InputError, match="a range of logits must be what"):
-            LogitRange.from_json(broken)  # type: ignore[arg-type]
+            LogitRange.from_json(each)
 
 
 def test_texts_without_a_word_to_hide_are_refused(context):
@@ -74,11 +77,10 @@ def test_shipped_tables_have_a_bound_that_belongs_to_the_shipped_adapter(name):
     assert stored_bound(load_table(name)) == found.largest
     assert stored_bound(load_table(name, metric="euclidean").project(16)) == found.largest
     assert stored_bound(load_table(name), "owner/name") is None
-    file = adapters._folder().parent / "logits" / f"{name}.json"
+    file = files("textveil") / "data" / "logits" / f"{name}.json"
     assert json.loads(file.read_text(encoding="utf-8"))["adapter"] == adapters.manifest("masked-lm")["files"]
     assert sum(found.best) == found.positions >= 1000
     assert sum(found.candidates) == found.positions * len(load_table(name))
-    assert found.largest == found.quantiles()["best"][0.999] or found.largest > found.quantiles()["best"][0.999]
 
 
 def test_other_tables_have_none(context):

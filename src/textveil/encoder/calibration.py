@@ -91,9 +91,11 @@ class LogitRange:
         """
         try:
             if found["width"] == cls.width:
-                names = ("model", "table", "positions", "largest", "lowest")
-                counts = {name: tuple(map(int, found[name])) for name in ("candidates", "best")}
-                return cls(**{name: found[name] for name in names}, **counts)
+                fields: dict[str, Any] = {
+                    name: found[name] for name in ("model", "table", "positions", "largest", "lowest")
+                }
+                fields |= {name: tuple(map(int, found[name])) for name in ("candidates", "best")}
+                return cls(**fields)
         except (LookupError, TypeError, ValueError):
             pass
         raise InputError("a range of logits must be what `textveil calibrate-context --output` writes, and is not")
