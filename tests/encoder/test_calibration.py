@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.conftest import NOUNS, gaussian_rows
 
-from textveil.encoder import LogitRange, Ragged, adapters, load_context, measure_logits, stored_bound
-from textveil.encoder.calibration import SHARES, stored_range
+from textveil.encoder import LogitRange, Ragged, adapters, load_context, measure_logits, stored_bound, stored_range
+from textveil.encoder.calibration import SHARES
 from textveil.errors import InputError
 from textveil.table import EmbeddingTable, load_table
 
