@@ -106,7 +106,7 @@ class Cut:
             )
         keys: list[tuple[str, bool] | None] = list(zip(texts.words, texts.spaced.tolist(), strict=True))
         if hidden is not None:
-            if getattr(hidden, "dtype", None) != bool or hidden.shape != (len(keys),):
+            if getattr(hidden, "dtype", None) != np.dtype(bool) or hidden.shape != (len(keys),):
                 raise InputError(f"hidden must be bool, with one entry for each of the {len(keys)} words")
             keys = [None if gone else key for key, gone in zip(keys, hidden.tolist(), strict=True)]
         distinct = [key for key in dict.fromkeys(keys) if key is not None]
