@@ -15,7 +15,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help .venv demo test check format lint types layers deps spelling audit-small docs docs-serve bench audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies clean
+.PHONY: help .venv demo test check format lint types layers deps spelling audit-small docs docs-serve bench audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -127,6 +127,9 @@ measure-adapters: $(VENV)/dev.stamp ## measure the shipped adapters on held-out 
 
 frequencies: $(VENV)/dev.stamp ## count the words of public text anew (training/README.md)
 	@$(BIN)/python -m training.frequencies $(ARGS)
+
+logit-bounds: $(VENV)/dev.stamp ## measure the masked LM's logits on public text anew (training/README.md)
+	@$(BIN)/python -m training.logits $(ARGS)
 
 clean: ## remove the environment and everything built
 	@rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from textveil import picture
@@ -45,6 +46,21 @@ def test_headlines_are_drawn_with_their_intervals():
     assert (0.1, 0) in points(overall, "|")  # what is reached without the released words
     assert [y for _, y in points(by, "o")] == [0.2, pytest.approx(0.3)]
     assert [label.get_text() for label in by.get_xticklabels()] == ["first", "last"]
+
+
+def test_densities_have_area_one_where_the_counts_are():
+    counts = {"all": [1, 0, 3] * 50, "best": [0] * 148 + [2, 2]}
+    (axis,) = picture.densities(counts, lowest=-2.0, width=0.5, mark=("largest", 72.9), title="t", scale="logit").axes
+    patches: list[Any] = list(axis.patches)
+    every, best = (patch.get_data() for patch in patches)
+    for data in (every, best):
+        assert len(data.values) <= picture.BARS
+        assert (data.values * np.diff(data.edges)).sum() == pytest.approx(1)
+        assert data.edges[0] == -2.0
+    assert best.edges[:-1][best.values > 0].min() >= 70.5
+    legend = axis.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["all", "best", "largest: 72.90"]
 
 
 @pytest.mark.parametrize("suffix", picture.SUFFIXES)

@@ -1,7 +1,7 @@
-"""Pictures of rates: what was found over everything, and by group, word frequency and text length.
+"""Pictures: of rates, over everything and by group, word frequency and text length; of how often values occur.
 
-In: rows of plain data, as reports give them. Out: a figure as SVG or PNG.
-Not here: the rates themselves (`attack`, `measure`).
+In: rows or counts of plain data, as reports give them. Out: a figure as SVG or PNG.
+Not here: the rates themselves (`attack`, `measure`), and logits (`encoder`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,6 +24,9 @@ SLICES = {"group": "budget group", "frequency": "word frequency", "length": "tex
 
 SLICED = 4
 """Lines in a panel by property; more of them hide one another."""
+
+BARS = 60
+"""At most so many in a histogram; neighbouring cells are joined."""
 
 SUFFIXES = (".svg", ".png", ".pdf")
 
@@ -59,14 +62,55 @@ def rates(rows: Sequence[Row], *, title: str, subtitle: str = "", scale: str = "
     return figure
 
 
+def densities(
+    counts: Mapping[str, Sequence[int]], *, lowest: float, width: float, mark: tuple[str, float], title: str, scale: str
+) -> "Figure":
+    """One figure: how values are spread, each kind by itself, with one value marked.
+
+    Args:
+        counts: for each kind, how many of its values are in each cell; at least one value a kind.
+        lowest: where the first cell begins.
+        width: of a cell.
+        mark: what is marked, and where.
+        title: what the values are of.
+        scale: what the axis of the values is called.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 3.4), layout="constrained")
+    axis = figure.subplots()
+    for (name, cells), colour in zip(counts.items(), COLOURS, strict=False):
+        step = -(-len(cells) // BARS)
+        joined = [sum(cells[i : i + step]) / (step * width * sum(cells)) for i in range(0, len(cells), step)]
+        edges = [lowest + step * width * i for i in range(len(joined) + 1)]
+        axis.stairs(joined, edges, label=name, color=colour, fill=True, alpha=0.5)
+    axis.axvline(mark[1], color="#555555", linestyle="--", linewidth=1.2, label=f"{mark[0]}: {mark[1]:.2f}")
+    axis.set_xlabel(scale, fontsize=8)
+    axis.set_ylabel("density", fontsize=8)
+    axis.tick_params(labelsize=8)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(frameon=False, fontsize=8)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    return figure
+
+
+def check_name(path: Path) -> None:
+    """Refuse a name that ends in no format of pictures.
+
+    Raises:
+        ConfigError: it is such a one.
+    """
+    if path.suffix not in SUFFIXES:
+        raise ConfigError(f"a picture's name must end in {', '.join(SUFFIXES)}, got {path.suffix!r}")
+
+
 def save(figure: "Figure", path: Path) -> None:
     """Write a figure in the format that the name ends in.
 
     Raises:
         ConfigError: the name ends in another.
     """
-    if path.suffix not in SUFFIXES:
-        raise ConfigError(f"a picture's name must end in {', '.join(SUFFIXES)}, got {path.suffix!r}")
+    check_name(path)
     metadata = {"Date": None} if path.suffix == ".svg" else {}
     figure.savefig(path, dpi=150, bbox_inches="tight", metadata=metadata)
 

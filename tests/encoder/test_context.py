@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -126,7 +127,7 @@ def test_words_that_no_tokenizer_could_cut_are_never_given_to_it_where_they_are_
             seen.extend(words)
             return model.model.tokenizer.encode_batch_fast(words, **options)
 
-    listening = replace(model, model=replace(model.model, tokenizer=Listening()))
+    listening = replace(model, model=replace(model.model, tokenizer=cast(Any, Listening())))
     texts = Ragged.join([["the", "canary", "saw", "canary"]])
     listening.logits(texts, np.arange(4), np.array([False, True, False, True]))
     assert [word.strip() for word in seen] == ["the", "saw"]
@@ -206,7 +207,7 @@ def test_every_hidden_word_of_a_long_text_has_a_quarter_of_the_window_on_either_
 @pytest.mark.parametrize("hidden", [[True, False], np.array([1, 0]), np.array([True]), np.array([[True, False]])])
 def test_hidden_words_must_be_told_for_every_word(hidden, folders, table):
     with pytest.raises(InputError, match=r"^hidden must be bool, with one entry for each of the 2 words$"):
-        load_context(table, folders["bert-lm"]).logits(Ragged.join([["canary", "the"]]), [0], hidden)
+        load_context(table, folders["bert-lm"]).logits(Ragged.join([["canary", "the"]]), np.array([0]), hidden)
 
 
 def test_logits_are_held_in_parts(folders, table, monkeypatch):

@@ -8,10 +8,18 @@ import sys
 from collections.abc import Sequence
 
 from textveil import shell
-from textveil.cli import attack, audit, measure, names, privatize, tables  # each adds its verbs to the application
+from textveil.cli import (  # each adds its verbs to the application
+    attack,
+    audit,
+    calibrate,
+    measure,
+    names,
+    privatize,
+    tables,
+)
 from textveil.cli.app import app
 
-__all__ = ["attack", "audit", "main", "measure", "names", "privatize", "tables"]
+__all__ = ["attack", "audit", "calibrate", "main", "measure", "names", "privatize", "tables"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

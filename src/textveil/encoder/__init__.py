@@ -4,6 +4,7 @@ In: texts, or their words. Out: logits over a table's words, spans of entities, 
 Not here: anything random, and what is done with the answers.
 """
 
+from textveil.encoder.calibration import LogitRange, measure_logits, stored_bound, stored_range
 from textveil.encoder.context import Context, LanguageModel, load_context
 from textveil.encoder.entities import Entity, Tagger, TokenClassifier, load_tagger
 from textveil.encoder.ragged import Ragged
@@ -15,6 +16,7 @@ __all__ = [
     "Context",
     "Entity",
     "LanguageModel",
+    "LogitRange",
     "Ragged",
     "Reader",
     "SentenceEncoder",
@@ -26,4 +28,7 @@ __all__ = [
     "load_reader",
     "load_sentences",
     "load_tagger",
+    "measure_logits",
+    "stored_bound",
+    "stored_range",
 ]

@@ -52,6 +52,7 @@ class LanguageModel:
 
     Attributes:
         model: the network, whose last layer is left out.
+        table: the name of the table whose words are the candidates.
         rows: that layer for the table's words, float32 [V, d].
         bias: float32 [V].
         window: pieces that the network sees at most, the frame included, about half of them on either side; a causal
@@ -60,6 +61,7 @@ class LanguageModel:
     """
 
     model: Model
+    table: str
     rows: torch.Tensor = field(repr=False)
     bias: torch.Tensor = field(repr=False)
     window: int
@@ -206,7 +208,9 @@ def load_context(
     model = _load(source, kind, device)
     model = replace(model, before=model.before or _first(model))
     rows, bias = _restrict(model, table, _behead(model))
-    return LanguageModel(model=model, rows=rows, bias=bias, window=min(window, model.longest), batch=batch)
+    return LanguageModel(
+        model=model, table=table.name, rows=rows, bias=bias, window=min(window, model.longest), batch=batch
+    )
 
 
 class _Through(torch.nn.Identity):

@@ -113,11 +113,11 @@ class Cut:
             )
         keys: list[tuple[str, bool] | None] = list(zip(texts.words, texts.spaced.tolist(), strict=True))
         if hidden is not None:
-            if not (isinstance(hidden, np.ndarray) and hidden.dtype == bool and hidden.shape == (len(keys),)):
+            if getattr(hidden, "dtype", None) != np.dtype(bool) or hidden.shape != (len(keys),):
                 raise InputError(f"hidden must be bool, with one entry for each of the {len(keys)} words")
             keys = [None if gone else key for key, gone in zip(keys, hidden.tolist(), strict=True)]
         distinct = [key for key in dict.fromkeys(keys) if key is not None]
-        place = {None: 0, **{key: i for i, key in enumerate(distinct, 1)}}
+        place: dict[tuple[str, bool] | None, int] = {None: 0, **{key: i for i, key in enumerate(distinct, 1)}}
         pieces = [[] if model.mask is None else [model.mask], *cut(model, distinct)]
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
         which = np.fromiter((place[key] for key in keys), np.int64, len(keys))

@@ -1,0 +1,101 @@
+"""The verb `calibrate-context`.
+
+In: public texts, a table and a language model. Out: the largest logit, Cape's clipping bound, and quantiles.
+Not here: how it is measured (`encoder.calibration`), and its picture (`picture`).
+"""
+
+import math
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from textveil import files, progress, shell
+from textveil.cli import evaluation
+from textveil.cli.app import TableName, app, examples
+from textveil.shell import say
+
+if TYPE_CHECKING:
+    from textveil.encoder import LogitRange
+
+
+@app.command(
+    epilog=examples(
+        "textveil calibrate-context",
+        "textveil calibrate-context reviews.tsv --field sentence --limit 200",
+        "textveil calibrate-context news.txt --table minilm-s --output logits.json --plot logits.png",
+        "textveil calibrate-context news.txt --model FOLDER",
+    ),
+)
+def calibrate_context(
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE|-]...",
+            help="Public texts: .txt (one a line), .jsonl, .csv, .tsv, .parquet. Else the letter of the demo.",
+            show_default=False,
+        ),
+    ] = None,
+    table: TableName = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="PATH", help="Folder or hub id of a language model; else the bundled one."),
+    ] = None,
+    field: Annotated[str | None, typer.Option("--field", "--column", metavar="NAME", help="Where texts are.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N texts.")] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", metavar="FILE", help="Write all figures there, as JSON.")
+    ] = None,
+    plot: Annotated[
+        str | None, typer.Option("--plot", metavar="FILE", help="Draw a histogram: .png, .svg or .pdf.")
+    ] = None,
+) -> None:
+    """Measure how large a language model's logits are on public texts: the clipping bound of the mechanism cape.
+
+    Every word that is not on the public list is hidden once, and the table's words are its candidates. The largest
+    logit is a public part of the mechanism, so the texts must be public too: nothing is promised for them.
+    """
+    from textveil import demo, picture
+    from textveil.encoder import Ragged, load_context, measure_logits
+    from textveil.table import load_table
+    from textveil.words import tokenize
+
+    if plot is not None:
+        picture.check_name(Path(plot))
+    for path in texts or ():
+        evaluation.refuse_same(path, output)
+    found = list(chain.from_iterable(evaluation.texts(path, field, limit) for path in texts or ()))[:limit]
+    context = load_context(load_table(table or "minilm"), model)
+    with progress.bars(lambda _, done: f"{done:,}", " words") as report:
+        logits = measure_logits(context, Ragged.of(tokenize(found or [demo.letter()])), report=report)
+    _show(logits)
+    if not texts:
+        shell.note(shell.wrap("Note: this is of one short letter; name files of public texts for a better bound."))
+    if output is not None:
+        evaluation.write_json(logits.to_json(), output)
+    if plot is not None:
+        figure = picture.densities(
+            {"all candidates": logits.candidates, "the best of each position": logits.best},
+            lowest=logits.lowest,
+            width=logits.width,
+            mark=("largest", logits.largest),
+            title=f"{logits.model}, table {logits.table}, {logits.positions:,} hidden words",
+            scale="logit",
+        )
+        with files.writing():
+            picture.save(figure, Path(plot))
+
+
+def _show(found: "LogitRange") -> None:
+    """The bound, the quantiles, and what to do with them."""
+    bound = f"{math.ceil(found.largest * 100) / 100:.2f}"
+    quantiles = found.quantiles()
+    say(f"largest logit  {bound}  ({found.model}, table {found.table}, {found.positions:,} hidden words)")
+    say(f"{'quantile':25}" + "".join(f"{share:>8}" for share in quantiles["best"]))
+    for name, title in (("candidates", "all candidates"), ("best", "the best of each word")):
+        say(f"{title:25}" + "".join(f"{value:8.2f}" for value in quantiles[name].values()))
+    shell.note(shell.wrap(f"Use it with --mechanism cape -o mechanism.bound={bound}"))
+    if (median := quantiles["best"][0.5]) <= 0:
+        note = f"Note: half of the words have no logit above {median:.2f}, and one below 0 counts as 0 in cape."
+        shell.note(shell.wrap(note))
