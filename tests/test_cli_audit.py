@@ -122,3 +122,14 @@ def test_errors_are_one_line(run, arguments: tuple[str, ...], message: str) -> N
     assert out == ""
     assert message in err
     assert len(err.splitlines()) == 1
+
+
+def test_a_refuted_paper_is_shown_and_ends_with_0(run, monkeypatch) -> None:
+    entry = registry.Entry(target="tests.audit.broken:Groups", summary="from a paper that claims too much")
+    monkeypatch.setitem(registry.MECHANISMS, "groups", entry)
+    code, out, err = run("groups", "--small", "--checks", "restricted,paper", "--epsilon", "2")
+    assert code == 0
+    assert "violated" not in err
+    held, refuted = (line.split() for line in out.splitlines()[2:])
+    assert held[:5] == ["restricted", "2", "2", "proved", "holds"]
+    assert refuted[:5] == ["paper", "2", "infinite", "proved", "refuted"]

@@ -544,6 +544,14 @@ class PrintsHalf(Privatizer):
         return replace(release, spent=release.spent / 2)
 
 
+class PrintsHalfWithin(Privatizer):
+    """The pipeline prints half of what its mechanism spends on some pairs of words."""
+
+    def _draw(self, plan: Any) -> Any:
+        release = super()._draw(plan)
+        return replace(release, within=release.within / 2)
+
+
 class TrueWordOnError(Privatizer):
     """What cannot be privatized comes out as it was."""
 
@@ -639,6 +647,7 @@ MECHANISMS: dict[str, Callable[[], Any]] = {
     "groups": Groups,
     "groups, epsilon doubled": lambda: Groups(overdone=2.0),
     "groups, promised for two of them": lambda: Groups(width=8),
+    "half of the restricted epsilon printed": Groups,
     "radius of one dimension less": lambda: _perturbing(Perturb, noise=ThinRadius()),
 }
 
@@ -650,6 +659,7 @@ PIPELINES: dict[str, type[Privatizer]] = {
     "table words verbatim": KnownVerbatim,
     "budget tripled in the pipeline": TripledThenDivided,
     "half of the spent epsilon printed": PrintsHalf,
+    "half of the restricted epsilon printed": PrintsHalfWithin,
     "true word on an error": TrueWordOnError,
     "the error names the word": WordInTheError,
 }
@@ -700,6 +710,7 @@ TWINS = (
     Twin("table words verbatim", "pipeline", "d-chi-stencil"),
     Twin("budget tripled in the pipeline", "pipeline", "noise"),
     Twin("half of the spent epsilon printed", "pipeline", "d-chi-stencil"),
+    Twin("half of the restricted epsilon printed", "pipeline", "groups"),
     Twin("true word on an error", "error path"),
     Twin("the error names the word", "error path"),
     Twin("noise that does not know its budget", "budget", "noise"),

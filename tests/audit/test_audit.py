@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 from tests.audit.broken import EPSILON, Groups, Ranked, table
 from textveil import registry
-from textveil.audit import CHECKS, Finding, audit
+from textveil.audit import CHECKS, Finding, audit, sampled
 from textveil.audit.fit import binomial
 from textveil.audit.sampled import Trial, _loss
 from textveil.audit.streams import _compare
@@ -428,3 +428,18 @@ def _quiet() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+def test_a_slow_mechanism_gets_fewer_texts_and_a_true_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+
+    class Slow(Ranked):
+        def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+            drawn.append(len(block.layout.sizes))
+            return super().privatize(table, block, parameter, rng=rng)
+
+    monkeypatch.setattr(sampled, "SECONDS_SMALL", 1e-6)
+    found = findings(Slow(), "sampled", epsilon=3.0)["sampled"]
+    assert sorted(set(drawn[:20])) == [sampled.FIRST, sampled.FEWEST]
+    assert found.verdict == "holds"
+    assert 1.0 < (found.found or 0) <= 3.0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from textveil.audit import exact, joint
 from textveil.audit.finding import ALARM, Finding, skipped
-from textveil.audit.subject import Subject, singles
+from textveil.audit.subject import FEW, Subject, singles
 from textveil.mechanism import Block, CoordinateLaplace, Layout, MultivariateLaplace, Perturb, VonMisesFisher
 from textveil.rng import SystemRandomness
 from textveil.table import EmbeddingTable
@@ -60,17 +60,17 @@ def _counts(subject: Subject, table: EmbeddingTable, law: Values) -> Iterator[tu
 
 def _pairs(subject: Subject) -> Iterator[tuple[str, float]]:
     """Counts of what texts of two words are released as, against their joint law."""
-    table = joint.small_table(subject)
-    if joint.without_law(subject, table) is not None:
+    table = subject.few
+    if joint.without_law(subject) is not None:
         return
     many = PAIRS_SMALL if subject.small else PAIRS_FULL
     layout = Layout.of(*[2] * many)
     parameter = subject.configured(table, Layout.of(2))
-    for text in ((0, joint.WORDS - 1), (1, 2)):
-        law = joint.law_of_texts(subject, table, np.array([text]), parameter)[0]
+    for text in ((0, FEW - 1), (1, 2)):
+        law = joint.law_of_texts(subject, np.array([text]), parameter)[0]
         rows = np.tile(np.array(text), many)
         drawn = subject.sample(table, Block(layout=layout, rows=rows), np.tile(parameter, many)).reshape(many, 2)
-        outputs = np.where((drawn < 0).any(axis=1), len(law), drawn @ np.array([joint.WORDS, 1]))
+        outputs = np.where((drawn < 0).any(axis=1), len(law), drawn @ np.array([FEW, 1]))
         counts = np.bincount(outputs, minlength=len(law) + 1)
         yield f"released texts of two words, input {text}", binomial(counts, np.append(np.exp(law), 0.0))
 

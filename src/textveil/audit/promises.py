@@ -9,7 +9,7 @@ import numpy as np
 from textveil.audit import joint
 from textveil.audit.exact import hold, losses, too_much, worlds
 from textveil.audit.finding import FLOAT32, ROUNDING, Finding, skipped, unchecked, unclaimed
-from textveil.audit.subject import NoLaw, Subject, distances, singles
+from textveil.audit.subject import FEW, NoLaw, Subject, distances, singles
 from textveil.mechanism import Published, Restricting
 
 
@@ -83,13 +83,13 @@ def paper(subject: Subject) -> Finding:
         if over > max(excess, ROUNDING):
             where = f"texts of one word, {len(table):,} words"
         excess = max(excess, over)
-    table = joint.small_table(subject)
-    for change in joint.changes(subject, table) if joint.without_law(subject, table) is None else ():
+    table = subject.few
+    for change in joint.changes(subject) if joint.without_law(subject) is None else ():
         published = mechanism.published(table, change.layout, change.parameter)
         if published is None:
             continue
         claim, epsilon = published
-        found, over = joint.held(change, distances(table, claim, np.arange(joint.WORDS)), epsilon, claim.additive)
+        found, over = joint.held(change, distances(table, claim, np.arange(FEW)), epsilon, claim.additive)
         claimed = float(epsilon[change.word])
         worst = max(worst, (found / max(claimed, 1e-12), found, claimed))
         if over > max(excess, ROUNDING):

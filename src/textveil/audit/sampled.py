@@ -8,6 +8,7 @@ would be far above the largest ratio. What is searched over is paid for (Bonferr
 """
 
 import math
+import time
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -30,6 +31,11 @@ TRIALS_SMALL, TRIALS_FULL = 8_000, 80_000
 
 ALONE = 3
 """Times as many, of one word on a small table: they are cheap."""
+
+FIRST, FEWEST = 100, 1_000
+SECONDS_SMALL, SECONDS_FULL = 20.0, 120.0
+"""A trial takes about so long: a mechanism that asks a language model gets fewer texts, and so a weaker bound. `FIRST`
+texts are timed; no trial has less than `FEWEST`."""
 
 AROUND = 1
 """The word that stands at the other positions."""
@@ -95,14 +101,13 @@ def _trial(subject: Subject, probe: Probe, name: str, scale: Values) -> Trial:
     one = Layout.of(length)
     spent = subject.spent(table, one, subject.parameter(table, one, scale))
     inputs = np.array(probe.varied)
-    layout = Layout.of(*[length] * many)
-    parameter = subject.parameter(table, layout, np.tile(scale, many))
+    rows = np.full(length, AROUND)
+    each = _seconds(subject, table, rows, scale) * len(inputs)
+    many = min(many, max(FEWEST, int((SECONDS_SMALL if subject.small else SECONDS_FULL) / each)))
     outputs = np.empty((len(inputs), many, length), np.int64)
     for k, word in enumerate(inputs):
-        rows = np.full(length, AROUND)
         rows[varied] = word
-        drawn = subject.sample(table, Block(layout=layout, rows=np.tile(rows, many)), parameter)
-        outputs[k] = np.where(drawn < 0, len(table), drawn).reshape(many, length)
+        outputs[k] = _draw(subject, table, rows, scale, many)
     return Trial(
         name=f"{name} ({table.name})",
         table=table,
@@ -111,6 +116,22 @@ def _trial(subject: Subject, probe: Probe, name: str, scale: Values) -> Trial:
         inputs=inputs,
         outputs=outputs,
     )
+
+
+def _draw(subject: Subject, table: EmbeddingTable, rows: Ids, scale: Values, many: int) -> Ids:
+    """What a text of these rows is released as, so many times, [N, L]."""
+    layout = Layout.of(*[len(rows)] * many)
+    parameter = subject.parameter(table, layout, np.tile(scale, many))
+    drawn = subject.sample(table, Block(layout=layout, rows=np.tile(rows, many)), parameter)
+    return np.where(drawn < 0, len(table), drawn).reshape(many, len(rows))
+
+
+def _seconds(subject: Subject, table: EmbeddingTable, rows: Ids, scale: Values) -> float:
+    """What a text takes once everything is loaded: the second time that some are drawn."""
+    _draw(subject, table, rows, scale, FIRST)
+    start = time.perf_counter()
+    _draw(subject, table, rows, scale, FIRST)
+    return (time.perf_counter() - start) / FIRST
 
 
 def sampled(subject: Subject) -> Finding:

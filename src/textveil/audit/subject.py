@@ -37,6 +37,9 @@ SLICE_SMALL, SLICE_FULL = 60, 400
 METRICS = {"chord": "euclidean", "euclidean": "euclidean", "l1": "cityblock", "cosine": "cosine"}
 """What scipy calls the distance of a claim. The cosine distance is no metric; it is known here to be refuted."""
 
+FEW = 6
+"""Words of which all short texts, and all their outputs, can be looked at."""
+
 PROBE_WORDS, LINE_WORDS = 8, 24
 PROBE_STEP = 0.5
 """Words in a row lie so far apart that the claim allows neighbours a loss of this."""
@@ -126,16 +129,13 @@ class Subject:
         """A table of some of the words: half of them spread over the table, the others their nearest neighbours."""
         size = SLICE_SMALL if self.small else SLICE_FULL
         root = self.table.root
-        if len(root) <= size:
-            return self.table
-        rows = torch.from_numpy(self.chosen(size))
-        return EmbeddingTable.build(
-            name=f"{size} words of {root.name}",
-            words=[root.words[row] for row in rows.tolist()],
-            vectors=root.take(rows).cpu(),
-            metric=root.metric,
-            norms=root.norms[rows],
-        )
+        return self.table if len(root) <= size else _part(root, self.chosen(size))
+
+    @cached_property
+    def few(self) -> EmbeddingTable:
+        """Six words, spread over the slice."""
+        root = self.slice.root
+        return _part(root, np.unique(np.linspace(0, len(root) - 1, FEW).astype(np.int64)))
 
     def chosen(self, size: int) -> Ids:
         """So many rows of the table: half spread, half their nearest neighbours."""
@@ -266,6 +266,17 @@ class _OneStream(SystemRandomness):
     def open(self, sizes: Sequence[int] | Ids) -> Streams:
         """The stream of a call, which sees its texts as one."""
         return super().open([int(np.sum(sizes))])
+
+
+def _part(root: EmbeddingTable, chosen: Ids) -> EmbeddingTable:
+    rows = torch.from_numpy(chosen)
+    return EmbeddingTable.build(
+        name=f"{len(rows)} words of {root.name}",
+        words=[root.words[row] for row in rows.tolist()],
+        vectors=root.take(rows).cpu(),
+        metric=root.metric,
+        norms=root.norms[rows],
+    )
 
 
 def _probe(name: str, rows: Values, metric: Metric) -> EmbeddingTable:
