@@ -446,8 +446,8 @@ class Privatizer:
             roles=roles[unit_of],
             documents=np.concatenate(([0], np.cumsum(counts)))[tokens.documents],
             unit_of=unit_of,
-            verbatim=tuple(np.where(roles == Role.PASS, np.array([*tokens.words, ""], object)[:-1], "")[unit_of]),
-            spaced=tokens.spaced[unit_of],
+            verbatim=tuple(self._passing(tokens.words, roles)[unit_of]),
+            spaced=_apart(tokens, roles)[unit_of],
         )
         return Plan(
             block=Block(layout=layout, rows=rows, memo=memo),
@@ -457,6 +457,13 @@ class Privatizer:
             rules=rules,
             epsilon=epsilon,
         )
+
+    def _passing(self, words: Sequence[str], roles: NDArray[np.int8]) -> NDArray[np.object_]:
+        """The words that pass as they are released, "" for others, [N]."""
+        lowered = self.words.casing == "lower"
+        passing = zip(words, (roles == Role.PASS).tolist(), strict=True)
+        shown = [(word.lower() if lowered else word) if passes else "" for word, passes in passing]
+        return np.array([*shown, ""], object)[:-1]  # one more, so that no words are an array of strings too
 
     def _rows(self, words: Sequence[str]) -> tuple[Ids, Ids, NDArray[np.bool_]]:
         """The table rows of all units in order, how many each word has, and whether a word is in the table."""
@@ -612,6 +619,13 @@ def _bounds(spent: object, n: int) -> NDArray[np.float64]:
     if not (isinstance(spent, np.ndarray) and spent.shape == (n,) and spent.dtype.kind == "f" and (spent >= 0).all()):
         raise MechanismError("a mechanism must bound what each protected word spends; nothing was released")
     return spent.astype(np.float64)
+
+
+def _apart(tokens: Tokens, roles: NDArray[np.int8]) -> NDArray[np.bool_]:
+    """Whether whitespace stands before a word in the release: between two replaced words it always does."""
+    spaced = tokens.spaced
+    spaced[1:] |= (roles[1:] != Role.PASS) & (roles[:-1] != Role.PASS)
+    return spaced
 
 
 def _per_word(plan: Plan, spent: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -5,19 +5,28 @@ Not here: what passes or is replaced (`protect`, `budget`), and how statements r
 """
 
 from textveil.mechanism.block import PLACEHOLDER, Block, Layout, Role
+from textveil.mechanism.buckets import Bucketized
+from textveil.mechanism.confined import Confined
+from textveil.mechanism.context import Context
 from textveil.mechanism.contract import Law, Mechanism, Published, Restricting
 from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher
 from textveil.mechanism.perturb import Perturb
 from textveil.mechanism.rule import Exponential
-from textveil.mechanism.select import Distance, Placeholder, Select
+from textveil.mechanism.select import Placeholder, Select
+from textveil.mechanism.staircase import Staircase
+from textveil.mechanism.utility import Distance, Hybrid
 from textveil.mechanism.window import Mixing, Window
 
 __all__ = [
     "PLACEHOLDER",
     "Block",
+    "Bucketized",
+    "Confined",
+    "Context",
     "CoordinateLaplace",
     "Distance",
     "Exponential",
+    "Hybrid",
     "Law",
     "Layout",
     "Mechanism",
@@ -30,6 +39,7 @@ __all__ = [
     "Restricting",
     "Role",
     "Select",
+    "Staircase",
     "VonMisesFisher",
     "Window",
 ]

@@ -85,7 +85,8 @@ class Cut:
         weights = self.weights(rate).astype(np.float64)
         shares = weights / (weights.sum(axis=1, keepdims=True) * np.maximum(self.counts, 1))
         with np.errstate(divide="ignore"):
-            return np.log(shares)
+            logs: Values = np.log(shares)
+        return logs
 
 
 @options()

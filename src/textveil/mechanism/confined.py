@@ -160,7 +160,8 @@ class Lists:
         law[fixed] = 0
         law[fixed, rows[fixed]] = 1
         with np.errstate(divide="ignore"):
-            return np.log(law) - np.log(law.sum(axis=1, keepdims=True))
+            logs: Values = np.log(law / law.sum(axis=1, keepdims=True))
+        return logs
 
     def _fixed(self, table: EmbeddingTable, rows: Ids) -> Flags:
         return _stopword_rows(table)[rows] if self.keep_stopwords else np.zeros(len(rows), bool)

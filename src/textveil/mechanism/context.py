@@ -55,7 +55,8 @@ class Context:
         """What words spend [n] where every position spends so much: in `original` all positions of the text."""
         if self.mode != "original":
             return spent
-        return np.bincount(layout.texts, spent, minlength=len(layout.sizes))[layout.texts]
+        sums: Values = np.bincount(layout.texts, spent, minlength=len(layout.sizes)).astype(np.float64)
+        return sums[layout.texts]
 
     def share(self, layout: Layout, epsilon: Values) -> Values:
         """What every position may spend [n] so that no word of its text spends more than its epsilon [n]."""
@@ -103,8 +104,10 @@ class Context:
         documents = np.concatenate(([0], np.cumsum(ends - begins)))
         spaced = np.ones(len(place), bool) if layout.spaced is None else layout.spaced[place]
         ragged = Ragged(words=words, documents=documents, spaced=spaced)
-        model = _model(table, self.model)
-        logits: Logits = model.logits(ragged, np.searchsorted(place, layout.positions[wave]), hidden=hidden).numpy()
+        asked = np.searchsorted(place, layout.positions[wave])
+        if self.mode == "released":
+            hidden[asked] = False  # it is hidden as what is asked for, and has a window of its own about it
+        logits: Logits = _model(table, self.model).logits(ragged, asked, hidden=hidden).numpy()
         return logits
 
     def _shown(

@@ -318,12 +318,14 @@ def cape(
     form: Literal["product", "additive"] = "product",
     distance: Metric = "euclidean",
     bound: float | None = None,
+    floor: float | None = None,
     model: str | None = None,
 ) -> Select:
     """Scores words by a language model's logits and by distance; draws a bucket of scores, then a word of it.
 
-    A score is L^lambda_L D^lambda_D with L = clip(logit, 0, bound) and D = exp(-distance / diameter). `context` says
-    what the language model sees: nothing, the original text (as the paper), what was released before, or public words.
+    A score is L^lambda_L D^lambda_D with L = clip(logit - floor, 0, bound - floor) and D = exp(-distance / diameter).
+    `context` says what the language model sees: nothing, the original text (as the paper), what was released before, or
+    public words.
 
     Guarantee:
         local DP; the epsilon printed is exact for a static utility on a small or shipped table, else a proved bound.
@@ -344,6 +346,7 @@ def cape(
         form=form,
         distance=distance,
         bound=bound,
+        floor=floor,
     )
     return Select(name="cape", utility=utility, rule=Bucketized(buckets=buckets, edges=edges, nominal=nominal))
 
@@ -359,6 +362,7 @@ def rankcape(
     form: Literal["product", "additive"] = "product",
     distance: Metric = "euclidean",
     bound: float | None = None,
+    floor: float | None = None,
     model: str | None = None,
 ) -> Select:
     """Sorts words by any score, and draws by rank: each of the k best with weight exp(epsilon), all others with 1.
@@ -385,6 +389,7 @@ def rankcape(
             form=form,
             distance=distance,
             bound=bound,
+            floor=floor,
         )
     return Select(name="rankcape", utility=utility, rule=Staircase(sizes=sizes or (k,), heights=heights))
 

@@ -45,7 +45,7 @@ def radii(scales: Values) -> tuple[Values, Values]:
     body = np.linspace(0, 1, BODY + 1)[1:-1]
     cuts = np.unique(np.concatenate((TAILS, body, 1 - np.array(TAILS))))
     part = np.searchsorted(cuts, below)
-    masses = np.bincount(part, law, minlength=len(cuts) + 1)
+    masses: Values = np.bincount(part, law, minlength=len(cuts) + 1).astype(np.float64)
     means = np.bincount(part, law * lengths, minlength=len(cuts) + 1)
     there = masses > 0
     return means[there] / masses[there], masses[there]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from textveil import registry
-from textveil.encoder.bounds import stored_bound
+from textveil.encoder.calibration import stored_range
 from textveil.errors import ConfigError
 from textveil.mechanism.block import Block, Ids
 from textveil.mechanism.context import Context, Logits
@@ -28,7 +28,10 @@ Values = NDArray[np.float64]
 class Scores(Protocol):
     """Candidates for m private rows. Secret."""
 
-    rows: Ids
+    @property
+    def rows(self) -> Ids:
+        """The private rows [m]."""
+        ...
 
     def values(self) -> Values:
         """Scores [m, V] of all candidates, larger is better."""
@@ -99,8 +102,12 @@ class Blend:
 class Hybrid:
     """Cape's utility: what a language model expects at the position, and how near a candidate is to the word.
 
-    With L = clip(logit, 0, B) and D = exp(-d / d_max), d_max the table's diameter: `product` is L^lambda_L D^lambda_D,
-    `additive` is lambda_L L / B + lambda_D (1 - d / d_max). Without context, L counts as 1 and 0.
+    With L = clip(logit - A, 0, B - A) and D = exp(-d / d_max), d_max the table's diameter: `product` is
+    L^lambda_L D^lambda_D, `additive` is lambda_L L / (B - A) + lambda_D (1 - d / d_max). Without context, L counts as 1
+    and 0.
+
+    The paper has A = 0. A model's logits are defined but for a constant: those of the bundled one are mostly far below
+    0, and all of a position would count alike.
 
     Args:
         context: what the model sees.
@@ -109,6 +116,7 @@ class Hybrid:
         form: how both are joined.
         distance: between raw rows (`euclidean`) or unit rows (`chord`).
         bound: B; None for what was measured for the bundled model and table. `textveil calibrate-context` measures it.
+        floor: A; None for the median that was measured for the bundled model and table, and 0 for any other model.
 
     Source: Cape, section 4.1.1, equations 3 to 7 (reconstructed: the formulas are not in the text that is public).
     """
@@ -118,7 +126,8 @@ class Hybrid:
     lambda_D: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0  # noqa: N815
     form: Literal["product", "additive"] = "product"
     distance: Metric = "euclidean"
-    bound: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    bound: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    floor: Annotated[float, Field(allow_inf_nan=False)] | None = None
 
     @property
     def static(self) -> bool:
@@ -131,21 +140,26 @@ class Hybrid:
             return 0.0, self.lambda_D + (0.0 if self.static else self.lambda_L)
         if self.static:
             return math.exp(-self.lambda_D), 1.0
-        return 0.0, self.logit_bound(table) ** self.lambda_L
+        floor, bound = self.logit_range(table)
+        return 0.0, (bound - floor) ** self.lambda_L
 
-    def logit_bound(self, table: EmbeddingTable) -> float:
-        """B.
+    def logit_range(self, table: EmbeddingTable) -> tuple[float, float]:
+        """A and B.
 
         Raises:
-            ConfigError: none is given, and none was measured for this model and table.
+            ConfigError: none was given, and none was measured for this model and table; or B is not above A.
         """
-        bound = self.bound or stored_bound(table.root, self.context.model)
+        low, high = _measured(table.root) if self.context.model is None else (0.0, None)
+        floor = low if self.floor is None else self.floor
+        bound = high if self.bound is None else self.bound
         if bound is None:
             raise ConfigError(
                 f"the bound of the logits on {table.name} must be given as mechanism.bound; textveil calibrate-context "
                 "measures it on public text"
             )
-        return bound
+        if bound <= floor:
+            raise ConfigError(f"mechanism.bound must be above mechanism.floor, got {bound:g} and {floor:g}")
+        return floor, bound
 
     def scores(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Blend:  # noqa: D102
         logits = None if self.static else self.context.logits(table, block, wave, released)
@@ -158,10 +172,10 @@ class Hybrid:
         liked = None
         if not self.static:
             assert logits is not None
-            bound = self.logit_bound(table)
-            liked = np.clip(logits, 0, bound).astype(np.float64)
+            floor, bound = self.logit_range(table)
+            liked = np.clip(logits.astype(np.float64) - floor, 0, bound - floor)
             if self.form == "additive":
-                liked *= self.lambda_L / bound
+                liked *= self.lambda_L / (bound - floor)
             else:
                 np.power(liked, self.lambda_L, out=liked)
         if self.form == "additive":
@@ -190,3 +204,10 @@ def in_metric(table: EmbeddingTable, metric: Metric) -> EmbeddingTable:
     return EmbeddingTable.build(
         name=table.name, words=table.words, vectors=rows, metric=metric, device=str(table.device), pieces=table.pieces
     )
+
+
+@lru_cache(maxsize=8)
+def _measured(table: EmbeddingTable) -> tuple[float, float | None]:
+    """Median and largest logit of the bundled model on public text; 0 and None where nothing was measured."""
+    found = stored_range(table)
+    return (0.0, None) if found is None else (found.quantiles()["candidates"][0.5], found.largest)
