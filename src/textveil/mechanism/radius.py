@@ -40,7 +40,7 @@ def radii(scales: Values) -> tuple[Values, Values]:
         total += count * np.log(np.fft.rfft(mass, 2 * BINS))
     law = np.fft.irfft(np.exp(total), 2 * BINS)[:BINS].clip(min=0)
     law /= law.sum()
-    lengths = np.sqrt(np.arange(BINS) * step)
+    lengths = np.sqrt(np.maximum(np.arange(BINS), 0.25) * step)  # no length is 0
     below = np.cumsum(law)
     body = np.linspace(0, 1, BODY + 1)[1:-1]
     cuts = np.unique(np.concatenate((TAILS, body, 1 - np.array(TAILS))))
