@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -145,10 +144,3 @@ def test_a_table_of_two_words_is_no_error(name: str) -> None:
             .text.split()
         }
     assert released == {"river", "castle"}
-
-
-def test_a_mechanism_of_two_words_says_what_it_loses(check: Callable[..., None] | None = None) -> None:
-    """Randomised response among two words: the statement's epsilon is the loss."""
-    table = EmbeddingTable.build(name="two", words=["river", "castle"], vectors=[[1.0, 0.0], [0.6, 0.8]])
-    result = Privatizer("krr", table=table, seed=1, epsilon=2.0).privatize("river castle")
-    assert result.guarantee.to_json()["epsilon"] == pytest.approx(2.0)
