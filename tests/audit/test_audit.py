@@ -264,6 +264,7 @@ def test_counts_keep_a_law_and_reject_another() -> None:
     assert binomial(counts, law) > 1e-6
     assert binomial(counts, law[[0, 2, 1, 3]]) < 1e-6
     assert binomial(counts + np.array([0, 0, 0, 1]), law) == 0.0  # what cannot be came out
+    assert binomial(np.array([0, 20_000]), np.array([0.0, 1.0])) == 1.0  # what must be did
 
 
 def test_a_rare_word_that_comes_often_is_seen() -> None:

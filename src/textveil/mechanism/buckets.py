@@ -13,12 +13,14 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
+from textveil.constants import Progress
 from textveil.errors import BudgetError
 from textveil.mechanism.block import Ids
 from textveil.mechanism.utility import Hybrid
@@ -116,6 +118,8 @@ class Bucketized:
     Source: Cape, section 4.1.2, Algorithms 1 and 2.
     """
 
+    parameter_name: ClassVar[str | None] = "nominal"
+
     buckets: Annotated[int, Field(ge=1, le=4096, strict=True)] = 50
     edges: Literal["scores", "public"] = "scores"
     nominal: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
@@ -190,22 +194,27 @@ class Bucketized:
         return np.take_along_axis(cut.log_probs(rate), cut.number, axis=1)
 
 
-def losses(table: EmbeddingTable, utility: Hybrid, rule: Bucketized, nominals: Values) -> Values:
+def losses(
+    table: EmbeddingTable, utility: Hybrid, rule: Bucketized, nominals: Values, *, progress: Progress | None = None
+) -> Values:
     """The exact loss [g] of a static utility on a table, for nominal epsilons [g]; V^2 work for each.
 
     The largest ln P(y | x) - ln P(y | x') over all words x, x' and outputs y.
     """
-    high = np.full((len(nominals), len(table)), -np.inf)
-    low = np.full((len(nominals), len(table)), np.inf)
+    high = torch.full((len(nominals), len(table)), -torch.inf, dtype=torch.float64)
+    low = -high
     rates = rule.rate(table, utility, nominals)
     for start in range(0, len(table), PART):
+        if progress is not None:
+            progress(start, len(table))
         rows = np.arange(start, min(start + PART, len(table)))
         cut = rule.cut(table, utility, utility.given(table, rows, None).values())
+        number = torch.from_numpy(cut.number)
         for g, rate in enumerate(rates):
-            law = np.take_along_axis(cut.log_probs(np.full(len(rows), rate)), cut.number, axis=1)
-            np.maximum(high[g], law.max(axis=0), out=high[g])
-            np.minimum(low[g], law.min(axis=0), out=low[g])
-    worst: Values = (high - low).max(axis=1)
+            law = torch.from_numpy(cut.log_probs(np.full(len(rows), rate))).gather(1, number)
+            torch.maximum(high[g], law.amax(dim=0), out=high[g])
+            torch.minimum(low[g], law.amin(dim=0), out=low[g])
+    worst: Values = (high - low).amax(dim=1).numpy()
     return worst
 
 

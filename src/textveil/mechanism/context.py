@@ -86,7 +86,7 @@ class Context:
         """
         if block.memo is None or self.mode == "released":
             return self._read(table, block, wave, released)
-        key = (self.mode, self.model, table.name, block.layout.roles.tobytes(), wave.tobytes())
+        key = (self.mode, self.model, table.name, wave.tobytes(), *_looked_at(block))
         found = block.memo.get(key)
         if found is None:
             found = self._read(table, block, wave, released)
@@ -132,6 +132,13 @@ class Context:
             hidden &= ~passing
         words[hidden] = table.words[0]
         return words.tolist(), hidden
+
+
+def _looked_at(block: Block) -> tuple[object, ...]:
+    """All of a block that the model may be shown."""
+    layout = block.layout
+    spaced = None if layout.spaced is None else layout.spaced.tobytes()
+    return layout.roles.tobytes(), layout.documents.tobytes(), layout.verbatim, spaced, block.rows.tobytes()
 
 
 @lru_cache(maxsize=4)

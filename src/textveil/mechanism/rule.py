@@ -5,7 +5,7 @@ Not here: distances and their bounds (`table`, `pairs`), constants (`constants`)
 """
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -58,6 +58,8 @@ class Exponential:
             certified curve, computed for small tables; else c = epsilon / 2). `paper`: c = epsilon / 2, as SanText
             has it.
     """
+
+    parameter_name: ClassVar[str | None] = "c"
 
     c: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     calibration: Literal["exact", "paper"] = "exact"

@@ -73,7 +73,7 @@ class Select:
             view=table.seen if metric else "",
             diameter=table.diameter if metric else np.inf,
             additive=self.rule.rounding if isinstance(self.rule, Exponential) else 0.0,
-            parameter={Exponential: "c", Bucketized: "nominal", Staircase: None}[type(self.rule)],
+            parameter=self.rule.parameter_name,
             assumptions=(PRECISION,),
             caveats=(*caveats, *(lengthening(table) if metric else ())),
         )

@@ -10,7 +10,7 @@ of them is at most W_1 / W_K.
 
 import math
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,8 @@ class Staircase:
     Raises:
         ConfigError: heights do not fall from 1 to 0, or are not one more than sizes.
     """
+
+    parameter_name: ClassVar[str | None] = None
 
     sizes: tuple[Annotated[int, Field(ge=1, strict=True)], ...] = (20,)
     heights: tuple[Annotated[float, Field(ge=0, le=1)], ...] | None = None
