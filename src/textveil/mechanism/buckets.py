@@ -209,7 +209,7 @@ def losses(
             progress(start, len(table))
         rows = np.arange(start, min(start + PART, len(table)))
         cut = rule.cut(table, utility, utility.given(table, rows, None).values())
-        number = torch.from_numpy(cut.number)
+        number = torch.from_numpy(cut.number).long()
         for g, rate in enumerate(rates):
             law = torch.from_numpy(cut.log_probs(np.full(len(rows), rate))).gather(1, number)
             torch.maximum(high[g], law.amax(dim=0), out=high[g])
