@@ -246,10 +246,10 @@ def _partition(table: EmbeddingTable, k: int) -> tuple[Ids, Ids]:
 
 def _apart(table: EmbeddingTable, rows: Ids, columns: Ids) -> Values:
     """Distances of rows [m] to some others [m, K], infinite to -1."""
-    own = table.take(torch.from_numpy(rows).to(table.device)).double()
-    others = table.take(torch.from_numpy(columns.ravel()).to(table.device)).double().view(*columns.shape, -1)
-    found: Values = (others - own[:, None]).norm(dim=2).cpu().numpy()
-    return np.where(columns < 0, np.inf, found)
+    line, column = np.nonzero(columns >= 0)
+    found = np.full(columns.shape, np.inf)
+    found[line, column] = table.pairs.distances(rows[line], columns[line, column])
+    return found
 
 
 def _scaled(distances: Values) -> Values:
