@@ -115,8 +115,8 @@ class Pairs:
         found = np.empty(len(rows))
         for start in range(0, len(rows), PAIRS):
             part = slice(start, start + PAIRS)
-            own, other = (self._true(torch.from_numpy(each[part])).double() for each in (rows, others))
-            found[part] = (own - other).norm(dim=1).numpy()
+            own, other = (self._true(torch.from_numpy(each[part])) for each in (rows, others))
+            found[part] = own.double().sub_(other).norm(dim=1).numpy()
         return found
 
     def nearest(self, rows: Ids, k: int) -> Ids:

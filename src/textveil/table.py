@@ -220,7 +220,8 @@ class EmbeddingTable:
 
     def take(self, rows: slice | torch.Tensor) -> torch.Tensor:
         """Rows as float32 [n, d]: the very numbers that distances and noise are about, see `taken`."""
-        return taken(self.vectors[rows], self.unit_rows)
+        held = self.vectors[rows] if isinstance(rows, slice) else self.vectors.index_select(0, rows)
+        return taken(held, self.unit_rows)
 
     def slabs(self) -> Iterator[torch.Tensor]:
         """All rows as `take` gives them, a part at a time."""

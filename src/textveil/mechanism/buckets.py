@@ -46,34 +46,48 @@ NOMINALS = tuple(np.arange(0, 20.5, 0.5).tolist())
 
 PART = 256
 
+SLAB = 8
+"""Rows that are cut at once: their numbers stay in a processor's own cache."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cut:
     """Scores of m rows in N buckets of equal width.
 
     Attributes:
-        number: int64 [m, V], the bucket of each candidate.
+        number: int16 [m, V], the bucket of each candidate.
         counts: int64 [m, N].
         means: float64 [m, N], the mean score in each bucket that is not empty.
     """
 
-    number: Ids
+    number: NDArray[np.int16]
     counts: Ids
     means: Values
 
     @classmethod
     def of(cls, scores: Values, buckets: int, ends: tuple[float, float] | None = None) -> "Cut":
         """Cuts scores [m, V] between two ends; None: between the smallest and the largest of each row."""
-        low, high = ends or (scores.min(axis=1, keepdims=True), scores.max(axis=1, keepdims=True))
-        width = np.asarray(high - low)
-        place = scores - low
-        place *= buckets / np.where(width > 0, width, 1)
-        number = np.clip(place.astype(np.int64), 0, buckets - 1)
-        flat = (number + np.arange(len(scores))[:, None] * buckets).ravel()
-        size = len(scores) * buckets
-        counts = np.bincount(flat, minlength=size).reshape(-1, buckets)
-        sums = np.bincount(flat, scores.ravel(), minlength=size).reshape(-1, buckets)
+        number = np.empty(scores.shape, np.int16)
+        counts = np.empty((len(scores), buckets), np.int64)
+        sums = np.empty((len(scores), buckets))
+        for start in range(0, len(scores), SLAB):
+            part = slice(start, start + SLAB)
+            own = scores[part]
+            low, high = ends or (own.min(axis=1, keepdims=True), own.max(axis=1, keepdims=True))
+            width = np.asarray(high - low)
+            place = own - low
+            place *= buckets / np.where(width > 0, width, 1)
+            which = np.clip(place.astype(np.int64), 0, buckets - 1)
+            number[part] = which
+            which += np.arange(len(own))[:, None] * buckets
+            size = len(own) * buckets
+            counts[part] = np.bincount(which.ravel(), minlength=size).reshape(-1, buckets)
+            sums[part] = np.bincount(which.ravel(), own.ravel(), minlength=size).reshape(-1, buckets)
         return cls(number=number, counts=counts, means=sums / np.maximum(counts, 1))
+
+    def take(self, lines: Ids) -> "Cut":
+        """Some of the rows, in any order, and as often as wanted."""
+        return Cut(number=self.number[lines], counts=self.counts[lines], means=self.means[lines])
 
     def weights(self, rate: Values) -> Weights:
         """ceil(2^50 exp(rate (mean - largest mean))), 0 for empty buckets, int64 [m, N], from rate [m]."""
@@ -169,9 +183,10 @@ class Bucketized:
     def draw(self, draws: Draws, cut: Cut, rate: Values) -> Ids:
         """One candidate for each row."""
         bucket = weighted_choice(draws, cut.weights(rate))
-        place = draws.integers(cut.counts[np.arange(len(bucket)), bucket])
-        inside = cut.number == bucket[:, None]
-        found: Ids = (np.cumsum(inside, axis=1, dtype=np.int32) > place[:, None]).argmax(axis=1)
+        sizes = cut.counts[np.arange(len(bucket)), bucket]
+        place = draws.integers(sizes)
+        inside = np.flatnonzero(cut.number == bucket.astype(np.int16)[:, None])  # row after row
+        found: Ids = inside[np.cumsum(sizes) - sizes + place] % cut.number.shape[1]
         return found
 
     def log_probs(self, cut: Cut, rate: Values) -> Values:
@@ -194,7 +209,7 @@ def losses(
             progress(start, len(table))
         rows = np.arange(start, min(start + PART, len(table)))
         cut = rule.cut(table, utility, utility.given(table, rows, None).values())
-        number = torch.from_numpy(cut.number)
+        number = torch.from_numpy(cut.number).long()
         for g, rate in enumerate(rates):
             law = torch.from_numpy(cut.log_probs(np.full(len(rows), rate))).gather(1, number)
             torch.maximum(high[g], law.amax(dim=0), out=high[g])

@@ -7,7 +7,7 @@ Not here: mechanisms that draw from the whole vocabulary (`select`).
 
 import math
 from functools import lru_cache
-from typing import Annotated, Protocol
+from typing import Annotated, Literal, Protocol
 
 import numpy as np
 import torch
@@ -91,7 +91,7 @@ class Lists:
 
     Args:
         k: words in a list.
-        disjoint: groups that share their list (conservative); else the k nearest words of each (aggressive).
+        mapping: `conservative`: disjoint groups that share their list; `aggressive`: the k nearest words of each.
         keep_stopwords: stop words come out as they are.
         nominal: the paper's epsilon for all words; without it, epsilon is.
 
@@ -99,9 +99,14 @@ class Lists:
     """
 
     k: Annotated[int, Field(ge=2, strict=True)] = 20
-    disjoint: bool = True
+    mapping: Literal["conservative", "aggressive"] = "conservative"
     keep_stopwords: bool = False
     nominal: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether lists are equal or have no word in common."""
+        return self.mapping == "conservative"
 
     @property
     def reason(self) -> str:  # noqa: D102
@@ -241,10 +246,10 @@ def _partition(table: EmbeddingTable, k: int) -> tuple[Ids, Ids]:
 
 def _apart(table: EmbeddingTable, rows: Ids, columns: Ids) -> Values:
     """Distances of rows [m] to some others [m, K], infinite to -1."""
-    own = table.take(torch.from_numpy(rows).to(table.device)).double()
-    others = table.take(torch.from_numpy(columns.ravel()).to(table.device)).double().view(*columns.shape, -1)
-    found: Values = (others - own[:, None]).norm(dim=2).cpu().numpy()
-    return np.where(columns < 0, np.inf, found)
+    line, column = np.nonzero(columns >= 0)
+    found = np.full(columns.shape, np.inf)
+    found[line, column] = table.pairs.distances(rows[line], columns[line, column])
+    return found
 
 
 def _scaled(distances: Values) -> Values:

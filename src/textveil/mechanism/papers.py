@@ -252,7 +252,7 @@ def custext(
     Source:
         CusText (Chen et al. 2023), section 3.
     """
-    return Confined(name="custext", candidates=Lists(k=k, disjoint=mapping == "conservative", nominal=nominal))
+    return Confined(name="custext", candidates=Lists(k=k, mapping=mapping, nominal=nominal))
 
 
 def custext_plus(
@@ -272,7 +272,7 @@ def custext_plus(
     Source:
         CusText+ (Chen et al. 2023), section 3.4.
     """
-    lists = Lists(k=k, disjoint=mapping == "conservative", keep_stopwords=True, nominal=nominal)
+    lists = Lists(k=k, mapping=mapping, keep_stopwords=True, nominal=nominal)
     return Confined(name="custext+", candidates=lists)
 
 
@@ -397,7 +397,9 @@ def rankcape(
             bound=bound,
             floor=floor,
         )
-    return Select(name="rankcape", utility=utility, rule=Staircase(sizes=sizes or (k,), heights=heights))
+    return Select(
+        name="rankcape", utility=utility, rule=Staircase(sizes=(k,) if sizes is None else sizes, heights=heights)
+    )
 
 
 def placeholder() -> Placeholder:

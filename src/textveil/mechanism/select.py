@@ -15,15 +15,15 @@ from textveil.mechanism.context import Logits
 from textveil.mechanism.noise import lengthening
 from textveil.mechanism.rule import Exponential
 from textveil.mechanism.staircase import Staircase
-from textveil.mechanism.utility import Distance, Hybrid, Scores
+from textveil.mechanism.utility import Blend, Distance, Hybrid, Scores
 from textveil.options import options, plain
 from textveil.rng import Draws, Randomness
 from textveil.table import EmbeddingTable
 
 Values = NDArray[np.float64]
 
-CELLS = 1 << 22
-"""Candidate scores held at once: 32 MiB in float64."""
+CELLS = 1 << 21
+"""Candidate scores held at once: 16 MiB in float64."""
 
 MANY = 1 << 16
 """Positions drawn at once where their scores need not be held."""
@@ -138,7 +138,8 @@ class Select:
             return self.rule.draw(draws, table, scores.rows, parameter)
         if isinstance(self.rule, Staircase):
             return self.rule.draw(draws, table, scores, parameter)
-        cut = self.rule.cut(table, self._hybrid, scores.values())
+        assert isinstance(scores, Blend)
+        cut = self.rule.cut(table, self._hybrid, scores.held).take(scores.line)
         return self.rule.draw(draws, cut, self.rule.rate(table, self._hybrid, parameter))
 
     # ---- the law ---------------------------------------------------------------------------------------------

@@ -85,17 +85,24 @@ class Distance:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Blend:
-    """Scores that are written down."""
+    """Scores that are written down, once for all rows that have the same.
+
+    Attributes:
+        rows: int64 [m].
+        held: float64 [u, V].
+        line: int64 [m], which of them are a row's.
+    """
 
     rows: Ids = field(repr=False)
     held: Values = field(repr=False)
+    line: Ids = field(repr=False)
 
     def values(self) -> Values:  # noqa: D102
-        return self.held
+        return self.held if len(self.held) == len(self.line) else self.held[self.line]
 
     def best(self, k: int) -> Ids:  # noqa: D102
         order: Ids = torch.topk(torch.from_numpy(self.held), k, dim=1).indices.numpy()
-        return order
+        return order[self.line]
 
 
 @options()
@@ -166,29 +173,27 @@ class Hybrid:
         return self.given(table, block.secret[wave], logits)
 
     def given(self, table: EmbeddingTable, rows: Ids, logits: Logits | None) -> Blend:  # noqa: D102
+        distinct, line = np.unique(rows, return_inverse=True)
         seen = in_metric(table, self.distance)
-        scores = seen.distances(rows)
-        scores /= seen.diameter
-        liked = None
-        if not self.static:
-            assert logits is not None
-            floor, bound = self.logit_range(table)
-            liked = np.clip(logits.astype(np.float64) - floor, 0, bound - floor)
-            if self.form == "additive":
-                liked *= self.lambda_L / (bound - floor)
-            else:
-                np.power(liked, self.lambda_L, out=liked)
+        scores = seen.distances(distinct)
+        scores *= -self.lambda_D / seen.diameter
         if self.form == "additive":
-            scores -= 1
-            scores *= -self.lambda_D
-            if liked is not None:
-                scores += liked
+            scores += self.lambda_D
         else:
-            scores *= -self.lambda_D
             np.exp(scores, out=scores)
-            if liked is not None:
-                scores *= liked
-        return Blend(rows=rows, held=scores)
+        if self.static:
+            return Blend(rows=rows, held=scores, line=line)
+        assert logits is not None
+        floor, bound = self.logit_range(table)
+        liked = np.clip(logits, floor, bound, dtype=np.float64)
+        liked -= floor
+        if self.form == "additive":
+            liked *= self.lambda_L / (bound - floor)
+            liked += scores[line]
+        else:
+            liked **= self.lambda_L
+            liked *= scores[line]
+        return Blend(rows=rows, held=liked, line=np.arange(len(rows)))
 
 
 @lru_cache(maxsize=8)
