@@ -335,7 +335,7 @@ def cape(
 
     Guarantee:
         local DP; the epsilon printed is exact without context on a small or shipped table, else a proved bound.
-        Never the nominal epsilon: at nominal 0 the true one is about 10 on the shipped tables. With context original
+        Never the nominal epsilon: at nominal 0 the true one is 9 to 10 on the shipped tables. With context original
         every word spends it at every position of its text.
 
     Caveats:
