@@ -4,6 +4,7 @@ import math
 import warnings
 from typing import Any
 
+import numpy as np
 import pytest
 
 from textveil import cli, pipeline
@@ -12,7 +13,7 @@ from textveil.pipeline import Privatizer
 from textveil.table import EmbeddingTable
 
 CANARY = "Zyxqorvian"
-CONTEXT = {"context": "public", "bound": 3.0, "floor": 0.0, "epsilon": 20.0}
+CONTEXT: dict[str, Any] = {"context": "public", "bound": 3.0, "floor": 0.0, "epsilon": 20.0}
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("rankcape", {"epsilon": 4.0, "k": 0}, "greater than or equal to 1|1 or more|k "),
@@ -113,7 +114,8 @@ def test_on_the_command_line(
 
 @pytest.mark.parametrize("name", ["cape", "rankcape"])
 def test_word_pieces_have_no_context(name: str, wordpiece_table: EmbeddingTable) -> None:
-    for words in ({}, {"unit": "wordpiece"}):
+    choices: list[dict[str, Any]] = [{}, {"unit": "wordpiece"}]
+    for words in choices:
         with pytest.raises(TextveilError, match="word pieces") as refused:
             Privatizer(name, table=wordpiece_table, words=words, **CONTEXT)
         fine(str(refused.value), ())
@@ -133,7 +135,7 @@ TWO: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", TWO)
 def test_a_table_of_two_words_is_no_error(name: str) -> None:
-    table = EmbeddingTable.build(name="two", words=["river", "castle"], vectors=[[1.0, 0.0], [0.6, 0.8]])
+    table = EmbeddingTable.build(name="two", words=["river", "castle"], vectors=np.array([[1.0, 0.0], [0.6, 0.8]]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         released = {

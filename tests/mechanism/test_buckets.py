@@ -79,7 +79,8 @@ def instances(count: int) -> list[tuple[Cut, float]]:
     made = []
     for _ in range(count):
         words, candidates = rng.integers(2, 60), rng.integers(4, 30)
-        scores = rng.beta(*np.exp(rng.uniform(-1.5, 3, size=(2, words, 1))), size=(words, candidates))
+        a, b = np.exp(rng.uniform(-1.5, 3, size=(2, words, 1)))
+        scores = rng.beta(a, b, size=(int(words), int(candidates)))
         made.append((Cut.of(scores, int(rng.integers(2, 60)), (0.0, 1.0)), float(rng.uniform(0, 2))))
     return made
 

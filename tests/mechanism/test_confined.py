@@ -178,7 +178,7 @@ def test_the_law_of_one_coordinate_in_closed_form() -> None:
     assert found == pytest.approx(wanted / wanted.sum(), abs=0.005)
 
 
-@pytest.mark.parametrize(("nominal", "bound"), [(3.0, 9.9), (6.0, 9.9), (10.0, 12.7)])
+@pytest.mark.parametrize(("nominal", "bound"), [(3.0, 9.9), (10.0, 12.7)])
 def test_rantext_loses_far_more_than_its_nominal_epsilon(
     nominal: float, bound: float, minilm_s: EmbeddingTable
 ) -> None:

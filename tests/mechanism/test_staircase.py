@@ -12,6 +12,7 @@ from scipy import optimize, stats
 from textveil.mechanism import Block, Layout, staircase
 from textveil.mechanism.papers import krr, rankcape
 from textveil.rng import Draws, SeededRandomness
+from textveil.samplers import weighted_choice
 from textveil.table import EmbeddingTable
 
 Values = NDArray[np.float64]
@@ -146,7 +147,7 @@ def test_draws_that_leave_out_the_nesting_are_caught(
     small_table: EmbeddingTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The twin: a level is drawn by its own weight, in place of what it has more than the next."""
-    chosen = staircase.weighted_choice
+    chosen = weighted_choice
 
     def flat(draws: Draws, steps: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
         return chosen(draws, np.cumsum(steps[:, ::-1], axis=1)[:, ::-1], counts=counts)
