@@ -335,7 +335,7 @@ class Ball:
         distances = table.distances(rows)
         for value in np.unique(parameter):
             some = np.flatnonzero(parameter == value)
-            nodes, masses = radii(spread(table, np.array([value]))[0])
+            nodes, masses = _nodes(table, float(value))
             for radius, mass in zip(nodes, masses, strict=True):
                 own = np.exp(np.maximum(-value / 2 * distances[some] / radius, -EXPONENT_CAP))
                 own[distances[some] >= radius] = 0
@@ -354,6 +354,12 @@ def spread(table: EmbeddingTable, nominal: Values) -> Values:
     shrunk[large] += 0.01658160142016071 * np.log(argument[large])
     scales: Values = _ranges(table) / shrunk[:, None]
     return scales
+
+
+@lru_cache(maxsize=32)
+def _nodes(table: EmbeddingTable, nominal: float) -> tuple[Values, Values]:
+    """Radii and their probabilities; seconds of work for hundreds of coordinates."""
+    return radii(spread(table, np.array([nominal]))[0])
 
 
 @lru_cache(maxsize=8)
