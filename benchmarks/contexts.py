@@ -26,7 +26,7 @@ TABLE = "minilm-s"
 
 
 def listened(model: Any) -> Callable[[], tuple[float, float]]:
-    """Adds up the seconds (of the wall, of the processors) that a context's `logits` take; they are read and set to 0."""
+    """Adds up the seconds (of the wall, of all processors) that a context's `logits` take; reading sets them to 0."""
     inside, ask = [0.0, 0.0], model.logits
 
     def logits(*given: Any, **named: Any) -> Any:
@@ -60,7 +60,12 @@ def measure(mode: str, repeat: int) -> Iterator[dict[str, Any]]:
         made[0].privatize("Maria saw the doctor in Lisbon.")
 
     wall, cpu = clocked(ready)
-    yield {"what": f"selection, cape, context {mode}, setup and a first sentence", "unit": "s", "value": wall, "cpu": cpu}
+    yield {
+        "what": f"selection, cape, context {mode}, setup and a first sentence",
+        "unit": "s",
+        "value": wall,
+        "cpu": cpu,
+    }
     made.append(build("rankcape"))
     read = listened(_model(made[0].table, None)) if mode != "none" else None
     for batch, words in SHAPES:
@@ -96,7 +101,11 @@ def measure(mode: str, repeat: int) -> Iterator[dict[str, Any]]:
         one, five = (quickest(lambda p=part: sum(1 for _ in sweep(p, given)), repeat) for part in (many[:1], many))
         ratio = {"unit": "times", "value": five[0] / one[0], "cpu": five[1] / one[1]}
         yield {"what": f"selection, cape, context {mode}, a sweep of {len(BUDGETS)} budgets over one", **ratio}
-    yield {"what": f"selection, cape, context {mode}, peak memory of the process", "unit": "MB", "value": peak_memory() / 1e6}
+    yield {
+        "what": f"selection, cape, context {mode}, peak memory of the process",
+        "unit": "MB",
+        "value": peak_memory() / 1e6,
+    }
 
 
 def measurements(repeat: int) -> Iterator[dict[str, Any]]:
