@@ -23,7 +23,7 @@ from textveil.mechanism.rule import Exponential
 from textveil.options import options, plain
 from textveil.rng import Draws, Randomness
 from textveil.samplers import weighted_choice
-from textveil.table import EmbeddingTable
+from textveil.table import LISTED, EmbeddingTable
 from textveil.words import stopwords
 
 Values = NDArray[np.float64]
@@ -176,9 +176,16 @@ class Lists:
         if self.disjoint:
             groups = _groups(table, self.k)
             return groups.members[groups.home[rows]], groups.scores[rows]
-        distinct, which = np.unique(rows, return_inverse=True)
-        columns = table.neighbours(distinct, min(self.k, len(table)))
-        return columns[which], _scaled(_apart(table, distinct, columns))[which]
+        k = min(self.k, len(table))
+        columns = table.neighbours(rows, k)
+        if len(table) * k > LISTED:
+            distinct, first, which = np.unique(rows, return_index=True, return_inverse=True)
+            return columns, _scaled(_apart(table, distinct, columns[first]))[which]
+        kept = _nearness(table, k)
+        new = np.isnan(kept[rows]).any(axis=1)
+        missing, first = np.unique(rows[new], return_index=True)
+        kept[missing] = _scaled(_apart(table, missing, columns[new][first]))  # what two threads write is the same
+        return columns, kept[rows]
 
 
 def weights(scores: Values, nominal: Values) -> Weights:
@@ -186,6 +193,12 @@ def weights(scores: Values, nominal: Values) -> Weights:
     with np.errstate(invalid="ignore"):
         exponent = np.maximum(-nominal[:, None] / 2 * (1 - scores), -EXPONENT_CAP)
     return np.where(np.isfinite(scores), np.ceil(SCALE * np.exp(exponent)), 0).astype(np.int64)
+
+
+@lru_cache(maxsize=4)
+def _nearness(table: EmbeddingTable, k: int) -> Values:
+    """Scores [V, k] of the k nearest words of each word, filled as they are asked for; not a number before."""
+    return np.full((len(table), k), np.nan)
 
 
 class Groups:
