@@ -60,8 +60,13 @@ class Cut:
     means: Values
 
     @classmethod
-    def of(cls, scores: Values, buckets: int, ends: tuple[float, float] | None = None) -> "Cut":
-        """Cuts scores [m, V] between two ends; None: between the smallest and the largest of each row."""
+    def of(
+        cls, scores: Values, buckets: int, ends: tuple[float, float] | None = None, counted: Values | None = None
+    ) -> "Cut":
+        """Cuts scores [m, V] between two ends; None: between the smallest and the largest of each row.
+
+        `counted` [m, V] is how many candidates a score stands for, where it is not one.
+        """
         low, high = ends or (scores.min(axis=1, keepdims=True), scores.max(axis=1, keepdims=True))
         width = np.asarray(high - low)
         place = scores - low
@@ -69,9 +74,13 @@ class Cut:
         number = np.clip(place.astype(np.int64), 0, buckets - 1)
         flat = (number + np.arange(len(scores))[:, None] * buckets).ravel()
         size = len(scores) * buckets
-        counts = np.bincount(flat, minlength=size).reshape(-1, buckets)
-        sums = np.bincount(flat, scores.ravel(), minlength=size).reshape(-1, buckets)
-        return cls(number=number, counts=counts, means=sums / np.maximum(counts, 1))
+        if counted is None:
+            counts = np.bincount(flat, minlength=size).reshape(-1, buckets)
+            sums = np.bincount(flat, scores.ravel(), minlength=size).reshape(-1, buckets)
+            return cls(number=number, counts=counts, means=sums / np.maximum(counts, 1))
+        shares = np.bincount(flat, counted.ravel(), minlength=size).reshape(-1, buckets)
+        sums = np.bincount(flat, (scores * counted).ravel(), minlength=size).reshape(-1, buckets)
+        return cls(number=number, counts=np.ceil(shares).astype(np.int64), means=sums / np.where(shares > 0, shares, 1))
 
     def weights(self, rate: Values) -> Weights:
         """ceil(2^50 exp(rate (mean - largest mean))), 0 for empty buckets, int64 [m, N], from rate [m]."""

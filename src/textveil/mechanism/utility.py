@@ -166,29 +166,39 @@ class Hybrid:
         return self.given(table, block.secret[wave], logits)
 
     def given(self, table: EmbeddingTable, rows: Ids, logits: Logits | None) -> Blend:  # noqa: D102
+        scores = self.near(table, rows)
+        if not self.static:
+            assert logits is not None
+            self.join(scores, self.liked(table, logits), out=scores)
+        return Blend(rows=rows, held=scores)
+
+    def near(self, table: EmbeddingTable, rows: Ids) -> Values:
+        """What the distance makes of a score, [m, V]."""
         seen = in_metric(table, self.distance)
         scores = seen.distances(rows)
         scores /= seen.diameter
-        liked = None
-        if not self.static:
-            assert logits is not None
-            floor, bound = self.logit_range(table)
-            liked = np.clip(logits.astype(np.float64) - floor, 0, bound - floor)
-            if self.form == "additive":
-                liked *= self.lambda_L / (bound - floor)
-            else:
-                np.power(liked, self.lambda_L, out=liked)
         if self.form == "additive":
             scores -= 1
             scores *= -self.lambda_D
-            if liked is not None:
-                scores += liked
-        else:
-            scores *= -self.lambda_D
-            np.exp(scores, out=scores)
-            if liked is not None:
-                scores *= liked
-        return Blend(rows=rows, held=scores)
+            return scores
+        scores *= -self.lambda_D
+        return np.exp(scores, out=scores)
+
+    def liked(self, table: EmbeddingTable, logits: Logits) -> Values:
+        """What the logits make of a score, [m, V]; nothing where the utility is static."""
+        if self.static:
+            return np.full(logits.shape, 0.0 if self.form == "additive" else 1.0)
+        floor, bound = self.logit_range(table)
+        liked: Values = np.clip(logits.astype(np.float64) - floor, 0, bound - floor)
+        if self.form == "additive":
+            liked *= self.lambda_L / (bound - floor)
+            return liked
+        return np.power(liked, self.lambda_L, out=liked)
+
+    @property
+    def join(self) -> np.ufunc:
+        """How `near` and `liked` become a score."""
+        return np.add if self.form == "additive" else np.multiply
 
 
 @lru_cache(maxsize=8)
