@@ -150,9 +150,9 @@ def news(path: Path, count: int) -> list[str]:
 
 
 @cache
-def texts(corpora: str, contextual: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def texts(corpora: str, contextual: bool, part: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Texts, and the corpus of each."""
-    sizes = IN_CONTEXT if contextual else TEXTS
+    sizes = {name: math.ceil(part * size) for name, size in (IN_CONTEXT if contextual else TEXTS).items()}
     found = {
         "SST-2": sentences(Path(corpora) / "sst2" / "dev.shared.tsv.gz", sizes["SST-2"]),
         "AG News": news(Path(corpora) / "ag_news" / "test.shared.tsv.gz", sizes["AG News"]),
@@ -177,7 +177,7 @@ class Figure:
     share: bool = True
 
 
-def measure(series: Series, corpora: str, stored: Mapping[str, object]) -> list[dict[str, Any]]:
+def measure(series: Series, corpora: str, part: float, stored: Mapping[str, object]) -> list[dict[str, Any]]:
     """All rows of a series."""
     import torch
 
@@ -185,7 +185,7 @@ def measure(series: Series, corpora: str, stored: Mapping[str, object]) -> list[
     warnings.simplefilter("ignore")  # that epsilon bounds nothing under some mechanisms is in the documents
     start = time.perf_counter()
     table = _table(json.dumps(stored))
-    chosen, corpus = texts(corpora, series.contextual)
+    chosen, corpus = texts(corpora, series.contextual, part)
     privatizers = [_privatizer(series, table, budget) for budget in series.budgets]
     found = list(_figures(series, privatizers, chosen, corpus))
     seconds = time.perf_counter() - start
@@ -353,6 +353,7 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", help="series whose name begins so (default: all)", default="")
+    parser.add_argument("--part", type=float, help="of the sample, for a first look (default 1)", default=1.0)
     parser.add_argument("--processes", type=int, default=2, help="processes, a thread each (default 2)")
     options = parser.parse_args()
     corpora = os.environ.get("TEXTVEIL_CORPORA")
@@ -366,7 +367,7 @@ def main() -> None:
     context = get_context("spawn")
     with ProcessPoolExecutor(options.processes, mp_context=context) as pool:
         slowest_first = sorted(chosen, key=lambda series: not series.contextual)
-        jobs = [pool.submit(measure, series, corpora, stored) for series in slowest_first]
+        jobs = [pool.submit(measure, series, corpora, options.part, stored) for series in slowest_first]
         console = Console(stderr=True)
         done = track(as_completed(jobs), total=len(jobs), console=console, refresh_per_second=0.2)
         for job in done:  # written as they come: a long run that is cut short keeps what it has
