@@ -88,17 +88,10 @@ class Series:
         return "context" in self.options
 
 
-def _in_context(mode: str) -> Iterator[Series]:
-    yield Series(name="cape", options={"context": mode}, parameter="nominal", budgets=(5, 10, 20, 30, 40))
-    for k, weight, budgets in (
-        (5, 0.5, (7.0, 8.5, 10.0, 12.0)),
-        (20, 0.1, (5.5, 6.5, 8.0, 10.0)),
-        (20, 0.5, (5.5, 6.5, 8.0, 10.0)),
-        (20, 1.0, (5.5, 6.5, 8.0, 10.0)),
-        (200, 0.5, (3.5, 5.0, 7.0, 9.0)),
-    ):
-        yield Series(name="rankcape", options={"k": k, "context": mode, "lambda_L": weight}, budgets=budgets)
+RANKS = ((5, 0.5, (7.0, 8.5, 10.0, 12.0)), *((20, weight, (5.5, 6.5, 8.0, 10.0)) for weight in (0.1, 0.5, 1.0)))
+"""Of rankcape in context: k, the weight of the logits, budgets."""
 
+MODES = ("public", "released")
 
 SERIES: tuple[Series, ...] = (
     Series(name="noise", parameter="eta", budgets=(40, 47, 54, 61, 70)),
@@ -114,8 +107,12 @@ SERIES: tuple[Series, ...] = (
     Series(name="custext", parameter="nominal", budgets=(0.5, 2, 3.5, 5, 6.5)),
     Series(name="santext+", budgets=(6, 9, 12)),
     Series(name="rantext", parameter="nominal", budgets=(1, 6, 12)),
-    *_in_context("public"),
-    *_in_context("released"),
+    *(
+        Series(name="rankcape", options={"k": k, "context": mode, "lambda_L": weight}, budgets=budgets)
+        for mode in MODES
+        for k, weight, budgets in RANKS
+    ),
+    *(Series(name="cape", options={"context": mode}, parameter="nominal", budgets=(5, 15, 30)) for mode in MODES),
 )
 
 
@@ -366,8 +363,7 @@ def main() -> None:
     shared = {**circumstances(), "run": time.time_ns(), "threads": 1}
     context = get_context("spawn")
     with ProcessPoolExecutor(options.processes, mp_context=context) as pool:
-        slowest_first = sorted(chosen, key=lambda series: not series.contextual)
-        jobs = [pool.submit(measure, series, corpora, options.part, stored) for series in slowest_first]
+        jobs = [pool.submit(measure, series, corpora, options.part, stored) for series in chosen]
         console = Console(stderr=True)
         done = track(as_completed(jobs), total=len(jobs), console=console, refresh_per_second=0.2)
         for job in done:  # written as they come: a long run that is cut short keeps what it has

@@ -85,6 +85,12 @@ def refusal(view: View) -> str:
     return ""
 
 
+def estimated(view: View, draws: int) -> str:
+    """What is said of an attack where the channel is not exact."""
+    how = context.ESTIMATED if context.looks(view.mechanism) else f"from {draws} draws for each released word"
+    return f"a lower bound: the law was estimated {how}"
+
+
 def likelihoods(view: View, *, draws: int, rng: Randomness, report: Report = quiet) -> Iterator[Likelihoods]:
     """The channel at all protected positions of a view, part by part; kept in the view's memo where it is one part.
 

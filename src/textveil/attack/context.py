@@ -32,11 +32,14 @@ ROWS = 256
 FIRST = 512
 """Candidates, the best liked ones, that are ranked first."""
 
-KNOWN = 1024
+KNOWN = 512
 """Candidates, the best liked ones, that are counted one by one in buckets."""
 
-COUNTED = 1024
+COUNTED = 512
 """So many of all others stand for all of them."""
+
+
+ESTIMATED = "from some of the candidates in each bucket"
 
 
 def looks(mechanism: Mechanism) -> bool:
