@@ -589,7 +589,8 @@ def test_a_mechanism_may_release_placeholders():
 def restricted(mechanism: Any = None, **options: Any) -> Privatizer:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TextveilWarning)  # epsilon is the mechanism's nominal one
-        return Privatizer(mechanism or Groups(), **({"epsilon": 2.5, "table": TABLE} | options))
+        given: dict[str, Any] = {"epsilon": 2.5, "table": TABLE} | options
+        return Privatizer(mechanism or Groups(), **given)
 
 
 def test_a_restricted_promise_is_carried_to_the_statement():

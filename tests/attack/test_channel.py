@@ -11,9 +11,18 @@ from tests.conftest import NOUNS, Stub, gaussian_rows
 
 from textveil.attack import Case, channel
 from textveil.attack.channel import estimate, exact, exact_map, likelihoods, refusal
-from textveil.mechanism import CoordinateLaplace, MultivariateLaplace, NoNoise, Perturb, Select, VonMisesFisher, papers
+from textveil.mechanism import (
+    CoordinateLaplace,
+    Distance,
+    Layout,
+    MultivariateLaplace,
+    NoNoise,
+    Perturb,
+    Select,
+    VonMisesFisher,
+    papers,
+)
 from textveil.mechanism.rule import Exponential
-from textveil.mechanism.select import Distance
 from textveil.pipeline import Privatizer
 from textveil.rng import SeededRandomness
 from textveil.table import EmbeddingTable
@@ -49,7 +58,9 @@ def test_the_success_under_the_uniform_prior_certifies_no_more_than_is_spent(sma
     certificate = np.log(60 * success)
     by_hand = np.log(law_by_hand(small_table, C).max(axis=0).sum())
     assert certificate == pytest.approx(by_hand, rel=1e-9)
-    assert 0.5 < certificate <= float(mechanism.rule.constant(small_table, np.array([C]))[0]) * small_table.diameter
+    assert (
+        0.5 < certificate <= float(mechanism.spend(small_table, Layout.of(1), np.array([C]))[0]) * small_table.diameter
+    )
 
 
 def test_a_deterministic_mechanism_is_its_own_law(small_table):

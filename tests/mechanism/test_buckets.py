@@ -12,8 +12,9 @@ from scipy import stats
 
 from textveil.errors import BudgetError
 from textveil.mechanism import Bucketized, Hybrid, Layout
-from textveil.mechanism.buckets import EXPONENT_CAP, ROUNDING, Cut, losses
+from textveil.mechanism.buckets import Cut, losses
 from textveil.mechanism.papers import cape
+from textveil.mechanism.rule import EXPONENT_CAP, ROUNDING
 from textveil.rng import SeededRandomness
 from textveil.table import EmbeddingTable
 

@@ -23,6 +23,7 @@ from pydantic import Field
 from textveil.constants import Progress
 from textveil.errors import BudgetError
 from textveil.mechanism.block import Ids
+from textveil.mechanism.rule import EXPONENT_CAP, ROUNDING, SCALE
 from textveil.mechanism.utility import Hybrid
 from textveil.options import options
 from textveil.rng import Draws
@@ -31,12 +32,6 @@ from textveil.table import EmbeddingTable
 
 Values = NDArray[np.float64]
 Weights = NDArray[np.int64]
-
-EXPONENT_CAP = 20.0
-"""A bucket's exponent is at least minus this, so that rounding its weight up is of no account."""
-
-SCALE = 2.0**50
-ROUNDING = 2 * math.log1p(math.exp(EXPONENT_CAP) / SCALE)
 
 SMALL_TABLE = 2048
 """Up to this many rows the exact loss is computed, in seconds."""
@@ -236,7 +231,7 @@ def _curve(table: EmbeddingTable, utility: Hybrid, rule: Bucketized) -> tuple[Va
 
 def key(table: EmbeddingTable, utility: Hybrid, rule: Bucketized) -> str:
     """What the stored losses of a table and its options are called."""
-    scored = f"{utility.distance} {utility.form} lambda_D={utility.lambda_D:g}"
+    scored = f"{utility.distance} {utility.form} lambda_D={utility.lambda_D!r}"
     return f"{table.name} {scored} buckets={rule.buckets} edges={rule.edges}"
 
 

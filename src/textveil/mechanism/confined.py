@@ -5,7 +5,6 @@ words, and a restricted one where the list allows it.
 Not here: mechanisms that draw from the whole vocabulary (`select`).
 """
 
-import math
 from functools import lru_cache
 from typing import Annotated, Literal, Protocol
 
@@ -19,7 +18,7 @@ from textveil.frequency import shares
 from textveil.guarantee import Claim, Restricted
 from textveil.mechanism.block import Block, Ids, Layout
 from textveil.mechanism.radius import radii
-from textveil.mechanism.rule import Exponential
+from textveil.mechanism.rule import EXPONENT_CAP, SCALE, Exponential
 from textveil.options import options, plain
 from textveil.rng import Draws, Randomness
 from textveil.samplers import weighted_choice
@@ -29,10 +28,6 @@ from textveil.words import stopwords
 Values = NDArray[np.float64]
 Weights = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-
-EXPONENT_CAP = 20.0
-SCALE = 2.0**50
-ROUNDING = 2 * math.log1p(math.exp(EXPONENT_CAP) / SCALE)
 
 CELLS = 1 << 22
 MANY = 1 << 16
@@ -158,7 +153,6 @@ class Lists:
         columns, scores = self._lists(table, rows)
         own = weights(scores, parameter).astype(np.float64)
         law = np.zeros((len(rows), len(table)))
-        np.put_along_axis(law, np.where(columns < 0, rows[:, None], columns), 0.0, axis=1)
         line, column = np.nonzero(own)
         law[line, columns[line, column]] = own[line, column]
         fixed = self._fixed(table, rows)
@@ -227,8 +221,7 @@ def _groups(table: EmbeddingTable, k: int) -> Groups:
 
 
 def _partition(table: EmbeddingTable, k: int) -> tuple[Ids, Ids]:
-    """Groups around the most frequent word that is in none, with its nearest such words; home [V], members [G, K]."""
-    order = np.arange(len(table))
+    """Groups around the first word that is in none, with its nearest such words; home [V], members [G, K]."""
     home = np.full(len(table), -1)
     members = np.full((-(-len(table) // k), k), -1)
     vectors = table.take(slice(None)).cpu()
@@ -237,7 +230,7 @@ def _partition(table: EmbeddingTable, k: int) -> tuple[Ids, Ids]:
     left = np.arange(len(table))
     while number < len(members):
         left = left[home[left] < 0]
-        seeds = [row for row in order[position : position + 4 * SEEDS] if home[row] < 0][:SEEDS]
+        seeds = [row for row in range(position, min(position + 4 * SEEDS, len(table))) if home[row] < 0][:SEEDS]
         if not seeds:
             position += 4 * SEEDS
             continue
@@ -280,8 +273,8 @@ def _inside(table: EmbeddingTable, lists: Lists, nominal: float) -> float:
     own = weights(groups.scores, np.full(len(table), nominal)).astype(np.float64)
     with np.errstate(divide="ignore"):
         law = np.log(own) - np.log(own.sum(axis=1, keepdims=True))  # [V, K]
-    law = law[~lists._fixed(table, np.arange(len(table)))]
-    home = groups.home[~lists._fixed(table, np.arange(len(table)))]
+    free = ~lists._fixed(table, np.arange(len(table)))
+    law, home = law[free], groups.home[free]
     high, low = (np.full(groups.members.shape, end) for end in (-np.inf, np.inf))
     np.maximum.at(high, home, law)
     np.minimum.at(low, home, law)
@@ -494,7 +487,9 @@ class Confined:
             mechanism=self.name,
             options=plain(self),
             kind="none",
+            metric=table.metric,
             table=table.root.name,
+            view=table.seen,
             parameter="c" if isinstance(self.candidates, Sensitive) else "nominal",
             reason=self.candidates.reason,
             restricted=self.candidates.restricted(table),

@@ -86,7 +86,7 @@ class Context:
         """
         if block.memo is None or self.mode == "released":
             return self._read(table, block, wave, released)
-        key = (self.mode, self.model, table.name, wave.tobytes(), *_looked_at(block))
+        key = (self.mode, self.model, table, wave.tobytes(), *_looked_at(block))
         found = block.memo.get(key)
         if found is None:
             found = self._read(table, block, wave, released)

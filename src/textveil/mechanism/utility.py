@@ -24,6 +24,9 @@ from textveil.table import EmbeddingTable, Metric, load_table
 
 Values = NDArray[np.float64]
 
+GRAIN = 2.0**44
+"""Scores of distances are multiples of 1 / GRAIN."""
+
 
 class Scores(Protocol):
     """Candidates for m private rows. Secret."""
@@ -98,7 +101,7 @@ class Blend:
     line: Ids = field(repr=False)
 
     def values(self) -> Values:  # noqa: D102
-        return self.held if len(self.held) == len(self.line) else self.held[self.line]
+        return self.held[self.line]
 
     def best(self, k: int) -> Ids:  # noqa: D102
         order: Ids = torch.topk(torch.from_numpy(self.held), k, dim=1).indices.numpy()
@@ -189,8 +192,12 @@ class Hybrid:
         scores *= -self.lambda_D / seen.diameter
         if self.form == "additive":
             scores += self.lambda_D
-            return scores
-        return np.exp(scores, out=scores)
+        else:
+            np.exp(scores, out=scores)
+        scores *= GRAIN  # the last bits of a distance depend on what else is asked for; equal scores shall be equal
+        np.rint(scores, out=scores)
+        scores /= GRAIN
+        return scores
 
     def liked(self, table: EmbeddingTable, logits: Logits) -> Values:
         """What the logits make of a score, [m, V]; nothing where the utility is static."""
@@ -212,8 +219,8 @@ class Hybrid:
 
 @lru_cache(maxsize=8)
 def in_metric(table: EmbeddingTable, metric: Metric) -> EmbeddingTable:
-    """The same words with the distance between their raw rows, or between their unit rows."""
-    if table.metric == metric:
+    """The same words with the distance between their raw rows, or between their unit rows; a projection as it is."""
+    if table.metric == metric or table.parent is not None:
         return table
     if table.name in registry.names("table") and load_table(table.name, metric=table.metric) is table:
         return load_table(table.name, metric=metric)
