@@ -66,7 +66,7 @@ def build(name: str, mode: str, model: str, **options: Any) -> Select:
         options.update(context=mode, model=model, bound=BOUND, floor=FLOOR)
     elif name == "rankcape":
         options = {key: value for key, value in options.items() if key in ("k", "sizes", "heights")}
-    return {"cape": cape, "rankcape": rankcape}[name](**options)
+    return cape(**options) if name == "cape" else rankcape(**options)
 
 
 def parameters(mechanism: Select, table: EmbeddingTable, layout: Layout) -> Values:

@@ -51,7 +51,8 @@ def test_no_radius_is_zero_however_few_coordinates_there_are(dimension: int) -> 
 def test_means_and_spreads_are_those_of_simulated_lengths() -> None:
     """Unequal scales; the mean of 20,000 lengths within its interval, and a hundredth in either tail."""
     rng = np.random.default_rng(1)
-    for scales in (np.array([3.0]), np.array([1.0, 0.1]), rng.uniform(0.2, 2, size=8), rng.uniform(0.01, 1, size=200)):
+    few = (np.array([3.0]), np.array([1.0, 0.1]), rng.uniform(0.2, 2, size=8))
+    for scales in (*few, rng.uniform(0.01, 1, size=200)):
         nodes, masses = radii(scales)
         lengths = np.linalg.norm(rng.laplace(size=(20_000, len(scales))) * scales, axis=1)
         within = stats.norm.isf(RATE / 2) / np.sqrt(len(lengths))
@@ -59,7 +60,8 @@ def test_means_and_spreads_are_those_of_simulated_lengths() -> None:
         ends = np.quantile(lengths, [0.01, 0.99])
         assert masses[nodes < ends[0]].sum() == pytest.approx(0.01, abs=0.0125)
         assert masses[nodes > ends[1]].sum() == pytest.approx(0.01, abs=0.0125)
-    assert nodes @ masses * 1.007 != pytest.approx(lengths.mean(), abs=within * lengths.std())
+        if len(scales) == 200:
+            assert nodes @ masses * 1.007 != pytest.approx(lengths.mean(), abs=within * lengths.std())
 
 
 def test_in_384_coordinates_the_length_is_nearly_the_same_for_all_words() -> None:

@@ -65,11 +65,16 @@ class Cut:
     means: Values
 
     @classmethod
-    def of(cls, scores: Values, buckets: int, ends: tuple[float, float] | None = None) -> "Cut":
-        """Cuts scores [m, V] between two ends; None: between the smallest and the largest of each row."""
+    def of(
+        cls, scores: Values, buckets: int, ends: tuple[float, float] | None = None, counted: Values | None = None
+    ) -> "Cut":
+        """Cuts scores [m, V] between two ends; None: between the smallest and the largest of each row.
+
+        `counted` [m, V] is how many candidates a score stands for, where it is not one.
+        """
         number = np.empty(scores.shape, np.int16)
         counts = np.empty((len(scores), buckets), np.int64)
-        sums = np.empty((len(scores), buckets))
+        means = np.empty((len(scores), buckets))
         for start in range(0, len(scores), SLAB):
             part = slice(start, start + SLAB)
             own = scores[part]
@@ -80,10 +85,12 @@ class Cut:
             which = np.clip(place.astype(np.int64), 0, buckets - 1)
             number[part] = which
             which += np.arange(len(own))[:, None] * buckets
-            size = len(own) * buckets
-            counts[part] = np.bincount(which.ravel(), minlength=size).reshape(-1, buckets)
-            sums[part] = np.bincount(which.ravel(), own.ravel(), minlength=size).reshape(-1, buckets)
-        return cls(number=number, counts=counts, means=sums / np.maximum(counts, 1))
+            each = None if counted is None else counted[part]
+            many = np.bincount(which.ravel(), each if each is None else each.ravel(), len(own) * buckets)
+            sums = np.bincount(which.ravel(), (own if each is None else own * each).ravel(), len(own) * buckets)
+            counts[part] = np.ceil(many).reshape(-1, buckets)
+            means[part] = (sums / np.where(many > 0, many, 1)).reshape(-1, buckets)
+        return cls(number=number, counts=counts, means=means)
 
     def take(self, lines: Ids) -> "Cut":
         """Some of the rows, in any order, and as often as wanted."""

@@ -7,7 +7,7 @@ Not here: mechanisms that draw from the whole vocabulary (`select`).
 
 import math
 from functools import lru_cache
-from typing import Annotated, Protocol
+from typing import Annotated, Literal, Protocol
 
 import numpy as np
 import torch
@@ -91,7 +91,7 @@ class Lists:
 
     Args:
         k: words in a list.
-        disjoint: groups that share their list (conservative); else the k nearest words of each (aggressive).
+        mapping: `conservative`: disjoint groups that share their list; `aggressive`: the k nearest words of each.
         keep_stopwords: stop words come out as they are.
         nominal: the paper's epsilon for all words; without it, epsilon is.
 
@@ -99,9 +99,14 @@ class Lists:
     """
 
     k: Annotated[int, Field(ge=2, strict=True)] = 20
-    disjoint: bool = True
+    mapping: Literal["conservative", "aggressive"] = "conservative"
     keep_stopwords: bool = False
     nominal: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether lists are equal or have no word in common."""
+        return self.mapping == "conservative"
 
     @property
     def reason(self) -> str:  # noqa: D102
@@ -343,7 +348,7 @@ class Ball:
         distances = table.distances(rows)
         for value in np.unique(parameter):
             some = np.flatnonzero(parameter == value)
-            nodes, masses = radii(spread(table, np.array([value]))[0])
+            nodes, masses = _nodes(table, float(value))
             for radius, mass in zip(nodes, masses, strict=True):
                 own = np.exp(np.maximum(-value / 2 * distances[some] / radius, -EXPONENT_CAP))
                 own[distances[some] >= radius] = 0
@@ -362,6 +367,12 @@ def spread(table: EmbeddingTable, nominal: Values) -> Values:
     shrunk[large] += 0.01658160142016071 * np.log(argument[large])
     scales: Values = _ranges(table) / shrunk[:, None]
     return scales
+
+
+@lru_cache(maxsize=32)
+def _nodes(table: EmbeddingTable, nominal: float) -> tuple[Values, Values]:
+    """Radii and their probabilities; seconds of work for hundreds of coordinates."""
+    return radii(spread(table, np.array([nominal]))[0])
 
 
 @lru_cache(maxsize=8)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from textveil import registry
-from textveil.encoder.calibration import stored_range
+from textveil.encoder.calibration import bundled_range
 from textveil.errors import ConfigError
 from textveil.mechanism.block import Block, Ids
 from textveil.mechanism.context import Context, Logits
@@ -122,8 +122,8 @@ class Hybrid:
         lambda_D: the weight of the distance.
         form: how both are joined.
         distance: between raw rows (`euclidean`) or unit rows (`chord`).
-        bound: B; None for what was measured for the bundled model and table. `textveil calibrate-context` measures it.
-        floor: A; None for the median that was measured for the bundled model and table, and 0 for any other model.
+        bound: B; None for what was measured for the bundled model. `textveil calibrate-context` measures it for others.
+        floor: A; None for the median that was measured for the bundled model, and 0 for any other model.
 
     Source: Cape, section 4.1.1, equations 3 to 7 (reconstructed: the formulas are not in the text that is public).
     """
@@ -154,15 +154,15 @@ class Hybrid:
         """A and B.
 
         Raises:
-            ConfigError: none was given, and none was measured for this model and table; or B is not above A.
+            ConfigError: the model is not the bundled one, and no B is given; or B is not above A.
         """
-        low, high = _measured(table.root) if self.context.model is None else (0.0, None)
+        low, high = (0.0, None) if self.context.model else _measured(table.root)
         floor = low if self.floor is None else self.floor
         bound = high if self.bound is None else self.bound
         if bound is None:
             raise ConfigError(
-                f"the bound of the logits on {table.name} must be given as mechanism.bound; textveil calibrate-context "
-                "measures it on public text"
+                "with a model of your own mechanism.bound must be given; textveil calibrate-context measures it on "
+                "public text"
             )
         if bound <= floor:
             raise ConfigError(f"mechanism.bound must be above mechanism.floor, got {bound:g} and {floor:g}")
@@ -174,26 +174,40 @@ class Hybrid:
 
     def given(self, table: EmbeddingTable, rows: Ids, logits: Logits | None) -> Blend:  # noqa: D102
         distinct, line = np.unique(rows, return_inverse=True)
+        near = self.near(table, distinct)
+        if self.static:
+            return Blend(rows=rows, held=near, line=line)
+        assert logits is not None
+        held = near[line]
+        self.join(held, self.liked(table, logits), out=held)
+        return Blend(rows=rows, held=held, line=np.arange(len(rows)))
+
+    def near(self, table: EmbeddingTable, rows: Ids) -> Values:
+        """What the distance makes of a score, [m, V]."""
         seen = in_metric(table, self.distance)
-        scores = seen.distances(distinct)
+        scores = seen.distances(rows)
         scores *= -self.lambda_D / seen.diameter
         if self.form == "additive":
             scores += self.lambda_D
-        else:
-            np.exp(scores, out=scores)
+            return scores
+        return np.exp(scores, out=scores)
+
+    def liked(self, table: EmbeddingTable, logits: Logits) -> Values:
+        """What the logits make of a score, [m, V]; nothing where the utility is static."""
         if self.static:
-            return Blend(rows=rows, held=scores, line=line)
-        assert logits is not None
+            return np.full(logits.shape, 0.0 if self.form == "additive" else 1.0)
         floor, bound = self.logit_range(table)
-        liked = np.clip(logits, floor, bound, dtype=np.float64)
+        liked: Values = np.clip(logits, floor, bound, dtype=np.float64)
         liked -= floor
         if self.form == "additive":
             liked *= self.lambda_L / (bound - floor)
-            liked += scores[line]
-        else:
-            liked **= self.lambda_L
-            liked *= scores[line]
-        return Blend(rows=rows, held=liked, line=np.arange(len(rows)))
+            return liked
+        return np.power(liked, self.lambda_L, out=liked)
+
+    @property
+    def join(self) -> np.ufunc:
+        """How `near` and `liked` become a score."""
+        return np.add if self.form == "additive" else np.multiply
 
 
 @lru_cache(maxsize=8)
@@ -212,7 +226,7 @@ def in_metric(table: EmbeddingTable, metric: Metric) -> EmbeddingTable:
 
 
 @lru_cache(maxsize=8)
-def _measured(table: EmbeddingTable) -> tuple[float, float | None]:
-    """Median and largest logit of the bundled model on public text; 0 and None where nothing was measured."""
-    found = stored_range(table)
-    return (0.0, None) if found is None else (found.quantiles()["candidates"][0.5], found.largest)
+def _measured(table: EmbeddingTable) -> tuple[float, float]:
+    """Median and largest logit of the bundled model on public text."""
+    found = bundled_range(table)
+    return found.quantiles()["candidates"][0.5], found.largest
