@@ -13,7 +13,6 @@ from textveil.attack import Case, channel
 from textveil.attack.channel import estimate, exact, exact_map, likelihoods, refusal
 from textveil.mechanism import (
     CoordinateLaplace,
-    Distance,
     Layout,
     MultivariateLaplace,
     NoNoise,
@@ -311,13 +310,6 @@ def test_one_part_is_held_for_the_next_attack(view):
     assert first is second
 
 
-class InTurn(Distance):
-    """Scores that may depend on the words released before."""
-
-    def schedule(self, layout):
-        yield from np.arange(len(layout.positions))[:, None]
-
-
 class Whole(Stub):
     """A law that may depend on all words of a text."""
 
@@ -326,8 +318,6 @@ class Whole(Stub):
 
 
 def test_laws_that_may_depend_on_other_words_are_refused(view):
-    select = Select(name="in turn", utility=InTurn(), rule=Exponential(c=C))
-    assert "released before" in refusal(replace(view, mechanism=select))
     assert "other words" in refusal(replace(view, mechanism=Whole(release=lambda table, block: block.secret)))
     assert refusal(replace(view, mechanism=Select(name="at once", rule=Exponential(c=C)))) == ""
 
