@@ -1,6 +1,6 @@
 # The project's commands. `make` lists them. Everything runs in .venv, which the first target that needs it creates.
 # Variables: PYTHON (an interpreter of 3.11 or newer), WORKERS (test processes), ARGS (more arguments for textveil demo, pytest
-# or a benchmark), TEXTVEIL_CORPORA (a folder of corpora, for training).
+# or a benchmark), TEXTVEIL_CORPORA (a folder of corpora, for training, bench and evidence).
 
 PYTHON ?= python3
 WORKERS ?= 2
@@ -15,7 +15,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help .venv demo test check format lint types layers deps spelling audit-small docs docs-serve bench audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds clean
+.PHONY: help .venv demo test check format lint types layers deps spelling audit-small docs docs-serve bench evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -108,6 +108,11 @@ docs-serve: $(VENV)/dev.stamp ## read the documents at http://127.0.0.1:8000 whi
 
 bench: $(VENV)/dev.stamp ## the benchmarks
 	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+evidence: export HF_HUB_OFFLINE := 1
+evidence: export OMP_NUM_THREADS := 1
+evidence: $(VENV)/dev.stamp ## compare mechanisms at equal risk on the corpora of $$TEXTVEIL_CORPORA (about 40 minutes)
+	@$(BIN)/python benchmarks/evidence.py $(ARGS)
 
 audit: export HF_HUB_OFFLINE := 1
 audit: $(VENV)/run.stamp ## audit every mechanism on the whole default table, and store the findings

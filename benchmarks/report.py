@@ -6,14 +6,21 @@ Not here: measuring (`run`).
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROWS = HERE / "rows" / "speed.jsonl"
 RATES = HERE / "rows" / "rates.jsonl"
-DOCUMENTS = tuple(sorted((HERE.parent / "docs" / "guide").glob("*.md")))
+EVIDENCE = HERE / "rows" / "evidence.jsonl"
+DOCUMENTS = tuple(
+    sorted(path for part in ("guide", "mechanisms") for path in (HERE.parent / "docs" / part).glob("*.md"))
+)
 _MARKED = re.compile(r"(<!-- bench ([a-z]+) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
+_EQUAL = re.compile(
+    r"(<!-- equal ([^|\n]+)\|([^|\n]+)\|([^|\n]+)\|([^|\n]+?) -->\n).*?(<!-- end of bench -->)", re.DOTALL
+)
 _RATES = re.compile(r"(<!-- rates ([^|\n]+)\|([^\n]+?) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
 
 
@@ -44,11 +51,48 @@ def matrix(rows: list[dict[str, Any]], part: str, columns: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+Curve = list[tuple[float, float]]
+
+
+def curve(rows: list[dict[str, Any]], series: str, risk: str, metric: str) -> Curve:
+    """A risk and a metric at each budget of a series, the least risk first."""
+    own = {
+        name: {row["release"]: row["value"] for row in rows if _of(row) == (series, name)} for name in (risk, metric)
+    }
+    return sorted((own[risk][release], own[metric][release]) for release in own[risk] if release in own[metric])
+
+
+def at(points: Curve, level: float) -> float | None:
+    """The metric where the risk is at a level, on the line between the two budgets about it; None outside of all."""
+    for (low, one), (high, other) in pairwise(points):
+        if low <= level <= high:
+            return one if high == low else one + (other - one) * (level - low) / (high - low)
+    return None
+
+
+def equal(rows: list[dict[str, Any]], part: str, risk: str, levels: list[str], metric: str) -> str:
+    """A metric at equal risk as a Markdown table: a line for each series, a column for each level."""
+    found = newest(rows, part)
+    lines = [f"| {metric} at {risk} of | {' | '.join(levels)} |", "|---" * (1 + len(levels)) + "|"]
+    for series in dict.fromkeys(row["series"] for row in found):
+        points = curve(found, series, risk, metric)
+        values = [at(points, float(level)) for level in levels]
+        if any(value is not None for value in values):
+            digits = 1 if metric == "true epsilon" else 3
+            cells = ["" if value is None else f"{value:.{digits}f}" for value in values]
+            lines.append(f"| {series} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def fill(text: str, rows: list[dict[str, Any]]) -> str:
     """A document with the tables of the rows between its marks.
 
-    `<!-- bench decode -->` is a table of a part; `<!-- rates attacks, SST-2 dev | metric | metric -->` a matrix of one.
+    `<!-- bench decode -->` is a table of a part; `<!-- rates attacks, SST-2 dev | metric | metric -->` a matrix of one;
+    `<!-- equal evidence, SST-2 | risk | .05 .10 | metric -->` a metric where the risk is at these levels.
     """
+    text = _EQUAL.sub(
+        lambda m: f"{m[1]}\n{equal(rows, m[2].strip(), m[3].strip(), m[4].split(), m[5].strip())}\n{m[6]}", text
+    )
     text = _MARKED.sub(lambda match: f"{match[1]}\n{table(rows, match[2])}\n{match[3]}", text)
     return _RATES.sub(
         lambda match: f"{match[1]}\n{matrix(rows, match[2].strip(), _columns(match[3]))}\n{match[4]}", text
@@ -57,8 +101,10 @@ def fill(text: str, rows: list[dict[str, Any]]) -> str:
 
 def stored() -> list[dict[str, Any]]:
     """All rows, the oldest first."""
-    files = [path for path in (ROWS, RATES) if path.exists()]
-    return [json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+    files = [path for path in (ROWS, RATES, EVIDENCE) if path.exists()]
+    rows = [json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+    last = {row["series"]: row["run"] for row in rows if "run" in row}  # budgets that are no longer run are left out
+    return [row for row in rows if "run" not in row or row["run"] == last[row["series"]]]
 
 
 def write() -> None:
@@ -72,6 +118,10 @@ def write() -> None:
 
 def _columns(typed: str) -> list[str]:
     return [column.strip() for column in typed.split("|")]
+
+
+def _of(row: dict[str, Any]) -> tuple[str, str]:
+    return row["series"], row["metric"]
 
 
 def _rate(row: dict[str, Any] | None) -> str:

@@ -1,5 +1,6 @@
 """The tables of the documents are the stored rows."""
 
+import json
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +15,9 @@ report = import_module("report")
 def test_tables_are_the_newest_rows(document):
     text = document.read_text(encoding="utf-8")
     assert report.fill(text, report.stored()) == text
-    assert text.count("<!-- bench ") + text.count("<!-- rates ") == text.count("<!-- end of bench -->")
+    assert sum(text.count(f"<!-- {mark} ") for mark in ("bench", "rates", "equal")) == text.count(
+        "<!-- end of bench -->"
+    )
 
 
 def test_the_newest_row_of_a_measurement_counts():
@@ -41,3 +44,41 @@ def test_rates_stand_by_release_and_metric_with_their_intervals():
     assert "| release | cosine >= 0.6 | left |\n|---|---|---|\n" in text
     assert "| noise | 0.500 (0.400 to 0.600) | 12.3 |\n| polar | 0.250 (0.200 to 0.300) |  |\n" in text
     assert "old" not in text
+
+
+def evidence(series, budget, **metrics):
+    """Rows of one budget of a series."""
+    release = f"{series}, epsilon {budget:g}"
+    shared = {"series": series, "release": release, "low": None, "high": None}
+    return [
+        {"what": f"evidence, a, {release}: {metric}", "metric": metric, "value": value, **shared}
+        for metric, value in metrics.items()
+    ]
+
+
+def test_a_metric_at_equal_risk_lies_between_the_budgets_about_it():
+    rows = [
+        *evidence("krr", 9, MAP=0.3, cosine=0.5),
+        *evidence("krr", 7, MAP=0.1, cosine=0.2),
+        *evidence("noise", 40, MAP=0.05, cosine=0.1),
+        *evidence("noise", 60, MAP=0.15, cosine=0.4),
+        *evidence("other", 1, MAP=0.9, cosine=0.9),
+    ]
+    text = report.fill("<!-- equal evidence, a | MAP | .10 .15 .30 .5 | cosine -->\nold\n<!-- end of bench -->", rows)
+    assert "| cosine at MAP of | .10 | .15 | .30 | .5 |\n|---|---|---|---|---|\n" in text
+    assert "| krr | 0.200 | 0.275 | 0.500 |  |\n| noise | 0.250 | 0.400 |  |  |\n\n<!-- end" in text
+    assert "old" not in text
+    assert "other" not in text
+
+
+def test_of_a_series_only_the_last_run_counts(tmp_path, monkeypatch):
+    lines = [
+        {"series": "krr", "run": 1, "value": 1},
+        {"series": "noise", "run": 1, "value": 2},
+        {"series": "krr", "run": 2, "value": 3},
+    ]
+    (tmp_path / "evidence.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    monkeypatch.setattr(report, "EVIDENCE", tmp_path / "evidence.jsonl")
+    for name in ("ROWS", "RATES"):
+        monkeypatch.setattr(report, name, tmp_path / "none")
+    assert [row["value"] for row in report.stored()] == [2, 3]

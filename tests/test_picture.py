@@ -84,3 +84,17 @@ def test_refusals(tmp_path):
 
 def test_no_two_lines_look_alike():
     assert len(set(picture.COLOURS)) == len(set(picture.MARKERS)) == 8
+
+
+def test_curves_have_one_colour_in_all_panels_and_their_own_points():
+    one, other = [(0.1, 0.2), (0.3, 0.4)], [(0.2, 0.9)]
+    panels = [("MAP", {"a": one, "b": other}), ("KNN-10", {"b": one})]
+    figure = picture.curves(panels, title="t", scale="cosine")
+    left, right = figure.axes
+    assert [np.asarray(line.get_xydata()).tolist() for line in left.lines] == [
+        [list(p) for p in each] for each in (one, other)
+    ]
+    assert [np.asarray(line.get_xydata()).tolist() for line in right.lines] == [[list(p) for p in one]]
+    assert left.lines[1].get_color() == right.lines[0].get_color() != left.lines[0].get_color()
+    assert (left.get_xlabel(), right.get_xlabel(), left.get_ylabel()) == ("MAP", "KNN-10", "cosine")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]

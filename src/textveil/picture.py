@@ -94,6 +94,40 @@ def densities(
     return figure
 
 
+def curves(
+    panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]]]], *, title: str, scale: str
+) -> "Figure":
+    """One figure: a panel for each risk, in it what is got at that risk, a curve for each mechanism.
+
+    Args:
+        panels: what each horizontal axis is called, and the points of each curve in it, from left to right; at most
+            eight curves, and the same names have the same colour in all panels.
+        title: what was compared.
+        scale: what the vertical axis is called.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(1.6 + 4.2 * len(panels), 4.6), layout="constrained")
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    names = list(dict.fromkeys(name for _, drawn in panels for name in drawn))
+    for axis, (risk, drawn) in zip(axes, panels, strict=True):
+        for name, colour, marker in zip(names, COLOURS, MARKERS, strict=False):
+            if name in drawn:
+                x, y = zip(*drawn[name], strict=True)
+                axis.plot(x, y, marker=marker, color=colour, markersize=5, linewidth=1.2, label=name)
+        axis.set_xlabel(risk, fontsize=9)
+        axis.tick_params(labelsize=8)
+        axis.set_xlim(left=0)
+        axis.grid(color="#DDDDDD")
+        axis.set_axisbelow(True)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel(scale, fontsize=9)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    return figure
+
+
 def check_name(path: Path) -> None:
     """Refuse a name that ends in no format of pictures.
 

@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, lru_cache
 from typing import Literal, Self
 
@@ -183,6 +183,13 @@ class EmbeddingTable:
                 "the stored constants must be those of the rows given, and do not fit them; leave them out"
             )
         return table
+
+    def __getstate__(self) -> dict[str, object]:
+        """The fields alone: which lists of neighbours were asked for tells of the words of texts."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
 
     def __len__(self) -> int:
         """V, the number of words."""

@@ -385,6 +385,7 @@ class FirstColumn(Select):
 
     def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
         (_, draws), *_ = rng.open(block.layout.sizes).chunks(1 << 20)
+        assert isinstance(self.rule, Exponential)
         weights = self.rule.weights(table.distances(block.secret), parameter)
         weights[:, : len(table) // 2] += weights[:, : len(table) // 2] >> 2
         return weighted_choice(draws, np.minimum(weights, 2**50))

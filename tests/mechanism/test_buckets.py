@@ -1,7 +1,7 @@
 """The bucketized rule: oracles on real rows, the bounds that hold and the one that does not, budgets, draws."""
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from textveil.errors import BudgetError
-from textveil.mechanism import Bucketized, Hybrid, Layout
-from textveil.mechanism.buckets import EXPONENT_CAP, ROUNDING, Cut, losses
+from textveil.mechanism import Block, Bucketized, Hybrid, Layout
+from textveil.mechanism.buckets import Cut, losses
 from textveil.mechanism.papers import cape
+from textveil.mechanism.rule import EXPONENT_CAP, ROUNDING
 from textveil.rng import SeededRandomness
 from textveil.table import EmbeddingTable
 
@@ -215,3 +216,31 @@ def test_draws_follow_the_law(edges: Any, small_table: EmbeddingTable) -> None:
     assert p_value(drawn, law) > RATE
     other = np.exp(made.log_probs_given(small_table, np.array([11]), np.array([7.0])))[0]
     assert p_value(drawn, other) < RATE
+
+
+def test_laws_come_in_the_order_of_the_words() -> None:
+    table = EmbeddingTable.build(
+        name="t", words=[f"w{i}a" for i in range(60)], vectors=np.random.default_rng(3).normal(size=(60, 8))
+    )
+    mechanism = cape(nominal=6.0)
+    rows = np.array([50, 3, 7, 3])
+    together = mechanism.log_probs(table, Block(layout=Layout.of(4), rows=rows), np.full(4, 6.0))
+    assert together is not None
+    for row, law in zip(rows, together, strict=True):
+        alone = mechanism.log_probs(table, Block(layout=Layout.of(1), rows=np.array([row])), np.array([6.0]))
+        assert alone is not None
+        assert np.array_equal(law, alone[0])
+
+
+@pytest.mark.parametrize("form", ["product", "additive"])
+def test_ties_at_edges_do_not_depend_on_what_else_is_asked_for(form: Literal["product", "additive"]) -> None:
+    """On a grid many distances are equal but for their last bits, and many scores lie on the edges of buckets."""
+    grid = np.stack(np.meshgrid(np.arange(11.0), np.arange(11.0)), axis=2).reshape(-1, 2)
+    table = EmbeddingTable.build(
+        name="grid", words=[f"w{i}a" for i in range(121)], vectors=grid + 0.1, metric="euclidean"
+    )
+    utility = cape(form=form).utility
+    alone = np.concatenate([utility.given(table, np.array([row]), None).values() for row in range(121)])
+    for others in (121, 60, 7):
+        rows = np.arange(others)
+        assert np.array_equal(utility.given(table, rows, None).values(), alone[:others])

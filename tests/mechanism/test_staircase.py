@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from textveil.mechanism import Block, Layout, staircase
+from textveil.errors import ConfigError
+from textveil.mechanism import Block, Bucketized, Exponential, Hybrid, Layout, Select, Staircase, staircase
 from textveil.mechanism.papers import krr, rankcape
 from textveil.rng import Draws, SeededRandomness
 from textveil.samplers import weighted_choice
@@ -186,3 +187,17 @@ def test_budgets_come_back_as_what_is_spent(
     else:
         assert spent == pytest.approx(wanted, rel=1e-6)
     assert made.calibrate(small_table, layout, spent) == pytest.approx(parameter, rel=1e-6)
+
+
+def test_a_budget_beyond_all_numbers_keeps_every_candidate_possible() -> None:
+    epsilon = np.array([1e6])
+    rule = Staircase(sizes=(1,))
+    assert rule.weights(epsilon).tolist() == [[2**50, 1]]
+    assert rule.constant(epsilon)[0] == pytest.approx(50 * math.log(2))
+
+
+def test_utilities_and_rules_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ConfigError, match="Distance"):
+        Select(name="s", utility=Hybrid(), rule=Exponential())
+    with pytest.raises(ConfigError, match="Hybrid"):
+        Select(name="s", rule=Bucketized())

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from textveil.attack.case import Case, View
+from textveil.attack.channel import estimated
 from textveil.attack.contract import Outcome, Report, quiet
 from textveil.attack.posterior import DRAWS, mixes, posterior, refusal
 from textveil.attack.prior import PRIORS, PriorName
@@ -67,8 +68,8 @@ class Bayes:
             found = posterior(view, prior=prior, k=self.k, draws=self.draws, model=self.model, rng=rng, report=report)
             right = found.candidates == secret[:, None]
             blind = 1 / len(view.table) if prior == "uniform" else float((found.blind == secret).mean())
-            note = f"a lower bound: the law was estimated from {self.draws} draws for each released word"
-            note = view.of_drawn(JOINTLY if mixes(view) else EXACT if found.evidence == "exact" else note)
+            note = EXACT if found.evidence == "exact" else estimated(view, self.draws)
+            note = view.of_drawn(JOINTLY if mixes(view) else note)
             yield self._outcome("top-1", prior, right[:, 0], note, blind)
             yield self._outcome(f"top-{right.shape[1]}", prior, right.any(axis=1), note)
             stated = np.exp(found.log_probability[:, 0])

@@ -4,7 +4,7 @@ In: a mechanism with its options, released rows. Out: ln P(released row | privat
 Not here: what is known before a release (`prior`), and both together (`posterior`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from textveil.attack import context
 from textveil.attack.case import View
 from textveil.attack.contract import Report, quiet
 from textveil.frequency import shares
@@ -27,6 +28,9 @@ CANDIDATES = 64
 
 CELLS = 1 << 27
 """Log-probabilities that are held at once: 512 MiB."""
+
+SMALLER = 4
+"""So many times fewer of them where each position has a line and logits of its own."""
 
 DRAWN = 4096
 """Noisy vectors that are drawn and decoded at once."""
@@ -58,7 +62,7 @@ class Likelihoods:
         positions: int64 [p], protected positions.
         which: int64 [p], the line of each position.
         lines: float32 [m, V], ln P(released row | each private row); where estimated, but for a constant of the line.
-        evidence: whether the law was written down or estimated from draws.
+        evidence: whether the law was written down or estimated.
     """
 
     positions: Ids
@@ -74,9 +78,17 @@ def refusal(view: View) -> str:
         return ""
     if not isinstance(mechanism, Law):
         return "the law of the mechanism is not known: it has no log_probs"
+    if context.looks(mechanism):
+        return context.refusal(mechanism)
     if not getattr(mechanism, "local", False):
         return "the law of a released word may depend on other words than its own"
     return ""
+
+
+def estimated(view: View, draws: int) -> str:
+    """What is said of an attack where the channel is not exact."""
+    how = context.ESTIMATED if context.looks(view.mechanism) else f"from {draws} draws for each released word"
+    return f"a lower bound: the law was estimated {how}"
 
 
 def likelihoods(view: View, *, draws: int, rng: Randomness, report: Report = quiet) -> Iterator[Likelihoods]:
@@ -90,6 +102,9 @@ def likelihoods(view: View, *, draws: int, rng: Randomness, report: Report = qui
         rng: for these.
         report: told of progress.
     """
+    if context.looks(view.mechanism):
+        yield from _in_context(view, report)
+        return
     held = view.memo.get(("likelihoods", draws))
     if isinstance(held, Likelihoods):
         yield held
@@ -102,6 +117,36 @@ def likelihoods(view: View, *, draws: int, rng: Randomness, report: Report = qui
         if len(parts) == 1:
             view.memo["likelihoods", draws] = found
         yield found
+
+
+def share(views: Sequence[View], report: Report = quiet) -> None:
+    """Computes the channel of several views of mechanisms that look at a context, and keeps it in their memos.
+
+    What they have in common, the distances of the table above all, is computed once.
+    """
+    found = context.lines([(view, np.arange(len(view.drawn))) for view in views], report)
+    for view, lines in zip(views, found, strict=True):
+        view.memo["in context"] = _per_position(view, np.arange(len(view.drawn)), lines)
+
+
+def _in_context(view: View, report: Report) -> Iterator[Likelihoods]:
+    """The channel of a mechanism that looks at a context: a line for each position."""
+    held = view.memo.get("in context")
+    if isinstance(held, Likelihoods):
+        yield held
+        return
+    limit = max(1, CELLS // (SMALLER * len(view.table)))
+    for start in range(0, len(view.drawn), limit):
+        positions = np.arange(start, min(start + limit, len(view.drawn)))
+        found = _per_position(view, positions, context.lines([(view, positions)], report)[0])
+        if len(positions) == len(view.drawn):
+            view.memo["in context"] = found
+        yield found
+
+
+def _per_position(view: View, positions: Ids, lines: torch.Tensor) -> Likelihoods:
+    evidence: Evidence = "exact" if context.exactly(view) else "estimated"
+    return Likelihoods(positions=positions, which=np.arange(len(positions)), lines=lines, evidence=evidence)
 
 
 def _parts(view: View) -> Iterator[Ids]:

@@ -109,8 +109,7 @@ class Membership:
                 yield positions, of_guesses(found, positions, rows, log_prior), JOINTLY
             return
         for part in channel.likelihoods(view, draws=self.draws, rng=rng, report=report):
-            estimated = f"a lower bound: the law was estimated from {self.draws} draws for each released word"
-            note = EXACT if part.evidence == "exact" else estimated
+            note = EXACT if part.evidence == "exact" else channel.estimated(view, self.draws)
             usual = expected(part, log_prior)
             line = np.empty(len(secret), np.int64)
             line[part.positions] = part.which

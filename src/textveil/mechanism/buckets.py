@@ -23,6 +23,7 @@ from pydantic import Field
 from textveil.constants import Progress
 from textveil.errors import BudgetError
 from textveil.mechanism.block import Ids
+from textveil.mechanism.rule import EXPONENT_CAP, ROUNDING, SCALE
 from textveil.mechanism.utility import Hybrid
 from textveil.options import options
 from textveil.rng import Draws
@@ -31,12 +32,6 @@ from textveil.table import EmbeddingTable
 
 Values = NDArray[np.float64]
 Weights = NDArray[np.int64]
-
-EXPONENT_CAP = 20.0
-"""A bucket's exponent is at least minus this, so that rounding its weight up is of no account."""
-
-SCALE = 2.0**50
-ROUNDING = 2 * math.log1p(math.exp(EXPONENT_CAP) / SCALE)
 
 SMALL_TABLE = 2048
 """Up to this many rows the exact loss is computed, in seconds."""
@@ -65,11 +60,16 @@ class Cut:
     means: Values
 
     @classmethod
-    def of(cls, scores: Values, buckets: int, ends: tuple[float, float] | None = None) -> "Cut":
-        """Cuts scores [m, V] between two ends; None: between the smallest and the largest of each row."""
+    def of(
+        cls, scores: Values, buckets: int, ends: tuple[float, float] | None = None, counted: Values | None = None
+    ) -> "Cut":
+        """Cuts scores [m, V] between two ends; None: between the smallest and the largest of each row.
+
+        `counted` [m, V] is how many candidates a score stands for, where it is not one.
+        """
         number = np.empty(scores.shape, np.int16)
         counts = np.empty((len(scores), buckets), np.int64)
-        sums = np.empty((len(scores), buckets))
+        means = np.empty((len(scores), buckets))
         for start in range(0, len(scores), SLAB):
             part = slice(start, start + SLAB)
             own = scores[part]
@@ -80,10 +80,12 @@ class Cut:
             which = np.clip(place.astype(np.int64), 0, buckets - 1)
             number[part] = which
             which += np.arange(len(own))[:, None] * buckets
-            size = len(own) * buckets
-            counts[part] = np.bincount(which.ravel(), minlength=size).reshape(-1, buckets)
-            sums[part] = np.bincount(which.ravel(), own.ravel(), minlength=size).reshape(-1, buckets)
-        return cls(number=number, counts=counts, means=sums / np.maximum(counts, 1))
+            each = None if counted is None else counted[part]
+            many = np.bincount(which.ravel(), each if each is None else each.ravel(), len(own) * buckets)
+            sums = np.bincount(which.ravel(), (own if each is None else own * each).ravel(), len(own) * buckets)
+            counts[part] = np.ceil(many).reshape(-1, buckets)
+            means[part] = (sums / np.where(many > 0, many, 1)).reshape(-1, buckets)
+        return cls(number=number, counts=counts, means=means)
 
     def take(self, lines: Ids) -> "Cut":
         """Some of the rows, in any order, and as often as wanted."""
@@ -229,7 +231,7 @@ def _curve(table: EmbeddingTable, utility: Hybrid, rule: Bucketized) -> tuple[Va
 
 def key(table: EmbeddingTable, utility: Hybrid, rule: Bucketized) -> str:
     """What the stored losses of a table and its options are called."""
-    scored = f"{utility.distance} {utility.form} lambda_D={utility.lambda_D:g}"
+    scored = f"{utility.distance} {utility.form} lambda_D={utility.lambda_D!r}"
     return f"{table.name} {scored} buckets={rule.buckets} edges={rule.edges}"
 
 

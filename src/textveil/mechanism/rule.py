@@ -29,6 +29,9 @@ EXPONENT_CAP = 20.0
 
 SCALE = 2.0**50
 
+ROUNDING = 2 * math.log1p(math.exp(EXPONENT_CAP) / SCALE)
+"""What rounding weights up adds to any log-ratio at most."""
+
 CELLS = 1 << 25
 """Upper weights that are held at once: 128 MiB."""
 
@@ -195,7 +198,7 @@ class Exponential:
     @property
     def rounding(self) -> float:
         """What rounding weights up adds to any log-ratio: twice ln(1 + 2^-50 e^20)."""
-        return 2 * math.log1p(math.exp(EXPONENT_CAP) / SCALE)
+        return ROUNDING
 
 
 def _grouped(rows: Ids, c: Values) -> tuple[Ids, Ids]:

@@ -18,6 +18,7 @@ from pydantic import Field
 
 from textveil.errors import ConfigError
 from textveil.mechanism.block import Ids
+from textveil.mechanism.rule import SCALE
 from textveil.mechanism.utility import Scores
 from textveil.options import options
 from textveil.rng import Draws
@@ -27,7 +28,7 @@ from textveil.table import EmbeddingTable
 Values = NDArray[np.float64]
 Weights = NDArray[np.int64]
 
-SCALE = 2.0**50
+MOST_LEVELS = 1000
 
 
 @options()
@@ -51,8 +52,8 @@ class Staircase:
 
     def __post_init__(self) -> None:
         given = self.heights
-        if not self.sizes:
-            raise ConfigError("a staircase needs the size of one level at least")
+        if not 1 <= len(self.sizes) <= MOST_LEVELS:
+            raise ConfigError(f"a staircase needs the sizes of 1 to {MOST_LEVELS} levels, got {len(self.sizes)}")
         if given is not None and not (
             len(given) == len(self.sizes) + 1
             and given[0] == 1
@@ -66,7 +67,7 @@ class Staircase:
     def weights(self, epsilon: Values) -> Weights:
         """W_k as multiples of 2^-50, int64 [m, K]."""
         heights = np.linspace(1, 0, len(self.sizes) + 1) if self.heights is None else np.array(self.heights)
-        return np.ceil(SCALE * np.exp(-epsilon[:, None] * (1 - heights))).astype(np.int64)
+        return np.maximum(np.ceil(SCALE * np.exp(-epsilon[:, None] * (1 - heights))), 1).astype(np.int64)
 
     def ends(self, table: EmbeddingTable) -> Ids:
         """The rank after the last of each level, int64 [K]; a small table has no more ranks than words."""

@@ -24,6 +24,9 @@ from textveil.table import EmbeddingTable, Metric, load_table
 
 Values = NDArray[np.float64]
 
+GRAIN = 2.0**44
+"""Scores of distances are multiples of 1 / GRAIN."""
+
 
 class Scores(Protocol):
     """Candidates for m private rows. Secret."""
@@ -98,7 +101,7 @@ class Blend:
     line: Ids = field(repr=False)
 
     def values(self) -> Values:  # noqa: D102
-        return self.held if len(self.held) == len(self.line) else self.held[self.line]
+        return self.held[self.line]
 
     def best(self, k: int) -> Ids:  # noqa: D102
         order: Ids = torch.topk(torch.from_numpy(self.held), k, dim=1).indices.numpy()
@@ -174,32 +177,50 @@ class Hybrid:
 
     def given(self, table: EmbeddingTable, rows: Ids, logits: Logits | None) -> Blend:  # noqa: D102
         distinct, line = np.unique(rows, return_inverse=True)
+        near = self.near(table, distinct)
+        if self.static:
+            return Blend(rows=rows, held=near, line=line)
+        assert logits is not None
+        held = near[line]
+        self.join(held, self.liked(table, logits), out=held)
+        return Blend(rows=rows, held=held, line=np.arange(len(rows)))
+
+    def near(self, table: EmbeddingTable, rows: Ids) -> Values:
+        """What the distance makes of a score, [m, V]."""
         seen = in_metric(table, self.distance)
-        scores = seen.distances(distinct)
+        scores = seen.distances(rows)
         scores *= -self.lambda_D / seen.diameter
         if self.form == "additive":
             scores += self.lambda_D
         else:
             np.exp(scores, out=scores)
+        scores *= GRAIN  # the last bits of a distance depend on what else is asked for; equal scores shall be equal
+        np.rint(scores, out=scores)
+        scores /= GRAIN
+        return scores
+
+    def liked(self, table: EmbeddingTable, logits: Logits) -> Values:
+        """What the logits make of a score, [m, V]; nothing where the utility is static."""
         if self.static:
-            return Blend(rows=rows, held=scores, line=line)
-        assert logits is not None
+            return np.full(logits.shape, 0.0 if self.form == "additive" else 1.0)
         floor, bound = self.logit_range(table)
-        liked = np.clip(logits, floor, bound, dtype=np.float64)
+        liked: Values = np.clip(logits, floor, bound, dtype=np.float64)
         liked -= floor
         if self.form == "additive":
             liked *= self.lambda_L / (bound - floor)
-            liked += scores[line]
-        else:
-            liked **= self.lambda_L
-            liked *= scores[line]
-        return Blend(rows=rows, held=liked, line=np.arange(len(rows)))
+            return liked
+        return np.power(liked, self.lambda_L, out=liked)
+
+    @property
+    def join(self) -> np.ufunc:
+        """How `near` and `liked` become a score."""
+        return np.add if self.form == "additive" else np.multiply
 
 
 @lru_cache(maxsize=8)
 def in_metric(table: EmbeddingTable, metric: Metric) -> EmbeddingTable:
-    """The same words with the distance between their raw rows, or between their unit rows."""
-    if table.metric == metric:
+    """The same words with the distance between their raw rows, or between their unit rows; a projection as it is."""
+    if table.metric == metric or table.parent is not None:
         return table
     if table.name in registry.names("table") and load_table(table.name, metric=table.metric) is table:
         return load_table(table.name, metric=metric)
