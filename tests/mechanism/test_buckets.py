@@ -16,7 +16,7 @@ from textveil.mechanism.buckets import Cut, losses
 from textveil.mechanism.papers import cape
 from textveil.mechanism.rule import EXPONENT_CAP, ROUNDING
 from textveil.rng import SeededRandomness
-from textveil.table import EmbeddingTable
+from textveil.table import EmbeddingTable, Metric, load_table
 
 Values = NDArray[np.float64]
 
@@ -244,3 +244,12 @@ def test_ties_at_edges_do_not_depend_on_what_else_is_asked_for(form: Literal["pr
     for others in (121, 60, 7):
         rows = np.arange(others)
         assert np.array_equal(utility.given(table, rows, None).values(), alone[:others])
+
+
+@pytest.mark.parametrize("name", ["minilm", "minilm-s"])
+@pytest.mark.parametrize("distance", ["euclidean", "chord"])
+def test_the_shipped_tables_have_their_true_losses(name: str, distance: Metric) -> None:
+    table, mechanism = load_table(name), cape(distance=distance)
+    spent = mechanism.spend(table, Layout.of(3), np.array([0.0, 6.0, 20.0]))
+    assert (np.array([9.0, 11.6, 17.9]) < spent).all()
+    assert (spent < np.array([10.2, 12.8, 18.7])).all(), "the bound for any score is 13.9 at nominal 0"
