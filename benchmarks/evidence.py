@@ -36,6 +36,7 @@ from run import HERE, circumstances
 
 if TYPE_CHECKING:
     from textveil import attack
+    from textveil.attack.prior import PriorName
     from textveil.pipeline import Privatizer
     from textveil.table import EmbeddingTable
 
@@ -46,6 +47,8 @@ TEXTS = {"SST-2": 400, "AG News": 200}
 
 IN_CONTEXT = {"SST-2": 60, "AG News": 30}
 EPSILON = "true epsilon"
+
+PRIORS: tuple["PriorName", ...] = ("uniform", "unigram")
 
 MEANT = 100
 """Texts of a corpus whose sentence vectors are compared."""
@@ -88,7 +91,7 @@ class Series:
         return "context" in self.options
 
 
-RANKS = ((5, 0.5, (7.0, 8.5, 10.0, 12.0)), *((20, weight, (5.5, 6.5, 8.0, 10.0)) for weight in (0.1, 0.5, 1.0)))
+RANKS = (*((20, weight, (5.5, 7.0, 9.0)) for weight in (0.5, 1.0, 0.1)), (5, 0.5, (6.5, 8.0, 10.5)))
 """Of rankcape in context: k, the weight of the logits, budgets."""
 
 MODES = ("public", "released")
@@ -223,7 +226,7 @@ def _figures(
         meant = [i for i, name in enumerate(corpus) if i - corpus.index(name) < MEANT]
         for privatizer in privatizers:
             case = attack.Case.of(privatizer, chosen)
-            yield list(_of_case(case, ("uniform", "unigram"), meant=meant)), _epsilon(privatizer)
+            yield list(_of_case(case, meant=meant)), _epsilon(privatizer)
         return
     parts: list[list[Figure]] = [[] for _ in privatizers]
     first = 0
@@ -231,7 +234,7 @@ def _figures(
         cases = [attack.Case.after(*pair) for pair in zip(privatizers, rehearsals, strict=True)]
         channel.share([case.view for case in cases])
         for part, case in zip(parts, cases, strict=True):
-            part.extend(_of_case(case, ("uniform", "unigram", "context"), first))
+            part.extend(_of_case(case, first))
         first += len(cases[0].view.released)
     for part, privatizer in zip(parts, privatizers, strict=True):
         joined = []
@@ -264,9 +267,7 @@ def _epsilon(privatizer: "Privatizer") -> float | None:
     return printed if math.isfinite(printed) else None
 
 
-def _of_case(
-    case: "attack.Case", priors: Sequence[Any], first: int = 0, meant: Sequence[int] | None = None
-) -> Iterator[Figure]:
+def _of_case(case: "attack.Case", first: int = 0, meant: Sequence[int] | None = None) -> Iterator[Figure]:
     """What becomes of the words, and what attackers get.
 
     Texts are numbered from `first` on. Of `meant` sentence vectors are compared, of all where it is not given.
@@ -279,7 +280,7 @@ def _of_case(
 
     view, secret = case.view, case.truth.rows
     of = first + view.text
-    for prior in priors:
+    for prior in PRIORS:
         found = posterior(view, prior=prior, k=1, rng=SeededRandomness(SEED).part(2**100))
         note = "" if found.evidence == "exact" else "a lower bound: the law was estimated"
         right = (found.candidates[:, 0] == secret).astype(np.float64)
@@ -349,7 +350,7 @@ def main() -> None:
     from rich.progress import track
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", help="series whose name begins so (default: all)", default="")
+    parser.add_argument("--only", nargs="+", help="series whose names begin so (default: all)", default=[""])
     parser.add_argument("--part", type=float, help="of the sample, for a first look (default 1)", default=1.0)
     parser.add_argument("--processes", type=int, default=2, help="processes, a thread each (default 2)")
     options = parser.parse_args()
@@ -359,7 +360,7 @@ def main() -> None:
     from textveil import constants
 
     stored = constants.compute(frequent().vectors, "chord").to_json()
-    chosen = [series for series in SERIES if series.title.startswith(options.only)]
+    chosen = [series for series in SERIES if series.title.startswith(tuple(options.only))]
     shared = {**circumstances(), "run": time.time_ns(), "threads": 1}
     context = get_context("spawn")
     with ProcessPoolExecutor(options.processes, mp_context=context) as pool:
