@@ -53,7 +53,7 @@ def table() -> EmbeddingTable:
 
 
 class HalfForgotten(Select):
-    """c = epsilon where the bound is 2c: the factor 1/2 is forgotten."""
+    """The parameter is taken for epsilon: c where the bound is 2c, or Cape's nominal epsilon."""
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
         return epsilon
@@ -195,16 +195,6 @@ class TextsRunOn(Perturb):
         ends = np.array([0, len(block.layout.roles)])
         layout = replace(block.layout, documents=ends, memo={})
         return super().privatize(table, Block(layout=layout, rows=block.rows), parameter, rng=rng)
-
-
-class PrintsNominal(Select):
-    """Cape's nominal epsilon is printed as if it bounded the loss."""
-
-    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
-        return epsilon
-
-    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
-        return parameter
 
 
 class SteeperStairs(Staircase):
@@ -672,7 +662,7 @@ MECHANISMS: dict[str, Callable[[], Any]] = {
     "later rows verbatim": lambda: _perturbing(LaterRowsVerbatim),
     "texts that run into one another": lambda: _perturbing(TextsRunOn, mix=Window(L=3, sigma=1.25)),
     "cape": cape,
-    "nominal epsilon printed": lambda: PrintsNominal(name="twin", utility=Hybrid(), rule=Bucketized()),
+    "nominal epsilon printed": lambda: HalfForgotten(name="twin", utility=Hybrid(), rule=Bucketized()),
     "rankcape": lambda: rankcape(k=5),
     "stairs too steep": lambda: Select(name="twin", rule=SteeperStairs(sizes=(5,))),
     "custext": lambda: custext(k=6),
