@@ -52,7 +52,7 @@ def test_the_bound_and_the_quantiles_are_printed(run, folders):
         assert line.startswith(title)
         values = [float(value) for value in line.removeprefix(title).split()]
         assert values == pytest.approx(list(expected.quantiles()[name].values()), abs=0.006)
-    assert f"-o mechanism.bound={bound[1]}" in err
+    assert f"-o mechanism.bound={bound[1]} -o mechanism.floor={expected.quantiles()['candidates'][0.5]:.2f}" in err
     assert "letter" not in err
 
 
@@ -83,9 +83,9 @@ def test_a_model_whose_logits_are_below_zero_is_noted(run, folders, monkeypatch)
     found = measured(folders, *TEXTS)
     low = LogitRange(**{**vars(found), "largest": found.largest - 100, "lowest": found.lowest - 100})
     monkeypatch.setattr("textveil.encoder.measure_logits", lambda *_, **__: low)
-    assert "one below 0 counts as 0 in cape" in run("public.txt")[2]
+    assert "all words count alike at half of the places" in run("public.txt")[2]
     monkeypatch.setattr("textveil.encoder.measure_logits", lambda *_, **__: found)
-    assert "one below 0 counts as 0 in cape" not in run("public.txt")[2]
+    assert "all words count alike" not in run("public.txt")[2]
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,8 @@ def _show(found: "LogitRange") -> None:
     say(f"{'quantile':25}" + "".join(f"{share:>8}" for share in quantiles["best"]))
     for name, title in (("candidates", "all candidates"), ("best", "the best of each word")):
         say(f"{title:25}" + "".join(f"{value:8.2f}" for value in quantiles[name].values()))
-    shell.note(shell.wrap(f"Use it with --mechanism cape -o mechanism.bound={bound}"))
+    floor = f"{quantiles['candidates'][0.5]:.2f}"
+    line = f"Use them with --mechanism cape -o mechanism.bound={bound} -o mechanism.floor={floor}"
+    shell.note(shell.wrap(line + " (the floor is the median of all candidates; the paper has 0)"))
     if (median := quantiles["best"][0.5]) <= 0:
-        note = f"Note: half of the words have no logit above {median:.2f}, and one below 0 counts as 0 in cape."
-        shell.note(shell.wrap(note))
+        shell.note(shell.wrap(f"Note: with the floor 0 all words count alike at half of the places ({median:.2f})."))
