@@ -1,25 +1,35 @@
-"""Measures the selecting family's draws and lists of neighbours: part of `make bench`.
+"""Measures the selecting family's draws, lists of neighbours and setup: part of `make bench`.
 
 In: the default table, and random tables of 221,642 and 2,196,017 rows of 300. Out: rows for `run.py`.
-Not here: whether the draws follow their law (tests/mechanism/test_rule.py).
+Not here: mechanisms with a language model (`contexts`); whether draws follow their law (tests/mechanism/test_rule.py).
 """
 
 import json
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from process import best, peak_memory
+import contexts
+from process import best, clocked, peak_memory, quickest
 
 WORDS, DISTINCT = 10_000, (1_000, 5_000)
 C = 6.0
 NEIGHBOURS = 20
+LISTED: dict[str, tuple[str, dict[str, Any]]] = {
+    "rankcape": ("rankcape", {"k": NEIGHBOURS}),
+    "custext": ("custext", {"k": NEIGHBOURS}),
+    "custext, aggressive": ("custext", {"k": NEIGHBOURS, "mapping": "aggressive"}),
+}
+"""Mechanisms that draw from short lists, by what their rows are called."""
+
 SHAPES = {"float32": (221_642, 300, 512), "float16": (2_196_017, 300, 128)}
 """Rows, dimension and distinct words of random tables, by how they are held."""
 
@@ -59,14 +69,48 @@ def default(repeat: int) -> Iterator[dict[str, Any]]:
     yield {"what": "selection, exponential, a word beside", "unit": "us", "value": value, "c": C, **shape}
 
     everything = np.arange(len(table))
-    made = best(lambda: table.pairs.nearest(everything, NEIGHBOURS), 1)
+    made, cpu = quickest(lambda: table.pairs.nearest(everything, NEIGHBOURS), 1)
     what = f"selection, the {NEIGHBOURS} nearest rows of all rows"
-    yield {"what": what, "unit": "s", "value": made, "k": NEIGHBOURS, **shape}
+    yield {"what": what, "unit": "s", "value": made, "cpu": cpu, "k": NEIGHBOURS, **shape}
     table.neighbours(everything, NEIGHBOURS)
     asked = words(len(table), DISTINCT[0], WORDS)
     value = best(lambda: table.neighbours(asked, NEIGHBOURS), 5 * repeat) / WORDS
     what = f"selection, the {NEIGHBOURS} nearest rows, read again"
     yield {"what": what, "unit": "us/word", "value": 1e6 * value, "k": NEIGHBOURS, **shape}
+
+
+def listed(repeat: int) -> Iterator[dict[str, Any]]:
+    """Setup and draws of mechanisms whose candidates are short lists, or lists and all words."""
+    from textveil import Privatizer
+    from textveil.mechanism import Block, Layout
+    from textveil.table import load_table
+
+    given = contexts.texts(200, WORDS // 200)
+    for name, (mechanism, options) in LISTED.items():
+        table = replace(load_table("minilm-s"))  # one that has no lists yet
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of CusText, that its epsilon bounds nothing
+            privatizer = Privatizer(mechanism, epsilon=8.0, table=table, **options)
+        shape = {"rows": len(table), "dimension": table.dimension, "mechanism": mechanism, **options}
+
+        def draw(rows: np.ndarray, privatizer: Privatizer = privatizer) -> object:
+            block = Block(layout=Layout.of(len(rows)), rows=rows)
+            return privatizer.mechanism.privatize(
+                privatizer.table, block, np.full(len(rows), 8.0), rng=privatizer.randomness
+            )
+
+        everything = np.arange(len(table))
+        first = clocked(lambda d=draw, e=everything: d(e))
+        again = quickest(lambda d=draw, e=everything: d(e), repeat)
+        wall, cpu = (a - b for a, b in zip(first, again, strict=True))
+        yield {"what": f"selection, {name}, setup for all words", "unit": "s", "value": wall, "cpu": cpu, **shape}
+        asked = words(len(table), DISTINCT[1], WORDS)
+        wall, cpu = (1e6 * each / WORDS for each in quickest(lambda d=draw, a=asked: d(a), 5 * repeat))
+        yield {"what": f"selection, {name}, a word", "unit": "us", "value": wall, "cpu": cpu, **shape}
+        spent = quickest(lambda p=privatizer, g=given: sum(1 for _ in p.privatize_many(g)), repeat)
+        wall, cpu = (1e6 * each / WORDS for each in spent)
+        what = f"selection, {name}, a word of a text, with tokens, spelling and statement"
+        yield {"what": what, "unit": "us", "value": wall, "cpu": cpu, "texts": len(given), **shape}
 
 
 def random(repeat: int) -> Iterator[dict[str, Any]]:
@@ -106,6 +150,8 @@ def mapped(path: str, distinct: int, repeat: int) -> list[dict[str, Any]]:
 def measurements(repeat: int) -> Iterator[dict[str, Any]]:
     """One measurement at a time."""
     yield from default(repeat)
+    yield from listed(repeat)
+    yield from contexts.measurements(repeat)
     yield from random(repeat)
 
 

@@ -400,12 +400,17 @@ def real(monkeypatch: pytest.MonkeyPatch) -> None:
         ("paper-stencil", "d-chi-stencil", {"L": 5, "sigma": 0.75, "eta": 160.0}),
         ("paper-stencil-even", "d-chi-stencil", {"L": 4, "sigma": 0.75, "eta": 160.0}),
         ("paper-polar", "polar", {"kappa": 350.0}),
+        ("paper-santext", "santext", {"c": 3.0}),
+        ("paper-custext", "custext", {"k": 20, "nominal": 6.0}),
+        ("paper-rantext", "rantext", {"nominal": 6.0}),
+        ("paper-cape", "cape", {"context": "original", "nominal": 6.0}),
     ],
 )
 def test_the_papers_profiles(tmp_path, name, mechanism, options):
     found = resolve(profile=name)
     assert found.mechanism == MechanismOptions(name=mechanism, options=options)
-    assert (found.epsilon, found.words.stopwords, found.profile) == (None, "pass", name)
+    stopwords = "protect" if name in ("paper-santext", "paper-custext", "paper-rantext") else "pass"
+    assert (found.epsilon, found.words.stopwords, found.profile) == (None, stopwords, name)
     registry.load("mechanism", mechanism)(**found.mechanism.options)
     assert 20 < len(sources.profiles()[name]) < 130
     assert resolve(file=write(tmp_path, found.to_yaml())) == found

@@ -220,8 +220,8 @@ def test_examples_that_draw_words_are_seeded():
 
 @pytest.mark.parametrize("name", list(registry.MECHANISMS))
 def test_every_mechanism_has_a_page(name):
-    """With its formula, statement, caveats, source, an example, and each of its options."""
-    path = ROOT / "docs" / "mechanisms" / f"{name}.md"
+    """With its formula, statement, caveats, source, an example, and each of its options; santext+ is on santext's."""
+    path = ROOT / "docs" / "mechanisms" / f"{name.rstrip('+')}.md"
     text = path.read_text(encoding="utf-8")
     for heading in ("Idea", "Formula", "Statement", "Options", "Caveats", "Source", "Example"):
         assert f"\n## {heading}\n" in text, f"{path.name}: no part {heading}"

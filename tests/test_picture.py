@@ -91,8 +91,10 @@ def test_curves_have_one_colour_in_all_panels_and_their_own_points():
     panels = [("MAP", {"a": one, "b": other}), ("KNN-10", {"b": one})]
     figure = picture.curves(panels, title="t", scale="cosine")
     left, right = figure.axes
-    assert [list(zip(*line.get_data(), strict=True)) for line in left.lines] == [one, other]
-    assert [list(zip(*line.get_data(), strict=True)) for line in right.lines] == [one]
+    assert [np.asarray(line.get_xydata()).tolist() for line in left.lines] == [
+        [list(p) for p in each] for each in (one, other)
+    ]
+    assert [np.asarray(line.get_xydata()).tolist() for line in right.lines] == [[list(p) for p in one]]
     assert left.lines[1].get_color() == right.lines[0].get_color() != left.lines[0].get_color()
     assert (left.get_xlabel(), right.get_xlabel(), left.get_ylabel()) == ("MAP", "KNN-10", "cosine")
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]

@@ -11,7 +11,23 @@ import pytest
 from textveil import registry
 from textveil.errors import ConfigError, TextveilWarning, UnknownName
 
-NAMES = ["noise", "stencil", "d-chi-stencil", "polar", "laplace", "exponential", "placeholder"]
+NAMES = [
+    "noise",
+    "stencil",
+    "d-chi-stencil",
+    "polar",
+    "laplace",
+    "exponential",
+    "santext",
+    "santext+",
+    "custext",
+    "custext+",
+    "rantext",
+    "krr",
+    "cape",
+    "rankcape",
+    "placeholder",
+]
 Side = Literal["left", "right"]
 
 

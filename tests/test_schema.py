@@ -1,6 +1,7 @@
 """The JSON form of statements is what its published schema says, for every mechanism."""
 
 import json
+from contextlib import nullcontext
 from importlib.resources import files
 
 import jsonschema
@@ -47,7 +48,10 @@ def as_read(guarantee):
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("name", list(registry.MECHANISMS))
 def test_every_mechanism(name, text, table, validator):
-    guarantee = privatizer(name, table).privatize(text).guarantee
+    nominal = name in ("santext+", "custext", "custext+", "rantext")
+    with pytest.warns(match="bounds nothing") if nominal else nullcontext():
+        chosen = privatizer(name, table)
+    guarantee = chosen.privatize(text).guarantee
     found = as_read(guarantee)
     validator.validate(found)
     assert found["mechanism"] == name

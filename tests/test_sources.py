@@ -115,7 +115,16 @@ def test_a_file_is_flattened(tmp_path):
 
 
 def test_every_profile_is_listed():
-    assert sorted(sources.profiles()) == ["paper-noise", "paper-polar", "paper-stencil", "paper-stencil-even"]
+    assert sorted(sources.profiles()) == [
+        "paper-cape",
+        "paper-custext",
+        "paper-noise",
+        "paper-polar",
+        "paper-rantext",
+        "paper-santext",
+        "paper-stencil",
+        "paper-stencil-even",
+    ]
     assert sources.read_profile("paper-noise").values["mechanism.name"] == "noise"
     with pytest.raises(UnknownName, match="did you mean 'paper-polar'"):
         sources.read_profile("../paper-polar")

@@ -1,8 +1,10 @@
 """The embedding table: what can be built, where words go, what is near, and what a projection costs."""
 
+import dataclasses
 import hashlib
 import itertools
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -546,3 +548,11 @@ def test_diameter_never_exceeds_what_norms_allow():
     assert RAW.diameter <= 2 * float(RAW.norms.max()) * (1 + 1e-6)
     assert math.isfinite(RAW.l1_diameter)
     assert RAW.l1_diameter <= RAW.coordinate_range * (1 + 1e-9)
+
+
+def test_a_pickled_table_does_not_tell_which_neighbours_were_asked_for():
+    table = EmbeddingTable.build(name="t", words=["ab", "cd", "ef"], vectors=np.eye(3))
+    table.neighbours(np.array([1]), 2)
+    copy = pickle.loads(pickle.dumps(table))
+    assert copy.__dict__.keys() == {each.name for each in dataclasses.fields(EmbeddingTable)}
+    assert copy.neighbours(np.array([1]), 2).tolist() == table.neighbours(np.array([1]), 2).tolist()

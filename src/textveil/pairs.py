@@ -115,8 +115,8 @@ class Pairs:
         found = np.empty(len(rows))
         for start in range(0, len(rows), PAIRS):
             part = slice(start, start + PAIRS)
-            own, other = (self._true(torch.from_numpy(each[part])).double() for each in (rows, others))
-            found[part] = (own - other).norm(dim=1).numpy()
+            own, other = (self._true(torch.from_numpy(each[part])) for each in (rows, others))
+            found[part] = own.double().sub_(other).norm(dim=1).numpy()
         return found
 
     def nearest(self, rows: Ids, k: int) -> Ids:
@@ -146,8 +146,9 @@ class Pairs:
                 high = torch.nn.functional.pad(high, (0, short), value=math.inf)
             groups = high.view(len(rows), GROUP, -1).amin(dim=1)
             best = torch.cat([best, groups], dim=1).topk(k, largest=False).values
-            owner, place = (low <= best[:, -1:].clamp(max=LARGEST)).nonzero(as_tuple=True)
-            held.append((owner.numpy(), (start + place).numpy(), low[owner, place].numpy()))
+            near = np.flatnonzero((low <= best[:, -1:].clamp(max=LARGEST)).numpy())  # faster than torch's nonzero
+            owner, place = np.divmod(near, low.shape[1])
+            held.append((owner, start + place, low.numpy().ravel()[near]))
             count += len(owner)
             if count > HELD:
                 owners, others = self._closest(rows, held, best[:, -1].numpy(), k)

@@ -74,12 +74,12 @@ MECHANISMS: dict[str, Entry] = {
     ),
     "santext": Entry(
         target="textveil.mechanism.papers:santext",
-        summary="the same with the paper's weights, exp(-epsilon distance / 2)",
+        summary="exponential with the paper's weights, exp(-epsilon distance / 2)",
         parameter="c",
     ),
     "santext+": Entry(
         target="textveil.mechanism.papers:santext_plus",
-        summary="santext among rare words; frequent ones mostly stay: no guarantee for all words",
+        summary="santext among rare words, while frequent ones mostly stay: no guarantee for all words",
         parameter="c",
     ),
     "custext": Entry(
@@ -89,7 +89,7 @@ MECHANISMS: dict[str, Entry] = {
     ),
     "custext+": Entry(
         target="textveil.mechanism.papers:custext_plus",
-        summary="custext that keeps stop words: no guarantee for all words",
+        summary="custext that leaves stop words as they are: no guarantee for all words",
         parameter="nominal",
     ),
     "rantext": Entry(
@@ -103,12 +103,12 @@ MECHANISMS: dict[str, Entry] = {
     ),
     "cape": Entry(
         target="textveil.mechanism.papers:cape",
-        summary="buckets of words by what a language model expects and by distance, as Cape has it",
+        summary="a bucket of words with like scores (distance, context), then any word of it",
         parameter="nominal",
     ),
     "rankcape": Entry(
         target="textveil.mechanism.papers:rankcape",
-        summary="a word by its rank, nearest or best in context first: local DP for any score",
+        summary="a word by its rank under any score (distance, context): local DP whatever the score",
     ),
     "placeholder": Entry(
         target="textveil.mechanism.papers:placeholder",

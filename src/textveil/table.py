@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, lru_cache
 from typing import Literal, Self
 
@@ -184,6 +184,13 @@ class EmbeddingTable:
             )
         return table
 
+    def __getstate__(self) -> dict[str, object]:
+        """The fields alone: which lists of neighbours were asked for tells of the words of texts."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+
     def __len__(self) -> int:
         """V, the number of words."""
         return len(self.words)
@@ -220,7 +227,8 @@ class EmbeddingTable:
 
     def take(self, rows: slice | torch.Tensor) -> torch.Tensor:
         """Rows as float32 [n, d]: the very numbers that distances and noise are about, see `taken`."""
-        return taken(self.vectors[rows], self.unit_rows)
+        held = self.vectors[rows] if isinstance(rows, slice) else self.vectors.index_select(0, rows)
+        return taken(held, self.unit_rows)
 
     def slabs(self) -> Iterator[torch.Tensor]:
         """All rows as `take` gives them, a part at a time."""

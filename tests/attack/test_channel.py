@@ -11,9 +11,17 @@ from tests.conftest import NOUNS, Stub, gaussian_rows
 
 from textveil.attack import Case, channel
 from textveil.attack.channel import estimate, exact, exact_map, likelihoods, refusal
-from textveil.mechanism import CoordinateLaplace, MultivariateLaplace, NoNoise, Perturb, Select, VonMisesFisher, papers
+from textveil.mechanism import (
+    CoordinateLaplace,
+    Layout,
+    MultivariateLaplace,
+    NoNoise,
+    Perturb,
+    Select,
+    VonMisesFisher,
+    papers,
+)
 from textveil.mechanism.rule import Exponential
-from textveil.mechanism.select import Distance
 from textveil.pipeline import Privatizer
 from textveil.rng import SeededRandomness
 from textveil.table import EmbeddingTable
@@ -49,7 +57,9 @@ def test_the_success_under_the_uniform_prior_certifies_no_more_than_is_spent(sma
     certificate = np.log(60 * success)
     by_hand = np.log(law_by_hand(small_table, C).max(axis=0).sum())
     assert certificate == pytest.approx(by_hand, rel=1e-9)
-    assert 0.5 < certificate <= float(mechanism.rule.constant(small_table, np.array([C]))[0]) * small_table.diameter
+    assert (
+        0.5 < certificate <= float(mechanism.spend(small_table, Layout.of(1), np.array([C]))[0]) * small_table.diameter
+    )
 
 
 def test_a_deterministic_mechanism_is_its_own_law(small_table):
@@ -300,13 +310,6 @@ def test_one_part_is_held_for_the_next_attack(view):
     assert first is second
 
 
-class InTurn(Distance):
-    """Scores that may depend on the words released before."""
-
-    def schedule(self, layout):
-        yield from np.arange(len(layout.positions))[:, None]
-
-
 class Whole(Stub):
     """A law that may depend on all words of a text."""
 
@@ -315,8 +318,6 @@ class Whole(Stub):
 
 
 def test_laws_that_may_depend_on_other_words_are_refused(view):
-    select = Select(name="in turn", utility=InTurn(), rule=Exponential(c=C))
-    assert "released before" in refusal(replace(view, mechanism=select))
     assert "other words" in refusal(replace(view, mechanism=Whole(release=lambda table, block: block.secret)))
     assert refusal(replace(view, mechanism=Select(name="at once", rule=Exponential(c=C)))) == ""
 

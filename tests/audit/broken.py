@@ -13,8 +13,20 @@ import numpy as np
 
 from textveil.errors import BudgetError
 from textveil.guarantee import Claim, Restricted
-from textveil.mechanism import Block, Exponential, Layout, MultivariateLaplace, Perturb, Select, VonMisesFisher, Window
-from textveil.mechanism.papers import d_chi_stencil, exponential, noise, polar
+from textveil.mechanism import (
+    Block,
+    Bucketized,
+    Exponential,
+    Hybrid,
+    Layout,
+    MultivariateLaplace,
+    Perturb,
+    Select,
+    Staircase,
+    VonMisesFisher,
+    Window,
+)
+from textveil.mechanism.papers import cape, custext, d_chi_stencil, exponential, noise, polar, rankcape, rantext
 from textveil.pipeline import Privatizer, Result
 from textveil.rng import Randomness, SeededRandomness
 from textveil.samplers import weighted_choice
@@ -41,7 +53,7 @@ def table() -> EmbeddingTable:
 
 
 class HalfForgotten(Select):
-    """c = epsilon where the bound is 2c: the factor 1/2 is forgotten."""
+    """The parameter is taken for epsilon: c where the bound is 2c, or Cape's nominal epsilon."""
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
         return epsilon
@@ -75,7 +87,14 @@ def _law(weights: Any) -> Any:
         return np.log(weights / weights.sum(axis=1, keepdims=True))
 
 
-class TopK(Exponential):
+class AllWeights(Exponential):
+    """Draws from all weights of a row, whatever they are."""
+
+    def draw(self, draws: Any, table: EmbeddingTable, rows: Any, c: Any, among: Any = None) -> Any:
+        return weighted_choice(draws, self.weights(table.distances(rows), c))
+
+
+class TopK(AllWeights):
     """Only the nearest ten candidates have a weight."""
 
     def weights(self, distances: Any, c: Any) -> Any:
@@ -92,7 +111,7 @@ class TopKUnwritten(Select):
     log_probs = None  # type: ignore[assignment]
 
 
-class FloorOfOne(Exponential):
+class FloorOfOne(AllWeights):
     """Small integer weights, rounded, at least 1."""
 
     def weights(self, distances: Any, c: Any) -> Any:
@@ -176,6 +195,16 @@ class TextsRunOn(Perturb):
         ends = np.array([0, len(block.layout.roles)])
         layout = replace(block.layout, documents=ends, memo={})
         return super().privatize(table, Block(layout=layout, rows=block.rows), parameter, rng=rng)
+
+
+class SteeperStairs(Staircase):
+    """The first level has a quarter more weight than it may."""
+
+    def weights(self, epsilon: Any) -> Any:
+        return super().weights(epsilon + 0.25)
+
+    def constant(self, epsilon: Any) -> Any:
+        return epsilon
 
 
 class NotANumber(Select):
@@ -346,6 +375,7 @@ class FirstColumn(Select):
 
     def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
         (_, draws), *_ = rng.open(block.layout.sizes).chunks(1 << 20)
+        assert isinstance(self.rule, Exponential)
         weights = self.rule.weights(table.distances(block.secret), parameter)
         weights[:, : len(table) // 2] += weights[:, : len(table) // 2] >> 2
         return weighted_choice(draws, np.minimum(weights, 2**50))
@@ -631,6 +661,13 @@ MECHANISMS: dict[str, Callable[[], Any]] = {
     "larger parameter in later rows": lambda: _perturbing(LooseLaterRows),
     "later rows verbatim": lambda: _perturbing(LaterRowsVerbatim),
     "texts that run into one another": lambda: _perturbing(TextsRunOn, mix=Window(L=3, sigma=1.25)),
+    "cape": cape,
+    "nominal epsilon printed": lambda: HalfForgotten(name="twin", utility=Hybrid(), rule=Bucketized()),
+    "rankcape": lambda: rankcape(k=5),
+    "stairs too steep": lambda: Select(name="twin", rule=SteeperStairs(sizes=(5,))),
+    "custext": lambda: custext(k=6),
+    "custext, aggressive": lambda: custext(k=6, mapping="aggressive"),
+    "rantext": rantext,
     "law of no numbers": lambda: _selecting(NotANumber),
     "rare words too often": lambda: _selecting(RareWordsTooOften),
     "diameter a third, noise": lambda: _perturbing(ShortDiameter),
@@ -740,6 +777,12 @@ TWINS = (
     Twin("groups, epsilon doubled", "restricted", "groups"),
     Twin("groups, promised for two of them", "restricted", "groups"),
     Twin("groups", "paper", "context", "refuted"),
+    Twin("nominal epsilon printed", "log-ratio", "cape"),
+    Twin("stairs too steep", "log-ratio", "rankcape"),
+    Twin("stairs too steep", "sampled", "rankcape"),
+    Twin("custext", "paper", "context", "refuted"),
+    Twin("custext, aggressive", "paper", "context", "refuted"),
+    Twin("rantext", "paper", "context", "refuted"),
     Twin("rare words too often", "sampler"),
     Twin("sampler beside its law", "sampler"),
     Twin("radius of one dimension less", "sampler", "noise"),

@@ -22,6 +22,9 @@ from textveil.table import load_table
 LOCAL_DP = 12.0
 """Of the budget that is taken where none is given: small enough that draws differ, so that repeated ones are seen."""
 
+NOMINAL = 6.0
+"""Epsilon of mechanisms for which it bounds nothing; the papers' grids go from 1 to 20."""
+
 ROOM = 1.25
 """Times the smallest budget, where a mechanism cannot promise `LOCAL_DP`: at the smallest it may do next to nothing."""
 
@@ -63,8 +66,10 @@ def _budget(config: Config) -> float | None:
     table = load_table(config.table.name, metric=config.table.metric, device=config.table.device)
     made: Mechanism = registry.load("mechanism", name)(**options)
     claim = made.claim(table)
-    if claim.kind == "none" or made.parameters(table, Layout.of(1)) is not None:
+    if made.parameters(table, Layout.of(1)) is not None:
         return None
+    if claim.kind == "none":
+        return NOMINAL
     if claim.kind == "metric" and not 0 < claim.diameter < math.inf:
         raise ConfigError(
             f"{name} states no finite diameter above 0, from which a budget could be chosen; give epsilon"

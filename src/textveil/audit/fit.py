@@ -92,7 +92,7 @@ def binomial(counts: Ids, probabilities: Values) -> float:
     many = int(counts.sum())
     tails = np.minimum(bdtr(seen, many, expected), bdtrc(seen - 1, many, expected))
     tails = tails[(expected > 0) & (expected < 1 - CERTAIN)]
-    return min(1.0, 2 * len(tails) * float(tails.min(initial=1.0)))
+    return min(1.0, 2 * max(1, len(tails)) * float(tails.min(initial=1.0)))  # without a test all is well
 
 
 # ---- noise on vectors -------------------------------------------------------------------------------------

@@ -12,6 +12,9 @@ from textveil.audit.finding import FLOAT32, ROUNDING, Finding, skipped, unchecke
 from textveil.audit.subject import FEW, NoLaw, Subject, distances, singles
 from textveil.mechanism import Published, Restricting
 
+LITTLE = 0.01
+"""A paper's claim is also tried with this part of the budget, or the least that the mechanism can promise."""
+
 
 def restricted(subject: Subject) -> Finding:
     """The promise for some pairs only, against the law of every such pair of a slice."""
@@ -57,19 +60,22 @@ def restricted(subject: Subject) -> Finding:
 def paper(subject: Subject) -> Finding:
     """What the mechanism's paper claims, against the law: texts of one word on a slice, short texts on a few words.
 
-    A claim that fails is `refuted`. That is no defect here: no statement rests on it.
+    A claim that fails is `refuted`. That is no defect here: no statement rests on it. It is tried with the budget
+    at hand, and with as little as there can be.
     """
     name = "paper"
     mechanism = subject.mechanism
     if not isinstance(mechanism, Published):
         return skipped(name, "no paper's claim is known")
-    worst, excess, where = (0.0, 0.0, 0.0), -np.inf, ""
-    for table, rows in worlds(subject):
+    worst, excess, where, looked = (0.0, 0.0, 0.0), -np.inf, "", False
+    tried = ((table, rows, scale) for table, rows in worlds(subject) for scale in (1.0, LITTLE))
+    for table, rows, scale in tried:
         layout = singles(rows).layout
-        parameter = subject.configured(table, layout)
+        parameter = subject.configured(table, layout) if scale == 1 else subject.parameter(table, layout, scale)
         published = mechanism.published(table, layout, parameter)
         if published is None:
-            return skipped(name, "with these options it is not the mechanism of a paper")
+            continue
+        looked = True
         claim, epsilon = published
         if claim.kind == "none":
             return unclaimed(name, f"the paper claims nothing: {claim.reason}")
@@ -81,8 +87,10 @@ def paper(subject: Subject) -> Finding:
         claimed = float(epsilon.max())
         worst = max(worst, (found / max(claimed, 1e-12), found, claimed))
         if over > max(excess, ROUNDING):
-            where = f"texts of one word, {len(table):,} words"
+            where = f"texts of one word, {len(table):,} words" + (", a small budget" if scale < 1 else "")
         excess = max(excess, over)
+    if not looked:
+        return skipped(name, "with these options it is not the mechanism of a paper")
     table = subject.few
     for change in joint.changes(subject) if joint.without_law(subject) is None else ():
         published = mechanism.published(table, change.layout, change.parameter)

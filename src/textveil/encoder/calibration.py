@@ -7,6 +7,7 @@ Not here: the logits (`context`), and what is clipped (`mechanism`).
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from itertools import accumulate
 from typing import Any, ClassVar, Self
@@ -154,10 +155,20 @@ def stored_range(table: EmbeddingTable) -> LogitRange | None:
     Source: WikiText-2, test part (training/README.md of the repository).
     """
     root = table.root
-    source = files("textveil").joinpath("data", "logits", f"{root.name}.json")
-    if root.stored is None or not source.is_file():
-        return None
-    return LogitRange.from_json(json.loads(source.read_text(encoding="utf-8")))
+    return None if root.stored is None else _packaged(root.name)
+
+
+def bundled_range(table: EmbeddingTable) -> LogitRange:
+    """The same for the table `minilm` where nothing was measured for the words of this one."""
+    found = stored_range(table) or _packaged("minilm")
+    assert found is not None, "it ships with the package"
+    return found
+
+
+@cache
+def _packaged(name: str) -> LogitRange | None:
+    source = files("textveil").joinpath("data", "logits", f"{name}.json")
+    return LogitRange.from_json(json.loads(source.read_text(encoding="utf-8"))) if source.is_file() else None
 
 
 def stored_bound(table: EmbeddingTable, source: object = None) -> float | None:

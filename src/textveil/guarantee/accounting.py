@@ -4,6 +4,7 @@ In: guarantees. Out: one guarantee, or an error where adding would not be true.
 Not here: what one release promises (`statements`), and where totals are kept over time.
 """
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -109,7 +110,7 @@ def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
     if not guarantees:
         raise GuaranteeError("there must be at least one statement to compose")
     kinds = {
-        (g.claim.kind, g.claim.metric, g.claim.table, g.claim.diameter, g.claim.view, g.unit, g.oov, _domain(g.claim))
+        (g.claim.kind, g.claim.metric, g.claim.table, g.claim.diameter, g.claim.view, g.unit, g.oov, *_domain(g.claim))
         for g in guarantees
     }
     if len(kinds) > 1:
@@ -122,9 +123,14 @@ def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
     return guarantees[0]
 
 
-def _domain(claim: Claim) -> Restricted | None:
-    """What two restricted promises must have in common to add up."""
-    return claim.restricted and replace(claim.restricted, additive=0.0)
+def _domain(claim: Claim) -> tuple[Restricted | None, str]:
+    """What two restricted promises must have in common to add up: they are for the same pairs.
+
+    Which pairs these are follows from the mechanism's options.
+    """
+    if claim.restricted is None:
+        return None, ""
+    return replace(claim.restricted, additive=0.0), json.dumps(claim.options, sort_keys=True, default=str)
 
 
 def _lossy(claim: Claim, join: Callable[[Iterable[float]], float], claims: Sequence[Claim]) -> Claim:

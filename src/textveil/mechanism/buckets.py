@@ -13,14 +13,17 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
+from textveil.constants import Progress
 from textveil.errors import BudgetError
 from textveil.mechanism.block import Ids
+from textveil.mechanism.rule import EXPONENT_CAP, ROUNDING, SCALE
 from textveil.mechanism.utility import Hybrid
 from textveil.options import options
 from textveil.rng import Draws
@@ -30,12 +33,6 @@ from textveil.table import EmbeddingTable
 Values = NDArray[np.float64]
 Weights = NDArray[np.int64]
 
-EXPONENT_CAP = 20.0
-"""A bucket's exponent is at least minus this, so that rounding its weight up is of no account."""
-
-SCALE = 2.0**50
-ROUNDING = 2 * math.log1p(math.exp(EXPONENT_CAP) / SCALE)
-
 SMALL_TABLE = 2048
 """Up to this many rows the exact loss is computed, in seconds."""
 
@@ -44,18 +41,21 @@ NOMINALS = tuple(np.arange(0, 20.5, 0.5).tolist())
 
 PART = 256
 
+SLAB = 8
+"""Rows that are cut at once: their numbers stay in a processor's own cache."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cut:
     """Scores of m rows in N buckets of equal width.
 
     Attributes:
-        number: int64 [m, V], the bucket of each candidate.
+        number: int16 [m, V], the bucket of each candidate.
         counts: int64 [m, N].
         means: float64 [m, N], the mean score in each bucket that is not empty.
     """
 
-    number: Ids
+    number: NDArray[np.int16]
     counts: Ids
     means: Values
 
@@ -67,20 +67,29 @@ class Cut:
 
         `counted` [m, V] is how many candidates a score stands for, where it is not one.
         """
-        low, high = ends or (scores.min(axis=1, keepdims=True), scores.max(axis=1, keepdims=True))
-        width = np.asarray(high - low)
-        place = scores - low
-        place *= buckets / np.where(width > 0, width, 1)
-        number = np.clip(place.astype(np.int64), 0, buckets - 1)
-        flat = (number + np.arange(len(scores))[:, None] * buckets).ravel()
-        size = len(scores) * buckets
-        if counted is None:
-            counts = np.bincount(flat, minlength=size).reshape(-1, buckets)
-            sums = np.bincount(flat, scores.ravel(), minlength=size).reshape(-1, buckets)
-            return cls(number=number, counts=counts, means=sums / np.maximum(counts, 1))
-        shares = np.bincount(flat, counted.ravel(), minlength=size).reshape(-1, buckets)
-        sums = np.bincount(flat, (scores * counted).ravel(), minlength=size).reshape(-1, buckets)
-        return cls(number=number, counts=np.ceil(shares).astype(np.int64), means=sums / np.where(shares > 0, shares, 1))
+        number = np.empty(scores.shape, np.int16)
+        counts = np.empty((len(scores), buckets), np.int64)
+        means = np.empty((len(scores), buckets))
+        for start in range(0, len(scores), SLAB):
+            part = slice(start, start + SLAB)
+            own = scores[part]
+            low, high = ends or (own.min(axis=1, keepdims=True), own.max(axis=1, keepdims=True))
+            width = np.asarray(high - low)
+            place = own - low
+            place *= buckets / np.where(width > 0, width, 1)
+            which = np.clip(place.astype(np.int64), 0, buckets - 1)
+            number[part] = which
+            which += np.arange(len(own))[:, None] * buckets
+            each = None if counted is None else counted[part]
+            many = np.bincount(which.ravel(), each if each is None else each.ravel(), len(own) * buckets)
+            sums = np.bincount(which.ravel(), (own if each is None else own * each).ravel(), len(own) * buckets)
+            counts[part] = np.ceil(many).reshape(-1, buckets)
+            means[part] = (sums / np.where(many > 0, many, 1)).reshape(-1, buckets)
+        return cls(number=number, counts=counts, means=means)
+
+    def take(self, lines: Ids) -> "Cut":
+        """Some of the rows, in any order, and as often as wanted."""
+        return Cut(number=self.number[lines], counts=self.counts[lines], means=self.means[lines])
 
     def weights(self, rate: Values) -> Weights:
         """ceil(2^50 exp(rate (mean - largest mean))), 0 for empty buckets, int64 [m, N], from rate [m]."""
@@ -110,6 +119,8 @@ class Bucketized:
 
     Source: Cape, section 4.1.2, Algorithms 1 and 2.
     """
+
+    parameter_name: ClassVar[str | None] = "nominal"
 
     buckets: Annotated[int, Field(ge=1, le=4096, strict=True)] = 50
     edges: Literal["scores", "public"] = "scores"
@@ -174,9 +185,10 @@ class Bucketized:
     def draw(self, draws: Draws, cut: Cut, rate: Values) -> Ids:
         """One candidate for each row."""
         bucket = weighted_choice(draws, cut.weights(rate))
-        place = draws.integers(cut.counts[np.arange(len(bucket)), bucket])
-        inside = cut.number == bucket[:, None]
-        found: Ids = (np.cumsum(inside, axis=1, dtype=np.int32) > place[:, None]).argmax(axis=1)
+        sizes = cut.counts[np.arange(len(bucket)), bucket]
+        place = draws.integers(sizes)
+        inside = np.flatnonzero(cut.number == bucket.astype(np.int16)[:, None])  # row after row
+        found: Ids = inside[np.cumsum(sizes) - sizes + place] % cut.number.shape[1]
         return found
 
     def log_probs(self, cut: Cut, rate: Values) -> Values:
@@ -184,22 +196,27 @@ class Bucketized:
         return np.take_along_axis(cut.log_probs(rate), cut.number, axis=1)
 
 
-def losses(table: EmbeddingTable, utility: Hybrid, rule: Bucketized, nominals: Values) -> Values:
+def losses(
+    table: EmbeddingTable, utility: Hybrid, rule: Bucketized, nominals: Values, *, progress: Progress | None = None
+) -> Values:
     """The exact loss [g] of a static utility on a table, for nominal epsilons [g]; V^2 work for each.
 
     The largest ln P(y | x) - ln P(y | x') over all words x, x' and outputs y.
     """
-    high = np.full((len(nominals), len(table)), -np.inf)
-    low = np.full((len(nominals), len(table)), np.inf)
+    high = torch.full((len(nominals), len(table)), -torch.inf, dtype=torch.float64)
+    low = -high
     rates = rule.rate(table, utility, nominals)
     for start in range(0, len(table), PART):
+        if progress is not None:
+            progress(start, len(table))
         rows = np.arange(start, min(start + PART, len(table)))
         cut = rule.cut(table, utility, utility.given(table, rows, None).values())
+        number = torch.from_numpy(cut.number).long()
         for g, rate in enumerate(rates):
-            law = np.take_along_axis(cut.log_probs(np.full(len(rows), rate)), cut.number, axis=1)
-            np.maximum(high[g], law.max(axis=0), out=high[g])
-            np.minimum(low[g], law.min(axis=0), out=low[g])
-    worst: Values = (high - low).max(axis=1)
+            law = torch.from_numpy(cut.log_probs(np.full(len(rows), rate))).gather(1, number)
+            torch.maximum(high[g], law.amax(dim=0), out=high[g])
+            torch.minimum(low[g], law.amin(dim=0), out=low[g])
+    worst: Values = (high - low).amax(dim=1).numpy()
     return worst
 
 
@@ -214,7 +231,7 @@ def _curve(table: EmbeddingTable, utility: Hybrid, rule: Bucketized) -> tuple[Va
 
 def key(table: EmbeddingTable, utility: Hybrid, rule: Bucketized) -> str:
     """What the stored losses of a table and its options are called."""
-    scored = f"{utility.distance} {utility.form} lambda_D={utility.lambda_D:g}"
+    scored = f"{utility.distance} {utility.form} lambda_D={utility.lambda_D!r}"
     return f"{table.name} {scored} buckets={rule.buckets} edges={rule.edges}"
 
 

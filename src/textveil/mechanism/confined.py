@@ -5,9 +5,8 @@ words, and a restricted one where the list allows it.
 Not here: mechanisms that draw from the whole vocabulary (`select`).
 """
 
-import math
 from functools import lru_cache
-from typing import Annotated, Protocol
+from typing import Annotated, Literal, Protocol
 
 import numpy as np
 import torch
@@ -19,20 +18,16 @@ from textveil.frequency import shares
 from textveil.guarantee import Claim, Restricted
 from textveil.mechanism.block import Block, Ids, Layout
 from textveil.mechanism.radius import radii
-from textveil.mechanism.rule import Exponential
+from textveil.mechanism.rule import EXPONENT_CAP, SCALE, Exponential
 from textveil.options import options, plain
 from textveil.rng import Draws, Randomness
 from textveil.samplers import weighted_choice
-from textveil.table import EmbeddingTable
+from textveil.table import LISTED, EmbeddingTable
 from textveil.words import stopwords
 
 Values = NDArray[np.float64]
 Weights = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-
-EXPONENT_CAP = 20.0
-SCALE = 2.0**50
-ROUNDING = 2 * math.log1p(math.exp(EXPONENT_CAP) / SCALE)
 
 CELLS = 1 << 22
 MANY = 1 << 16
@@ -91,7 +86,7 @@ class Lists:
 
     Args:
         k: words in a list.
-        disjoint: groups that share their list (conservative); else the k nearest words of each (aggressive).
+        mapping: `conservative`: disjoint groups that share their list; `aggressive`: the k nearest words of each.
         keep_stopwords: stop words come out as they are.
         nominal: the paper's epsilon for all words; without it, epsilon is.
 
@@ -99,9 +94,14 @@ class Lists:
     """
 
     k: Annotated[int, Field(ge=2, strict=True)] = 20
-    disjoint: bool = True
+    mapping: Literal["conservative", "aggressive"] = "conservative"
     keep_stopwords: bool = False
     nominal: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether lists are equal or have no word in common."""
+        return self.mapping == "conservative"
 
     @property
     def reason(self) -> str:  # noqa: D102
@@ -153,7 +153,6 @@ class Lists:
         columns, scores = self._lists(table, rows)
         own = weights(scores, parameter).astype(np.float64)
         law = np.zeros((len(rows), len(table)))
-        np.put_along_axis(law, np.where(columns < 0, rows[:, None], columns), 0.0, axis=1)
         line, column = np.nonzero(own)
         law[line, columns[line, column]] = own[line, column]
         fixed = self._fixed(table, rows)
@@ -171,9 +170,16 @@ class Lists:
         if self.disjoint:
             groups = _groups(table, self.k)
             return groups.members[groups.home[rows]], groups.scores[rows]
-        distinct, which = np.unique(rows, return_inverse=True)
-        columns = table.neighbours(distinct, min(self.k, len(table)))
-        return columns[which], _scaled(_apart(table, distinct, columns))[which]
+        k = min(self.k, len(table))
+        columns = table.neighbours(rows, k)
+        if len(table) * k > LISTED:
+            distinct, first, which = np.unique(rows, return_index=True, return_inverse=True)
+            return columns, _scaled(_apart(table, distinct, columns[first]))[which]
+        kept = _nearness(table, k)
+        new = np.isnan(kept[rows]).any(axis=1)
+        missing, first = np.unique(rows[new], return_index=True)
+        kept[missing] = _scaled(_apart(table, missing, columns[new][first]))  # what two threads write is the same
+        return columns, kept[rows]
 
 
 def weights(scores: Values, nominal: Values) -> Weights:
@@ -181,6 +187,12 @@ def weights(scores: Values, nominal: Values) -> Weights:
     with np.errstate(invalid="ignore"):
         exponent = np.maximum(-nominal[:, None] / 2 * (1 - scores), -EXPONENT_CAP)
     return np.where(np.isfinite(scores), np.ceil(SCALE * np.exp(exponent)), 0).astype(np.int64)
+
+
+@lru_cache(maxsize=4)
+def _nearness(table: EmbeddingTable, k: int) -> Values:
+    """Scores [V, k] of the k nearest words of each word, filled as they are asked for; not a number before."""
+    return np.full((len(table), k), np.nan)
 
 
 class Groups:
@@ -209,8 +221,7 @@ def _groups(table: EmbeddingTable, k: int) -> Groups:
 
 
 def _partition(table: EmbeddingTable, k: int) -> tuple[Ids, Ids]:
-    """Groups around the most frequent word that is in none, with its nearest such words; home [V], members [G, K]."""
-    order = np.arange(len(table))
+    """Groups around the first word that is in none, with its nearest such words; home [V], members [G, K]."""
     home = np.full(len(table), -1)
     members = np.full((-(-len(table) // k), k), -1)
     vectors = table.take(slice(None)).cpu()
@@ -219,7 +230,7 @@ def _partition(table: EmbeddingTable, k: int) -> tuple[Ids, Ids]:
     left = np.arange(len(table))
     while number < len(members):
         left = left[home[left] < 0]
-        seeds = [row for row in order[position : position + 4 * SEEDS] if home[row] < 0][:SEEDS]
+        seeds = [row for row in range(position, min(position + 4 * SEEDS, len(table))) if home[row] < 0][:SEEDS]
         if not seeds:
             position += 4 * SEEDS
             continue
@@ -241,10 +252,10 @@ def _partition(table: EmbeddingTable, k: int) -> tuple[Ids, Ids]:
 
 def _apart(table: EmbeddingTable, rows: Ids, columns: Ids) -> Values:
     """Distances of rows [m] to some others [m, K], infinite to -1."""
-    own = table.take(torch.from_numpy(rows).to(table.device)).double()
-    others = table.take(torch.from_numpy(columns.ravel()).to(table.device)).double().view(*columns.shape, -1)
-    found: Values = (others - own[:, None]).norm(dim=2).cpu().numpy()
-    return np.where(columns < 0, np.inf, found)
+    line, column = np.nonzero(columns >= 0)
+    found = np.full(columns.shape, np.inf)
+    found[line, column] = table.pairs.distances(rows[line], columns[line, column])
+    return found
 
 
 def _scaled(distances: Values) -> Values:
@@ -262,8 +273,8 @@ def _inside(table: EmbeddingTable, lists: Lists, nominal: float) -> float:
     own = weights(groups.scores, np.full(len(table), nominal)).astype(np.float64)
     with np.errstate(divide="ignore"):
         law = np.log(own) - np.log(own.sum(axis=1, keepdims=True))  # [V, K]
-    law = law[~lists._fixed(table, np.arange(len(table)))]
-    home = groups.home[~lists._fixed(table, np.arange(len(table)))]
+    free = ~lists._fixed(table, np.arange(len(table)))
+    law, home = law[free], groups.home[free]
     high, low = (np.full(groups.members.shape, end) for end in (-np.inf, np.inf))
     np.maximum.at(high, home, law)
     np.minimum.at(low, home, law)
@@ -330,7 +341,7 @@ class Ball:
         distances = table.distances(rows)
         for value in np.unique(parameter):
             some = np.flatnonzero(parameter == value)
-            nodes, masses = radii(spread(table, np.array([value]))[0])
+            nodes, masses = _nodes(table, float(value))
             for radius, mass in zip(nodes, masses, strict=True):
                 own = np.exp(np.maximum(-value / 2 * distances[some] / radius, -EXPONENT_CAP))
                 own[distances[some] >= radius] = 0
@@ -349,6 +360,12 @@ def spread(table: EmbeddingTable, nominal: Values) -> Values:
     shrunk[large] += 0.01658160142016071 * np.log(argument[large])
     scales: Values = _ranges(table) / shrunk[:, None]
     return scales
+
+
+@lru_cache(maxsize=32)
+def _nodes(table: EmbeddingTable, nominal: float) -> tuple[Values, Values]:
+    """Radii and their probabilities; seconds of work for hundreds of coordinates."""
+    return radii(spread(table, np.array([nominal]))[0])
 
 
 @lru_cache(maxsize=8)
@@ -470,7 +487,9 @@ class Confined:
             mechanism=self.name,
             options=plain(self),
             kind="none",
+            metric=table.metric,
             table=table.root.name,
+            view=table.seen,
             parameter="c" if isinstance(self.candidates, Sensitive) else "nominal",
             reason=self.candidates.reason,
             restricted=self.candidates.restricted(table),

@@ -24,6 +24,9 @@ Values = NDArray[np.float64]
 Logits = NDArray[np.float32]
 Mode = Literal["none", "original", "released", "public"]
 
+PIECES = 1 << 10
+"""Pieces in one run of the model: more are no faster on a processor, and take more memory."""
+
 REMEMBERED = 1 << 26
 """So many logits (256 MiB) of one block are kept for other budgets, where a block remembers anything."""
 
@@ -86,7 +89,7 @@ class Context:
         """
         if block.memo is None or self.mode == "released":
             return self._read(table, block, wave, released)
-        key = (self.mode, self.model, table.name, block.layout.roles.tobytes(), wave.tobytes())
+        key = (self.mode, self.model, table, wave.tobytes(), *_looked_at(block))
         found = block.memo.get(key)
         if found is None:
             found = self._read(table, block, wave, released)
@@ -134,9 +137,16 @@ class Context:
         return words.tolist(), hidden
 
 
+def _looked_at(block: Block) -> tuple[object, ...]:
+    """All of a block that the model may be shown."""
+    layout = block.layout
+    spaced = None if layout.spaced is None else layout.spaced.tobytes()
+    return layout.roles.tobytes(), layout.documents.tobytes(), layout.verbatim, spaced, block.rows.tobytes()
+
+
 @lru_cache(maxsize=4)
 def _model(table: EmbeddingTable, source: str | None) -> LanguageModel:
-    return load_context(table, source, device=str(table.device))
+    return load_context(table, source, batch=PIECES, device=str(table.device))
 
 
 @lru_cache(maxsize=4)

@@ -195,15 +195,16 @@ def santext(*, c: float | None = None, calibration: Literal["exact", "paper"] = 
     """Draws each word from the whole vocabulary with probability proportional to exp(-c distance), c = epsilon / 2.
 
     It is `exponential` with the paper's c. The statement has the true constant of the public table, which is little
-    more than c: the paper's factor 2 is almost all slack.
+    more than c: about half of the --epsilon that was given, for the paper's factor 2 is almost all slack.
 
     Guarantee:
         metric DP in the table's distance, epsilon = c + max (ln Z_x' - ln Z_x) / d(x, x'), never more than 2c; plus
         8.7e-7 for rounding.
 
     Caveats:
-        The paper's public code draws workers' noise from one stream and leaves out far words; this one does neither.
-        Distances are capped where c * distance exceeds 20.
+        To spend the --epsilon that you give, take `exponential`. Distances are capped where c * distance exceeds 20.
+        In the paper's public code worker processes repeat each other's draws, and far words cannot come out; here
+        neither is so.
 
     Source:
         SanText (Yue et al. 2021), section 4.1.
@@ -218,12 +219,13 @@ def santext_plus(*, c: float | None = None, share: float = 0.5, p: float = 0.2) 
     a sensitive one; any other word so with probability `p`, and else comes out as it is.
 
     Guarantee:
-        none for all words: a frequent word that comes out was there for certain. Between two sensitive words metric DP
-        with epsilon = 2c.
+        none for all words: a frequent word that comes out was there for certain. For two sensitive words metric DP with
+        epsilon = 2c.
 
     Caveats:
-        From a frequent to a sensitive word the loss on sensitive outputs is epsilon d + ln(1/p). The paper's list is of
-        the private corpus; this one is public. --epsilon is the paper's, 2c.
+        --epsilon is the paper's, 2c. Frequent does not mean harmless: names and diagnoses can be frequent. Between a
+        frequent and a sensitive word, a sensitive output loses up to epsilon d + ln(1/p). The paper's list is made of
+        the private texts; this one follows from public text.
 
     Source:
         SanText+ (Yue et al. 2021), section 4.2.
@@ -237,19 +239,20 @@ def custext(
     """Draws each word from a list of k words, nearer ones more often.
 
     `mapping` conservative cuts the vocabulary into disjoint groups of k; aggressive takes the k nearest words of each
-    word. Scores go from 1 for the nearest to 0 for the farthest of the list.
+    word. A word is drawn with probability proportional to exp(epsilon score / 2); scores go from 1 for the nearest to 0
+    for the farthest of the list.
 
     Guarantee:
-        none for all words: the output shows the group, or rules out all words whose list it is not on. Inside a
-        conservative group local DP, with less than the nominal epsilon.
+        none for all words: the output shows the group, or rules out all words whose list it is not on. For two words of
+        one conservative group local DP, with little more than half of the nominal epsilon.
 
     Caveats:
-        --epsilon is the nominal one. At any epsilon a group of k leaves at most k guesses.
+        --epsilon is the nominal one and bounds nothing. At any epsilon a group of k leaves k guesses at most.
 
     Source:
         CusText (Chen et al. 2023), section 3.
     """
-    return Confined(name="custext", candidates=Lists(k=k, disjoint=mapping == "conservative", nominal=nominal))
+    return Confined(name="custext", candidates=Lists(k=k, mapping=mapping, nominal=nominal))
 
 
 def custext_plus(
@@ -260,16 +263,16 @@ def custext_plus(
     With words.stopwords=pass, the default, stop words never reach a mechanism, and this is `custext`.
 
     Guarantee:
-        none for all words, as `custext`; and a stop word comes out as it is. Inside a conservative group local DP
-        between words that are no stop words.
+        none for all words, as `custext`; and a stop word comes out as it is. For two words of one conservative group
+        that are no stop words local DP.
 
     Caveats:
-        --epsilon is the nominal one.
+        --epsilon is the nominal one and bounds nothing.
 
     Source:
         CusText+ (Chen et al. 2023), section 3.4.
     """
-    lists = Lists(k=k, disjoint=mapping == "conservative", keep_stopwords=True, nominal=nominal)
+    lists = Lists(k=k, mapping=mapping, keep_stopwords=True, nominal=nominal)
     return Confined(name="custext+", candidates=lists)
 
 
@@ -283,8 +286,9 @@ def rantext(*, nominal: float | None = None) -> Confined:
         none: the radius is much the same for all words, so an output rules out all words that are farther away.
 
     Caveats:
-        --epsilon is the nominal one, of the weights inside the radius. The law is known by quadrature only. The
-        public code drops words that it does not know; here they follow the option words.oov.
+        --epsilon is the nominal one, of the weights inside the radius, and bounds nothing. The law is an integral over
+        the radius and known numerically only. The public code drops words that it does not know; here they follow the
+        option words.oov.
 
     Source:
         InferDPT (Tong et al. 2023), RANTEXT.
@@ -295,11 +299,13 @@ def rantext(*, nominal: float | None = None) -> Confined:
 def krr() -> Select:
     """k-ary randomised response: the word itself with weight exp(epsilon), every other word with weight 1.
 
+    No distance is looked at: a word is kept, or becomes any word of the table.
+
     Guarantee:
-        local DP, epsilon, sharp; no distance is looked at.
+        local DP, epsilon, sharp. Nothing keeps more words at the same epsilon.
 
     Caveats:
-        With V words it keeps exp(epsilon) / (exp(epsilon) + V - 1) of them; the others become any word.
+        Of V words it keeps exp(epsilon) / (exp(epsilon) + V - 1), and nothing of the meaning of the others.
 
     Source:
         Warner 1965; Kairouz et al. 2014. It is `rankcape` with k = 1.
@@ -328,13 +334,13 @@ def cape(
     public words.
 
     Guarantee:
-        local DP; the epsilon printed is exact for a static utility on a small or shipped table, else a proved bound.
-        Never the nominal epsilon: at nominal 0 the true one is about 9. With context original every word spends it at
-        every position of its text.
+        local DP; the epsilon printed is exact without context on a small or shipped table, else a proved bound.
+        Never the nominal epsilon: at nominal 0 the true one is 9 to 10 on the shipped tables. With context original
+        every word spends it at every position of its text.
 
     Caveats:
-        Nothing below the loss at nominal 0 can be promised. The paper's bound misses that words have different numbers
-        of buckets.
+        Nothing below the loss at nominal 0 can be promised, so a smaller --epsilon is refused. The paper's bound misses
+        that words have different numbers of buckets.
 
     Source:
         Cape (2025), section 4; its formulas are reconstructed.
@@ -378,7 +384,7 @@ def rankcape(
         It protects which word it was, not what it means: an output among the k best is near.
 
     Source:
-        textveil; the two-level form is optimal among all that look at ranks only (docs: RankCape).
+        textveil. Two levels are optimal among all rules that look at ranks only; the page rankcape derives it.
     """
     utility: Distance | Hybrid = Distance()
     if context != "none":
@@ -391,7 +397,9 @@ def rankcape(
             bound=bound,
             floor=floor,
         )
-    return Select(name="rankcape", utility=utility, rule=Staircase(sizes=sizes or (k,), heights=heights))
+    return Select(
+        name="rankcape", utility=utility, rule=Staircase(sizes=(k,) if sizes is None else sizes, heights=heights)
+    )
 
 
 def placeholder() -> Placeholder:

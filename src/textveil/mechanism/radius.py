@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 Values = NDArray[np.float64]
 
 BINS = 1 << 15
+FINER = 64
+"""What lies in the lowest of so many parts of a grid is written on a finer one."""
+
+DAMPING = 15.0
 BODY = 96
 TAILS = tuple(10.0**-k for k in range(2, 13))
 
@@ -18,8 +22,8 @@ def radii(scales: Values) -> tuple[Values, Values]:
     """Nodes of a quadrature over the Euclidean length of independent Laplace noise.
 
     The squared length is a sum of b_k^2 E^2, E standard exponential, whose laws are written on a grid of 32,768 steps
-    and convolved by a Fourier transform; the nodes are the means of 96 equally likely parts and of finer ones in both
-    tails, down to 1e-12.
+    and convolved by a Fourier transform; for few coordinates, whose length may be near 0, on finer grids below it. The
+    nodes are the means of 96 equally likely parts and of finer ones in both tails, down to 1e-12.
 
     Args:
         scales: b_k > 0 of each coordinate, [d].
@@ -27,20 +31,17 @@ def radii(scales: Values) -> tuple[Values, Values]:
     Returns:
         radii and probabilities that sum to 1, float64 of some 120 values each.
     """
-    variance = float((2 * scales**2).sum())
     largest = float(scales.max())
     # the sum is beyond this with probability below 1e-13: its mean, far deviations, and one large coordinate
-    reach = variance + 9 * float(np.sqrt((20 * scales**4).sum())) + (34 * largest) ** 2
-    step = reach / BINS
-    edges = np.sqrt((np.arange(BINS + 1) - 0.5).clip(min=0) * step)
-    distinct, counts = np.unique(scales, return_counts=True)
-    total = np.zeros(2 * BINS // 2 + 1, np.complex128)
-    for scale, count in zip(distinct, counts, strict=True):
-        mass = -np.diff(np.exp(-edges / scale))
-        total += count * np.log(np.fft.rfft(mass, 2 * BINS))
-    law = np.fft.irfft(np.exp(total), 2 * BINS)[:BINS].clip(min=0)
+    reach = float((2 * scales**2).sum()) + 9 * float(np.sqrt((20 * scales**4).sum())) + (34 * largest) ** 2
+    law = _law(scales, reach, 0.0)
     law /= law.sum()
-    lengths = np.sqrt(np.arange(BINS) * step)
+    lengths = np.sqrt(np.arange(BINS) * (reach / BINS))
+    while (low := law[: BINS // FINER].sum()) > TAILS[-1]:
+        reach /= FINER
+        fine = _law(scales, reach, DAMPING)
+        law = np.concatenate((fine * (low / fine.sum()), law[BINS // FINER :]))
+        lengths = np.concatenate((np.sqrt(np.arange(BINS) * (reach / BINS)), lengths[BINS // FINER :]))
     below = np.cumsum(law)
     body = np.linspace(0, 1, BODY + 1)[1:-1]
     cuts = np.unique(np.concatenate((TAILS, body, 1 - np.array(TAILS))))
@@ -49,3 +50,33 @@ def radii(scales: Values) -> tuple[Values, Values]:
     means = np.bincount(part, law * lengths, minlength=len(cuts) + 1)
     there = masses > 0
     return means[there] / masses[there], masses[there]
+
+
+def _law(scales: Values, reach: float, damping: float) -> Values:
+    """Probabilities of the squared length below `reach`, float64 [BINS].
+
+    Where sums reach beyond the end, they would come round to the beginning: probabilities are damped before the
+    transform, and raised again behind it.
+    """
+    step = reach / BINS
+    ends = np.sqrt(np.arange(BINS + 1) * step)
+    damped = np.exp(-damping / BINS * np.arange(BINS))
+    distinct, counts = np.unique(scales, return_counts=True)
+    total = np.zeros(BINS + 1, np.complex128)
+    for scale, count in zip(distinct, counts, strict=True):
+        inside = np.diff(-np.expm1(-ends / scale))
+        means = np.divide(np.diff(2 * scale**2 * _third(ends / scale)), inside, out=np.zeros(BINS), where=inside > 0)
+        share = np.clip(means / step - np.arange(BINS), 0, 1)  # of what is between two points: it keeps its mean
+        mass = inside * (1 - share)
+        mass[1:] += (inside * share)[:-1]
+        total += count * np.log(np.fft.rfft(mass * damped, 2 * BINS))
+    found: Values = np.fft.irfft(np.exp(total), 2 * BINS)[:BINS].clip(min=0) / damped
+    return found
+
+
+def _third(x: Values) -> Values:
+    """The probability that a gamma variable of shape 3 is below x; where x is small, by its series."""
+    near = np.minimum(x, 0.05)
+    series = near**3 / 6 * (1 - near * (3 / 4 - near * (3 / 10 - near * (1 / 12 - near / 56))))
+    found: Values = np.where(x < 0.05, series, 1 - np.exp(-x) * (1 + x + x * x / 2))
+    return found

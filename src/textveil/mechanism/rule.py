@@ -5,7 +5,7 @@ Not here: distances and their bounds (`table`, `pairs`), constants (`constants`)
 """
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -28,6 +28,9 @@ EXPONENT_CAP = 20.0
 """c times the capped distance is at most this, so that every candidate keeps a weight of at least 2^21."""
 
 SCALE = 2.0**50
+
+ROUNDING = 2 * math.log1p(math.exp(EXPONENT_CAP) / SCALE)
+"""What rounding weights up adds to any log-ratio at most."""
 
 CELLS = 1 << 25
 """Upper weights that are held at once: 128 MiB."""
@@ -58,6 +61,8 @@ class Exponential:
             certified curve, computed for small tables; else c = epsilon / 2). `paper`: c = epsilon / 2, as SanText
             has it.
     """
+
+    parameter_name: ClassVar[str | None] = "c"
 
     c: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     calibration: Literal["exact", "paper"] = "exact"
@@ -193,7 +198,7 @@ class Exponential:
     @property
     def rounding(self) -> float:
         """What rounding weights up adds to any log-ratio: twice ln(1 + 2^-50 e^20)."""
-        return 2 * math.log1p(math.exp(EXPONENT_CAP) / SCALE)
+        return ROUNDING
 
 
 def _grouped(rows: Ids, c: Values) -> tuple[Ids, Ids]:

@@ -8,6 +8,7 @@ Not here: scores (`utility`), how one is drawn (`rule`, `buckets`, `staircase`),
 import numpy as np
 from numpy.typing import NDArray
 
+from textveil.errors import ConfigError
 from textveil.guarantee import Claim
 from textveil.mechanism.block import PLACEHOLDER, Block, Ids, Layout
 from textveil.mechanism.buckets import Bucketized
@@ -15,18 +16,18 @@ from textveil.mechanism.context import Logits
 from textveil.mechanism.noise import lengthening
 from textveil.mechanism.rule import Exponential
 from textveil.mechanism.staircase import Staircase
-from textveil.mechanism.utility import Distance, Hybrid, Scores
+from textveil.mechanism.utility import Blend, Distance, Hybrid, Scores
 from textveil.options import options, plain
 from textveil.rng import Draws, Randomness
 from textveil.table import EmbeddingTable
 
 Values = NDArray[np.float64]
 
-CELLS = 1 << 22
-"""Candidate scores held at once: 32 MiB in float64."""
+CELLS = 1 << 21
+"""Candidate scores held at once: 16 MiB in float64."""
 
 MANY = 1 << 16
-"""Positions drawn at once where their scores need not be held."""
+"""Positions drawn at once at most."""
 
 PRECISION = "scores are computed in double precision; the draw from the integer weights is exact"
 
@@ -47,6 +48,12 @@ class Select:
     rule: Exponential | Staircase | Bucketized
     caveats: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if isinstance(self.rule, Exponential) and not isinstance(self.utility, Distance):
+            raise ConfigError("the exponential rule draws by the table's distance: utility must be Distance()")
+        if isinstance(self.rule, Bucketized) and not isinstance(self.utility, Hybrid):
+            raise ConfigError("buckets need scores whose range is known: utility must be Hybrid(...)")
+
     @property
     def local(self) -> bool:
         """Whether the law at a position depends on its own word alone."""
@@ -56,8 +63,9 @@ class Select:
         """Metric for the exponential rule, in the table's distance; else local DP."""
         self.utility.context.check(table)
         metric = isinstance(self.rule, Exponential)
-        caveats = list(self.caveats)
+        caveats, assumptions = list(self.caveats), [PRECISION]
         if self.utility.context.mode == "original":
+            assumptions.append("the language model says the same of a text whatever texts it is asked about together")
             caveats.append(
                 "every word is looked at when any word of its text is drawn, so it spends the sum of all positions"
             )
@@ -73,8 +81,8 @@ class Select:
             view=table.seen if metric else "",
             diameter=table.diameter if metric else np.inf,
             additive=self.rule.rounding if isinstance(self.rule, Exponential) else 0.0,
-            parameter={Exponential: "c", Bucketized: "nominal", Staircase: None}[type(self.rule)],
-            assumptions=(PRECISION,),
+            parameter=self.rule.parameter_name,
+            assumptions=tuple(assumptions),
             caveats=(*caveats, *(lengthening(table) if metric else ())),
         )
 
@@ -123,8 +131,10 @@ class Select:
         """The released rows [n], wave after wave."""
         released = np.full(len(parameter), PLACEHOLDER, np.int64)
         layout = block.layout
-        whole = isinstance(self.utility, Distance)
-        limit = MANY if whole else max(1, CELLS // len(table))
+        held = 1 if isinstance(self.rule, Exponential) else len(table)
+        if isinstance(self.rule, Staircase) and isinstance(self.utility, Distance):
+            held = int(self.rule.ends(table)[-2])
+        limit = max(1, min(MANY, CELLS // held))
         for wave in self.utility.context.schedule(layout):
             sizes = np.bincount(layout.texts[wave], minlength=len(layout.sizes))
             for chunk, draws in rng.open(sizes).chunks(limit):
@@ -138,7 +148,8 @@ class Select:
             return self.rule.draw(draws, table, scores.rows, parameter)
         if isinstance(self.rule, Staircase):
             return self.rule.draw(draws, table, scores, parameter)
-        cut = self.rule.cut(table, self._hybrid, scores.values())
+        assert isinstance(scores, Blend)
+        cut = self.rule.cut(table, self._hybrid, scores.held).take(scores.line)
         return self.rule.draw(draws, cut, self.rule.rate(table, self._hybrid, parameter))
 
     # ---- the law ---------------------------------------------------------------------------------------------

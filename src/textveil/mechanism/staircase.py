@@ -10,7 +10,7 @@ of them is at most W_1 / W_K.
 
 import math
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from pydantic import Field
 
 from textveil.errors import ConfigError
 from textveil.mechanism.block import Ids
+from textveil.mechanism.rule import SCALE
 from textveil.mechanism.utility import Scores
 from textveil.options import options
 from textveil.rng import Draws
@@ -27,7 +28,7 @@ from textveil.table import EmbeddingTable
 Values = NDArray[np.float64]
 Weights = NDArray[np.int64]
 
-SCALE = 2.0**50
+MOST_LEVELS = 1000
 
 
 @options()
@@ -44,13 +45,15 @@ class Staircase:
         ConfigError: heights do not fall from 1 to 0, or are not one more than sizes.
     """
 
+    parameter_name: ClassVar[str | None] = None
+
     sizes: tuple[Annotated[int, Field(ge=1, strict=True)], ...] = (20,)
     heights: tuple[Annotated[float, Field(ge=0, le=1)], ...] | None = None
 
     def __post_init__(self) -> None:
         given = self.heights
-        if not self.sizes:
-            raise ConfigError("a staircase needs the size of one level at least")
+        if not 1 <= len(self.sizes) <= MOST_LEVELS:
+            raise ConfigError(f"a staircase needs the sizes of 1 to {MOST_LEVELS} levels, got {len(self.sizes)}")
         if given is not None and not (
             len(given) == len(self.sizes) + 1
             and given[0] == 1
@@ -64,7 +67,7 @@ class Staircase:
     def weights(self, epsilon: Values) -> Weights:
         """W_k as multiples of 2^-50, int64 [m, K]."""
         heights = np.linspace(1, 0, len(self.sizes) + 1) if self.heights is None else np.array(self.heights)
-        return np.ceil(SCALE * np.exp(-epsilon[:, None] * (1 - heights))).astype(np.int64)
+        return np.maximum(np.ceil(SCALE * np.exp(-epsilon[:, None] * (1 - heights))), 1).astype(np.int64)
 
     def ends(self, table: EmbeddingTable) -> Ids:
         """The rank after the last of each level, int64 [K]; a small table has no more ranks than words."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from textveil import registry
-from textveil.encoder.calibration import stored_range
+from textveil.encoder.calibration import bundled_range
 from textveil.errors import ConfigError
 from textveil.mechanism.block import Block, Ids
 from textveil.mechanism.context import Context, Logits
@@ -23,6 +23,9 @@ from textveil.options import options
 from textveil.table import EmbeddingTable, Metric, load_table
 
 Values = NDArray[np.float64]
+
+GRAIN = 2.0**44
+"""Scores of distances are multiples of 1 / GRAIN."""
 
 
 class Scores(Protocol):
@@ -85,17 +88,24 @@ class Distance:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Blend:
-    """Scores that are written down."""
+    """Scores that are written down, once for all rows that have the same.
+
+    Attributes:
+        rows: int64 [m].
+        held: float64 [u, V].
+        line: int64 [m], which of them are a row's.
+    """
 
     rows: Ids = field(repr=False)
     held: Values = field(repr=False)
+    line: Ids = field(repr=False)
 
     def values(self) -> Values:  # noqa: D102
-        return self.held
+        return self.held[self.line]
 
     def best(self, k: int) -> Ids:  # noqa: D102
         order: Ids = torch.topk(torch.from_numpy(self.held), k, dim=1).indices.numpy()
-        return order
+        return order[self.line]
 
 
 @options()
@@ -115,8 +125,8 @@ class Hybrid:
         lambda_D: the weight of the distance.
         form: how both are joined.
         distance: between raw rows (`euclidean`) or unit rows (`chord`).
-        bound: B; None for what was measured for the bundled model and table. `textveil calibrate-context` measures it.
-        floor: A; None for the median that was measured for the bundled model and table, and 0 for any other model.
+        bound: B; None for what was measured for the bundled model. `textveil calibrate-context` measures it for others.
+        floor: A; None for the median that was measured for the bundled model, and 0 for any other model.
 
     Source: Cape, section 4.1.1, equations 3 to 7 (reconstructed: the formulas are not in the text that is public).
     """
@@ -147,15 +157,15 @@ class Hybrid:
         """A and B.
 
         Raises:
-            ConfigError: none was given, and none was measured for this model and table; or B is not above A.
+            ConfigError: the model is not the bundled one, and no B is given; or B is not above A.
         """
-        low, high = _measured(table.root) if self.context.model is None else (0.0, None)
+        low, high = (0.0, None) if self.context.model else _measured(table.root)
         floor = low if self.floor is None else self.floor
         bound = high if self.bound is None else self.bound
         if bound is None:
             raise ConfigError(
-                f"the bound of the logits on {table.name} must be given as mechanism.bound; textveil calibrate-context "
-                "measures it on public text"
+                "with a model of your own mechanism.bound must be given; textveil calibrate-context measures it on "
+                "public text"
             )
         if bound <= floor:
             raise ConfigError(f"mechanism.bound must be above mechanism.floor, got {bound:g} and {floor:g}")
@@ -166,30 +176,36 @@ class Hybrid:
         return self.given(table, block.secret[wave], logits)
 
     def given(self, table: EmbeddingTable, rows: Ids, logits: Logits | None) -> Blend:  # noqa: D102
-        scores = self.near(table, rows)
-        if not self.static:
-            assert logits is not None
-            self.join(scores, self.liked(table, logits), out=scores)
-        return Blend(rows=rows, held=scores)
+        distinct, line = np.unique(rows, return_inverse=True)
+        near = self.near(table, distinct)
+        if self.static:
+            return Blend(rows=rows, held=near, line=line)
+        assert logits is not None
+        held = near[line]
+        self.join(held, self.liked(table, logits), out=held)
+        return Blend(rows=rows, held=held, line=np.arange(len(rows)))
 
     def near(self, table: EmbeddingTable, rows: Ids) -> Values:
         """What the distance makes of a score, [m, V]."""
         seen = in_metric(table, self.distance)
         scores = seen.distances(rows)
-        scores /= seen.diameter
+        scores *= -self.lambda_D / seen.diameter
         if self.form == "additive":
-            scores -= 1
-            scores *= -self.lambda_D
-            return scores
-        scores *= -self.lambda_D
-        return np.exp(scores, out=scores)
+            scores += self.lambda_D
+        else:
+            np.exp(scores, out=scores)
+        scores *= GRAIN  # the last bits of a distance depend on what else is asked for; equal scores shall be equal
+        np.rint(scores, out=scores)
+        scores /= GRAIN
+        return scores
 
     def liked(self, table: EmbeddingTable, logits: Logits) -> Values:
         """What the logits make of a score, [m, V]; nothing where the utility is static."""
         if self.static:
             return np.full(logits.shape, 0.0 if self.form == "additive" else 1.0)
         floor, bound = self.logit_range(table)
-        liked: Values = np.clip(logits.astype(np.float64) - floor, 0, bound - floor)
+        liked: Values = np.clip(logits, floor, bound, dtype=np.float64)
+        liked -= floor
         if self.form == "additive":
             liked *= self.lambda_L / (bound - floor)
             return liked
@@ -203,8 +219,8 @@ class Hybrid:
 
 @lru_cache(maxsize=8)
 def in_metric(table: EmbeddingTable, metric: Metric) -> EmbeddingTable:
-    """The same words with the distance between their raw rows, or between their unit rows."""
-    if table.metric == metric:
+    """The same words with the distance between their raw rows, or between their unit rows; a projection as it is."""
+    if table.metric == metric or table.parent is not None:
         return table
     if table.name in registry.names("table") and load_table(table.name, metric=table.metric) is table:
         return load_table(table.name, metric=metric)
@@ -217,7 +233,7 @@ def in_metric(table: EmbeddingTable, metric: Metric) -> EmbeddingTable:
 
 
 @lru_cache(maxsize=8)
-def _measured(table: EmbeddingTable) -> tuple[float, float | None]:
-    """Median and largest logit of the bundled model on public text; 0 and None where nothing was measured."""
-    found = stored_range(table)
-    return (0.0, None) if found is None else (found.quantiles()["candidates"][0.5], found.largest)
+def _measured(table: EmbeddingTable) -> tuple[float, float]:
+    """Median and largest logit of the bundled model on public text."""
+    found = bundled_range(table)
+    return found.quantiles()["candidates"][0.5], found.largest
