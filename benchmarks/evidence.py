@@ -367,9 +367,12 @@ def main() -> None:
         jobs = [pool.submit(measure, series, corpora, options.part, stored) for series in chosen]
         console = Console(stderr=True)
         done = track(as_completed(jobs), total=len(jobs), console=console, refresh_per_second=0.2)
-        for job in done:  # written as they come: a long run that is cut short keeps what it has
-            with report.EVIDENCE.open("a", encoding="utf-8") as file:
-                file.writelines(json.dumps({**row, **shared}, sort_keys=True) + "\n" for row in job.result())
+        try:
+            for job in done:  # written as they come: a long run that is cut short keeps what it has
+                with report.EVIDENCE.open("a", encoding="utf-8") as file:
+                    file.writelines(json.dumps({**row, **shared}, sort_keys=True) + "\n" for row in job.result())
+        finally:
+            pool.shutdown(cancel_futures=True)
     report.write()
     draw()
 
