@@ -62,7 +62,7 @@ PICTURED = {
     "cape, public context": "cape, context public",
     "rankcape, k=5": "rankcape, k=5, static",
     "rankcape, k=20": "rankcape, k=20, static",
-    "rankcape, k=20, public context": "rankcape, k=20, context public, lambda_L=0.5",
+    "rankcape, k=20, public context, lambda_L=0.1": "rankcape, k=20, context public, lambda_L=0.1",
     "krr": "krr",
 }
 
@@ -101,7 +101,7 @@ SERIES: tuple[Series, ...] = (
     Series(name="noise", parameter="eta", budgets=(40, 47, 54, 61, 70)),
     Series(name="exponential", parameter="c", budgets=(4.4, 4.9, 5.4, 5.9, 6.5)),
     Series(name="santext", budgets=(8.8, 9.8, 10.8, 11.8, 13)),
-    Series(name="cape", parameter="nominal", budgets=(2, 6, 10, 14, 20)),
+    Series(name="cape", parameter="nominal", budgets=(0, 1, 2, 3.5, 6)),
     Series(name="rankcape", options={"k": 2}, budgets=(6, 7, 8, 9, 11)),
     Series(name="rankcape", options={"k": 5}, budgets=(5.5, 6.5, 7.5, 8.5, 10.5)),
     Series(name="rankcape", options={"k": 10}, budgets=(5, 6, 7, 8, 10)),
