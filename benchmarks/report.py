@@ -55,16 +55,16 @@ Curve = list[tuple[float, float]]
 
 
 def curve(rows: list[dict[str, Any]], series: str, risk: str, metric: str) -> Curve:
-    """A risk and a metric at each budget of a series, the least risk first."""
+    """A risk and a metric at each budget of a series, in the order of its rows."""
     own = {
         name: {row["release"]: row["value"] for row in rows if _of(row) == (series, name)} for name in (risk, metric)
     }
-    return sorted((own[risk][release], own[metric][release]) for release in own[risk] if release in own[metric])
+    return [(own[risk][release], own[metric][release]) for release in own[risk] if release in own[metric]]
 
 
 def at(points: Curve, level: float) -> float | None:
     """The metric where the risk is at a level, on the line between the two budgets about it; None outside of all."""
-    for (low, one), (high, other) in pairwise(points):
+    for (low, one), (high, other) in pairwise(sorted(points)):
         if low <= level <= high:
             return one if high == low else one + (other - one) * (level - low) / (high - low)
     return None
