@@ -1,11 +1,10 @@
 """Nothing passes unprotected by accident: every mechanism, words that no table has, budgets small and large."""
 
-import warnings
-
 import pytest
 
 from textveil import registry
 from textveil.config import WordsOptions
+from textveil.errors import BudgetError, ConfigError
 from textveil.pipeline import Privatizer
 from textveil.table import EmbeddingTable
 from textveil.words import Kind, stopwords
@@ -32,6 +31,7 @@ STRANGE = [
 TEXT = " ".join(STRANGE)
 
 
+@pytest.mark.filterwarnings("ignore:.*bounds nothing")
 @pytest.mark.parametrize("unit", ["word", "wordpiece"])
 @pytest.mark.parametrize("epsilon", [0, 8, 1e6])
 @pytest.mark.parametrize("name", registry.names("mechanism"))
@@ -46,9 +46,13 @@ def test_no_unknown_word_is_shown(name: str, epsilon: float, unit: str, pieces_t
         )
     else:
         table = pieces_table
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        privatizer = Privatizer(name, epsilon=epsilon, table=table, words=WordsOptions(unit=unit))  # type: ignore[arg-type]
+    refused = {("santext+", "wordpiece"): ConfigError, ("cape", "wordpiece"): BudgetError if epsilon == 8 else None}
+    if expected := refused.get((name, unit)):
+        with pytest.raises(expected) as error:
+            Privatizer(name, epsilon=epsilon, table=table, words=WordsOptions(unit=unit)).privatize(TEXT)  # type: ignore[arg-type]
+        assert not any(word in str(error.value) for word in STRANGE if len(word) > 3)
+        return
+    privatizer = Privatizer(name, epsilon=epsilon, table=table, words=WordsOptions(unit=unit))  # type: ignore[arg-type]
     result = privatizer.privatize(TEXT)
     known = {word.removeprefix("##") for word in table.words}
     for item, word in zip(result.released.items, result.private.words, strict=True):
