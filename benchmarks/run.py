@@ -34,7 +34,12 @@ from process import best
 from report import RATES, ROWS
 
 HERE = Path(__file__).resolve().parent
-EPSILON = {"laplace": 5.0, "exponential": 8.0}
+EPSILON = {"laplace": 5.0, "exponential": 8.0, "santext": 8.0, "santext+": 8.0, "custext": 6.0, "custext+": 6.0} | {
+    "rantext": 6.0,
+    "krr": 12.0,
+    "cape": 12.0,
+    "rankcape": 8.0,
+}
 """Budgets per mechanism; 70 per unit of chord for the others. Time hardly depends on them."""
 
 
