@@ -518,6 +518,13 @@ def load_table(name: str = "minilm", *, metric: Metric = "chord", device: str = 
     return _load(os.path.realpath(name) if registry.is_folder(name) else name, metric, device)
 
 
+def ships(table: EmbeddingTable) -> bool:
+    """Whether this is a table of the package itself, not another one that was given its name."""
+    return (
+        table.name in registry.TABLES and load_table(table.name, metric=table.metric, device=str(table.device)) is table
+    )
+
+
 @cache
 def _load(name: str, metric: Metric, device: str) -> EmbeddingTable:
     if metric not in ("chord", "euclidean"):

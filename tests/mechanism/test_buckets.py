@@ -1,5 +1,6 @@
 """The bucketized rule: oracles on real rows, the bounds that hold and the one that does not, budgets, draws."""
 
+import dataclasses
 import math
 from typing import Any, Literal
 
@@ -253,3 +254,13 @@ def test_the_shipped_tables_have_their_true_losses(name: str, distance: Metric) 
     spent = mechanism.spend(table, Layout.of(3), np.array([0.0, 6.0, 20.0]))
     assert (np.array([9.0, 11.6, 17.9]) < spent).all()
     assert (spent < np.array([10.2, 12.8, 18.7])).all(), "the bound for any score is 13.9 at nominal 0"
+
+
+def test_a_table_that_took_a_shipped_name_does_not_get_its_losses() -> None:
+    """Other rows, constants of their own, and the name of a table of the package."""
+    rows = np.random.default_rng(4).normal(size=(2100, 4))
+    words = [f"w{i}a" for i in range(len(rows))]
+    plain = EmbeddingTable.build(name="minilm-s", words=words, vectors=rows)
+    named = dataclasses.replace(plain, stored=load_table("minilm-s").stored)
+    spent = cape().spend(named, Layout.of(1), np.zeros(1))
+    assert spent[0] == pytest.approx(math.log(50 * (2100 - 49)), abs=1e-5)

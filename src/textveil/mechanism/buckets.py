@@ -28,7 +28,7 @@ from textveil.mechanism.utility import Hybrid
 from textveil.options import options
 from textveil.rng import Draws
 from textveil.samplers import weighted_choice
-from textveil.table import EmbeddingTable
+from textveil.table import EmbeddingTable, ships
 
 Values = NDArray[np.float64]
 Weights = NDArray[np.int64]
@@ -225,7 +225,7 @@ def _curve(table: EmbeddingTable, utility: Hybrid, rule: Bucketized) -> tuple[Va
     if len(table) <= SMALL_TABLE:
         at = np.array(sorted({*NOMINALS, *([] if rule.nominal is None else [rule.nominal])}))
         return at, losses(table, utility, rule, at) * (1 + 1e-9)
-    found = _stored().get(key(table, utility, rule)) if table.stored is not None else None
+    found = _stored().get(key(table, utility, rule)) if ships(table) else None
     return None if found is None else (np.array(found["nominal"]), np.array(found["loss"]))
 
 

@@ -14,13 +14,12 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
-from textveil import registry
 from textveil.encoder.calibration import bundled_range
 from textveil.errors import ConfigError
 from textveil.mechanism.block import Block, Ids
 from textveil.mechanism.context import Context, Logits
 from textveil.options import options
-from textveil.table import EmbeddingTable, Metric, load_table
+from textveil.table import EmbeddingTable, Metric, load_table, ships
 
 Values = NDArray[np.float64]
 
@@ -222,8 +221,8 @@ def in_metric(table: EmbeddingTable, metric: Metric) -> EmbeddingTable:
     """The same words with the distance between their raw rows, or between their unit rows; a projection as it is."""
     if table.metric == metric or table.parent is not None:
         return table
-    if table.name in registry.names("table") and load_table(table.name, metric=table.metric) is table:
-        return load_table(table.name, metric=metric)
+    if ships(table):
+        return load_table(table.name, metric=metric, device=str(table.device))
     rows = table.take(slice(None))
     if metric == "euclidean":
         rows = rows * table.norms.to(rows.device)[:, None]
