@@ -9,7 +9,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -127,7 +127,7 @@ class Endpoint:
                     report("asking", len(answers), len(prompts))
         return answers
 
-    def stream(self, messages: Sequence[tuple[str, str]]) -> Iterator[str]:
+    def stream(self, messages: Sequence[tuple[str, str]]) -> Generator[str]:
         """The answer to a conversation, piece by piece as it comes.
 
         Nothing is sent before the first piece is asked for, and after it nothing is sent again. Whoever leaves before

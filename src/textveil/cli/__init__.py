@@ -12,6 +12,7 @@ from textveil.cli import (  # each adds its verbs to the application
     attack,
     audit,
     calibrate,
+    chat,
     measure,
     names,
     privatize,
@@ -19,7 +20,7 @@ from textveil.cli import (  # each adds its verbs to the application
 )
 from textveil.cli.app import app
 
-__all__ = ["attack", "audit", "calibrate", "main", "measure", "names", "privatize", "tables"]
+__all__ = ["attack", "audit", "calibrate", "chat", "main", "measure", "names", "privatize", "tables"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
