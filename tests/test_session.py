@@ -47,7 +47,7 @@ def test_case_is_ignored_and_the_first_spelling_comes_back():
 def test_restore_leaves_everything_else():
     session = Session()
     session.placeholder("WORD", "a")
-    text = "<WORD_2> <word_1> <WORD> WORD_1 <WORD_01> <WORD_1 <<WORD_1>> <NAME_1>"
+    text = "<WORD_2> <WORD> word_1 <WORD_01> <WORD_1_> <WORD_10> WORD_10 xWORD_1 <<WORD_1>> <NAME_1>"
     assert session.restore(text) == text.replace("<WORD_1>", "a")
     assert Session().restore(text) == text
 
