@@ -118,7 +118,9 @@ class Session:
             return _Kept(
                 owner=self.owner,
                 placeholders=[
-                    _Placeholder(type=kind, number=int(placeholder[len(kind) + 2 : -1]), value=self._values[placeholder])
+                    _Placeholder(
+                        type=kind, number=int(placeholder[len(kind) + 2 : -1]), value=self._values[placeholder]
+                    )
                     for (kind, _), placeholder in self._placeholders.items()
                 ],
                 replacements=[

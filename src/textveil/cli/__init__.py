@@ -16,11 +16,12 @@ from textveil.cli import (  # each adds its verbs to the application
     measure,
     names,
     privatize,
+    proxy,
     tables,
 )
 from textveil.cli.app import app
 
-__all__ = ["attack", "audit", "calibrate", "chat", "main", "measure", "names", "privatize", "tables"]
+__all__ = ["attack", "audit", "calibrate", "chat", "main", "measure", "names", "privatize", "proxy", "tables"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
