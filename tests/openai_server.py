@@ -17,7 +17,7 @@ from typing import Any
 MODELS = {
     "echo": "answers with the last message",
     "upper": "the same in capitals",
-    "slow": "echoes after as many seconds as the last message's first word says",
+    "slow": "echoes after as many seconds as the last message's first word says, or one",
     "together": "echoes once four requests are there at the same time; 500 where they do not come",
     "fail-500": "500, always",
     "fail-once": "500 the first time that it sees a message, then echoes",
@@ -122,7 +122,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def behave(self, model: str, message: str, seen: bool, body: dict[str, Any]) -> None:
         if model == "slow":
-            time.sleep(float(message.split()[0]))
+            first = message.split()[0]
+            time.sleep(float(first) if re.fullmatch(r"[\d.]+", first) else 1)
         if model == "together":
             try:
                 self.server.together.wait(timeout=5)

@@ -115,8 +115,8 @@ class Proxy:
         try:
             texts = asked.texts
             results = list(self.privatizer.privatize_many(texts, session))
+            released = asked.saying([result.text for result, _ in zip(results, texts, strict=True)])
             promise = summarize([result.guarantee for result in results]).to_json()
-            released = asked.saying(result.text for result, _ in zip(results, texts, strict=True))
             return released, json.dumps({name: promise[name] for name in PROMISE})
         except Exception as error:
             kind = type(error).__name__
