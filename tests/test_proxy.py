@@ -18,12 +18,11 @@ from contextlib import contextmanager
 import httpx2
 import openai
 import pytest
+import uvicorn
 
-from textveil import Privatizer
-from textveil.completions import Answer, AnswerRestorer
+from textveil import Privatizer, cli, pipeline
 from textveil.errors import ConfigError
 from textveil.proxy import Proxy, listen, server
-from textveil.session import Session
 
 CANARY = "Zyxqorvian"
 KEY = "sk-of-the-client"
@@ -185,31 +184,17 @@ def test_fields_without_text_are_passed_on(client, journal):
     assert journal("echo")[-1]["body"]["stream_options"] == options
 
 
-def test_an_answer_in_json_stays_json(client):
-    said = f'{CANARY}"{CANARY}'
-    (address,) = re.findall(r"\S+", said)
-    for stream in (False, True):
-        answer = client.chat.completions.create(
-            model="characters",
-            messages=user("\\"),
-            response_format={"type": "json_object"},
-            stream=stream,
-        )
-        assert answer is not None
-    session = Session()
-    placeholder = session.placeholder("WORD", address)
-    answer = Answer.model_validate(
-        {
-            "id": "x",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "m",
-            "choices": [{"index": 0, "message": {"content": json.dumps({"who": placeholder})}}],
-        }
-    )
-    whole = AnswerRestorer(session, json=True).whole(answer).choices[0].message
-    assert whole is not None
-    assert json.loads(whole.content or "") == {"who": said}
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_in_json_stays_json(client, journal, stream):
+    said = '{"is": "http://example.org/a\\b"}'  # no JSON yet: what stands for the address has to be escaped
+    asked = {"model": "characters", "messages": user(said), "response_format": {"type": "json_object"}}
+    if stream:
+        chunks = client.chat.completions.create(**asked, stream=True)
+        answer = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+    else:
+        answer = client.chat.completions.create(**asked).choices[0].message.content
+    assert json.loads(answer) == {"is": "http://example.org/a\\b"}
+    assert journal("characters")[-1]["body"]["messages"] == user('{"is": "<WORD_1>"}')
 
 
 def test_only_known_fields_come_back(proxied):
@@ -622,8 +607,8 @@ def process(upstream, *arguments, **environ):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_process_says_where_it_serves_logs_nothing_and_stops(openai_server, number):
-    with process(openai_server) as (running, said):
+def test_the_process_logs_nothing_and_finishes_its_answers(openai_server, number):
+    with process(openai_server) as (running, said), ThreadPoolExecutor(1) as pool:
         url = re.fullmatch(r"textveil: serving (http://127\.0\.0\.1:\d+/v1)\n", said)[1]
         with client_of(url) as client:
             answer = client.chat.completions.create(model="echo", messages=user(f"{CANARY} is ill"))
@@ -632,33 +617,53 @@ def test_the_process_says_where_it_serves_logs_nothing_and_stops(openai_server, 
                 client.chat.completions.create(model="fail-500", messages=user(CANARY))
             with pytest.raises(openai.BadRequestError):
                 client.chat.completions.create(model="echo", messages=user(CANARY), user=CANARY)
-        running.send_signal(number)
-        out, err = running.communicate(timeout=20)
-    assert (out, err) == ("", "")
+            waiting = pool.submit(client.chat.completions.create, model="slow", messages=user(CANARY))
+            time.sleep(0.5)
+            running.send_signal(number)
+            assert waiting.result(timeout=20).choices[0].message.content == CANARY
+        assert running.communicate(timeout=20) == ("", "")
     assert running.returncode == {signal.SIGTERM: -signal.SIGTERM, signal.SIGINT: 130}[number]
 
 
-def test_answers_under_way_are_finished_before_the_end(openai_server):
-    with process(openai_server) as (running, said), ThreadPoolExecutor(1) as pool:
-        with client_of(said.split()[-1]) as client:
-            answer = pool.submit(client.chat.completions.create, model="slow", messages=user("2"))
-            time.sleep(0.7)
-            running.send_signal(signal.SIGTERM)
-            assert answer.result(timeout=20).choices[0].message.content == "2"
-        assert running.communicate(timeout=20) == ("", "")
+@pytest.fixture
+def command(small_table, monkeypatch, capsys):
+    """The verb in this process, with a server that does not serve."""
+    monkeypatch.setattr(pipeline, "load_table", lambda *_, **__: small_table)
+    monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: None)
+
+    def run(*arguments):
+        code = cli.main(["proxy", "--port", "0", *arguments])
+        return code, capsys.readouterr().err
+
+    return run
 
 
-def test_an_open_address_is_warned_of(openai_server):
-    with process(openai_server, "--host", "0.0.0.0") as (_, said):
-        assert said.startswith("textveil: warning: the proxy is open to other machines")
+UPSTREAM = ("--upstream", "http://127.0.0.1:1/v1", "--mechanism", "placeholder")
 
 
-def test_options_fail_before_anything_is_served(openai_server):
-    for arguments, says in (
+@pytest.mark.parametrize(("host", "warned"), [("127.0.0.1", 0), ("::1", 0), ("localhost", 0), ("0.0.0.0", 1)])
+def test_an_open_address_is_warned_of(command, host, warned):
+    code, err = command(*UPSTREAM, "--host", host)
+    assert code == 0
+    assert err.count("textveil: warning: the proxy is open to other machines") == warned
+    shown = re.escape(f"[{host}]" if ":" in host else host)
+    assert re.fullmatch(rf"(.*\n)?textveil: serving http://{shown}:\d+/v1\n", err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
         (("--mechanism", "no-such"), "no mechanism"),
-        (("--timeout", "0"), "timeout"),
+        (("--timeout", "0"), "timeout must be greater than 0"),
+        (("--limit", "0"), "--limit needs BYTES"),
+        (("--port", "65536"), "--port needs N"),
+        (("--host", "no-such-host.invalid"), "must be an address of this machine"),
         (("-o", "words.oov=no"), "words.oov"),
-    ):
-        with process(openai_server, *arguments) as (running, said):
-            assert says in said
-            assert running.wait(timeout=20) == 2
+        (("--upstream", f"http://{CANARY}@host/v1"), "must not hold a name or password"),
+    ],
+)
+def test_wrong_options_are_one_line(command, arguments, says):
+    code, err = command(*UPSTREAM, *arguments)
+    assert code == 2
+    assert re.fullmatch(rf"textveil: error: .*{says}.*\n", err), err
+    assert CANARY not in err
