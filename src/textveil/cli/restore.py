@@ -100,4 +100,5 @@ def repair(
     lines = not whole and (text is None or not files.is_text(text))
     with files.output(output) as sink:
         for each in repaired:
-            sink.write((" ".join(each.splitlines()) if lines else each) + "\n")
+            line = " ".join(each.splitlines()) if lines else each
+            sink.write(line if line.endswith("\n") else line + "\n")
