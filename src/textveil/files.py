@@ -23,6 +23,9 @@ from textveil.errors import ConfigError, InputError, OutputError, TextveilError
 MARK = b"\xef\xbb\xbf"
 """The byte order mark with which some programs begin a file."""
 
+PIECE = 1 << 16
+"""Bytes that are read at once, at most."""
+
 _PATH_LIKE = re.compile(
     r"(\.{0,2}|~[^/\s]*)/\S*|\S*[^\s/.]\.(txt|text|jsonl?|csv|tsv|md|rst|html?|xml|ya?ml|log|parquet|gz|zip|pdf|docx?|tex|py)",
     re.IGNORECASE,
@@ -105,6 +108,13 @@ def read_lines(stream: BinaryIO) -> Iterator[str]:
 def read_whole(stream: BinaryIO) -> str:
     """All of a stream as one text."""
     return decode(*_without_mark(_read(stream.read), 0))
+
+
+def read_pieces(stream: BinaryIO) -> Iterator[bytes]:
+    """The bytes of a stream as they come."""
+    read = getattr(stream, "read1", stream.read)  # waits for the first bytes, and not for all
+    while piece := _read(lambda: read(PIECE)):
+        yield piece
 
 
 def decode(content: bytes, offset: int = 0) -> str:

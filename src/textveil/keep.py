@@ -38,20 +38,33 @@ def load(path: str | os.PathLike[str]) -> Session:
 
 @contextmanager
 def kept(path: str | os.PathLike[str]) -> Iterator[Session]:
-    """The session of a file, or a new one where there is none; it is saved at the end, however that comes.
+    """The session of a file, or a new one where there is none; it is saved at the end.
+
+    It is saved after a failure too, if it remembers more than before: what is released may have gone out.
 
     Raises:
         InputError: the file is damaged, or something else.
         OutputError: it cannot be written, or another process wrote it meanwhile, which would lose what that one knows.
     """
+    if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
+        raise OutputError("the session file must be the name of a file in a folder that is there")
     before = _content(path) if os.path.lexists(path) else None
     session = Session() if before is None else Session.from_json(before)
-    try:
-        yield session
-    finally:
-        if before != (_content(path) if os.path.lexists(path) else None):
-            raise OutputError("the session file must be used by one process at a time, and was changed by another")
-        save(session, path)
+    known = session.to_json()
+    with files.signals_as_exits():
+        try:
+            yield session
+        except BaseException:
+            if session.to_json() != known:
+                _replace(path, before, session)
+            raise
+        _replace(path, before, session)
+
+
+def _replace(path: str | os.PathLike[str], before: bytes | None, session: Session) -> None:
+    if before != (_content(path) if os.path.lexists(path) else None):
+        raise OutputError("the session file must be used by one process at a time, and was changed by another")
+    save(session, path)
 
 
 def _content(path: str | os.PathLike[str]) -> bytes:

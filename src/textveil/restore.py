@@ -30,7 +30,7 @@ UNDERSCORES = 3
 BEHIND = 8
 """Units before a place that may decide what is there."""
 
-_DETERMINED = re.compile(r"(?:^|\W)(?:the|both|two|all) $")
+_DETERMINED = re.compile(r"(?<![a-z])(?:the|both|two|all) $")
 _TYPOGRAPHIC = str.maketrans("’ʼ", "''")
 _UNSPACED = regex.compile(r"(?V1)[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 _WORDLY = regex.compile(r"(?V1)[\p{L}\p{M}\p{N}\u200C\u200D]")

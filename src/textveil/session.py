@@ -15,7 +15,7 @@ from textveil.errors import InputError
 from textveil.restore import Escape, Key, Node, Restorer, fold, tree
 from textveil.words import is_public
 
-VERSION = 1
+VERSION: Literal[1] = 1
 """Of the form in which a session is kept; a change that older versions cannot read makes it another one."""
 
 

@@ -17,11 +17,24 @@ from textveil.cli import (  # each adds its verbs to the application
     names,
     privatize,
     proxy,
+    restore,
     tables,
 )
 from textveil.cli.app import app
 
-__all__ = ["attack", "audit", "calibrate", "chat", "main", "measure", "names", "privatize", "proxy", "tables"]
+__all__ = [
+    "attack",
+    "audit",
+    "calibrate",
+    "chat",
+    "main",
+    "measure",
+    "names",
+    "privatize",
+    "proxy",
+    "restore",
+    "tables",
+]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
