@@ -28,6 +28,7 @@ import attacks  # the files beside this one
 import corpora
 import decode
 import encoder
+import proxy
 import report
 import selection
 from process import best
@@ -116,7 +117,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, help="runs per measurement; the best counts (default 3)")
     parser.add_argument(
         "--only",
-        choices=("mechanisms", "decode", "selection", "files", "encoder", "attacks"),
+        choices=("mechanisms", "decode", "selection", "files", "encoder", "attacks", "proxy"),
         help="one part of it (default: all)",
     )
     parser.add_argument("--words", type=int, default=10_000, help="words in a batch (default 10,000)")
@@ -129,6 +130,7 @@ def main() -> None:
         "files": corpora.measurements(options.repeat),
         "encoder": encoder.measurements(options.repeat),
         "attacks": attacks.measurements(),
+        "proxy": proxy.measurements(),
     }
     chosen = [part for name, part in parts.items() if options.only in (None, name)]
     # seldom drawn, because two threads that wait for one another are slowed by any third
