@@ -130,6 +130,27 @@ class Tokens:
         stops = [*self.starts[rows].tolist(), len(text)]
         return [text[begin:stop] for begin, stop in zip(begins, stops, strict=True)]
 
+    def joined(self, goes_on: npt.NDArray[np.bool_]) -> "Tokens":
+        """The same texts with some words joined to the word before them, whitespace between them included.
+
+        Args:
+            goes_on: bool [T], the words that are joined to the one before; never the first word of a text.
+        """
+        kept = np.flatnonzero(~goes_on)
+        last = np.append(kept[1:], len(self.words)) - 1
+        owner = np.repeat(np.arange(len(self.texts)), self.sizes)[kept].tolist()
+        starts, ends = self.starts[kept], self.ends[last]
+        words = [self.words[i] for i in kept.tolist()]
+        for place in np.flatnonzero(last > kept).tolist():
+            words[place] = self.texts[owner[place]][int(starts[place]) : int(ends[place])]
+        return Tokens(
+            texts=self.texts,
+            words=words,
+            starts=starts,
+            ends=ends,
+            documents=np.searchsorted(kept, self.documents),
+        )
+
 
 def tokenize(texts: Sequence[str], *, first: int = 0) -> Tokens:
     """Split texts into words, the units of privacy.
