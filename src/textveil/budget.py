@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from textveil.config import GroupOptions, require_number
 from textveil.errors import BudgetError, UnknownName
-from textveil.protect import Protection
-from textveil.protect.grouping import GROUPS
+from textveil.protect import GROUPS, Protection
 
 SMALLEST, LARGEST = 1e-6, 1e6
 """Finite budgets outside are refused: floating point cannot carry the noise, and nobody can mean them."""

@@ -34,6 +34,8 @@ class WordsOptions:
             the table ("uniform"), or vanishes ("drop").
         numbers: "table" takes a number as any other word; "add" moves a whole number outside the table up by at
             most 999, whatever the budget (the statement is then infinite).
+        consistent: whether a word that is met again in its group, in the same text or session, has the same release;
+            which words are equal is then in the mask. For mechanisms that look at each word alone.
         tokenizer: a folder, tokenizer.json file or hub id; for the unit "wordpiece" only.
     """
 
@@ -42,6 +44,7 @@ class WordsOptions:
     stopwords: Literal["pass", "protect"] = "pass"
     oov: Literal["surrogate", "placeholder", "error", "keep", "uniform", "drop"] = "surrogate"
     numbers: Literal["table", "add"] = "table"
+    consistent: bool = False
     tokenizer: str | None = None
 
 

@@ -5,6 +5,7 @@ Not here: accounts that outlive the process, and which words become placeholders
 """
 
 import re
+from collections.abc import Iterable, Sequence
 from threading import Lock
 
 _PLACEHOLDER = re.compile(r"<[A-Z_]+_\d+>")
@@ -26,6 +27,7 @@ class Session:
         self._placeholders: dict[tuple[str, str], str] = {}
         self._values: dict[str, str] = {}
         self._counts: dict[str, int] = {}
+        self._drawn: dict[tuple[str, str, str], int] = {}
 
     def placeholder(self, kind: str, value: str) -> str:
         """The placeholder of a value: `<KIND_1>`, `<KIND_2>`, ... in order of first appearance.
@@ -47,6 +49,26 @@ class Session:
         with self._lock:
             values = dict(self._values)
         return _PLACEHOLDER.sub(lambda match: values.get(match[0], match[0]), text)
+
+    def replaced(self, original: str, shown: str) -> None:
+        """Learns that a released name stands for a private one."""
+
+    def said(self, words: Iterable[str]) -> None:
+        """Learns which words were released as they stood."""
+
+    def consistent(self, law: str, keys: Sequence[tuple[str, str]], rows: Sequence[int]) -> list[int]:
+        """The row of each word that was drawn first in this session, and now for words that are new.
+
+        Args:
+            law: what the rows were drawn by; rows of another law do not count.
+            keys: (word, group) of each; letter case is ignored.
+            rows: the rows to take for words that are new.
+        """
+        with self._lock:
+            return [
+                self._drawn.setdefault((law, word.lower(), group), row)
+                for (word, group), row in zip(keys, rows, strict=True)
+            ]
 
     def __repr__(self) -> str:
         """Only how many placeholders there are."""

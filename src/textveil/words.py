@@ -285,6 +285,8 @@ class Mask:
         dropped: words of the source text that no item stands for.
         equal: classes of item positions that are known to stand for equal words.
         numbered: whether placeholders carry a session's numbers, which show equality within it.
+        consistent: whether equal words of a group have equal releases, within the text or a session.
+        drawn_groups: whether groups were drawn at random under a budget of their own, so that the statement covers them.
         groups: budget group of each item; None when there is only one.
         pieces: number of pieces of each protected word in the wordpiece unit; None in the word unit.
         casing: casing of each item (lower, title or upper); None when it is not re-applied.
@@ -298,6 +300,8 @@ class Mask:
     dropped: tuple[int, ...] = ()
     equal: tuple[tuple[int, ...], ...] = ()
     numbered: bool = False
+    consistent: bool = False
+    drawn_groups: bool = False
     groups: tuple[str, ...] | None = None
     pieces: tuple[int, ...] | None = None
     casing: tuple[str, ...] | None = None
@@ -315,8 +319,8 @@ class Mask:
             bool(self.numbers),
             bool(self.dropped),
             bool(tied & placeholders) or (self.numbered and bool(placeholders)),
-            bool(tied - placeholders),
-            self.groups is not None,
+            bool(tied - placeholders) or self.consistent,
+            self.groups is not None and not self.drawn_groups,
             self.pieces is not None,
             self.casing is not None,
             self.spacing,
@@ -334,6 +338,8 @@ class Mask:
             "dropped": list(self.dropped),
             "equal": [list(positions) for positions in self.equal],
             "numbered": self.numbered,
+            "consistent": self.consistent,
+            "drawn_groups": self.drawn_groups,
             "groups": None if self.groups is None else list(self.groups),
             "pieces": None if self.pieces is None else list(self.pieces),
             "casing": None if self.casing is None else list(self.casing),

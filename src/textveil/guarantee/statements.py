@@ -59,6 +59,7 @@ class Claim:
         assumptions: what the proof needs beyond the text's mask.
         caveats: what a reader should know before comparing.
         restricted: a promise for some pairs only, whatever the kind.
+        alone: whether the law of a position depends on the word there alone, and on no other word.
     """
 
     mechanism: str
@@ -75,6 +76,7 @@ class Claim:
     assumptions: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
     restricted: Restricted | None = None
+    alone: bool = False
 
     def induced(self) -> Self:
         """The claim as one about any two words: what it means in local DP, whatever the distance."""
@@ -106,7 +108,7 @@ class Group:
     Attributes:
         label: the group, or the type of names or placeholders.
         words: how many words are in it.
-        by: what replaces them: a mechanism, "placeholder", or "nothing" where they pass.
+        by: what replaces them: a mechanism's name, "name" from a public list, "placeholder", "nothing" where they pass.
         epsilon: the largest value of a word; infinite where one passes.
         total: the sum over its words.
     """
@@ -263,7 +265,7 @@ class Guarantee:
         if not self.groups:
             return ""
         said = ", ".join(_spends(group) for group in self.groups)
-        domain = "Between texts with the same mask, by group" if self.kind == "none" else "By group"
+        domain = "Between texts with the same mask, local DP by group" if self.kind == "none" else "Local DP by group"
         return f" {domain}: {said}."
 
     def _domain(self) -> str:
@@ -497,12 +499,13 @@ def _plain(value: float) -> float | str:
 
 
 def _spends(group: Group) -> str:
-    words = _count(group.words, "word" if group.by != "placeholder" else "placeholder")
+    words = _count(group.words, _WHAT.get(group.by, "word"))
     if group.by == "nothing":
         return f"{group.label} passes ({words})"
-    if group.by == "placeholder":
-        return f"{group.label} 0 ({words})"
-    return f"{group.label} local DP <= {number(group.epsilon)} ({words}, {group.by})"
+    return f"{group.label} {'<= ' if group.epsilon else ''}{number(group.epsilon)} ({words})"
+
+
+_WHAT = {"placeholder": "placeholder", "name": "name"}
 
 
 def _also(additive: float) -> str:

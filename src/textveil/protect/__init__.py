@@ -15,6 +15,8 @@ from textveil.words import is_public
 
 PUBLIC = "public"
 PROTECTED = "protected"
+GROUPS = ("sensitive-important", "sensitive", "important", "other")
+"""Groups 1 to 4 of STAMP (section 3.1)."""
 
 Flags = NDArray[np.bool_]
 Ids = NDArray[np.int64]
@@ -47,6 +49,11 @@ class Protection:
         for name, value in (("entity", -1), ("hidden", False), ("named", False)):
             if len(getattr(self, name)) != count:
                 object.__setattr__(self, name, np.full(count, value))
+
+    def kind(self, word: int) -> str:
+        """The group of a word; of a name its type, whichever of the lists of that type it is drawn from."""
+        label = self.labels[self.group[word]]
+        return label.partition(" ")[0] if self.named[word] else label
 
 
 def listed(words: Sequence[str], options: WordsOptions) -> Flags:

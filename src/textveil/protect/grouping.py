@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 
 from textveil.config import NameOptions, ProtectOptions
 from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
-from textveil.protect import PUBLIC, Flags, Ids, Protection
-from textveil.protect.detectors import Lists, detector, find_all, merge
+from textveil.protect import GROUPS, PUBLIC, Flags, Ids, Protection
+from textveil.protect.detectors import detector, find_all, merge
 from textveil.protect.importance import Cosine, Saliency
+from textveil.protect.lists import Lists
 from textveil.protect.spans import IDENTIFIERS, NAMES, Detector, Span
 from textveil.words import Tokens
-
-GROUPS = ("sensitive-important", "sensitive", "important", "other")
-"""Groups 1 to 4 of STAMP (section 3.1)."""
 
 PERSON_LABELS = ("PERSON given", "PERSON family", "PERSON")
 """What a word of a person's name is labelled: of several words the last is the family name; one alone may be both."""
@@ -176,7 +174,7 @@ class Grouping:
         spans = find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
         if self.never is not None:
             spans = self.never.without(spans, tokens.texts)
-        return _words(merge(spans), tokens)
+        return _words(merge(spans, tokens), tokens)
 
     def _labelled(
         self, parts: Sequence[tuple[int, int, str]], entity: Ids, group: NDArray[Any]
