@@ -6,15 +6,21 @@ Not here: the process that runs it (the fixture `openai_server` of conftest) and
 """
 
 import json
+import re
 import sys
 import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 MODELS = {
     "echo": "answers with the last message",
     "upper": "the same in capitals",
+    "drops": "the last message without its placeholders",
+    "drops-once": "the same the first time that it sees a message, then echoes",
+    "adds": "the last message, and a placeholder that is not in it",
+    "draft": "what stands behind DRAFT in the last message, with its full stops as exclamation marks",
     "slow": "echoes after as many seconds as the last message's first word says",
     "together": "echoes once four requests are there at the same time; 500 where they do not come",
     "fail-500": "500, always",
@@ -39,6 +45,12 @@ MODELS = {
 }
 STATUS = {"fail-500": 500, "rate-limit": 429, "bad-request": 400, "unauthorized": 401, "forbidden": 403, "missing": 404}
 FIRST = {"fail-once": 500, "rate-limit-once": 429, "hang-up-once": None}
+REWRITES: dict[str, Callable[[str, bool], str]] = {
+    "drops": lambda message, seen: re.sub(r"<[A-Z_]+(_\d+)?>", "", message),
+    "drops-once": lambda message, seen: message if seen else re.sub(r"<[A-Z_]+(_\d+)?>", "", message),
+    "adds": lambda message, seen: message + " <PERSON_99>",
+    "draft": lambda message, seen: message.partition("DRAFT:\n")[2].replace(".", "!"),
+}
 
 
 class Server(ThreadingHTTPServer):
@@ -103,6 +115,8 @@ class Handler(BaseHTTPRequestHandler):
                 self.server.together.wait(timeout=5)
             except threading.BrokenBarrierError:
                 return self.complain(500, message)
+        if model in REWRITES:
+            message = REWRITES[model](message, seen)
         if model in FIRST and not seen:
             status = FIRST[model]
             if status is None:

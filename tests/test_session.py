@@ -44,10 +44,18 @@ def test_case_is_ignored_and_the_first_spelling_comes_back():
     assert session.restore("<WORD_1>") == "Quillimar"
 
 
+def test_values_are_compared_without_width_of_spaces_and_composition():
+    session = Session()
+    spellings = ("José  da Silva", "jose\u0301 da\n SILVA", " José da Silva ")
+    assert {session.placeholder("PERSON", spelling) for spelling in spellings} == {"<PERSON_1>"}
+    assert session.placeholder("PERSON", "Jose da Silva") == "<PERSON_2>"
+    assert session.restore("<PERSON_1>") == "José  da Silva"
+
+
 def test_restore_leaves_everything_else():
     session = Session()
     session.placeholder("WORD", "a")
-    text = "<WORD_2> <word_1> <WORD> WORD_1 <WORD_01> <WORD_1 <<WORD_1>> <NAME_1>"
+    text = "<WORD_2> <WORD> word_1 <WORD_01> <WORD_1_2> <WORD_10> WORD_10 xWORD_1 <<WORD_1>> <NAME_1>"
     assert session.restore(text) == text.replace("<WORD_1>", "a")
     assert Session().restore(text) == text
 
@@ -94,6 +102,18 @@ def test_threads_get_different_numbers_for_different_values():
     assert seen[:40] == seen[:39:-1]
     assert sorted(seen[:40]) == sorted(f"<WORD_{i}>" for i in range(1, 41))
     assert [session.restore(placeholder) for placeholder in seen] == values + values[::-1]
+
+
+def test_threads_remember_and_restore_at_once():
+    session = Session()
+
+    def remember(i):
+        session.replaced(f"original{i}", f"shown{i}")
+        session.said([f"said{i}"])
+        return session.restore(f"shown{i} said{i}")
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(remember, range(60))) == [f"original{i} said{i}" for i in range(60)]
 
 
 # ---- in the pipeline -------------------------------------------------------------------------------------

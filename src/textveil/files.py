@@ -23,6 +23,9 @@ from textveil.errors import ConfigError, InputError, OutputError, TextveilError
 MARK = b"\xef\xbb\xbf"
 """The byte order mark with which some programs begin a file."""
 
+PIECE = 1 << 16
+"""Bytes that are read at once, at most."""
+
 _PATH_LIKE = re.compile(
     r"(\.{0,2}|~[^/\s]*)/\S*|\S*[^\s/.]\.(txt|text|jsonl?|csv|tsv|md|rst|html?|xml|ya?ml|log|parquet|gz|zip|pdf|docx?|tex|py)",
     re.IGNORECASE,
@@ -107,6 +110,13 @@ def read_whole(stream: BinaryIO) -> str:
     return decode(*_without_mark(_read(stream.read), 0))
 
 
+def read_pieces(stream: BinaryIO) -> Iterator[bytes]:
+    """The bytes of a stream as they come."""
+    read = getattr(stream, "read1", stream.read)  # waits for the first bytes, and not for all
+    while piece := _read(lambda: read(PIECE)):
+        yield piece
+
+
 def decode(content: bytes, offset: int = 0) -> str:
     """UTF-8 as text.
 
@@ -176,7 +186,7 @@ class Output:
 
 
 @contextmanager
-def output(path: str | None, *, private: bool = False) -> Iterator[Output]:
+def output(path: str | None, *, private: bool = False, option: str = "--output") -> Iterator[Output]:
     """Standard output, or a file that appears when the body has ended well, and only then.
 
     A file is written under another name in the same folder, brought to the disk and renamed, so that at every moment
@@ -185,6 +195,7 @@ def output(path: str | None, *, private: bool = False) -> Iterator[Output]:
     Args:
         path: a file; None or "-" is standard output.
         private: whether something private is written: the file is then for its owner only.
+        option: what messages call the file.
 
     Raises:
         OutputError: it cannot be written. The file is then as it was.
@@ -196,9 +207,9 @@ def output(path: str | None, *, private: bool = False) -> Iterator[Output]:
         return
     path = os.path.realpath(path)
     if os.path.isdir(path):
-        raise OutputError("--output must be a file, and is a folder")
+        raise OutputError(f"{option} must be a file, and is a folder")
     device = os.path.exists(path) and not os.path.isfile(path)
-    with _device(path) if device else _replacement(path, private) as stream:
+    with _device(path) if device else _replacement(path, private, option) as stream:
         yield Output(stream=stream)
 
 
@@ -239,11 +250,11 @@ def _device(path: str) -> Iterator[IO[str]]:
 
 
 @contextmanager
-def _replacement(path: str, private: bool) -> Iterator[IO[str]]:
+def _replacement(path: str, private: bool, option: str) -> Iterator[IO[str]]:
     """A file under another name, which takes the place of `path` when the body has ended well."""
     old = os.path.exists(path)
     if old and not os.access(path, os.W_OK):
-        raise OutputError("--output must be a file that may be written; it is read-only")
+        raise OutputError(f"{option} must be a file that may be written; it is read-only")
     name = os.path.join(os.path.dirname(path), f".textveil-{os.getpid()}-{threading.get_ident()}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     with signals_as_exits():

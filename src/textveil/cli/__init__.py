@@ -15,11 +15,12 @@ from textveil.cli import (  # each adds its verbs to the application
     measure,
     names,
     privatize,
+    restore,
     tables,
 )
 from textveil.cli.app import app
 
-__all__ = ["attack", "audit", "calibrate", "main", "measure", "names", "privatize", "tables"]
+__all__ = ["attack", "audit", "calibrate", "main", "measure", "names", "privatize", "restore", "tables"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

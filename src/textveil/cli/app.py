@@ -56,6 +56,15 @@ Rerank = Annotated[
         help="Show in place of each drawn word the one of its M nearest that a masked language model expects there.",
     ),
 ]
+SessionFile = Annotated[
+    str | None,
+    typer.Option(
+        "--session",
+        metavar="FILE",
+        help="Remember there what is replaced, in clear, so that `textveil restore` can put it back; a file that is "
+        "there is continued.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per text and line.")]
 
 

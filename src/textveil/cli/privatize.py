@@ -7,6 +7,7 @@ Not here: reading and writing (`files`, `corpus`), and what is done to a text (`
 import json
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +22,7 @@ from textveil.cli.app import (
     Profile,
     Rerank,
     Seed,
+    SessionFile,
     Setting,
     TableName,
     app,
@@ -45,6 +47,7 @@ KEPT_STATEMENTS = 1_000
         "printf 'one text\\nanother text\\n' | textveil privatize - --epsilon 60 --json",
         'textveil privatize "Anna is ill" --mechanism d-chi-stencil -o mechanism.L=4 -o mechanism.eta=100',
         'textveil privatize "Anna is ill" --profile paper-noise --explain',
+        'textveil privatize "Anna owes the bank" --mechanism placeholder --session letter.session',
         'textveil privatize "Anna owes the bank nine hundred pounds" --epsilon 70 --show risk --html risk.html',
         "textveil privatize letters.jsonl notes.csv --field body --epsilon 60 --output released/",
         "textveil privatize letters.jsonl notes.csv --field body --epsilon 60 --output released/ --resume",
@@ -67,6 +70,7 @@ def privatize(
     table: TableName = None,
     seed: Seed = None,
     rerank: Rerank = None,
+    session: SessionFile = None,
     as_json: AsJson = False,
     output: Annotated[
         str | None,
@@ -140,6 +144,8 @@ def privatize(
             raise ConfigError("--show risk is for texts; for files use `textveil attack`")
         if as_json or with_original:
             raise ConfigError("--json and --with-original are for texts; files into a folder have statements of theirs")
+        if session is not None:
+            raise ConfigError("--session is for texts, not for files into a folder")
         resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank)
         _privatize_files(arguments, into, resolved, field, whole, 1 if jobs is None else jobs, resume, explain)
         return
@@ -149,20 +155,29 @@ def privatize(
         raise UnknownName("view for --show", show, ("risk",))
     if html is not None and show is None:
         raise ConfigError("--html writes the page of --show risk: give both")
+    if session is not None and show is not None:
+        raise ConfigError("--session and --show risk exclude each other")
+    if session is not None and output is not None and os.path.realpath(session) == os.path.realpath(output):
+        raise ConfigError("--session and --output must be two files")
     if html is not None and (os.path.isdir(html) or not os.path.isdir(os.path.dirname(os.path.realpath(html)))):
         raise ConfigError("--html must be the name of a file in a folder that is there")
     resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank)
     if show is not None:
         _show_risk(only, resolved, whole, output, html, as_json, with_original, explain, prior)
         return
+    from textveil import keep
     from textveil.guarantee import summarize
     from textveil.pipeline import Privatizer
 
     if with_original and not as_json:
         shell.note("textveil: warning: the output holds the private originals beside the releases (--with-original)")
 
-    with files.texts(only, whole=whole, output=output) as texts, files.output(output, private=with_original) as sink:
-        results = Privatizer.from_config(resolved).privatize_many(texts)
+    with (
+        files.texts(only, whole=whole, output=output) as texts,
+        files.output(output, private=with_original) as sink,
+        nullcontext() if session is None else keep.kept(session) as remembered,
+    ):
+        results = Privatizer.from_config(resolved).privatize_many(texts, remembered)
         guarantees: list[Guarantee] = []
         for result in progress.counted(results) if progress.seen() and not sink.terminal else results:
             if explain or not as_json:
