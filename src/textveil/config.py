@@ -34,6 +34,8 @@ class WordsOptions:
             the table ("uniform"), or vanishes ("drop").
         numbers: "table" takes a number as any other word; "add" moves a whole number outside the table up by at
             most 999, whatever the budget (the statement is then infinite).
+        consistent: whether a word that is met again in its group, in the same text or session, has the same release;
+            which words are equal is then in the mask. For mechanisms that look at each word alone.
         tokenizer: a folder, tokenizer.json file or hub id; for the unit "wordpiece" only.
     """
 
@@ -42,6 +44,7 @@ class WordsOptions:
     stopwords: Literal["pass", "protect"] = "pass"
     oov: Literal["surrogate", "placeholder", "error", "keep", "uniform", "drop"] = "surrogate"
     numbers: Literal["table", "add"] = "table"
+    consistent: bool = False
     tokenizer: str | None = None
 
 
@@ -356,13 +359,7 @@ def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config
     )
     registry.entry("table", found.table.name)
     grouped = found.groups.base is not None or not isinstance(found.groups.budgets, str)
-    if (
-        complete
-        and needed
-        and not grouped
-        and found.epsilon is None
-        and found.mechanism.options.get(parameter or "") is None
-    ):
+    if complete and needed and not grouped and found.epsilon is None and found.mechanism.options.get(parameter or "") is None:
         or_own = "".join(f", or {own} (-o {own}=...)" for own in budgets[1:-1])
         raise BudgetError(f"the mechanism {name!r} needs a budget: set epsilon (--epsilon){or_own}")
     return found

@@ -1,7 +1,7 @@
 """Language models: the bundled encoder with an adapter, a local folder, or a hub's model.
 
 In: a job and a source. Out: a `Model`, a network that is ready to run with its tokenizer and what frames a sequence.
-Not here: what is asked of it (`context`, `entities`, `reading`, `saliency`, `sentences`), and how adapters are merged (`adapters`).
+Not here: what is asked of it (`context` and its neighbours), and how adapters are merged (`adapters`).
 """
 
 import os

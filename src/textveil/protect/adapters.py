@@ -308,7 +308,7 @@ class Gliner:
         pieces = tokenizer(
             [*prompt, processor.sep_token, *words], is_split_into_words=True, truncation=False, verbose=False
         )["input_ids"]
-        return len(pieces) <= tokenizer.model_max_length
+        return len(pieces) <= int(tokenizer.model_max_length)
 
     def _split(self, text: str) -> Iterator[tuple[str, int, int]]:
         yield from self.model.data_processor.words_splitter(text)

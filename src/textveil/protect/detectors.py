@@ -7,7 +7,6 @@ Whatever goes wrong in a detector raises: a part of a text that was not looked a
 nothing was found.
 """
 
-import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -133,28 +132,29 @@ def _checked(name: str, found: object, texts: Sequence[str]) -> list[Span]:
 
 
 def _span(name: str, found: object, texts: Sequence[str]) -> Span:
-    must: str | None = None
     if not isinstance(found, Span):
-        must = f"return spans only, and returned {type(found).__name__}"
-    elif not (_whole(found.text) and 0 <= found.text < len(texts)):
+        raise DetectorError(f"the detector {name} must return spans only, and returned {type(found).__name__}")
+    given: Sequence[Any] = found
+    text, start, end, type_, score, _ = given
+    if not (_whole(text) and 0 <= text < len(texts)):
         must = f"return spans of the {len(texts)} texts that it was given, and returned one of another"
-    elif not (_whole(found.start) and _whole(found.end) and 0 <= found.start < found.end <= len(texts[found.text])):
-        must = f"return spans with 0 <= start < end <= length of their text; one of text {int(found.text)} is not so"
-    elif not (isinstance(found.type, str) and TYPE_NAME.fullmatch(found.type)):
+    elif not (_whole(start) and _whole(end) and 0 <= start < end <= len(texts[text])):
+        must = f"return spans with 0 <= start < end <= length of their text; one of text {text} is not so"
+    elif not (isinstance(type_, str) and TYPE_NAME.fullmatch(type_)):
         must = "return types of at most 64 capital letters, digits and underscores"
-    elif not (_real(found.score) and math.isfinite(found.score) and 0 <= found.score <= 1):
+    elif not (_real(score) and 0 <= score <= 1):
         must = "return scores from 0 to 1"
-    if must is not None or not isinstance(found, Span):
-        raise DetectorError(f"the detector {name} must {must}")
-    return Span(int(found.text), int(found.start), int(found.end), found.type, float(found.score), name)
+    else:
+        return Span(int(text), int(start), int(end), type_, float(score), name)
+    raise DetectorError(f"the detector {name} must {must}")
 
 
-def _whole(value: object) -> bool:
+def _whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def _real(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+def _real(value: Any) -> bool:
+    return isinstance(value, Real)
 
 
 # ---- merging -----------------------------------------------------------------------------------------------

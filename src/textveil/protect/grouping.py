@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 
 from textveil.config import NameOptions, ProtectOptions
 from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
-from textveil.protect import PUBLIC, Flags, Ids, Protection
-from textveil.protect.detectors import Lists, detector, find_all, merge
+from textveil.protect import GROUPS, PUBLIC, Flags, Ids, Protection
+from textveil.protect.detectors import detector, find_all, merge
 from textveil.protect.importance import Cosine, Saliency
+from textveil.protect.lists import Lists
 from textveil.protect.spans import IDENTIFIERS, NAMES, Detector, Span
 from textveil.words import Tokens
-
-GROUPS = ("sensitive-important", "sensitive", "important", "other")
-"""Groups 1 to 4 of STAMP (section 3.1)."""
 
 PERSON_LABELS = ("PERSON given", "PERSON family", "PERSON")
 """What a word of a person's name is labelled: of several words the last is the family name; one alone may be both."""
@@ -166,9 +164,7 @@ class Grouping:
             queries = texts if task == SELF or task is None else (task,) * len(texts)
         if queries is None or len(queries) != len(texts):
             given = "none" if queries is None else str(len(queries))
-            raise InputError(
-                f"importance needs a query for each of {len(texts)} texts, got {given}; or set protect.task"
-            )
+            raise InputError(f"importance needs a query for each of {len(texts)} texts, got {given}; or set protect.task")
         scores = self.scorer.scores(tokens.words, tokens.documents, queries)
         found: Flags = scores >= self.options.tau  # NaN, which no scorer should give, is not important
         return found
@@ -178,7 +174,7 @@ class Grouping:
         spans = find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
         if self.never is not None:
             spans = self.never.without(spans, tokens.texts)
-        return _words(merge(spans), tokens)
+        return _words(merge(spans, tokens), tokens)
 
     def _labelled(
         self, parts: Sequence[tuple[int, int, str]], entity: Ids, group: NDArray[Any]

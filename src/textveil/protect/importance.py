@@ -13,8 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from textveil import frequency
-from textveil.encoder import Ragged
-from textveil.encoder.saliency import Classifier, load_classifier
+from textveil.encoder import Classifier, Ragged, load_classifier
 from textveil.errors import InputError
 from textveil.table import EmbeddingTable, load_table
 from textveil.words import check_texts, is_public, tokenize

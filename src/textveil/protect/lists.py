@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import regex
 
@@ -28,8 +29,8 @@ class Lists:
         timeout: seconds that one expression may take for one text; it raises then.
 
     Raises:
-        ConfigError: a phrase is empty, an expression is none, the type is no name of a type, or the timeout is not positive.
-            Nothing that is listed is shown, because a list of names is a secret.
+        ConfigError: a phrase is empty, an expression is none, the type is not named as types are, or the timeout is
+            not positive. Nothing that is listed is shown, because a list of names is a secret.
     """
 
     words: Sequence[str] = field(default=(), repr=False)
@@ -56,7 +57,7 @@ class Lists:
         tokens = tokenize(self.words)
         bounds = tokens.documents.tolist()
         found: dict[str, list[tuple[str, ...]]] = {}
-        for start, end in zip(bounds, bounds[1:], strict=False):
+        for start, end in pairwise(bounds):
             phrase = tuple(map(_fold, tokens.words[start:end]))
             found.setdefault(phrase[0], []).append(phrase)
         return found
@@ -137,7 +138,7 @@ class Lists:
         if not heads:
             return
         bounds = tokens.documents.tolist()
-        for b, (low, high) in enumerate(zip(bounds, bounds[1:], strict=False)):
+        for b, (low, high) in enumerate(pairwise(bounds)):
             for i in (i for i in range(low, high) if tokens.words[i] in heads):
                 for phrase in self._phrases[folded[tokens.words[i]]]:
                     last = i + len(phrase)
