@@ -81,7 +81,10 @@ class Rerank:
 def _listed(value: object) -> object:
     """A list typed as text, "patterns, tagger"; None and "none" are the empty one."""
     if isinstance(value, str):
-        return tuple(each.strip() for each in value.split(",") if each.strip() not in ("", "none"))
+        value = value.split(",")
+    if isinstance(value, list | tuple):
+        value = tuple(each.strip() if isinstance(each, str) else each for each in value)
+        return tuple(each for each in value if each not in ("", "none"))
     return () if value is None else value
 
 

@@ -298,7 +298,8 @@ class Privatizer:
             seed=config.seed,
             **config.mechanism.options,
         )
-        papers_own = config.profile is not None and config.profile.startswith(PAPER) and privatizer.budget is None
+        own = privatizer.budget is None or (isinstance(privatizer.budget, Grouped) and config.epsilon is None)
+        papers_own = config.profile is not None and config.profile.startswith(PAPER) and own
         if papers_own and not _is_glove(privatizer.table):
             kept, words = _kept(privatizer)
             warnings.warn(
@@ -855,7 +856,10 @@ def _kept(privatizer: Privatizer) -> tuple[int, int]:
     block = Block(layout=Layout.of(len(rows)), rows=rows)
     parameter = mechanism.parameters(table, block.layout)
     if parameter is None:
-        raise BudgetError("a profile without epsilon must set the mechanism's own parameter")
+        if not isinstance(privatizer.budget, Grouped):
+            raise BudgetError("a profile without epsilon must set the mechanism's own parameter, or budgets of groups")
+        mean = float(np.mean([each for each in privatizer.budget.budgets if math.isfinite(each)]))
+        parameter = mechanism.calibrate(table, block.layout, np.full(len(rows), mean))
     released = mechanism.privatize(table, block, parameter, rng=SeededRandomness(0))
     return int((released == rows).sum()), len(rows)
 

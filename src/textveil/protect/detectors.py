@@ -22,7 +22,6 @@ from textveil.protect.lists import Lists
 from textveil.protect.spans import IDENTIFIERS, LISTED, TYPE_NAME, Detector, Span
 from textveil.words import Tokens, check_texts
 
-__all__ = ["DETECTORS", "Lists", "detector", "find_all", "merge"]
 
 DETECTORS: dict[str, str] = {
     "patterns": "patterns",
