@@ -1,0 +1,185 @@
+"""Addresses: streets with numbers, units, post office boxes, codes of places.
+
+In: nothing. Out: `RULES` for street addresses, as several countries write them.
+Not here: names of towns and countries alone, which a tagger finds.
+"""
+
+import regex
+
+from textveil.protect.identifiers import Pattern, Rule, compile_pattern
+
+_NUMBER = r"\d{1,6}(?:[ ]?[a-z](?!\w))?(?:[\-/]\d{1,5}[a-z]?)?"
+_WORD = r"[\p{L}\d][\p{L}\p{M}\d.'\-]{0,30}"
+_NAME = r"(?-i:[\p{Lu}\p{Lt}])[\p{L}\p{M}.'\-]{0,30}"
+_SMALL = r"(?: de | du | des | la | le | les | del | della | delle | dei | degli | di | da | do | dos | das | van | von | der | den | of | y | e )"
+_GAP = r"[\s,]{1,4}+"
+
+_WAY = r"""
+    (?: street | st | avenue | ave | av | road | rd | lane | ln | drive | dr | boulevard | blvd | court | ct | place | pl
+      | square | sq | terrace | ter | way | circle | cir | highway | hwy | parkway | pkwy | crescent | cres | close
+      | grove | gardens | mews | row | alley | trail | trl | loop | hill | parade | quay | wharf | turnpike | esplanade
+      | common | green | rise | walk | chase | path | plaza | pike | route )
+"""
+_COMPOUND = r"""
+    (?: stra(?:ß|ss)e | str\. | stasse | gasse | gässli | weg | platz | allee | damm | ufer | steig | gatan | gata | gaten | gate | gade
+      | vägen | vegen | veien | vej | væng | stræti | gränd | straat | laan | plein | gracht | singel | dijk | steenweg
+      | hove | katu | ntie | kuja | utca | vegur | vangur | gränden | stien )
+"""
+_APART = r"""
+    (?: stra(?:ß|ss)e | allee | platz | weg | gasse | ring | ufer | damm | utca | u\. | út | tér | terrasse | väg | gata
+      | vej | allé | tee | puiestee | mnt )
+"""
+_BEFORE_NAME = r"""
+    (?: rue | avenue | av\.? | avda\.? | avenida | bd | boulevard | place | allées? | chemin | impasse | quai | cours
+      | route | via | viale | piazza | piazzale | corso | largo | vicolo | strada | calle | c/ | carrer | camino | camiño | ronda | paseo
+      | plaza | rúa | rua | r\. | r | travessa | praça | praca | estrada | alameda | ul\. | ulica | ulice | al\. | aleja | os\.
+      | trg | nám\. | náměstí | leof\. | λεωφόρος | odos | οδός | jl\. | jalan )
+"""
+_UNIT = r"""
+    (?<!\w) (?: apt\.? | apartment | suite | ste\.? | unit | flat | fl\.? | floor | room | rm\.? | wohnung | whg\.? | appt\.?
+      | appartement | piso | interno | bldg\.? | building | \# ) [ ]? (?: \# [ ]? )? (?: \d{1,5}[a-z]? | [a-z]\d{1,4} | (?-i:[A-Z]) ) (?!\w)
+"""
+_STATE = r"""
+    (?-i: A[KLRZ] | C[AOT] | D[CE] | FL | GA | HI | I[ADLN] | K[SY] | LA | M[ADEINOST] | N[CDEHJMVY] | O[HKR] | PA | RI
+      | S[CD] | T[NX] | UT | V[AT] | W[AIVY] | PR | A[AEP] | [A-Z]{2} )
+"""
+_BRITISH = r"[A-Z]{1,2}\d[A-Z\d]?[ ]?\d[ABD-HJLNP-UW-Z]{2}"
+_CANADIAN = r"[ABCEGHJ-NPRSTVXY]\d[ABCEGHJ-NPRSTV-Z][ \-]?\d[ABCEGHJ-NPRSTV-Z]\d"
+_CODE = rf"(?: {_BRITISH} | {_CANADIAN} | \d{{5}}-\d{{3,4}} | \d{{3}}[ ]\d{{2}} | \d{{4}}[ ](?-i:[A-Z]{{2}}) | \d{{4,6}} ) (?!\w)"
+_TOWN = rf"{_NAME} (?: [ \-] (?: {_NAME} | {_SMALL} ) ){{0,3}} (?: [ ] \( [^()\n]{{1,30}}+ \) )?"
+_TAIL = rf"""
+    (?: (?:{_GAP}|[ ][\-][ ]) {_UNIT} ){{0,2}}
+    (?: {_GAP} (?: (?:[A-Z]{{1,2}}-)? {_CODE} [ ] {_TOWN}
+                 | {_TOWN} (?: {_GAP} (?: {_STATE} | {_TOWN} ) ){{0,2}} {_GAP} {_CODE}
+                 | {_TOWN} {_GAP} {_STATE} (?!\w) ) )?
+"""
+"""What may follow a street: a unit, and a town with its code or state."""
+
+_NO_WAYS = frozenset(
+    """a an the and or to in on at by for from with down up off into over this that these those my your his her our
+    their its of mile miles minute minutes min hour hours day days week weeks month months year years km kilometers
+    kilometres meter meters metres feet foot ft block blocks step steps lane way people men women cars houses times
+    percent more than other different new main? first is are was were has have had can will would""".split()
+)
+_NO_STREETS = frozenset(("wall", "sesame", "main", "silk", "abbey", "high", "the", "this", "that", "same", "fleet"))
+
+
+def is_street(value: str) -> bool:
+    """Whether a number and words that end with a kind of street can be an address: not "2 miles down the road"."""
+    words = regex.findall(r"[\p{L}\p{M}'.]+", value)
+    ordinary = [word for word in words if word.islower()]
+    return not any(word in _NO_WAYS for word in ordinary)
+
+
+def is_named_street(value: str) -> bool:
+    """Whether a street without a number is more than a byword."""
+    return value.split()[0].lower() not in _NO_STREETS
+
+
+def is_numbered(value: str) -> bool:
+    """Whether it has a number, and its name begins with a capital or has numbers on both sides."""
+    words = regex.findall(r"[\p{L}\p{M}'.]+", value)
+    return any(c.isdigit() for c in value) and (
+        any(word[:1].isupper() for word in words[1:]) or regex.match(r"\d.*\d", value, regex.DOTALL) is not None
+    )
+
+
+def _rule(pattern: str, score: float, **fields: object) -> Rule:
+    return Rule("ADDRESS", compile_pattern(pattern), score, **fields)  # type: ignore[arg-type]
+
+
+_PLACES: Pattern = compile_pattern(
+    r"""(?<!\w) (?: (?<!e-mail[ ])(?<!email[ ])(?<!mail[ ])(?<!ip[ ])(?<!mac[ ])(?<!web[ ]) address (?:es)? (?: [ ] is | [ ] with )?
+      | (?:lives?|living|lived|resid(?:es?|ing)|stay(?:s|ing)?) [ ] (?:[a-z]{1,10}[ ]){0,5}? (?:at|on|in|of)
+      | located [ ] (?:at|on|in) | (?:meet|deliver|ship|send|taxi|return|moved|come|mail|drive|go|get|enter|refers) [ ] (?:[a-z]{1,10}[ ]){0,6}? (?:at|to|on)
+      | (?:office|restaurant|shop|store|house|home|it'?s|it[ ]is|you[ ]off|bus) [ ] (?: is [ ] )? (?:at|in|on)
+      | corner[ ]of | anschrift | adresse | wohn(?:t|e|haft) [ ] (?:in|an|am)(?:[ ]der)? | habite (?:[ ](?:au|à))? | domicilio | domicilié | direcci[óo]n
+      | vive[ ]en | indirizzo | abita[ ]in | residente[ ]in ) (?!\w)"""
+)
+"""Words after which a name with a number is an address."""
+
+RULES = (
+    # 12 Main Street, 12B East 5th St., Suite 4, Springfield, IL 62704
+    _rule(
+        rf"(?<![\w.,$€£/:\-]) {_NUMBER} ,? [ ] (?: {_NUMBER} [ ] )? (?: {_WORD} [ ] ){{1,5}}? {_WAY} (?!\w) \.?"
+        rf" (?: [ ] (?: [nsew] | [ns][ew] | north | south | east | west ) (?!\w) \.? )? (?: [ ] \d{{1,5}} (?!\w) )? {_TAIL}",
+        0.75,
+        check=is_street,
+        digits=1,
+    ),
+    _rule(rf"(?<!\w) (?:[NSEW]\.?[ ])? \d{{1,3}}(?:st|nd|rd|th) [ ] (?: street | avenue | st | ave ) (?!\w) {_TAIL}", 0.6, digits=1),
+    _rule(
+        rf"(?<!\w) (?<= \b (?: on | at | in | to | near | along | off | from | of | and ) [ ] ) (?: {_NAME} [ ] ){{1,3}}?"
+        rf" (?-i: Street | Road | Avenue | Lane | Drive | Boulevard | Terrace | Close | Crescent | Court | Square ) (?!\w) {_TAIL}",
+        0.6,
+        check=is_named_street,
+    ),
+    # Hauptstraße 5, 10115 Berlin; 3 Lange Straße 5
+    _rule(
+        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: {_NAME} [ \-] ){{0,2}} [\p{{L}}\-]{{2,30}}? {_COMPOUND} (?!\w) [ ] {_NUMBER} (?!\w) {_TAIL}",
+        0.75,
+        digits=1,
+    ),
+    _rule(
+        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: {_NAME} [ \-] ){{1,3}} {_APART} (?!\w) [ ] {_NUMBER} \.? (?!\w) {_TAIL}", 0.7, digits=1
+    ),
+    # 12, rue de la Paix; Via Roma 5; ul. Miła 53
+    _rule(
+        rf"(?<![\w.,$€£]) (?: {_NUMBER} (?:[ ](?:bis|ter))? ,? [ ] ){{1,2}} {_BEFORE_NAME} [ ]? (?: {_SMALL} [ ] | [dl]' ){{0,3}} {_WORD}"
+        rf" (?: [ ] (?: {_NAME} | {_SMALL} (?!\w) ) ){{0,5}} (?: ,? [ ] (?: n[°º.]? [ ]? )? {_NUMBER} (?!\w) )? {_TAIL}",
+        0.7,
+        check=is_numbered,
+        digits=1,
+    ),
+    _rule(
+        rf"(?<![\w.,$€£]) {_BEFORE_NAME} [ ]? (?: (?: {_SMALL} [ ] | [dl]' )? {_WORD} [ ,]{{1,2}} ){{1,6}}? (?: n[°º.]? [ ]? )? {_NUMBER} (?!\w)"
+        rf" {_TAIL}",
+        0.7,
+        check=is_numbered,
+        digits=1,
+    ),
+    # boxes, and addresses of forces
+    _rule(
+        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: p\.?[ ]?o\.?[ ]?box | post[ ]office[ ]box | postfach | postbus | bo[îi]te[ ]postale | b\.p\."
+        rf" | bp | apartado(?:[ ]de[ ]correos)? | casella[ ]postale | c\.p\. | private[ ]bag ) [ ]? (?:n[°º.][ ]?)? \d{{1,6}} (?!\w)"
+        rf" (?: [ ] {_NAME} [ ] {_NAME} )? {_TAIL}",
+        0.8,
+        digits=1,
+    ),
+    _rule(
+        r"(?<!\w) (?: (?: psc | cmr | unit | usnv | uss | usns | uscgc ) [ ] [\w.\-]{1,30}+ (?: ,? [ ] box [ ] \d{1,5} )? \s{1,3}+ )?"
+        r" (?: apo | fpo | dpo ) [ ] a[aep] [ ] \d{5} (?:-\d{4})? (?!\w)",
+        0.9,
+        digits=5,
+    ),
+    # codes of places: CO 80014, SW1A 1AA, K1A 0B1, ZIP: 8592
+    _rule(
+        rf"(?<!\w) (?: {_TOWN} ,? \s{{1,2}} ,?[ ]? )? (?-i: A[KLRZ] | C[AOT] | D[CE] | FL | GA | HI | I[ADLN] | K[SY] | LA | M[ADEINOST]"
+        rf" | N[CDEHJMVY] | O[HKR] | PA | RI | S[CD] | T[NX] | UT | V[AT] | W[AIVY] | PR ) ,? [ ] \d{{5}} (?:-\d{{4}})? (?!\w)",
+        0.7,
+        digits=5,
+    ),
+    _rule(rf"(?<!\w) (?-i:(?: {_BRITISH} | {_CANADIAN} )) (?!\w)", 0.7, digits=2),
+    _rule(rf"(?<!\w) (?: [AD]|CH )-\d{{4,5}} [ ] {_TOWN}", 0.7, digits=4),
+    Rule(
+        "ADDRESS",
+        compile_pattern(rf"(?<!\w) (?P<value> {_CODE} )"),
+        0.7,
+        context=compile_pattern(
+            r"(?<!\w) (?: zip(?:[ ]?code)? | post(?:al)?[ ]?code | plz | postleitzahl | code[ ]postal | c[óo]digo[ ]postal | cap ) (?!\w)"
+        ),
+        digits=3,
+    ),
+    # a name with a number, where a unit follows or words say that it is an address
+    _rule(rf"(?: (?<![\w.]) (?: {_NUMBER} [ ] )? (?: {_NAME} [ ] (?: {_SMALL} [ ] )? ){{1,5}} (?: {_NUMBER} \.? )? {_GAP} )? {_UNIT} {_TAIL}", 0.65, digits=1),
+    Rule(
+        "ADDRESS",
+        compile_pattern(
+            rf"(?<![\w.,$€£]) (?P<value> (?: {_NUMBER} [ ] ){{1,2}} {_NAME} (?: [ ] (?: {_NAME} | {_SMALL} (?!\w) ) ){{0,5}} (?: [ ] {_NUMBER} (?!\w) )? {_TAIL}"
+            rf" | {_NAME} (?: [ ] (?: {_NAME} | {_SMALL} (?!\w) ) ){{0,5}} [ ] {_NUMBER} (?!\w) {_TAIL} )"
+        ),
+        0.6,
+        context=_PLACES,
+        digits=1,
+    ),
+)
