@@ -11,7 +11,7 @@ from textveil.protect.identifiers import Pattern, Rule, compile_pattern
 _NUMBER = r"\d{1,6}(?:[ ]?[a-z](?!\w))?(?:[\-/]\d{1,5}[a-z]?)?"
 _WORD = r"[\p{L}\d][\p{L}\p{M}\d.'\-]{0,30}"
 _NAME = r"(?-i:[\p{Lu}\p{Lt}])[\p{L}\p{M}.'\-]{0,30}"
-_SMALL = r"(?: de | du | des | la | le | les | del | della | delle | dei | degli | di | da | do | dos | das | van | von | der | den | of | y | e )"
+_SMALL = r"(?: de | du | des | la | le | les | del | della | delle | dei | degli | di | da | do | dos | das | van | von | der | den | of | y | e | and | u | nad | pod | am | an | in | im | bei | sur | sous | en | upon )"
 _GAP = r"[\s,]{1,4}+"
 
 _WAY = r"""
@@ -35,9 +35,10 @@ _BEFORE_NAME = r"""
       | plaza | rúa | rua | r\. | r | travessa | praça | praca | estrada | alameda | ul\. | ulica | ulice | al\. | aleja | os\.
       | trg | nám\. | náměstí | leof\. | λεωφόρος | odos | οδός | jl\. | jalan )
 """
-_UNIT = r"""
-    (?<!\w) (?: apt\.? | apartment | suite | ste\.? | unit | flat | fl\.? | floor | room | rm\.? | wohnung | whg\.? | appt\.?
-      | appartement | piso | interno | bldg\.? | building | \# ) [ ]? (?: \# [ ]? )? (?: \d{1,5}[a-z]? | [a-z]\d{1,4} | (?-i:[A-Z]) ) (?!\w)
+_DOOR = r"[ ]? (?: \# [ ]? )? (?: \d{1,5}[a-z]? | [a-z]\d{1,4} | (?-i:[A-Z]) ) (?!\w)"
+_HOME = rf"(?<!\w) (?: apt\.? | apartment | suite | flat | wohnung | whg\.? | appt\.? | appartement ) {_DOOR}"
+_UNIT = rf"""
+    (?: {_HOME} | (?<!\w) (?: ste\.? | unit | fl\.? | floor | room | rm\.? | piso | interno | bldg\.? | building | \# ) {_DOOR} )
 """
 _STATE = r"""
     (?-i: A[KLRZ] | C[AOT] | D[CE] | FL | GA | HI | I[ADLN] | K[SY] | LA | M[ADEINOST] | N[CDEHJMVY] | O[HKR] | PA | RI
@@ -49,6 +50,7 @@ _CODE = rf"(?: {_BRITISH} | {_CANADIAN} | \d{{5}}-\d{{3,4}} | \d{{3}}[ ]\d{{2}} 
 _TOWN = rf"{_NAME} (?: [ \-] (?: {_NAME} | {_SMALL} ) ){{0,3}} (?: [ ] \( [^()\n]{{1,30}}+ \) )?"
 _TAIL = rf"""
     (?: (?:{_GAP}|[ ][\-][ ]) {_UNIT} ){{0,2}}
+    (?: (?<= \d ) (?: [ ]? [\n,] [\s,]{{0,3}}+ (?: [\p{{L}}.'\-]{{2,20}}+ [ ] ){{0,3}} [\p{{L}}\-]{{2,20}}+ ){{1,2}} [ ] \d{{5}} (?!\w) )?
     (?: {_GAP} (?: (?:[A-Z]{{1,2}}-)? {_CODE} [ ] {_TOWN}
                  | {_TOWN} (?: {_GAP} (?: {_STATE} | {_TOWN} ) ){{0,2}} {_GAP} {_CODE}
                  | {_TOWN} {_GAP} {_STATE} (?!\w) ) )?
@@ -107,7 +109,11 @@ RULES = (
         check=is_street,
         digits=1,
     ),
-    _rule(rf"(?<!\w) (?:[NSEW]\.?[ ])? \d{{1,3}}(?:st|nd|rd|th) [ ] (?: street | avenue | st | ave ) (?!\w) {_TAIL}", 0.6, digits=1),
+    _rule(
+        rf"(?<!\w) (?:[NSEW]\.?[ ])? \d{{1,3}}(?:st|nd|rd|th) [ ] (?: street | avenue | st | ave ) (?!\w) {_TAIL}",
+        0.6,
+        digits=1,
+    ),
     _rule(
         rf"(?<!\w) (?<= \b (?: on | at | in | to | near | along | off | from | of | and ) [ ] ) (?: {_NAME} [ ] ){{1,3}}?"
         rf" (?-i: Street | Road | Avenue | Lane | Drive | Boulevard | Terrace | Close | Crescent | Court | Square ) (?!\w) {_TAIL}",
@@ -121,7 +127,9 @@ RULES = (
         digits=1,
     ),
     _rule(
-        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: {_NAME} [ \-] ){{1,3}} {_APART} (?!\w) [ ] {_NUMBER} \.? (?!\w) {_TAIL}", 0.7, digits=1
+        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: (?: {_NAME} [ \-] ){{1,3}} {_APART} | [\p{{L}}\-]{{3,30}} [ ] (?: allee | platz | stra(?:ß|ss)e | gasse ) ) (?!\w) [ ] {_NUMBER} \.? (?!\w) {_TAIL}",
+        0.7,
+        digits=1,
     ),
     # 12, rue de la Paix; Via Roma 5; ul. Miła 53
     _rule(
@@ -171,7 +179,17 @@ RULES = (
         digits=3,
     ),
     # a name with a number, where a unit follows or words say that it is an address
-    _rule(rf"(?: (?<![\w.]) (?: {_NUMBER} [ ] )? (?: {_NAME} [ ] (?: {_SMALL} [ ] )? ){{1,5}} (?: {_NUMBER} \.? )? {_GAP} )? {_UNIT} {_TAIL}", 0.65, digits=1),
+    _rule(
+        rf"(?: (?<![\w.]) (?: {_NUMBER} [ ] )? (?: {_NAME} [ ] (?: {_SMALL} [ ] )? ){{1,5}} (?: {_NUMBER} \.? )? {_GAP} )? {_HOME} {_TAIL}",
+        0.65,
+        digits=1,
+    ),
+    _rule(
+        rf"(?<![\w.,$€£]) {_NUMBER} [ ] {_NAME} (?: [ ] (?: {_NAME} | {_SMALL} (?!\w) ) ){{0,4}} [ ] {_NUMBER} (?!\w)"
+        rf" {_GAP} {_TOWN} {_GAP} {_STATE} (?: {_GAP} {_TOWN} )? {_GAP} {_CODE}",
+        0.65,
+        digits=7,
+    ),
     Rule(
         "ADDRESS",
         compile_pattern(

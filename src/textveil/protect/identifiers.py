@@ -111,9 +111,9 @@ def is_itin(value: str) -> bool:
 
 
 def has_digits(value: str) -> bool:
-    """Whether at least four of its characters are digits, more than a third."""
-    count = sum(c.isdigit() for c in value)
-    return count >= 4 and 3 * count > len(sums.compact(value))
+    """Whether it has the length of a number that is given out, and four digits or more, a third of it at least."""
+    count, whole = sum(c.isdigit() for c in value), len(sums.compact(value))
+    return count >= 4 and 3 * count >= whole and 5 <= whole <= 20
 
 
 def has_digit(value: str) -> bool:
@@ -130,14 +130,18 @@ def is_plate(value: str) -> bool:
 def is_password(value: str) -> bool:
     """Whether it is no word of a schema or of ordinary language."""
     bare = value.strip(".,;:!?()[]{}*_").lower()
-    return len(bare) >= 4 and bare not in _NO_PASSWORDS and not bare.startswith(("$", "<", "your", "process.env", "os."))
+    return (
+        len(bare) >= 4 and bare not in _NO_PASSWORDS and not bare.startswith(("$", "<", "your", "process.env", "os."))
+    )
 
 
 def is_code(value: str) -> bool:
     """Whether it has something that ordinary words have not: a digit, a sign, or capitals inside."""
     inner = value.strip(".,;:!?()[]{}*\"'")
-    return len(inner) >= 4 and (has_digit(inner) or not inner.isalpha() or inner[1:] != inner[1:].lower()) and not (
-        inner.replace("-", "").replace("'", "").isalpha() and inner == inner.lower()
+    return (
+        len(inner) >= 4
+        and (has_digit(inner) or not inner.isalpha() or inner[1:] != inner[1:].lower())
+        and not (inner.replace("-", "").replace("'", "").isalpha() and inner == inner.lower())
     )
 
 
@@ -155,7 +159,9 @@ def is_born(value: str) -> bool:
     parts = [int(part) for part in regex.findall(r"\d+", value)]
     if len(parts) == 1 and len(value) == 8:
         year, month, day = value[:4], value[4:6], value[6:]
-        return sums.is_date(int(year), int(month), int(day)) or sums.is_date(int(value[4:]), int(value[:2]), int(value[2:4]))
+        return sums.is_date(int(year), int(month), int(day)) or sums.is_date(
+            int(value[4:]), int(value[:2]), int(value[2:4])
+        )
     if len(parts) != 3 or not all(parts):
         return len(parts) < 3  # worded: a day and perhaps a year
     first, second, third = parts
@@ -235,7 +241,9 @@ NET = (
         score=0.95,
         sign="://",
     ),
-    Rule("URL", compile_pattern(rf"(?<![\w./@]) www\. (?P<rest>[\p{{L}}\p{{N}}] {_CLOSE}{{2,4000}}+)"), 0.95, sign="www."),
+    Rule(
+        "URL", compile_pattern(rf"(?<![\w./@]) www\. (?P<rest>[\p{{L}}\p{{N}}] {_CLOSE}{{2,4000}}+)"), 0.95, sign="www."
+    ),
     Rule(
         "URL",
         compile_pattern(
@@ -338,12 +346,20 @@ SECRETS = (
         regex.compile(r"(?<![\w+/=\-])[\w+/\-]{20,200}+=*+(?![\w+/=])"),
         score=0.8,
         check=is_random,
-        context=compile_pattern(r"(?: key | token | secret | credential | auth | hash | bearer | schlüssel | clave | clé )"),
+        context=compile_pattern(
+            r"(?: key | token | secret | credential | auth | hash | bearer | schlüssel | clave | clé )"
+        ),
         digits=1,
     ),
 )
 
 # ---- people -----------------------------------------------------------------------------------------------------------
+
+_FORM = (
+    r"(?=[A-Z\-]{0,5}\d) [A-Z0-9]{1,20}+"
+    r" (?: (?: [.\-/] | [ ](?=[A-Z]{0,2}\d\w) ) [A-Z0-9]{1,20}+ ){0,6}"
+)
+"""What a number looks like that only words tell: each part behind a space has figures near its start."""
 
 _SSN = r"ssn | social[ ]sec(?:urity)?(?:[ ](?:number|no|\#))? | social | taxpayer | itin | tax[ ]id"
 _DASHED = r"\d{3}([ \-])\d\d\1\d{4}"
@@ -390,7 +406,7 @@ NATIONAL = (
     keyed(
         "NATIONAL_ID",
         r"passports? | reisepass(?:nummer)? | passeport | pasaporte | passaporto | paspoort",
-        r"[A-Z]{0,3}[ ]?\d{6,9}[A-Z]{0,2} | [CFGHJKLMNPRTVWXYZ0-9]{9,10}",
+        _FORM,
         digits=5,
         check=has_digits,
     ),
@@ -401,13 +417,12 @@ NATIONAL = (
         r" | steuer-?(?:id|nummer)(?:entifikationsnummer)? | dni | nie | carte[ ](?:nationale[ ])?d'identit[ée]"
         r" | num[ée]ro[ ]de[ ]s[ée]curit[ée][ ]sociale | carta[ ]d'identit[àa] | codice[ ]fiscale"
         r" | documento[ ]de[ ]identidad | tax(?:payer)?[ ](?:id|number|no) | tin | ein | national[ ]insurance(?:[ ]number)?",
-        r"[A-Z0-9](?:[ .\-/]?[A-Z0-9]){5,17}",
+        _FORM,
         digits=4,
         check=has_digits,
     ),
 )
 
-_FORM = r"[A-Z]{0,4}[\-/ ]?\d(?:[\-/]?[A-Z0-9]){2,14}"
 RECORDS = (
     keyed(
         "MEDICAL_RECORD",
@@ -435,7 +450,7 @@ RECORDS = (
         r" | (?:driver|medical|nursing|pilot|law|bar|professional)(?:'s)?[ ](?:licen[cs]e|permit|registration)"
         r" | gmc(?:[ ]number)? | f[üu]hrerschein(?:nummer)? | permis[ ]de[ ]conduire | (?:permiso|carn[ée]|licencia)[ ]de[ ]conducir"
         r" | patente(?:[ ]di[ ]guida)? | rijbewijs(?:nummer)?",
-        r"[A-Z]{0,3}[ \-]?\d(?:[ \-]?[A-Z0-9]){4,17} | [A-Z0-9](?:-?[A-Z0-9]){5,17}",
+        _FORM,
         digits=4,
         check=has_digits,
     ),

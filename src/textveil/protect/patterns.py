@@ -26,7 +26,11 @@ _HIDDEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u180e\u2061\u2062\u2063\u2064"
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\u1400\u2043"
 _SPACES = "\t\x0b\x0c\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _PLAIN = {
-    **{code: str(unicodedata.decimal(chr(code))) for code in range(128, 0x1FC00) if unicodedata.category(chr(code)) == "Nd"},
+    **{
+        code: str(unicodedata.decimal(chr(code)))
+        for code in range(128, 0x1FC00)
+        if unicodedata.category(chr(code)) == "Nd"
+    },
     **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
     **dict.fromkeys(map(ord, _DASHES), "-"),
     **dict.fromkeys(map(ord, _SPACES), " "),
@@ -154,9 +158,11 @@ def _unpaired(address: str) -> bool:
 
 def _anywhere(rule: Rule, plain: str) -> Iterator[Found]:
     """What a rule finds in a text."""
-    for match in rule.pattern.finditer(plain):
+    at = 0
+    while match := rule.pattern.search(plain, at):
         if found := _accept(rule, match):
             yield found
+        at = match.end() if found else match.start() + 1
 
 
 def _near(rule: Rule, plain: str) -> Iterator[Found]:
@@ -191,7 +197,11 @@ def _separate(plain: str, found: Iterator[Found]) -> list[Found]:
             last += 1
         pieces.append((cursor, one.end))
         for start, end in reversed(pieces):
-            inner = regex.search(r"[\p{L}\p{N}](?:.*[\p{L}\p{N}])?", plain[start:end], regex.DOTALL) if start < end else None
+            inner = (
+                regex.search(r"[\p{L}\p{N}](?:.*[\p{L}\p{N}])?", plain[start:end], regex.DOTALL)
+                if start < end
+                else None
+            )
             if start == one.start and end == one.end:
                 taken.insert(at, one)
             elif inner:

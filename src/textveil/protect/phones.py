@@ -25,9 +25,9 @@ _CONTEXT = compile_pattern(
       | answering | messages? | registered | landline | extension | voicemail ) (?!\w)"""
 )
 _LOOKALIKE = regex.compile(
-    r"""\d{4}[.\-/ ]\d{1,2}[.\-/ ]\d{1,2} (?: [ ] \d{1,2} )? | \d{1,2}[.\-/ ]\d{1,2}[.\-/ ](?:19|20)?\d\d | \d{1,3}(?:\.\d{1,3}){3}
+    r"""(?:1\d|20)\d\d[.\-/ ][01]?\d[.\-/ ][0-3]?\d (?: [ ] \d{1,2} )? | \d{1,3}(?:\.\d{1,3}){3}
     | (?:1[0-9]|20)\d\d[ ]?[\-/ ][ ]?(?:1[0-9]|20)\d\d | \d{1,9}\.\d{1,9} | \d{1,3}(?:[. ]\d{3}){1,5}
-    | \d{1,2}[.\-/]\d{1,2}[.\-/]\d{2,4}[ ]*-[ ]*\d.*""",
+    | (?:[0-3]?\d[.\-/ ][01]?\d|[01]?\d[.\-/ ][0-3]?\d)[.\-/ ](?:19|20)?\d\d (?:[ ]*-[ ]*\d.* | [ ]\d{1,2})?""",
     regex.VERBOSE,
 )
 """Dates, spans of years, decimals, addresses of the net, and thousands."""
