@@ -4,9 +4,11 @@ In: nothing. Out: `RULES` for street addresses, as several countries write them.
 Not here: names of towns and countries alone, which a tagger finds.
 """
 
+from typing import Any
+
 import regex
 
-from textveil.protect.identifiers import Pattern, Rule, compile_pattern
+from textveil.protect.identifiers import Rule, compile_pattern, words
 
 _NUMBER = r"\d{1,6}(?:[ ]?[a-z](?!\w))?(?:[\-/]\d{1,5}[a-z]?)?"
 _WORD = r"[\p{L}\d][\p{L}\p{M}\d.'\-]{0,30}"
@@ -40,9 +42,10 @@ _HOME = rf"(?<!\w) (?: apt\.? | apartment | suite | flat | wohnung | whg\.? | ap
 _UNIT = rf"""
     (?: {_HOME} | (?<!\w) (?: ste\.? | unit | fl\.? | floor | room | rm\.? | piso | interno | bldg\.? | building | \# ) {_DOOR} )
 """
-_STATE = r"""
-    (?-i: A[KLRZ] | C[AOT] | D[CE] | FL | GA | HI | I[ADLN] | K[SY] | LA | M[ADEINOST] | N[CDEHJMVY] | O[HKR] | PA | RI
-      | S[CD] | T[NX] | UT | V[AT] | W[AIVY] | PR | A[AEP] | [A-Z]{2} )
+_STATE = r"(?-i: [A-Z]{2} )"
+_AMERICAN = r"""
+    (?-i: A[KLRZ] | C[AOT] | D[CE] | FL | GA | HI | I[ADLN] | K[SY] | LA | M[ADEINOST] | N[CDEHJMVY] | O[HKR] | PA | PR
+      | RI | S[CD] | T[NX] | UT | V[AT] | W[AIVY] )
 """
 _BRITISH = r"[A-Z]{1,2}\d[A-Z\d]?[ ]?\d[ABD-HJLNP-UW-Z]{2}"
 _CANADIAN = r"[ABCEGHJ-NPRSTVXY]\d[ABCEGHJ-NPRSTV-Z][ \-]?\d[ABCEGHJ-NPRSTV-Z]\d"
@@ -86,118 +89,123 @@ def is_numbered(value: str) -> bool:
     )
 
 
-def _rule(pattern: str, score: float, **fields: object) -> Rule:
-    return Rule("ADDRESS", compile_pattern(pattern), score, **fields)  # type: ignore[arg-type]
-
-
-_PLACES: Pattern = compile_pattern(
-    r"""(?<!\w) (?: (?<!e-mail[ ])(?<!email[ ])(?<!mail[ ])(?<!ip[ ])(?<!mac[ ])(?<!web[ ]) address (?:es)? (?: [ ] is | [ ] with )?
-      | (?:lives?|living|lived|resid(?:es?|ing)|stay(?:s|ing)?) [ ] (?:[a-z]{1,10}[ ]){0,5}? (?:at|on|in|of)
-      | located [ ] (?:at|on|in) | (?:meet|deliver|ship|send|taxi|return|moved|come|mail|drive|go|get|enter|refers) [ ] (?:[a-z]{1,10}[ ]){0,6}? (?:at|to|on)
-      | (?:office|restaurant|shop|store|house|home|it'?s|it[ ]is|you[ ]off|bus) [ ] (?: is [ ] )? (?:at|in|on)
-      | corner[ ]of | anschrift | adresse | wohn(?:t|e|haft) [ ] (?:in|an|am)(?:[ ]der)? | habite (?:[ ](?:au|à))? | domicilio | domicilié | direcci[óo]n
-      | vive[ ]en | indirizzo | abita[ ]in | residente[ ]in ) (?!\w)"""
+_PLACES = (
+    "address|addresses|lives|live|lived|living|resides|residing|residence|stay|staying|located|meet|deliver|ship|send|taxi"
+    "|return|moved|come|mail|drive|get|enter|refers|office|restaurant|shop|store|house|home|it's in|it's at|corner of|drops"
+    "|anschrift|adresse|wohnt|wohne|wohnhaft|habite|domicilié|domicilio|dirección|direccion|vive|vivo|indirizzo|abita|abito"
+    "|residente"
 )
-"""Words after which a name with a number is an address."""
+"""Words near which a name with a number is an address."""
+
+_EDGE = r"(?<![\w.,$€£/:\-])"
+_MORE = rf"(?: [ ] (?: {_NAME} | {_SMALL} (?!\w) ) )"
+_ORDINAL = r"\d{1,3} (?: st | nd | rd | th )"
+_SIDE = r"(?: [ ] (?: [nsew] | [ns][ew] | north | south | east | west ) (?!\w) \.? )"
+
+
+def address(pattern: str, score: float, signs: str = "", *, near: str = "", digits: int = 1, **fields: Any) -> Rule:
+    """A rule for addresses; signs, or words of which one must stand near, have bars between them."""
+    told = words(near) if near else {"signs": tuple(signs.split("|"))}
+    return Rule("ADDRESS", compile_pattern(pattern), score, digits=digits, **told, **fields)
+
 
 RULES = (
     # 12 Main Street, 12B East 5th St., Suite 4, Springfield, IL 62704
-    _rule(
-        rf"(?<![\w.,$€£/:\-]) {_NUMBER} ,? [ ] (?: {_NUMBER} [ ] )? (?: {_WORD} [ ] ){{1,5}}? {_WAY} (?!\w) \.?"
-        rf" (?: [ ] (?: [nsew] | [ns][ew] | north | south | east | west ) (?!\w) \.? )? (?: [ ] \d{{1,5}} (?!\w) )? {_TAIL}",
+    address(
+        rf"{_EDGE} {_NUMBER} ,? [ ] (?: {_NUMBER} [ ] )? (?: {_WORD} [ ] ){{1,5}}? {_WAY} (?!\w) \.? {_SIDE}?"
+        rf" (?: [ ] \d{{1,5}} (?!\w) )? {_TAIL}",
         0.75,
         check=is_street,
-        digits=1,
+        leads=True,
     ),
-    _rule(
-        rf"(?<!\w) (?:[NSEW]\.?[ ])? \d{{1,3}}(?:st|nd|rd|th) [ ] (?: street | avenue | st | ave ) (?!\w) {_TAIL}",
-        0.6,
-        digits=1,
+    address(
+        rf"{_EDGE} (?: [NSEW]\.? [ ] )? {_ORDINAL} [ ] (?: street | avenue | st | ave ) (?!\w) {_TAIL}", 0.6, leads=True
     ),
-    _rule(
-        rf"(?<!\w) (?<= \b (?: on | at | in | to | near | along | off | from | of | and ) [ ] ) (?: {_NAME} [ ] ){{1,3}}?"
-        rf" (?-i: Street | Road | Avenue | Lane | Drive | Boulevard | Terrace | Close | Crescent | Court | Square ) (?!\w) {_TAIL}",
+    address(
+        rf"(?<= \b (?: on | at | in | to | near | along | off | from | of | and ) [ ] ) (?: {_NAME} [ ] ){{1,3}}?"
+        rf" (?: street | road | avenue | lane | drive | boulevard | terrace | close | crescent | court | square ) (?!\w) {_TAIL}",
         0.6,
+        "street|road|avenue|lane|drive|boulevard|terrace|close|crescent|court|square",
         check=is_named_street,
+        digits=0,
     ),
     # Hauptstraße 5, 10115 Berlin; 3 Lange Straße 5
-    _rule(
-        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: {_NAME} [ \-] ){{0,2}} [\p{{L}}\-]{{2,30}}? {_COMPOUND} (?!\w) [ ] {_NUMBER} (?!\w) {_TAIL}",
+    address(
+        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: {_NAME} [ \-] ){{0,2}} [\p{{L}}\-]{{2,30}}? {_COMPOUND} (?!\w) [ ] {_NUMBER} (?!\w)"
+        rf" {_TAIL}",
         0.75,
-        digits=1,
+        "straße |strasse |str. |stasse |gasse |gässli |weg |platz |allee |damm |ufer |steig |gatan |gata |gaten |gate |gade "
+        "|vägen |vegen |veien |vej |væng |stræti |gränd |straat |laan |plein |gracht |singel |dijk |hove |katu |ntie |kuja "
+        "|utca |vegur |vangur |gränden |stien ",
     ),
-    _rule(
-        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: (?: {_NAME} [ \-] ){{1,3}} {_APART} | [\p{{L}}\-]{{3,30}} [ ] (?: allee | platz | stra(?:ß|ss)e | gasse ) ) (?!\w) [ ] {_NUMBER} \.? (?!\w) {_TAIL}",
+    address(
+        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: (?: {_NAME} [ \-] ){{1,3}} {_APART} | [\p{{L}}\-]{{3,30}} [ ] (?: allee | platz"
+        rf" | stra(?:ß|ss)e | gasse ) ) (?!\w) [ ] {_NUMBER} \.? (?!\w) {_TAIL}",
         0.7,
-        digits=1,
+        " straße| strasse| allee| allé| platz| weg| gasse| ring| ufer| damm| utca| u. | út | tér | terrasse| väg| gata| vej"
+        "| tee | puiestee| mnt ",
     ),
     # 12, rue de la Paix; Via Roma 5; ul. Miła 53
-    _rule(
-        rf"(?<![\w.,$€£]) (?: {_NUMBER} (?:[ ](?:bis|ter))? ,? [ ] ){{1,2}} {_BEFORE_NAME} [ ]? (?: {_SMALL} [ ] | [dl]' ){{0,3}} {_WORD}"
-        rf" (?: [ ] (?: {_NAME} | {_SMALL} (?!\w) ) ){{0,5}} (?: ,? [ ] (?: n[°º.]? [ ]? )? {_NUMBER} (?!\w) )? {_TAIL}",
+    address(
+        rf"{_EDGE} (?: {_NUMBER} (?: [ ] (?:bis|ter) )? ,? [ ] ){{1,2}} {_BEFORE_NAME} (?: [ ] | (?<=[./]) ) (?: {_SMALL} [ ] | [dl]' ){{0,3}}"
+        rf" {_WORD} {_MORE}{{0,5}} (?: ,? [ ] (?: n[°º.]? [ ]? )? {_NUMBER} (?!\w) )? {_TAIL}",
         0.7,
         check=is_numbered,
-        digits=1,
+        leads=True,
     ),
-    _rule(
-        rf"(?<![\w.,$€£]) {_BEFORE_NAME} [ ]? (?: (?: {_SMALL} [ ] | [dl]' )? {_WORD} [ ,]{{1,2}} ){{1,6}}? (?: n[°º.]? [ ]? )? {_NUMBER} (?!\w)"
-        rf" {_TAIL}",
+    address(
+        rf"(?<!\w) {_BEFORE_NAME} (?: [ ] | (?<=[./]) ) (?: (?: {_SMALL} [ ] | [dl]' )? {_WORD} [ ,]{{1,2}} ){{1,6}}? (?: n[°º.]? [ ]? )?"
+        rf" {_NUMBER} (?!\w) {_TAIL}",
         0.7,
+        "rue |avenue |av. |av |avda|avenida|bd |boulevard|place |allée|chemin|impasse|quai |cours |route |via |viale|piazza"
+        "|corso |largo |vicolo|strada |calle |c/|carrer |camino |camiño |ronda |paseo |plaza |rúa |rua |r. | r |travessa"
+        "|praça|praca|estrada |alameda |ul. |ulica|ulice| al. |aleja | os. |trg |nám|leof|λεωφόρος|odos|οδός|jl. |jalan ",
         check=is_numbered,
-        digits=1,
     ),
     # boxes, and addresses of forces
-    _rule(
-        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: p\.?[ ]?o\.?[ ]?box | post[ ]office[ ]box | postfach | postbus | bo[îi]te[ ]postale | b\.p\."
-        rf" | bp | apartado(?:[ ]de[ ]correos)? | casella[ ]postale | c\.p\. | private[ ]bag ) [ ]? (?:n[°º.][ ]?)? \d{{1,6}} (?!\w)"
-        rf" (?: [ ] {_NAME} [ ] {_NAME} )? {_TAIL}",
+    address(
+        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: p\.?[ ]?o\.?[ ]?box | post[ ]office[ ]box | postfach | postbus | bo[îi]te[ ]postale"
+        rf" | b\.p\. | bp | apartado (?: [ ]de[ ]correos )? | casella[ ]postale | c\.p\. | private[ ]bag ) [ ]? (?:n[°º.][ ]?)?"
+        rf" \d{{1,6}} (?!\w) (?: [ ] {_NAME} [ ] {_NAME} )? {_TAIL}",
         0.8,
-        digits=1,
+        "box|postfach|postbus|postale|b.p.|bp |bp1|bp2|apartado|c.p.|private bag",
     ),
-    _rule(
-        r"(?<!\w) (?: (?: psc | cmr | unit | usnv | uss | usns | uscgc ) [ ] [\w.\-]{1,30}+ (?: ,? [ ] box [ ] \d{1,5} )? \s{1,3}+ )?"
-        r" (?: apo | fpo | dpo ) [ ] a[aep] [ ] \d{5} (?:-\d{4})? (?!\w)",
+    address(
+        r"(?<!\w) (?: (?: psc | cmr | unit | usnv | uss | usns | uscgc ) [ ] [\w.\-]{1,30}+ (?: ,? [ ] box [ ] \d{1,5} )?"
+        r" \s{1,3}+ )? (?: apo | fpo | dpo ) [ ] a[aep] [ ] \d{5} (?:-\d{4})? (?!\w)",
         0.9,
+        "apo |fpo |dpo ",
         digits=5,
     ),
-    # codes of places: CO 80014, SW1A 1AA, K1A 0B1, ZIP: 8592
-    _rule(
-        rf"(?<!\w) (?: {_TOWN} ,? \s{{1,2}} ,?[ ]? )? (?-i: A[KLRZ] | C[AOT] | D[CE] | FL | GA | HI | I[ADLN] | K[SY] | LA | M[ADEINOST]"
-        rf" | N[CDEHJMVY] | O[HKR] | PA | RI | S[CD] | T[NX] | UT | V[AT] | W[AIVY] | PR ) ,? [ ] \d{{5}} (?:-\d{{4}})? (?!\w)",
+    # codes of places: CO 80014, SW1A 1AA, K1A 0B1, D-10115 Berlin, ZIP: 8592
+    address(rf"(?<!\w) {_AMERICAN} ,? [ ] \d{{5}} (?:-\d{{4}})? (?!\w)", 0.7, digits=5, leads=True),
+    address(rf"(?<!\w) (?-i:(?: {_BRITISH} | {_CANADIAN} )) (?!\w)", 0.7, digits=2, leads=True),
+    address(rf"(?<!\w) (?: [AD] | CH ) -\d{{4,5}} [ ] {_TOWN}", 0.7, digits=4, leads=True),
+    address(
+        rf"(?<!\w) (?P<value> {_CODE} )",
         0.7,
-        digits=5,
-    ),
-    _rule(rf"(?<!\w) (?-i:(?: {_BRITISH} | {_CANADIAN} )) (?!\w)", 0.7, digits=2),
-    _rule(rf"(?<!\w) (?: [AD]|CH )-\d{{4,5}} [ ] {_TOWN}", 0.7, digits=4),
-    Rule(
-        "ADDRESS",
-        compile_pattern(rf"(?<!\w) (?P<value> {_CODE} )"),
-        0.7,
-        context=compile_pattern(
-            r"(?<!\w) (?: zip(?:[ ]?code)? | post(?:al)?[ ]?code | plz | postleitzahl | code[ ]postal | c[óo]digo[ ]postal | cap ) (?!\w)"
-        ),
         digits=3,
+        near="zip|zip code|zipcode|postcode|post code|postal code|plz|postleitzahl|code postal|código postal|cap",
     ),
-    # a name with a number, where a unit follows or words say that it is an address
-    _rule(
-        rf"(?: (?<![\w.]) (?: {_NUMBER} [ ] )? (?: {_NAME} [ ] (?: {_SMALL} [ ] )? ){{1,5}} (?: {_NUMBER} \.? )? {_GAP} )? {_HOME} {_TAIL}",
+    # a name with a number, where a unit or a state follows or words say that it is an address
+    address(
+        rf"(?: (?<![\w.]) (?: {_NUMBER} [ ] )? (?: {_NAME} [ ] (?: {_SMALL} [ ] )? ){{1,5}} (?: {_NUMBER} \.? )? {_GAP} )?"
+        rf" {_HOME} {_TAIL}",
         0.65,
-        digits=1,
+        "apt|apartment|suite|flat|wohnung|whg|appt|appartement",
     ),
-    _rule(
-        rf"(?<![\w.,$€£]) {_NUMBER} [ ] {_NAME} (?: [ ] (?: {_NAME} | {_SMALL} (?!\w) ) ){{0,4}} [ ] {_NUMBER} (?!\w)"
-        rf" {_GAP} {_TOWN} {_GAP} {_STATE} (?: {_GAP} {_TOWN} )? {_GAP} {_CODE}",
+    address(
+        rf"{_EDGE} {_NUMBER} [ ] {_NAME} {_MORE}{{0,4}} [ ] {_NUMBER} (?!\w) {_GAP} {_TOWN} {_GAP} {_STATE} (?!\w)"
+        rf" (?: {_GAP} {_TOWN} )? {_GAP} {_CODE}",
         0.65,
         digits=7,
+        leads=True,
     ),
-    Rule(
-        "ADDRESS",
-        compile_pattern(
-            rf"(?<![\w.,$€£]) (?P<value> (?: {_NUMBER} [ ] ){{1,2}} {_NAME} (?: [ ] (?: {_NAME} | {_SMALL} (?!\w) ) ){{0,5}} (?: [ ] {_NUMBER} (?!\w) )? {_TAIL}"
-            rf" | {_NAME} (?: [ ] (?: {_NAME} | {_SMALL} (?!\w) ) ){{0,5}} [ ] {_NUMBER} (?!\w) {_TAIL} )"
-        ),
+    address(
+        rf"(?<= (?: \b (?: at | on | in | to | with | of | is | from | and | address | an | au | der | en ) | [:,?!;] )"
+        rf" \s{{1,3}} ) (?P<value> (?: {_NUMBER} [ ] ){{1,2}} {_NAME} {_MORE}{{0,5}} (?: [ ] {_NUMBER} (?!\w) )? {_TAIL}"
+        rf" | {_NAME} {_MORE}{{0,5}} [ ] {_NUMBER} (?!\w) {_TAIL} )",
         0.6,
-        context=_PLACES,
-        digits=1,
+        near=_PLACES,
     ),
 )

@@ -9,7 +9,7 @@ Rules see a text in plain form: ASCII digits, dashes, quotes and single spaces. 
 
 import ipaddress
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import regex
 
@@ -38,8 +38,9 @@ class Rule(NamedTuple):
         check: what must hold for the span's text.
         context: words of which one must stand near.
         before: whether the identifier may also stand before those words.
+        leads: whether a digit follows its first few letters, if it has any there: it is tried only at such places.
         digits: how many digits a text has in which it can be.
-        sign: what a text in which it can be has in it, in any case.
+        signs: a text in which it can be has one of these in it, in lower case.
     """
 
     type: str
@@ -48,8 +49,16 @@ class Rule(NamedTuple):
     check: Check | None = None
     context: Pattern | None = None
     before: bool = False
+    leads: bool = False
     digits: int = 0
-    sign: str = ""
+    signs: tuple[str, ...] = ("",)
+
+
+def words(listed: str) -> dict[str, Any]:
+    """A rule's context and signs, from words with bars between them."""
+    signs = tuple(listed.lower().split("|"))
+    one = "|".join(regex.escape(sign, literal_spaces=True).replace(" ", r"\s") for sign in sorted(signs, key=len)[::-1])
+    return {"context": regex.compile(rf"(?<!\w)(?:{one})(?!\w)", regex.IGNORECASE), "signs": signs}
 
 
 def number(digits: str, check: Check | None = None, *, context: str = "", score: float = 1.0) -> Rule:
@@ -67,9 +76,10 @@ def number(digits: str, check: Check | None = None, *, context: str = "", score:
         compile_pattern(rf"{BEFORE} (?:{form}) {AFTER}"),
         score=score,
         check=check,
-        context=compile_pattern(rf"(?<!\w) (?:{context}) (?!\w)") if context else None,
         before=True,
+        leads=True,
         digits=6,
+        **(words(context) if context else {}),
     )
 
 
@@ -78,10 +88,10 @@ def keyed(type_: str, context: str, value: str, *, digits: int = 1, check: Check
     return Rule(
         type_,
         compile_pattern(rf"(?<![\w]) (?P<value>{value}) (?!\w)"),
-        score=0.8,
+        score=0.87,
         check=check,
-        context=compile_pattern(rf"(?<!\w) (?:{context}) (?!\w)"),
         digits=digits,
+        **words(context),
     )
 
 
@@ -190,16 +200,17 @@ _IBAN = "|".join(rf"(?:{names}) [ ]?\d [ ]?\d (?: [ .\-]?[A-Z0-9] ){{{n}}}" for 
 _CARD = r"(?: 4 | 5[0-8] | 6 | 2[0-7] | 3[04-9] | 1800 ) (?: [ .\-]{0,2}+ \d ){10,18}"
 
 ACCOUNTS = (
-    Rule("CARD", compile_pattern(rf"{BEFORE} {_CARD} {AFTER}"), check=sums.luhn, digits=12),
-    Rule("IBAN", compile_pattern(rf"(?<!\w) (?:{_IBAN}) (?!\w)"), check=sums.mod97, digits=4),
+    Rule("CARD", compile_pattern(rf"{BEFORE} {_CARD} {AFTER}"), check=sums.luhn, leads=True, digits=12),
+    Rule("IBAN", compile_pattern(rf"(?<!\w) (?:{_IBAN}) (?!\w)"), check=sums.mod97, leads=True, digits=4),
     Rule(
         "CRYPTO",
         regex.compile(r"(?<!\w)[13][1-9A-HJ-NP-Za-km-z]{25,34}+(?!\w)"),
         check=sums.is_base58check,
+        leads=True,
         digits=1,
     ),
     Rule("CRYPTO", compile_pattern(r"(?<!\w) (?:bc|tb|ltc)1 [02-9ac-hj-np-z]{8,87}+ (?!\w)"), check=sums.is_bech32),
-    Rule("CRYPTO", compile_pattern(r"(?<!\w) 0x [0-9a-f]{40}+ (?!\w)"), score=0.95, sign="0x"),
+    Rule("CRYPTO", compile_pattern(r"(?<!\w) 0x [0-9a-f]{40}+ (?!\w)"), score=0.95, signs=("0x",)),
 )
 
 # ---- the net ----------------------------------------------------------------------------------------------------------
@@ -224,7 +235,7 @@ NET = (
             rf"(?<!{_LOCAL}) [\p{{L}}\p{{N}}_] {_LOCAL}{{0,253}}+ (?<!\.) @ {_LABEL} (?: \.{_LABEL} ){{1,8}}+"
         ),
         score=0.95,
-        sign="@",
+        signs=("@",),
     ),
     Rule(
         "EMAIL",
@@ -233,16 +244,19 @@ NET = (
             r" (?: [ ]? (?: \. | [(\[] [ ]? dot [ ]? [)\]] ) [ ]? [\p{L}\p{N}\-]{1,63}+ ){1,4}+"
         ),
         score=0.9,
-        sign="at",
+        signs=("at",),
     ),
     Rule(
         "URL",
         compile_pattern(rf"(?<![\w]) [a-z][a-z0-9+.\-]{{1,20}}+ :// (?P<rest>{_CLOSE}{{1,4000}}+)"),
         score=0.95,
-        sign="://",
+        signs=("://",),
     ),
     Rule(
-        "URL", compile_pattern(rf"(?<![\w./@]) www\. (?P<rest>[\p{{L}}\p{{N}}] {_CLOSE}{{2,4000}}+)"), 0.95, sign="www."
+        "URL",
+        compile_pattern(rf"(?<![\w./@]) www\. (?P<rest>[\p{{L}}\p{{N}}] {_CLOSE}{{2,4000}}+)"),
+        0.95,
+        signs=("www.",),
     ),
     Rule(
         "URL",
@@ -251,7 +265,7 @@ NET = (
             rf" (?: [/?\#] {_CLOSE}{{0,4000}}+ )?"
         ),
         score=0.85,
-        sign=".",
+        signs=tuple(f".{top}" for top in _TOP.split("|")),
     ),
     Rule(
         "IP",
@@ -262,7 +276,7 @@ NET = (
         score=0.95,
         check=is_address,
         digits=4,
-        sign=".",
+        signs=(".",),
     ),
     Rule(
         "IP",
@@ -272,7 +286,7 @@ NET = (
         ),
         score=0.95,
         check=is_address,
-        sign=":",
+        signs=(":",),
     ),
     Rule(
         "MAC",
@@ -302,6 +316,7 @@ _NAMES = r"""
       | (?:access|auth|api|refresh|bearer|id|session|security)?[ _\-]?token | (?:client[ _\-]?)?secret | credentials? )
     (?:[_\-][a-z0-9]{1,20}){0,2}
 """
+_NAMED = ("pass", "pwd", "kennwort", "contrase", "parola", "key", "token", "secret", "credential")
 _BODY = r"""(?: (?P<value>[^\s"'`,;<>&]{4,300}+) | ["'`] (?P<value>[^"'`\n]{4,300}+) ["'`] )"""
 
 SECRETS = (
@@ -313,7 +328,7 @@ SECRETS = (
             r" (?: [^\-]*+ (?: -(?!----) [^\-]*+ ){0,200}+ -----END[ ][A-Z0-9 ]{1,60}+-----"
             r" | (?: (?: \s | \\[rn] ){1,4}+ [A-Za-z0-9+/=]{16,200}+ ){0,2000}+ )"
         ),
-        sign="PRIVATE KEY",
+        signs=("private key",),
     ),
     Rule(
         "SECRET",
@@ -325,6 +340,7 @@ SECRETS = (
         compile_pattern(rf"""(?<![\w\-]) {_NAMES} ["'`]? [ ]? (?: := | => | -> | [:=] ) [ ]? {_BODY}"""),
         score=0.9,
         check=is_password,
+        signs=_NAMED,
     ),
     Rule(
         "SECRET",
@@ -333,11 +349,11 @@ SECRETS = (
         ),
         score=0.85,
         check=is_code,
+        signs=_NAMED,
     ),
     keyed(
         "SECRET",
-        r"pin(?:[ ](?:code|number))? | cvv2? | cvc2? | otp | (?:verification|security|access|one-time)[ ]code"
-        r" | passcode | geheimzahl | code[ ]pin",
+        "pin|pin code|cvv|cvv2|cvc|cvc2|otp|verification code|security code|access code|one-time code|passcode|geheimzahl",
         r"\d(?:[ ]?\d){2,7}",
         digits=3,
     ),
@@ -346,10 +362,8 @@ SECRETS = (
         regex.compile(r"(?<![\w+/=\-])[\w+/\-]{20,200}+=*+(?![\w+/=])"),
         score=0.8,
         check=is_random,
-        context=compile_pattern(
-            r"(?: key | token | secret | credential | auth | hash | bearer | schlüssel | clave | clé )"
-        ),
         digits=1,
+        **words("key|keys|token|tokens|secret|credential|credentials|auth|hash|bearer|schlüssel|clave|clé"),
     ),
 )
 
@@ -361,26 +375,25 @@ _FORM = (
 )
 """What a number looks like that only words tell: each part behind a space has figures near its start."""
 
-_SSN = r"ssn | social[ ]sec(?:urity)?(?:[ ](?:number|no|\#))? | social | taxpayer | itin | tax[ ]id"
+_SSN = "ssn|social security|social sec|social|taxpayer|itin|tax id"
 _DASHED = r"\d{3}([ \-])\d\d\1\d{4}"
 _NIF = r"\d{8}-?[A-Z] | \d\d\.\d{3}\.\d{3}-?[A-Z] | [XYZ]-?\d{7}-?[A-Z]"
 _CODICE = r"[A-Z]{3}_[A-Z]{3}_[\dL-NP-V]{2}[A-EHLMPRST][\dL-NP-V]{2}_[A-Z][\dL-NP-V]{3}[A-Z]"
-_BSN = r"bsn | burgerservicenummer | sofi[ \-]?nummer"
-_PNR = r"personnummer | samordningsnummer | personal[ ](?:identity[ ])?number"
+_PNR = "personnummer|samordningsnummer|personal number|personal identity number"
 NATIONAL = (
     number(_DASHED, is_ssn, score=0.9),
     number("9", is_ssn, context=_SSN, score=0.8),
     number(_DASHED, is_itin, score=0.9),
     number("9", is_itin, context=_SSN, score=0.8),
     number(r"\d{3}([ \-])\d{3}\1\d{4}", sums.is_nhs, score=0.85),
-    number("10", sums.is_nhs, context="nhs | national[ ]health | patient"),
+    number("10", sums.is_nhs, context="nhs|national health|patient"),
     number(r"(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]_\d\d_\d\d_\d\d_[A-D]", score=0.95),
     number(_NIF, sums.is_nif),
     number(_CODICE, sums.is_codice_fiscale),
     number(r"[1278]_\d\d_(?:0[1-9]|1[0-2]|[2-9]\d)_(?:\d\d|2[AB])_\d{3}_\d{3}_\d\d", sums.is_nir),
     number(r"[1-9]\d_\d{3}_\d{3}_\d{3}", sums.is_steuer_id),
     number("11", sums.is_pesel),
-    number("9", sums.is_bsn, context=_BSN),
+    number("9", sums.is_bsn, context="bsn|burgerservicenummer|sofinummer|sofi-nummer"),
     number(r"(?:19|20)?\d{6}[+\-]\d{4} | (?:19|20)\d{10}", sums.is_personnummer),
     number("10", sums.is_personnummer, context=_PNR),
     number(r"\d{6}[+\-A-FU-Y]\d{3}[0-9A-Y]", sums.is_hetu),
@@ -388,10 +401,10 @@ NATIONAL = (
     number(r"\d\d\.\d\d\.\d\d-\d{3}\.\d\d | \d{11}", sums.is_rijksregister),
     number(r"756_\d{4}_\d{4}_\d\d", sums.is_ahv),
     number(r"[2-9]\d{3}([ \-])\d{4}\1\d{4}", sums.verhoeff),
-    number("12", sums.verhoeff, context="aadhaar | aadhar | uidai"),
+    number("12", sums.verhoeff, context="aadhaar|aadhar|uidai"),
     number(r"[A-Z]{3}[ABCFGHLJPT][A-Z]\d{4}[A-Z]", score=0.9),
     number(r"[STFGM]_\d{7}_[A-Z]", sums.is_nric),
-    number("8,9", sums.is_tfn, context=r"tfn | tax[ ]file[ ](?:number|no)"),
+    number("8,9", sums.is_tfn, context="tfn|tax file"),
     number(r"\d\d_\d{3}_\d{3}_\d{3}", sums.is_abn),
     number(r"[2-6]\d{3}([ \-])\d{5}\1\d", sums.is_medicare),
     number(r"[2-6]\d{3}_\d{5}_\d(?:_\d)?", sums.is_medicare, context="medicare"),
@@ -400,23 +413,23 @@ NATIONAL = (
     number(r"\d{6}-?[1-8]\d{6}", sums.is_rrn),
     number(r"[1-9]\d{16}[\dX]", sums.is_resident_id),
     number("13", sums.is_south_african),
-    number("9", sums.luhn, context=r"sin | social[ ]insurance(?:[ ]number)?"),
+    number("9", sums.luhn, context="sin|social insurance"),
     number(r"[A-Z][AEIOUX][A-Z]{2}\d{6}[HM][A-Z]{5}[A-Z0-9]\d", score=0.95),
-    number(r"\d{6}-\d{4}", context=r"cpr(?:[ \-]?(?:nummer|nr|number))? | kennitala", score=0.8),
+    number(r"\d{6}-\d{4}", context="cpr|cpr-nummer|cpr-nr|kennitala", score=0.8),
     keyed(
         "NATIONAL_ID",
-        r"passports? | reisepass(?:nummer)? | passeport | pasaporte | passaporto | paspoort",
+        "passport|passports|passport no|reisepass|reisepassnummer|passeport|pasaporte|passaporto|paspoort",
         _FORM,
         digits=5,
         check=has_digits,
     ),
     keyed(
         "NATIONAL_ID",
-        r"national[ ]id(?:entity|entification)?(?:[ ](?:card|number|no))? | identity[ ](?:card|number) | id[ ](?:card|number|no)"
-        r" | social[ ]security(?:[ ]number)? | personalausweis(?:nummer)? | ausweisnummer | sozialversicherungsnummer"
-        r" | steuer-?(?:id|nummer)(?:entifikationsnummer)? | dni | nie | carte[ ](?:nationale[ ])?d'identit[ée]"
-        r" | num[ée]ro[ ]de[ ]s[ée]curit[ée][ ]sociale | carta[ ]d'identit[àa] | codice[ ]fiscale"
-        r" | documento[ ]de[ ]identidad | tax(?:payer)?[ ](?:id|number|no) | tin | ein | national[ ]insurance(?:[ ]number)?",
+        "national id|national identity|national identification|identity card|identity number|id card|id number|id no|id #"
+        "|social security|personalausweis|personalausweisnummer|ausweisnummer|sozialversicherungsnummer|steuer-id"
+        "|steuernummer|steueridentifikationsnummer|dni|nie|carte d'identité|carte nationale d'identité"
+        "|numéro de sécurité sociale|carta d'identità|codice fiscale|documento de identidad|tax id|taxpayer id|tax number"
+        "|taxpayer number|tin|ein|national insurance",
         _FORM,
         digits=4,
         check=has_digits,
@@ -426,30 +439,30 @@ NATIONAL = (
 RECORDS = (
     keyed(
         "MEDICAL_RECORD",
-        r"mrn | m\.r\.n\. | medical[ ]record(?:s)?(?:[ ](?:number|no|id|\#))? | health[ ]record(?:[ ](?:number|no))?"
-        r" | (?:patient|chart|hospital|case)[ \-]?(?:id|number|no|nr|record)(?:[ ]number)?"
-        r" | health[ ](?:plan|insurance)[ ](?:id|number|no|member) | member[ ]id | patienten(?:nummer|-nr) | fallnummer"
-        r" | krankenversicherten(?:nummer|-nr) | versichertennummer | num[ée]ro[ ]de[ ]dossier | dossier[ ]m[ée]dical"
-        r" | historia[ ]cl[íi]nica | n[úu]mero[ ]de[ ]paciente | cartella[ ]clinica",
+        "mrn|m.r.n|medical record|medical records|health record|patient id|patient number|patient no|patient #|patient-id"
+        "|chart number|chart no|chart #|hospital number|hospital no|case number|case no|health plan|health insurance"
+        "|member id|patientennummer|patienten-nr|fallnummer|krankenversichertennummer|versichertennummer|numéro de dossier"
+        "|dossier médical|historia clínica|número de paciente|cartella clinica",
         _FORM,
         digits=3,
         check=has_digit,
     ),
-    number("10", sums.is_npi, context="npi | national[ ]provider")._replace(type="LICENCE"),
-    keyed("LICENCE", r"dea(?:[ ](?:number|no|\#))?", r"[A-Z][A-Z9]\d{7}", digits=7, check=sums.is_dea),
+    number("10", sums.is_npi, context="npi|national provider")._replace(type="LICENCE"),
+    keyed("LICENCE", "dea", r"[A-Z][A-Z9]\d{7}", digits=7, check=sums.is_dea),
     Rule(
         "LICENCE",
         compile_pattern(rf"{BEFORE} [A-Z9]{{5}}[ ]?\d[0156]\d[0-3]\d\d[ ]?[A-Z9]{{2}}\d[A-Z]{{2}} {AFTER}"),
         score=0.9,
         check=lambda value: not value[:5].isdigit(),
+        leads=True,
         digits=6,
     ),
     keyed(
         "LICENCE",
-        r"(?:driv(?:er|ers|er's|ers'|ing)[ ]?)?(?:'s[ ])?licen[cs]e(?![ ]plate)(?:[ ]?(?:number|no|nr|id|\#))? | d\.?l\.?"
-        r" | (?:driver|medical|nursing|pilot|law|bar|professional)(?:'s)?[ ](?:licen[cs]e|permit|registration)"
-        r" | gmc(?:[ ]number)? | f[üu]hrerschein(?:nummer)? | permis[ ]de[ ]conduire | (?:permiso|carn[ée]|licencia)[ ]de[ ]conducir"
-        r" | patente(?:[ ]di[ ]guida)? | rijbewijs(?:nummer)?",
+        "license|licence|driver license|drivers license|driver's license|driving licence|license number|licence number"
+        "|license no|licence no|license #|dl|d.l|driver id|driving permit|medical registration|bar number|gmc|führerschein"
+        "|führerscheinnummer|permis de conduire|permiso de conducir|carné de conducir|licencia de conducir|patente"
+        "|patente di guida|rijbewijs|rijbewijsnummer",
         _FORM,
         digits=4,
         check=has_digits,
@@ -457,13 +470,13 @@ RECORDS = (
     Rule(
         "PLATE",
         regex.compile(r"(?<![\w\-])(?P<value>[A-Z0-9]{1,4}(?:[ \-·]{0,3}[A-Z0-9]{1,4}){0,3})(?![\w\-])"),
-        score=0.8,
+        score=0.88,
         check=is_plate,
-        context=compile_pattern(
-            r"(?<!\w) (?: (?:licen[cs]e|number|registration|vehicle|car)[ ]plates? | plate(?:[ ](?:number|no|\#))? | plates"
-            r" | (?:vehicle|car)[ ](?:registration|reg)(?:[ ](?:number|no))? | registration[ ](?:number|no|mark)"
-            r" | reg\.?[ ](?:number|no) | kennzeichen | nummernschild | plaque(?:[ ]d'immatriculation)? | immatriculation"
-            r" | immatriculée? | matr[íi]cula | targa(?:ta)? ) (?!\w)"
+        **words(
+            "license plate|licence plate|license plates|number plate|registration plate|vehicle plate|car plate|plate|plates"
+            "|vehicle registration|car registration|vehicle reg|car reg|registration number|registration no|registration mark"
+            "|reg number|reg no|reg. no|kennzeichen|nummernschild|plaque|plaque d'immatriculation|immatriculation"
+            "|immatriculé|immatriculée|matrícula|matricula|targa|targata"
         ),
         digits=1,
     ),
@@ -472,8 +485,8 @@ RECORDS = (
         compile_pattern(r"(?<![\w.\-]) (?P<value>[A-HJ-NPR-Z0-9]{17}) (?!\w)"),
         score=0.8,
         check=has_digits,
-        context=compile_pattern(r"(?<!\w) (?: vin | vehicle[ ]identification | chassis ) (?!\w)"),
         digits=4,
+        **words("vin|vehicle identification|chassis"),
     ),
 )
 
@@ -499,13 +512,13 @@ BIRTHS = (
         compile_pattern(rf"(?<![\w]) (?:{_DATE}) (?!\w) (?![/.\-]\d)"),
         score=0.9,
         check=is_born,
-        context=compile_pattern(
-            r"(?<!\w) (?: born | d\.?o\.?b\.? | birth[ \-]?(?:date|day)? | birthdays? | b-?day | geb(?:oren|\.|urtsdatum|urtstag)"
-            r" | n[ée]e?[ ]le | naissance | anniversaire | nacid[oa] | naci[óo] | nacimiento | cumplea(?:ñ|n)os | nat[oa]"
-            r" | nascita | compleanno ) (?!\w)"
-        ),
         before=True,
         digits=1,
+        **words(
+            "born|dob|d.o.b|birth|birthdate|birth date|date of birth|birthday|birthdays|b-day|bday|geboren|geb|geburtsdatum"
+            "|geburtstag|né le|née le|naissance|anniversaire|nacido|nacida|nació|nacimiento|cumpleaños|nato|nata|nascita"
+            "|compleanno"
+        ),
     ),
 )
 

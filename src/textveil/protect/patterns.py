@@ -43,6 +43,10 @@ _PLAIN = {
 """Digits of all scripts, full-width characters, dashes, spaces and quotes as ASCII, each one character for one."""
 _INVISIBLE = regex.compile(f"[{_HIDDEN}]")
 _DIGIT = regex.compile("[0-9]")
+_LEAD = regex.compile(
+    r"(?<![\w@]) (?= [A-Za-z]{0,6}\d | (?: [A-Z]{1,3}[ .\-/]{1,2} ){1,2} \d | [A-Z9]{5} [ ] \d )", regex.VERBOSE
+)
+"""Where a number with a few letters before it may begin."""
 _RULES = (*identifiers.RULES, *addresses.RULES)
 
 
@@ -102,13 +106,14 @@ class Patterns:
 
     def _found(self, plain: str) -> Iterator[Found]:
         """Everything that any rule finds in a text."""
-        digits, lower = len(_DIGIT.findall(plain)), plain.lower()
+        digits, lower = len(_DIGIT.findall(plain)), plain.lower().replace("\n", " ")
+        leads = [match.start() for match in _LEAD.finditer(plain)] if digits else []
         urls = {"URL", "SECRET"} & {*self.types}
         for rule in _RULES:
             wanted = rule.type in self.types or (rule.type == "URL" and urls)
-            if not wanted or digits < rule.digits or rule.sign.lower() not in lower:
+            if not wanted or digits < rule.digits or not any(sign in lower for sign in rule.signs):
                 continue
-            for found in _near(rule, plain) if rule.context else _anywhere(rule, plain):
+            for found in _near(rule, plain) if rule.context else _anywhere(rule, plain, leads):
                 if rule.type != "URL":
                     yield found
                 elif (type_ := self._url_type(plain[found.start : found.end])) in self.types:
@@ -156,9 +161,15 @@ def _unpaired(address: str) -> bool:
     return address.count(")") > address.count("(") if address[-1] == ")" else address.count("]") > address.count("[")
 
 
-def _anywhere(rule: Rule, plain: str) -> Iterator[Found]:
-    """What a rule finds in a text."""
+def _anywhere(rule: Rule, plain: str, leads: Sequence[int]) -> Iterator[Found]:
+    """What a rule finds in a text; where a digit leads, if it asks for one."""
     at = 0
+    if rule.leads:
+        for start in leads:
+            if start >= at and (match := rule.pattern.match(plain, start)) and (found := _accept(rule, match)):
+                yield found
+                at = found.end
+        return
     while match := rule.pattern.search(plain, at):
         if found := _accept(rule, match):
             yield found

@@ -21,7 +21,7 @@ _CANDIDATE = compile_pattern(
 _CONTEXT = compile_pattern(
     r"""(?<!\w) (?: phones? | telephone | tel | telefon(?:nummer)? | t[ée]l[ée]phone | tel[ée]fono | telefoon | mobile? | mobil
       | cell(?:phone)? | fax | call(?:s|ed|ing|\#)? | ring | dial | reach(?:ed)? | contact | text(?:ed)? | sms | whatsapp | signal
-      | handy(?:nummer)? | anrufen | erreichbar | portable | móvil | cellulare | desk | office | hotline | number[ ]is
+      | handy(?:nummer)? | anrufen | erreichbar | portable | móvil | cellulare | desk | office | hotline | my[ ]number
       | answering | messages? | registered | landline | extension | voicemail ) (?!\w)"""
 )
 _LOOKALIKE = regex.compile(
