@@ -11,9 +11,11 @@ import regex
 from textveil.protect.identifiers import Rule, compile_pattern, words
 
 _NUMBER = r"\d{1,6}(?:[ ]?[a-z](?!\w))?(?:[\-/]\d{1,5}[a-z]?)?"
-_WORD = r"[\p{L}\d][\p{L}\p{M}\d.'\-]{0,30}"
-_NAME = r"(?-i:[\p{Lu}\p{Lt}])[\p{L}\p{M}.'\-]{0,30}"
-_SMALL = r"(?: de | du | des | la | le | les | del | della | delle | dei | degli | di | da | do | dos | das | van | von | der | den | of | y | e | and | u | nad | pod | am | an | in | im | bei | sur | sous | en | upon )"
+_SHORT = r"(?:(?<=\b\p{L}{1,3})\.)?"
+_WORD = rf"[\p{{L}}\d][\p{{L}}\p{{M}}\d'\-]{{0,30}} {_SHORT}"
+_NAME = rf"(?-i:[\p{{Lu}}\p{{Lt}}])[\p{{L}}\p{{M}}'\-]{{0,30}} {_SHORT}"
+_OF = r"(?: de | du | des | la | le | les | del | della | delle | dei | degli | di | da | do | dos | das | van | von | der | den | of | y | e | à )"
+_SMALL = rf"(?: {_OF} | and | u | nad | pod | am | an | in | im | bei | sur | sous | en | upon )"
 _GAP = r"[\s,]{1,4}+"
 
 _WAY = r"""
@@ -62,18 +64,37 @@ _TAIL = rf"""
 
 _NO_WAYS = frozenset(
     """a an the and or to in on at by for from with down up off into over this that these those my your his her our
-    their its of mile miles minute minutes min hour hours day days week weeks month months year years km kilometers
+    their its i mile miles minute minutes min mins hour hours day days week weeks month months year years km kilometers
     kilometres meter meters metres feet foot ft block blocks step steps lane way people men women cars houses times
-    percent more than other different new main? first is are was were has have had can will would""".split()
+    percent more than other different new is are was were has have had can will would""".split()
 )
+_ORDINARY = frozenset(
+    """drive dr court ct place pl square sq terrace ter way circle cir crescent close grove gardens mews row alley trail
+    loop hill parade quay wharf esplanade common green rise walk chase path plaza pike route av""".split()
+)
+"""Kinds of streets that are ordinary words or abbreviations as well: they need capitals throughout."""
 _NO_STREETS = frozenset(("wall", "sesame", "main", "silk", "abbey", "high", "the", "this", "that", "same", "fleet"))
+_NO_PLACES = frozenset(
+    """january february march april may june july august september october november december it's its he's she's i'm
+    monday tuesday wednesday thursday friday saturday sunday the this that""".split()
+)
+_YEAR = regex.compile(r"(?:1[5-9]|20)\d\d")
+
+
+def _parts(value: str) -> list[str]:
+    return regex.findall(r"[\p{L}\p{M}'\-]+", value)
 
 
 def is_street(value: str) -> bool:
-    """Whether a number and words that end with a kind of street can be an address: not "2 miles down the road"."""
-    words = regex.findall(r"[\p{L}\p{M}'.]+", value)
-    ordinary = [word for word in words if word.islower()]
-    return not any(word in _NO_WAYS for word in ordinary)
+    """Whether a number and words up to a kind of street can be an address: not "2 miles down the road"."""
+    match = _STREET.match(value)
+    if match is None:
+        return False
+    *names, way = _parts(match.group())
+    small = [name for name in names if name.islower() and not regex.fullmatch(_OF, name, regex.VERBOSE)]
+    if any(name.lower() in _NO_WAYS for name in small) or any(name.endswith("'s") for name in names):
+        return False
+    return not small and not way.islower() or (way.lower() not in _ORDINARY and len(names) <= 2)
 
 
 def is_named_street(value: str) -> bool:
@@ -82,23 +103,34 @@ def is_named_street(value: str) -> bool:
 
 
 def is_numbered(value: str) -> bool:
-    """Whether it has a number, and its name begins with a capital or has numbers on both sides."""
-    words = regex.findall(r"[\p{L}\p{M}'.]+", value)
-    return any(c.isdigit() for c in value) and (
-        any(word[:1].isupper() for word in words[1:]) or regex.match(r"\d.*\d", value, regex.DOTALL) is not None
-    )
+    """Whether it has a number that is no year, and its name begins with a capital or has numbers on both sides."""
+    numbers = regex.findall(r"\d+", value)
+    if len(numbers) < 2 and (not numbers or _YEAR.fullmatch(numbers[0])):
+        return False
+    return any(part[:1].isupper() for part in _parts(value)[1:]) or len(numbers) > 1
+
+
+def is_place(value: str) -> bool:
+    """Whether a name with a number can be an address: no date, no sentence's begin."""
+    numbers = regex.findall(r"\d+", value)
+    names = {part.lower() for part in _parts(value)}
+    return not names & _NO_PLACES and not (len(numbers) == 1 and _YEAR.fullmatch(numbers[0]))
 
 
 _PLACES = (
-    "address|addresses|lives|live|lived|living|resides|residing|residence|stay|staying|located|meet|deliver|ship|send|taxi"
-    "|return|moved|come|mail|drive|get|enter|refers|office|restaurant|shop|store|house|home|it's in|it's at|corner of|drops"
+    "address|addresses|lives|live|lived|living|resides|residing|residence|staying|located|meet|meet me|deliver|ship|send|taxi"
+    "|return to|moved|enter|office|restaurant|it's in|it's at|corner of|drops"
     "|anschrift|adresse|wohnt|wohne|wohnhaft|habite|domicilié|domicilio|dirección|direccion|vive|vivo|indirizzo|abita|abito"
     "|residente"
 )
 """Words near which a name with a number is an address."""
 
 _EDGE = r"(?<![\w.,$€£/:\-])"
-_MORE = rf"(?: [ ] (?: {_NAME} | {_SMALL} (?!\w) ) )"
+_MORE = rf"(?: [ ] (?: {_NAME} | {_OF} (?!\w) ) )"
+_STREET = compile_pattern(rf"{_NUMBER} ,? [ ] (?: {_NUMBER} [ ] )? (?: {_WORD} [ ] ){{1,5}}? {_WAY} (?!\w)")
+_BEHIND = r"""
+    (?<= (?: \b (?: at | on | in | to | with | corner[ ]of | is | and | address | an | au | der | en ) | : ) \s{1,3} )
+"""
 _ORDINAL = r"\d{1,3} (?: st | nd | rd | th )"
 _SIDE = r"(?: [ ] (?: [nsew] | [ns][ew] | north | south | east | west ) (?!\w) \.? )"
 
@@ -123,9 +155,9 @@ RULES = (
     ),
     address(
         rf"(?<= \b (?: on | at | in | to | near | along | off | from | of | and ) [ ] ) (?: {_NAME} [ ] ){{1,3}}?"
-        rf" (?: street | road | avenue | lane | drive | boulevard | terrace | close | crescent | court | square ) (?!\w) {_TAIL}",
+        rf" (?: street | road | avenue | lane | drive | boulevard | terrace | crescent ) (?!\w) {_TAIL}",
         0.6,
-        "street|road|avenue|lane|drive|boulevard|terrace|close|crescent|court|square",
+        "street|road|avenue|lane|drive|boulevard|terrace|crescent",
         check=is_named_street,
         digits=0,
     ),
@@ -147,14 +179,14 @@ RULES = (
     ),
     # 12, rue de la Paix; Via Roma 5; ul. Miła 53
     address(
-        rf"{_EDGE} (?: {_NUMBER} (?: [ ] (?:bis|ter) )? ,? [ ] ){{1,2}} {_BEFORE_NAME} (?: [ ] | (?<=[./]) ) (?: {_SMALL} [ ] | [dl]' ){{0,3}}"
+        rf"{_EDGE} (?: {_NUMBER} (?: [ ] (?:bis|ter) )? ,? [ ] ){{1,2}} {_BEFORE_NAME} (?: [ ] | (?<=[./]) ) (?: {_OF} [ ] | [dl]' ){{0,3}}"
         rf" {_WORD} {_MORE}{{0,5}} (?: ,? [ ] (?: n[°º.]? [ ]? )? {_NUMBER} (?!\w) )? {_TAIL}",
         0.7,
         check=is_numbered,
         leads=True,
     ),
     address(
-        rf"(?<!\w) {_BEFORE_NAME} (?: [ ] | (?<=[./]) ) (?: (?: {_SMALL} [ ] | [dl]' )? {_WORD} [ ,]{{1,2}} ){{1,6}}? (?: n[°º.]? [ ]? )?"
+        rf"(?<!\w) {_BEFORE_NAME} (?: [ ] | (?<=[./]) ) (?: {_OF} [ ] | [dl]' ){{0,3}} {_NAME} {_MORE}{{0,5}} ,? [ ] (?: n[°º.]? [ ]? )?"
         rf" {_NUMBER} (?!\w) {_TAIL}",
         0.7,
         "rue |avenue |av. |av |avda|avenida|bd |boulevard|place |allée|chemin|impasse|quai |cours |route |via |viale|piazza"
@@ -185,11 +217,11 @@ RULES = (
         rf"(?<!\w) (?P<value> {_CODE} )",
         0.7,
         digits=3,
-        near="zip|zip code|zipcode|postcode|post code|postal code|plz|postleitzahl|code postal|código postal|cap",
+        near="zip|zip code|zipcode|postcode|post code|postal code|plz|postleitzahl|code postal|código postal|cap:",
     ),
     # a name with a number, where a unit or a state follows or words say that it is an address
     address(
-        rf"(?: (?<![\w.]) (?: {_NUMBER} [ ] )? (?: {_NAME} [ ] (?: {_SMALL} [ ] )? ){{1,5}} (?: {_NUMBER} \.? )? {_GAP} )?"
+        rf"(?: (?<![\w.]) (?: {_NUMBER} [ ] )? (?: {_NAME} [ ] (?: {_OF} [ ] )? ){{1,5}} (?: {_NUMBER} \.? )? {_GAP} )?"
         rf" {_HOME} {_TAIL}",
         0.65,
         "apt|apartment|suite|flat|wohnung|whg|appt|appartement",
@@ -202,10 +234,12 @@ RULES = (
         leads=True,
     ),
     address(
-        rf"(?<= (?: \b (?: at | on | in | to | with | of | is | from | and | address | an | au | der | en ) | [:,?!;] )"
-        rf" \s{{1,3}} ) (?P<value> (?: {_NUMBER} [ ] ){{1,2}} {_NAME} {_MORE}{{0,5}} (?: [ ] {_NUMBER} (?!\w) )? {_TAIL}"
-        rf" | {_NAME} {_MORE}{{0,5}} [ ] {_NUMBER} (?!\w) {_TAIL} )",
+        rf"{_BEHIND} (?P<value> (?: {_NUMBER} [ ] ){{1,2}} {_NAME} {_MORE}{{0,5}} (?: [ ] {_NUMBER} (?!\w) )? {_TAIL}"
+        rf" | {_NAME} {_MORE}{{0,5}} [ ] {_NUMBER} (?!\w) {_TAIL} )"
+        rf" | (?<= ,[ ] ) (?P<value> {_NUMBER} [ ] {_NAME} {_MORE}{{0,5}} [ ] {_NUMBER} (?!\w) {_TAIL} )",
         0.6,
+        check=is_place,
         near=_PLACES,
     ),
 )
+"""Street addresses, as several countries write them."""

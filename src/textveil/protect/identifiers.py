@@ -140,9 +140,8 @@ def is_plate(value: str) -> bool:
 def is_password(value: str) -> bool:
     """Whether it is no word of a schema or of ordinary language."""
     bare = value.strip(".,;:!?()[]{}*_").lower()
-    return (
-        len(bare) >= 4 and bare not in _NO_PASSWORDS and not bare.startswith(("$", "<", "your", "process.env", "os."))
-    )
+    variable = bare.isidentifier() and not has_digit(bare) and any(sign in bare for sign in _NAMED)
+    return len(bare) >= 4 and bare not in _NO_PASSWORDS and not variable and not bare.startswith(_NO_STARTS)
 
 
 def is_code(value: str) -> bool:
@@ -180,6 +179,7 @@ def is_born(value: str) -> bool:
     return sums.is_short_date(third, second, first) or sums.is_short_date(third, first, second)
 
 
+_NO_STARTS = ("$", "<", "your", "process.env", "os.", "self.")
 _NO_PASSWORDS = frozenset(
     """none null true false required optional string integer number text varchar bytes object undefined password
     passwort secret hidden incorrect wrong invalid correct expired missing empty reset changed forgotten stored hashed
@@ -354,7 +354,7 @@ SECRETS = (
     keyed(
         "SECRET",
         "pin|pin code|cvv|cvv2|cvc|cvc2|otp|verification code|security code|access code|one-time code|passcode|geheimzahl",
-        r"\d(?:[ ]?\d){2,7}",
+        r"\d(?:[ ]?\d){2,7}(?!/)",
         digits=3,
     ),
     Rule(
@@ -460,7 +460,7 @@ RECORDS = (
     keyed(
         "LICENCE",
         "license|licence|driver license|drivers license|driver's license|driving licence|license number|licence number"
-        "|license no|licence no|license #|dl|d.l|driver id|driving permit|medical registration|bar number|gmc|führerschein"
+        "|license no|licence no|license #|dl number|dl no|dl #|dl:|driver id|driving permit|medical registration|bar number|gmc|führerschein"
         "|führerscheinnummer|permis de conduire|permiso de conducir|carné de conducir|licencia de conducir|patente"
         "|patente di guida|rijbewijs|rijbewijsnummer",
         _FORM,

@@ -20,17 +20,19 @@ _CANDIDATE = compile_pattern(
 )
 _CONTEXT = compile_pattern(
     r"""(?<!\w) (?: phones? | telephone | tel | telefon(?:nummer)? | t[ée]l[ée]phone | tel[ée]fono | telefoon | mobile? | mobil
-      | cell(?:phone)? | fax | call(?:s|ed|ing|\#)? | ring | dial | reach(?:ed)? | contact | text(?:ed)? | sms | whatsapp | signal
+      | cell(?:phone)? | fax | call(?:s|ed|ing|\#)? | ring | dial | reach(?:ed)? | contact | text[ ](?:me|him|her|us) | texted | sms | whatsapp | signal
       | handy(?:nummer)? | anrufen | erreichbar | portable | móvil | cellulare | desk | office | hotline | my[ ]number
       | answering | messages? | registered | landline | extension | voicemail ) (?!\w)"""
 )
-_LOOKALIKE = regex.compile(
-    r"""(?:1\d|20)\d\d[.\-/ ][01]?\d[.\-/ ][0-3]?\d (?: [ ] \d{1,2} )? | \d{1,3}(?:\.\d{1,3}){3}
-    | (?:1[0-9]|20)\d\d[ ]?[\-/ ][ ]?(?:1[0-9]|20)\d\d | \d{1,9}\.\d{1,9} | \d{1,3}(?:[. ]\d{3}){1,5}
-    | (?:[0-3]?\d[.\-/ ][01]?\d|[01]?\d[.\-/ ][0-3]?\d)[.\-/ ](?:19|20)?\d\d (?:[ ]*-[ ]*\d.* | [ ]\d{1,2})?""",
+_DATE = regex.compile(
+    r"""(?:1\d|20)\d\d[.\-/ ][01]?\d[.\-/ ][0-3]?\d (?:[ ]\d{1,2})?
+    | (?:[0-3]?\d[.\-/ ][01]?\d|[01]?\d[.\-/ ][0-3]?\d)[.\-/ ](?:19|20)?\d\d (?:[ ]*-[ ]*\d.*|[ ]\d{1,2})?
+    | (?:1\d|20)\d\d[ ]?[\-/ ][ ]?(?:1\d|20)?\d\d | .*\((?:1\d|20)\d\d\)? | \d{1,3}[ ]?-[ ]?\d{1,3} | \d{1,3}(?:\.\d{1,3}){3}""",
     regex.VERBOSE,
 )
-"""Dates, spans of years, decimals, addresses of the net, and thousands."""
+"""Dates, spans of years and of small numbers, addresses of the net: no telephone numbers, whatever stands near."""
+_AMOUNT = regex.compile(r"\d{1,9}\.\d{1,9}|\d{1,3}(?:[. ]\d{3}){1,5}")
+"""Decimals and thousands: telephone numbers only where words say so."""
 NEAR = 45
 
 
@@ -59,9 +61,9 @@ def _judge(
         for stop in _stops(number):
             if _is_valid(number[:stop], None):
                 return start, end if stop == len(number) else start + stop, 0.95
-    likely = not _LOOKALIKE.fullmatch(number)
+    likely = not _DATE.fullmatch(number) and (told or not _AMOUNT.fullmatch(number))
     separated = not number.isdigit()
-    if likely and separated or told:
+    if likely and (separated or told):
         for stop in _stops(number) if told else [len(number)]:
             shape = [len(group) for group in regex.findall(r"\d+", number[:stop])]
             if any(_is_valid(number[:stop], region, None if told else shape) for region in regions):
