@@ -175,6 +175,11 @@ class GroupOptions:
     base: Positive | None = None
     convention: Literal["paper", "code"] = "paper"
 
+    @property
+    def fixed(self) -> bool:
+        """Whether the budgets are numbers, so that neither `epsilon` nor `base` has a place."""
+        return not isinstance(self.budgets, str) or self.budgets.startswith("table1.")
+
 
 @options("names.")
 class NameOptions:
@@ -361,7 +366,7 @@ def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config
         profile=profile,
     )
     registry.entry("table", found.table.name)
-    grouped = found.groups.base is not None or not isinstance(found.groups.budgets, str)
+    grouped = found.groups.base is not None or found.groups.fixed
     if complete and needed and not grouped and found.epsilon is None and found.mechanism.options.get(parameter or "") is None:
         or_own = "".join(f", or {own} (-o {own}=...)" for own in budgets[1:-1])
         raise BudgetError(f"the mechanism {name!r} needs a budget: set epsilon (--epsilon){or_own}")
