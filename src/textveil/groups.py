@@ -13,6 +13,7 @@ from rich.text import Text
 
 from textveil import page as pages
 from textveil.guarantee import Guarantee
+from textveil.guarantee.statements import number
 from textveil.protect import GROUPS, PUBLIC
 from textveil.words import Item, Kind, Released
 
@@ -80,10 +81,10 @@ def page(releases: Sequence[Released], guarantee: Guarantee) -> str:
     meanings = "".join(
         f'<li><span class="word {name}">word</span> {escape(shown.meaning)}</li>' for name, shown in LOOKS.items()
     )
-    order = {name: i for i, name in enumerate((*GROUPS,))}
+    order = {name: i for i, name in enumerate(GROUPS)}
     rows = "".join(
         f"<tr><td>{escape(group.label)}</td><td>{group.words:,}</td><td>{escape(group.by)}</td>"
-        f"<td>{escape(str(group.to_json()['epsilon_ldp']))}</td></tr>"
+        f"<td>{number(group.epsilon)}</td></tr>"
         for group in sorted(guarantee.groups, key=lambda group: order.get(group.label, len(order)))
     )
     texts = "\n".join(f'<p class="text">{_html(released)}</p>' for released in releases)
