@@ -197,9 +197,9 @@ def privatize(
                 _write_beside(sink, result)
             else:
                 sink.write(result.text if result.text.endswith("\n") else result.text + "\n")
-        statement = _statement(guarantees, explain) if guarantees else ""
-    if statement:
-        shell.note(shell.wrap(statement))
+        said = statement(guarantees, explain) if guarantees else ""
+    if said:
+        shell.note(shell.wrap(said))
 
 
 # ---- output --------------------------------------------------------------------------------------
@@ -225,7 +225,8 @@ def _summed(guarantees: "list[Guarantee]") -> "Guarantee":
     return guarantees[0] if len(guarantees) == 1 else summarize(guarantees)
 
 
-def _statement(guarantees: "list[Guarantee]", whole: bool) -> str:
+def statement(guarantees: "list[Guarantee]", whole: bool = False) -> str:
+    """What is said of releases: three lines, or all of it."""
     summary = _summed(guarantees)
     if whole:
         return summary.explain()
@@ -293,7 +294,7 @@ def _show_risk(
             with files.output(html, private=True) as target:
                 target.write(risk.page(risks, _summed(statements)))
         shell.note(shell.wrap(risk.sentence(risks)))
-        shell.note(shell.wrap(_statement(statements, explain)))
+        shell.note(shell.wrap(statement(statements, explain)))
 
 
 # ---- groups --------------------------------------------------------------------------------------
@@ -376,15 +377,15 @@ def _privatize_files(
 
 def _about_file(done: "corpus.Done", explain: bool) -> "Iterator[str]":
     """What is said of one file. The statement of a file that was finished before is known from its own file only."""
-    found, statement = done.document, done.document["guarantee"]
+    found, stated = done.document, done.document["guarantee"]
     counted = ", ".join(_count(found[f"{what}s"], what) for what in ("row", "text", "word"))
     name = found["field"]
     field = "" if name is None else f", field {name if formats.is_plain(name) else json.dumps(name)}"
     yield f"{found['file']}{field}: {counted}.{' It was finished before.' if done.before else ''}"
     if done.guarantee is not None:
-        yield _statement([done.guarantee], explain)
-    elif statement is not None:
-        yield f"{statement['statement']} {_unknown(statement['oov_share'])}"
+        yield statement([done.guarantee], explain)
+    elif stated is not None:
+        yield f"{stated['statement']} {_unknown(stated['oov_share'])}"
     if name is not None:
         yield "The other fields are copied as they are and are not covered."
 
