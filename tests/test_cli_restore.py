@@ -136,7 +136,8 @@ def test_everything_is_kept(path):
     assert loaded.to_json() == session.to_json()
     text = "<PERSON_1> <EMAIL_1> New York"
     assert loaded.restore(text) == session.restore(text) == f'{CANARY} a"b@c Łódź'
-    assert loaded.consistent("a law", [("Stone", "other"), ("stone", "public"), ("x", "other")], [7, 8, 9]) == [3, -1, 9]
+    keys = [("Stone", "other"), ("stone", "public"), ("x", "other")]
+    assert loaded.consistent("a law", keys, [7, 8, 9]) == [3, -1, 9]
     assert loaded.consistent("another law", [("stone", "other")], [7]) == [7]
     assert loaded.placeholder("PERSON", "other") == "<PERSON_2>"
     assert loaded.placeholder("EMAIL", 'A"B@C') == "<EMAIL_1>"
