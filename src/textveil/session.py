@@ -180,7 +180,7 @@ class _Part(BaseModel, strict=True, extra="forbid", frozen=True):
 
 
 class _Placeholder(_Part):
-    type: str = Field(pattern=r"^[A-Z][A-Z0-9_]*$")
+    type: str = Field(min_length=1)
     number: int = Field(ge=1)
     value: str
 
@@ -193,7 +193,7 @@ class _Replacement(_Part):
 class _Draw(_Part):
     word: str
     group: str
-    row: int = Field(ge=0)
+    row: int
 
 
 class _Kept(_Part):
