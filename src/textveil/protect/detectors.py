@@ -172,13 +172,12 @@ def merge(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
         tokens: the words of these texts.
     """
     joined: list[tuple[int, int, list[Span]]] = []  # text, where the last word that they touch ends, spans
-    for start, span in sorted((_reach(span, tokens)[0], span) for span in spans):
-        end = _reach(span, tokens)[1]
-        if joined and joined[-1][0] == span.text and start < joined[-1][1]:
-            text, before, group = joined.pop()
+    for text, start, end, span in sorted((span.text, *_reach(span, tokens), span) for span in spans):
+        if joined and joined[-1][0] == text and start < joined[-1][1]:
+            _, before, group = joined.pop()
             joined.append((text, max(before, end), [*group, span]))
         else:
-            joined.append((span.text, end, [span]))
+            joined.append((text, end, [span]))
     return sorted(_union(group) for _, _, group in joined)
 
 
