@@ -8,7 +8,7 @@ from typing import Any
 
 import regex
 
-from textveil.protect.identifiers import Rule, compile_pattern, words
+from textveil.protect.rules import Rule, compile_pattern, listed, words
 
 _NUMBER = r"\d{1,6}(?:[ ]?[a-z](?!\w))?(?:[\-/]\d{1,5}[a-z]?)?"
 _SHORT = r"(?:(?<=\b\p{L}{1,3})\.)?"
@@ -62,21 +62,21 @@ _TAIL = rf"""
 """
 """What may follow a street: a unit, and a town with its code or state."""
 
-_NO_WAYS = frozenset(
+_NO_WAYS = listed(
     """a an the and or to in on at by for from with down up off into over this that these those my your his her our
     their its i mile miles minute minutes min mins hour hours day days week weeks month months year years km kilometers
     kilometres meter meters metres feet foot ft block blocks step steps lane way people men women cars houses times
-    percent more than other different new is are was were has have had can will would""".split()
+    percent more than other different new is are was were has have had can will would"""
 )
-_ORDINARY = frozenset(
+_ORDINARY = listed(
     """drive dr court ct place pl square sq terrace ter way circle cir crescent close grove gardens mews row alley trail
-    loop hill parade quay wharf esplanade common green rise walk chase path plaza pike route av""".split()
+    loop hill parade quay wharf esplanade common green rise walk chase path plaza pike route av"""
 )
 """Kinds of streets that are ordinary words or abbreviations as well: they need capitals throughout."""
 _NO_STREETS = frozenset(("wall", "sesame", "main", "silk", "abbey", "high", "the", "this", "that", "same", "fleet"))
-_NO_PLACES = frozenset(
+_NO_PLACES = listed(
     """january february march april may june july august september october november december it's its he's she's i'm
-    monday tuesday wednesday thursday friday saturday sunday the this that""".split()
+    monday tuesday wednesday thursday friday saturday sunday the this that"""
 )
 _YEAR = regex.compile(r"(?:1[5-9]|20)\d\d")
 
@@ -118,10 +118,9 @@ def is_place(value: str) -> bool:
 
 
 _PLACES = (
-    "address|addresses|lives|live|lived|living|resides|residing|residence|staying|located|meet|meet me|deliver|ship|send|taxi"
-    "|return to|moved|enter|office|restaurant|it's in|it's at|corner of|drops"
-    "|anschrift|adresse|wohnt|wohne|wohnhaft|habite|domicilié|domicilio|dirección|direccion|vive|vivo|indirizzo|abita|abito"
-    "|residente"
+    "address|addresses|lives|live|lived|living|resides|residing|residence|staying|located|meet|meet me|deliver|ship"
+    "|send|taxi|return to|moved|enter|office|restaurant|it's in|it's at|corner of|drops|anschrift|adresse|wohnt|wohne"
+    "|wohnhaft|habite|domicilié|domicilio|dirección|direccion|vive|vivo|indirizzo|abita|abito|residente"
 )
 """Words near which a name with a number is an address."""
 
@@ -166,16 +165,16 @@ RULES = (
         rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: {_NAME} [ \-] ){{0,2}} [\p{{L}}\-]{{2,30}}? {_COMPOUND} (?!\w) [ ] {_NUMBER} (?!\w)"
         rf" {_TAIL}",
         0.75,
-        "straße |strasse |str. |stasse |gasse |gässli |weg |platz |allee |damm |ufer |steig |gatan |gata |gaten |gate |gade "
-        "|vägen |vegen |veien |vej |væng |stræti |gränd |straat |laan |plein |gracht |singel |dijk |hove |katu |ntie |kuja "
-        "|utca |vegur |vangur |gränden |stien ",
+        "straße |strasse |str. |stasse |gasse |gässli |weg |platz |allee |damm |ufer |steig |gatan |gata |gaten "
+        "|gate |gade |vägen |vegen |veien |vej |væng |stræti |gränd |straat |laan |plein |gracht |singel |dijk |hove "
+        "|katu |ntie |kuja |utca |vegur |vangur |gränden |stien ",
     ),
     address(
         rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: (?: {_NAME} [ \-] ){{1,3}} {_APART} | [\p{{L}}\-]{{3,30}} [ ] (?: allee | platz"
         rf" | stra(?:ß|ss)e | gasse ) ) (?!\w) [ ] {_NUMBER} \.? (?!\w) {_TAIL}",
         0.7,
-        " straße| strasse| allee| allé| platz| weg| gasse| ring| ufer| damm| utca| u. | út | tér | terrasse| väg| gata| vej"
-        "| tee | puiestee| mnt ",
+        " straße| strasse| allee| allé| platz| weg| gasse| ring| ufer| damm| utca| u. | út | tér | terrasse| väg"
+        "| gata| vej| tee | puiestee| mnt ",
     ),
     # 12, rue de la Paix; Via Roma 5; ul. Miła 53
     address(
@@ -189,9 +188,10 @@ RULES = (
         rf"(?<!\w) {_BEFORE_NAME} (?: [ ] | (?<=[./]) ) (?: {_OF} [ ] | [dl]' ){{0,3}} {_NAME} {_MORE}{{0,5}} ,? [ ] (?: n[°º.]? [ ]? )?"
         rf" {_NUMBER} (?!\w) {_TAIL}",
         0.7,
-        "rue |avenue |av. |av |avda|avenida|bd |boulevard|place |allée|chemin|impasse|quai |cours |route |via |viale|piazza"
-        "|corso |largo |vicolo|strada |calle |c/|carrer |camino |camiño |ronda |paseo |plaza |rúa |rua |r. | r |travessa"
-        "|praça|praca|estrada |alameda |ul. |ulica|ulice| al. |aleja | os. |trg |nám|leof|λεωφόρος|odos|οδός|jl. |jalan ",
+        "rue |avenue |av. |av |avda|avenida|bd |boulevard|place |allée|chemin|impasse|quai |cours |route |via |viale"
+        "|piazza|corso |largo |vicolo|strada |calle |c/|carrer |camino |camiño |ronda |paseo |plaza |rúa |rua |r. "
+        "| r |travessa|praça|praca|estrada |alameda |ul. |ulica|ulice| al. |aleja | os. |trg |nám|leof|λεωφόρος|odos"
+        "|οδός|jl. |jalan ",
         check=is_numbered,
     ),
     # boxes, and addresses of forces

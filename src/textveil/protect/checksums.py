@@ -1,7 +1,7 @@
 """Checksums: whether a number can be what it looks like.
 
 In: a number as it stands in a text, separators included. Out: whether its check digits and parts hold.
-Not here: where numbers are found (`identifiers`).
+Not here: where numbers are found (`rules`).
 """
 
 import hashlib
@@ -44,7 +44,7 @@ def is_short_date(year: int, month: int, day: int) -> bool:
     return is_date(2000 + year % 100, month, day) or is_date(1900 + year % 100, month, day)
 
 
-# ---- schemes ----------------------------------------------------------------------------------------------------------
+# ---- schemes ---------------------------------------------------------------------------------------------------------
 
 
 def luhn(value: str) -> bool:
@@ -122,7 +122,7 @@ def entropy(value: str) -> float:
     return -sum(n / len(value) * math.log2(n / len(value)) for n in Counter(value).values()) if value else 0.0
 
 
-# ---- national numbers -------------------------------------------------------------------------------------------------
+# ---- national numbers ------------------------------------------------------------------------------------------------
 
 
 def is_nhs(value: str) -> bool:

@@ -1,8 +1,8 @@
 """Patterns: structured identifiers by their form, their check digits and the words near them.
 
 In: texts. Out: spans that do not overlap.
-Not here: what each identifier looks like (`identifiers`, `addresses`, `phones`), names (`textveil.encoder`), and what
-users list themselves (`detectors`).
+Not here: what each identifier looks like (`accounts`, `net`, `keys`, `people`, `addresses`, `phones`), names
+(`textveil.encoder`), and what users list themselves (`detectors`).
 """
 
 import unicodedata
@@ -14,9 +14,9 @@ from typing import NamedTuple
 import regex
 
 from textveil.errors import ConfigError
-from textveil.protect import addresses, identifiers
-from textveil.protect.identifiers import IS_SECRET_URL, Rule
-from textveil.protect.phones import REGIONS, find_phones
+from textveil.protect import accounts, addresses, keys, net, people
+from textveil.protect.phones import REGIONS, are_regions, find_phones
+from textveil.protect.rules import Rule
 from textveil.protect.spans import IDENTIFIERS, Span
 
 BEHIND, AHEAD, LONGEST = 45, 30, 80
@@ -47,7 +47,7 @@ _LEAD = regex.compile(
     r"(?<![\w@]) (?= [A-Za-z]{0,6}\d | (?: [A-Z]{1,3}[ .\-/]{1,2} ){1,2} \d | [A-Z9]{5} [ ] \d )", regex.VERBOSE
 )
 """Where a number with a few letters before it may begin."""
-_RULES = (*identifiers.RULES, *addresses.RULES)
+_RULES = (*accounts.RULES, *net.RULES, *keys.RULES, *people.RULES, *addresses.RULES)
 
 
 class Found(NamedTuple):
@@ -82,7 +82,7 @@ class Patterns:
     def __post_init__(self) -> None:
         if not set(self.types) <= set(IDENTIFIERS):
             raise ConfigError(f"types must be among {', '.join(IDENTIFIERS)}")
-        if not all(regex.fullmatch("[A-Z]{2}", region) for region in self.regions):
+        if not are_regions(self.regions):
             raise ConfigError("regions must be countries by two capital letters, such as US")
 
     @property
@@ -122,7 +122,7 @@ class Patterns:
             yield from (Found(start, end, "PHONE", score) for start, end, score in find_phones(plain, self.regions))
 
     def _url_type(self, address: str) -> str:
-        return "SECRET" if "SECRET" in self.types and IS_SECRET_URL.search(address) else "URL"
+        return "SECRET" if "SECRET" in self.types and net.SECRET_URL.search(address) else "URL"
 
 
 def _plain(text: str) -> tuple[str, list[int] | None]:
@@ -196,7 +196,7 @@ def _near(rule: Rule, plain: str) -> Iterator[Found]:
 def _separate(plain: str, found: Iterator[Found]) -> list[Found]:
     """Spans that do not overlap, in their order: the surest first, then the longest, of others what is left."""
     taken: list[Found] = []
-    ranked = sorted(set(found), key=lambda f: (-f.score, f.start - f.end, f.start, identifiers_rank(f.type)))
+    ranked = sorted(set(found), key=lambda f: (-f.score, f.start - f.end, f.start, IDENTIFIERS.index(f.type)))
     for one in ranked:
         at = bisect_left(taken, (one.start,))
         first = at - 1 if at and taken[at - 1].end > one.start else at
@@ -219,7 +219,3 @@ def _separate(plain: str, found: Iterator[Found]) -> list[Found]:
                 piece = one._replace(start=start + inner.start(), end=start + inner.end())
                 taken.insert(bisect_left(taken, piece), piece)
     return taken
-
-
-def identifiers_rank(type_: str) -> int:
-    return IDENTIFIERS.index(type_)

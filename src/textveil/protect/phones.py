@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import regex
 
-from textveil.protect.identifiers import compile_pattern
+from textveil.protect.rules import compile_pattern, words
 
 REGIONS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "SE", "AU", "IN", "BR", "JP")
 """Countries whose own way of writing numbers is known without a word near that says "phone"."""
@@ -18,11 +18,11 @@ _CANDIDATE = compile_pattern(
     (?: (?: \+ | (?<!\d)00(?=[1-9]) ) [ ]? )? \(? \+? \d (?: [ .\-/()]{0,3}+ \d ){5,17}+
     (?P<extension> [ ]? (?: x | ext\.? | extension | durchwahl ) [ ]? \d{1,6} )? (?! [\w%€£$] | [.,:\-/] \d )"""
 )
-_CONTEXT = compile_pattern(
-    r"""(?<!\w) (?: phones? | telephone | tel | telefon(?:nummer)? | t[ée]l[ée]phone | tel[ée]fono | telefoon | mobile? | mobil
-      | cell(?:phone)? | fax | call(?:s|ed|ing|\#)? | ring | dial | reach(?:ed)? | contact | text[ ](?:me|him|her|us) | texted | sms | whatsapp | signal
-      | handy(?:nummer)? | anrufen | erreichbar | portable | móvil | cellulare | desk | office | hotline | my[ ]number
-      | answering | messages? | registered | landline | extension | voicemail ) (?!\w)"""
+_WORDS = words(
+    "phone|phones|telephone|tel|telefon|telefonnummer|téléphone|tél|teléfono|telefono|telefoon|mobile|mobil|cell"
+    "|cellphone|fax|call|calls|called|calling|call #|ring|dial|reach|reached|contact|text me|text him|text her"
+    "|text us|texted|sms|whatsapp|signal|handy|handynummer|anrufen|erreichbar|portable|móvil|cellulare|desk|office"
+    "|hotline|my number|answering|message|messages|registered|landline|extension|voicemail"
 )
 _DATE = regex.compile(
     r"""(?:1\d|20)\d\d[.\-/ ][01]?\d[.\-/ ][0-3]?\d (?:[ ]\d{1,2})?
@@ -36,6 +36,15 @@ _AMOUNT = regex.compile(r"\d{1,9}\.\d{1,9}|\d{1,3}(?:[. ]\d{3}){1,5}")
 NEAR = 45
 
 
+def are_regions(regions: Sequence[str]) -> bool:
+    """Whether plans of numbering are known for all of them."""
+    if set(regions) <= {*REGIONS}:
+        return True
+    import phonenumbers
+
+    return set(regions) <= phonenumbers.SUPPORTED_REGIONS
+
+
 def find_phones(plain: str, regions: Sequence[str]) -> Iterator[tuple[int, int, float]]:
     """Start, end and score of every telephone number of a text.
 
@@ -44,7 +53,9 @@ def find_phones(plain: str, regions: Sequence[str]) -> Iterator[tuple[int, int, 
     """
     for match in _CANDIDATE.finditer(plain):
         start, end = match.span()
-        told = _CONTEXT.search(plain, max(0, start - NEAR), start) or _CONTEXT.search(plain, end, end + 15)
+        told = _WORDS["context"].search(plain, max(0, start - NEAR), start) or _WORDS["context"].search(
+            plain, end, end + 15
+        )
         found = _judge(plain, start, match, regions, told=told is not None)
         if found is not None:
             yield found
