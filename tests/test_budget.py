@@ -8,9 +8,9 @@ import pytest
 from textveil.budget import LARGEST, SMALLEST, Uniform, in_range
 from textveil.config import WordsOptions
 from textveil.errors import BudgetError, ConfigError
-from textveil.protect import protect
+from textveil.protect import listed, ungrouped
 
-PROTECTION = protect(["the", "river", "runs"], WordsOptions())
+PROTECTION = ungrouped(listed(["the", "river", "runs"], WordsOptions()))
 
 
 @pytest.mark.parametrize("epsilon", [0, 0.0, -0.0, SMALLEST, 0.5, 60, 1e6, LARGEST, math.inf])

@@ -56,6 +56,7 @@ def filled():
     session.placeholder("EMAIL", 'a"b@c')
     session.replaced("Łódź", "New York")
     session.said(["river"])
+    session.consistent("a law", [("stone", "other"), ("stone", "public")], [3, -1])
     return session
 
 
@@ -135,6 +136,9 @@ def test_everything_is_kept(path):
     assert loaded.to_json() == session.to_json()
     text = "<PERSON_1> <EMAIL_1> New York"
     assert loaded.restore(text) == session.restore(text) == f'{CANARY} a"b@c Łódź'
+    keys = [("Stone", "other"), ("stone", "public"), ("x", "other")]
+    assert loaded.consistent("a law", keys, [7, 8, 9]) == [3, -1, 9]
+    assert loaded.consistent("another law", [("stone", "other")], [7]) == [7]
     assert loaded.placeholder("PERSON", "other") == "<PERSON_2>"
     assert loaded.placeholder("EMAIL", 'A"B@C') == "<EMAIL_1>"
     loaded.replaced("Anna", "New York")
@@ -152,7 +156,7 @@ DAMAGED = {
     "a field more": lambda text: text.replace('"owner"', '"more": 1, "owner"'),
     "a field less": lambda text: text.replace('"said"', '"unsaid"'),
     "a number as text": lambda text: text.replace('"number": 1', '"number": "1"').replace('"number":1', '"number":"1"'),
-    "a type that is none": lambda text: text.replace("PERSON", "per son"),
+    "a type that is none": lambda text: text.replace("PERSON", ""),
     "two values of one placeholder": lambda text: text.replace("EMAIL", "PERSON"),
 }
 

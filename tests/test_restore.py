@@ -356,6 +356,11 @@ def test_composed_and_decomposed_letters_are_one():
     assert session.restore("Jos\u00e9, Jose\u0301, Jose, Zo\u00eb, Zoe\u0308") == "Ana, Ana, Jose, Rui, Rui"
 
 
+def test_half_characters_pass(session):
+    """JSON may hold them."""
+    assert session.restore("\ud83d Elena\ude00 \ud83d") == "\ud83d Maria\ude00 \ud83d"
+
+
 def test_a_backslash_of_a_path_is_kept(session):
     assert session.restore(r"C:\Users\<PERSON_2>\x \<PERSON_2>") == r"C:\Users\Ewa\x Ewa"
 

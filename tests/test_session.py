@@ -55,7 +55,7 @@ def test_values_are_compared_without_width_of_spaces_and_composition():
 def test_restore_leaves_everything_else():
     session = Session()
     session.placeholder("WORD", "a")
-    text = "<WORD_2> <WORD> word_1 <WORD_01> <WORD_1_> <WORD_10> WORD_10 xWORD_1 <<WORD_1>> <NAME_1>"
+    text = "<WORD_2> <WORD> word_1 <WORD_01> <WORD_1_2> <WORD_10> WORD_10 xWORD_1 <<WORD_1>> <NAME_1>"
     assert session.restore(text) == text.replace("<WORD_1>", "a")
     assert Session().restore(text) == text
 

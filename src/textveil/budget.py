@@ -6,14 +6,14 @@ Not here: which words are protected (`protect`), and what an epsilon buys (`mech
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from textveil.config import require_number
-from textveil.errors import BudgetError
-from textveil.protect import Protection
+from textveil.config import GroupOptions, require_number
+from textveil.errors import BudgetError, UnknownName
+from textveil.protect import GROUPS, Protection
 
 SMALLEST, LARGEST = 1e-6, 1e6
 """Finite budgets outside are refused: floating point cannot carry the noise, and nobody can mean them."""
@@ -46,6 +46,80 @@ class Uniform:
     def assign(self, protection: Protection) -> NDArray[np.float64]:
         """Epsilon at every word."""
         return np.full(len(protection.public), float(self.epsilon))
+
+
+Four = tuple[float, float, float, float]
+
+RULES: dict[str, Four] = {
+    "uniform": (1, 1, 1, 1),
+    "heuristic": (2, 1, 4, 3),
+    "private-only": (1, 1, math.inf, math.inf),
+    "private-low": (math.inf, 1, math.inf, math.inf),
+    "all-but-important": (1, 1, math.inf, 1),
+}
+"""What a base is multiplied with for each of the four groups: 2:1:4:3 is STAMP's (section 3.1), `private-low`, `private-only`, `all-but-important` and `uniform` are its growing sets of protected groups {2}, {1,2}, {1,2,4} and all (figure 6); words of the other groups pass."""
+
+TABLE1: dict[str, Four] = {
+    f"table1.{row}": (100.0 + 50 * row, 50.0 * row, 400.0 + 50 * row, 300.0 + 50 * row) for row in range(1, 6)
+}
+"""The five settings of STAMP's table 1."""
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """An epsilon for each of the four groups; the groups of STAMP's paper, in its order.
+
+    A group that none of the four is gets 0, so that an unknown one is never protected less.
+
+    Args:
+        budgets: of sensitive and important words, of sensitive ones, important ones, and others.
+
+    Raises:
+        BudgetError: one is neither 0, nor infinite, nor between 1e-6 and 1e6.
+    """
+
+    budgets: Four
+
+    def __post_init__(self) -> None:
+        if len(self.budgets) != len(GROUPS):
+            raise BudgetError(f"budgets of groups must be {len(GROUPS)} numbers, got {len(self.budgets)}")
+        in_range(np.array([require_number(each, "a budget of groups") for each in self.budgets]), "a budget of groups")
+
+    @classmethod
+    def of(cls, options: GroupOptions, epsilon: float | None) -> Self:
+        """The budgets that options and a bound mean: the largest finite budget is `epsilon`, or the base is `base`.
+
+        Raises:
+            UnknownName: there is no such rule.
+            BudgetError: the numbers are given, or missing, twice.
+        """
+        scale = 1 / math.pi if options.convention == "code" else 1.0
+        chosen = options.budgets
+        if isinstance(chosen, str) and chosen not in RULES | TABLE1:
+            raise UnknownName("rule for groups.budgets", chosen, [*RULES, *TABLE1])
+        fixed = TABLE1.get(chosen) if isinstance(chosen, str) else chosen
+        if fixed is not None:
+            if epsilon is not None or options.base is not None:
+                raise BudgetError("groups.budgets has four numbers here: give no epsilon and no groups.base besides")
+            return cls(_times(fixed, scale))
+        ratios = RULES[str(chosen)]
+        if (epsilon is None) == (options.base is None):
+            raise BudgetError(f"groups.budgets={chosen} needs either epsilon, its largest budget, or groups.base")
+        base = options.base
+        if base is None:
+            assert epsilon is not None, "one of both is there"
+            base = epsilon / max(ratio for ratio in ratios if math.isfinite(ratio))
+        return cls(_times(ratios, base * scale))
+
+    def assign(self, protection: Protection) -> NDArray[np.float64]:
+        """The epsilon of every word's group."""
+        own = dict(zip(GROUPS, self.budgets, strict=True))
+        return np.array([own.get(label, 0.0) for label in protection.labels], np.float64)[protection.group]
+
+
+def _times(numbers: Four, factor: float) -> Four:
+    one, two, three, four = (each * factor for each in numbers)
+    return one, two, three, four
 
 
 def in_range(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:

@@ -10,10 +10,10 @@ from difflib import get_close_matches
 from enum import Enum
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from textveil import registry, sources
 from textveil.errors import BudgetError, ConfigError, UnknownName
@@ -34,6 +34,8 @@ class WordsOptions:
             the table ("uniform"), or vanishes ("drop").
         numbers: "table" takes a number as any other word; "add" moves a whole number outside the table up by at
             most 999, whatever the budget (the statement is then infinite).
+        consistent: whether a word that is met again in its group, in the same text or session, has the same release;
+            which words are equal is then in the mask. For mechanisms that look at each word alone.
         tokenizer: a folder, tokenizer.json file or hub id; for the unit "wordpiece" only.
     """
 
@@ -42,6 +44,7 @@ class WordsOptions:
     stopwords: Literal["pass", "protect"] = "pass"
     oov: Literal["surrogate", "placeholder", "error", "keep", "uniform", "drop"] = "surrogate"
     numbers: Literal["table", "add"] = "table"
+    consistent: bool = False
     tokenizer: str | None = None
 
 
@@ -75,6 +78,126 @@ class Rerank:
     model: str | None = None
 
 
+def _listed(value: object) -> object:
+    """A list typed as text, "patterns, tagger"; None and "none" are the empty one."""
+    if isinstance(value, str):
+        value = value.split(",")
+    if isinstance(value, list | tuple):
+        value = tuple(each.strip() if isinstance(each, str) else each for each in value)
+        return tuple(each for each in value if each not in ("", "none"))
+    return () if value is None else value
+
+
+def _alone(value: object) -> object:
+    """One expression as a list of it: an expression may hold commas."""
+    return (value,) if isinstance(value, str) else () if value is None else value
+
+
+def _numbers(value: object) -> object:
+    """Four budgets typed as text, "0, 0, inf, inf"; a rule's name stays one."""
+    if isinstance(value, str) and "," in value:
+        return tuple(typed("groups.budgets", each.strip(), float) for each in value.split(","))
+    return value
+
+
+Listed = Annotated[tuple[Any, ...], BeforeValidator(_listed)]
+Expressions = Annotated[tuple[str, ...], BeforeValidator(_alone)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+@options("protect.")
+class ProtectOptions:
+    """Which words are sensitive, which matter to the task, and so in which of four groups each word is (STAMP).
+
+    Attributes:
+        detectors: what finds sensitive parts: "patterns", "tagger", "tagger:MODEL", "spacy:NAME", "gliner:NAME",
+            "stanza:LANGUAGE", "presidio"; in Python also objects with `name` and `find`. Empty: no detector.
+        always: words or phrases that are sensitive wherever they stand, whatever their casing.
+        always_matching: regular expressions whose matches are sensitive.
+        never: words or phrases that are not sensitive, whatever a detector says.
+        never_matching: regular expressions whose matches are not sensitive.
+        placeholders: types of sensitive parts that become typed placeholders whatever the budget; "identifiers" are
+            all that have a form of their own, "names" persons, places and organizations, "all" every type.
+        importance: "cosine" calls a word important when its vector and that of `task` have at least the cosine
+            `tau`, "saliency" when the classifier `classifier` looks at it as much; "off" calls no word important.
+        task: what the text is for, as a text of its own that is not secret; "self" is the text itself; None: a query
+            comes with every text.
+        classifier: a folder or hub id of a transformers model for text classification.
+        tau: the threshold, from -1 to 1.
+        labels: "detected" releases the groups as they are; "randomised" draws each from the four, the true one with
+            weight exp(label_epsilon), so that the statement covers them too.
+        label_epsilon: the budget of a label; for labels "randomised" only.
+        timeout: seconds that a detector may take for one batch of texts.
+        on_failure: what a detector that fails does: "refuse" releases nothing, "protect" takes every word of the
+            batch as sensitive.
+    """
+
+    detectors: Listed = ()
+    always: Listed = ()
+    always_matching: Expressions = ()
+    never: Listed = ()
+    never_matching: Expressions = ()
+    placeholders: Listed = ("identifiers",)
+    importance: Literal["off", "cosine", "saliency"] = "off"
+    task: str | None = None
+    classifier: str | None = None
+    tau: float = Field(default=0.5, ge=-1, le=1)
+    labels: Literal["detected", "randomised"] = "detected"
+    label_epsilon: Positive | None = None
+    timeout: Positive = 300.0
+    on_failure: Literal["refuse", "protect"] = "refuse"
+
+    def __post_init__(self) -> None:
+        if (self.labels == "randomised") != (self.label_epsilon is not None):
+            raise ConfigError("protect.label_epsilon belongs to protect.labels=randomised: give both or none")
+        if (self.importance == "saliency") != (self.classifier is not None):
+            raise ConfigError("protect.classifier belongs to protect.importance=saliency: give both or none")
+        if self.task is not None and self.importance != "cosine":
+            raise ConfigError("protect.task needs protect.importance=cosine")
+
+    @property
+    def asked(self) -> bool:
+        """Whether words are grouped at all."""
+        return bool(self.detectors or self.always or self.always_matching or self.importance != "off")
+
+
+@options("groups.")
+class GroupOptions:
+    """What each of the four groups may spend: sensitive and important, sensitive, important, other.
+
+    Attributes:
+        budgets: the name of a rule (see `budget.RULES`) or four numbers; 0 makes placeholders, infinity lets pass.
+        base: what a rule multiplies, in place of `epsilon`, which is the largest finite budget of a group.
+        convention: "code" divides the numbers by pi, as the public code of STAMP's paper does for its kappa.
+    """
+
+    budgets: Annotated[str | tuple[float, float, float, float], BeforeValidator(_numbers)] = "uniform"
+    base: Positive | None = None
+    convention: Literal["paper", "code"] = "paper"
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the budgets are numbers, so that neither `epsilon` nor `base` has a place."""
+        return not isinstance(self.budgets, str) or self.budgets.startswith("table1.")
+
+
+@options("names.")
+class NameOptions:
+    """Which names are replaced by names of their type, drawn from public lists.
+
+    Attributes:
+        types: PERSON, LOCATION, ORGANIZATION, or "all" three; empty: none.
+        rule: how a name is drawn from its list: "rankcape" by rank, "exponential" by distance.
+        epsilon: local DP of every replaced word.
+        k: how many nearest names the rule `rankcape` prefers.
+    """
+
+    types: Listed = ()
+    rule: Literal["rankcape", "exponential"] = "rankcape"
+    epsilon: Positive = 6.0
+    k: int = Field(default=20, ge=1)
+
+
 @options()
 class Config:
     """Everything that decides a run.
@@ -91,6 +214,9 @@ class Config:
     table: TableOptions = Field(default_factory=TableOptions)
     mechanism: MechanismOptions = Field(default_factory=MechanismOptions)
     rerank: Rerank = Field(default_factory=Rerank)
+    protect: ProtectOptions = Field(default_factory=ProtectOptions)
+    groups: GroupOptions = Field(default_factory=GroupOptions)
+    names: NameOptions = Field(default_factory=NameOptions)
     epsilon: float | None = None
     seed: int | None = Field(default=None, ge=0)
     profile: str | None = None
@@ -106,7 +232,7 @@ class Config:
             "words": asdict(self.words),
             "table": asdict(self.table),
             "mechanism": {"name": self.mechanism.name, **_plain(self.mechanism.options)},
-            "rerank": asdict(self.rerank),
+            **{name: _plain(asdict(getattr(self, name))) for name in _OPTIONAL},
             "epsilon": self.epsilon,
             "seed": self.seed,
         }
@@ -116,11 +242,19 @@ class Config:
         return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
 
 
+_OPTIONAL: dict[str, type] = {
+    "rerank": Rerank,
+    "protect": ProtectOptions,
+    "groups": GroupOptions,
+    "names": NameOptions,
+}
+"""Sections that change nothing as long as none of their options is set."""
+
 _PATHS = (
     "mechanism.name",
     *(f"words.{field.name}" for field in fields(WordsOptions)),
     *(f"table.{field.name}" for field in fields(TableOptions)),
-    *(f"rerank.{field.name}" for field in fields(Rerank)),
+    *(f"{name}.{field.name}" for name, section in _OPTIONAL.items() for field in fields(section)),
     "epsilon",
     "seed",
     "profile",
@@ -149,23 +283,28 @@ def require_budget(value: object, name: str) -> float:
 def keywords(**values: Any) -> dict[str, Any]:
     """Python keywords as dotted paths.
 
-    `epsilon`, `seed`, `profile`, `table`, `mechanism`, `words` and `rerank` mean themselves; others are
-    the mechanism's options.
+    `epsilon`, `seed`, `profile`, `table`, `mechanism` and the sections `words`, `rerank`, `protect`, `groups` and
+    `names` mean themselves; others are the mechanism's options. A section given as a mapping changes what it names.
 
     >>> keywords(epsilon=80, L=4, table="minilm-s")
     {'epsilon': 80, 'mechanism.L': 4, 'table.name': 'minilm-s'}
     """
     paths: dict[str, Any] = {}
     for name, value in values.items():
-        if name in ("words", "rerank"):
-            section = WordsOptions if name == "words" else Rerank
-            options = value if isinstance(value, section) else section(**value)
-            paths |= {f"{name}.{option}": each for option, each in asdict(options).items()}
+        if name == "words" or name in _OPTIONAL:
+            section = {"words": WordsOptions, **_OPTIONAL}[name]
+            given = vars(value) if isinstance(value, section) else {**value}
+            section(**given)  # says at once what is wrong
+            paths |= {f"{name}.{option}": given[option] for option in given if option in _names(section)}
         elif name in ("table", "mechanism"):
             paths[f"{name}.name"] = value
         else:
             paths[name if name in _PATHS else f"mechanism.{name}"] = value
     return paths
+
+
+def _names(section: type) -> list[str]:
+    return [field.name for field in fields(section)]
 
 
 # ---- from layers to a Config -----------------------------------------------------------------------------------------
@@ -212,7 +351,7 @@ def resolve(
 def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config:
     name = _last(layers, "mechanism.name") or MechanismOptions().name
     parameter, needed = registry.budget_parameter(name)
-    budgets = ["epsilon", f"mechanism.{parameter}"] if parameter else ["epsilon"]
+    budgets = ["epsilon", *([f"mechanism.{parameter}"] if parameter else []), "groups.base"]
     merged = _merge([_canonical(layer, name) for layer in _leave_behind(layers, name)], budgets)
     prefix = "mechanism."
     chosen = {path.removeprefix(prefix): each for path, each in merged.items() if path.startswith(prefix)}
@@ -221,14 +360,15 @@ def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config
         words=WordsOptions(**_section(WordsOptions, "words", merged)),
         table=TableOptions(**_section(TableOptions, "table", merged)),
         mechanism=MechanismOptions(name=name, options=_own_options(name, chosen)),
-        rerank=Rerank(**_section(Rerank, "rerank", merged)),
+        **{name: section(**_section(section, name, merged)) for name, section in _OPTIONAL.items()},
         epsilon=typed("epsilon", merged.get("epsilon"), float | None),
         seed=typed("seed", merged.get("seed"), int | None),
         profile=profile,
     )
     registry.entry("table", found.table.name)
-    if complete and needed and found.epsilon is None and found.mechanism.options.get(parameter or "") is None:
-        or_own = "".join(f", or {own} (-o {own}=...)" for own in budgets[1:])
+    grouped = found.groups.base is not None or found.groups.fixed
+    if complete and needed and not grouped and found.epsilon is None and found.mechanism.options.get(parameter or "") is None:
+        or_own = "".join(f", or {own} (-o {own}=...)" for own in budgets[1:-1])
         raise BudgetError(f"the mechanism {name!r} needs a budget: set epsilon (--epsilon){or_own}")
     return found
 

@@ -11,6 +11,7 @@ Not here: the messages. They are written where a rule is checked, and never hold
     ├── TableError         an embedding table is missing, corrupt or of the wrong kind
     ├── ModelError         a language model or adapter is missing, corrupt or of the wrong kind
     ├── EndpointError      a language model behind an endpoint cannot be reached, refused, or gave no text
+    ├── DetectorError      a detector failed, took too long, or found what is not in the text
     ├── BudgetError        an epsilon or mechanism parameter is missing or out of range
     ├── MechanismError     a mechanism failed, or released what it must not
     ├── RandomnessError    a random stream was forked, used twice or lost its entropy
@@ -80,6 +81,10 @@ class ModelError(TextveilError):
 
 class EndpointError(TextveilError):
     """A language model behind an endpoint cannot be reached, refused, or gave no text."""
+
+
+class DetectorError(TextveilError):
+    """A detector failed, took too long, or returned what no detector may."""
 
 
 class BudgetError(ConfigError):

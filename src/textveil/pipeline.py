@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib.resources import files
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -19,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textveil import oov, registry
-from textveil.budget import Budget, Uniform, in_range
-from textveil.config import Config, Rerank, WordsOptions, keywords, resolve
+from textveil.budget import Budget, Grouped, Uniform, in_range
+from textveil.config import Config, GroupOptions, NameOptions, ProtectOptions, Rerank, WordsOptions, keywords, resolve
 from textveil.errors import (
     BudgetError,
     ConfigError,
@@ -31,11 +32,14 @@ from textveil.errors import (
     UnknownName,
     VocabularyError,
 )
-from textveil.guarantee import Claim, Guarantee
+from textveil.guarantee import Claim, Group, Guarantee
 from textveil.mechanism import PLACEHOLDER, Block, Layout, Mechanism, Restricting, Role
+from textveil.names import Names
 from textveil.oov import Rule
-from textveil.protect import Protection, protect
-from textveil.release import Plan, Release, spell
+from textveil.protect import GROUPS, Protection, listed, ungrouped
+from textveil.protect.grouping import SELF, Grouping, join
+from textveil.protect.response import randomised
+from textveil.release import Plan, Release, spell, type_of
 from textveil.rerank import NOTE, rerank
 from textveil.rng import Randomness, SeededRandomness, SystemRandomness
 from textveil.session import Session
@@ -180,6 +184,9 @@ class Privatizer:
         words: how text becomes words: `WordsOptions`, or a mapping of its fields ({"casing": "copy"}).
         budget: a rule for unequal budgets, in place of `epsilon`.
         rerank: whether drawn words give way to likelier ones near them: `Rerank`, or a mapping of its fields.
+        protect: which words are sensitive and which matter to the task: `ProtectOptions`, or a mapping of its fields.
+        groups: what each group of words may spend: `GroupOptions`, or a mapping of its fields.
+        names: which names give way to names of their type: `NameOptions`, or a mapping of its fields.
         seed: repeatable draws; the statement then says that it holds against nobody who knows the seed.
         **options: the mechanism's own options, `eta=100` or `L=4`.
 
@@ -194,6 +201,8 @@ class Privatizer:
     claim: Claim
     budget: Budget | None
     rerank: Rerank
+    grouping: Grouping | None
+    names: Names | None
     randomness: Randomness
     pieces: WordPieces | None
 
@@ -206,6 +215,9 @@ class Privatizer:
         words: WordsOptions | Mapping[str, Any] | None = None,
         budget: Budget | None = None,
         rerank: Rerank | Mapping[str, Any] | None = None,
+        protect: ProtectOptions | Mapping[str, Any] | None = None,
+        groups: GroupOptions | Mapping[str, Any] | None = None,
+        names: NameOptions | Mapping[str, Any] | None = None,
         seed: int | None = None,
         **options: Any,
     ) -> None:
@@ -222,15 +234,33 @@ class Privatizer:
         claim = made.claim(chosen)
         if claim.restricted is not None and not isinstance(made, Restricting):
             raise ConfigError(f"{claim.mechanism} has a restricted promise: it needs the methods within and pairs")
-        how = WordsOptions(**words) if isinstance(words, Mapping) else words or WordsOptions()
+        how = _options(WordsOptions, words)
         if how.unit == "word" and chosen.holds_pieces:
             raise ConfigError(f"the table {chosen.name} holds word pieces: set words.unit=wordpiece")
-        reranked = Rerank(**rerank) if isinstance(rerank, Mapping) else rerank or Rerank()
+        reranked = _options(Rerank, rerank)
         if reranked.m > 1:
             if how.unit == "wordpiece":
                 raise ConfigError("rerank.m needs words.unit=word: a language model is asked for whole words")
             said = {**claim.options, "rerank": asdict(reranked)}
             claim = replace(claim, options=said, caveats=(*claim.caveats, NOTE))
+        guarded, grouped, named = _options(ProtectOptions, protect), _options(GroupOptions, groups), _options(NameOptions, names)
+        grouping = Grouping.of(guarded, named)
+        if grouping is None and grouped != GroupOptions():
+            raise ConfigError("groups.* needs something that makes groups: set protect.detectors or protect.importance")
+        if grouping is not None:
+            _fits(grouping, how, claim)
+            if grouped != GroupOptions():
+                budget, epsilon = _grouped(grouped, epsilon, budget), None
+            claim = _grouped_claim(claim, grouping, guarded, grouped, named)
+            if guarded.labels == "randomised" and not (
+                isinstance(budget, Grouped) and all(map(math.isfinite, budget.budgets))
+            ):
+                raise BudgetError("protect.labels=randomised needs groups.budgets of which all four are finite")
+        if how.consistent and not (claim.alone and how.unit == "word"):
+            raise ConfigError(
+                f"words.consistent needs a mechanism that looks at each word alone, and words.unit=word: "
+                f"{claim.mechanism} with these options is none"
+            )
         # Frozen: attributes are set here, all at once, and never again.
         self.__dict__.update(
             table=chosen,
@@ -239,6 +269,8 @@ class Privatizer:
             claim=claim,
             budget=_budget(made, claim, chosen, epsilon, budget),
             rerank=reranked,
+            grouping=grouping,
+            names=None if grouping is None else Names.of(named, grouping.named, chosen.root),
             randomness=SystemRandomness() if seed is None else SeededRandomness(seed),
             pieces=WordPieces.load(how.tokenizer, chosen) if how.unit == "wordpiece" else None,
         )
@@ -260,10 +292,14 @@ class Privatizer:
             table=table or load_table(chosen.name, metric=chosen.metric, device=chosen.device),
             words=config.words,
             rerank=config.rerank,
+            protect=config.protect,
+            groups=config.groups,
+            names=config.names,
             seed=config.seed,
             **config.mechanism.options,
         )
-        papers_own = config.profile is not None and config.profile.startswith(PAPER) and privatizer.budget is None
+        own = privatizer.budget is None or (isinstance(privatizer.budget, Grouped) and config.epsilon is None)
+        papers_own = config.profile is not None and config.profile.startswith(PAPER) and own
         if papers_own and not _is_glove(privatizer.table):
             kept, words = _kept(privatizer)
             warnings.warn(
@@ -288,20 +324,27 @@ class Privatizer:
 
     # ---- the sentence --------------------------------------------------------------------------------
 
-    def privatize(self, text: str, session: Session | None = None) -> Result:
+    def privatize(self, text: str, session: Session | None = None, *, query: str | None = None) -> Result:
         """Privatizes one text.
 
         Args:
             text: any Unicode text; empty text gives an empty result.
-            session: remembers placeholders; without one nothing is kept.
+            session: remembers placeholders, names and draws; without one nothing is kept.
+            query: what the text is for, where `protect.importance` is cosine and no task is set; it is not secret.
 
         Raises:
             InputError: the text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
+            DetectorError: a detector failed.
         """
-        return self._batch([text], session, first=0)[0]
+        return self._batch([text], session, first=0, queries=None if query is None else [query])[0]
 
     def privatize_many(
-        self, texts: Iterable[str], session: Session | None = None, *, first: int | None = None
+        self,
+        texts: Iterable[str],
+        session: Session | None = None,
+        *,
+        first: int | None = None,
+        queries: Iterable[str] | None = None,
     ) -> Iterator[Result]:
         """Privatizes texts as they come, in order, in batches; memory does not grow with their number.
 
@@ -311,13 +354,14 @@ class Privatizer:
             first: the number of the first text, where these are a part of a longer run. With a seed, a part's draws
                 then follow from the seed and this number, whichever process draws it and when; a number that
                 returns repeats them. Without a seed every call draws afresh.
+            queries: what each text is for, as many as texts; see `privatize`.
         """
         if isinstance(texts, str) or not isinstance(texts, Iterable):
             raise InputError("privatize_many takes several texts; for one text use privatize")
         if first is not None:
-            yield from self._part(first)._stream(texts, session, first)
+            yield from self._part(first)._stream(texts, session, first, queries)
         else:
-            yield from self._stream(texts, session, 0)
+            yield from self._stream(texts, session, 0, queries)
 
     def _part(self, number: int) -> Self:
         """A copy for the part of a run that begins at this text."""
@@ -325,35 +369,50 @@ class Privatizer:
         copy.__dict__.update(self.__dict__, randomness=self.randomness.part(number))
         return copy
 
-    def _stream(self, texts: Iterable[str], session: Session | None, done: int) -> Iterator[Result]:
-        batch: list[str] = []
+    def _stream(
+        self, texts: Iterable[str], session: Session | None, done: int, queries: Iterable[str] | None
+    ) -> Iterator[Result]:
+        batch: list[tuple[str, str | None]] = []
         characters = 0
-        for text in texts:
-            batch.append(text)
+        for text, query in zip(texts, repeat(None)) if queries is None else zip(texts, queries, strict=True):
+            batch.append((text, query))
             characters += len(text) if hasattr(text, "__len__") else 0
             if len(batch) >= BATCH_TEXTS or characters >= BATCH_CHARACTERS:
-                yield from self._batch(batch, session, first=done)
+                yield from self._queried(batch, session, done)
                 done += len(batch)
                 batch, characters = [], 0
         if batch:
-            yield from self._batch(batch, session, first=done)
+            yield from self._queried(batch, session, done)
 
-    def _batch(self, texts: Sequence[str], session: Session | None, *, first: int = 0) -> list[Result]:
+    def _queried(self, batch: Sequence[tuple[str, str | None]], session: Session | None, first: int) -> list[Result]:
+        queries = [query for _, query in batch if query is not None]
+        return self._batch([text for text, _ in batch], session, first=first, queries=queries or None)
+
+    def _batch(
+        self, texts: Sequence[str], session: Session | None, *, first: int = 0, queries: Sequence[str] | None = None
+    ) -> list[Result]:
         if session is not None and not isinstance(session, Session):
             raise ConfigError(f"session must be a Session, got a {type(session).__name__}")
-        return list(self._guarded(texts, session, first).results)
+        return list(self._guarded(texts, session, first, None, queries).results)
 
-    def rehearse(self, texts: Sequence[str], *, memo: dict[object, object] | None = None) -> Rehearsal:
+    def rehearse(
+        self,
+        texts: Sequence[str],
+        *,
+        memo: dict[object, object] | None = None,
+        queries: Sequence[str] | None = None,
+    ) -> Rehearsal:
         """Privatizes texts as one batch and keeps what attacks and measures are judged by; nothing of it may leave.
 
         Args:
             texts: any number of texts.
             memo: where what does not depend on the budget is kept for the next rehearsal of the same texts; secret.
+            queries: what each text is for, see `privatize`.
 
         Raises:
             InputError: a text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
         """
-        return self._guarded(texts, None, 0, memo)
+        return self._guarded(texts, None, 0, memo, queries)
 
     def _guarded(
         self,
@@ -361,9 +420,10 @@ class Privatizer:
         session: Session | None,
         first: int,
         memo: dict[object, object] | None = None,
+        queries: Sequence[str] | None = None,
     ) -> Rehearsal:
         try:
-            return self._sentence(texts, session, first, memo)
+            return self._sentence(texts, session, first, memo, queries)
         except TextveilError:
             raise
         except Exception as error:
@@ -375,13 +435,18 @@ class Privatizer:
         raise MechanismError(failure)  # out here, because the error's message and chain may hold words
 
     def _sentence(
-        self, texts: Sequence[str], session: Session | None, first: int, memo: dict[object, object] | None
+        self,
+        texts: Sequence[str],
+        session: Session | None,
+        first: int,
+        memo: dict[object, object] | None,
+        queries: Sequence[str] | None,
     ) -> Rehearsal:
         start = time.perf_counter()
         tokens = tokenize(texts, first=first)
-        protection = protect(tokens.words, self.words)
-        plan = self._plan(tokens, protection, memo)
-        release = self._draw(plan)
+        tokens, protection, epsilon = self._protect(tokens, queries)
+        plan = self._plan(tokens, protection, epsilon, memo)
+        release = self._draw(tokens, protection, plan, session)
         spelled = partial(
             spell,
             tokens,
@@ -392,6 +457,8 @@ class Privatizer:
             table=self.table,
             pieces=self.pieces,
             session=session,
+            consistent=self.words.consistent,
+            drawn_groups=self._labels_drawn,
         )
         releases = spelled(release.rows)
         shown = self._rerank(releases, release.rows)
@@ -419,9 +486,48 @@ class Privatizer:
 
     # ---- words to table rows, roles and budgets ------------------------------------------------------
 
-    def _plan(self, tokens: Tokens, protection: Protection, memo: dict[object, object] | None) -> Plan:
+    def _protect(
+        self, tokens: Tokens, queries: Sequence[str] | None
+    ) -> tuple[Tokens, Protection, NDArray[np.float64] | None]:
+        """The words as they are released, their groups and their budgets."""
+        public = listed(tokens.words, self.words)
+        if self.grouping is None:
+            if queries is not None:
+                raise InputError("queries need protect.importance=cosine; set it, or leave them out")
+            protection = ungrouped(public)
+            return tokens, protection, self._epsilon(protection)
+        protection = self.grouping.decide(tokens, public, queries)
+        if self._labels_drawn:
+            assert self.grouping.options.label_epsilon is not None, "options are checked"
+            protection = randomised(
+                protection, self.grouping.options.label_epsilon, tokens.documents, rng=self.randomness
+            )
+        return join(tokens, protection, self._epsilon(protection), public)
+
+    def _epsilon(self, protection: Protection) -> NDArray[np.float64] | None:
+        if self.budget is None:
+            return None
+        epsilon = in_range(np.asarray(self.budget.assign(protection), np.float64), "epsilon")
+        if epsilon.shape != protection.public.shape:
+            raise BudgetError(
+                f"a budget must give one epsilon per word: {len(protection.public)}, got shape {epsilon.shape}"
+            )
+        return epsilon
+
+    @property
+    def _labels_drawn(self) -> bool:
+        return self.grouping is not None and self.grouping.options.labels == "randomised"
+
+    def _plan(
+        self,
+        tokens: Tokens,
+        protection: Protection,
+        epsilon: NDArray[np.float64] | None,
+        memo: dict[object, object] | None,
+    ) -> Plan:
         rows, counts, known = self._rows(tokens.words)
-        unknown = ~known & ~protection.public
+        apart = protection.hidden | protection.named
+        unknown = ~known & ~protection.public & ~apart
         rules = oov.rules(tokens.words, unknown, self.words)
         left = unknown & (rules == Rule.HOUSE)
         if self.words.oov == "error" and left.any():
@@ -433,11 +539,8 @@ class Privatizer:
         if self.words.oov in ("keep", "placeholder"):
             roles[left] = Role.PASS if self.words.oov == "keep" else Role.HOLE
         roles[rules != Rule.HOUSE] = Role.HOLE  # for the mechanism there is no word
-        epsilon = None
-        if self.budget is not None:
-            epsilon = in_range(np.asarray(self.budget.assign(protection), np.float64), "epsilon")
-            if epsilon.shape != roles.shape:
-                raise BudgetError(f"a budget must give one epsilon per word: {len(roles)}, got shape {epsilon.shape}")
+        roles[apart] = Role.HOLE
+        if epsilon is not None:
             protected = roles == Role.PROTECT
             roles[protected & (epsilon == 0)] = Role.HOLE
             roles[protected & np.isinf(epsilon)] = Role.PASS
@@ -455,8 +558,20 @@ class Privatizer:
             counts=counts,
             unknown=unknown,
             rules=rules,
+            classes=self._classes(tokens, protection, roles),
             epsilon=epsilon,
         )
+
+    def _classes(self, tokens: Tokens, protection: Protection, roles: NDArray[np.int8]) -> Ids:
+        """Where equal words of a group are released alike: the number of the first of them in their text, else -1."""
+        found = np.full(len(roles), -1, np.int64)
+        if not self.words.consistent:
+            return found
+        seen: dict[tuple[int, str, str], int] = {}
+        owner = np.repeat(np.arange(len(tokens.texts)), tokens.sizes).tolist()
+        for i in np.flatnonzero((roles == Role.PROTECT) | protection.named).tolist():
+            found[i] = seen.setdefault((owner[i], tokens.words[i].lower(), protection.kind(i)), i)
+        return found
 
     def _passing(self, words: Sequence[str], roles: NDArray[np.int8]) -> NDArray[np.object_]:
         """The words that pass as they are released, "" for others, [N]."""
@@ -479,7 +594,7 @@ class Privatizer:
 
     # ---- the one random step -------------------------------------------------------------------------
 
-    def _draw(self, plan: Plan) -> Release:
+    def _draw(self, tokens: Tokens, protection: Protection, plan: Plan, session: Session | None) -> Release:
         layout, mechanism, table = plan.block.layout, self.mechanism, self.table
         parameter = mechanism.parameters(table, layout)
         asked = np.full(len(layout.positions), np.inf)
@@ -502,13 +617,47 @@ class Privatizer:
             apart = oov.draw(rule, layout.documents, len(table), rng=self.randomness)
             whole[rule == Rule.UNIFORM] = apart[rule == Rule.UNIFORM]
             steps[layout.unit_of[rule == Rule.ADD]] = apart[rule == Rule.ADD]
+        total = _per_word(plan, spent)
+        if self.names is not None:
+            documents = plan.block.layout.documents
+            names, lost = self.names.draw(
+                protection.labels,
+                protection.group,
+                protection.named,
+                plan.block.rows,
+                documents,
+                self.table,
+                rng=self.randomness,
+            )
+            whole[protection.named] = names[protection.named]
+            total[protection.named] = lost[protection.named]
+        if self.words.consistent:
+            whole = self._alike(tokens, protection, plan, whole, session)
         return Release(
             rows=whole,
             steps=steps,
-            spent=_per_word(plan, spent),
+            spent=total,
             parameter=parameter,
             within=_per_word(plan, within),
         )
+
+    def _alike(
+        self, tokens: Tokens, protection: Protection, plan: Plan, rows: Ids, session: Session | None
+    ) -> Ids:
+        """The rows with those of equal words made equal: to the first in the text, or in the session."""
+        places = np.flatnonzero(plan.classes >= 0)
+        alike = rows.copy()
+        alike[places] = rows[plan.classes[places]]
+        if session is not None:
+            keys = [(tokens.words[i], protection.kind(i)) for i in places.tolist()]
+            alike[places] = session.consistent(self._law, keys, alike[places].tolist())
+        return alike
+
+    @property
+    def _law(self) -> str:
+        """What a drawn row depends on besides the word and its group."""
+        claim = self.claim
+        return f"{claim.mechanism} {sorted(claim.options.items())} {claim.table} {self.table.seen} {self.budget}"
 
     def _rerank(self, releases: Sequence[Released], rows: Ids) -> Ids:
         """The rows to show in the place of those that were drawn: from the releases alone, so that it costs nothing."""
@@ -525,10 +674,14 @@ class Privatizer:
         self, released: Released, span: slice, protection: Protection, plan: Plan, release: Release
     ) -> Guarantee:
         covered = ~protection.public[span]
+        once = covered
+        if self.words.consistent:  # equal words are one draw
+            classes = plan.classes[span]
+            once = covered & ((classes < 0) | (classes == np.arange(span.start, span.stop)))
         unknown = plan.unknown[span][covered]
         reasons = oov.reasons(self.words)
         if ((plan.roles[span][covered] == Role.PASS) & ~(unknown & (self.words.oov == "keep"))).any():
-            reasons.append("an infinite budget lets words pass")
+            reasons.append(self._passing_reason(protection, span, plan))
         drawn = slice(*np.searchsorted(plan.block.layout.words, (span.start, span.stop)).tolist())
         claim, places = self.claim, (drawn.stop - drawn.start) * self.claim.draws
         if oov.draws(self.words):
@@ -536,9 +689,21 @@ class Privatizer:
             places += int(np.isin(plan.rules[span], (Rule.UNIFORM, Rule.ADD)).sum())
         if self.pieces is not None:  # each piece of a word pays what is lost besides
             claim = claim.times(int(plan.counts[span].max(initial=1)))
+        spent = release.spent[span]
+        named = protection.named[span]
+        groups: tuple[Group, ...] = ()
+        if self.grouping is not None:
+            lost = np.where(named, spent, claim.ldp(spent))
+            if self._labels_drawn:
+                lost = np.full(len(spent), self._labels_cost(claim, int(covered.sum())))
+            groups = tuple(self._groups(protection, plan, span, lost))
+            if self.names is not None or self._labels_drawn:
+                claim, spent = claim.induced(), lost
+            if named.any():
+                claim, places = replace(claim, draws=True), places + int(named.sum())
         return Guarantee(
             claim=claim,
-            epsilon_per_word=release.spent[span][covered],
+            epsilon_per_word=spent[once],
             parameter=release.parameter[drawn],
             unit=self.words.unit,
             words=released.mask.words,
@@ -550,7 +715,43 @@ class Privatizer:
             infinite=tuple(reasons),
             oov_share=float(unknown.mean()) if len(unknown) else 0.0,
             within=float(release.within[span][covered].max(initial=0.0)),
+            groups=groups,
+            consistent=self.words.consistent,
         )
+
+    def _passing_reason(self, protection: Protection, span: slice, plan: Plan) -> str:
+        passes = (plan.roles[span] == Role.PASS) & ~protection.public[span]
+        if self.grouping is None:
+            return "an infinite budget lets words pass"
+        which = sorted({protection.labels[group] for group in protection.group[span][passes].tolist()})
+        return f"words of {'the group' if len(which) == 1 else 'the groups'} {', '.join(which)} pass as they are"
+
+    def _groups(
+        self, protection: Protection, plan: Plan, span: slice, lost: NDArray[np.float64]
+    ) -> Iterator[Group]:
+        """What each group of a text spends in local DP; what becomes a placeholder or a name counts by its type."""
+        roles, named = plan.roles[span], protection.named[span]
+        by = np.where(
+            named,
+            "name",
+            np.where(roles == Role.HOLE, "placeholder", np.where(roles == Role.PASS, "nothing", self.claim.mechanism)),
+        ).tolist()
+        places: dict[tuple[str, str], list[int]] = {}
+        for i in np.flatnonzero(~protection.public[span]).tolist():
+            word = span.start + i
+            typed = by[i] == "placeholder" and not self._labels_drawn
+            places.setdefault((type_of(protection, word) if typed else protection.kind(word), by[i]), []).append(i)
+        order = {label: i for i, label in enumerate(GROUPS)}
+        for (label, what), where in sorted(places.items(), key=lambda item: (order.get(item[0][0], len(order)), item[0])):
+            values = lost[where]
+            yield Group(label=label, words=len(where), by=what, epsilon=float(values.max()), total=float(values.sum()))
+
+    def _labels_cost(self, claim: Claim, words: int) -> float:
+        """Local DP of a word where groups are drawn: the largest of a group, its own label, and those it can change."""
+        assert isinstance(self.budget, Grouped) and self.grouping is not None, "options are checked"
+        label = self.grouping.options.label_epsilon or 0.0
+        places = 1 if self.grouping.context_free else max(1, words)
+        return float(claim.ldp(np.array(self.budget.budgets)).max()) + places * label
 
     # ---- pickling: named tables are loaded again, not carried ----------------------------------------
 
@@ -578,6 +779,63 @@ class Privatizer:
         return f"Privatizer({self.claim.mechanism!r}, table={self.table.name!r})"
 
 
+def _options(section: Any, given: Any) -> Any:
+    """The options of a section: as they are, from a mapping, or the default ones."""
+    return section(**given) if isinstance(given, Mapping) else given or section()
+
+
+def _grouped(groups: GroupOptions, epsilon: float | None, budget: Budget | None) -> Grouped:
+    if budget is not None:
+        raise BudgetError("give groups or a budget, not both")
+    return Grouped.of(groups, epsilon)
+
+
+def _fits(grouping: Grouping, words: WordsOptions, claim: Claim) -> None:
+    """Refuses options that groups do not go with.
+
+    Raises:
+        ConfigError: says which.
+    """
+    if oov.apart(words):
+        raise ConfigError("groups need words.oov surrogate, placeholder, error or keep, and words.numbers=table")
+    if words.unit == "wordpiece" and grouping.named:
+        raise ConfigError("names.types needs words.unit=word")
+    if grouping.options.labels == "randomised":
+        if claim.kind == "none":
+            raise ConfigError(f"protect.labels=randomised needs a mechanism with a guarantee: {claim.mechanism} has none")
+        if words.oov != "surrogate" or words.consistent or words.unit == "wordpiece":
+            raise ConfigError(
+                "protect.labels=randomised needs words.oov=surrogate, words.unit=word and words.consistent=false: "
+                "nothing of the mask may follow from a label"
+            )
+
+
+def _grouped_claim(
+    claim: Claim, grouping: Grouping, protect: ProtectOptions, groups: GroupOptions, names: NameOptions
+) -> Claim:
+    """The claim that says how words were grouped."""
+    said = {**claim.options, "protect": _said(protect), "groups": asdict(groups)}
+    if grouping.named:
+        said["names"] = asdict(names)
+    if grouping.options.labels == "randomised":
+        note = "groups are drawn at random; the statement covers them"
+    elif grouping.context_free:
+        note = "the group of a word follows from that word and public lists alone"
+    else:
+        note = "groups, types and places of sensitive parts are computed from the private text; they are in the mask"
+    return replace(claim, options=said, caveats=(*claim.caveats, note))
+
+
+def _said(protect: ProtectOptions) -> dict[str, object]:
+    """The options as a statement shows them: of what is private in itself, a list of names or a task, only how many."""
+    private = ("always", "always_matching", "never", "never_matching")
+    said: dict[str, object] = {name: len(getattr(protect, name)) for name in private}
+    said["task"] = protect.task if protect.task in (None, SELF) else "given"
+    said["detectors"] = [each if isinstance(each, str) else each.name for each in protect.detectors]
+    shown = {"placeholders", "importance", "classifier", "tau", "labels", "label_epsilon", "on_failure"}
+    return said | {name: getattr(protect, name) for name in sorted(shown)}
+
+
 PAPER = "paper-"
 """Profiles with this prefix hold a paper's own parameters."""
 
@@ -592,13 +850,16 @@ def _kept(privatizer: Privatizer) -> tuple[int, int]:
     The letter is public; it is drawn from a fixed seed, and with the default words, whatever the user's are.
     """
     words = tokenize([(files("textveil") / "data" / "demo.txt").read_text(encoding="utf-8")]).words
-    public = protect(words, WordsOptions()).public
+    public = listed(words, WordsOptions())
     table, mechanism = privatizer.table, privatizer.mechanism
     rows, _ = table.lookup([word for word, passes in zip(words, public, strict=True) if not passes])
     block = Block(layout=Layout.of(len(rows)), rows=rows)
     parameter = mechanism.parameters(table, block.layout)
     if parameter is None:
-        raise BudgetError("a profile without epsilon must set the mechanism's own parameter")
+        if not isinstance(privatizer.budget, Grouped):
+            raise BudgetError("a profile without epsilon must set the mechanism's own parameter, or budgets of groups")
+        mean = float(np.mean([each for each in privatizer.budget.budgets if math.isfinite(each)]))
+        parameter = mechanism.calibrate(table, block.layout, np.full(len(rows), mean))
     released = mechanism.privatize(table, block, parameter, rng=SeededRandomness(0))
     return int((released == rows).sum()), len(rows)
 
@@ -664,8 +925,10 @@ def _budget(
                 f"give epsilon or {claim.parameter}, not both: {claim.parameter} sets every word's epsilon"
             )
         in_range(parameter, claim.parameter)
-    if isinstance(chosen, Uniform) and 0 < chosen.epsilon < math.inf:
-        mechanism.calibrate(table, Layout.of(1), np.array([chosen.epsilon]))  # refuses now what it would refuse later
+    if isinstance(chosen, Uniform | Grouped):  # refuses now what it would refuse later
+        given = [chosen.epsilon] if isinstance(chosen, Uniform) else chosen.budgets
+        for each in sorted({each for each in given if 0 < each < math.inf}):
+            mechanism.calibrate(table, Layout.of(1), np.array([each]))
     if chosen is not None and claim.kind == "none":
         warnings.warn(
             f"{claim.mechanism}: epsilon bounds nothing here, because {claim.reason}",

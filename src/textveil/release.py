@@ -34,6 +34,7 @@ class Plan:
         counts: int64 [N], units of each word.
         unknown: bool [N], words outside the table that are not public.
         rules: int8 [N], a `Rule` per word: whether a paper's own rule takes it out of the mechanism's hands.
+        classes: int64 [N], the same number for words that are released alike because they are equal; -1 elsewhere.
         epsilon: float64 [N], the budget of each word, or None where the mechanism's parameter sets it.
     """
 
@@ -42,6 +43,7 @@ class Plan:
     counts: Ids
     unknown: NDArray[np.bool_]
     rules: NDArray[np.int8]
+    classes: Ids
     epsilon: NDArray[np.float64] | None
 
 
@@ -75,6 +77,9 @@ class Draft:
     casing: list[Casing] | None
     pieces: Ids | None
     numbered: bool
+    classes: Ids
+    consistent: bool
+    drawn_groups: bool
 
     def text(self, b: int, span: slice) -> Released:
         """Text b, whose words stand at `span` of the batch."""
@@ -86,17 +91,30 @@ class Draft:
         mask = Mask(
             words=len(groups),
             verbatim=tuple(i for i, kind in enumerate(kinds) if kind is Kind.VERBATIM),
-            placeholders=tuple((i, PLACEHOLDER_TYPE) for i, kind in enumerate(kinds) if kind is Kind.PLACEHOLDER),
+            placeholders=tuple(
+                (i, self._type(span.start + places[i])) for i, kind in enumerate(kinds) if kind is Kind.PLACEHOLDER
+            ),
             numbers=tuple(i for i, kind in enumerate(kinds) if kind is Kind.NUMBER),
             dropped=tuple(i for i, kind in enumerate(self.kinds[span]) if kind is None),
-            equal=_equal(texts, kinds),
+            equal=_equal(texts, kinds, self.classes[span][places].tolist(), numbered=self.numbered),
             numbered=self.numbered,
+            consistent=self.consistent,
+            drawn_groups=self.drawn_groups,
             groups=tuple(labels) if len(names) > 2 else None,
             pieces=None if self.pieces is None else tuple(self.pieces[span][~self.protection.public[span]].tolist()),
             casing=None if self.casing is None else tuple(self.casing[span.start + i] for i in places),
         )
         items = tuple(map(Item, texts, kinds, labels, places, [i + 1 for i in places]))
         return Released(items=items, gaps=_spaced(_closed(self.tokens.gaps(b), places), kinds), mask=mask)
+
+    def _type(self, word: int) -> str:
+        return type_of(self.protection, word)
+
+
+def type_of(protection: Protection, word: int) -> str:
+    """What a placeholder for a word shows: the type of the sensitive part that it is, or `WORD`."""
+    entity = int(protection.entity[word])
+    return PLACEHOLDER_TYPE if entity < 0 else protection.types[entity]
 
 
 def spell(
@@ -110,11 +128,16 @@ def spell(
     table: EmbeddingTable,
     pieces: WordPieces | None,
     session: Session | None,
+    consistent: bool,
+    drawn_groups: bool,
 ) -> list[Released]:
-    """The B texts as they are shown: each word as that of its rows, a public word or number, a placeholder, or not."""
+    """The B texts as they are shown: each word as that of its rows, a public word or number, a placeholder, or not.
+
+    A session learns which names stand for which, and which words pass: what it needs for the way back.
+    """
     first = np.cumsum(plan.counts) - plan.counts
     drawn = np.zeros(len(plan.roles), bool)
-    replaced = (plan.roles == Role.PROTECT) | (plan.rules == Rule.UNIFORM)
+    replaced = (plan.roles == Role.PROTECT) | (plan.rules == Rule.UNIFORM) | protection.named
     drawn[replaced] = rows[first[replaced]] != PLACEHOLDER
     kinds = np.where(plan.roles == Role.PASS, 0, np.where(drawn, 1, 2))
     kinds[plan.rules == Rule.ADD], kinds[plan.rules == Rule.DROP] = 3, 4
@@ -134,7 +157,8 @@ def spell(
     else:
         shown = [word.lower() for word in shown]
     for i in np.flatnonzero(kinds == 2).tolist():
-        shown[i] = session.placeholder(PLACEHOLDER_TYPE, tokens.words[i]) if session else f"<{PLACEHOLDER_TYPE}>"
+        type_ = type_of(protection, i)
+        shown[i] = session.placeholder(type_, tokens.words[i]) if session else f"<{type_}>"
     for i in np.flatnonzero(kinds == 3).tolist():
         shown[i] = str(int(tokens.words[i]) + int(steps[i]))
     draft = Draft(
@@ -145,7 +169,14 @@ def spell(
         casing=copied,
         pieces=None if pieces is None else np.where(kinds >= 2, 0, plan.counts),
         numbered=session is not None,
+        classes=plan.classes,
+        consistent=consistent,
+        drawn_groups=drawn_groups,
     )
+    if session is not None:
+        for i in np.flatnonzero(protection.named & drawn).tolist():
+            session.replaced(tokens.words[i], shown[i])
+        session.said(shown[i] for i in np.flatnonzero(kinds == 0).tolist())
     bounds = tokens.documents.tolist()
     return [draft.text(b, slice(start, stop)) for b, (start, stop) in enumerate(pairwise(bounds))]
 
@@ -172,10 +203,14 @@ def _spaced(gaps: list[str], kinds: Sequence[Kind]) -> tuple[str, ...]:
     return tuple(gaps)
 
 
-def _equal(texts: Sequence[str], kinds: Sequence[Kind]) -> tuple[tuple[int, ...], ...]:
-    """Which placeholders show the same number."""
-    places: dict[str, list[int]] = {}
+def _equal(
+    texts: Sequence[str], kinds: Sequence[Kind], classes: Sequence[int], *, numbered: bool
+) -> tuple[tuple[int, ...], ...]:
+    """Which placeholders show the same number, and which words are released alike because they are equal."""
+    places: dict[object, list[int]] = {}
     for i, kind in enumerate(kinds):
-        if kind is Kind.PLACEHOLDER and texts[i] != f"<{PLACEHOLDER_TYPE}>":
+        if kind is Kind.PLACEHOLDER and numbered:
             places.setdefault(texts[i], []).append(i)
+        elif kind is Kind.WORD and classes[i] >= 0:
+            places.setdefault(classes[i], []).append(i)
     return tuple(tuple(group) for group in places.values() if len(group) > 1)

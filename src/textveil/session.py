@@ -1,11 +1,11 @@
 """A session: the only object that remembers anything between calls.
 
-In: values that became placeholders, names that gave way to others. Out: the same placeholder for the same value, and
-the way back.
+In: values that became placeholders, names that gave way to others, rows that were drawn. Out: the same placeholder for
+the same value, the same row for the same word, and the way back.
 Not here: how an answer is searched (`restore`), sessions on the disk (`keep`), and what is replaced (`pipeline`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from threading import Lock
 from typing import Literal, Self
 
@@ -20,7 +20,7 @@ VERSION: Literal[1] = 1
 
 
 class Session:
-    """Placeholder numbers, replaced names and the way back, in memory, for one owner.
+    """Placeholder numbers, replaced names, consistent draws and the way back, in memory, for one owner.
 
     Within a session the same value gets the same placeholder, so which placeholders are equal is released with the
     text. Values are compared without case, and any whitespace is one space. Two sessions never share a map. Safe to
@@ -38,6 +38,7 @@ class Session:
         self._counts: dict[str, int] = {}
         self._replaced: dict[str, dict[str, tuple[str, str]]] = {}
         self._said: set[str] = set()
+        self._drawn: dict[tuple[str, str, str], int] = {}
         self._tree: Node | None = None
 
     def __repr__(self) -> str:
@@ -80,6 +81,20 @@ class Session:
             self._said.update(map(fold, words))
             self._tree = None
 
+    def consistent(self, law: str, keys: Sequence[tuple[str, str]], rows: Sequence[int]) -> list[int]:
+        """The row of each word that was drawn first in this session, and now for words that are new.
+
+        Args:
+            law: what the rows were drawn by; rows of another law do not count.
+            keys: (word, group) of each; letter case is ignored.
+            rows: the rows to take for words that are new.
+        """
+        with self._lock:
+            return [
+                self._drawn.setdefault((law, word.lower(), group), row)
+                for (word, group), row in zip(keys, rows, strict=True)
+            ]
+
     # ---- the way back ------------------------------------------------------------------------------------------------
 
     def restore(self, text: str, *, escape: Escape = "none") -> str:
@@ -115,6 +130,9 @@ class Session:
     def to_json(self) -> str:
         """All of it as one JSON object, with the originals in clear."""
         with self._lock:
+            draws: dict[str, list[_Draw]] = {}
+            for (law, word, group), row in self._drawn.items():
+                draws.setdefault(law, []).append(_Draw(word=word, group=group, row=row))
             return _Kept(
                 owner=self.owner,
                 placeholders=[
@@ -129,6 +147,7 @@ class Session:
                     for shown, original in originals.values()
                 ],
                 said=sorted(self._said),
+                draws=draws,
             ).model_dump_json(indent=1)
 
     @classmethod
@@ -151,6 +170,8 @@ class Session:
         for name in kept.replacements:
             session.replaced(name.original, name.shown)
         session.said(kept.said)
+        for law, draws in kept.draws.items():
+            session.consistent(law, [(each.word, each.group) for each in draws], [each.row for each in draws])
         return session
 
 
@@ -159,7 +180,7 @@ class _Part(BaseModel, strict=True, extra="forbid", frozen=True):
 
 
 class _Placeholder(_Part):
-    type: str = Field(pattern=r"^[A-Z][A-Z0-9_]*$")
+    type: str = Field(min_length=1)
     number: int = Field(ge=1)
     value: str
 
@@ -169,6 +190,12 @@ class _Replacement(_Part):
     original: str
 
 
+class _Draw(_Part):
+    word: str
+    group: str
+    row: int
+
+
 class _Kept(_Part):
     format: Literal["textveil session"] = "textveil session"
     version: Literal[1] = VERSION
@@ -176,3 +203,4 @@ class _Kept(_Part):
     placeholders: list[_Placeholder]
     replacements: list[_Replacement]
     said: list[str]
+    draws: dict[str, list[_Draw]]

@@ -23,7 +23,7 @@ PREFIX = "TEXTVEIL_"
 RESERVED = frozenset({"TEXTVEIL_DEBUG", "TEXTVEIL_LLM_KEY"})
 """Environment variables with the prefix that are no options."""
 
-SECTIONS = ("words", "table", "mechanism", "rerank")
+SECTIONS = ("words", "table", "mechanism", "rerank", "protect", "groups", "names")
 _SHORT = {"mechanism": "mechanism.name", "table": "table.name"}
 
 

@@ -130,6 +130,27 @@ class Tokens:
         stops = [*self.starts[rows].tolist(), len(text)]
         return [text[begin:stop] for begin, stop in zip(begins, stops, strict=True)]
 
+    def joined(self, goes_on: npt.NDArray[np.bool_]) -> "Tokens":
+        """The same texts with some words joined to the word before them, whitespace between them included.
+
+        Args:
+            goes_on: bool [T], the words that are joined to the one before; never the first word of a text.
+        """
+        kept = np.flatnonzero(~goes_on)
+        last = np.append(kept[1:], len(self.words)) - 1
+        owner = np.repeat(np.arange(len(self.texts)), self.sizes)[kept].tolist()
+        starts, ends = self.starts[kept], self.ends[last]
+        words = [self.words[i] for i in kept.tolist()]
+        for place in np.flatnonzero(last > kept).tolist():
+            words[place] = self.texts[owner[place]][int(starts[place]) : int(ends[place])]
+        return Tokens(
+            texts=self.texts,
+            words=words,
+            starts=starts,
+            ends=ends,
+            documents=np.searchsorted(kept, self.documents),
+        )
+
 
 def tokenize(texts: Sequence[str], *, first: int = 0) -> Tokens:
     """Split texts into words, the units of privacy.
@@ -264,6 +285,8 @@ class Mask:
         dropped: words of the source text that no item stands for.
         equal: classes of item positions that are known to stand for equal words.
         numbered: whether placeholders carry a session's numbers, which show equality within it.
+        consistent: whether equal words of a group have equal releases, within the text or a session.
+        drawn_groups: whether groups were drawn at random under a budget of their own, so that the statement covers them.
         groups: budget group of each item; None when there is only one.
         pieces: number of pieces of each protected word in the wordpiece unit; None in the word unit.
         casing: casing of each item (lower, title or upper); None when it is not re-applied.
@@ -277,6 +300,8 @@ class Mask:
     dropped: tuple[int, ...] = ()
     equal: tuple[tuple[int, ...], ...] = ()
     numbered: bool = False
+    consistent: bool = False
+    drawn_groups: bool = False
     groups: tuple[str, ...] | None = None
     pieces: tuple[int, ...] | None = None
     casing: tuple[str, ...] | None = None
@@ -294,8 +319,8 @@ class Mask:
             bool(self.numbers),
             bool(self.dropped),
             bool(tied & placeholders) or (self.numbered and bool(placeholders)),
-            bool(tied - placeholders),
-            self.groups is not None,
+            bool(tied - placeholders) or self.consistent,
+            self.groups is not None and not self.drawn_groups,
             self.pieces is not None,
             self.casing is not None,
             self.spacing,
@@ -313,6 +338,8 @@ class Mask:
             "dropped": list(self.dropped),
             "equal": [list(positions) for positions in self.equal],
             "numbered": self.numbered,
+            "consistent": self.consistent,
+            "drawn_groups": self.drawn_groups,
             "groups": None if self.groups is None else list(self.groups),
             "pieces": None if self.pieces is None else list(self.pieces),
             "casing": None if self.casing is None else list(self.casing),

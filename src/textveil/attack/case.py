@@ -183,6 +183,12 @@ def judged(privatizer: Privatizer) -> None:
     Raises:
         ConfigError: says which options to change.
     """
+    grouping = privatizer.grouping
+    if grouping is not None and (grouping.named or grouping.options.labels == "randomised"):
+        raise ConfigError(
+            "attacks and measures need every word drawn by the mechanism, passed or made a placeholder: "
+            "set names.types=none and protect.labels=detected"
+        )
     if apart(privatizer.words):
         raise ConfigError(
             "attacks and measures need every word drawn by the mechanism, passed or made a placeholder: "

@@ -16,7 +16,7 @@ from textveil.audit.subject import Subject
 from textveil.config import Rerank
 from textveil.mechanism import Block, Restricting, Role
 from textveil.pipeline import Result
-from textveil.protect import protect
+from textveil.protect import listed
 from textveil.words import Kind
 
 Values = NDArray[np.float64]
@@ -77,7 +77,7 @@ def _parameters(subject: Subject, call: Call, result: Result) -> list[str]:
         problems.append("the parameter that is drawn with is not that of the budget")
     if not np.allclose(guarantee.parameter, call.parameter, rtol=ROUNDING, atol=0, equal_nan=True):
         problems.append("the parameter in the statement is not the one that is drawn with")
-    public = protect(result.private.words, subject.privatizer.words).public
+    public = listed(result.private.words, subject.privatizer.words)
     spent = np.bincount(
         layout.words, mechanism.spend(subject.table, layout, call.parameter), minlength=len(public)
     ).astype(np.float64)

@@ -26,7 +26,7 @@ from textveil.audit.subject import Subject, singles
 from textveil.errors import RandomnessError
 from textveil.mechanism import Block, Layout
 from textveil.pipeline import Privatizer, Result
-from textveil.protect import protect
+from textveil.protect import listed
 
 LENGTH = 200
 """Times that one word stands in the text: its released words are draws of one law."""
@@ -145,7 +145,7 @@ def text_of(subject: Subject) -> str:
     """One protected word of the table, many times."""
     words = [word for word in subject.table.words if word.isascii() and word.isalpha() and len(word) > 2]
     options = subject.privatizer.words
-    hidden = [word for word, public in zip(words, protect(words, options).public, strict=True) if not public]
+    hidden = [word for word, public in zip(words, listed(words, options), strict=True) if not public]
     return " ".join([(hidden or list(subject.table.words))[0]] * LENGTH)
 
 

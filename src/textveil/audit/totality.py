@@ -14,7 +14,7 @@ from textveil.audit.finding import Finding
 from textveil.audit.subject import Subject
 from textveil.errors import BudgetError, TextveilError, VocabularyError
 from textveil.pipeline import Privatizer, Result
-from textveil.protect import protect
+from textveil.protect import listed
 from textveil.rng import Streams, SystemRandomness
 from textveil.table import EmbeddingTable
 from textveil.words import Kind, tokenize
@@ -84,7 +84,7 @@ def _problems(privatizer: Privatizer, text: str, result: Result, known: set[str]
     if covered != [place for place in range(len(words)) if place not in dropped] or len(items) != len(covered):
         yield f"{len(words)} words became {len(items)} items"
         return
-    public = protect(words, privatizer.words).public
+    public = listed(words, privatizer.words)
     for item in items:
         word, shown = words[item.start], item.text.lower()
         if item.kind is Kind.PLACEHOLDER or public[item.start]:

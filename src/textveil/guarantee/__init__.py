@@ -5,6 +5,6 @@ Not here: how a mechanism earns its claim (`mechanism`), and what attackers get.
 """
 
 from textveil.guarantee.accounting import compose, condense, summarize
-from textveil.guarantee.statements import Claim, Guarantee, Restricted
+from textveil.guarantee.statements import Claim, Group, Guarantee, Restricted
 
-__all__ = ["Claim", "Guarantee", "Restricted", "compose", "condense", "summarize"]
+__all__ = ["Claim", "Group", "Guarantee", "Restricted", "compose", "condense", "summarize"]

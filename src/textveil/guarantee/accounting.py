@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textveil.errors import GuaranteeError
-from textveil.guarantee.statements import Claim, Guarantee, Restricted
+from textveil.guarantee.statements import Claim, Group, Guarantee, Restricted
 from textveil.words import MASK_FIELDS
 
 
@@ -45,6 +45,8 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
         seeded=any(release.seeded for release in releases),
         infinite=_union(release.infinite for release in releases),
         within=sum(release.within for release in releases),
+        groups=_added(releases),
+        consistent=any(release.consistent for release in releases),
     )
 
 
@@ -86,6 +88,35 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
         seeded=any(text.seeded for text in texts),
         infinite=_union(text.infinite for text in texts),
         within=max(text.within for text in texts),
+        groups=_gathered(chain.from_iterable(text.groups for text in texts)),
+        consistent=any(text.consistent for text in texts),
+    )
+
+
+def _gathered(groups: Iterable[Group]) -> tuple[Group, ...]:
+    """Groups of several texts, those of one label together."""
+    found: dict[tuple[str, str], Group] = {}
+    for group in groups:
+        key = group.label, group.by
+        before = found.get(key)
+        found[key] = group if before is None else replace(
+            group,
+            words=before.words + group.words,
+            epsilon=max(before.epsilon, group.epsilon),
+            total=before.total + group.total,
+        )
+    return tuple(found.values())
+
+
+def _added(releases: Sequence[Guarantee]) -> tuple[Group, ...]:
+    """Groups of several releases of one text: what a word spends adds up where all have grouped the words alike."""
+    first = releases[0].groups
+    if any([(g.label, g.words) for g in each.groups] != [(g.label, g.words) for g in first] for each in releases):
+        return ()
+    return tuple(
+        replace(group, by=" + ".join(dict.fromkeys(each.by for each in alike)), epsilon=sum(e.epsilon for e in alike),
+                total=sum(each.total for each in alike))
+        for group, alike in zip(first, zip(*(each.groups for each in releases), strict=True), strict=True)
     )
 
 

@@ -59,6 +59,7 @@ class Claim:
         assumptions: what the proof needs beyond the text's mask.
         caveats: what a reader should know before comparing.
         restricted: a promise for some pairs only, whatever the kind.
+        alone: whether the law of a position depends on the word there alone, and on no other word.
     """
 
     mechanism: str
@@ -75,11 +76,59 @@ class Claim:
     assumptions: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
     restricted: Restricted | None = None
+    alone: bool = False
+
+    def induced(self) -> Self:
+        """The claim as one about any two words: what it means in local DP, whatever the distance."""
+        if self.kind != "metric":
+            return self
+        note = f"the mechanism's own promise is per unit of {self.metric} distance; it is stated as local DP here"
+        return replace(
+            self, kind="ldp", metric=None, diameter=math.inf, additive=0.0, view="", caveats=(*self.caveats, note)
+        )
+
+    def ldp(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Local DP of words that spend so much: epsilon * diameter plus what is lost besides; infinite for kind none."""
+        if self.kind == "none":
+            return np.where(epsilon > 0, math.inf, 0.0)
+        if self.kind == "ldp":
+            return epsilon
+        return np.where(epsilon > 0, epsilon * self.diameter + self.additive, 0.0)
 
     def times(self, pieces: int) -> Self:
         """The claim about a word of so many pieces, each of which pays what is lost besides."""
         promise = self.restricted and replace(self.restricted, additive=self.restricted.additive * pieces)
         return replace(self, additive=self.additive * pieces, restricted=promise)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """What the words of one group spend, in local DP, so that groups under several mechanisms compare.
+
+    Attributes:
+        label: the group, or the type of names or placeholders.
+        words: how many words are in it.
+        by: what replaces them: a mechanism's name, "name" from a public list, "placeholder", "nothing" where they pass.
+        epsilon: the largest value of a word; infinite where one passes.
+        total: the sum over its words.
+    """
+
+    label: str
+    words: int
+    by: str
+    epsilon: float
+    total: float
+
+    def to_json(self) -> dict[str, object]:
+        """As plain data, with the mean in place of the sum."""
+        mean = self.total / self.words if self.words else 0.0
+        return {
+            "label": self.label,
+            "words": self.words,
+            "by": self.by,
+            "epsilon_ldp": _plain(self.epsilon),
+            "mean_epsilon_ldp": _plain(mean),
+        }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -125,6 +174,14 @@ class Guarantee:
     texts: int = 1
     counts: NDArray[np.int64] | None = field(default=None, repr=False)
     within: float = math.inf
+    groups: tuple[Group, ...] = ()
+    consistent: bool = False
+
+    @property
+    def mean_ldp(self) -> float:
+        """Local DP of a word that is not public, on average over the words of all groups; infinite if one passes."""
+        words = sum(group.words for group in self.groups)
+        return sum(group.total for group in self.groups) / words if words else 0.0
 
     @property
     def protected(self) -> int:
@@ -156,12 +213,9 @@ class Guarantee:
     @property
     def ldp_per_word(self) -> NDArray[np.float64]:
         """Local DP for each value of `epsilon_per_word`; over the words these add up when one person chose several."""
-        spent = self.epsilon_per_word
         if self.kind == "none":
-            return np.full(max(1, len(spent)), math.inf)
-        if self.claim.kind == "ldp":
-            return spent
-        return np.where(spent > 0, spent * self.claim.diameter + self.claim.additive, 0.0)
+            return np.full(max(1, len(self.epsilon_per_word)), math.inf)
+        return self.claim.ldp(self.epsilon_per_word)
 
     @property
     def restricted(self) -> Restricted | None:
@@ -173,7 +227,7 @@ class Guarantee:
 
     def headline(self) -> str:
         """The statement in three lines: the bound, its domain, what is released besides."""
-        return "\n".join((self._bound() + self._aside(), self._domain(), self._besides()))
+        return "\n".join((self._bound() + self._aside() + self._by_group(), self._domain(), self._besides()))
 
     def _bound(self) -> str:
         name = self.claim.mechanism
@@ -206,6 +260,14 @@ class Guarantee:
             )
         return f" Between {promise.domain} only: {bound}."
 
+    def _by_group(self) -> str:
+        """What each group spends; where the bound is infinite, that is a promise for texts with the same mask only."""
+        if not self.groups:
+            return ""
+        said = ", ".join(_spends(group) for group in self.groups)
+        domain = "Between texts with the same mask, local DP by group" if self.kind == "none" else "Local DP by group"
+        return f" {domain}: {said}."
+
     def _domain(self) -> str:
         public = self.words - self.protected
         passed = f" {public} of {_count(self.words, 'word')} passed as public and are not covered." if public else ""
@@ -214,9 +276,14 @@ class Guarantee:
         if not self.protected:
             return passed.strip() or "The text has no words."
         if self.kind == "none":
-            nothing = "Beyond that, nothing" if self.restricted else "Nothing"
+            nothing = "Beyond that, nothing" if self.restricted or self.groups else "Nothing"
             return f"{nothing} bounds what the output tells of the protected words.{passed}"
-        return f"Holds for any two texts with the same mask that differ in one protected word.{passed}"
+        return f"Holds for any two texts with the same mask that differ in {self._neighbours}.{passed}"
+
+    @property
+    def _neighbours(self) -> str:
+        """In what two texts may differ."""
+        return "one protected word" + (", at all places that the mask calls equal" if self.consistent else "")
 
     def _besides(self) -> str:
         draws = "Draws: AES, keyed by the operating system."
@@ -321,9 +388,11 @@ class Guarantee:
             "diameter": _plain(claim.diameter) if claim.kind == "metric" else None,
             "additive": claim.additive,
             "restricted": self._restricted_json(),
+            "groups": [group.to_json() for group in self.groups],
+            "mean_epsilon_ldp": _plain(self.mean_ldp) if self.groups else None,
             "parameter": parameter,
             "domain": "any two values of one protected word",
-            "adjacency": "two texts with the same mask that differ in one protected word",
+            "adjacency": f"two texts with the same mask that differ in {self._neighbours}",
             "mask": list(self.mask),
             "words": self.words,
             "protected": self.protected,
@@ -359,6 +428,7 @@ class Guarantee:
             "epsilon_per_word": self.epsilon_per_word.tolist(),
             "parameter": self.parameter.tolist(),
             "counts": None if self.counts is None else self.counts.tolist(),
+            "groups": [asdict(group) for group in self.groups],
         }
 
     @classmethod
@@ -378,6 +448,7 @@ class Guarantee:
                 "parameter": np.asarray(packed["parameter"], np.float64),
                 "counts": None if counts is None else np.asarray(counts, np.int64),
                 "mask": tuple(packed["mask"]),
+                "groups": tuple(Group(**group) for group in packed["groups"]),
                 "infinite": tuple(packed["infinite"]),
             }
         )
@@ -425,6 +496,16 @@ def _texts(n: int) -> str:
 
 def _plain(value: float) -> float | str:
     return value if math.isfinite(value) else "infinite"
+
+
+def _spends(group: Group) -> str:
+    words = _count(group.words, _WHAT.get(group.by, "word"))
+    if group.by == "nothing":
+        return f"{group.label} passes ({words})"
+    return f"{group.label} {'<= ' if group.epsilon else ''}{number(group.epsilon)} ({words})"
+
+
+_WHAT = {"placeholder": "placeholder", "name": "name"}
 
 
 def _also(additive: float) -> str:

@@ -494,6 +494,7 @@ class Confined:
             reason=self.candidates.reason,
             restricted=self.candidates.restricted(table),
             caveats=self.caveats,
+            alone=True,
         )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:

@@ -96,6 +96,7 @@ class Perturb:
             reason=reason,
             assumptions=() if reason else (FLOATING_POINT,),
             caveats=tuple(caveats),
+            alone=self.mix.L == 1,
         )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:

@@ -84,6 +84,7 @@ class Select:
             parameter=self.rule.parameter_name,
             assumptions=tuple(assumptions),
             caveats=(*caveats, *(lengthening(table) if metric else ())),
+            alone=self.utility.context.mode == "none",
         )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
@@ -199,6 +200,7 @@ class Placeholder:
             draws=False,
             table=table.root.name,
             caveats=("position and type of a placeholder are in the mask",),
+            alone=True,
         )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:

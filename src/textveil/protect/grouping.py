@@ -1,0 +1,290 @@
+"""Grouping: every word into one of four groups, sensitive or not, important to the task or not.
+
+In: words with their places, what detectors found in their texts, how much each word has to do with the task.
+Out: `Protection`; and words of one sensitive part joined where they are released as one.
+Not here: the detectors (`patterns`, `detectors`), the scores (`importance`), and what a group may spend (`budget`).
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.config import NameOptions, ProtectOptions
+from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
+from textveil.protect import GROUPS, PUBLIC, Flags, Ids, Protection
+from textveil.protect.detectors import detector, find_all, merge
+from textveil.protect.importance import Cosine, Saliency
+from textveil.protect.lists import Lists
+from textveil.protect.spans import IDENTIFIERS, NAMES, Detector, Span
+from textveil.words import Tokens
+
+PERSON_LABELS = ("PERSON given", "PERSON family", "PERSON")
+"""What a word of a person's name is labelled: of several words the last is the family name; one alone may be both."""
+
+SELF = "self"
+"""The task that is the text itself."""
+
+
+class Scorer(Protocol):
+    """Whatever says how much a word has to do with a task."""
+
+    def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> NDArray[np.float32]:
+        """One score per word [N], of B texts with their queries."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Grouping:
+    """Decides the group of every word. Make one with `of`.
+
+    Attributes:
+        options: the options it was made from.
+        detectors: what finds sensitive parts.
+        never: what takes parts away again; None: nothing.
+        scorer: how much a word has to do with the task; None: no word is important.
+        hidden: types that become placeholders whatever their budget; None: all.
+        named: types that are replaced by names.
+    """
+
+    options: ProtectOptions
+    detectors: tuple[Detector, ...] = field(repr=False)
+    never: Lists | None = field(repr=False)
+    scorer: Scorer | None = field(repr=False)
+    hidden: frozenset[str] | None
+    named: frozenset[str]
+
+    @classmethod
+    def of(cls, options: ProtectOptions, names: NameOptions) -> Self | None:
+        """What the options ask for; None where they ask for no groups.
+
+        Raises:
+            UnknownName: there is no such detector or type.
+            ConfigError: names are to be replaced and nothing finds them, or randomised labels would show a type.
+        """
+        hidden, named = _types(options.placeholders, "protect.placeholders"), _types(names.types, "names.types")
+        if named is None or not named <= {*NAMES}:
+            raise UnknownName("type for names.types", str(next(iter((named or {"all"}) - {*NAMES}))), NAMES)
+        if not options.asked:
+            if named:
+                raise ConfigError("names.types needs a detector that finds names: set protect.detectors=tagger")
+            return None
+        if options.labels == "randomised":
+            if named:
+                raise ConfigError("protect.labels=randomised releases no types: set names.types=none")
+            hidden = frozenset()
+        found: list[Detector] = [detector(each) if isinstance(each, str) else each for each in options.detectors]
+        if any(not isinstance(each, Detector) for each in found):
+            raise ConfigError("protect.detectors must be names of detectors, or objects with a name and find(texts)")
+        if options.always or options.always_matching:
+            found.append(Lists(words=options.always, expressions=options.always_matching))
+        never = options.never or options.never_matching
+        return cls(
+            options=options,
+            detectors=tuple(found),
+            never=Lists(words=options.never, expressions=options.never_matching) if never else None,
+            scorer=_scorer(options),
+            hidden=hidden,
+            named=named,
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Only the options: models are loaded again where it is unpickled."""
+        return Grouping.of, (self.options, NameOptions(types=tuple(sorted(self.named))))
+
+    @property
+    def context_free(self) -> bool:
+        """Whether a word's group follows from the word alone (and a task), so that it tells of no other word."""
+        options = self.options
+        phrases = any(not each.isalnum() for each in (*options.always, *options.never))
+        patterns = options.always_matching or options.never_matching
+        seen = options.importance == "saliency" or options.task == SELF
+        return not (options.detectors or phrases or patterns or seen)
+
+    def decide(self, tokens: Tokens, public: Flags, queries: Sequence[str] | None) -> Protection:
+        """The protection of the N words of a batch.
+
+        A part of a text that a detector found is one group: all words that it touches, public ones too.
+
+        Args:
+            tokens: the words and their texts.
+            public: bool [N], words on the public list.
+            queries: what each text is for, B of them; None where the options say it or nothing asks for it.
+
+        Raises:
+            DetectorError: a detector failed, and `protect.on_failure` is `refuse`.
+            InputError: queries are missing, or not one per text.
+        """
+        important = self._important(tokens, queries)
+        try:
+            parts = self._parts(tokens)
+        except DetectorError as error:
+            if self.options.on_failure == "refuse":
+                raise
+            warnings.warn(f"{error}; every word of the batch is taken as sensitive", TextveilWarning, stacklevel=2)
+            group = np.where(public, 0, np.where(important, 1, 2)).astype(np.int16)
+            return Protection(public=public, group=group, labels=(PUBLIC, *GROUPS))
+        entity = np.full(len(tokens.words), -1, np.int64)
+        for i, (start, stop, _) in enumerate(parts):
+            entity[start:stop] = i
+        types = tuple(type_ for _, _, type_ in parts)
+        inside = entity >= 0
+        if parts:  # one group for the whole part
+            touched = np.bincount(entity[inside], important[inside], minlength=len(parts)) > 0
+            important = np.where(inside, touched[entity], important)
+        group = np.where(inside, np.where(important, 1, 2), np.where(important, 3, 4))
+        if self.options.labels == "randomised":
+            return Protection(
+                public=public, group=np.where(public, 0, group).astype(np.int16), labels=(PUBLIC, *GROUPS)
+            )
+        group[public & ~inside] = 0
+        labels, hidden, named = self._labelled(parts, entity, group)
+        return Protection(
+            public=public & ~inside,
+            group=group.astype(np.int16),
+            labels=labels,
+            entity=entity,
+            types=types,
+            hidden=hidden,
+            named=named,
+        )
+
+    def _important(self, tokens: Tokens, queries: Sequence[str] | None) -> Flags:
+        if self.scorer is None:
+            if queries is not None:
+                raise InputError("queries need protect.importance=cosine; set it, or leave them out")
+            return np.zeros(len(tokens.words), bool)
+        task, texts = self.options.task, tokens.texts
+        if task is not None or self.options.importance == "saliency":
+            if queries is not None:
+                raise InputError("give protect.task or a query per text, not both")
+            queries = texts if task == SELF or task is None else (task,) * len(texts)
+        if queries is None or len(queries) != len(texts):
+            given = "none" if queries is None else str(len(queries))
+            raise InputError(f"importance needs a query for each of {len(texts)} texts, got {given}; or set protect.task")
+        scores = self.scorer.scores(tokens.words, tokens.documents, queries)
+        found: Flags = scores >= self.options.tau  # NaN, which no scorer should give, is not important
+        return found
+
+    def _parts(self, tokens: Tokens) -> list[tuple[int, int, str]]:
+        """Word ranges [start, stop) of the batch that are sensitive, with their types; none overlap."""
+        spans = find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
+        if self.never is not None:
+            spans = self.never.without(spans, tokens.texts)
+        return _words(merge(spans, tokens), tokens)
+
+    def _labelled(
+        self, parts: Sequence[tuple[int, int, str]], entity: Ids, group: NDArray[Any]
+    ) -> tuple[tuple[str, ...], Flags, Flags]:
+        """Labels with those of types; which words are hidden and which are named. Writes types into `group`."""
+        labels = [PUBLIC, *GROUPS]
+        hidden, named = np.zeros(len(entity), bool), np.zeros(len(entity), bool)
+
+        def number(label: str) -> int:
+            if label not in labels:
+                labels.append(label)
+            return labels.index(label)
+
+        for start, stop, type_ in parts:
+            if type_ in self.named:
+                named[start:stop] = True
+                group[start:stop] = number(type_)
+                if type_ == "PERSON" and stop - start > 1:
+                    group[start : stop - 1], group[stop - 1] = map(number, PERSON_LABELS[:2])
+            elif self.hidden is None or type_ in self.hidden:
+                hidden[start:stop] = True
+                group[start:stop] = number(type_)
+        return tuple(labels), hidden, named
+
+
+def join(
+    tokens: Tokens, protection: Protection, epsilon: NDArray[np.float64] | None, public: Flags
+) -> tuple[Tokens, Protection, NDArray[np.float64] | None]:
+    """Joins the words of a sensitive part where one item stands for all of them: how many there were is then hidden.
+
+    That is so where a part becomes a placeholder, because of its type or its budget of 0, and where a place or an
+    organization is replaced by a name. In other parts punctuation goes on to pass.
+
+    Args:
+        tokens: the N words.
+        protection: what was decided for them.
+        epsilon: float64 [N], or None where the mechanism's own parameter is set.
+        public: bool [N], words on the public list, in sensitive parts too.
+    """
+    entity = protection.entity
+    inside = entity >= 0
+    if not inside.any():
+        return tokens, protection, epsilon
+    whole = protection.hidden | (protection.named & ~_persons(protection))
+    if epsilon is not None:
+        whole |= inside & ~protection.named & (epsilon == 0)
+    goes_on = np.append(False, whole[1:] & whole[:-1] & (entity[1:] == entity[:-1]))
+    marks = np.fromiter((not any(map(str.isalnum, word)) for word in tokens.words), bool, len(entity))
+    passing = inside & ~whole & marks & public
+    protection = replace(
+        protection,
+        public=protection.public | passing,
+        group=np.where(passing, 0, protection.group).astype(np.int16),
+        entity=np.where(passing, -1, entity),
+        named=protection.named & ~passing,
+    )
+    if not goes_on.any():
+        return tokens, protection, epsilon
+    kept = ~goes_on
+    return (
+        tokens.joined(goes_on),
+        replace(
+            protection,
+            **{name: getattr(protection, name)[kept] for name in ("public", "group", "entity", "hidden", "named")},
+        ),
+        None if epsilon is None else epsilon[kept],
+    )
+
+
+def _persons(protection: Protection) -> Flags:
+    found: Flags = np.array([label in PERSON_LABELS for label in protection.labels])[protection.group]
+    return found & protection.named
+
+
+def _types(given: Sequence[str], option: str) -> frozenset[str] | None:
+    """Types by name, with "identifiers" and "names" for all of theirs; None for "all"."""
+    if "all" in given:
+        return frozenset(NAMES) if option == "names.types" else None
+    found: set[str] = set()
+    for each in given:
+        if each not in ("identifiers", "names") and not (isinstance(each, str) and each.isupper()):
+            raise UnknownName(f"type for {option}", str(each), ("identifiers", "names", "all", *NAMES, *IDENTIFIERS))
+        found |= {"identifiers": {*IDENTIFIERS}, "names": {*NAMES}}.get(each, {each})
+    return frozenset(found)
+
+
+def _scorer(options: ProtectOptions) -> Scorer | None:
+    if options.importance == "cosine":
+        return Cosine()
+    return Saliency(source=str(options.classifier)) if options.importance == "saliency" else None
+
+
+def _words(spans: Sequence[Span], tokens: Tokens) -> list[tuple[int, int, str]]:
+    """The words that spans touch, as ranges of the batch; ranges that share a word become one, of the first's type."""
+    if not spans:
+        return []
+    lengths = np.array([len(text) + 1 for text in tokens.texts])  # one more, so that no span touches two texts
+    offsets = np.cumsum(lengths) - lengths
+    places = np.repeat(offsets, tokens.sizes)
+    starts, ends = tokens.starts + places, tokens.ends + places
+    begins = np.array([offsets[span.text] + span.start for span in spans])
+    stops = np.array([offsets[span.text] + span.end for span in spans])
+    first, last = np.searchsorted(ends, begins, side="right"), np.searchsorted(starts, stops, side="left")
+    found: list[tuple[int, int, str]] = []
+    for start, stop, span in sorted(zip(first.tolist(), last.tolist(), spans, strict=True)):
+        if start >= stop:
+            continue
+        if found and start < found[-1][1]:
+            before, end, type_ = found.pop()
+            found.append((before, max(end, stop), type_))
+        else:
+            found.append((start, stop, span.type))
+    return found
