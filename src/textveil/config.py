@@ -367,7 +367,13 @@ def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config
     )
     registry.entry("table", found.table.name)
     grouped = found.groups.base is not None or found.groups.fixed
-    if complete and needed and not grouped and found.epsilon is None and found.mechanism.options.get(parameter or "") is None:
+    if (
+        complete
+        and needed
+        and not grouped
+        and found.epsilon is None
+        and found.mechanism.options.get(parameter or "") is None
+    ):
         or_own = "".join(f", or {own} (-o {own}=...)" for own in budgets[1:-1])
         raise BudgetError(f"the mechanism {name!r} needs a budget: set epsilon (--epsilon){or_own}")
     return found

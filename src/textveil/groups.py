@@ -28,7 +28,9 @@ class Look(NamedTuple):
 
 
 LOOKS = {
-    "sensitive-important": Look("sensitive and important", "bold white on #a63603", "¹", "background: #a63603; color: #fff"),
+    "sensitive-important": Look(
+        "sensitive and important", "bold white on #a63603", "¹", "background: #a63603; color: #fff"
+    ),
     "sensitive": Look("sensitive", "black on #fdae6b", "²", "background: #fdae6b"),
     "important": Look("important to the task", "bold white on #08519c", "³", "background: #08519c; color: #fff"),
     "other": Look("other", "black on #c6dbef", "⁴", "background: #c6dbef"),

@@ -243,7 +243,11 @@ class Privatizer:
                 raise ConfigError("rerank.m needs words.unit=word: a language model is asked for whole words")
             said = {**claim.options, "rerank": asdict(reranked)}
             claim = replace(claim, options=said, caveats=(*claim.caveats, NOTE))
-        guarded, grouped, named = _options(ProtectOptions, protect), _options(GroupOptions, groups), _options(NameOptions, names)
+        guarded, grouped, named = (
+            _options(ProtectOptions, protect),
+            _options(GroupOptions, groups),
+            _options(NameOptions, names),
+        )
         grouping = Grouping.of(guarded, named)
         if grouping is None and grouped != GroupOptions():
             raise ConfigError("groups.* needs something that makes groups: set protect.detectors or protect.importance")
@@ -641,9 +645,7 @@ class Privatizer:
             within=_per_word(plan, within),
         )
 
-    def _alike(
-        self, tokens: Tokens, protection: Protection, plan: Plan, rows: Ids, session: Session | None
-    ) -> Ids:
+    def _alike(self, tokens: Tokens, protection: Protection, plan: Plan, rows: Ids, session: Session | None) -> Ids:
         """The rows with those of equal words made equal: to the first in the text, or in the session."""
         places = np.flatnonzero(plan.classes >= 0)
         alike = rows.copy()
@@ -726,9 +728,7 @@ class Privatizer:
         which = sorted({protection.labels[group] for group in protection.group[span][passes].tolist()})
         return f"words of {'the group' if len(which) == 1 else 'the groups'} {', '.join(which)} pass as they are"
 
-    def _groups(
-        self, protection: Protection, plan: Plan, span: slice, lost: NDArray[np.float64]
-    ) -> Iterator[Group]:
+    def _groups(self, protection: Protection, plan: Plan, span: slice, lost: NDArray[np.float64]) -> Iterator[Group]:
         """What each group of a text spends in local DP; what becomes a placeholder or a name counts by its type."""
         roles, named = plan.roles[span], protection.named[span]
         by = np.where(
@@ -742,7 +742,9 @@ class Privatizer:
             typed = by[i] == "placeholder" and not self._labels_drawn
             places.setdefault((type_of(protection, word) if typed else protection.kind(word), by[i]), []).append(i)
         order = {label: i for i, label in enumerate(GROUPS)}
-        for (label, what), where in sorted(places.items(), key=lambda item: (order.get(item[0][0], len(order)), item[0])):
+        for (label, what), where in sorted(
+            places.items(), key=lambda item: (order.get(item[0][0], len(order)), item[0])
+        ):
             values = lost[where]
             yield Group(label=label, words=len(where), by=what, epsilon=float(values.max()), total=float(values.sum()))
 
@@ -802,7 +804,9 @@ def _fits(grouping: Grouping, words: WordsOptions, claim: Claim) -> None:
         raise ConfigError("names.types needs words.unit=word")
     if grouping.options.labels == "randomised":
         if claim.kind == "none":
-            raise ConfigError(f"protect.labels=randomised needs a mechanism with a guarantee: {claim.mechanism} has none")
+            raise ConfigError(
+                f"protect.labels=randomised needs a mechanism with a guarantee: {claim.mechanism} has none"
+            )
         if words.oov != "surrogate" or words.consistent or words.unit == "wordpiece":
             raise ConfigError(
                 "protect.labels=randomised needs words.oov=surrogate, words.unit=word and words.consistent=false: "

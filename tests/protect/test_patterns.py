@@ -130,7 +130,7 @@ FOUND = {
         "das Passwort ist ⟦geheim123⟧.",
         "mot de passe : ⟦soleil42⟧",
         'api_key = "⟦9f8e7d6c5b4a⟧"',
-        'DB_PASSWORD=⟦s3cr3t-pass⟧',
+        "DB_PASSWORD=⟦s3cr3t-pass⟧",
         "client_secret: '⟦with blanks in it⟧'",
         "PIN ⟦4921⟧",
         "cvv: ⟦123⟧",
@@ -335,13 +335,7 @@ NOTICES = {
 def test_check_digits_notice_single_mistakes(name):
     check, (valid, share) = getattr(checksums, name), NOTICES[name]
     assert check(valid)
-    wrong = [
-        valid[:i] + d + valid[i + 1 :]
-        for i, c in enumerate(valid)
-        if c.isdigit()
-        for d in "0123456789"
-        if d != c
-    ]
+    wrong = [valid[:i] + d + valid[i + 1 :] for i, c in enumerate(valid) if c.isdigit() for d in "0123456789" if d != c]
     assert sum(not check(one) for one in wrong) >= share * len(wrong)
 
 

@@ -145,7 +145,9 @@ def privatize(
     into = formats.into_folder(arguments, output, asked=field is not None or jobs is not None or resume)
     if into is not None:
         if show is not None or html is not None:
-            raise ConfigError("--show is for texts, not for files into a folder; for risks of files use `textveil attack`")
+            raise ConfigError(
+                "--show is for texts, not for files into a folder; for risks of files use `textveil attack`"
+            )
         if as_json or with_original:
             raise ConfigError("--json and --with-original are for texts; files into a folder have statements of theirs")
         if session is not None:
