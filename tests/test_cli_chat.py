@@ -77,7 +77,7 @@ def test_the_profile_where_nothing_says_how(run, monkeypatch):
     assert (code, out) == (0, f"{prompt}\n")
     assert err.splitlines()[0] == f"{CANARY} is at <EMAIL_1>"
     for how in (("-o", "mechanism.name=placeholder"), ("--profile", "paper-noise"), ("--mechanism", "placeholder")):
-        assert CANARY not in run(prompt, *only, how=how)[2]
+        assert CANARY not in run(prompt, *lean, how=how)[2]
     monkeypatch.setenv("TEXTVEIL_MECHANISM__NAME", "placeholder")
     assert CANARY not in run(prompt, how=())[2]
 
