@@ -347,7 +347,7 @@ def _show_groups(
         if html is not None:
             with files.output(html) as target:
                 target.write(groups.page([result.released for result in results], _summed(statements)))
-        shell.note(shell.wrap(_statement(statements, explain)))
+        shell.note(shell.wrap(statement(statements, explain)))
 
 
 # ---- files of texts ------------------------------------------------------------------------------
