@@ -15,7 +15,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help .venv demo test check format lint types layers deps spelling audit-small docs docs-serve bench evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds clean
+.PHONY: help .venv demo test check format lint types layers deps spelling audit-small docs docs-serve bench evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds names clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -135,6 +135,9 @@ frequencies: $(VENV)/dev.stamp ## count the words of public text anew (training/
 
 logit-bounds: $(VENV)/dev.stamp ## measure the masked LM's logits on public text anew (training/README.md)
 	@$(BIN)/python -m training.logits $(ARGS)
+
+names: $(VENV)/dev.stamp ## choose the public lists of names anew (training/README.md)
+	@$(BIN)/python -m training.names $(ARGS)
 
 clean: ## remove the environment and everything built
 	@rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks

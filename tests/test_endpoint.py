@@ -212,6 +212,102 @@ def test_a_long_model_name_is_not_repeated(endpoint):
         endpoint("a text in the place of a model").ask([("", "x")])
 
 
+# ---- streams -------------------------------------------------------------------------------------------------------
+
+SAID = "Grüße 🙂 an <PERSON_12>, <EMAIL_2>!\n\nBis bald"
+
+
+@pytest.mark.parametrize(
+    ("model", "pieces"),
+    [("echo", 7), ("halves", 2), ("characters", len(SAID)), ("bytes", len(SAID)), ("no-done", 7), ("talkative", 7)],
+)
+def test_an_answer_comes_in_pieces(endpoint, model, pieces):
+    found = list(endpoint(model).stream([("user", SAID)]))
+    assert "".join(found) == SAID
+    assert len(found) == pieces
+
+
+def test_a_conversation_is_sent_as_it_is(endpoint, journal):
+    said = [("system", "briefly"), ("user", "one"), ("assistant", "two"), ("user", "a conversation")]
+    assert "".join(endpoint("echo", temperature=0.5).stream(said)) == "a conversation"
+    (entry,) = journal("a conversation")
+    assert entry["body"] == {
+        "model": "echo",
+        "messages": [{"role": role, "content": content} for role, content in said],
+        "temperature": 0.5,
+        "stream": True,
+    }
+    assert entry["headers"].pop("authorization") == "Bearer none"
+    assert AMBIENT not in str(entry)
+
+
+def test_the_first_piece_is_there_before_the_last(endpoint):
+    pieces = endpoint("silent").stream([("user", "one two three four")])
+    start = time.monotonic()
+    assert next(pieces) == "one "
+    assert time.monotonic() - start < 1.5  # two seconds of silence are to come
+    assert "".join(pieces) == "two three four"
+
+
+@pytest.mark.parametrize("model", ["fail-once", "hang-up-once"])
+def test_a_stream_that_has_not_begun_is_asked_for_again(endpoint, journal, model):
+    user = f"stream {model}"
+    assert "".join(endpoint(model, retries=1).stream([("user", user)])) == user
+    assert len(journal(user)) == 2
+
+
+BROKEN_OFF = "must send its answer to the end, and the answer broke off"
+BREAKS = dict.fromkeys(("stops", "no-finish", "breaks-off", "reports", "silent", "not-json"), BROKEN_OFF)
+
+
+@pytest.mark.parametrize("model", BREAKS)
+def test_an_answer_that_breaks_off_is_an_error_after_its_pieces(endpoint, journal, model):
+    user = f"{model} two three four"
+    pieces = endpoint(model, retries=2, timeout=0.5).stream([("user", user)])
+    found = [next(pieces)]
+    with pytest.raises(EndpointError, match=BROKEN_OFF):
+        found.extend(pieces)
+    assert "".join(found) == (user if model in ("stops", "no-finish") else f"{model} two ")
+    assert len(journal(user)) == 1
+
+
+STREAMLESS = ("empty", "null", "no-choices", "odd", "number", "list", "garbage", "cut")
+"""Under `stream` they answer with one event without text, or with none."""
+
+
+@pytest.mark.parametrize("model", [*FAILURES, *BREAKS, "plain"])
+def test_failures_of_a_stream_say_one_line_and_no_secret(endpoint, openai_server, caplog, capfd, model):
+    caplog.set_level(logging.DEBUG)
+    for name in ("openai", "openai._base_client"):
+        caplog.set_level(logging.DEBUG, logger=name)
+    timeout = 0.3 if model in ("slow", "silent") else 20
+    with pytest.raises(EndpointError) as caught:
+        list(endpoint(model, key=KEY, timeout=timeout).stream([("system", CANARY), ("user", f"2 {CANARY} {model} x")]))
+    host = openai_server.removeprefix("http://").removesuffix("/v1")
+    says = "must answer with text, and answered without" if model in STREAMLESS else {**FAILURES, **BREAKS}.get(model)
+    assert str(caught.value) == f"the endpoint {host} {says or 'must answer with text, and answered without'}"
+    assert CANARY not in everything_about(caught.value)
+    assert CANARY not in caplog.text + "".join(capfd.readouterr())
+
+
+def test_an_error_in_the_place_of_the_first_piece(endpoint):
+    with pytest.raises(EndpointError, match=r"and reported an error$") as error:
+        list(endpoint("reports").stream([("user", CANARY)]))
+    assert CANARY not in everything_about(error.value)
+
+
+def test_who_leaves_a_stream_closes_the_connection(endpoint, journal):
+    pieces = endpoint("endless").stream([("user", "left early")])
+    next(pieces)
+    pieces.close()
+    for _ in range(100):
+        (entry,) = journal("left early")
+        if entry["left"]:
+            return
+        time.sleep(0.05)
+    pytest.fail("the server still sends")
+
+
 # ---- what goes out -------------------------------------------------------------------------------------------------
 
 

@@ -81,7 +81,10 @@ class Rerank:
 def _listed(value: object) -> object:
     """A list typed as text, "patterns, tagger"; None and "none" are the empty one."""
     if isinstance(value, str):
-        return tuple(each.strip() for each in value.split(",") if each.strip() not in ("", "none"))
+        value = value.split(",")
+    if isinstance(value, list | tuple):
+        value = tuple(each.strip() if isinstance(each, str) else each for each in value)
+        return tuple(each for each in value if each not in ("", "none"))
     return () if value is None else value
 
 
@@ -171,6 +174,11 @@ class GroupOptions:
     budgets: Annotated[str | tuple[float, float, float, float], BeforeValidator(_numbers)] = "uniform"
     base: Positive | None = None
     convention: Literal["paper", "code"] = "paper"
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the budgets are numbers, so that neither `epsilon` nor `base` has a place."""
+        return not isinstance(self.budgets, str) or self.budgets.startswith("table1.")
 
 
 @options("names.")
@@ -358,8 +366,14 @@ def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config
         profile=profile,
     )
     registry.entry("table", found.table.name)
-    grouped = found.groups.base is not None or not isinstance(found.groups.budgets, str)
-    if complete and needed and not grouped and found.epsilon is None and found.mechanism.options.get(parameter or "") is None:
+    grouped = found.groups.base is not None or found.groups.fixed
+    if (
+        complete
+        and needed
+        and not grouped
+        and found.epsilon is None
+        and found.mechanism.options.get(parameter or "") is None
+    ):
         or_own = "".join(f", or {own} (-o {own}=...)" for own in budgets[1:-1])
         raise BudgetError(f"the mechanism {name!r} needs a budget: set epsilon (--epsilon){or_own}")
     return found

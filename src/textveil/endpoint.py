@@ -1,6 +1,6 @@
 """Language models behind an endpoint that speaks the chat completions of OpenAI, on this machine or elsewhere.
 
-In: an address, a model's name, prompts. Out: one answer per prompt, in order.
+In: an address, a model's name, prompts or a conversation. Out: one answer per prompt, in order, or one as it comes.
 Not here: what a prompt says, and what is made of the answers; that is whoever asks.
 """
 
@@ -9,10 +9,11 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -33,8 +34,9 @@ HEADERS = frozenset({"host", "connection", "accept", "accept-encoding", "content
 """What a request says besides its key and its body."""
 
 NO_COMPLETION = "must answer with a completion as JSON, and answered with something else"
+NO_TEXT = "must answer with text, and answered without"
+BROKEN_OFF = "must send its answer to the end, and the answer broke off"
 
-THREADS = "textveil-endpoint"
 LIBRARIES = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2"})
 
 
@@ -117,13 +119,52 @@ class Endpoint:
         answers: list[str] = []
         with (
             self._connect() as client,
-            ThreadPoolExecutor(self.workers, thread_name_prefix=THREADS) as pool,
+            ThreadPoolExecutor(self.workers, thread_name_prefix="textveil-endpoint") as pool,
         ):
             for answer in pool.map(partial(self._answer, client, max_tokens), prompts):
                 answers.append(answer)
                 if report is not None:
                     report("asking", len(answers), len(prompts))
         return answers
+
+    def stream(self, messages: Sequence[tuple[str, str]]) -> Generator[str]:
+        """The answer to a conversation, piece by piece as it comes.
+
+        Nothing is sent before the first piece is asked for, and after it nothing is sent again. Whoever leaves before
+        the end closes the connection.
+
+        Args:
+            messages: pairs (role, what it says), the newest last; roles are "system", "user" and "assistant".
+
+        Yields:
+            pieces that are not empty; together they are the answer.
+
+        Raises:
+            EndpointError: as `ask` says, or the answer broke off.
+            ConfigError: the key in the environment is none.
+        """
+        begun = ended = False
+        with self._connect() as client:
+            try:
+                with _unlogged():
+                    chunks = client.chat.completions.create(
+                        model=self.model,
+                        messages=cast(Any, [{"role": role, "content": content} for role, content in messages]),
+                        temperature=self.temperature,
+                        stream=True,
+                    )
+                with chunks:
+                    for chunk in chunks:
+                        piece, last = _piece(chunk)
+                        ended |= last
+                        if piece:
+                            begun = True
+                            yield piece
+                failure = BROKEN_OFF if begun else NO_TEXT
+            except Exception as error:
+                failure = BROKEN_OFF if begun else self._explain(error)
+        if not (begun and ended):
+            raise EndpointError(f"the endpoint {urlsplit(self.url).netloc} {failure}")  # out here, as in `_answer`
 
     def _connect(self) -> "OpenAI":
         import openai
@@ -157,18 +198,19 @@ class Endpoint:
 
         try:
             system, user = prompt
-            completion: object = client.chat.completions.create(
-                model=self.model,
-                messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
-                temperature=self.temperature,
-                max_tokens=omit if max_tokens is None else max_tokens,
-            )
+            with _unlogged():
+                completion: object = client.chat.completions.create(
+                    model=self.model,
+                    messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
+                    temperature=self.temperature,
+                    max_tokens=omit if max_tokens is None else max_tokens,
+                )
             if not isinstance(completion, ChatCompletion):  # the client hands on what it cannot parse
                 failure = NO_COMPLETION
             elif text := _text(completion):
                 return text
             else:
-                failure = "must answer with text, and answered without"
+                failure = NO_TEXT
         except Exception as error:
             failure = self._explain(error)
         # Out here, because the client's errors hold the request and the answer.
@@ -191,6 +233,8 @@ class Endpoint:
                 return "must take as many requests, and refused with status 429; ask with fewer workers, or later"
             case openai.APIStatusError(status_code=status):
                 return f"must answer with a completion, and answered with status {status}"
+            case openai.APIError():  # an event of a stream
+                return "must answer with a completion, and reported an error"
             case json.JSONDecodeError() | UnicodeDecodeError():
                 return NO_COMPLETION
         return f"must be asked without a failure, and asking failed with {type(error).__name__}"
@@ -205,12 +249,35 @@ def _text(completion: Any) -> str | None:
     return text if isinstance(text, str) else None
 
 
+def _piece(chunk: Any) -> tuple[str, bool]:
+    """The text that a chunk adds to the first choice, and whether it says that this choice is at its end."""
+    try:
+        choice = chunk.choices[0]
+        text, last = choice.delta.content, choice.finish_reason is not None
+    except (AttributeError, LookupError, TypeError):
+        return "", False
+    return text if isinstance(text, str) else "", last
+
+
 def _mute() -> None:
-    """Keeps the client's libraries from logging while they work for `ask`: at the level debug some log the prompt."""
+    """Keeps the client's libraries from logging what they do within `_unlogged`."""
     for name in list(logging.Logger.manager.loggerDict):
         if name.partition(".")[0] in LIBRARIES:
             logging.getLogger(name).addFilter(_elsewhere)
 
 
+_asking = threading.local()
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """While this thread asks, the client's libraries log nothing: at the level debug some log the prompt."""
+    _asking.now = True
+    try:
+        yield
+    finally:
+        _asking.now = False
+
+
 def _elsewhere(record: logging.LogRecord) -> bool:
-    return not threading.current_thread().name.startswith(THREADS)
+    return not getattr(_asking, "now", False)

@@ -214,6 +214,21 @@ def output(path: str | None, *, private: bool = False, option: str = "--output")
 
 
 @contextmanager
+def appended(path: str) -> Iterator[Output]:
+    """A file for its owner only, to whose end is written: every piece is there at once, and stays whatever follows.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    with writing():
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
+        with open(descriptor, "w", encoding="utf-8", newline="\n", buffering=1) as stream:
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                os.fchmod(descriptor, 0o600)
+            yield Output(stream=stream)
+
+
+@contextmanager
 def writing() -> Iterator[None]:
     """Turn a failed write into one line. A closed pipe stays what it is: nobody is left to read a message."""
     try:

@@ -243,7 +243,11 @@ class Privatizer:
                 raise ConfigError("rerank.m needs words.unit=word: a language model is asked for whole words")
             said = {**claim.options, "rerank": asdict(reranked)}
             claim = replace(claim, options=said, caveats=(*claim.caveats, NOTE))
-        guarded, grouped, named = _options(ProtectOptions, protect), _options(GroupOptions, groups), _options(NameOptions, names)
+        guarded, grouped, named = (
+            _options(ProtectOptions, protect),
+            _options(GroupOptions, groups),
+            _options(NameOptions, names),
+        )
         grouping = Grouping.of(guarded, named)
         if grouping is None and grouped != GroupOptions():
             raise ConfigError("groups.* needs something that makes groups: set protect.detectors or protect.importance")
@@ -298,7 +302,8 @@ class Privatizer:
             seed=config.seed,
             **config.mechanism.options,
         )
-        papers_own = config.profile is not None and config.profile.startswith(PAPER) and privatizer.budget is None
+        own = privatizer.budget is None or (isinstance(privatizer.budget, Grouped) and config.epsilon is None)
+        papers_own = config.profile is not None and config.profile.startswith(PAPER) and own
         if papers_own and not _is_glove(privatizer.table):
             kept, words = _kept(privatizer)
             warnings.warn(
@@ -640,9 +645,7 @@ class Privatizer:
             within=_per_word(plan, within),
         )
 
-    def _alike(
-        self, tokens: Tokens, protection: Protection, plan: Plan, rows: Ids, session: Session | None
-    ) -> Ids:
+    def _alike(self, tokens: Tokens, protection: Protection, plan: Plan, rows: Ids, session: Session | None) -> Ids:
         """The rows with those of equal words made equal: to the first in the text, or in the session."""
         places = np.flatnonzero(plan.classes >= 0)
         alike = rows.copy()
@@ -725,9 +728,7 @@ class Privatizer:
         which = sorted({protection.labels[group] for group in protection.group[span][passes].tolist()})
         return f"words of {'the group' if len(which) == 1 else 'the groups'} {', '.join(which)} pass as they are"
 
-    def _groups(
-        self, protection: Protection, plan: Plan, span: slice, lost: NDArray[np.float64]
-    ) -> Iterator[Group]:
+    def _groups(self, protection: Protection, plan: Plan, span: slice, lost: NDArray[np.float64]) -> Iterator[Group]:
         """What each group of a text spends in local DP; what becomes a placeholder or a name counts by its type."""
         roles, named = plan.roles[span], protection.named[span]
         by = np.where(
@@ -741,7 +742,9 @@ class Privatizer:
             typed = by[i] == "placeholder" and not self._labels_drawn
             places.setdefault((type_of(protection, word) if typed else protection.kind(word), by[i]), []).append(i)
         order = {label: i for i, label in enumerate(GROUPS)}
-        for (label, what), where in sorted(places.items(), key=lambda item: (order.get(item[0][0], len(order)), item[0])):
+        for (label, what), where in sorted(
+            places.items(), key=lambda item: (order.get(item[0][0], len(order)), item[0])
+        ):
             values = lost[where]
             yield Group(label=label, words=len(where), by=what, epsilon=float(values.max()), total=float(values.sum()))
 
@@ -801,7 +804,9 @@ def _fits(grouping: Grouping, words: WordsOptions, claim: Claim) -> None:
         raise ConfigError("names.types needs words.unit=word")
     if grouping.options.labels == "randomised":
         if claim.kind == "none":
-            raise ConfigError(f"protect.labels=randomised needs a mechanism with a guarantee: {claim.mechanism} has none")
+            raise ConfigError(
+                f"protect.labels=randomised needs a mechanism with a guarantee: {claim.mechanism} has none"
+            )
         if words.oov != "surrogate" or words.consistent or words.unit == "wordpiece":
             raise ConfigError(
                 "protect.labels=randomised needs words.oov=surrogate, words.unit=word and words.consistent=false: "
@@ -855,7 +860,10 @@ def _kept(privatizer: Privatizer) -> tuple[int, int]:
     block = Block(layout=Layout.of(len(rows)), rows=rows)
     parameter = mechanism.parameters(table, block.layout)
     if parameter is None:
-        raise BudgetError("a profile without epsilon must set the mechanism's own parameter")
+        if not isinstance(privatizer.budget, Grouped):
+            raise BudgetError("a profile without epsilon must set the mechanism's own parameter, or budgets of groups")
+        mean = float(np.mean([each for each in privatizer.budget.budgets if math.isfinite(each)]))
+        parameter = mechanism.calibrate(table, block.layout, np.full(len(rows), mean))
     released = mechanism.privatize(table, block, parameter, rng=SeededRandomness(0))
     return int((released == rows).sum()), len(rows)
 

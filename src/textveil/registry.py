@@ -110,6 +110,11 @@ MECHANISMS: dict[str, Entry] = {
         target="textveil.mechanism.papers:rankcape",
         summary="a word by its rank under any score (distance, context): local DP whatever the score",
     ),
+    "mask-and-fill": Entry(
+        target="textveil.mechanism.papers:mask_and_fill",
+        summary="a language model writes every protected word anew, from the words that pass: no word is looked at",
+        budget=False,
+    ),
     "placeholder": Entry(
         target="textveil.mechanism.papers:placeholder",
         summary="every protected word is replaced by a placeholder",

@@ -8,14 +8,13 @@ Not here: the attacker (`attack.posterior`), and the statement about a release (
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
-from importlib.resources import files
-from string import Template
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.text import Text
 
+from textveil import page as pages
 from textveil.attack.case import Case
 from textveil.attack.contract import Report, quiet
 from textveil.attack.posterior import DRAWS, posterior
@@ -57,6 +56,14 @@ LEVELS = (
     Level(1.0, "more than 90%", "bold white on #5a1e02", "⁴"),
 )
 """Steps of one hue from light to dark, which differ in lightness for every eye; where there is no colour, signs."""
+
+STYLES = """.legend .level0, .legend .level1, .legend .level2 { color: #1a1a1a; }
+  .level1 { background: #fee6ce; }
+  .level2 { background: #fdae6b; }
+  .level3 { background: #a63603; color: #fff; font-weight: 600; }
+  .level4 { background: #5a1e02; color: #fff; font-weight: 700; }
+  .named { text-decoration: underline; text-underline-offset: .12em; text-decoration-thickness: 1px; padding-bottom: .15rem; }"""
+"""The same steps on a page."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -207,20 +214,22 @@ def page(risks: Sequence[Risk], guarantee: Guarantee) -> str:
         risks: of the texts.
         guarantee: of all of them together.
     """
-    template = Template((files("textveil") / "data" / "risk.html").read_text(encoding="utf-8"))
     first = risks[0] if risks else None
     exact = first is not None and first.evidence == "exact"
     evidence = "computed from the mechanism's law" if exact else "estimated by simulating the mechanism"
-    return template.substitute(
-        sentence=escape(sentence(risks)),
-        how=escape(f"Probabilities are {evidence}, for an attacker who {EXPECTS[first.prior]}." if first else ""),
-        legend="".join(
-            f'<li><span class="word level{number}">word</span> {escape(step.meaning)}</li>'
-            for number, step in enumerate(LEVELS)
-        ),
-        texts="\n".join(f'<p class="text">{_html(risk)}</p>' for risk in risks),
-        statement=escape(guarantee.explain()),
+    how = f"Probabilities are {evidence}, for an attacker who {EXPECTS[first.prior]}. " if first else ""
+    steps = "".join(
+        f'<li><span class="word level{number}">word</span> {escape(step.meaning)}</li>'
+        for number, step in enumerate(LEVELS)
     )
+    texts = "\n".join(f'<p class="text">{_html(risk)}</p>' for risk in risks)
+    content = f"""<p class="how">{escape(how)}Point at a word to read its number.</p>
+<p class="keep">Keep this page to yourself: it tells which guesses about the private text are right.</p>
+<ul class="legend">{steps}<li><span class="public">word</span> public, passed as it is</li>\
+<li><span class="named">word</span> the best guess is right</li></ul>
+<p class="how">Colour: the probability that the attacker gives to the private word.</p>
+{texts}"""
+    return pages.page(sentence(risks), content, guarantee, styles=STYLES)
 
 
 def _html(risk: Risk) -> str:

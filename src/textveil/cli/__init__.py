@@ -12,15 +12,29 @@ from textveil.cli import (  # each adds its verbs to the application
     attack,
     audit,
     calibrate,
+    chat,
     measure,
     names,
     privatize,
+    proxy,
     restore,
     tables,
 )
 from textveil.cli.app import app
 
-__all__ = ["attack", "audit", "calibrate", "main", "measure", "names", "privatize", "restore", "tables"]
+__all__ = [
+    "attack",
+    "audit",
+    "calibrate",
+    "chat",
+    "main",
+    "measure",
+    "names",
+    "privatize",
+    "proxy",
+    "restore",
+    "tables",
+]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -65,6 +65,14 @@ SessionFile = Annotated[
         "there is continued.",
     ),
 ]
+Task = Annotated[
+    str | None,
+    typer.Option(
+        "--task",
+        metavar="TEXT",
+        help="What the text is for; words that have to do with it are important. `self`: the text itself. Not secret.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per text and line.")]
 
 
@@ -104,6 +112,7 @@ def resolve(
     seed: str | None,
     *,
     rerank: str | None = None,
+    task: str | None = None,
     complete: bool = True,
 ) -> "Config":
     """The configuration of a command's options, the environment and the files that they name.
@@ -118,6 +127,8 @@ def resolve(
         "table.name": table,
         "seed": seed,
         "rerank.m": rerank,
+        "protect.task": task,
+        "protect.importance": None if task is None else "cosine",
         "profile": profile,
     }
     overrides = sources.assignments(setting or [], flags)

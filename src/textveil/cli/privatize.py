@@ -25,6 +25,7 @@ from textveil.cli.app import (
     SessionFile,
     Setting,
     TableName,
+    Task,
     app,
     examples,
     resolve,
@@ -47,6 +48,7 @@ KEPT_STATEMENTS = 1_000
         "printf 'one text\\nanother text\\n' | textveil privatize - --epsilon 60 --json",
         'textveil privatize "Anna is ill" --mechanism d-chi-stencil -o mechanism.L=4 -o mechanism.eta=100',
         'textveil privatize "Anna is ill" --profile paper-noise --explain',
+        'textveil privatize "Ask Maria Silva (maria@example.org) in Lisbon" --profile chat --show groups',
         'textveil privatize "Anna owes the bank" --mechanism placeholder --session letter.session',
         'textveil privatize "Anna owes the bank nine hundred pounds" --epsilon 70 --show risk --html risk.html',
         "textveil privatize letters.jsonl notes.csv --field body --epsilon 60 --output released/",
@@ -70,6 +72,7 @@ def privatize(
     table: TableName = None,
     seed: Seed = None,
     rerank: Rerank = None,
+    task: Task = None,
     session: SessionFile = None,
     as_json: AsJson = False,
     output: Annotated[
@@ -115,13 +118,14 @@ def privatize(
         str | None,
         typer.Option(
             "--show",
-            metavar="risk",
-            help="Colour every released word by the probability that an attacker who knows the program names the "
-            "private one. For your eyes only: it tells which guesses are right; with --json the field `risk`.",
+            metavar="groups|risk",
+            help="groups: colour every released word by its group. risk: by the probability that an attacker who knows "
+            "the program names the private one. Risk is for your eyes only: it tells which guesses are right; with "
+            "--json the field `risk`.",
         ),
     ] = None,
     html: Annotated[
-        str | None, typer.Option("--html", metavar="FILE", help="With --show risk: write it as a page, too.")
+        str | None, typer.Option("--html", metavar="FILE", help="With --show: write it as a page, too.")
     ] = None,
     prior: Annotated[
         str,
@@ -141,27 +145,32 @@ def privatize(
     into = formats.into_folder(arguments, output, asked=field is not None or jobs is not None or resume)
     if into is not None:
         if show is not None or html is not None:
-            raise ConfigError("--show risk is for texts; for files use `textveil attack`")
+            raise ConfigError(
+                "--show is for texts, not for files into a folder; for risks of files use `textveil attack`"
+            )
         if as_json or with_original:
             raise ConfigError("--json and --with-original are for texts; files into a folder have statements of theirs")
         if session is not None:
             raise ConfigError("--session is for texts, not for files into a folder")
-        resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank)
+        resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank, task=task)
         _privatize_files(arguments, into, resolved, field, whole, 1 if jobs is None else jobs, resume, explain)
         return
     only = arguments[0] if arguments else None
     files.require_input(only)  # before the options, because a text is what a newcomer forgets
-    if show not in (None, "risk"):
-        raise UnknownName("view for --show", show, ("risk",))
+    if show not in (None, "groups", "risk"):
+        raise UnknownName("view for --show", show, ("groups", "risk"))
     if html is not None and show is None:
-        raise ConfigError("--html writes the page of --show risk: give both")
+        raise ConfigError("--html writes the page of --show groups or --show risk: give both")
     if session is not None and show is not None:
-        raise ConfigError("--session and --show risk exclude each other")
+        raise ConfigError("--session and --show exclude each other")
     if session is not None and output is not None and os.path.realpath(session) == os.path.realpath(output):
         raise ConfigError("--session and --output must be two files")
     if html is not None and (os.path.isdir(html) or not os.path.isdir(os.path.dirname(os.path.realpath(html)))):
         raise ConfigError("--html must be the name of a file in a folder that is there")
-    resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank)
+    resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank, task=task)
+    if show == "groups":
+        _show_groups(only, resolved, whole, output, html, as_json, with_original, explain)
+        return
     if show is not None:
         _show_risk(only, resolved, whole, output, html, as_json, with_original, explain, prior)
         return
@@ -190,9 +199,9 @@ def privatize(
                 _write_beside(sink, result)
             else:
                 sink.write(result.text if result.text.endswith("\n") else result.text + "\n")
-        statement = _statement(guarantees, explain) if guarantees else ""
-    if statement:
-        shell.note(shell.wrap(statement))
+        said = statement(guarantees, explain) if guarantees else ""
+    if said:
+        shell.note(shell.wrap(said))
 
 
 # ---- output --------------------------------------------------------------------------------------
@@ -218,7 +227,8 @@ def _summed(guarantees: "list[Guarantee]") -> "Guarantee":
     return guarantees[0] if len(guarantees) == 1 else summarize(guarantees)
 
 
-def _statement(guarantees: "list[Guarantee]", whole: bool) -> str:
+def statement(guarantees: "list[Guarantee]", whole: bool = False) -> str:
+    """What is said of releases: three lines, or all of it."""
     summary = _summed(guarantees)
     if whole:
         return summary.explain()
@@ -286,6 +296,57 @@ def _show_risk(
             with files.output(html, private=True) as target:
                 target.write(risk.page(risks, _summed(statements)))
         shell.note(shell.wrap(risk.sentence(risks)))
+        shell.note(shell.wrap(statement(statements, explain)))
+
+
+# ---- groups --------------------------------------------------------------------------------------
+
+
+def _show_groups(
+    argument: str | None,
+    config: "Config",
+    whole: bool,
+    output: str | None,
+    html: str | None,
+    as_json: bool,
+    with_original: bool,
+    explain: bool,
+) -> None:
+    """Release texts, and show which word is in which group."""
+    from rich.console import Console
+
+    from textveil import groups
+    from textveil.demo import shows_styles
+    from textveil.pipeline import BATCH_TEXTS, Privatizer
+
+    privatizer = Privatizer.from_config(config)
+    if privatizer.grouping is None:
+        raise ConfigError("--show groups needs groups: take --profile chat or document, or set protect.detectors")
+    with files.texts(argument, whole=whole, output=output) as found:
+        texts = list(islice(found, BATCH_TEXTS + 1))
+    if len(texts) > BATCH_TEXTS:
+        raise ConfigError(f"--show groups is for at most {BATCH_TEXTS} texts")
+    results = list(privatizer.privatize_many(texts))
+    console = Console(stderr=True, highlight=False)
+    with files.output(output, private=with_original) as sink:
+        seen = sink.terminal and console.is_terminal
+        for result in results:
+            if as_json:
+                sink.write(files.json_line(result.to_json(with_original=with_original)))
+            elif with_original:
+                _write_beside(sink, result)
+            elif not seen:
+                sink.write(result.text if result.text.endswith("\n") else result.text + "\n")
+    if not as_json:
+        marked = shows_styles(console)
+        for result in results:
+            console.print(groups.coloured(result.released, marked=marked), soft_wrap=not console.is_terminal)
+        console.print(groups.legend(marked=marked), soft_wrap=not console.is_terminal)
+    if results:
+        statements = [result.guarantee for result in results]
+        if html is not None:
+            with files.output(html) as target:
+                target.write(groups.page([result.released for result in results], _summed(statements)))
         shell.note(shell.wrap(_statement(statements, explain)))
 
 
@@ -318,15 +379,15 @@ def _privatize_files(
 
 def _about_file(done: "corpus.Done", explain: bool) -> "Iterator[str]":
     """What is said of one file. The statement of a file that was finished before is known from its own file only."""
-    found, statement = done.document, done.document["guarantee"]
+    found, stated = done.document, done.document["guarantee"]
     counted = ", ".join(_count(found[f"{what}s"], what) for what in ("row", "text", "word"))
     name = found["field"]
     field = "" if name is None else f", field {name if formats.is_plain(name) else json.dumps(name)}"
     yield f"{found['file']}{field}: {counted}.{' It was finished before.' if done.before else ''}"
     if done.guarantee is not None:
-        yield _statement([done.guarantee], explain)
-    elif statement is not None:
-        yield f"{statement['statement']} {_unknown(statement['oov_share'])}"
+        yield statement([done.guarantee], explain)
+    elif stated is not None:
+        yield f"{stated['statement']} {_unknown(stated['oov_share'])}"
     if name is not None:
         yield "The other fields are copied as they are and are not covered."
 

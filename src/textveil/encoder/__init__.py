@@ -1,4 +1,4 @@
-"""The small encoder and its four jobs: context, entities, reading, sentence vectors.
+"""The small encoder and its four jobs, context, entities, reading, sentence vectors; and the saliency of classifiers.
 
 In: texts, or their words. Out: logits over a table's words, spans of entities, answers, unit vectors.
 Not here: anything random, and what is done with the answers.
@@ -9,10 +9,12 @@ from textveil.encoder.context import Context, LanguageModel, load_context
 from textveil.encoder.entities import Entity, Tagger, TokenClassifier, load_tagger
 from textveil.encoder.ragged import Ragged
 from textveil.encoder.reading import Answer, Reader, SpanReader, load_reader
+from textveil.encoder.saliency import Classifier, load_classifier
 from textveil.encoder.sentences import SentenceEncoder, Sentences, load_sentences
 
 __all__ = [
     "Answer",
+    "Classifier",
     "Context",
     "Entity",
     "LanguageModel",
@@ -24,6 +26,7 @@ __all__ = [
     "SpanReader",
     "Tagger",
     "TokenClassifier",
+    "load_classifier",
     "load_context",
     "load_reader",
     "load_sentences",

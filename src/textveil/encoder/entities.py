@@ -53,7 +53,10 @@ class Entity(NamedTuple):
 class Tagger(Protocol):
     """Whatever finds entities."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What rows and statements call it."""
+        ...
 
     def find(self, texts: Ragged) -> list[Entity]:
         """The entities of all texts, in their order; spans do not overlap."""

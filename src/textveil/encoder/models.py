@@ -1,7 +1,7 @@
 """Language models: the bundled encoder with an adapter, a local folder, or a hub's model.
 
 In: a job and a source. Out: a `Model`, a network that is ready to run with its tokenizer and what frames a sequence.
-Not here: what is asked of it (`context`, `entities`, `reading`, `sentences`), and how adapters are merged (`adapters`).
+Not here: what is asked of it (`context` and its neighbours), and how adapters are merged (`adapters`).
 """
 
 import os
@@ -25,20 +25,21 @@ from textveil.errors import ConfigError, ModelError, shown
 from textveil.hub import HUB_ID
 
 T = TypeVar("T")
-Job = Literal["masked-lm", "causal-lm", "tagger", "reader"]
+Job = Literal["masked-lm", "causal-lm", "tagger", "reader", "classifier"]
 
 AUTO: dict[Job, str] = {
     "masked-lm": "AutoModelForMaskedLM",
     "causal-lm": "AutoModelForCausalLM",
     "tagger": "AutoModelForTokenClassification",
     "reader": "AutoModelForQuestionAnswering",
+    "classifier": "AutoModelForSequenceClassification",
 }
 BUNDLED: dict[Job, str] = {
     "masked-lm": "BertForMaskedLM",
     "tagger": "BertForTokenClassification",
     "reader": "BertForQuestionAnswering",
 }
-SHORTEST: dict[Job, int] = {"masked-lm": 8, "causal-lm": 8, "tagger": 8, "reader": 32}
+SHORTEST: dict[Job, int] = {"masked-lm": 8, "causal-lm": 8, "tagger": 8, "reader": 32, "classifier": 8}
 """Pieces that a network must take at once."""
 
 SPACES = "\u2581", "\u0120"

@@ -99,11 +99,15 @@ def _gathered(groups: Iterable[Group]) -> tuple[Group, ...]:
     for group in groups:
         key = group.label, group.by
         before = found.get(key)
-        found[key] = group if before is None else replace(
-            group,
-            words=before.words + group.words,
-            epsilon=max(before.epsilon, group.epsilon),
-            total=before.total + group.total,
+        found[key] = (
+            group
+            if before is None
+            else replace(
+                group,
+                words=before.words + group.words,
+                epsilon=max(before.epsilon, group.epsilon),
+                total=before.total + group.total,
+            )
         )
     return tuple(found.values())
 
@@ -114,8 +118,12 @@ def _added(releases: Sequence[Guarantee]) -> tuple[Group, ...]:
     if any([(g.label, g.words) for g in each.groups] != [(g.label, g.words) for g in first] for each in releases):
         return ()
     return tuple(
-        replace(group, by=" + ".join(dict.fromkeys(each.by for each in alike)), epsilon=sum(e.epsilon for e in alike),
-                total=sum(each.total for each in alike))
+        replace(
+            group,
+            by=" + ".join(dict.fromkeys(each.by for each in alike)),
+            epsilon=sum(e.epsilon for e in alike),
+            total=sum(each.total for each in alike),
+        )
         for group, alike in zip(first, zip(*(each.groups for each in releases), strict=True), strict=True)
     )
 

@@ -11,6 +11,7 @@ from textveil.errors import UnknownName
 from textveil.mechanism.buckets import Bucketized
 from textveil.mechanism.confined import Ball, Confined, Lists, Sensitive
 from textveil.mechanism.context import Context, Mode
+from textveil.mechanism.fill import Fill
 from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher
 from textveil.mechanism.perturb import Perturb
 from textveil.mechanism.rule import Exponential
@@ -400,6 +401,25 @@ def rankcape(
     return Select(
         name="rankcape", utility=utility, rule=Staircase(sizes=(k,) if sizes is None else sizes, heights=heights)
     )
+
+
+def mask_and_fill(*, temperature: float = 0.0, model: str | None = None) -> Fill:
+    """A language model writes every protected word anew, from the words that pass and those that it wrote before.
+
+    Protected words are hidden from the model, and filled in from left to right. `temperature` 0 takes the likeliest
+    word of the table; above, a word is drawn with a weight of exp(logit / temperature).
+
+    Guarantee:
+        local DP with epsilon 0 for the value of every protected word: the release follows from the mask.
+
+    Caveats:
+        It keeps nothing of a protected word but what the words around it say of it, and those are released as they
+        stand. The text that comes out is fluent and may say anything.
+
+    Source:
+        the baseline Mask and Fill of STAMP, section 5.
+    """
+    return Fill(temperature=temperature, model=model)
 
 
 def placeholder() -> Placeholder:

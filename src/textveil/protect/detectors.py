@@ -7,8 +7,6 @@ Whatever goes wrong in a detector raises: a part of a text that was not looked a
 nothing was found.
 """
 
-import math
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -21,10 +19,9 @@ from typing import Any
 from textveil.errors import ConfigError, DetectorError, UnknownName, shown
 from textveil.protect import adapters
 from textveil.protect.lists import Lists
-from textveil.protect.spans import IDENTIFIERS, LISTED, Detector, Span
+from textveil.protect.spans import IDENTIFIERS, LISTED, TYPE_NAME, Detector, Span
 from textveil.words import Tokens, check_texts
 
-__all__ = ["DETECTORS", "Lists", "detector", "find_all", "merge"]
 
 DETECTORS: dict[str, str] = {
     "patterns": "patterns",
@@ -35,9 +32,6 @@ DETECTORS: dict[str, str] = {
     "presidio": "presidio, or presidio:PIPELINE",
 }
 """The kinds of detectors that have a name, each with how it is written."""
-
-TYPE = re.compile("[A-Z0-9_]{1,64}")
-"""What the name of a type looks like."""
 
 
 # ---- by name -----------------------------------------------------------------------------------------------
@@ -137,28 +131,29 @@ def _checked(name: str, found: object, texts: Sequence[str]) -> list[Span]:
 
 
 def _span(name: str, found: object, texts: Sequence[str]) -> Span:
-    must: str | None = None
     if not isinstance(found, Span):
-        must = f"return spans only, and returned {type(found).__name__}"
-    elif not (_whole(found.text) and 0 <= found.text < len(texts)):
+        raise DetectorError(f"the detector {name} must return spans only, and returned {type(found).__name__}")
+    given: Sequence[Any] = found
+    text, start, end, type_, score, _ = given
+    if not (_whole(text) and 0 <= text < len(texts)):
         must = f"return spans of the {len(texts)} texts that it was given, and returned one of another"
-    elif not (_whole(found.start) and _whole(found.end) and 0 <= found.start < found.end <= len(texts[found.text])):
-        must = f"return spans with 0 <= start < end <= length of their text; one of text {int(found.text)} is not so"
-    elif not (isinstance(found.type, str) and TYPE.fullmatch(found.type)):
+    elif not (_whole(start) and _whole(end) and 0 <= start < end <= len(texts[text])):
+        must = f"return spans with 0 <= start < end <= length of their text; one of text {text} is not so"
+    elif not (isinstance(type_, str) and TYPE_NAME.fullmatch(type_)):
         must = "return types of at most 64 capital letters, digits and underscores"
-    elif not (_real(found.score) and math.isfinite(found.score) and 0 <= found.score <= 1):
+    elif not (_real(score) and 0 <= score <= 1):
         must = "return scores from 0 to 1"
-    if must is not None or not isinstance(found, Span):
-        raise DetectorError(f"the detector {name} must {must}")
-    return Span(int(found.text), int(found.start), int(found.end), found.type, float(found.score), name)
+    else:
+        return Span(int(text), int(start), int(end), type_, float(score), name)
+    raise DetectorError(f"the detector {name} must {must}")
 
 
-def _whole(value: object) -> bool:
+def _whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def _real(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+def _real(value: Any) -> bool:
+    return isinstance(value, Real)
 
 
 # ---- merging -----------------------------------------------------------------------------------------------
@@ -177,13 +172,12 @@ def merge(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
         tokens: the words of these texts.
     """
     joined: list[tuple[int, int, list[Span]]] = []  # text, where the last word that they touch ends, spans
-    for start, span in sorted((_reach(span, tokens)[0], span) for span in spans):
-        end = _reach(span, tokens)[1]
-        if joined and joined[-1][0] == span.text and start < joined[-1][1]:
-            text, before, group = joined.pop()
+    for text, start, end, span in sorted((span.text, *_reach(span, tokens), span) for span in spans):
+        if joined and joined[-1][0] == text and start < joined[-1][1]:
+            _, before, group = joined.pop()
             joined.append((text, max(before, end), [*group, span]))
         else:
-            joined.append((span.text, end, [span]))
+            joined.append((text, end, [span]))
     return sorted(_union(group) for _, _, group in joined)
 
 

@@ -164,7 +164,9 @@ class Grouping:
             queries = texts if task == SELF or task is None else (task,) * len(texts)
         if queries is None or len(queries) != len(texts):
             given = "none" if queries is None else str(len(queries))
-            raise InputError(f"importance needs a query for each of {len(texts)} texts, got {given}; or set protect.task")
+            raise InputError(
+                f"importance needs a query for each of {len(texts)} texts, got {given}; or set protect.task"
+            )
         scores = self.scorer.scores(tokens.words, tokens.documents, queries)
         found: Flags = scores >= self.options.tau  # NaN, which no scorer should give, is not important
         return found

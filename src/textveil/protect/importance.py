@@ -1,4 +1,144 @@
+"""Importance: how much each word has to do with what a text is for.
+
+In: words of texts, and what each text is for. Out: one score per word.
+Not here: from which score on a word is important (`grouping`), and the classifier's network (`encoder.saliency`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from textveil import frequency
+from textveil.encoder import Classifier, Ragged, load_classifier
+from textveil.errors import InputError
+from textveil.table import EmbeddingTable, load_table
+from textveil.words import check_texts, is_public, tokenize
+
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+SMOOTHING = 1e-3
+"""Share of public text from which on a query's word counts for less than half; Arora, Liang and Ma's a."""
+
+CELLS = 1 << 22
+"""Numbers of a product that are held at once: 16 MiB."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Cosine:
-    def scores(self, words, documents, queries): raise NotImplementedError
+    """The cosine of a word's vector and that of its text's query, as STAMP has it (section 3.1).
+
+    Vectors are rows of a public table about its mean row, for a row's nearness to all others says nothing; a query's
+    is the mean of its words', each weighted by a / (a + its share of public text). Words of the public list do not
+    count in a query. A word outside the table has the row of its surrogate.
+
+    The weights: Arora, Liang, Ma, "A Simple but Tough-to-Beat Baseline for Sentence Embeddings" (2017), section 3.
+
+    Attributes:
+        table: whose rows are compared; None for the default table.
+    """
+
+    table: EmbeddingTable | None = field(default=None, repr=False)
+
+    def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
+        """The scores of N words of B texts, float32 [N], from -1 to 1.
+
+        Args:
+            words: N words, those of one text after those of another.
+            documents: int64 [B+1], text b has the words documents[b] up to documents[b+1].
+            queries: B texts: a task, a question, or the texts themselves. Where one has only words of the public
+                list, or none, the scores of its text are 0.
+
+        Raises:
+            InputError: the arguments do not fit one another.
+        """
+        _check(words, documents, queries)
+        table = load_table() if self.table is None else self.table
+        distinct = {query: i for i, query in enumerate(dict.fromkeys(queries))}
+        asked = _queries(table, list(distinct))
+        numbers = {word: i for i, word in enumerate(dict.fromkeys(words))}
+        vectors = _vectors(table, list(numbers))
+        word = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))
+        query = np.repeat(np.fromiter(map(distinct.__getitem__, queries), np.int64, len(queries)), np.diff(documents))
+        found = np.empty(len(words), np.float32)
+        step = max(1, CELLS // table.dimension)
+        for start in range(0, len(words), step):
+            part = slice(start, start + step)
+            found[part] = np.einsum("nd,nd->n", vectors[word[part]], asked[query[part]])
+        return found.clip(-1, 1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Saliency:
-    def __init__(self, *, source): ...
+    """How much a user's classifier looks at each word, see `encoder.saliency`.
+
+    Attributes:
+        source: a folder or hub id of a transformers model for sequence classification.
+    """
+
+    source: str
+
+    def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
+        """The scores of N words of B texts, float32 [N], from 0 to 1; the queries play no part.
+
+        Raises:
+            InputError: the arguments do not fit one another.
+            ModelError: there is no such model, or a gradient is not finite.
+        """
+        _check(words, documents, queries)
+        texts = Ragged(words=words, documents=documents, spaced=np.ones(len(words), bool))
+        return _classifier(self.source).saliency(texts)
+
+
+@lru_cache(maxsize=2)
+def _classifier(source: str) -> Classifier:
+    return load_classifier(source)
+
+
+def _check(words: Sequence[str], documents: Ids, queries: Sequence[str]) -> None:
+    check_texts(queries, what="query")
+    if len(queries) != len(documents) - 1:
+        raise InputError(f"there must be one query for each of the {len(documents) - 1} texts, got {len(queries)}")
+    if documents[0] != 0 or documents[-1] != len(words) or (np.diff(documents) < 0).any():
+        raise InputError("documents must rise from 0 to the number of words")
+
+
+def _vectors(table: EmbeddingTable, words: list[str]) -> Floats:
+    """Unit vectors of words about the table's mean, float32 [n, d]; zero for a row that is the mean."""
+    rows, _ = table.lookup(words)
+    return _unit(table.take(torch.from_numpy(rows).to(table.device)).cpu().numpy() - _mean(table))
+
+
+def _queries(table: EmbeddingTable, queries: list[str]) -> Floats:
+    """Unit vectors of queries, float32 [n, d]; zero for one without words that count."""
+    tokens = tokenize(queries)
+    counted = [i for i, word in enumerate(tokens.words) if not is_public(word)]
+    words = [tokens.words[i] for i in counted]
+    home = np.repeat(np.arange(len(queries)), tokens.sizes)[counted]
+    public = frequency.counts()
+    share = np.array([public.get(word.lower(), 0) for word in words], np.float32) / _running_words()
+    found = np.zeros((len(queries), table.dimension), np.float32)
+    np.add.at(found, home, _vectors(table, words) * (SMOOTHING / (SMOOTHING + share))[:, None])
+    return _unit(found)
+
+
+def _unit(vectors: Floats) -> Floats:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return unit
+
+
+@lru_cache(maxsize=16)
+def _mean(table: EmbeddingTable) -> Floats:
+    sums = [slab.double().sum(dim=0) for slab in table.slabs()]
+    mean: Floats = (torch.stack(sums).sum(dim=0) / len(table)).float().cpu().numpy()
+    return mean
+
+
+@lru_cache(maxsize=1)
+def _running_words() -> int:
+    return sum(frequency.counts().values())

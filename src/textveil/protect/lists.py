@@ -8,11 +8,12 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import regex
 
 from textveil.errors import ConfigError, DetectorError
-from textveil.protect.spans import IDENTIFIERS, LISTED, Span
+from textveil.protect.spans import IDENTIFIERS, LISTED, TYPE_NAME, Span
 from textveil.words import check_texts, tokenize
 
 
@@ -24,12 +25,12 @@ class Lists:
         words: words and phrases; found as whole words, whatever their casing, width and the whitespace between words.
         expressions: regular expressions of the package `regex`; empty matches do not count. They see casing unless
             they begin with `(?i)`.
-        type: what spans are called.
+        type: of the spans.
         timeout: seconds that one expression may take for one text; it raises then.
 
     Raises:
-        ConfigError: a phrase is empty, an expression is none, or the timeout is not positive. Nothing that is listed
-            is shown, because a list of names is a secret.
+        ConfigError: a phrase is empty, an expression is none, the type is not named as types are, or the timeout is
+            not positive. Nothing that is listed is shown, because a list of names is a secret.
     """
 
     words: Sequence[str] = field(default=(), repr=False)
@@ -39,6 +40,8 @@ class Lists:
     name: str = field(default="lists", init=False)
 
     def __post_init__(self) -> None:
+        if not TYPE_NAME.fullmatch(self.type):
+            raise ConfigError("the type of lists must be at most 64 capital letters, digits and underscores")
         if not self.timeout > 0:
             raise ConfigError(f"the timeout of lists must be positive, got {self.timeout}")
         check_texts(self.words, what="listed word")
@@ -46,7 +49,7 @@ class Lists:
         for i, phrase in enumerate(self.words):
             if not phrase.strip():
                 raise ConfigError(f"listed word {i} must not be empty")
-        _ = self._phrases, self._compiled
+        _ = self._phrases, self._compiled  # what is wrong with them is to show now
 
     @cached_property
     def _phrases(self) -> dict[str, list[tuple[str, ...]]]:
@@ -54,7 +57,7 @@ class Lists:
         tokens = tokenize(self.words)
         bounds = tokens.documents.tolist()
         found: dict[str, list[tuple[str, ...]]] = {}
-        for start, end in zip(bounds, bounds[1:], strict=False):
+        for start, end in pairwise(bounds):
             phrase = tuple(map(_fold, tokens.words[start:end]))
             found.setdefault(phrase[0], []).append(phrase)
         return found
@@ -135,7 +138,7 @@ class Lists:
         if not heads:
             return
         bounds = tokens.documents.tolist()
-        for b, (low, high) in enumerate(zip(bounds, bounds[1:], strict=False)):
+        for b, (low, high) in enumerate(pairwise(bounds)):
             for i in (i for i in range(low, high) if tokens.words[i] in heads):
                 for phrase in self._phrases[folded[tokens.words[i]]]:
                     last = i + len(phrase)
@@ -144,5 +147,5 @@ class Lists:
 
 
 def _fold(word: str) -> str:
-    """A word whatever its casing, and however its characters are composed."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold())
+    """A word whatever its casing, its apostrophes, and however its characters are composed."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold()).replace("’", "'")

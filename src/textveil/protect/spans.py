@@ -4,6 +4,7 @@ In: nothing. Out: `Span`, the protocol `Detector`, and the names of types.
 Not here: the detectors (`patterns`, `detectors`), and what is done about a span (`protect`, `budget`).
 """
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -34,6 +35,9 @@ LISTED = "LISTED"
 
 TYPES = (*NAMES, *IDENTIFIERS, LISTED)
 """All types that textveil gives itself; a user's detector may have others."""
+
+TYPE_NAME = re.compile("[A-Z0-9_]{1,64}")
+"""What the name of a type looks like."""
 
 
 class Span(NamedTuple):

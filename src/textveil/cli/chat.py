@@ -1,0 +1,170 @@
+"""The verb `chat`.
+
+In: prompts as an argument, from a pipe or line by line. Out: restored answers on standard output; what was sent, and
+its statement, on standard error.
+Not here: the conversation (`chat`), and the model (`endpoint`).
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from textveil import files, shell
+from textveil.cli.app import (
+    ConfigFile,
+    Epsilon,
+    Mechanism,
+    Profile,
+    Seed,
+    Setting,
+    TableName,
+    app,
+    examples,
+    resolve,
+)
+from textveil.cli.privatize import statement
+from textveil.errors import InputError, OutputError, TextveilError
+
+if TYPE_CHECKING:
+    from textveil.chat import Conversation
+    from textveil.pipeline import Result
+
+PROFILE: str | None = None
+"""The profile where none is named."""
+
+Upstream = Annotated[
+    str, typer.Option("--upstream", metavar="URL", help="Where the model's API begins, such as http://HOST:PORT/v1.")
+]
+Timeout = Annotated[
+    float, typer.Option("--timeout", metavar="SECONDS", help="How long the model may be silent.", show_default=True)
+]
+
+
+@app.command(
+    epilog=examples(
+        'textveil chat "Write to anna@example.org that I am ill" --upstream http://localhost:8000/v1 --model NAME '
+        "--mechanism placeholder",
+        "textveil chat --upstream http://localhost:8000/v1 --model NAME --mechanism rankcape --epsilon 8",
+        "textveil chat - < letter.txt --upstream https://HOST/v1 --model NAME --mechanism placeholder --hide-sent",
+    ),
+)
+def chat(
+    upstream: Upstream,
+    model: Annotated[str, typer.Option("--model", metavar="NAME", help="The model's name there.")],
+    prompt: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PROMPT|-",
+            help="One prompt, or - for all of standard input. Left out, a terminal asks for one after the other.",
+            show_default=False,
+        ),
+    ] = None,
+    mechanism: Mechanism = None,
+    epsilon: Epsilon = None,
+    setting: Setting = None,
+    profile: Profile = PROFILE,
+    config: ConfigFile = None,
+    table: TableName = None,
+    seed: Seed = None,
+    system: Annotated[
+        str | None, typer.Option("--system", metavar="TEXT", help="What the model is told before; privatized too.")
+    ] = None,
+    transcript: Annotated[
+        str | None,
+        typer.Option(
+            "--transcript",
+            metavar="FILE",
+            help="Append every turn there, a JSON object on a line, both sides of it: private, for its owner only.",
+        ),
+    ] = None,
+    show_sent: Annotated[
+        bool, typer.Option("--show-sent/--hide-sent", help="Print on standard error what the model gets to see.")
+    ] = True,
+    timeout: Timeout = 60.0,
+) -> None:
+    """Talk to a language model that sees privatized prompts only; its answers are restored as they come.
+
+    The key for the model is in the environment variable TEXTVEIL_LLM_KEY. Prompts of one conversation share a
+    session: a value has the same placeholder in all of them. Every prompt has a statement of its own.
+    """
+    talks = prompt is None and sys.stdin is not None and sys.stdin.isatty()
+    if not talks:
+        files.require_input(prompt)
+    resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed)
+    from textveil.chat import Conversation
+    from textveil.endpoint import Endpoint
+    from textveil.pipeline import Privatizer
+
+    endpoint = Endpoint(url=upstream, model=model, timeout=timeout)
+    with ExitStack() as stack:
+        kept = None if transcript is None else stack.enter_context(files.appended(transcript))
+        sink = stack.enter_context(files.output(None))
+        conversation = Conversation(Privatizer.from_config(resolved), endpoint, system=system)
+        if conversation.system is not None:
+            _tell(conversation.system, show_sent)
+        if not talks:
+            _turn(conversation, _whole(prompt), sink, kept, show_sent)
+            return
+        for line in _lines():
+            try:
+                _turn(conversation, line, sink, kept, show_sent)
+            except OutputError:
+                raise
+            except TextveilError as error:  # the conversation goes on
+                shell.note(f"textveil: error: {error}")
+
+
+def _whole(prompt: str | None) -> str:
+    """The argument, or all of standard input."""
+    if prompt is not None and prompt != "-":
+        return files.decode(os.fsencode(prompt))
+    with files.opened(prompt) as stream:
+        return files.read_whole(stream)
+
+
+def _lines() -> Iterator[str]:
+    """Lines of a terminal that are not empty, each asked for."""
+    lines = files.read_lines(sys.stdin.buffer)
+    while True:
+        print("> ", end="", file=sys.stderr, flush=True)
+        line = next(lines, None)
+        if line is None:
+            shell.note("")
+            return
+        if line.strip():
+            yield line
+
+
+def _turn(
+    conversation: "Conversation", prompt: str, sink: files.Output, kept: files.Output | None, show_sent: bool
+) -> None:
+    """One prompt and its answer. What was sent is kept, however the answer ends."""
+    if not prompt.strip():
+        raise InputError("a prompt must not be empty")
+    sent, answer = conversation.ask(prompt)
+    _tell(sent, show_sent)
+    before, last = len(conversation.turns), ""
+    try:
+        with closing(answer):
+            for last in answer:
+                sink.write(last)
+    finally:
+        if kept is not None:
+            for turn in conversation.turns[before:]:
+                kept.write(files.json_line(turn.to_json()))
+        if last and not last.endswith("\n"):
+            sink.write("\n")
+
+
+def _tell(sent: "Result", show_sent: bool) -> None:
+    """What the model gets to see, and what is guaranteed of it."""
+    if show_sent:
+        from rich.console import Console
+        from rich.text import Text
+
+        Console(stderr=True, highlight=False, soft_wrap=True).print(Text(sent.text, style="dim"))
+    shell.note(shell.wrap(statement([sent.guarantee])))

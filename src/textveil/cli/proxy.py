@@ -1,0 +1,73 @@
+"""The verb `proxy`.
+
+In: an upstream and how to privatize. Out: a server on this machine, and a line on standard error that says where.
+Not here: what it does (`proxy`).
+"""
+
+from typing import Annotated
+
+import typer
+
+from textveil import shell
+from textveil.cli.app import (
+    ConfigFile,
+    Epsilon,
+    Mechanism,
+    Profile,
+    Seed,
+    Setting,
+    TableName,
+    app,
+    examples,
+    resolve,
+)
+from textveil.cli.chat import PROFILE, Timeout, Upstream
+
+LOCAL = ("localhost", "::1")
+
+
+@app.command(
+    epilog=examples(
+        "textveil proxy --upstream https://HOST/v1 --mechanism placeholder",
+        "textveil proxy --upstream http://localhost:8000/v1 --port 8601 --mechanism rankcape --epsilon 8",
+        "OPENAI_BASE_URL=http://127.0.0.1:8600/v1 python your_program.py",
+    ),
+)
+def proxy(
+    upstream: Upstream,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; others than 127.0.0.1 let others in.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=0, max=65535, help="The port; 0 takes one that is free.")
+    ] = 8600,
+    mechanism: Mechanism = None,
+    epsilon: Epsilon = None,
+    setting: Setting = None,
+    profile: Profile = PROFILE,
+    config: ConfigFile = None,
+    table: TableName = None,
+    seed: Seed = None,
+    timeout: Timeout = 60.0,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="BYTES", min=1, help="How large a request may be.")
+    ] = 4_000_000,
+) -> None:
+    """Serve chat completions that privatize what is asked and restore what is answered.
+
+    Any client of OpenAI uses it by its base URL, and keeps its key: it is forwarded, and nothing else of its headers.
+    Every message is privatized, the system's too. Images, audio, files, tools and whatever else cannot be protected are
+    refused, and no text is logged or kept. Each request has a session of its own: a conversation that a client sends
+    again is drawn again and spends again. The header textveil-statement of an answer tells the promise.
+    """
+    resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed)
+    from textveil.pipeline import Privatizer
+    from textveil.proxy import Proxy, listen, server
+
+    served = Proxy(privatizer=Privatizer.from_config(resolved), upstream=upstream, timeout=timeout, limit=limit)
+    with listen(host, port) as listening:
+        if not (host in LOCAL or host.startswith("127.")):
+            shell.note("textveil: warning: the proxy is open to other machines, which then send their texts in clear")
+        where = f"[{host}]" if ":" in host else host
+        shell.note(f"textveil: serving http://{where}:{listening.getsockname()[1]}/v1")
+        server(served).run(sockets=[listening])

@@ -1,0 +1,126 @@
+"""Mask and fill: a language model writes the protected words anew, from all that is released besides.
+
+In: the layout of a block. Out: released rows; the law; the claim.
+Not here: what the model sees (`context`), and mechanisms that look at the word (`select`, `perturb`).
+"""
+
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from textveil.guarantee import Claim
+from textveil.mechanism.block import PLACEHOLDER, Block, Ids, Layout
+from textveil.mechanism.context import Context, Logits
+from textveil.mechanism.rule import SCALE
+from textveil.options import options, plain
+from textveil.rng import Randomness
+from textveil.samplers import weighted_choice
+from textveil.table import EmbeddingTable
+
+Values = NDArray[np.float64]
+
+CELLS = 1 << 21
+"""Candidates' weights held at once: 16 MiB in float64."""
+
+
+@options()
+class Fill:
+    """Releases what a language model expects at every protected position, given what stands around it in the release.
+
+    It sees the words that pass and those that it filled in before, never a protected word: two texts with the same mask
+    have the same law.
+
+    Args:
+        temperature: 0 takes the likeliest word; else a word is drawn with a weight of exp(logit / temperature).
+        model: the folder or hub id of a masked or causal language model; None for the bundled masked one.
+    """
+
+    name: str = "mask-and-fill"
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    model: str | None = None
+
+    @property
+    def context(self) -> Context:
+        """What the model sees, and in which order positions are filled."""
+        return Context(mode="released", model=self.model)
+
+    def claim(self, table: EmbeddingTable) -> Claim:
+        """Local DP with epsilon 0; what remains is in the mask.
+
+        Raises:
+            ConfigError: the table holds word pieces.
+        """
+        self.context.check(table)
+        return Claim(
+            mechanism=self.name,
+            options=plain(self),
+            kind="ldp",
+            draws=self.temperature > 0,
+            table=table.root.name,
+            caveats=("words are guessed from those that pass, which are released as they stand",),
+        )
+
+    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
+        """There is nothing to set."""
+        return np.zeros(len(epsilon))
+
+    def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
+        """No parameter is needed."""
+        return np.zeros(len(layout.positions))
+
+    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
+        """Nothing."""
+        return np.zeros(len(parameter))
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness) -> Ids:
+        """The released rows [n], wave after wave; nothing of the block but its public rows is looked at."""
+        block = _public(block)
+        layout, released = block.layout, np.full(len(parameter), PLACEHOLDER, np.int64)
+        for wave in self.context.schedule(layout):
+            if not self.temperature:
+                for part in _parts(wave, table):
+                    released[part] = self.context.logits(table, block, part, released).argmax(axis=1)
+                continue
+            sizes = np.bincount(layout.texts[wave], minlength=len(layout.sizes))
+            for chunk, draws in rng.open(sizes).chunks(max(1, CELLS // len(table))):
+                logits = self.context.logits(table, block, wave[chunk], released)
+                released[wave[chunk]] = weighted_choice(draws, self._weights(logits).astype(np.int64))
+        return released
+
+    def log_probs(self, table: EmbeddingTable, block: Block, parameter: Values, released: Ids | None = None) -> Values:
+        """ln Pr[row y] of every protected position, [n, V], given the rows [n] that are released before it."""
+        block = _public(block)
+        before = np.full(len(parameter), PLACEHOLDER, np.int64) if released is None else released
+        law, seen = np.empty((len(parameter), len(table))), np.full(len(parameter), PLACEHOLDER, np.int64)
+        for wave in self.context.schedule(block.layout):
+            for part in _parts(wave, table):
+                weights = self._weights(self.context.logits(table, block, part, seen))
+                with np.errstate(divide="ignore"):
+                    law[part] = np.log(weights) - np.log(weights.sum(axis=1, keepdims=True))
+            seen[wave] = before[wave]
+        return law
+
+    def _weights(self, logits: Logits) -> Values:
+        """Whole numbers from 1 to 2^50 in float64, [m, V]; at temperature 0, 1 for one word and 0 for all others."""
+        if not self.temperature:
+            return (np.arange(logits.shape[1]) == logits.argmax(axis=1)[:, None]).astype(np.float64)
+        weights = logits.astype(np.float64)
+        weights -= weights.max(axis=1, keepdims=True)
+        weights /= self.temperature
+        np.exp(weights, out=weights)
+        weights *= SCALE
+        return np.maximum(np.ceil(weights, out=weights), 1.0)
+
+
+def _public(block: Block) -> Block:
+    """The block without its secret rows, so that nothing can depend on them."""
+    rows = block.rows.copy()
+    rows[block.layout.positions] = PLACEHOLDER
+    return Block(layout=block.layout, rows=rows)
+
+
+def _parts(wave: Ids, table: EmbeddingTable) -> list[Ids]:
+    step = max(1, CELLS // len(table))
+    return [wave[start : start + step] for start in range(0, len(wave), step)]

@@ -1,0 +1,34 @@
+"""Accounts: cards, bank accounts, and coins.
+
+In: nothing. Out: `RULES`.
+Not here: check digits (`checksums`).
+"""
+
+import regex
+
+from textveil.protect import checksums as sums
+from textveil.protect.rules import AFTER, BEFORE, Rule, compile_pattern
+
+_BBAN = {
+    11: "NO", 12: "BE", 14: "DK|FO|FI|GL|NL|SD|FK", 15: "MK|SI", 16: "AT|BA|EE|KZ|XK|LT|LU|MN|SR",
+    17: "HR|LV|LI|CH", 18: "BG|BH|CR|DE|GE|GB|IE|ME|RS|VA", 19: "AE|GI|IL|IQ|OM|TL|SO",
+    20: "AD|CZ|MD|PK|RO|SA|SK|ES|SE|TN|VG", 21: "LY|PT|ST", 22: "IS|TR|BI|DJ", 23: "FR|GR|IT|MC|MR|SM",
+    24: "AL|AZ|CY|DO|GT|HU|LB|PL|BY|SV|NI", 25: "BR|EG|PS|QA|UA", 26: "JO|KW|MU|YE", 27: "MT|SC", 28: "LC", 29: "RU",
+}  # fmt: skip
+"""Countries by how many characters their accounts have behind the check digits (IBAN registry)."""
+_IBAN = "|".join(rf"(?:{names}) [ ]?\d [ ]?\d (?: [ .\-]?[A-Z0-9] ){{{n}}}" for n, names in _BBAN.items())
+_CARD = r"(?: 4 | 5[0-8] | 6 | 2[0-7] | 3[04-9] | 1800 ) (?: [ .\-]{0,2}+ \d ){10,18}"
+
+RULES = (
+    Rule("CARD", compile_pattern(rf"{BEFORE} {_CARD} {AFTER}"), check=sums.luhn, leads=True, digits=12),
+    Rule("IBAN", compile_pattern(rf"(?<!\w) (?:{_IBAN}) (?!\w)"), check=sums.mod97, leads=True, digits=4),
+    Rule(
+        "CRYPTO",
+        regex.compile(r"(?<!\w)[13][1-9A-HJ-NP-Za-km-z]{25,34}+(?!\w)"),
+        check=sums.is_base58check,
+        leads=True,
+        digits=1,
+    ),
+    Rule("CRYPTO", compile_pattern(r"(?<!\w) (?:bc|tb|ltc)1 [02-9ac-hj-np-z]{8,87}+ (?!\w)"), check=sums.is_bech32),
+    Rule("CRYPTO", compile_pattern(r"(?<!\w) 0x [0-9a-f]{40}+ (?!\w)"), score=0.95, signs=("0x",)),
+)

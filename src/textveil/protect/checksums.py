@@ -1,0 +1,290 @@
+"""Checksums: whether a number can be what it looks like.
+
+In: a number as it stands in a text, separators included. Out: whether its check digits and parts hold.
+Not here: where numbers are found (`rules`).
+"""
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import date
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+
+
+def digits(value: str) -> list[int]:
+    """The ASCII digits of a number."""
+    return [ord(c) - 48 for c in value if "0" <= c <= "9"]
+
+
+def compact(value: str) -> str:
+    """ASCII letters, in upper case, and digits."""
+    return "".join(c for c in value if c.isascii() and c.isalnum()).upper()
+
+
+def weighted(values: Iterable[int], weights: Iterable[int]) -> int:
+    """The sum of products, as far as the shorter one reaches."""
+    return sum(v * w for v, w in zip(values, weights, strict=False))
+
+
+def is_date(year: int, month: int, day: int) -> bool:
+    """Whether there is such a day."""
+    try:
+        date(year, month, day)
+    except ValueError:
+        return False
+    return True
+
+
+def is_short_date(year: int, month: int, day: int) -> bool:
+    """Whether there is such a day in some century."""
+    return is_date(2000 + year % 100, month, day) or is_date(1900 + year % 100, month, day)
+
+
+# ---- schemes ---------------------------------------------------------------------------------------------------------
+
+
+def luhn(value: str) -> bool:
+    """ISO/IEC 7812-1, annex B: cards and many others."""
+    d = digits(value)[::-1]
+    return bool(d) and (sum(d[::2]) + sum(sum(divmod(2 * v, 10)) for v in d[1::2])) % 10 == 0
+
+
+def mod97(value: str) -> bool:
+    """ISO 7064 mod 97-10 with the first four characters moved to the end: IBAN."""
+    whole = compact(value)
+    return int("".join(str(int(c, 36)) for c in whole[4:] + whole[:4])) % 97 == 1
+
+
+_TURN = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
+
+
+def _dihedral(a: int, b: int) -> int:
+    """The product of the dihedral group of order ten."""
+    if a < 5:
+        return (a + b) % 5 if b < 5 else 5 + (a + b) % 5
+    return 5 + (a - b) % 5 if b < 5 else (a - b) % 5
+
+
+def verhoeff(value: str) -> bool:
+    """Verhoeff's scheme: the product of permuted digits in the dihedral group is the unit."""
+    state = 0
+    for place, digit in enumerate(reversed(digits(value))):
+        for _ in range(place % 8):
+            digit = _TURN[digit]
+        state = _dihedral(state, digit)
+    return state == 0
+
+
+def mod11_10(value: str) -> bool:
+    """ISO 7064 mod 11,10."""
+    d = digits(value)
+    product = 10
+    for v in d[:-1]:
+        product = ((v + product) % 10 or 10) * 2 % 11
+    return (11 - product) % 10 == d[-1]
+
+
+def is_base58check(value: str) -> bool:
+    """Bitcoin's base58check: the last four bytes are the start of a double SHA-256 of the others."""
+    number = 0
+    for c in value:
+        number = number * 58 + BASE58.index(c)
+    try:
+        raw = number.to_bytes(25, "big")
+    except OverflowError:
+        return False
+    return hashlib.sha256(hashlib.sha256(raw[:-4]).digest()).digest()[:4] == raw[-4:]
+
+
+def is_bech32(value: str) -> bool:
+    """BIP 173 and BIP 350."""
+    if value not in (value.lower(), value.upper()):
+        return False
+    prefix, _, data = value.lower().rpartition("1")
+    if not prefix or len(data) < 6 or not set(data) <= set(BECH32):
+        return False
+    values = [ord(c) >> 5 for c in prefix] + [0] + [ord(c) & 31 for c in prefix] + [BECH32.index(c) for c in data]
+    check = 1
+    for v in values:
+        top = check >> 25
+        check = (check & 0x1FFFFFF) << 5 ^ v
+        for i, factor in enumerate((0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)):
+            check ^= factor if top >> i & 1 else 0
+    return check in (1, 0x2BC830A3)
+
+
+def entropy(value: str) -> float:
+    """Bits a character, by the characters' own frequencies."""
+    return -sum(n / len(value) * math.log2(n / len(value)) for n in Counter(value).values()) if value else 0.0
+
+
+# ---- national numbers ------------------------------------------------------------------------------------------------
+
+
+def is_nhs(value: str) -> bool:
+    """England: NHS number."""
+    d = digits(value)
+    return 11 - weighted(d, range(10, 1, -1)) % 11 in (d[-1], 11 if d[-1] == 0 else -1)
+
+
+def is_nif(value: str) -> bool:
+    """Spain: NIF and NIE."""
+    whole = compact(value)
+    number = whole[:-1].translate(str.maketrans("XYZ", "012"))
+    return "TRWAGMYFPDXBNJZSQVHLCKE"[int(number) % 23] == whole[-1]
+
+
+_ODD = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
+
+
+def is_codice_fiscale(value: str) -> bool:
+    """Italy: codice fiscale."""
+    whole = compact(value)
+    places = [int(c) if c.isdigit() else LETTERS.index(c) for c in whole[:-1]]
+    return LETTERS[(sum(_ODD[p] for p in places[::2]) + sum(places[1::2])) % 26] == whole[-1]
+
+
+def is_nir(value: str) -> bool:
+    """France: NIR."""
+    whole = compact(value)
+    number = int(whole[:-2].replace("2A", "19").replace("2B", "18"))
+    return 97 - number % 97 == int(whole[-2:])
+
+
+def is_steuer_id(value: str) -> bool:
+    """Germany: Steuer-ID; of its first ten digits, one stands twice or thrice, and all others at most once."""
+    counts = sorted(Counter(digits(value)[:-1]).values(), reverse=True)
+    return counts[0] in (2, 3) and counts[1] == 1 and mod11_10(value)
+
+
+def is_pesel(value: str) -> bool:
+    """Poland: PESEL."""
+    d = digits(value)
+    month = 10 * d[2] + d[3]
+    century = (19, 20, 21, 22, 18)[month // 20]
+    born = is_date(100 * century + 10 * d[0] + d[1], month % 20, 10 * d[4] + d[5])
+    return born and weighted(d, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)) % 10 == 0
+
+
+def is_bsn(value: str) -> bool:
+    """Netherlands: BSN."""
+    d = digits(value)
+    return any(d) and weighted(d, (9, 8, 7, 6, 5, 4, 3, 2, -1)) % 11 == 0
+
+
+def is_personnummer(value: str) -> bool:
+    """Sweden: personnummer and samordningsnummer (sixty more days)."""
+    d = digits(value)[-10:]
+    day = (10 * d[4] + d[5]) % 60
+    return is_short_date(10 * d[0] + d[1], 10 * d[2] + d[3], day) and luhn("".join(map(str, d)))
+
+
+def is_hetu(value: str) -> bool:
+    """Finland: henkilötunnus."""
+    d = digits(value[:10])
+    number = int("".join(map(str, d)))
+    born = is_short_date(10 * d[4] + d[5], 10 * d[2] + d[3], 10 * d[0] + d[1])
+    return born and "0123456789ABCDEFHJKLMNPRSTUVWXY"[number % 31] == value[-1].upper()
+
+
+def is_fodselsnummer(value: str) -> bool:
+    """Norway: fødselsnummer."""
+    d = digits(value)
+    first = weighted(d, (3, 7, 6, 1, 8, 9, 4, 5, 2, 1))
+    second = weighted(d, (5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1))
+    born = is_short_date(10 * d[4] + d[5], 10 * d[2] + d[3], (10 * d[0] + d[1]) % 40)
+    return born and first % 11 == 0 and second % 11 == 0
+
+
+def is_rijksregister(value: str) -> bool:
+    """Belgium: rijksregisternummer; of those born since 2000, a 2 stands before the number."""
+    whole = compact(value)
+    number, check = int(whole[:9]), int(whole[9:])
+    return check in (97 - number % 97, 97 - (number + 2 * 10**9) % 97)
+
+
+def is_ahv(value: str) -> bool:
+    """Switzerland: AHV number, an EAN-13."""
+    d = digits(value)
+    return (sum(d[::2]) + 3 * sum(d[1::2])) % 10 == 0
+
+
+def is_nric(value: str) -> bool:
+    """Singapore: NRIC and FIN."""
+    whole = compact(value)
+    total = weighted(digits(whole), (2, 7, 6, 5, 4, 3, 2)) + {"T": 4, "G": 4, "M": 3}.get(whole[0], 0)
+    series = {"S": "JZIHGFEDCBA", "T": "JZIHGFEDCBA", "M": "XWUTRQPNJLK"}.get(whole[0], "XWUTRQPNMLK")
+    return series[total % 11] == whole[-1]
+
+
+def is_tfn(value: str) -> bool:
+    """Australia: tax file number, of eight or nine digits."""
+    d = digits(value)
+    return weighted(d, (1, 4, 3, 7, 5, 8, 6, 9, 10) if len(d) == 9 else (10, 7, 8, 4, 6, 3, 5, 1)) % 11 == 0
+
+
+def is_abn(value: str) -> bool:
+    """Australia: business number."""
+    d = digits(value)
+    return d[0] > 0 and weighted([d[0] - 1, *d[1:]], (10, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19)) % 89 == 0
+
+
+def is_medicare(value: str) -> bool:
+    """Australia: Medicare card."""
+    d = digits(value)
+    return weighted(d[:8], (1, 3, 7, 9, 1, 3, 7, 9)) % 10 == d[8]
+
+
+def _brazilian(d: Sequence[int], weights: Sequence[int]) -> bool:
+    """Whether the digit after the weighted ones is their check digit mod 11."""
+    rest = weighted(d, weights) % 11
+    return d[len(weights)] == (0 if rest < 2 else 11 - rest)
+
+
+def is_cpf(value: str) -> bool:
+    """Brazil: CPF."""
+    d = digits(value)
+    return len(set(d)) > 1 and _brazilian(d, range(10, 1, -1)) and _brazilian(d, range(11, 1, -1))
+
+
+def is_cnpj(value: str) -> bool:
+    """Brazil: CNPJ."""
+    d = digits(value)
+    weights = (6, 5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2)
+    return len(set(d)) > 1 and _brazilian(d, weights[1:]) and _brazilian(d, weights)
+
+
+def is_rrn(value: str) -> bool:
+    """Korea: resident registration number."""
+    d = digits(value)
+    born = is_short_date(10 * d[0] + d[1], 10 * d[2] + d[3], 10 * d[4] + d[5])
+    return born and (11 - weighted(d[:12], (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)) % 11) % 10 == d[12]
+
+
+def is_resident_id(value: str) -> bool:
+    """China: resident identity number (ISO 7064 mod 11-2)."""
+    whole = compact(value)
+    d = digits(whole[:17])
+    born = is_date(int(whole[6:10]), int(whole[10:12]), int(whole[12:14]))
+    return born and "10X98765432"[weighted(d, [2 ** (17 - i) % 11 for i in range(17)]) % 11] == whole[-1]
+
+
+def is_south_african(value: str) -> bool:
+    """South Africa: identity number."""
+    d = digits(value)
+    return is_short_date(10 * d[0] + d[1], 10 * d[2] + d[3], 10 * d[4] + d[5]) and luhn(value)
+
+
+def is_dea(value: str) -> bool:
+    """United States: number of a prescriber at the Drug Enforcement Administration."""
+    d = digits(compact(value)[2:])
+    return (d[0] + d[2] + d[4] + 2 * (d[1] + d[3] + d[5])) % 10 == d[6]
+
+
+def is_npi(value: str) -> bool:
+    """United States: provider identifier, a Luhn number behind 80840."""
+    return luhn("80840" + value)

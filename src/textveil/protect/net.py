@@ -1,0 +1,102 @@
+"""Addresses of the net: e-mail, pages, hosts, and devices.
+
+In: nothing. Out: `RULES`, and what makes a page's address a secret.
+Not here: keys and passwords that stand alone (`keys`).
+"""
+
+import ipaddress
+
+from textveil.protect.rules import Rule, compile_pattern, has_digit
+
+
+def is_address(value: str) -> bool:
+    """Whether it is an IP address, perhaps with the length of a network."""
+    try:
+        ipaddress.ip_interface(value)
+    except ValueError:
+        return False
+    return True
+
+
+_LOCAL = r"[\p{L}\p{N}\p{M}.!\#$%&'*+/=?^_`{|}~\-]"
+_LABEL = r"[\p{L}\p{N}\p{M}](?:[\p{L}\p{N}\p{M}\-]{0,61}+(?<!-))?"
+_TOP = (
+    "com|org|net|edu|gov|mil|info|biz|io|ai|app|dev|xyz|online|shop|site|cloud|tech|blog|"
+    "de|fr|uk|nl|eu|ch|ru|jp|cn|au|br|pl|se|cz|ca|dk|fi|pt|gr|hu|ro|kr|mx|nz|ie|tv"
+)
+_QUERY = r"(?:[a-z]*[_\-]?)?(?:token|key|apikey|sig|signature|password|passwd|pwd|secret|auth|code|session|sid|jwt)"
+_CLOSE = r"[^\s<>\"|\\^`{}]"
+SECRET_URL = compile_pattern(
+    rf":// [^/\s:@]{{1,200}}+ : [^/\s@]{{1,200}}+ @ | [?&\#;] {_QUERY} = [^&\s]{{2}} | ://hooks\.slack\.com/services/"
+)
+"""What makes a page's address a secret: a password, or a key among what is asked."""
+
+RULES = (
+    Rule(
+        "EMAIL",
+        compile_pattern(
+            rf"(?<!{_LOCAL}) [\p{{L}}\p{{N}}_] {_LOCAL}{{0,253}}+ (?<!\.) @ {_LABEL} (?: \.{_LABEL} ){{1,8}}+"
+        ),
+        score=0.95,
+        signs=("@",),
+    ),
+    Rule(
+        "EMAIL",
+        compile_pattern(
+            r"(?<![\w.]) [\p{L}\p{N}] [\p{L}\p{N}._+\-]{0,63}+ [ ]? [(\[] [ ]? at [ ]? [)\]] [ ]? [\p{L}\p{N}\-]{1,63}+"
+            r" (?: [ ]? (?: \. | [(\[] [ ]? dot [ ]? [)\]] ) [ ]? [\p{L}\p{N}\-]{1,63}+ ){1,4}+"
+        ),
+        score=0.9,
+        signs=("at",),
+    ),
+    Rule(
+        "URL",
+        compile_pattern(rf"(?<![\w]) [a-z][a-z0-9+.\-]{{1,20}}+ :// (?P<rest>{_CLOSE}{{1,4000}}+)"),
+        score=0.95,
+        signs=("://",),
+    ),
+    Rule(
+        "URL",
+        compile_pattern(rf"(?<![\w./@]) www\. (?P<rest>[\p{{L}}\p{{N}}] {_CLOSE}{{2,4000}}+)"),
+        0.95,
+        signs=("www.",),
+    ),
+    Rule(
+        "URL",
+        compile_pattern(
+            rf"(?<![\w./@\-]) (?: [a-z0-9] [a-z0-9\-]{{0,62}}+ \. ){{1,5}} (?:{_TOP}) (?![\w@\-]|\.\w) (?: : \d{{2,5}}+ )?"
+            rf" (?: [/?\#] {_CLOSE}{{0,4000}}+ )?"
+        ),
+        score=0.85,
+        signs=tuple(f".{top}" for top in _TOP.split("|")),
+    ),
+    Rule(
+        "IP",
+        compile_pattern(
+            r"(?<![\w.\-]) (?<! \b v \. | \b v[ ] | version[ ] | release[ ] | build[ ] | section[ ] | chapter[ ] | §[ ]? )"
+            r" \d{1,3} (?: \.\d{1,3} ){3} (?: /\d{1,2} )? (?! [\w\-] | \.\d )"
+        ),
+        score=0.95,
+        check=is_address,
+        digits=4,
+        signs=(".",),
+    ),
+    Rule(
+        "IP",
+        compile_pattern(
+            r"(?<![\w:.]) (?=[0-9a-f:]*\d) (?: [0-9a-f]{1,4} : | :: ) [0-9a-f:]{1,38}+ (?: \.?\d{1,3} \.\d{1,3} \.\d{1,3} )?"
+            r" (?: /\d{1,3} )? (?! [\w:] )"
+        ),
+        score=0.95,
+        check=is_address,
+        signs=(":",),
+    ),
+    Rule(
+        "MAC",
+        compile_pattern(
+            r"(?<![\w:.\-]) (?: [0-9a-f]{2} ([:\-]) [0-9a-f]{2} (?: \1 [0-9a-f]{2} ){4} (?: (?:\1 [0-9a-f]{2}){2} )?"
+            r" | [0-9a-f]{4} \. [0-9a-f]{4} \. [0-9a-f]{4} ) (?! [\w:\-] | \.\w )"
+        ),
+        check=has_digit,
+    ),
+)

@@ -1,0 +1,221 @@
+"""Patterns: structured identifiers by their form, their check digits and the words near them.
+
+In: texts. Out: spans that do not overlap.
+Not here: what each identifier looks like (`accounts`, `net`, `keys`, `people`, `addresses`, `phones`), names
+(`textveil.encoder`), and what users list themselves (`detectors`).
+"""
+
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import regex
+
+from textveil.errors import ConfigError
+from textveil.protect import accounts, addresses, keys, net, people
+from textveil.protect.phones import REGIONS, are_regions, find_phones
+from textveil.protect.rules import Rule
+from textveil.protect.spans import IDENTIFIERS, Span
+
+BEHIND, AHEAD, LONGEST = 45, 30, 80
+"""Characters between an identifier and the words that must stand near: before it, behind it; and its length."""
+
+_HIDDEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u180e\u2061\u2062\u2063\u2064"
+_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\u1400\u2043"
+_SPACES = "\t\x0b\x0c\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+_PLAIN = {
+    **{
+        code: str(unicodedata.decimal(chr(code)))
+        for code in range(128, 0x1FC00)
+        if unicodedata.category(chr(code)) == "Nd"
+    },
+    **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
+    **dict.fromkeys(map(ord, _DASHES), "-"),
+    **dict.fromkeys(map(ord, _SPACES), " "),
+    **dict.fromkeys(map(ord, "‘’‛ʼ′"), "'"),
+    **dict.fromkeys(map(ord, "“”„‟″"), '"'),
+    0x2024: ".",
+    0x2044: "/",
+    0x2215: "/",
+}
+"""Digits of all scripts, full-width characters, dashes, spaces and quotes as ASCII, each one character for one."""
+_INVISIBLE = regex.compile(f"[{_HIDDEN}]")
+_DIGIT = regex.compile("[0-9]")
+_LEAD = regex.compile(
+    r"(?<![\w@]) (?= [A-Za-z]{0,6}\d | (?: [A-Z]{1,3}[ .\-/]{1,2} ){1,2} \d | [A-Z9]{5} [ ] \d )", regex.VERBOSE
+)
+"""Where a number with a few letters before it may begin."""
+_RULES = (*accounts.RULES, *net.RULES, *keys.RULES, *people.RULES, *addresses.RULES)
+
+
+class Found(NamedTuple):
+    """A place in a plain text that a rule is right about."""
+
+    start: int
+    end: int
+    type: str
+    score: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patterns:
+    """A detector of structured identifiers: what has a form, a checksum, or words near that tell what it is.
+
+    Nothing leaves the process, and the time is linear in the text. Digits of all scripts, full-width characters,
+    dashes and spaces of all kinds are read alike, and characters that show nothing are passed over.
+
+    Args:
+        types: which of `IDENTIFIERS` to look for. A page's address that has a password or key in it is a SECRET as a
+            whole; where those are not looked for, it is a URL.
+        regions: countries (ISO 3166, two letters) whose own way of writing telephone numbers is known, in the order
+            in which they are tried.
+
+    Raises:
+        ConfigError: there is no such type or region.
+    """
+
+    types: tuple[str, ...] = IDENTIFIERS
+    regions: tuple[str, ...] = REGIONS
+
+    def __post_init__(self) -> None:
+        if not set(self.types) <= set(IDENTIFIERS):
+            raise ConfigError(f"types must be among {', '.join(IDENTIFIERS)}")
+        if not are_regions(self.regions):
+            raise ConfigError("regions must be countries by two capital letters, such as US")
+
+    @property
+    def name(self) -> str:
+        """What statements and rows call it."""
+        return "patterns"
+
+    def find(self, texts: Sequence[str]) -> list[Span]:
+        """The spans of all texts, in the order of texts and starts; they do not overlap.
+
+        Of two that do, the one with the higher score counts, then the longer one; of the other, what is left of it
+        stays a span, so that whatever a rule found is in one.
+        """
+        spans = []
+        for number, text in enumerate(texts):
+            plain, places = _plain(text)
+            for start, end, type_, score in _separate(plain, self._found(plain)):
+                first, last = (start, end) if places is None else (places[start], places[end - 1] + 1)
+                spans.append(Span(number, first, last, type_, score, self.name))
+        return spans
+
+    def _found(self, plain: str) -> Iterator[Found]:
+        """Everything that any rule finds in a text."""
+        digits, lower = len(_DIGIT.findall(plain)), plain.lower().replace("\n", " ")
+        leads = [match.start() for match in _LEAD.finditer(plain)] if digits else []
+        urls = {"URL", "SECRET"} & {*self.types}
+        for rule in _RULES:
+            wanted = rule.type in self.types or (rule.type == "URL" and urls)
+            if not wanted or digits < rule.digits or not any(sign in lower for sign in rule.signs):
+                continue
+            for found in _near(rule, plain) if rule.context else _anywhere(rule, plain, leads):
+                if rule.type != "URL":
+                    yield found
+                elif (type_ := self._url_type(plain[found.start : found.end])) in self.types:
+                    yield found._replace(type=type_)
+        if "PHONE" in self.types and digits >= 6:
+            yield from (Found(start, end, "PHONE", score) for start, end, score in find_phones(plain, self.regions))
+
+    def _url_type(self, address: str) -> str:
+        return "SECRET" if "SECRET" in self.types and net.SECRET_URL.search(address) else "URL"
+
+
+def _plain(text: str) -> tuple[str, list[int] | None]:
+    """A text in plain form, and where each of its characters stood, None for: where it stands."""
+    if text.isascii():
+        return text.replace("\t", " "), None
+    plain = text.translate(_PLAIN)
+    if not _INVISIBLE.search(plain):
+        return plain, None
+    places = [place for place, c in enumerate(plain) if c not in _HIDDEN]
+    return "".join([plain[place] for place in places]), places
+
+
+def _accept(rule: Rule, match: regex.Match[str]) -> Found | None:
+    group = "value" if "value" in rule.pattern.groupindex else 0
+    start, end = match.span(group)
+    value = match.group(group)
+    if rule.type == "URL":
+        value = _trim(value)
+        end = start + len(value)
+    elif rule.type == "SECRET":
+        end = start + len(value.rstrip(".,;:!?)]}*"))
+    if end <= start or (rule.check is not None and not rule.check(value)):
+        return None
+    return Found(start, end, rule.type, rule.score)
+
+
+def _trim(address: str) -> str:
+    """A page's address without punctuation at its end; brackets in pairs belong to it."""
+    while address and (address[-1] in ".,;:!?'*_~…" or (address[-1] in ")]" and _unpaired(address))):
+        address = address[:-1]
+    return address
+
+
+def _unpaired(address: str) -> bool:
+    return address.count(")") > address.count("(") if address[-1] == ")" else address.count("]") > address.count("[")
+
+
+def _anywhere(rule: Rule, plain: str, leads: Sequence[int]) -> Iterator[Found]:
+    """What a rule finds in a text; where a digit leads, if it asks for one."""
+    at = 0
+    if rule.leads:
+        for start in leads:
+            if start >= at and (match := rule.pattern.match(plain, start)) and (found := _accept(rule, match)):
+                yield found
+                at = found.end
+        return
+    while match := rule.pattern.search(plain, at):
+        if found := _accept(rule, match):
+            yield found
+        at = match.end() if found else match.start() + 1
+
+
+def _near(rule: Rule, plain: str) -> Iterator[Found]:
+    """What a rule finds near its words: behind them the first, and before them any."""
+    assert rule.context is not None
+    for words in rule.context.finditer(plain):
+        begin, stop = words.span()
+        for match in rule.pattern.finditer(plain, stop, stop + BEHIND + LONGEST):
+            if match.start() > stop + BEHIND:
+                break
+            if found := _accept(rule, match):
+                yield found
+                break
+        if rule.before:
+            for match in rule.pattern.finditer(plain, max(0, begin - AHEAD - LONGEST), begin):
+                if match.end() >= begin - AHEAD and (found := _accept(rule, match)):
+                    yield found
+
+
+def _separate(plain: str, found: Iterator[Found]) -> list[Found]:
+    """Spans that do not overlap, in their order: the surest first, then the longest, of others what is left."""
+    taken: list[Found] = []
+    ranked = sorted(set(found), key=lambda f: (-f.score, f.start - f.end, f.start, IDENTIFIERS.index(f.type)))
+    for one in ranked:
+        at = bisect_left(taken, (one.start,))
+        first = at - 1 if at and taken[at - 1].end > one.start else at
+        last = first
+        cursor, pieces = one.start, []
+        while last < len(taken) and taken[last].start < one.end:
+            pieces.append((cursor, taken[last].start))
+            cursor = taken[last].end
+            last += 1
+        pieces.append((cursor, one.end))
+        for start, end in reversed(pieces):
+            inner = (
+                regex.search(r"[\p{L}\p{N}](?:.*[\p{L}\p{N}])?", plain[start:end], regex.DOTALL)
+                if start < end
+                else None
+            )
+            if start == one.start and end == one.end:
+                taken.insert(at, one)
+            elif inner:
+                piece = one._replace(start=start + inner.start(), end=start + inner.end())
+                taken.insert(bisect_left(taken, piece), piece)
+    return taken

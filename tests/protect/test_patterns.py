@@ -1,0 +1,452 @@
+"""Structured identifiers: found whole where they are, and nothing that only looks like them."""
+
+import socket
+import time
+from itertools import pairwise
+
+import pytest
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from textveil.errors import ConfigError
+from textveil.protect import checksums
+from textveil.protect.patterns import Patterns
+from textveil.protect.spans import IDENTIFIERS, Detector
+
+PATTERNS = Patterns()
+
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA7bq98WmPzXq1\nq0V5t9Qd8Yy==\n-----END RSA PRIVATE KEY-----"
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
+
+# In every text, what is between the brackets ⟦ ⟧ is a span of the type. Numbers with check digits are the well-known
+# examples of their issuers or encyclopedias.
+FOUND = {
+    "EMAIL": (
+        "write to ⟦jane.doe+tag@mail.example.co.uk⟧.",
+        "<⟦o'brien@example.ie⟧>, please",
+        "⟦jürgen@müller.de⟧ is mine",
+        "⟦ＪＡＮＥ＠ＥＸＡＭＰＬＥ.com⟧",
+        "⟦jane [at] example [dot] com⟧ in words",
+        "mailto:⟦a@b.org⟧?subject=x",
+    ),
+    "PHONE": (
+        "ring ⟦+44 20 7946 0958⟧ now",
+        "ring ⟦+1 (415) 555-2671⟧.",
+        "⟦0033 1 42 68 53 00⟧ is the desk",
+        "at ⟦(415) 555-2671⟧ today",
+        "at ⟦415-555-2671 ext. 12⟧ today",
+        "at ⟦+49 30 901820⟧",
+        "Telefon: ⟦030 901820⟧",
+        "mobile ⟦06 12 34 56 78⟧",
+        "⟦020 7946 0958⟧ in London",
+        "call me on ⟦555-1234⟧, not later",
+        "call ⟦+1\u2011415\u2011555\u20112671⟧",
+        "call ⟦＋４４ ２０ ７９４６ ０９５８⟧",
+        "call ⟦+44 20\u200b 7946 0958⟧",
+    ),
+    "CARD": (
+        "paid with ⟦4111 1111 1111 1111⟧, thanks",
+        "⟦4111-1111-1111-1111⟧",
+        "⟦378282246310005⟧",
+        "⟦3782 822463 10005⟧ amex",
+        "⟦5555.5555.5555.4444⟧",
+        "⟦4111 11111111 1111⟧ split wrongly",
+        "⟦4111\u00a01111\u20131111 1111⟧",
+        "⟦４１１１１１１１１１１１１１１１⟧",
+        "⟦٤١١١١١١١١١١١١١١١⟧",
+    ),
+    "IBAN": (
+        "to ⟦GB82 WEST 1234 5698 7654 32⟧ and then",
+        "⟦DE89370400440532013000⟧",
+        "⟦de89 3704 0044 0532 0130 00⟧",
+        "⟦FR14-2004-1010-0505-0001-3M02-606⟧.",
+        "⟦NO9386011117947⟧",
+    ),
+    "NATIONAL_ID": (
+        "SSN ⟦078-05-1120⟧",
+        "his number: ⟦219-09-9998⟧",
+        "social security number is ⟦457555462⟧",
+        "ITIN ⟦912-70-1234⟧",
+        "NHS ⟦943 476 5919⟧",
+        "NHS number ⟦9434765919⟧",
+        "⟦AB 12 34 56 C⟧ for taxes",
+        "⟦12345678Z⟧",
+        "⟦X1234567L⟧",
+        "⟦RSSMRA85T10A562S⟧",
+        "⟦2 69 05 49 588 157 80⟧",
+        "⟦86 095 742 719⟧",
+        "⟦44051401359⟧",
+        "BSN ⟦111222333⟧",
+        "⟦811228-9874⟧",
+        "⟦131052-308T⟧",
+        "⟦756.9217.0769.85⟧",
+        "⟦85.07.30-033.28⟧",
+        "⟦2341 2341 2346⟧",
+        "⟦ABCPE1234F⟧",
+        "⟦S1234567D⟧",
+        "TFN: ⟦123 456 782⟧",
+        "⟦51 824 753 556⟧",
+        "Medicare ⟦2123 45670 1⟧",
+        "⟦529.982.247-25⟧",
+        "⟦11.222.333/0001-81⟧",
+        "⟦11010519491231002X⟧",
+        "SIN ⟦046 454 286⟧",
+        "my passport is ⟦C01X00T47⟧.",
+        "Reisepass ⟦C01234567⟧",
+        "passport number: ⟦533401372⟧, issued",
+        "carte d'identité ⟦880692310285⟧",
+    ),
+    "IP": (
+        "from ⟦192.168.0.1⟧.",
+        "⟦10.0.0.0/8⟧ is private",
+        "http at ⟦8.8.8.8⟧:53",
+        "⟦2001:db8::8a2e:370:7334⟧",
+        "on ⟦fe80::1⟧,",
+        "⟦::ffff:192.0.2.128⟧",
+    ),
+    "MAC": ("⟦00:1B:44:11:3A:B7⟧", "at ⟦00-1b-44-11-3a-b7⟧.", "⟦001b.4411.3ab7⟧"),
+    "URL": (
+        "see ⟦https://example.org/a_(b)?q=1⟧.",
+        "(⟦http://example.org/x⟧)",
+        "⟦www.example.de/pfad⟧, dort",
+        "on ⟦example.com⟧, or",
+        "⟦ftp://files.example.net⟧",
+    ),
+    "SECRET": (
+        "⟦https://user:pw@example.org/⟧",
+        "⟦https://example.org/x?a=1&access_token=abc123⟧ works",
+        "⟦https://x.blob.example.net/c?sv=2&sig=ab%2Fcd⟧",
+        "key ⟦sk-proj-abcdefghijklmnop1234⟧",
+        "⟦ghp_abcdefghijklmnopqrstuvwxyz0123456789⟧",
+        "⟦AKIAIOSFODNN7EXAMPLE⟧!",
+        "⟦xoxb-123456789012-abcdefghij⟧",
+        "⟦AIzaSyA1234567890abcdefghijklmnopqrstuv⟧",
+        f"⟦{JWT}⟧",
+        f"here:\n⟦{PEM}⟧\nbye",
+        "Authorization: Bearer ⟦abcdef0123456789.x-y_z⟧",
+        "password: ⟦hunter2⟧",
+        "my password is ⟦Tr0ub4dor&3⟧, ok",
+        "das Passwort ist ⟦geheim123⟧.",
+        "mot de passe : ⟦soleil42⟧",
+        'api_key = "⟦9f8e7d6c5b4a⟧"',
+        "DB_PASSWORD=⟦s3cr3t-pass⟧",
+        "client_secret: '⟦with blanks in it⟧'",
+        "PIN ⟦4921⟧",
+        "cvv: ⟦123⟧",
+        "the key 1 is ⟦d2Fk7bXq9LmZt5RwYp3HnQ8s⟧",
+    ),
+    "CRYPTO": (
+        "to ⟦1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa⟧",
+        "⟦3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy⟧",
+        "⟦bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4⟧.",
+        "⟦0xde0B295669a9FD93d5F28D9Ec85E40f4cb697BAe⟧",
+    ),
+    "BIRTH_DATE": (
+        "born on ⟦12 May 1980⟧ in",
+        "DOB: ⟦05/12/1980⟧",
+        "D.O.B. ⟦1980-05-12⟧.",
+        "date of birth ⟦May 12th, 1980⟧",
+        "geboren am ⟦12. Mai 1980⟧",
+        "née le ⟦3 août 1975⟧",
+        "nacido el ⟦3 de agosto de 1975⟧",
+        "nata il ⟦3 agosto 1975⟧",
+        "⟦12.05.1980⟧ is my birthday",
+        "my birthday is ⟦May 12⟧",
+    ),
+    "ADDRESS": (
+        "at ⟦12 Main Street, Springfield, IL 62704⟧.",
+        "⟦1600 Pennsylvania Ave NW⟧",
+        "⟦221B Baker Street⟧,",
+        "⟦12 main st⟧",
+        "⟦742 Evergreen Terrace, Apt. 4⟧",
+        "⟦10 Downing Street, London SW1A 2AA⟧",
+        "in der ⟦Hauptstraße 5, 10115 Berlin⟧",
+        "⟦Lange Straße 12a⟧ links",
+        "⟦12, rue de la Paix⟧",
+        "in ⟦Via Roma 5⟧",
+        "⟦Calle Mayor 12⟧",
+        "⟦ul. Karpacka 69⟧",
+        "⟦P.O. Box 123⟧",
+        "⟦Postfach 1234⟧",
+        "⟦PSC 9236, Box 1684\nAPO AP 02137⟧",
+        "ZIP: ⟦8592⟧",
+        "code ⟦SW1A 1AA⟧",
+        "⟦K1A 0B1⟧",
+        "he lives at ⟦Coronilla 3599⟧",
+        "on ⟦Halsey Road⟧ today",
+    ),
+    "MEDICAL_RECORD": (
+        "MRN: ⟦00123456⟧",
+        "medical record number ⟦A-1234567⟧.",
+        "patient ID is ⟦P123456⟧",
+        "Patientennummer ⟦4711-08⟧",
+    ),
+    "LICENCE": (
+        "driver's license number is ⟦D1234567⟧",
+        "DEA number ⟦AB1234563⟧",
+        "NPI ⟦1234567893⟧",
+        "⟦MORGA657054SM9IJ⟧",
+        "Führerschein ⟦B072RRE2I55⟧",
+    ),
+    "PLATE": (
+        "license plate ⟦7ABC123⟧",
+        "Kennzeichen ⟦B-MW 1234⟧",
+        "matrícula ⟦1234 BCD⟧",
+        "number plate ⟦AB12 CDE⟧.",
+        "VIN ⟦1HGCM82633A004352⟧",
+    ),
+}
+
+# What only words near tell: found above, and not here.
+ALONE = ("457555462", "111222333", "123 456 782", "046 454 286", "C01X00T47", "12 May 1980", "05/12/1980", "00123456")
+ALONE += ("A-1234567", "D1234567", "7ABC123", "AB12 CDE", "4921", "8592", "Coronilla 3599", "030901820")
+ALONE += ("d2Fk7bXq9LmZt5RwYp3HnQ8s", "1HGCM82633A004352", "hunter2")
+
+# One digit or letter away from something valid.
+WRONG = {
+    "CARD": ("4111 1111 1111 1112", "378282246310006", "9111111111111111"),
+    "IBAN": ("GB82 WEST 1234 5698 7654 33", "DE89370400440532013001", "XX89370400440532013000"),
+    "NATIONAL_ID": (
+        "000-12-3456",
+        "666-12-3456",
+        "123-00-4567",
+        "12345678A",
+        "X1234567A",
+        "RSSMRA85T10A562T",
+        "2 69 05 49 588 157 81",
+        "44051401358",
+        "811228-9875",
+        "131052-308U",
+        "756.9217.0769.84",
+        "85.07.30-033.29",
+        "2341 2341 2347",
+        "S1234567E",
+        "529.982.247-26",
+        "11.222.333/0001-82",
+        "110105194912310021",
+        "943 476 5918",
+        "GB 12 34 56 C",
+        "BSN 111222334",
+        "SIN 046 454 287",
+    ),
+    "CRYPTO": ("1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNb", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t5", "0xde0B29"),
+    "IP": ("256.1.1.1", "1.2.3", "version 1.2.3.4", "v1.2.3.4", "12:30:45", "std::vector", "1.2.3.4.5"),
+    "MAC": ("00:1B:44:11:3A", "00:1B:44:11:3A:B7:99", "00:1B:44-11:3A:B7"),
+    "LICENCE": ("DEA number AB1234564", "NPI 1234567890"),
+}
+
+NOTHING = (
+    "Python 3.11.7 and version 2.0.1-rc1 are out.",
+    "It costs $1,234,567.89, or 1.234.567,89 €.",
+    "From 1990-1995 and 1999–2001 he worked there.",
+    "In 2020, 2021 and 2022 sales rose by 12.5 %.",
+    "ISBN 978-0-306-40615-7",
+    "order number 100-2003-44",
+    "The match ended 3-2 at 12:30, not 14:45:10.",
+    "On 2024-03-05 at 10:15 we met; 05.03.2024 is the same day.",
+    "3 + 4 * 12 = 51, and 22/7 is near 3.14159265358979",
+    "He ran 2 miles down the road and 5 minutes up the street.",
+    "It is a one way street in the first place.",
+    "I have 2 cars, 3 houses and 10 good friends.",
+    "Chapter 4, section 12.3, page 1234.",
+    "The password is incorrect, and your token has expired.",
+    "password: required",
+    "the secret is to keep going",
+    "e.g. this, i.e. that; etc.and so on",
+    "main.py, README.md and node.js are files",
+    "Room 101 is on the second floor.",
+    "He was born to lose, at 12.",
+    "x = a[10:20]; y = foo::bar(1, 2)",
+    "100 000 people and 1 234 567 more",
+    "@alice thanks @bob",
+    "1/2/3 and 10-20-30",
+)
+
+
+def marked(text):
+    """A text without its brackets, and the places that they were around."""
+    start, end = text.index("⟦"), text.index("⟧") - 1
+    return text.replace("⟦", "").replace("⟧", ""), start, end
+
+
+def spans(text, patterns=PATTERNS):
+    return [(span.start, span.end, span.type) for span in patterns.find([text])]
+
+
+@pytest.mark.parametrize(("type_", "text"), [(t, text) for t, texts in FOUND.items() for text in texts])
+def test_found_with_exact_edges(type_, text):
+    plain, start, end = marked(text)
+    assert spans(plain) == [(start, end, type_)]
+
+
+@pytest.mark.parametrize(("type_", "text"), [(t, text) for t, texts in FOUND.items() for text in texts])
+def test_found_amid_prose(type_, text):
+    plain, start, end = marked(text)
+    before, after = "We had a good talk yesterday, she said.\n\n", "\nBest wishes to all of you there."
+    assert (start + len(before), end + len(before), type_) in spans(before + plain + after)
+
+
+def test_every_type_has_examples():
+    assert set(FOUND) == set(IDENTIFIERS)
+
+
+@pytest.mark.parametrize("text", ALONE)
+def test_what_needs_words_near_is_not_found_without(text):
+    assert spans(f"Then {text} it was.") == []
+
+
+@pytest.mark.parametrize(("type_", "text"), [(t, text) for t, texts in WRONG.items() for text in texts])
+def test_wrong_checks_are_not_found(type_, text):
+    assert type_ not in [found for _, _, found in spans(f"Then {text} it was.")]
+
+
+@pytest.mark.parametrize("text", NOTHING)
+def test_lookalikes_are_not_found(text):
+    assert spans(text) == []
+
+
+# ---- check digits -----------------------------------------------------------------------------------------------------
+
+# Valid examples again; of all single changes of a digit, these schemes must notice at least this share.
+NOTICES = {
+    "luhn": ("4111111111111111", 1.0),
+    "mod97": ("DE89370400440532013000", 1.0),
+    "verhoeff": ("234123412346", 1.0),
+    "is_nhs": ("9434765919", 1.0),
+    "is_pesel": ("44051401359", 1.0),
+    "is_bsn": ("111222333", 1.0),
+    "is_ahv": ("7569217076985", 1.0),
+    "is_tfn": ("123456782", 0.98),
+    "is_abn": ("51824753556", 0.95),
+    "is_cpf": ("52998224725", 0.98),
+    "is_cnpj": ("11222333000181", 0.98),
+    "is_steuer_id": ("86095742719", 1.0),
+    "is_fodselsnummer": ("15076500565", 0.98),
+    "is_south_african": ("8001015009087", 1.0),
+    "is_rrn": ("9710139019902", 0.9),
+    "is_resident_id": ("110105194912310021"[:17] + "X", 1.0),
+    "is_npi": ("1234567893", 1.0),
+    "is_medicare": ("2123456701", 0.85),
+}
+
+
+@pytest.mark.parametrize("name", NOTICES)
+def test_check_digits_notice_single_mistakes(name):
+    check, (valid, share) = getattr(checksums, name), NOTICES[name]
+    assert check(valid)
+    wrong = [valid[:i] + d + valid[i + 1 :] for i, c in enumerate(valid) if c.isdigit() for d in "0123456789" if d != c]
+    assert sum(not check(one) for one in wrong) >= share * len(wrong)
+
+
+@given(st.integers(0, 10**15 - 1))
+def test_one_check_digit_of_ten_is_right(number):
+    luhn = [d for d in range(10) if checksums.luhn(f"{number:015d}{d}")]
+    double = [int(c) * 2 for c in f"{number:015d}"[::-2]]
+    expected = -(sum(map(int, f"{number:015d}"[-2::-2])) + sum(v - 9 * (v > 9) for v in double)) % 10
+    assert luhn == [expected]
+    assert sum(checksums.verhoeff(f"{number}{d}") for d in range(10)) == 1
+
+
+@given(st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", min_size=10, max_size=30))
+def test_one_pair_of_check_digits_of_an_iban_is_right(account):
+    number = int("".join(str(int(c, 36)) for c in account + "DE00"))
+    right = [d for d in range(2, 99) if checksums.mod97(f"DE{d:02d}{account}")]
+    assert 98 - number % 97 in right
+    assert len(right) == 1
+
+
+# ---- what holds of every text -----------------------------------------------------------------------------------------
+
+PIECES = [marked(text)[0] for texts in FOUND.values() for text in texts] + list(NOTHING)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.one_of(st.text(max_size=30), st.sampled_from(PIECES)), max_size=6).map(" ".join))
+def test_any_text_gives_ordered_spans_inside_it(text):
+    found = PATTERNS.find([text])
+    for span in found:
+        assert 0 <= span.start < span.end <= len(text)
+        assert span.type in IDENTIFIERS
+        assert 0 < span.score <= 1
+        assert span.text == 0
+        assert span.source == "patterns"
+    assert all(one.end <= other.start for one, other in pairwise(found))
+    assert PATTERNS.find([text]) == found
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_no_text_raises(text):
+    PATTERNS.find([text])
+
+
+def test_texts_are_numbered():
+    found = PATTERNS.find(["nothing", "a@b.org", "", "c@d.org and e@f.org"])
+    assert [span.text for span in found] == [1, 3, 3]
+
+
+def test_what_overlaps_the_winner_keeps_its_rest():
+    text = "password: 4111 1111 1111 1111"
+    assert spans(text) == [(10, 29, "CARD")]
+    text = "https://user:pw@host.example.org/x"
+    assert spans(text) == [(0, len(text), "SECRET")]
+
+
+def test_only_the_types_asked_for():
+    text = "a@b.org, 4111 1111 1111 1111, https://u:p@example.org/, +44 20 7946 0958"
+    for type_ in ("EMAIL", "CARD", "SECRET", "URL", "PHONE"):
+        assert [t for _, _, t in spans(text, Patterns(types=(type_,)))] == [type_]
+    assert spans(text, Patterns(types=())) == []
+
+
+def test_regions_decide_what_stands_alone():
+    text = "the number 8123 456 789 is hers"
+    assert spans("at (02) 9374 4000 now", Patterns(regions=("AU",))) == [(3, 17, "PHONE")]
+    assert spans("at (02) 9374 4000 now", Patterns(regions=("US",))) == []
+    assert spans(text, Patterns(regions=("US",))) == []
+
+
+@pytest.mark.parametrize("options", [{"types": ("NAME",)}, {"regions": ("usa",)}, {"regions": ("XX",)}])
+def test_unknown_options_are_refused(options):
+    with pytest.raises(ConfigError, match="must be"):
+        Patterns(**options)
+
+
+def test_it_is_a_detector_that_shows_no_text():
+    assert isinstance(PATTERNS, Detector)
+    assert PATTERNS.name == "patterns"
+    assert "a@b.org" not in repr(PATTERNS.find(["a@b.org"])) + repr(PATTERNS)
+
+
+def test_nothing_is_fetched(monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("a connection was tried")
+
+    for name in ("connect", "connect_ex", "sendto"):
+        monkeypatch.setattr(socket.socket, name, refuse)
+    for name in ("getaddrinfo", "gethostbyname", "create_connection"):
+        monkeypatch.setattr(socket, name, refuse)
+    everything = "\n".join(PIECES)
+    assert {span.type for span in Patterns().find([everything])} == set(IDENTIFIERS)
+
+
+UNITS = (
+    "a", "1", "1 ", "A", "a.", "a@", "@", "1-", "1.", "(", ":", "a:", "0:", "/", "-", "a-", "A1 ", "Aa ", "1 Aa ", "+1", "=",
+    "password ", "password=", "key ", "MRN ", "MRN 1", "born ", "address 1 Aa ", "http://", "http://a", "www.", "-----BEGIN PRIVATE KEY-----",
+    "-----BEGIN PRIVATE KEY-----\nAAAAAAAAAAAAAAAAAAAA\n", "eyJ", "eyJaaaaaaaa.", "GB82 ", "4111 ", "12 de ", "rue ", "1 rue de ", "Apt. 1 ",
+    "\u200b", "１", "é", "🙂", "\n", " ", "a b ", "Aaaaaaaa.Bbbbbb ", "1 street ", "1, ", "aA1", "tel 1 ", "_", "sk-",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_time_is_linear(unit):
+    """Ten times the text takes at most thirty times as long; a quadratic pattern takes a hundred times as long."""
+
+    def seconds(size):
+        text = unit * (size // len(unit))
+        start = time.process_time()
+        PATTERNS.find([text])
+        return time.process_time() - start
+
+    small = min(seconds(3_000) for _ in range(3))
+    assert seconds(30_000) < 30 * small + 0.2
