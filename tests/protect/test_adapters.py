@@ -125,7 +125,7 @@ def fails_on_canary(document: Any) -> Any:
 
 
 @pytest.fixture
-def pipeline() -> Language:
+def pipeline() -> Any:
     """A blank pipeline with a ruler that knows three names."""
     found = spacy.blank("en")
     found.add_pipe("entity_ruler").add_patterns(
