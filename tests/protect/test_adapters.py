@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import spacy
 from spacy.language import Language
-from tests.encoder.conftest import LABELS, SIZE, save, wordpiece
 
+from tests.encoder.conftest import LABELS, SIZE, save, wordpiece
 from textveil import encoder
 from textveil.errors import ConfigError, DetectorError, ModelError
 from textveil.protect import adapters
@@ -128,7 +128,8 @@ def fails_on_canary(document: Any) -> Any:
 def pipeline() -> Any:
     """A blank pipeline with a ruler that knows three names."""
     found = spacy.blank("en")
-    found.add_pipe("entity_ruler").add_patterns(
+    ruler: Any = found.add_pipe("entity_ruler")
+    ruler.add_patterns(
         [
             {"label": "PERSON", "pattern": "Maria"},
             {"label": "GPE", "pattern": "New York"},

@@ -240,6 +240,13 @@ def test_what_stands_behind_the_colon_must_be_there_where_it_belongs(name):
         detector(name)
 
 
+def test_patterns_are_a_detector():
+    patterns = detector("patterns")
+    assert patterns is detector("patterns")
+    (found,) = find_all([patterns], ["write to maria@example.org"], timeout=60)
+    assert found[:4] == (0, 9, 26, "EMAIL")
+
+
 def test_the_bundled_tagger_is_loaded_once():
     tagger = detector("tagger")
     assert tagger is detector("tagger")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
+
 from tests.conftest import NOUNS, gaussian_rows
 from tests.encoder.conftest import SIZE, save, wordpiece
-
 from textveil import encoder, frequency
 from textveil.errors import InputError, ModelError
 from textveil.protect.importance import Cosine, Saliency

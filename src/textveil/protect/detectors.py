@@ -10,7 +10,6 @@ nothing was found.
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from importlib import import_module
 from numbers import Integral, Real
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -18,10 +17,8 @@ from typing import Any
 
 from textveil.errors import ConfigError, DetectorError, UnknownName, shown
 from textveil.protect import adapters
-from textveil.protect.lists import Lists
 from textveil.protect.spans import IDENTIFIERS, LISTED, TYPE_NAME, Detector, Span
 from textveil.words import Tokens, check_texts
-
 
 DETECTORS: dict[str, str] = {
     "patterns": "patterns",
@@ -58,7 +55,9 @@ def detector(name: str) -> Detector:
     if bool(source) != wanted or bool(colon) != wanted:
         raise ConfigError(f"this detector is written {DETECTORS[kind]}; got {shown(name)}")
     if kind == "patterns":
-        return import_module("textveil.protect.patterns").Patterns()  # type: ignore[no-any-return]
+        from textveil.protect.patterns import Patterns  # it loads the tables of telephone numbers
+
+        return Patterns()
     loaders: dict[str, Callable[[str], Detector]] = {
         "tagger": lambda source: adapters.load_tagger(source or None),
         "spacy": adapters.load_spacy,
