@@ -139,6 +139,17 @@ def test_a_detector_that_takes_too_long_is_not_waited_for():
     free.set()
 
 
+def test_a_detector_cannot_take_texts_away():
+    def find(texts: Sequence[str]) -> Any:
+        texts.clear()  # type: ignore[attr-defined]
+        return []
+
+    texts = [*TEXTS]
+    with pytest.raises(DetectorError, match="raised AttributeError"):
+        find_all([Scripted(find=find)], texts, timeout=None)
+    assert texts == TEXTS
+
+
 def test_texts_are_checked_before_any_detector_sees_them():
     with pytest.raises(InputError, match="valid Unicode"):
         find_all([answers([])], ["\ud800"], timeout=None)
