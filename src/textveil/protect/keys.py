@@ -55,7 +55,8 @@ _PREFIXED = r"""
 """
 _NAMES = r"""
     (?:[a-z0-9]{1,20}[_\-]){0,3}
-    (?: pass(?:word|wd|phrase|code) | pwd | passwort | kennwort | mot[ ]de[ ]passe | contrase(?:ñ|n)a | parola[ ]d'ordine
+    (?: pass(?:word|wd|phrase|code) | pwd | passwort | kennwort | mot[ ]de[ ]passe | contrase(?:ñ|n)a
+      | parola[ ]d'ordine
       | api[ _\-]?key | (?:access|secret|private|account|encryption|master)[ _\-]?key
       | (?:access|auth|api|refresh|bearer|id|session|security)?[ _\-]?token | (?:client[ _\-]?)?secret | credentials? )
     (?:[_\-][a-z0-9]{1,20}){0,2}

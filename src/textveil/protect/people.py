@@ -191,12 +191,13 @@ RECORDS = (
 _MONTHS = r"""
     (?: jan(?:uary|uar|vier|eiro)? | feb(?:ruary|ruar|brero|braio|rero)? | f[ée]v(?:rier)? | mar(?:ch|s|zo)? | m[äa]rz
       | apr(?:il|ile)? | avr(?:il)? | abr(?:il)? | may | mai | mayo | maggio | june? | juni | juin | junio | giugno
-      | july? | juli | juillet | julio | luglio | aug(?:ust)? | ao[ûu]t | agosto | sep(?:t(?:ember|iembre|embre)?|tiembre)?
-      | settembre | oct(?:ober|obre|ubre)? | okt(?:ober)? | ottobre | nov(?:ember|iembre|embre)?
+      | july? | juli | juillet | julio | luglio | aug(?:ust)? | ao[ûu]t | agosto
+      | sep(?:t(?:ember|iembre|embre)?|tiembre)? | settembre | oct(?:ober|obre|ubre)? | okt(?:ober)? | ottobre | nov(?:ember|iembre|embre)?
       | dec(?:ember|embre)? | d[ée]c(?:embre)? | dez(?:ember)? | dic(?:iembre|embre)? | enero | gennaio ) \.?
 """
 _DATE = rf"""
-    \d{{4}} [ ]?[\-/.][ ]? \d{{1,2}} [ ]?[\-/.][ ]? \d{{1,2}} | \d{{1,2}} [ ]?[\-/.][ ]? \d{{1,2}} [ ]?[\-/.][ ]? \d{{2,4}}
+    \d{{4}} [ ]?[\-/.][ ]? \d{{1,2}} [ ]?[\-/.][ ]? \d{{1,2}}
+  | \d{{1,2}} [ ]?[\-/.][ ]? \d{{1,2}} [ ]?[\-/.][ ]? \d{{2,4}}
   | \d{{1,2}} [ ] \d{{1,2}} [ ] (?:19|20)\d\d | (?:19|20)\d{{6}} | [01]\d[0-3]\d(?:19|20)\d\d
   | \d{{1,2}} (?: st | nd | rd | th | er | º | \. )? [ \-]? (?: (?:of|de|di|del)[ ](?:the[ ])? )? {_MONTHS}
     (?: ,? [ \-]? (?: (?:of|de|del|in)[ ] )? '?\d{{2,4}} )?

@@ -27,7 +27,8 @@ _WORDS = words(
 _DATE = regex.compile(
     r"""(?:1\d|20)\d\d[.\-/ ][01]?\d[.\-/ ][0-3]?\d (?:[ ]\d{1,2})?
     | (?:[0-3]?\d[.\-/ ][01]?\d|[01]?\d[.\-/ ][0-3]?\d)[.\-/ ](?:19|20)?\d\d (?:[ ]*-[ ]*\d.*|[ ]\d{1,2})?
-    | (?:1\d|20)\d\d[ ]?[\-/ ][ ]?(?:1\d|20)?\d\d | .*\((?:1\d|20)\d\d\)? | \d{1,3}[ ]?-[ ]?\d{1,3} | \d{1,3}(?:\.\d{1,3}){3}""",
+    | (?:1\d|20)\d\d[ ]?[\-/ ][ ]?(?:1\d|20)?\d\d | .*\((?:1\d|20)\d\d\)? | \d{1,3}[ ]?-[ ]?\d{1,3}
+    | \d{1,3}(?:\.\d{1,3}){3}""",
     regex.VERBOSE,
 )
 """Dates, spans of years and of small numbers, addresses of the net: no telephone numbers, whatever stands near."""
