@@ -15,8 +15,8 @@ _SHORT = r"(?:(?<=\b\p{L}{1,3})\.)?"
 _WORD = rf"[\p{{L}}\d][\p{{L}}\p{{M}}\d'\-]{{0,30}} {_SHORT}"
 _NAME = rf"(?-i:[\p{{Lu}}\p{{Lt}}])[\p{{L}}\p{{M}}'\-]{{0,30}} {_SHORT}"
 _OF = r"""
-    (?: de | du | des | la | le | les | del | della | delle | dei | degli | di | da | do | dos | das | van | von | der | den
-      | of | y | e | à )
+    (?: de | du | des | la | le | les | del | della | delle | dei | degli | di | da | do | dos | das | van | von | der
+      | den | of | y | e | à )
 """
 _SMALL = rf"(?: {_OF} | and | u | nad | pod | am | an | in | im | bei | sur | sous | en | upon )"
 _GAP = r"[\s,]{1,4}+"
@@ -29,7 +29,10 @@ _WAY = r"""
 """
 _COMPOUND = r"""
     (?: stra(?:ß|ss)e | str\. | stasse | gasse | gässli | weg | platz | allee | damm | ufer | steig | gatan
-      | gata | gaten | gate | gade | vägen | vegen | veien | vej | væng | stræti | gränd | straat | laan | plein | gracht | singel | dijk | steenweg
+      | gata | gaten | gate | gade | vägen | vegen | veien | vej | væng | stræti | gränd | straat | laan | plein
+      | gracht
+      | singel
+      | dijk | steenweg
       | hove | katu | ntie | kuja | utca | vegur | vangur | gränden | stien )
 """
 _APART = r"""
@@ -57,7 +60,8 @@ _AMERICAN = r"""
 _BRITISH = r"[A-Z]{1,2}\d[A-Z\d]?[ ]?\d[ABD-HJLNP-UW-Z]{2}"
 _CANADIAN = r"[ABCEGHJ-NPRSTVXY]\d[ABCEGHJ-NPRSTV-Z][ \-]?\d[ABCEGHJ-NPRSTV-Z]\d"
 _CODE = rf"""
-    (?: {_BRITISH} | {_CANADIAN} | \d{{5}}-\d{{3,4}} | \d{{3}}[ ]\d{{2}} | \d{{4}}[ ](?-i:[A-Z]{{2}}) | \d{{4,6}} ) (?!\w)
+    (?: {_BRITISH} | {_CANADIAN}
+      | \d{{5}}-\d{{3,4}} | \d{{3}}[ ]\d{{2}} | \d{{4}}[ ](?-i:[A-Z]{{2}}) | \d{{4,6}} ) (?!\w)
 """
 _TOWN = rf"{_NAME} (?: [ \-] (?: {_NAME} | {_SMALL} ) ){{0,3}} (?: [ ] \( [^()\n]{{1,30}}+ \) )?"
 _TAIL = rf"""
@@ -207,8 +211,8 @@ RULES = (
     # boxes, and addresses of forces
     address(
         rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: p\.?[ ]?o\.?[ ]?box | post[ ]office[ ]box | postfach | postbus"
-        rf" | bo[îi]te[ ]postale | b\.p\. | bp | apartado (?: [ ]de[ ]correos )? | casella[ ]postale | c\.p\. | private[ ]bag )"
-        rf" [ ]? (?:n[°º.][ ]?)?"
+        rf" | bo[îi]te[ ]postale | b\.p\. | bp | apartado (?: [ ]de[ ]correos )? | casella[ ]postale | c\.p\."
+        rf" | private[ ]bag ) [ ]? (?:n[°º.][ ]?)?"
         rf" \d{{1,6}} (?!\w) (?: [ ] {_NAME} [ ] {_NAME} )? {_TAIL}",
         0.8,
         "box|postfach|postbus|postale|b.p.|bp |bp1|bp2|apartado|c.p.|private bag",

@@ -192,7 +192,8 @@ _MONTHS = r"""
     (?: jan(?:uary|uar|vier|eiro)? | feb(?:ruary|ruar|brero|braio|rero)? | f[ée]v(?:rier)? | mar(?:ch|s|zo)? | m[äa]rz
       | apr(?:il|ile)? | avr(?:il)? | abr(?:il)? | may | mai | mayo | maggio | june? | juni | juin | junio | giugno
       | july? | juli | juillet | julio | luglio | aug(?:ust)? | ao[ûu]t | agosto
-      | sep(?:t(?:ember|iembre|embre)?|tiembre)? | settembre | oct(?:ober|obre|ubre)? | okt(?:ober)? | ottobre | nov(?:ember|iembre|embre)?
+      | sep(?:t(?:ember|iembre|embre)?|tiembre)? | settembre | oct(?:ober|obre|ubre)? | okt(?:ober)? | ottobre
+      | nov(?:ember|iembre|embre)?
       | dec(?:ember|embre)? | d[ée]c(?:embre)? | dez(?:ember)? | dic(?:iembre|embre)? | enero | gennaio ) \.?
 """
 _DATE = rf"""
