@@ -50,6 +50,7 @@ _DOOR = r"[ ]? (?: \# [ ]? )? (?: \d{1,5}[a-z]? | [a-z]\d{1,4} | (?-i:[A-Z]) ) (
 _HOME = rf"(?<!\w) (?: apt\.? | apartment | suite | flat | wohnung | whg\.? | appt\.? | appartement ) {_DOOR}"
 _UNIT = rf"""
     (?: {_HOME}
+      | \d{{1,2}}[ºª] (?: [ ]? (?-i:[A-Z]) (?!\w) )?
       | (?<!\w) (?: ste\.? | unit | fl\.? | floor | room | rm\.? | piso | interno | bldg\.? | building | \# ) {_DOOR} )
 """
 _STATE = r"(?-i: [A-Z]{2} )"
@@ -61,7 +62,8 @@ _BRITISH = r"[A-Z]{1,2}\d[A-Z\d]?[ ]?\d[ABD-HJLNP-UW-Z]{2}"
 _CANADIAN = r"[ABCEGHJ-NPRSTVXY]\d[ABCEGHJ-NPRSTV-Z][ \-]?\d[ABCEGHJ-NPRSTV-Z]\d"
 _CODE = rf"""
     (?: {_BRITISH} | {_CANADIAN}
-      | \d{{5}}-\d{{3,4}} | \d{{3}}[ ]\d{{2}} | \d{{4}}[ ](?-i:[A-Z]{{2}}) | \d{{4,6}} ) (?!\w)
+      | \d{{5}}-\d{{3,4}} | \d{{4}}-\d{{3}} | \d\d-\d{{3}}
+      | \d{{3}}[ ]\d{{2}} | \d{{4}}[ ](?-i:[A-Z]{{2}}) | \d{{4,6}} ) (?!\w)
 """
 _TOWN = rf"{_NAME} (?: [ \-] (?: {_NAME} | {_SMALL} ) ){{0,3}} (?: [ ] \( [^()\n]{{1,30}}+ \) )?"
 _TAIL = rf"""
@@ -90,7 +92,7 @@ _NO_PLACES = listed(
     """january february march april may june july august september october november december it's its he's she's i'm
     monday tuesday wednesday thursday friday saturday sunday the this that"""
 )
-_YEAR = regex.compile(r"(?:1[5-9]|20)\d\d")
+_YEAR = regex.compile(r"(?:19|20)\d\d")
 
 
 def _parts(value: str) -> list[str]:
@@ -211,7 +213,8 @@ RULES = (
     # boxes, and addresses of forces
     address(
         rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: p\.?[ ]?o\.?[ ]?box | post[ ]office[ ]box | postfach | postbus"
-        rf" | bo[îi]te[ ]postale | b\.p\. | bp | apartado (?: [ ]de[ ]correos )? | casella[ ]postale | c\.p\."
+        rf" | bo[îi]te[ ]postale | b\.p\. | bp (?= [ ]? \d{{1,5}} [,\s]{{1,3}} \d{{5}} )"
+        rf" | apartado (?: [ ]de[ ]correos )? | casella[ ]postale | c\.p\."
         rf" | private[ ]bag ) [ ]? (?:n[°º.][ ]?)?"
         rf" \d{{1,6}} (?!\w) (?: [ ] {_NAME} [ ] {_NAME} )? {_TAIL}",
         0.8,

@@ -9,7 +9,7 @@ import regex
 from textveil.protect import checksums as sums
 from textveil.protect.rules import Rule, compile_pattern, has_digit, keyed, listed, words
 
-_NO_STARTS = ("$", "<", "your", "process.env", "os.", "self.")
+_NO_STARTS = ("$", "<", "your", "process.env", "os.", "self.", "optional[", "union[", "list[", "get")
 _NO_PASSWORDS = listed(
     """none null true false required optional string integer number text varchar bytes object undefined password
     passwort secret hidden incorrect wrong invalid correct expired missing empty reset changed forgotten stored hashed
@@ -78,7 +78,7 @@ RULES = (
     Rule(
         "SECRET",
         compile_pattern(r"\b (?: Bearer | Authorization:[ ]Basic ) [ ] (?P<value>[\w.~+/\-]{12,4000}+=*+)"),
-        check=has_digit,
+        check=is_code,
     ),
     Rule(
         "SECRET",

@@ -14,7 +14,7 @@ REGIONS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "SE", "AU", "IN", "BR", "JP
 """Countries whose own way of writing numbers is known without a word near that says "phone"."""
 
 _CANDIDATE = compile_pattern(
-    r"""(?<![\w.,:\-$€£¥%@#=]) (?<! [$€£¥] [ ] )
+    r"""(?<!\d:) (?<![\w.,\-$€£¥%@#=]) (?<! [$€£¥] [ ] )
     (?: (?: \+ | (?<!\d)00(?=[1-9]) ) [ ]? )? \(? \+? \d (?: [ .\-/()]{0,3}+ \d ){5,17}+
     (?P<extension> [ ]? (?: x | ext\.? | extension | durchwahl ) [ ]? \d{1,6} )? (?! [\w%€£$] | [.,:\-/] \d )"""
 )
