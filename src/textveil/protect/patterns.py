@@ -45,9 +45,12 @@ _INVISIBLE = regex.compile(f"[{_HIDDEN}]")
 _WRITTEN = regex.compile(r"[\p{L}\p{N}](?:.*[\p{L}\p{N}])?", regex.DOTALL)
 _DIGIT = regex.compile("[0-9]")
 _LEAD = regex.compile(
-    r"(?<![\w@]) (?= [A-Za-z]{0,6}\d | (?: [A-Z]{1,3}[ .\-/]{1,2} ){1,2} \d | [A-Z9]{5} [ ] \d )", regex.VERBOSE
+    r"""(?<![\w@]) (?= (?: [A-Za-z]{0,6}\d | (?: [A-Z]{1,3} [ .\-/]{1,2} ){1,2} \d | [A-Z9]{5} [ ] \d ) )
+    (?= (?P<run> [A-Za-z0-9]++
+        (?: [ .\-/+]{1,2} [A-Za-z]{0,4} \d [A-Za-z0-9]*+ | [ .\-/]{1,2} [A-Za-z]{1,4} \b ){0,12}+ ) )""",
+    regex.VERBOSE,
 )
-"""Where a number with a few letters before it may begin."""
+"""Where a number with a few letters before it may begin, and the groups of digits and few letters that begin there."""
 _RULES = (*accounts.RULES, *net.RULES, *keys.RULES, *people.RULES, *addresses.RULES)
 
 
@@ -108,7 +111,9 @@ class Patterns:
     def _found(self, plain: str) -> Iterator[Found]:
         """Everything that any rule finds in a text."""
         digits, lower = len(_DIGIT.findall(plain)), plain.lower().replace("\n", " ")
-        leads = [match.start() for match in _LEAD.finditer(plain)] if digits else []
+        leads = (
+            [(match.start(), len(_DIGIT.findall(match["run"]))) for match in _LEAD.finditer(plain)] if digits else []
+        )
         urls = {"URL", "SECRET"} & {*self.types}
         for rule in _RULES:
             wanted = rule.type in self.types or (rule.type == "URL" and urls)
@@ -162,12 +167,17 @@ def _unpaired(address: str) -> bool:
     return address.count(")") > address.count("(") if address[-1] == ")" else address.count("]") > address.count("[")
 
 
-def _anywhere(rule: Rule, plain: str, leads: Sequence[int]) -> Iterator[Found]:
+def _anywhere(rule: Rule, plain: str, leads: Sequence[tuple[int, int]]) -> Iterator[Found]:
     """What a rule finds in a text; where a digit leads, if it asks for one."""
     at = 0
     if rule.leads:
-        for start in leads:
-            if start >= at and (match := rule.pattern.match(plain, start)) and (found := _accept(rule, match)):
+        for start, digits in leads:
+            if (
+                digits >= rule.digits
+                and start >= at
+                and (match := rule.pattern.match(plain, start))
+                and (found := _accept(rule, match))
+            ):
                 yield found
                 at = found.end
         return

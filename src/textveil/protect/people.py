@@ -139,7 +139,7 @@ RECORDS = (
         "MEDICAL_RECORD",
         "mrn|m.r.n|medical record|medical records|health record|patient id|patient number|patient no|patient #"
         "|patient-id|chart number|chart no|chart #|hospital number|hospital no|case number|case no|health plan"
-        "|health insurance|member id|medicaid|medicare id|patientennummer|patienten-nr|fallnummer|krankenversichertennummer"
+        "|health insurance|member id|medicaid|patientennummer|patienten-nr|fallnummer|krankenversichertennummer"
         "|versichertennummer|numéro de dossier|dossier médical|historia clínica|número de paciente|cartella clinica",
         _FORM,
         digits=3,
