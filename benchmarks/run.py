@@ -103,7 +103,16 @@ def circumstances() -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": {
             name: version(name)
-            for name in ("textveil", "torch", "numpy", "randomgen", "tokenizers", "transformers", "phonenumbers")
+            for name in (
+                "textveil",
+                "torch",
+                "numpy",
+                "randomgen",
+                "tokenizers",
+                "transformers",
+                "phonenumbers",
+                "presidio-analyzer",
+            )
         },
         "machine": platform.machine(),
         "cores": os.cpu_count(),
