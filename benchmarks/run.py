@@ -29,6 +29,7 @@ import corpora
 import decode
 import detection
 import encoder
+import proxy
 import report
 import selection
 from process import best
@@ -127,7 +128,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, help="runs per measurement; the best counts (default 3)")
     parser.add_argument(
         "--only",
-        choices=("mechanisms", "decode", "selection", "files", "encoder", "detection", "attacks"),
+        choices=("mechanisms", "decode", "selection", "files", "encoder", "detection", "attacks", "proxy"),
         help="one part of it (default: all)",
     )
     parser.add_argument("--words", type=int, default=10_000, help="words in a batch (default 10,000)")
@@ -141,6 +142,7 @@ def main() -> None:
         "encoder": encoder.measurements(options.repeat),
         "detection": detection.measurements(options.repeat),
         "attacks": attacks.measurements(),
+        "proxy": proxy.measurements(),
     }
     chosen = [part for name, part in parts.items() if options.only in (None, name)]
     # seldom drawn, because two threads that wait for one another are slowed by any third

@@ -34,7 +34,7 @@ def drawn(names, table, words, labels, *, seed=1):
 
 @pytest.mark.parametrize("rule", ["rankcape", "exponential"])
 def test_names_come_from_the_list_of_their_label(table, rule):
-    names = Names.of(NameOptions(types="all", rule=rule), frozenset({"PERSON", "LOCATION", "ORGANIZATION"}), table)
+    names = Names.of(NameOptions(types=("all",), rule=rule), frozenset({"PERSON", "LOCATION", "ORGANIZATION"}), table)
     labels = [label for label in LABELS for _ in range(200)]
     found, spent = drawn(names, table, ["zyxqorvian", "maria"] * 500, labels)
     for label, (type_, kinds) in LABELS.items():
@@ -52,7 +52,7 @@ def test_names_come_from_the_list_of_their_label(table, rule):
 @pytest.mark.parametrize("rule", ["rankcape", "exponential"])
 def test_the_law_keeps_what_is_promised_for_any_two_words(table, rule):
     """Every word of the table, in the list or not, has one of the list's rows as input: all pairs of those suffice."""
-    names = Names.of(NameOptions(types="LOCATION", rule=rule, epsilon=4.0), frozenset({"LOCATION"}), table)
+    names = Names.of(NameOptions(types=("LOCATION",), rule=rule, epsilon=4.0), frozenset({"LOCATION"}), table)
     listing = names.lists["LOCATION"]
     layout = Layout.of(len(listing.rows))
     rows = np.arange(len(listing.rows))
@@ -61,15 +61,17 @@ def test_the_law_keeps_what_is_promised_for_any_two_words(table, rule):
     own = np.full(len(rows), 4.0 if claim.kind == "ldp" else (4.0 - claim.additive) / claim.diameter)
     parameter = names.mechanism.calibrate(listing.table, layout, own)
     law = names.mechanism.log_probs(listing.table, Block(layout=layout, rows=rows), parameter)
+    broken = names.mechanism.log_probs(listing.table, Block(layout=layout, rows=rows), 1.5 * parameter)
+    assert law is not None
+    assert broken is not None
     loss = (law.max(axis=0) - law.min(axis=0)).max()
     assert loss <= spent[0] + 1e-9 <= 4.0 + 1e-9
-    broken = names.mechanism.log_probs(listing.table, Block(layout=layout, rows=rows), 1.5 * parameter)
     assert (broken.max(axis=0) - broken.min(axis=0)).max() > 4.0, "a rule with half more budget would be seen"
 
 
 def test_draws_follow_the_law(table):
     """Chi-square of 4,000 draws over the 20 nearest and the rest, at a false alarm rate of 1e-6."""
-    names = Names.of(NameOptions(types="PERSON", k=20), frozenset({"PERSON"}), table)
+    names = Names.of(NameOptions(types=("PERSON",), k=20), frozenset({"PERSON"}), table)
     found, _ = drawn(names, table, ["maria"] * DRAWS, ["PERSON given"] * DRAWS)
     listing = names.lists["PERSON given"]
     size = len(listing.rows)
@@ -85,14 +87,14 @@ def test_draws_follow_the_law(table):
 
 
 def test_unknown_words_have_a_place_in_the_list_by_a_public_function(table):
-    names = Names.of(NameOptions(types="PERSON"), frozenset({"PERSON"}), table)
+    names = Names.of(NameOptions(types=("PERSON",)), frozenset({"PERSON"}), table)
     first, _ = drawn(names, table, ["zyxqorvian"] * 5, ["PERSON"] * 5, seed=3)
     again, _ = drawn(names, table, ["ZYXQORVIAN"] * 5, ["PERSON"] * 5, seed=3)
     assert first == again
 
 
 def test_draws_of_a_text_do_not_depend_on_labels_of_its_neighbour(table):
-    names = Names.of(NameOptions(types="all"), frozenset({"PERSON", "LOCATION"}), table)
+    names = Names.of(NameOptions(types=("all",)), frozenset({"PERSON", "LOCATION"}), table)
     rows, _ = table.lookup(["maria", "paris"])
     order = ("PERSON", "LOCATION")
     both, _ = names.draw(
@@ -107,14 +109,13 @@ def test_draws_of_a_text_do_not_depend_on_labels_of_its_neighbour(table):
 def test_what_is_refused(table, small_table):
     types = frozenset({"PERSON"})
     with pytest.raises(ConfigError, match="at least 20 names of PERSON"):
-        Names.of(NameOptions(types="PERSON"), types, small_table)
+        Names.of(NameOptions(types=("PERSON",)), types, small_table)
     with pytest.raises(ConfigError, match=r"names\.k"):
-        Names.of(NameOptions(types="PERSON", k=5000), types, table)
+        Names.of(NameOptions(types=("PERSON",), k=5000), types, table)
     with pytest.raises(BudgetError, match=r"names\.epsilon"):
         drawn(
-            Names.of(NameOptions(types="PERSON", rule="exponential", epsilon=1e-7), types, table),
+            Names.of(NameOptions(types=("PERSON",), rule="exponential", epsilon=1e-7), types, table),
             table,
             ["maria"],
             ["PERSON"],
         )
-    assert Names.of(NameOptions(), frozenset(), table) is None

@@ -226,8 +226,7 @@ def test_names_beside_a_metric_mechanism_are_stated_as_local_dp():
 
 def test_the_way_back(named):
     session = Session()
-    for _ in range(20):
-        result = named.privatize(TEXT, session)
+    result = named.privatize(TEXT, session)
     restored = session.restore(result.text)
     shown = {item.text for item in result.released.items if item.group != "public" and item.kind is Kind.WORD}
     if len({word.lower() for word in shown}) == len(shown):  # else two names drew the same, and stay
@@ -235,12 +234,10 @@ def test_the_way_back(named):
 
 
 def test_equal_words_need_a_mechanism_that_sees_each_word_alone(small_table):
-    for mechanism, options in (
-        ("d-chi-stencil", {"eta": 4.0}),
-        ("stencil", {}),
-    ):
-        with pytest.raises(ConfigError, match=r"words\.consistent"):
-            Privatizer(mechanism, table=small_table, words={"consistent": True}, **options)
+    with pytest.raises(ConfigError, match=r"words\.consistent"):
+        Privatizer("d-chi-stencil", eta=4.0, table=small_table, words={"consistent": True})
+    with pytest.raises(ConfigError, match=r"words\.consistent"):
+        Privatizer("stencil", table=small_table, words={"consistent": True})
     made = Privatizer("noise", table=small_table, eta=2.0, words={"consistent": True})
     result = made.privatize("river apple River river")
     texts = [item.text for item in result.released.items]

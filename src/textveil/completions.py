@@ -54,7 +54,7 @@ class Part(_Field):
     """A part of a message."""
 
     type: Literal["text"]
-    text: str
+    text: str = Field(repr=False)
 
 
 class Message(_Field):

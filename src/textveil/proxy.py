@@ -194,7 +194,10 @@ def listen(host: str, port: int) -> socket.socket:
         ConfigError: the address cannot be had.
     """
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        # Connections inherit it. Without it, an answer waits 40 ms for the client's word that its head has come.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listening
     except OSError as error:
         reason = error.strerror or type(error).__name__
     raise ConfigError(f"host and port must be an address of this machine that is free: {reason}")

@@ -205,11 +205,11 @@ def test_options_that_contradict():
     with pytest.raises(ConfigError, match="task"):
         ProtectOptions(task="money")
     with pytest.raises(ConfigError, match="detector"):
-        Grouping.of(ProtectOptions(), NameOptions(types="PERSON"))
+        Grouping.of(ProtectOptions(), NameOptions(types=("PERSON",)))
     with pytest.raises(UnknownName, match="names.types"):
-        Grouping.of(ProtectOptions(detectors=[Finds()]), NameOptions(types="EMAIL"))
+        Grouping.of(ProtectOptions(detectors=(Finds(),)), NameOptions(types=("EMAIL",)))
     with pytest.raises(ConfigError, match="objects with a name"):
-        Grouping.of(ProtectOptions(detectors=[3]), NameOptions())
+        Grouping.of(ProtectOptions(detectors=(3,)), NameOptions())
     assert Grouping.of(ProtectOptions(), NameOptions()) is None
 
 
