@@ -317,6 +317,11 @@ def test_no_registered_mechanism_is_accused(name: str) -> None:
         assert found["sampler"].verdict == "holds"
         assert found["paper"].verdict == ("not applicable" if name == "santext+" else "refuted")
         assert found["restricted"].verdict == ("not applicable" if name == "rantext" else "holds")
+    elif name == "mask-and-fill":
+        assert (found["log-ratio"].verdict, found["log-ratio"].claimed) == ("holds", 0.0)
+        assert (found["sampled"].verdict, found["sampled"].found) == ("holds", 0.0)
+        assert found["budget"].verdict == found["overcharge"].verdict == "not applicable"
+        assert found["sampler"].verdict == found["support"].verdict == "holds"
     elif name != "placeholder":
         assert found["sampled"].verdict == found["sampler"].verdict == "holds"
         assert 0.2 < (found["sampled"].found or 0) / (found["sampled"].claimed or 1) <= 1
