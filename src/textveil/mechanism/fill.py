@@ -38,7 +38,7 @@ class Fill:
     """
 
     name: str = "mask-and-fill"
-    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.7
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     model: str | None = None
 
     @property

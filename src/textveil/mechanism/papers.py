@@ -403,7 +403,7 @@ def rankcape(
     )
 
 
-def mask_and_fill(*, temperature: float = 0.7, model: str | None = None) -> Fill:
+def mask_and_fill(*, temperature: float = 0.0, model: str | None = None) -> Fill:
     """A language model writes every protected word anew, from the words that pass and those that it wrote before.
 
     Protected words are hidden from the model, and filled in from left to right. `temperature` 0 takes the likeliest
