@@ -27,6 +27,7 @@ from rich.table import Table
 import attacks  # the files beside this one
 import corpora
 import decode
+import detection
 import encoder
 import proxy
 import report
@@ -102,7 +103,17 @@ def circumstances() -> dict[str, Any]:
         "commit": commit.stdout.strip() + ("+" if dirty.stdout.strip() else ""),
         "python": platform.python_version(),
         "versions": {
-            name: version(name) for name in ("textveil", "torch", "numpy", "randomgen", "tokenizers", "transformers")
+            name: version(name)
+            for name in (
+                "textveil",
+                "torch",
+                "numpy",
+                "randomgen",
+                "tokenizers",
+                "transformers",
+                "phonenumbers",
+                "presidio-analyzer",
+            )
         },
         "machine": platform.machine(),
         "cores": os.cpu_count(),
@@ -117,7 +128,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, help="runs per measurement; the best counts (default 3)")
     parser.add_argument(
         "--only",
-        choices=("mechanisms", "decode", "selection", "files", "encoder", "attacks", "proxy"),
+        choices=("mechanisms", "decode", "selection", "files", "encoder", "detection", "attacks", "proxy"),
         help="one part of it (default: all)",
     )
     parser.add_argument("--words", type=int, default=10_000, help="words in a batch (default 10,000)")
@@ -129,6 +140,7 @@ def main() -> None:
         "selection": selection.measurements(options.repeat),
         "files": corpora.measurements(options.repeat),
         "encoder": encoder.measurements(options.repeat),
+        "detection": detection.measurements(options.repeat),
         "attacks": attacks.measurements(),
         "proxy": proxy.measurements(),
     }

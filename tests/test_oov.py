@@ -318,7 +318,7 @@ def test_nothing_passes_that_the_statement_says_passed():
 class LosesOneMore(Privatizer):
     """Drops a word of the table as well."""
 
-    def privatize(self, text, session=None):
+    def privatize(self, text, session=None, *, query=None):
         result = super().privatize(text, session)
         released = result.released
         if not released.items:

@@ -26,6 +26,7 @@ NAMES = [
     "krr",
     "cape",
     "rankcape",
+    "mask-and-fill",
     "placeholder",
 ]
 Side = Literal["left", "right"]

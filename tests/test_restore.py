@@ -3,6 +3,7 @@
 import html
 import json
 import random
+import re
 from itertools import pairwise
 
 import pytest
@@ -40,6 +41,7 @@ LOOKALIKES = (
     *("< PERSON _1>", "<PERSON_1_2>", "person_1", "Person_1", "xPERSON_1", "PERSON_11", "MY_PERSON_1"),
     *("PERSON_1_ID", "PERSON_1x", "PERSON 1", "PERSON1", "Keller", "keller", "the Kellers", "Berlin", "Costas"),
     *("some Costas", "&lt;PERSON_3&gt;", r"\u003cPERSON_3\u003e", "AT&T", "&amp;", "a < b > c", r"C:\new\table"),
+    *("x____Elena", "Elena____x", "New          York"),
     *(r"\_", "<", "&", "\\", "\\u00", "&#6", "100%", "🙂", "日本"),
 )
 
@@ -80,6 +82,8 @@ def forms() -> list[tuple[str, str]]:
         ]
         if " " in shown:
             found += [(shown.replace(" ", "\n"), original), (shown.replace(" ", "\u00a0  "), original)]
+        if "'" in shown:
+            found.append((shown.replace("'", "’"), original))
         if shown in PLURALS:
             shown_plural, plural = PLURALS[shown]
             found += [
@@ -122,8 +126,8 @@ def answers() -> list[tuple[str, str]]:
         turn += 1
         if "\\" in frame and any(answer.startswith("\\") for answer, _ in pairs):
             continue  # the frame's own backslash would be escaped by the placeholder's
-        if frame in ("&{};", "<{}>") and pairs[0][0].startswith(("&", "\\", "<")):
-            continue
+        if frame in ("&{};", "<{}>", "<<{}>>") and re.match(r"[&<\\]|[A-Z]+\\?_", pairs[0][0]):
+            continue  # the two would be another form
         answer, restored = (frame.format(*side) for side in zip(*pairs, strict=True))
         made[f"{answer} {extra}"] = f"{restored} {extra}"
     return list(made.items())
@@ -238,6 +242,7 @@ def test_little_is_held_back(session):
         "<" * 50,
         "New Yor" * 20,
         "New   " * 20,
+        "New" + " " * 60,
         "São Paul" * 10,
         "&lt;PERSON_&lt;" * 9,
         "\\u003c\\_" * 9,
@@ -302,6 +307,17 @@ def test_words_of_the_public_list_are_never_names():
     session = Session()
     session.replaced("Maria", "Will")
     assert session.restore("I will ask Will") == "I will ask Will"
+
+
+def test_the_longest_name_counts():
+    session = Session()
+    for original, shown in (("Porto", "York"), ("Faro", "New"), ("Lisbon", "New York")):
+        session.replaced(original, shown)
+    for answer, restored in (
+        ("New York, York, New", "Lisbon, Porto, Faro"),
+        ("New Yorker New Yor", "Faro Yorker Faro Yor"),
+    ):
+        assert session.restore(answer) == pieces(session, answer) == restored
 
 
 def test_an_ambiguous_name_is_not_restored_in_parts():

@@ -133,13 +133,13 @@ class ProtectOptions:
     """
 
     detectors: Listed = ()
-    always: Listed = ()
-    always_matching: Expressions = ()
-    never: Listed = ()
-    never_matching: Expressions = ()
+    always: Listed = Field(default=(), repr=False)  # whose names a user lists may be private
+    always_matching: Expressions = Field(default=(), repr=False)
+    never: Listed = Field(default=(), repr=False)
+    never_matching: Expressions = Field(default=(), repr=False)
     placeholders: Listed = ("identifiers",)
     importance: Literal["off", "cosine", "saliency"] = "off"
-    task: str | None = None
+    task: str | None = Field(default=None, repr=False)
     classifier: str | None = None
     tau: float = Field(default=0.5, ge=-1, le=1)
     labels: Literal["detected", "randomised"] = "detected"

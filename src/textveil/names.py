@@ -60,14 +60,12 @@ class Names:
     mechanism: Select
 
     @classmethod
-    def of(cls, options: NameOptions, types: frozenset[str], table: EmbeddingTable) -> Self | None:
-        """The lists of these types as far as the table has them; None without types.
+    def of(cls, options: NameOptions, types: frozenset[str], table: EmbeddingTable) -> Self:
+        """The lists of these types, as far as the table has them.
 
         Raises:
             ConfigError: the table has hardly any name of a list, or the budget is below what rounding costs.
         """
-        if not types:
-            return None
         rule = Staircase(sizes=(options.k,)) if options.rule == "rankcape" else Exponential()
         lists = {label: _listing(label, table) for label, (type_, _) in LABELS.items() if type_ in types}
         if options.k >= min(len(listing.rows) for listing in lists.values()) and options.rule == "rankcape":

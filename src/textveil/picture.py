@@ -128,6 +128,46 @@ def curves(
     return figure
 
 
+def thresholds(rows: Sequence[Row], *, title: str) -> "Figure":
+    """One figure: how near releases stay to their originals against the threshold of importance, and the four groups.
+
+    Args:
+        rows: those of a sweep of tau, with the fields of its JSON, by rising threshold.
+        title: what was privatized, and how.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.4, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    taus = [row["tau"] for row in rows]
+    values = [row["similarity"] for row in rows]
+    ends = [
+        [value if isinstance(row[name], str) else row[name] for row, value in zip(rows, values, strict=True)]
+        for name in ("low", "high")
+    ]
+    reach = [
+        [v - low for v, low in zip(values, ends[0], strict=True)],
+        [high - v for v, high in zip(values, ends[1], strict=True)],
+    ]
+    left.errorbar(taus, values, yerr=reach, color=COLOURS[0], marker=MARKERS[0], markersize=5, linewidth=1.2, capsize=3)
+    left.set_ylabel("mean cosine of original and release\n(sentence vectors, 95% interval)", fontsize=9)
+    for group, colour, marker in zip(rows[0]["shares"], COLOURS, MARKERS, strict=False):
+        shares = [row["shares"][group] for row in rows]
+        right.plot(taus, shares, marker=marker, color=colour, markersize=5, linewidth=1.2, label=group)
+    right.set_ylabel("share of words that are not public", fontsize=9)
+    right.set_ylim(0, 1.02)
+    right.legend(frameon=False, fontsize=8)
+    for axis in (left, right):
+        axis.set_xlabel("importance threshold tau (cosine of word and task)", fontsize=9)
+        axis.set_xticks(taus)
+        axis.tick_params(labelsize=8)
+        axis.grid(color="#DDDDDD")
+        axis.set_axisbelow(True)
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    return figure
+
+
 def check_name(path: Path) -> None:
     """Refuse a name that ends in no format of pictures.
 

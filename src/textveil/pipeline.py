@@ -274,7 +274,7 @@ class Privatizer:
             budget=_budget(made, claim, chosen, epsilon, budget),
             rerank=reranked,
             grouping=grouping,
-            names=None if grouping is None else Names.of(named, grouping.named, chosen.root),
+            names=Names.of(named, grouping.named, chosen.root) if grouping and grouping.named else None,
             randomness=SystemRandomness() if seed is None else SeededRandomness(seed),
             pieces=WordPieces.load(how.tokenizer, chosen) if how.unit == "wordpiece" else None,
         )

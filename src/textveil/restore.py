@@ -22,10 +22,10 @@ Escape = Literal["none", "json"]
 """How the answer is written: as it is read, or as the inside of a JSON string."""
 
 SPACES = 8
-"""How much whitespace may stand where a key has one space, or between a placeholder and its brackets."""
+"""How much more whitespace may stand where a key has a space, or between a placeholder and its brackets."""
 
 UNDERSCORES = 3
-"""How many underscores may emphasise a word: _Elena_, __Elena__, ___Elena___."""
+"""How many underscores may emphasise a word: _Elena_, __Elena__, ___Elena___; in my_Elena, they join it."""
 
 BEHIND = 8
 """Units before a place that may decide what is there."""
@@ -309,7 +309,7 @@ class Restorer:
         i = self._at
         while i > 0 and self._at - i < UNDERSCORES and self._units[i - 1].char == "_":
             i -= 1
-        return i == 0 or not _glued(self._units[self._at].char, self._units[i - 1].char, i < self._at)
+        return i == 0 or not _glued(self._units[self._at].char, self._units[i - 1].char)
 
     def _ends(self, end: int) -> bool | None:
         """Whether a word can end before `end`; None if that is not certain."""
@@ -318,7 +318,7 @@ class Restorer:
             i += 1
         if i == len(self._units):
             return True if self._final else None
-        return not _glued(self._units[end - 1].char, self._units[i].char, i > end)
+        return not _glued(self._units[end - 1].char, self._units[i].char)
 
     def _is_determined(self) -> bool:
         before = self._units[max(0, self._at - BEHIND) : self._at]
@@ -346,11 +346,9 @@ def _step(node: Node, folded: str) -> Node | None:
     return node
 
 
-def _glued(edge: str, neighbour: str, emphasised: bool) -> bool:
-    """Whether a neighbour makes a key a part of a longer word; in snake_case it does, in _emphasis_ it does not."""
-    if emphasised:
-        return neighbour == "_" or _script(neighbour) != ""
-    return _script(edge) == _script(neighbour) != ""
+def _glued(edge: str, neighbour: str) -> bool:
+    """Whether a neighbour, behind underscores if there are any, makes a key a part of a longer word."""
+    return neighbour == "_" or _script(edge) == _script(neighbour) != ""
 
 
 def _continues_path(char: str) -> bool:

@@ -512,7 +512,7 @@ class Spoiled(Privatizer):
     def spoil(self, item: Item, word: str) -> Item | None:
         raise NotImplementedError
 
-    def privatize(self, text: str, session: Any = None) -> Result:
+    def privatize(self, text: str, session: Any = None, *, query: Any = None) -> Result:
         result = super().privatize(text, session)
         spoiled = [self.spoil(*pair) for pair in zip(result.released.items, result.private.words, strict=True)]
         items = [item for item in spoiled if item is not None]
@@ -561,31 +561,31 @@ class KnownVerbatim(Spoiled):
 class TripledThenDivided(Privatizer):
     """The pipeline draws with three times the budget and prints a third of what that spends."""
 
-    def _draw(self, plan: Any) -> Any:
-        release = super()._draw(replace(plan, epsilon=3 * plan.epsilon))
+    def _draw(self, tokens: Any, protection: Any, plan: Any, session: Any) -> Any:
+        release = super()._draw(tokens, protection, replace(plan, epsilon=3 * plan.epsilon), session)
         return replace(release, spent=release.spent / 3)
 
 
 class PrintsHalf(Privatizer):
     """The pipeline prints half of what its mechanism spends."""
 
-    def _draw(self, plan: Any) -> Any:
-        release = super()._draw(plan)
+    def _draw(self, tokens: Any, protection: Any, plan: Any, session: Any) -> Any:
+        release = super()._draw(tokens, protection, plan, session)
         return replace(release, spent=release.spent / 2)
 
 
 class PrintsHalfWithin(Privatizer):
     """The pipeline prints half of what its mechanism spends on some pairs of words."""
 
-    def _draw(self, plan: Any) -> Any:
-        release = super()._draw(plan)
+    def _draw(self, tokens: Any, protection: Any, plan: Any, session: Any) -> Any:
+        release = super()._draw(tokens, protection, plan, session)
         return replace(release, within=release.within / 2)
 
 
 class TrueWordOnError(Privatizer):
     """What cannot be privatized comes out as it was."""
 
-    def privatize(self, text: str, session: Any = None) -> Result:
+    def privatize(self, text: str, session: Any = None, *, query: Any = None) -> Result:
         try:
             return super().privatize(text, session)
         except Exception:
@@ -605,7 +605,7 @@ class TrueWordOnError(Privatizer):
 class WordInTheError(Privatizer):
     """The error names what it could not handle."""
 
-    def privatize(self, text: str, session: Any = None) -> Result:
+    def privatize(self, text: str, session: Any = None, *, query: Any = None) -> Result:
         try:
             return super().privatize(text, session)
         except Exception as error:

@@ -317,9 +317,20 @@ def test_no_registered_mechanism_is_accused(name: str) -> None:
         assert found["sampler"].verdict == "holds"
         assert found["paper"].verdict == ("not applicable" if name == "santext+" else "refuted")
         assert found["restricted"].verdict == ("not applicable" if name == "rantext" else "holds")
+    elif name == "mask-and-fill":
+        assert (found["log-ratio"].verdict, found["log-ratio"].claimed) == ("holds", 0.0)
+        assert found["overcharge"].verdict == "not applicable"
     elif name != "placeholder":
         assert found["sampled"].verdict == found["sampler"].verdict == "holds"
         assert 0.2 < (found["sampled"].found or 0) / (found["sampled"].claimed or 1) <= 1
+
+
+def test_what_draws_and_spends_nothing_wastes_no_budget() -> None:
+    build = partial(Privatizer, "mask-and-fill", table=table(), temperature=1.0)
+    only = ("log-ratio", "sampler", "support", "budget", "overcharge")
+    found = {each.check: each for each in audit(build, small=True, only=only)}
+    assert found["log-ratio"].verdict == found["sampler"].verdict == "holds"
+    assert found["budget"].verdict == found["overcharge"].verdict == "not applicable"
 
 
 def test_a_finding_is_plain_data() -> None:

@@ -19,7 +19,7 @@ from textveil.table import EmbeddingTable
 
 NAMES = registry.names("mechanism")
 ALARM = 1e-6
-DETERMINISTIC = {"stencil", "placeholder"}
+DETERMINISTIC = {"stencil", "mask-and-fill", "placeholder"}
 
 
 def table_of(words: int, dimension: int, seed: int) -> EmbeddingTable:

@@ -103,7 +103,7 @@ BROKEN = {
 def test_a_detector_that_fails_makes_the_call_fail_and_shows_no_text(kind):
     with pytest.raises(DetectorError) as caught:
         find_all([answers([FINE]), BROKEN[kind]], TEXTS, timeout=0.2)
-    error: BaseException | None = caught.value
+    error = caught.value
     assert "scripted must" in str(error)
     assert "\n" not in str(error)
     assert CANARY not in str(error).lower()
@@ -137,6 +137,17 @@ def test_a_detector_that_takes_too_long_is_not_waited_for():
         find_all([Scripted(find=lambda texts: free.wait(30))], TEXTS, timeout=0.1)
     assert time.monotonic() - begun < 5
     free.set()
+
+
+def test_a_detector_cannot_take_texts_away():
+    def find(texts: Sequence[str]) -> Any:
+        texts.clear()  # type: ignore[attr-defined]
+        return []
+
+    texts = [*TEXTS]
+    with pytest.raises(DetectorError, match="raised AttributeError"):
+        find_all([Scripted(find=find)], texts, timeout=None)
+    assert texts == TEXTS
 
 
 def test_texts_are_checked_before_any_detector_sees_them():
@@ -238,6 +249,13 @@ def test_unknown_detectors_are_refused_with_a_near_name():
 def test_what_stands_behind_the_colon_must_be_there_where_it_belongs(name):
     with pytest.raises(ConfigError, match="this detector is written"):
         detector(name)
+
+
+def test_patterns_are_a_detector():
+    patterns = detector("patterns")
+    assert patterns is detector("patterns")
+    (found,) = find_all([patterns], ["write to maria@example.org"], timeout=60)
+    assert found[:4] == (0, 9, 26, "EMAIL")
 
 
 def test_the_bundled_tagger_is_loaded_once():

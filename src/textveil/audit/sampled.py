@@ -163,15 +163,16 @@ def sampled(subject: Subject) -> Finding:
             for b in range(len(trial.inputs)):
                 if a != b:
                     bound = _loss(trial, a, b, ALARM / 2 / comparisons)
-                    apart = (allowed[a, b] - trial.claim.additive) / trial.epsilon
-                    rate = max(0.0, bound - trial.claim.additive) / apart if apart > 0 else math.inf
+                    apart = (allowed[a, b] - trial.claim.additive) / trial.epsilon if trial.epsilon else 0.0
+                    lost = max(0.0, bound - trial.claim.additive)
+                    rate = lost / apart if apart > 0 else math.inf if lost else 0.0
                     # by share of what is allowed, so that the pair is shown that comes nearest to breaking it
                     share = bound / max(float(allowed[a, b]), 1e-12)
                     worst = max(worst, (share, float(rate), trial.epsilon, trial.name))
     guessed, bound, claimed_ldp = _guessing(subject)
     broken = worst[0] > 1 or bound > claimed_ldp
     if bound / max(claimed_ldp, 1e-12) > max(worst[0], 1):
-        worst = (bound / claimed_ldp, bound, claimed_ldp, guessed)
+        worst = (bound / max(claimed_ldp, 1e-12), bound, claimed_ldp, guessed)
     return Finding(
         check=name,
         evidence="lower bound",

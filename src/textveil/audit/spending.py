@@ -41,6 +41,8 @@ def budget(subject: Subject) -> Finding:
         return skipped(name, "nothing is drawn")
     if subject.claim.kind == "none":
         return unclaimed(name, f"nothing is claimed: {subject.claim.reason}")
+    if _is_free(subject):
+        return skipped(name, "nothing is spent")
     table = subject.slice
     rows = np.arange(len(table))
     one, two = subject.law(table, rows), subject.law(table, rows, 2.0)
@@ -69,6 +71,13 @@ def budget(subject: Subject) -> Finding:
     )
 
 
+def _is_free(subject: Subject) -> bool:
+    """Whether the mechanism needs no budget, and spends none."""
+    layout = Layout.of(1)
+    parameter = subject.parameter(subject.table, layout)
+    return subject.privatizer.budget is None and not subject.spent(subject.table, layout, parameter).any()
+
+
 def _counts(subject: Subject, table: EmbeddingTable, word: int, scale: float) -> Ids:
     many = sampled.TRIALS_SMALL if subject.small else sampled.TRIALS_FULL
     block = singles(np.full(many, word))
@@ -95,10 +104,10 @@ def overcharge(subject: Subject) -> Finding:
     name = "overcharge"
     if subject.claim.kind == "none":
         return unclaimed(name, f"nothing is claimed: {subject.claim.reason}")
+    if _is_free(subject):
+        return skipped(name, "nothing is spent")
     layout = Layout.of(1)
     spent = float(subject.spent(subject.table, layout, subject.parameter(subject.table, layout))[0])
-    if spent == 0 and not subject.claim.draws:
-        return skipped(name, "nothing is spent")
     share = spent / subject.epsilon
     problems = []
     over = share > 1 + ROUNDING

@@ -18,6 +18,7 @@ from textveil.cli import (  # each adds its verbs to the application
     privatize,
     proxy,
     restore,
+    sweep,
     tables,
 )
 from textveil.cli.app import app
@@ -33,6 +34,7 @@ __all__ = [
     "privatize",
     "proxy",
     "restore",
+    "sweep",
     "tables",
 ]
 

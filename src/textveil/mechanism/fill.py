@@ -111,7 +111,8 @@ class Fill:
         weights /= self.temperature
         np.exp(weights, out=weights)
         weights *= SCALE
-        return np.maximum(np.ceil(weights, out=weights), 1.0)
+        floored: Values = np.maximum(np.ceil(weights, out=weights), 1.0)
+        return floored
 
 
 def _public(block: Block) -> Block:

@@ -52,7 +52,7 @@ class Protection:
 
     def kind(self, word: int) -> str:
         """The group of a word; of a name its type, whichever of the lists of that type it is drawn from."""
-        label = self.labels[self.group[word]]
+        label: str = self.labels[self.group[word]]
         return label.partition(" ")[0] if self.named[word] else label
 
 

@@ -7,7 +7,7 @@ Not here: check digits (`checksums`).
 import regex
 
 from textveil.protect import checksums as sums
-from textveil.protect.rules import AFTER, BEFORE, Rule, compile_pattern
+from textveil.protect.rules import AFTER, BEFORE, Rule, compile_pattern, has_digits, keyed
 
 _BBAN = {
     11: "NO", 12: "BE", 14: "DK|FO|FI|GL|NL|SD|FK", 15: "MK|SI", 16: "AT|BA|EE|KZ|XK|LT|LU|MN|SR",
@@ -22,6 +22,15 @@ _CARD = r"(?: 4 | 5[0-8] | 6 | 2[0-7] | 3[04-9] | 1800 ) (?: [ .\-]{0,2}+ \d ){1
 RULES = (
     Rule("CARD", compile_pattern(rf"{BEFORE} {_CARD} {AFTER}"), check=sums.luhn, leads=True, digits=12),
     Rule("IBAN", compile_pattern(rf"(?<!\w) (?:{_IBAN}) (?!\w)"), check=sums.mod97, leads=True, digits=4),
+    keyed(
+        "IBAN",
+        "account number|account no|acct no|bank account|checking account|savings account|routing number|kontonummer"
+        "|konto-nr|numéro de compte|número de cuenta|numero di conto|conto corrente",
+        r"\d (?: [ \-]? \d ){4,19}",
+        digits=5,
+        check=has_digits,
+    ),
+    keyed("IBAN", "sort code|bankleitzahl|blz", r"\d\d[ \-]?\d\d[ \-]?\d\d(?:[ ]?\d\d)?", digits=6),
     Rule(
         "CRYPTO",
         regex.compile(r"(?<!\w)[13][1-9A-HJ-NP-Za-km-z]{25,34}+(?!\w)"),

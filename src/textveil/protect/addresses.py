@@ -14,19 +14,25 @@ _NUMBER = r"\d{1,6}(?:[ ]?[a-z](?!\w))?(?:[\-/]\d{1,5}[a-z]?)?"
 _SHORT = r"(?:(?<=\b\p{L}{1,3})\.)?"
 _WORD = rf"[\p{{L}}\d][\p{{L}}\p{{M}}\d'\-]{{0,30}} {_SHORT}"
 _NAME = rf"(?-i:[\p{{Lu}}\p{{Lt}}])[\p{{L}}\p{{M}}'\-]{{0,30}} {_SHORT}"
-_OF = r"(?: de | du | des | la | le | les | del | della | delle | dei | degli | di | da | do | dos | das | van | von | der | den | of | y | e | à )"
+_OF = r"""
+    (?: de | du | des | la | le | les | del | della | delle | dei | degli | di | da | do | dos | das | van | von | der
+      | den | of | y | e | à )
+"""
 _SMALL = rf"(?: {_OF} | and | u | nad | pod | am | an | in | im | bei | sur | sous | en | upon )"
 _GAP = r"[\s,]{1,4}+"
 
 _WAY = r"""
-    (?: street | st | avenue | ave | av | road | rd | lane | ln | drive | dr | boulevard | blvd | court | ct | place | pl
-      | square | sq | terrace | ter | way | circle | cir | highway | hwy | parkway | pkwy | crescent | cres | close
+    (?: street | st | avenue | ave | av | road | rd | lane | ln | drive | dr | boulevard | blvd | court | ct | place
+      | pl | square | sq | terrace | ter | way | circle | cir | highway | hwy | parkway | pkwy | crescent | cres | close
       | grove | gardens | mews | row | alley | trail | trl | loop | hill | parade | quay | wharf | turnpike | esplanade
       | common | green | rise | walk | chase | path | plaza | pike | route )
 """
 _COMPOUND = r"""
-    (?: stra(?:ß|ss)e | str\. | stasse | gasse | gässli | weg | platz | allee | damm | ufer | steig | gatan | gata | gaten | gate | gade
-      | vägen | vegen | veien | vej | væng | stræti | gränd | straat | laan | plein | gracht | singel | dijk | steenweg
+    (?: stra(?:ß|ss)e | str\. | stasse | gasse | gässli | weg | platz | allee | damm | ufer | steig | gatan
+      | gata | gaten | gate | gade | vägen | vegen | veien | vej | væng | stræti | gränd | straat | laan | plein
+      | gracht
+      | singel
+      | dijk | steenweg
       | hove | katu | ntie | kuja | utca | vegur | vangur | gränden | stien )
 """
 _APART = r"""
@@ -35,14 +41,17 @@ _APART = r"""
 """
 _BEFORE_NAME = r"""
     (?: rue | avenue | av\.? | avda\.? | avenida | bd | boulevard | place | allées? | chemin | impasse | quai | cours
-      | route | via | viale | piazza | piazzale | corso | largo | vicolo | strada | calle | c/ | carrer | camino | camiño | ronda | paseo
-      | plaza | rúa | rua | r\. | r | travessa | praça | praca | estrada | alameda | ul\. | ulica | ulice | al\. | aleja | os\.
-      | trg | nám\. | náměstí | leof\. | λεωφόρος | odos | οδός | jl\. | jalan )
+      | route | via | viale | piazza | piazzale | corso | largo | vicolo | strada | calle | c/ | carrer | camino
+      | camiño | ronda
+      | paseo | plaza | rúa | rua | r\. | r | travessa | praça | praca | estrada | alameda | ul\. | ulica | ulice | al\.
+      | aleja | os\. | trg | nám\. | náměstí | leof\. | λεωφόρος | odos | οδός | jl\. | jalan )
 """
 _DOOR = r"[ ]? (?: \# [ ]? )? (?: \d{1,5}[a-z]? | [a-z]\d{1,4} | (?-i:[A-Z]) ) (?!\w)"
 _HOME = rf"(?<!\w) (?: apt\.? | apartment | suite | flat | wohnung | whg\.? | appt\.? | appartement ) {_DOOR}"
 _UNIT = rf"""
-    (?: {_HOME} | (?<!\w) (?: ste\.? | unit | fl\.? | floor | room | rm\.? | piso | interno | bldg\.? | building | \# ) {_DOOR} )
+    (?: {_HOME}
+      | \d{{1,2}}[ºª] (?: [ ]? (?-i:[A-Z]) (?!\w) )?
+      | (?<!\w) (?: ste\.? | unit | fl\.? | floor | room | rm\.? | piso | interno | bldg\.? | building | \# ) {_DOOR} )
 """
 _STATE = r"(?-i: [A-Z]{2} )"
 _AMERICAN = r"""
@@ -51,11 +60,16 @@ _AMERICAN = r"""
 """
 _BRITISH = r"[A-Z]{1,2}\d[A-Z\d]?[ ]?\d[ABD-HJLNP-UW-Z]{2}"
 _CANADIAN = r"[ABCEGHJ-NPRSTVXY]\d[ABCEGHJ-NPRSTV-Z][ \-]?\d[ABCEGHJ-NPRSTV-Z]\d"
-_CODE = rf"(?: {_BRITISH} | {_CANADIAN} | \d{{5}}-\d{{3,4}} | \d{{3}}[ ]\d{{2}} | \d{{4}}[ ](?-i:[A-Z]{{2}}) | \d{{4,6}} ) (?!\w)"
+_CODE = rf"""
+    (?: {_BRITISH} | {_CANADIAN}
+      | \d{{5}}-\d{{3,4}} | \d{{4}}-\d{{3}} | \d\d-\d{{3}}
+      | \d{{3}}[ ]\d{{2}} | \d{{4}}[ ](?-i:[A-Z]{{2}}) | \d{{4,6}} ) (?!\w)
+"""
 _TOWN = rf"{_NAME} (?: [ \-] (?: {_NAME} | {_SMALL} ) ){{0,3}} (?: [ ] \( [^()\n]{{1,30}}+ \) )?"
 _TAIL = rf"""
     (?: (?:{_GAP}|[ ][\-][ ]) {_UNIT} ){{0,2}}
-    (?: (?<= \d ) (?: [ ]? [\n,] [\s,]{{0,3}}+ (?: [\p{{L}}.'\-]{{2,20}}+ [ ] ){{0,3}} [\p{{L}}\-]{{2,20}}+ ){{1,2}} [ ] \d{{5}} (?!\w) )?
+    (?: (?<= \d ) (?: [ ]? [\n,] [\s,]{{0,3}}+ (?: [\p{{L}}.'\-]{{2,20}}+ [ ] ){{0,3}} [\p{{L}}\-]{{2,20}}+ ){{1,2}}
+        [ ] \d{{5}} (?!\w) )?
     (?: {_GAP} (?: (?:[A-Z]{{1,2}}-)? {_CODE} [ ] {_TOWN}
                  | {_TOWN} (?: {_GAP} (?: {_STATE} | {_TOWN} ) ){{0,2}} {_GAP} {_CODE}
                  | {_TOWN} {_GAP} {_STATE} (?!\w) ) )?
@@ -78,7 +92,7 @@ _NO_PLACES = listed(
     """january february march april may june july august september october november december it's its he's she's i'm
     monday tuesday wednesday thursday friday saturday sunday the this that"""
 )
-_YEAR = regex.compile(r"(?:1[5-9]|20)\d\d")
+_YEAR = regex.compile(r"(?:19|20)\d\d")
 
 
 def _parts(value: str) -> list[str]:
@@ -94,7 +108,7 @@ def is_street(value: str) -> bool:
     small = [name for name in names if name.islower() and not regex.fullmatch(_OF, name, regex.VERBOSE)]
     if any(name.lower() in _NO_WAYS for name in small) or any(name.endswith("'s") for name in names):
         return False
-    return not small and not way.islower() or (way.lower() not in _ORDINARY and len(names) <= 2)
+    return (not small and not way.islower()) or (way.lower() not in _ORDINARY and len(names) <= 2)
 
 
 def is_named_street(value: str) -> bool:
@@ -162,30 +176,32 @@ RULES = (
     ),
     # Hauptstraße 5, 10115 Berlin; 3 Lange Straße 5
     address(
-        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: {_NAME} [ \-] ){{0,2}} [\p{{L}}\-]{{2,30}}? {_COMPOUND} (?!\w) [ ] {_NUMBER} (?!\w)"
-        rf" {_TAIL}",
+        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: {_NAME} [ \-] ){{0,2}} [\p{{L}}\-]{{2,30}}? {_COMPOUND} (?!\w) [ ]"
+        rf" {_NUMBER} (?!\w) {_TAIL}",
         0.75,
         "straße |strasse |str. |stasse |gasse |gässli |weg |platz |allee |damm |ufer |steig |gatan |gata |gaten "
         "|gate |gade |vägen |vegen |veien |vej |væng |stræti |gränd |straat |laan |plein |gracht |singel |dijk |hove "
         "|katu |ntie |kuja |utca |vegur |vangur |gränden |stien ",
     ),
     address(
-        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: (?: {_NAME} [ \-] ){{1,3}} {_APART} | [\p{{L}}\-]{{3,30}} [ ] (?: allee | platz"
-        rf" | stra(?:ß|ss)e | gasse ) ) (?!\w) [ ] {_NUMBER} \.? (?!\w) {_TAIL}",
+        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: (?: {_NAME} [ \-] ){{1,3}} {_APART} | [\p{{L}}\-]{{3,30}} [ ]"
+        rf" (?: allee | platz | stra(?:ß|ss)e | gasse ) ) (?!\w) [ ] {_NUMBER} \.? (?!\w) {_TAIL}",
         0.7,
         " straße| strasse| allee| allé| platz| weg| gasse| ring| ufer| damm| utca| u. | út | tér | terrasse| väg"
         "| gata| vej| tee | puiestee| mnt ",
     ),
     # 12, rue de la Paix; Via Roma 5; ul. Miła 53
     address(
-        rf"{_EDGE} (?: {_NUMBER} (?: [ ] (?:bis|ter) )? ,? [ ] ){{1,2}} {_BEFORE_NAME} (?: [ ] | (?<=[./]) ) (?: {_OF} [ ] | [dl]' ){{0,3}}"
+        rf"{_EDGE} (?: {_NUMBER} (?: [ ] (?:bis|ter) )? ,? [ ] ){{1,2}} {_BEFORE_NAME}"
+        rf" (?: [ ] | (?<=[./]) ) (?: {_OF} [ ] | [dl]' ){{0,3}}"
         rf" {_WORD} {_MORE}{{0,5}} (?: ,? [ ] (?: n[°º.]? [ ]? )? {_NUMBER} (?!\w) )? {_TAIL}",
         0.7,
         check=is_numbered,
         leads=True,
     ),
     address(
-        rf"(?<!\w) {_BEFORE_NAME} (?: [ ] | (?<=[./]) ) (?: {_OF} [ ] | [dl]' ){{0,3}} {_NAME} {_MORE}{{0,5}} ,? [ ] (?: n[°º.]? [ ]? )?"
+        rf"(?<!\w) {_BEFORE_NAME} (?: [ ] | (?<=[./]) ) (?: {_OF} [ ] | [dl]' ){{0,3}} {_NAME}"
+        rf" {_MORE}{{0,5}} ,? [ ] (?: n[°º.]? [ ]? )?"
         rf" {_NUMBER} (?!\w) {_TAIL}",
         0.7,
         "rue |avenue |av. |av |avda|avenida|bd |boulevard|place |allée|chemin|impasse|quai |cours |route |via |viale"
@@ -196,15 +212,17 @@ RULES = (
     ),
     # boxes, and addresses of forces
     address(
-        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: p\.?[ ]?o\.?[ ]?box | post[ ]office[ ]box | postfach | postbus | bo[îi]te[ ]postale"
-        rf" | b\.p\. | bp | apartado (?: [ ]de[ ]correos )? | casella[ ]postale | c\.p\. | private[ ]bag ) [ ]? (?:n[°º.][ ]?)?"
+        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: p\.?[ ]?o\.?[ ]?box | post[ ]office[ ]box | postfach | postbus"
+        rf" | bo[îi]te[ ]postale | b\.p\. | bp (?= [ ]? \d{{1,5}} [,\s]{{1,3}} \d{{5}} )"
+        rf" | apartado (?: [ ]de[ ]correos )? | casella[ ]postale | c\.p\."
+        rf" | private[ ]bag ) [ ]? (?:n[°º.][ ]?)?"
         rf" \d{{1,6}} (?!\w) (?: [ ] {_NAME} [ ] {_NAME} )? {_TAIL}",
         0.8,
         "box|postfach|postbus|postale|b.p.|bp |bp1|bp2|apartado|c.p.|private bag",
     ),
     address(
-        r"(?<!\w) (?: (?: psc | cmr | unit | usnv | uss | usns | uscgc ) [ ] [\w.\-]{1,30}+ (?: ,? [ ] box [ ] \d{1,5} )?"
-        r" \s{1,3}+ )? (?: apo | fpo | dpo ) [ ] a[aep] [ ] \d{5} (?:-\d{4})? (?!\w)",
+        r"(?<!\w) (?: (?: psc | cmr | unit | usnv | uss | usns | uscgc ) [ ] [\w.\-]{1,30}+"
+        r" (?: ,? [ ] box [ ] \d{1,5} )? \s{1,3}+ )? (?: apo | fpo | dpo ) [ ] a[aep] [ ] \d{5} (?:-\d{4})? (?!\w)",
         0.9,
         "apo |fpo |dpo ",
         digits=5,

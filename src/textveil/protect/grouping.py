@@ -257,7 +257,7 @@ def _types(given: Sequence[str], option: str) -> frozenset[str] | None:
         return frozenset(NAMES) if option == "names.types" else None
     found: set[str] = set()
     for each in given:
-        if each not in ("identifiers", "names") and not (isinstance(each, str) and each.isupper()):
+        if each not in ("identifiers", "names") and not str(each).isupper():
             raise UnknownName(f"type for {option}", str(each), ("identifiers", "names", "all", *NAMES, *IDENTIFIERS))
         found |= {"identifiers": {*IDENTIFIERS}, "names": {*NAMES}}.get(each, {each})
     return frozenset(found)

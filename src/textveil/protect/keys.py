@@ -9,7 +9,7 @@ import regex
 from textveil.protect import checksums as sums
 from textveil.protect.rules import Rule, compile_pattern, has_digit, keyed, listed, words
 
-_NO_STARTS = ("$", "<", "your", "process.env", "os.", "self.")
+_NO_STARTS = ("$", "<", "your", "process.env", "os.", "self.", "optional[", "union[", "list[", "get")
 _NO_PASSWORDS = listed(
     """none null true false required optional string integer number text varchar bytes object undefined password
     passwort secret hidden incorrect wrong invalid correct expired missing empty reset changed forgotten stored hashed
@@ -55,7 +55,8 @@ _PREFIXED = r"""
 """
 _NAMES = r"""
     (?:[a-z0-9]{1,20}[_\-]){0,3}
-    (?: pass(?:word|wd|phrase|code) | pwd | passwort | kennwort | mot[ ]de[ ]passe | contrase(?:ñ|n)a | parola[ ]d'ordine
+    (?: pass(?:word|wd|phrase|code) | pwd | passwort | kennwort | mot[ ]de[ ]passe | contrase(?:ñ|n)a
+      | parola[ ]d'ordine
       | api[ _\-]?key | (?:access|secret|private|account|encryption|master)[ _\-]?key
       | (?:access|auth|api|refresh|bearer|id|session|security)?[ _\-]?token | (?:client[ _\-]?)?secret | credentials? )
     (?:[_\-][a-z0-9]{1,20}){0,2}
@@ -77,7 +78,7 @@ RULES = (
     Rule(
         "SECRET",
         compile_pattern(r"\b (?: Bearer | Authorization:[ ]Basic ) [ ] (?P<value>[\w.~+/\-]{12,4000}+=*+)"),
-        check=has_digit,
+        check=is_code,
     ),
     Rule(
         "SECRET",

@@ -7,7 +7,7 @@ Not here: what each identifier looks like (`accounts`, `net`, `keys`, `people`, 
 
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -42,11 +42,15 @@ _PLAIN = {
 }
 """Digits of all scripts, full-width characters, dashes, spaces and quotes as ASCII, each one character for one."""
 _INVISIBLE = regex.compile(f"[{_HIDDEN}]")
+_WRITTEN = regex.compile(r"[\p{L}\p{N}](?:.*[\p{L}\p{N}])?", regex.DOTALL)
 _DIGIT = regex.compile("[0-9]")
 _LEAD = regex.compile(
-    r"(?<![\w@]) (?= [A-Za-z]{0,6}\d | (?: [A-Z]{1,3}[ .\-/]{1,2} ){1,2} \d | [A-Z9]{5} [ ] \d )", regex.VERBOSE
+    r"""(?<![\w@]) (?= (?: [A-Za-z]{0,6}\d | (?: [A-Z]{1,3} [ .\-/]{1,2} ){1,2} \d | [A-Z9]{5} [ ] \d ) )
+    (?= (?P<run> [A-Za-z0-9]++
+        (?: [ .\-/+]{1,2} [A-Za-z]{0,4} \d [A-Za-z0-9]*+ | [ .\-/]{1,2} [A-Za-z]{1,4} \b ){0,12}+ ) )""",
+    regex.VERBOSE,
 )
-"""Where a number with a few letters before it may begin."""
+"""Where a number with a few letters before it may begin, and the groups of digits and few letters that begin there."""
 _RULES = (*accounts.RULES, *net.RULES, *keys.RULES, *people.RULES, *addresses.RULES)
 
 
@@ -93,8 +97,8 @@ class Patterns:
     def find(self, texts: Sequence[str]) -> list[Span]:
         """The spans of all texts, in the order of texts and starts; they do not overlap.
 
-        Of two that do, the one with the higher score counts, then the longer one; of the other, what is left of it
-        stays a span, so that whatever a rule found is in one.
+        Spans of the same type that overlap are joined. Of others, the one with the higher score counts, then the
+        longer one; of the other, what is left of it stays a span, so that whatever a rule found is in one.
         """
         spans = []
         for number, text in enumerate(texts):
@@ -107,7 +111,9 @@ class Patterns:
     def _found(self, plain: str) -> Iterator[Found]:
         """Everything that any rule finds in a text."""
         digits, lower = len(_DIGIT.findall(plain)), plain.lower().replace("\n", " ")
-        leads = [match.start() for match in _LEAD.finditer(plain)] if digits else []
+        leads = (
+            [(match.start(), len(_DIGIT.findall(match["run"]))) for match in _LEAD.finditer(plain)] if digits else []
+        )
         urls = {"URL", "SECRET"} & {*self.types}
         for rule in _RULES:
             wanted = rule.type in self.types or (rule.type == "URL" and urls)
@@ -161,12 +167,17 @@ def _unpaired(address: str) -> bool:
     return address.count(")") > address.count("(") if address[-1] == ")" else address.count("]") > address.count("[")
 
 
-def _anywhere(rule: Rule, plain: str, leads: Sequence[int]) -> Iterator[Found]:
+def _anywhere(rule: Rule, plain: str, leads: Sequence[tuple[int, int]]) -> Iterator[Found]:
     """What a rule finds in a text; where a digit leads, if it asks for one."""
     at = 0
     if rule.leads:
-        for start in leads:
-            if start >= at and (match := rule.pattern.match(plain, start)) and (found := _accept(rule, match)):
+        for start, digits in leads:
+            if (
+                digits >= rule.digits
+                and start >= at
+                and (match := rule.pattern.match(plain, start))
+                and (found := _accept(rule, match))
+            ):
                 yield found
                 at = found.end
         return
@@ -193,29 +204,30 @@ def _near(rule: Rule, plain: str) -> Iterator[Found]:
                     yield found
 
 
-def _separate(plain: str, found: Iterator[Found]) -> list[Found]:
+def _separate(plain: str, found: Iterable[Found]) -> list[Found]:
     """Spans that do not overlap, in their order: the surest first, then the longest, of others what is left."""
     taken: list[Found] = []
-    ranked = sorted(set(found), key=lambda f: (-f.score, f.start - f.end, f.start, IDENTIFIERS.index(f.type)))
-    for one in ranked:
-        at = bisect_left(taken, (one.start,))
-        first = at - 1 if at and taken[at - 1].end > one.start else at
-        last = first
-        cursor, pieces = one.start, []
-        while last < len(taken) and taken[last].start < one.end:
-            pieces.append((cursor, taken[last].start))
-            cursor = taken[last].end
-            last += 1
-        pieces.append((cursor, one.end))
-        for start, end in reversed(pieces):
-            inner = (
-                regex.search(r"[\p{L}\p{N}](?:.*[\p{L}\p{N}])?", plain[start:end], regex.DOTALL)
-                if start < end
-                else None
-            )
-            if start == one.start and end == one.end:
-                taken.insert(at, one)
-            elif inner:
-                piece = one._replace(start=start + inner.start(), end=start + inner.end())
-                taken.insert(bisect_left(taken, piece), piece)
+    for one in sorted(_joined(found), key=lambda f: (-f.score, f.start - f.end, f.start, IDENTIFIERS.index(f.type))):
+        at = bisect_left(taken, one.start, key=lambda f: f.end - 1)
+        stop = bisect_left(taken, one.end, key=lambda f: f.start)
+        if at == stop:
+            taken.insert(at, one)
+            continue
+        edges = [one.start, *(edge for f in taken[at:stop] for edge in (f.start, f.end)), one.end]
+        rest = []
+        for start, end in zip(edges[::2], edges[1::2], strict=True):
+            if inner := _WRITTEN.search(plain, start, max(start, end)):
+                rest.append(one._replace(start=inner.start(), end=inner.end()))
+        taken[at:stop] = sorted([*taken[at:stop], *rest])
     return taken
+
+
+def _joined(found: Iterable[Found]) -> list[Found]:
+    """Spans of which those of the same type do not overlap: they are joined where they do."""
+    joined: list[Found] = []
+    for one in sorted(found, key=lambda f: (f.type, f.start)):
+        if joined and joined[-1].type == one.type and one.start < joined[-1].end:
+            last = joined.pop()
+            one = last._replace(end=max(last.end, one.end), score=max(last.score, one.score))
+        joined.append(one)
+    return joined

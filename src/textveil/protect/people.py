@@ -139,7 +139,7 @@ RECORDS = (
         "MEDICAL_RECORD",
         "mrn|m.r.n|medical record|medical records|health record|patient id|patient number|patient no|patient #"
         "|patient-id|chart number|chart no|chart #|hospital number|hospital no|case number|case no|health plan"
-        "|health insurance|member id|patientennummer|patienten-nr|fallnummer|krankenversichertennummer"
+        "|health insurance|member id|medicaid|patientennummer|patienten-nr|fallnummer|krankenversichertennummer"
         "|versichertennummer|numéro de dossier|dossier médical|historia clínica|número de paciente|cartella clinica",
         _FORM,
         digits=3,
@@ -158,7 +158,7 @@ RECORDS = (
     keyed(
         "LICENCE",
         "license|licence|driver license|drivers license|driver's license|driving licence|license number"
-        "|licence number|license no|licence no|license #|dl number|dl no|dl #|dl:|driver id|driving permit"
+        "|licence number|license no|licence no|license #|dl number|dl no|dl #|dl#|dl:|driver id|driving permit"
         "|medical registration|bar number|gmc|führerschein|führerscheinnummer|permis de conduire|permiso de conducir"
         "|carné de conducir|licencia de conducir|patente|patente di guida|rijbewijs|rijbewijsnummer",
         _FORM,
@@ -191,13 +191,16 @@ RECORDS = (
 _MONTHS = r"""
     (?: jan(?:uary|uar|vier|eiro)? | feb(?:ruary|ruar|brero|braio|rero)? | f[ée]v(?:rier)? | mar(?:ch|s|zo)? | m[äa]rz
       | apr(?:il|ile)? | avr(?:il)? | abr(?:il)? | may | mai | mayo | maggio | june? | juni | juin | junio | giugno
-      | july? | juli | juillet | julio | luglio | aug(?:ust)? | ao[ûu]t | agosto | sep(?:t(?:ember|iembre|embre)?|tiembre)?
-      | settembre | oct(?:ober|obre|ubre)? | okt(?:ober)? | ottobre | nov(?:ember|iembre|embre)?
+      | july? | juli | juillet | julio | luglio | aug(?:ust)? | ao[ûu]t | agosto
+      | sep(?:t(?:ember|iembre|embre)?|tiembre)? | settembre | oct(?:ober|obre|ubre)? | okt(?:ober)? | ottobre
+      | nov(?:ember|iembre|embre)?
       | dec(?:ember|embre)? | d[ée]c(?:embre)? | dez(?:ember)? | dic(?:iembre|embre)? | enero | gennaio ) \.?
 """
 _DATE = rf"""
-    \d{{4}} [ ]?[\-/.][ ]? \d{{1,2}} [ ]?[\-/.][ ]? \d{{1,2}} | \d{{1,2}} [ ]?[\-/.][ ]? \d{{1,2}} [ ]?[\-/.][ ]? \d{{2,4}}
+    \d{{4}} [ ]?[\-/.][ ]? \d{{1,2}} [ ]?[\-/.][ ]? \d{{1,2}}
+  | \d{{1,2}} [ ]?[\-/.][ ]? \d{{1,2}} [ ]?[\-/.][ ]? \d{{2,4}}
   | \d{{1,2}} [ ] \d{{1,2}} [ ] (?:19|20)\d\d | (?:19|20)\d{{6}} | [01]\d[0-3]\d(?:19|20)\d\d
+  | {_MONTHS} [ ] (?: (?:of|de|del)[ ] )? (?:19|20)\d\d
   | \d{{1,2}} (?: st | nd | rd | th | er | º | \. )? [ \-]? (?: (?:of|de|di|del)[ ](?:the[ ])? )? {_MONTHS}
     (?: ,? [ \-]? (?: (?:of|de|del|in)[ ] )? '?\d{{2,4}} )?
   | {_MONTHS} [ \-]? (?:the[ ])? \d{{1,2}} (?: st | nd | rd | th )? (?: ,? [ \-]? (?: of[ ] )? (?:\d{{4}}|'\d\d) )?

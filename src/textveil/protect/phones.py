@@ -14,7 +14,7 @@ REGIONS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "SE", "AU", "IN", "BR", "JP
 """Countries whose own way of writing numbers is known without a word near that says "phone"."""
 
 _CANDIDATE = compile_pattern(
-    r"""(?<![\w.,:\-$€£¥%@#=]) (?<! [$€£¥] [ ] )
+    r"""(?<!\d:) (?<![\w.,\-$€£¥%@#=]) (?<! [$€£¥] [ ] )
     (?: (?: \+ | (?<!\d)00(?=[1-9]) ) [ ]? )? \(? \+? \d (?: [ .\-/()]{0,3}+ \d ){5,17}+
     (?P<extension> [ ]? (?: x | ext\.? | extension | durchwahl ) [ ]? \d{1,6} )? (?! [\w%€£$] | [.,:\-/] \d )"""
 )
@@ -27,7 +27,8 @@ _WORDS = words(
 _DATE = regex.compile(
     r"""(?:1\d|20)\d\d[.\-/ ][01]?\d[.\-/ ][0-3]?\d (?:[ ]\d{1,2})?
     | (?:[0-3]?\d[.\-/ ][01]?\d|[01]?\d[.\-/ ][0-3]?\d)[.\-/ ](?:19|20)?\d\d (?:[ ]*-[ ]*\d.*|[ ]\d{1,2})?
-    | (?:1\d|20)\d\d[ ]?[\-/ ][ ]?(?:1\d|20)?\d\d | .*\((?:1\d|20)\d\d\)? | \d{1,3}[ ]?-[ ]?\d{1,3} | \d{1,3}(?:\.\d{1,3}){3}""",
+    | (?:1\d|20)\d\d[ ]?[\-/ ][ ]?(?:1\d|20)?\d\d | .*\((?:1\d|20)\d\d\)? | \d{1,3}[ ]?-[ ]?\d{1,3}
+    | \d{1,3}(?:\.\d{1,3}){3}""",
     regex.VERBOSE,
 )
 """Dates, spans of years and of small numbers, addresses of the net: no telephone numbers, whatever stands near."""

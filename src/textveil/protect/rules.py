@@ -38,7 +38,7 @@ class Rule(NamedTuple):
         context: words of which one must stand near.
         before: whether the identifier may also stand before those words.
         leads: whether a digit follows its first few letters, if it has any there: it is tried only at such places.
-        digits: how many digits a text has in which it can be.
+        digits: how many digits a text has in which it can be, or where `leads`, the run of groups with digits there.
         signs: a text in which it can be has one of these in it, in lower case.
     """
 

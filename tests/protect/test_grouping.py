@@ -1,0 +1,290 @@
+"""Groups: which words are in which, what is joined, and what a detector that fails must not do."""
+
+import math
+import pickle
+import re
+
+import numpy as np
+import pytest
+
+from textveil.budget import RULES, TABLE1, Grouped
+from textveil.config import GroupOptions, NameOptions, ProtectOptions, WordsOptions
+from textveil.errors import BudgetError, ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
+from textveil.protect import GROUPS, PUBLIC, Protection, listed
+from textveil.protect.grouping import Grouping, join
+from textveil.protect.spans import Span
+from textveil.words import tokenize
+
+INF = math.inf
+CANARY = "Zyxqorvian"
+
+
+class Finds:
+    """A detector of what expressions match."""
+
+    name = "finds"
+
+    def __init__(self, **types: str) -> None:
+        self.types = types
+
+    def find(self, texts):
+        return [
+            Span(b, match.start(), match.end(), type_, 0.9, self.name)
+            for b, text in enumerate(texts)
+            for type_, expression in self.types.items()
+            for match in re.finditer(expression, text)
+        ]
+
+
+class Fails:
+    name = "fails"
+
+    def find(self, texts):
+        raise ValueError(texts[0])
+
+
+class Scores:
+    """A scorer: words that begin with a capital are important."""
+
+    def scores(self, words, documents, queries):
+        return np.array([float(word[0].isupper()) for word in words], np.float32)
+
+
+def grouping(*detectors, names=(), scorer=None, **options):
+    made = Grouping.of(ProtectOptions(detectors=detectors, **options), NameOptions(types=names))
+    assert made is not None
+    if scorer is not None:
+        object.__setattr__(made, "scorer", scorer)
+    return made
+
+
+def groups(text, made, **options):
+    """The label of every word of a text."""
+    tokens = tokenize([text])
+    found = made.decide(tokens, listed(tokens.words, WordsOptions(**options)), None)
+    return dict(zip(tokens.words, [found.labels[group] for group in found.group.tolist()], strict=True))
+
+
+def test_four_groups():
+    made = grouping(Finds(ILLNESS="Fever|gout"), scorer=Scores(), task="self", importance="cosine")
+    assert groups("the Fever and gout of Anna hurt", made) == {
+        "the": PUBLIC,
+        "Fever": "sensitive-important",
+        "and": PUBLIC,
+        "gout": "sensitive",
+        "of": PUBLIC,
+        "Anna": "important",
+        "hurt": "other",
+    }
+
+
+def test_a_part_of_several_words_is_one_group_with_its_public_words():
+    made = grouping(Finds(ORG="bank of England"), scorer=Scores(), task="self", importance="cosine")
+    found = groups("a bank of England here", made)
+    assert {found["bank"], found["of"], found["England"]} == {"sensitive-important"}
+
+
+def test_a_span_inside_a_word_takes_the_whole_word():
+    assert groups("antidisease ends", grouping(Finds(ILLNESS="disease")))["antidisease"] == "sensitive"
+
+
+def test_spans_of_one_text_never_reach_into_the_next():
+    tokens = tokenize(["one two", "three four", "", "five"])
+    made = grouping(Finds(ILLNESS="two|five"))
+    found = made.decide(tokens, listed(tokens.words, WordsOptions()), None)
+    assert [found.labels[group] for group in found.group] == ["other", "sensitive", "other", "other", "sensitive"]
+
+
+def test_types_become_labels():
+    made = grouping(Finds(EMAIL=r"\w+@[\w.]+", PERSON="Anna Berg|Carl"), names="PERSON")
+    found = groups("Anna Berg asks Carl at a@b.org", made)
+    assert found == {
+        "Anna": "PERSON given",
+        "Berg": "PERSON family",
+        "asks": "other",
+        "Carl": "PERSON",
+        "at": PUBLIC,
+        "a@b.org": "EMAIL",
+    }
+
+
+def test_placeholders_by_type():
+    text = "Anna a@b.org gout"
+    found = Finds(PERSON="Anna", EMAIL="a@b.org", ILLNESS="gout")
+    assert groups(text, grouping(found))["a@b.org"] == "EMAIL"
+    assert groups(text, grouping(found, placeholders="none"))["a@b.org"] == "sensitive"
+    assert set(groups(text, grouping(found, placeholders="all")).values()) == {"PERSON", "EMAIL", "ILLNESS"}
+    assert groups(text, grouping(found, placeholders="ILLNESS,names"))["Anna"] == "PERSON"
+    with pytest.raises(UnknownName, match=r"protect\.placeholders"):
+        grouping(found, placeholders="emails")
+
+
+def test_always_and_never():
+    made = grouping(always="grey owl, heron", never="Anna", placeholders="none")
+    assert groups("the grey owl and a Heron", made)["owl"] == "sensitive"
+    assert groups("the grey owl and a Heron", made)["Heron"] == "sensitive"
+    assert groups("a grey cat", made)["grey"] == "other"
+    spared = grouping(Finds(PERSON="Anna|Berg"), never="anna")
+    assert groups("Anna Berg", spared) == {"Anna": "other", "Berg": "sensitive"}
+
+
+# ---- joining -----------------------------------------------------------------------------------------------
+
+
+def joined(text, made, budgets):
+    tokens = tokenize([text])
+    public = listed(tokens.words, WordsOptions())
+    found = made.decide(tokens, public, None)
+    return join(tokens, found, Grouped(budgets).assign(found), public)
+
+
+def test_words_of_a_placeholder_are_joined_and_their_number_hidden():
+    tokens, found, epsilon = joined("call (351) 21-4 today", grouping(Finds(PHONE=r"\(.*4")), (1, 1, 1, 1))
+    assert tokens.words == ["call", "(351) 21-4", "today"]
+    assert found.hidden.tolist() == [False, True, False]
+    assert epsilon.tolist() == [1, 0, 1]
+    assert tokens.gaps(0) == ["", " ", " ", ""]
+
+
+def test_a_budget_of_zero_joins_too_and_others_keep_their_words():
+    made = grouping(Finds(ILLNESS="hay fever, mild"))
+    words, found, _ = joined("my hay fever, mild", made, (0, 0, 1, 1))
+    assert words.words == ["my", "hay fever, mild"]
+    words, found, _ = joined("my hay fever, mild", made, (2, 2, 1, 1))
+    assert words.words == ["my", "hay", "fever", ",", "mild"]
+    assert found.public.tolist() == [True, False, False, True, False], "a comma needs no protection"
+
+
+def test_neighbouring_parts_stay_two():
+    words, found, _ = joined("ask Anna Berg", grouping(Finds(A="Anna", B="Berg"), placeholders="all"), (1, 1, 1, 1))
+    assert words.words == ["ask", "Anna", "Berg"]
+    assert [found.types[i] for i in found.entity.tolist() if i >= 0] == ["A", "B"]
+
+
+def test_places_are_joined_and_persons_are_not():
+    made = grouping(Finds(PERSON="Anna Berg", LOCATION="New York City"), names="all")
+    words, found, _ = joined("Anna Berg in New York City", made, (1, 1, 1, 1))
+    assert words.words == ["Anna", "Berg", "in", "New York City"]
+    assert found.named.tolist() == [True, True, False, True]
+
+
+# ---- failing -----------------------------------------------------------------------------------------------
+
+
+def test_a_failing_detector_refuses_or_protects_everything():
+    tokens = tokenize([f"the {CANARY} speaks"])
+    public = listed(tokens.words, WordsOptions())
+    with pytest.raises(DetectorError) as caught:
+        grouping(Fails()).decide(tokens, public, None)
+    assert CANARY not in str(caught.value)
+    assert caught.value.__cause__ is None
+    with pytest.warns(TextveilWarning, match="every word of the batch") as seen:
+        found = grouping(Fails(), on_failure="protect").decide(tokens, public, None)
+    assert CANARY not in str(seen[0].message)
+    assert [found.labels[group] for group in found.group] == [PUBLIC, "sensitive", "sensitive"]
+
+
+def test_queries_must_fit():
+    tokens = tokenize(["one", "two"])
+    public = np.zeros(2, bool)
+    made = grouping(importance="cosine", scorer=Scores())
+    for queries in (None, ["one query"]):
+        with pytest.raises(InputError, match="a query for each of 2 texts"):
+            made.decide(tokens, public, queries)
+    with pytest.raises(InputError, match="not both"):
+        grouping(importance="cosine", task="money", scorer=Scores()).decide(tokens, public, ["a", "b"])
+    with pytest.raises(InputError, match="importance"):
+        grouping(Finds()).decide(tokens, public, ["a", "b"])
+
+
+def test_options_that_contradict():
+    with pytest.raises(ConfigError, match="label_epsilon"):
+        ProtectOptions(labels="randomised")
+    with pytest.raises(ConfigError, match="classifier"):
+        ProtectOptions(importance="saliency")
+    with pytest.raises(ConfigError, match="task"):
+        ProtectOptions(task="money")
+    with pytest.raises(ConfigError, match="detector"):
+        Grouping.of(ProtectOptions(), NameOptions(types=("PERSON",)))
+    with pytest.raises(UnknownName, match="names.types"):
+        Grouping.of(ProtectOptions(detectors=(Finds(),)), NameOptions(types=("EMAIL",)))
+    with pytest.raises(ConfigError, match="objects with a name"):
+        Grouping.of(ProtectOptions(detectors=(3,)), NameOptions())
+    assert Grouping.of(ProtectOptions(), NameOptions()) is None
+
+
+def test_context_free():
+    assert grouping(always="owl").context_free
+    assert grouping(importance="cosine", task="money").context_free
+    for options in ({"always": "grey owl"}, {"always_matching": "o.l"}, {"importance": "cosine", "task": "self"}):
+        assert not grouping(**options).context_free
+    assert not grouping(Finds()).context_free
+
+
+def test_pickles_by_its_options():
+    made = pickle.loads(pickle.dumps(grouping(always="owl", placeholders="none")))
+    assert groups("an owl", made)["owl"] == "sensitive"
+
+
+# ---- budgets -----------------------------------------------------------------------------------------------
+
+
+def labelled():
+    return Protection(public=np.zeros(6, bool), group=np.arange(6, dtype=np.int16), labels=(PUBLIC, *GROUPS, "EMAIL"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("uniform", (12, 12, 12, 12)),
+        ("heuristic", (6, 3, 12, 9)),
+        ("private-only", (12, 12, INF, INF)),
+        ("private-low", (INF, 12, INF, INF)),
+        ("all-but-important", (12, 12, INF, 12)),
+    ],
+)
+def test_rules(rule, expected):
+    assert Grouped.of(GroupOptions(budgets=rule), 12.0).budgets == expected
+    base = 3.0 if rule == "heuristic" else 12.0
+    assert Grouped.of(GroupOptions(budgets=rule, base=base), None).budgets == expected
+
+
+def test_growing_sets_nest():
+    finite = [
+        {i for i, ratio in enumerate(RULES[name]) if math.isfinite(ratio)}
+        for name in ("private-low", "private-only", "all-but-important", "uniform")
+    ]
+    assert finite == [{1}, {0, 1}, {0, 1, 3}, {0, 1, 2, 3}]
+
+
+def test_the_settings_of_table_1():
+    assert list(TABLE1.values()) == [
+        (150, 50, 450, 350),
+        (200, 100, 500, 400),
+        (250, 150, 550, 450),
+        (300, 200, 600, 500),
+        (350, 250, 650, 550),
+    ]
+    code = Grouped.of(GroupOptions(budgets="table1.1", convention="code"), None)
+    assert code.budgets == pytest.approx((47.746, 15.915, 143.239, 111.408), abs=1e-3)
+
+
+def test_assign_gives_unknown_groups_nothing():
+    assert Grouped((1, 2, 3, 4)).assign(labelled()).tolist() == [0, 1, 2, 3, 4, 0]
+
+
+@pytest.mark.parametrize(
+    ("options", "epsilon", "says"),
+    [
+        ({"budgets": "table1.2"}, 3.0, "four numbers"),
+        ({"budgets": "heuristic"}, None, "either epsilon"),
+        ({"budgets": "heuristic", "base": 2.0}, 3.0, "either epsilon"),
+        ({"budgets": (1, 2, 3, math.nan)}, None, "a budget of groups"),
+        ({"budgets": (1, 2, 3, -1)}, None, "a budget of groups"),
+    ],
+)
+def test_budgets_that_are_wrong(options, epsilon, says):
+    with pytest.raises(BudgetError, match=says):
+        Grouped.of(GroupOptions(**options), epsilon)
+    with pytest.raises(UnknownName, match="heuristic"):
+        Grouped.of(GroupOptions(budgets="heuristik"), 1.0)
