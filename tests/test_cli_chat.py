@@ -15,7 +15,7 @@ import pytest
 
 from textveil import cli, pipeline
 
-CANARY = "Zyxqorvian"
+CANARY = "Quazzeltrin"
 
 
 @pytest.fixture(autouse=True)
@@ -72,14 +72,14 @@ def test_what_was_sent_can_be_hidden(run):
 
 def test_the_profile_where_nothing_says_how(run, monkeypatch):
     """The profile chat but for what needs large models and tables: it lets words pass that no detector finds."""
-    prompt, lean = f"{CANARY} is at anna@example.org", ("-o", "protect.detectors=[patterns]", "-o", "names.types=[]")
+    prompt, lean = "Jarndyce is at anna@example.org", ("-o", "protect.detectors=[patterns]", "-o", "names.types=[]")
     code, out, err = run(prompt, *lean, how=())
     assert (code, out) == (0, f"{prompt}\n")
-    assert err.splitlines()[0] == f"{CANARY} is at <EMAIL_1>"
+    assert err.splitlines()[0] == "Jarndyce is at <EMAIL_1>"
     for how in (("-o", "mechanism.name=placeholder"), ("--profile", "paper-noise"), ("--mechanism", "placeholder")):
-        assert CANARY not in run(prompt, *lean, how=how)[2]
+        assert "Jarndyce" not in run(prompt, *lean, how=how)[2]
     monkeypatch.setenv("TEXTVEIL_MECHANISM__NAME", "placeholder")
-    assert CANARY not in run(prompt, how=())[2]
+    assert "Jarndyce" not in run(prompt, how=())[2]
 
 
 @pytest.mark.parametrize("arguments", [(), ("-",)])

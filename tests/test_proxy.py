@@ -25,7 +25,7 @@ from textveil import Privatizer, cli, pipeline
 from textveil.errors import ConfigError
 from textveil.proxy import Proxy, listen, server
 
-CANARY = "Zyxqorvian"
+CANARY = "Blorvequine"
 KEY = "sk-of-the-client"
 ASKED = f"{CANARY} met Quillimar ; {CANARY} left"
 SEEN = "<WORD_1> <WORD_2> <WORD_3> ; <WORD_1> <WORD_4>"
