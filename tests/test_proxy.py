@@ -261,9 +261,10 @@ def test_only_the_key_is_forwarded(proxied, journal):
 
 
 def test_redirects_are_not_followed(proxied, journal):
+    before = len(journal("redirect"))
     status, answer = post(proxied, {"model": "redirect", "messages": user("x")})
     assert (status, answer["error"]["code"]) == (502, "upstream")
-    assert [entry["path"] for entry in journal("redirect")] == ["/v1/chat/completions"]
+    assert [entry["path"] for entry in journal("redirect")[before:]] == ["/v1/chat/completions"]
 
 
 # ---- refusals --------------------------------------------------------------------------------------------------------
