@@ -25,8 +25,9 @@ from textveil.audit.finding import ALARM, Finding, skipped
 from textveil.audit.subject import Subject, singles
 from textveil.errors import RandomnessError
 from textveil.mechanism import Block, Layout
-from textveil.pipeline import Privatizer, Result
+from textveil.pipeline import Privatizer
 from textveil.protect import listed
+from textveil.results import Result
 
 LENGTH = 200
 """Times that one word stands in the text: its released words are draws of one law."""
