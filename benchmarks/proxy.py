@@ -20,7 +20,12 @@ from encoder import texts
 
 WORDS = 180
 REQUESTS = 200
-MECHANISMS = {"placeholder": (), "noise": ("--epsilon", "70")}
+WAYS = {
+    "chat without tagger": ("--profile", "chat", "-o", "protect.detectors=[patterns]"),
+    "placeholder": ("--mechanism", "placeholder"),
+    "noise": ("--mechanism", "noise", "--epsilon", "70"),
+}
+"""How requests are privatized."""
 
 
 @contextmanager
@@ -59,24 +64,22 @@ def measurements() -> Iterator[dict[str, Any]]:
     prompts = texts(WORDS, REQUESTS)
     with process("tests.openai_server") as upstream, httpx2.Client(trust_env=False) as client:
         direct = f"http://127.0.0.1:{int(upstream.stdout.readline())}/v1"
-        for mechanism, options in MECHANISMS.items():
-            named = ("--mechanism", mechanism, *options)
-            with process("textveil", "proxy", "--upstream", direct, "--port", "0", *named) as running:
+        for way, options in WAYS.items():
+            with process("textveil", "proxy", "--upstream", direct, "--port", "0", *options) as running:
                 proxied = running.stderr.readline().split()[-1]
                 for stream in (False, True):
                     asked(client, proxied, prompts[0], stream)
                     taken = [[asked(client, url, prompt, stream) for url in (direct, proxied)] for prompt in prompts]
                     for i, until in enumerate(("the first piece", "the end")):
                         if stream or until == "the end":
-                            without, within = (1e3 * median(each[way][i] for each in taken) for way in (0, 1))
+                            without, within = (1e3 * median(each[by][i] for each in taken) for by in (0, 1))
                             yield {
-                                "what": f"proxy, {mechanism}, {'stream' if stream else 'one piece'}, "
-                                f"added until {until}",
+                                "what": f"proxy, {way}, {'stream' if stream else 'one piece'}, added until {until}",
                                 "unit": "ms",
                                 "value": within - without,
                                 "direct": without,
                                 "proxied": within,
-                                "mechanism": mechanism,
+                                "options": list(options),
                                 "words": WORDS,
                                 "requests": REQUESTS,
                             }

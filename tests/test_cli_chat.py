@@ -30,13 +30,11 @@ def environment(monkeypatch, small_table):
 def run(openai_server, monkeypatch, capsys):
     """The verb in this process: exit code, standard output, standard error."""
 
-    def run(*arguments, model="echo", stdin=None, terminal=False):
+    def run(*arguments, model="echo", stdin=None, terminal=False, how=("--mechanism", "placeholder")):
         stream = io.TextIOWrapper(io.BytesIO(stdin or b""), encoding="utf-8")
         monkeypatch.setattr(stream, "isatty", lambda: terminal)
         monkeypatch.setattr(sys, "stdin", stream)
-        code = cli.main(
-            ["chat", "--upstream", openai_server, "--model", model, "--mechanism", "placeholder", *arguments]
-        )
+        code = cli.main(["chat", "--upstream", openai_server, "--model", model, *how, *arguments])
         return code, *capsys.readouterr()
 
     return run
@@ -70,6 +68,18 @@ def test_what_was_sent_can_be_hidden(run):
     _, _, hidden = run(f"{CANARY} is ill", "--hide-sent")
     assert shown.splitlines()[0] == "<WORD_1> is <WORD_2>"
     assert shown.splitlines()[1:] == hidden.splitlines()
+
+
+def test_the_profile_where_nothing_says_how(run, monkeypatch):
+    """The profile chat but for what needs large models and tables: it lets words pass that no detector finds."""
+    prompt, lean = f"{CANARY} is at anna@example.org", ("-o", "protect.detectors=[patterns]", "-o", "names.types=[]")
+    code, out, err = run(prompt, *lean, how=())
+    assert (code, out) == (0, f"{prompt}\n")
+    assert err.splitlines()[0] == f"{CANARY} is at <EMAIL_1>"
+    for how in (("-o", "mechanism.name=placeholder"), ("--profile", "paper-noise"), ("--mechanism", "placeholder")):
+        assert CANARY not in run(prompt, *lean, how=how)[2]
+    monkeypatch.setenv("TEXTVEIL_MECHANISM__NAME", "placeholder")
+    assert CANARY not in run(prompt, how=())[2]
 
 
 @pytest.mark.parametrize("arguments", [(), ("-",)])

@@ -443,15 +443,15 @@ def test_other_paths(proxied):
 class Failing(Privatizer):
     """Its message holds the text, as those of other libraries may."""
 
-    def privatize_many(self, texts, session=None, *, first=None, queries=None):
+    def privatize_many(self, texts, *arguments, **options):
         raise ValueError(f"cannot do {list(texts)}")
 
 
 class Losing(Privatizer):
     """Forgets the last text."""
 
-    def privatize_many(self, texts, session=None, *, first=None, queries=None):
-        yield from list(super().privatize_many(texts, session, first=first))[:-1]
+    def privatize_many(self, texts, *arguments, **options):
+        yield from list(super().privatize_many(texts, *arguments, **options))[:-1]
 
 
 @pytest.mark.parametrize("kind", [Failing, Losing])

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from textveil.chat import Conversation
     from textveil.results import Result
 
-PROFILE: str | None = None
-"""The profile where none is named."""
+PROFILE = "chat"
+"""The profile where nothing says how to privatize."""
 
 Upstream = Annotated[
     str, typer.Option("--upstream", metavar="URL", help="Where the model's API begins, such as http://HOST:PORT/v1.")
@@ -46,10 +46,9 @@ Timeout = Annotated[
 
 @app.command(
     epilog=examples(
-        'textveil chat "Write to anna@example.org that I am ill" --upstream http://localhost:8000/v1 --model NAME '
-        "--mechanism placeholder",
-        "textveil chat --upstream http://localhost:8000/v1 --model NAME --mechanism rankcape --epsilon 8",
-        "textveil chat - < letter.txt --upstream https://HOST/v1 --model NAME --mechanism placeholder --hide-sent",
+        'textveil chat "Write to anna@example.org that I am ill" --upstream http://localhost:8000/v1 --model NAME',
+        "textveil chat --upstream http://localhost:8000/v1 --model NAME --transcript turns.jsonl",
+        "textveil chat - --upstream https://HOST/v1 --model NAME --mechanism placeholder --hide-sent < letter.txt",
     ),
 )
 def chat(
@@ -66,7 +65,7 @@ def chat(
     mechanism: Mechanism = None,
     epsilon: Epsilon = None,
     setting: Setting = None,
-    profile: Profile = PROFILE,
+    profile: Profile = None,
     config: ConfigFile = None,
     table: TableName = None,
     seed: Seed = None,
@@ -88,13 +87,15 @@ def chat(
 ) -> None:
     """Talk to a language model that sees privatized prompts only; its answers are restored as they come.
 
-    The key for the model is in the environment variable TEXTVEIL_LLM_KEY. Prompts of one conversation share a
-    session: a value has the same placeholder in all of them. Every prompt has a statement of its own.
+    Without --profile, --config or --mechanism it is the profile `chat`. The key for the model is in the environment
+    variable TEXTVEIL_LLM_KEY. Prompts of one conversation share a session: a value has the same placeholder in all of
+    them. Every prompt has a statement of its own.
     """
     talks = prompt is None and sys.stdin is not None and sys.stdin.isatty()
     if not talks:
         files.require_input(prompt)
-    resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed)
+    chosen = profile_or_default(profile, mechanism, config, setting)
+    resolved = resolve(mechanism, epsilon, setting, chosen, config, table, seed)
     from textveil.chat import Conversation
     from textveil.endpoint import Endpoint
     from textveil.pipeline import Privatizer
@@ -116,6 +117,15 @@ def chat(
                 raise
             except TextveilError as error:  # the conversation goes on
                 shell.note(f"textveil: error: {error}")
+
+
+def profile_or_default(
+    profile: str | None, mechanism: str | None, config: str | None, setting: list[str] | None
+) -> str | None:
+    """The profile that is named; `chat` where neither the command nor the environment names one, or a mechanism."""
+    typed = any(each.startswith(("profile=", "mechanism.name=")) for each in setting or ())
+    ambient = {"TEXTVEIL_PROFILE", "TEXTVEIL_MECHANISM__NAME"} & os.environ.keys()
+    return profile or (None if mechanism or config or typed or ambient else PROFILE)
 
 
 def _whole(prompt: str | None) -> str:

@@ -21,14 +21,14 @@ from textveil.cli.app import (
     examples,
     resolve,
 )
-from textveil.cli.chat import PROFILE, Timeout, Upstream
+from textveil.cli.chat import Timeout, Upstream, profile_or_default
 
 LOCAL = ("localhost", "::1")
 
 
 @app.command(
     epilog=examples(
-        "textveil proxy --upstream https://HOST/v1 --mechanism placeholder",
+        "textveil proxy --upstream https://HOST/v1",
         "textveil proxy --upstream http://localhost:8000/v1 --port 8601 --mechanism rankcape --epsilon 8",
         "OPENAI_BASE_URL=http://127.0.0.1:8600/v1 python your_program.py",
     ),
@@ -44,7 +44,7 @@ def proxy(
     mechanism: Mechanism = None,
     epsilon: Epsilon = None,
     setting: Setting = None,
-    profile: Profile = PROFILE,
+    profile: Profile = None,
     config: ConfigFile = None,
     table: TableName = None,
     seed: Seed = None,
@@ -58,9 +58,11 @@ def proxy(
     Any client of OpenAI uses it by its base URL, and keeps its key: it is forwarded, and nothing else of its headers.
     Every message is privatized, the system's too. Images, audio, files, tools and whatever else cannot be protected are
     refused, and no text is logged or kept. Each request has a session of its own: a conversation that a client sends
-    again is drawn again and spends again. The header textveil-statement of an answer tells the promise.
+    again is drawn again and spends again. The header textveil-statement of an answer tells the promise. Without
+    --profile, --config or --mechanism it is the profile `chat`.
     """
-    resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed)
+    chosen = profile_or_default(profile, mechanism, config, setting)
+    resolved = resolve(mechanism, epsilon, setting, chosen, config, table, seed)
     from textveil.pipeline import Privatizer
     from textveil.proxy import Proxy, listen, server
 
