@@ -30,6 +30,7 @@ import referencing
 from textveil import config, corpus, files, pipeline, work
 from textveil.errors import ConfigError, InputError, OutputError, TextveilError
 from textveil.guarantee import Guarantee
+from textveil.results import Result
 from textveil.table import EmbeddingTable
 
 CANARY = "Zyxqorvian"
@@ -173,7 +174,7 @@ def test_the_statement_over_chunks_is_that_of_all_texts(rows, tmp_path, validato
         assert not validator.is_valid(found | broken)
 
 
-def pipeline_summary(results: list[pipeline.Result]) -> dict[str, Any]:
+def pipeline_summary(results: list[Result]) -> dict[str, Any]:
     from textveil.guarantee import summarize
 
     return summarize([each.guarantee for each in results]).to_json()

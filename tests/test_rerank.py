@@ -20,7 +20,8 @@ from textveil.errors import ConfigError
 from textveil.guarantee import summarize
 from textveil.measure import fluency, measure
 from textveil.mechanism import PLACEHOLDER
-from textveil.pipeline import Privatizer, Rehearsal
+from textveil.pipeline import Privatizer
+from textveil.results import Rehearsal
 from textveil.rng import SeededRandomness
 from textveil.session import Session
 from textveil.table import EmbeddingTable

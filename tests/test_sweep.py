@@ -7,7 +7,8 @@ import pytest
 from tests.encoder.conftest import SIZE, save, wordpiece
 from textveil import pipeline
 from textveil.encoder.context import LanguageModel
-from textveil.pipeline import Privatizer, Rehearsal, sweep
+from textveil.pipeline import Privatizer, sweep
+from textveil.results import Rehearsal
 from textveil.table import EmbeddingTable
 
 TEXTS = [

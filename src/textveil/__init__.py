@@ -8,10 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from textveil.config import Config, Rerank, WordsOptions
+    from textveil.config import Config, GroupOptions, NameOptions, ProtectOptions, Rerank, WordsOptions
     from textveil.errors import (
         BudgetError,
         ConfigError,
+        DetectorError,
         EndpointError,
         GuaranteeError,
         InputError,
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
         VocabularyError,
     )
     from textveil.guarantee import Guarantee
-    from textveil.pipeline import Privatizer, Result
+    from textveil.pipeline import Privatizer
+    from textveil.results import Result
     from textveil.session import Session
     from textveil.table import EmbeddingTable, load_table
     from textveil.words import Item, Kind, Mask, Released
@@ -35,8 +37,10 @@ __all__ = [
     "BudgetError",
     "Config",
     "ConfigError",
+    "DetectorError",
     "EmbeddingTable",
     "EndpointError",
+    "GroupOptions",
     "Guarantee",
     "GuaranteeError",
     "InputError",
@@ -45,8 +49,10 @@ __all__ = [
     "Mask",
     "MechanismError",
     "ModelError",
+    "NameOptions",
     "OutputError",
     "Privatizer",
+    "ProtectOptions",
     "RandomnessError",
     "Released",
     "Rerank",
@@ -63,9 +69,10 @@ __all__ = [
 ]
 
 _MODULES = {
-    "config": ("Config", "Rerank", "WordsOptions"),
+    "config": ("Config", "GroupOptions", "NameOptions", "ProtectOptions", "Rerank", "WordsOptions"),
     "guarantee": ("Guarantee",),
-    "pipeline": ("Privatizer", "Result"),
+    "pipeline": ("Privatizer",),
+    "results": ("Result",),
     "session": ("Session",),
     "table": ("EmbeddingTable", "load_table"),
     "words": ("Item", "Kind", "Mask", "Released"),

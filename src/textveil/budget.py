@@ -57,7 +57,11 @@ RULES: dict[str, Four] = {
     "private-low": (math.inf, 1, math.inf, math.inf),
     "all-but-important": (1, 1, math.inf, 1),
 }
-"""What a base is multiplied with for each of the four groups: 2:1:4:3 is STAMP's (section 3.1), `private-low`, `private-only`, `all-but-important` and `uniform` are its growing sets of protected groups {2}, {1,2}, {1,2,4} and all (figure 6); words of the other groups pass."""
+"""What a base is multiplied with for each of the four groups; words of a group with infinity pass.
+
+2:1:4:3 is STAMP's (section 3.1); `private-low`, `private-only`, `all-but-important` and `uniform` are its growing sets
+of protected groups {2}, {1,2}, {1,2,4} and all (figure 6).
+"""
 
 TABLE1: dict[str, Four] = {
     f"table1.{row}": (100.0 + 50 * row, 50.0 * row, 400.0 + 50 * row, 300.0 + 50 * row) for row in range(1, 6)

@@ -9,7 +9,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from textveil.endpoint import Endpoint
-from textveil.pipeline import Privatizer, Result
+from textveil.pipeline import Privatizer
+from textveil.results import Result
 from textveil.session import Session
 
 

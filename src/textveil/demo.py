@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from textveil.guarantee.statements import number
-from textveil.pipeline import Privatizer, Result
+from textveil.pipeline import Privatizer
+from textveil.results import Result
 from textveil.table import load_table
 from textveil.words import Kind, tokenize
 

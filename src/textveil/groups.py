@@ -104,9 +104,8 @@ def _html(released: Released) -> str:
     names = {id(shown): name for name, shown in LOOKS.items()}
     for gap, item in zip(released.gaps[:-1], released.items, strict=True):
         shown = look(item)
-        parts.append(
-            f'{escape(gap)}<span class="word {names[id(shown)]}" title="{escape(item.group)}">{escape(item.text)}</span>'
-        )
+        opening = f'<span class="word {names[id(shown)]}" title="{escape(item.group)}">'
+        parts.append(f"{escape(gap)}{opening}{escape(item.text)}</span>")
     return "".join(parts) + escape(released.gaps[-1])
 
 

@@ -9,7 +9,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
 from importlib.resources import files
 from itertools import repeat
@@ -32,20 +32,22 @@ from textveil.errors import (
     UnknownName,
     VocabularyError,
 )
-from textveil.guarantee import Claim, Group, Guarantee
+from textveil.guarantee import Claim, Guarantee
 from textveil.mechanism import PLACEHOLDER, Block, Layout, Mechanism, Restricting, Role
 from textveil.names import Names
 from textveil.oov import Rule
-from textveil.protect import GROUPS, Protection, listed, ungrouped
-from textveil.protect.grouping import SELF, Grouping, join
+from textveil.protect import Protection, listed, ungrouped
+from textveil.protect.grouping import Grouping, join
 from textveil.protect.response import randomised
-from textveil.release import Plan, Release, spell, type_of
+from textveil.release import Plan, Release, spell
 from textveil.rerank import NOTE, rerank
+from textveil.results import Private, Rehearsal, Result
 from textveil.rng import Randomness, SeededRandomness, SystemRandomness
 from textveil.session import Session
+from textveil.statement import Terms, check_grouped, grouped_claim
 from textveil.table import EmbeddingTable, Ids, load_table
 from textveil.wordpiece import WordPieces
-from textveil.words import UNKNOWN_SHARE, Released, Tokens, tokenize
+from textveil.words import Released, Tokens, tokenize
 
 BATCH_TEXTS = 512
 BATCH_CHARACTERS = 1 << 18
@@ -54,92 +56,6 @@ SWEPT = 1024
 
 ROUNDING = 1e-12
 """How far floating point may carry what is spent past what was asked, before it counts."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Private:
-    """What never leaves: the original text and its words. Empty after pickling."""
-
-    text: str = field(repr=False)
-    words: tuple[str, ...] = field(repr=False)
-    kept: bool = True
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Leaves the originals behind: a pickled result may go to a file or another process."""
-        return partial(Private, text="", words=(), kept=False), ()
-
-    def __copy__(self) -> Self:
-        """Itself: it is frozen, and a copy stays in the process."""
-        return self
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """Itself, as a copy."""
-        return self
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Result:
-    """One privatized text with its statement.
-
-    Attributes:
-        released: the public output; `text` is its text.
-        guarantee: what holds for it.
-        private: the originals; not in the repr, and in JSON only when asked for.
-        seconds: time of the batch that the text was in, divided by its number of texts.
-    """
-
-    released: Released
-    guarantee: Guarantee
-    private: Private = field(repr=False)
-    seconds: float
-
-    @property
-    def text(self) -> str:
-        """The released text."""
-        return self.released.text
-
-    @property
-    def oov_share(self) -> float:
-        """Share of the words not on the public list that are outside the table."""
-        return self.guarantee.oov_share
-
-    def to_json(self, *, with_original: bool = False) -> dict[str, object]:
-        """Text, items, guarantee, share of unknown words, seconds; the original only if asked for."""
-        out: dict[str, object] = {
-            "text": self.text,
-            "items": [item._asdict() for item in self.released.items],
-            "guarantee": self.guarantee.to_json(),
-            "oov_share": self.oov_share,
-            "seconds": self.seconds,
-        }
-        if with_original:
-            if not self.private.kept:
-                raise InputError("the originals stayed behind when the result was pickled; ask where it was made")
-            out["original"] = {"text": self.private.text, "words": list(self.private.words)}
-        return out
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Rehearsal:
-    """One batch with everything that an evaluation needs to judge it. Secret: it holds the originals and their rows.
-
-    Attributes:
-        results: one per text.
-        words: the N words of all texts, as they stand there.
-        protection: which of them are public, and their groups, [N].
-        plan: their roles and budgets, and the block with its secret rows.
-        drawn: the rows that the mechanism drew for the n protected positions, int64 [n].
-        shown: the rows that are released there, int64 [n]: others than those only where words were re-ranked.
-        parameter: the mechanism's parameter there, float64 [n].
-    """
-
-    results: tuple[Result, ...] = field(repr=False)
-    words: tuple[str, ...] = field(repr=False)
-    protection: Protection = field(repr=False)
-    plan: Plan = field(repr=False)
-    drawn: Ids = field(repr=False)
-    shown: Ids = field(repr=False)
-    parameter: NDArray[np.float64] = field(repr=False)
 
 
 def sweep(privatizers: Sequence["Privatizer"], texts: Sequence[str]) -> Iterator[tuple[Rehearsal, ...]]:
@@ -252,10 +168,10 @@ class Privatizer:
         if grouping is None and grouped != GroupOptions():
             raise ConfigError("groups.* needs something that makes groups: set protect.detectors or protect.importance")
         if grouping is not None:
-            _fits(grouping, how, claim)
+            check_grouped(grouping, how, claim)
             if grouped != GroupOptions():
                 budget, epsilon = _grouped(grouped, epsilon, budget), None
-            claim = _grouped_claim(claim, grouping, guarded, grouped, named)
+            claim = grouped_claim(claim, grouping, guarded, grouped, named)
             if guarded.labels == "randomised" and not (
                 isinstance(budget, Grouped) and all(map(math.isfinite, budget.budgets))
             ):
@@ -462,7 +378,7 @@ class Privatizer:
             pieces=self.pieces,
             session=session,
             consistent=self.words.consistent,
-            drawn_groups=self._labels_drawn,
+            drawn_groups=self._drawn_groups,
         )
         releases = spelled(release.rows)
         shown = self._rerank(releases, release.rows)
@@ -501,7 +417,7 @@ class Privatizer:
             protection = ungrouped(public)
             return tokens, protection, self._epsilon(protection)
         protection = self.grouping.decide(tokens, public, queries)
-        if self._labels_drawn:
+        if self._drawn_groups:
             assert self.grouping.options.label_epsilon is not None, "options are checked"
             protection = randomised(
                 protection, self.grouping.options.label_epsilon, tokens.documents, rng=self.randomness
@@ -519,8 +435,8 @@ class Privatizer:
         return epsilon
 
     @property
-    def _labels_drawn(self) -> bool:
-        return self.grouping is not None and self.grouping.options.labels == "randomised"
+    def _drawn_groups(self) -> bool:
+        return self.grouping is not None and self.grouping.randomised
 
     def _plan(
         self,
@@ -675,85 +591,15 @@ class Privatizer:
     def _guarantee(
         self, released: Released, span: slice, protection: Protection, plan: Plan, release: Release
     ) -> Guarantee:
-        covered = ~protection.public[span]
-        once = covered
-        if self.words.consistent:  # equal words are one draw
-            classes = plan.classes[span]
-            once = covered & ((classes < 0) | (classes == np.arange(span.start, span.stop)))
-        unknown = plan.unknown[span][covered]
-        reasons = oov.reasons(self.words)
-        if ((plan.roles[span][covered] == Role.PASS) & ~(unknown & (self.words.oov == "keep"))).any():
-            reasons.append(self._passing_reason(protection, span, plan))
-        drawn = slice(*np.searchsorted(plan.block.layout.words, (span.start, span.stop)).tolist())
-        claim, places = self.claim, (drawn.stop - drawn.start) * self.claim.draws
-        if oov.draws(self.words):
-            claim = replace(claim, draws=True)
-            places += int(np.isin(plan.rules[span], (Rule.UNIFORM, Rule.ADD)).sum())
-        if self.pieces is not None:  # each piece of a word pays what is lost besides
-            claim = claim.times(int(plan.counts[span].max(initial=1)))
-        spent = release.spent[span]
-        named = protection.named[span]
-        groups: tuple[Group, ...] = ()
-        if self.grouping is not None:
-            lost = np.where(named, spent, claim.ldp(spent))
-            if self._labels_drawn:
-                lost = np.full(len(spent), self._labels_cost(claim, int(covered.sum())))
-            groups = tuple(self._groups(protection, plan, span, lost))
-            if self.names is not None or self._labels_drawn:
-                claim, spent = claim.induced(), lost
-            if named.any():
-                claim, places = replace(claim, draws=True), places + int(named.sum())
-        return Guarantee(
-            claim=claim,
-            epsilon_per_word=spent[once],
-            parameter=release.parameter[drawn],
-            unit=self.words.unit,
-            words=released.mask.words,
-            placeholders=len(released.mask.placeholders),
-            mask=(*released.mask.fields, UNKNOWN_SHARE),
-            drawn=places,
+        terms = Terms(
+            claim=self.claim,
+            words=self.words,
+            budget=self.budget,
+            grouping=self.grouping,
+            names=self.names,
             seeded=self.randomness.seeded,
-            oov=self.words.oov,
-            infinite=tuple(reasons),
-            oov_share=float(unknown.mean()) if len(unknown) else 0.0,
-            within=float(release.within[span][covered].max(initial=0.0)),
-            groups=groups,
-            consistent=self.words.consistent,
         )
-
-    def _passing_reason(self, protection: Protection, span: slice, plan: Plan) -> str:
-        passes = (plan.roles[span] == Role.PASS) & ~protection.public[span]
-        if self.grouping is None:
-            return "an infinite budget lets words pass"
-        which = sorted({protection.labels[group] for group in protection.group[span][passes].tolist()})
-        return f"words of {'the group' if len(which) == 1 else 'the groups'} {', '.join(which)} pass as they are"
-
-    def _groups(self, protection: Protection, plan: Plan, span: slice, lost: NDArray[np.float64]) -> Iterator[Group]:
-        """What each group of a text spends in local DP; what becomes a placeholder or a name counts by its type."""
-        roles, named = plan.roles[span], protection.named[span]
-        by = np.where(
-            named,
-            "name",
-            np.where(roles == Role.HOLE, "placeholder", np.where(roles == Role.PASS, "nothing", self.claim.mechanism)),
-        ).tolist()
-        places: dict[tuple[str, str], list[int]] = {}
-        for i in np.flatnonzero(~protection.public[span]).tolist():
-            word = span.start + i
-            typed = by[i] == "placeholder" and not self._labels_drawn
-            places.setdefault((type_of(protection, word) if typed else protection.kind(word), by[i]), []).append(i)
-        order = {label: i for i, label in enumerate(GROUPS)}
-        for (label, what), where in sorted(
-            places.items(), key=lambda item: (order.get(item[0][0], len(order)), item[0])
-        ):
-            values = lost[where]
-            yield Group(label=label, words=len(where), by=what, epsilon=float(values.max()), total=float(values.sum()))
-
-    def _labels_cost(self, claim: Claim, words: int) -> float:
-        """Local DP of a word where groups are drawn: the largest of a group, its own label, and those it can change."""
-        assert isinstance(self.budget, Grouped) and self.grouping is not None, "options are checked"
-        label = self.grouping.options.label_epsilon or 0.0
-        places = 1 if self.grouping.context_free else max(1, words)
-        return float(claim.ldp(np.array(self.budget.budgets)).max()) + places * label
+        return terms.state(released, span, protection, plan, release)
 
     # ---- pickling: named tables are loaded again, not carried ----------------------------------------
 
@@ -790,54 +636,6 @@ def _grouped(groups: GroupOptions, epsilon: float | None, budget: Budget | None)
     if budget is not None:
         raise BudgetError("give groups or a budget, not both")
     return Grouped.of(groups, epsilon)
-
-
-def _fits(grouping: Grouping, words: WordsOptions, claim: Claim) -> None:
-    """Refuses options that groups do not go with.
-
-    Raises:
-        ConfigError: says which.
-    """
-    if oov.apart(words):
-        raise ConfigError("groups need words.oov surrogate, placeholder, error or keep, and words.numbers=table")
-    if words.unit == "wordpiece" and grouping.named:
-        raise ConfigError("names.types needs words.unit=word")
-    if grouping.options.labels == "randomised":
-        if claim.kind == "none":
-            raise ConfigError(
-                f"protect.labels=randomised needs a mechanism with a guarantee: {claim.mechanism} has none"
-            )
-        if words.oov != "surrogate" or words.consistent or words.unit == "wordpiece":
-            raise ConfigError(
-                "protect.labels=randomised needs words.oov=surrogate, words.unit=word and words.consistent=false: "
-                "nothing of the mask may follow from a label"
-            )
-
-
-def _grouped_claim(
-    claim: Claim, grouping: Grouping, protect: ProtectOptions, groups: GroupOptions, names: NameOptions
-) -> Claim:
-    """The claim that says how words were grouped."""
-    said = {**claim.options, "protect": _said(protect), "groups": asdict(groups)}
-    if grouping.named:
-        said["names"] = asdict(names)
-    if grouping.options.labels == "randomised":
-        note = "groups are drawn at random; the statement covers them"
-    elif grouping.context_free:
-        note = "the group of a word follows from that word and public lists alone"
-    else:
-        note = "groups, types and places of sensitive parts are computed from the private text; they are in the mask"
-    return replace(claim, options=said, caveats=(*claim.caveats, note))
-
-
-def _said(protect: ProtectOptions) -> dict[str, object]:
-    """The options as a statement shows them: of what is private in itself, a list of names or a task, only how many."""
-    private = ("always", "always_matching", "never", "never_matching")
-    said: dict[str, object] = {name: len(getattr(protect, name)) for name in private}
-    said["task"] = protect.task if protect.task in (None, SELF) else "given"
-    said["detectors"] = [each if isinstance(each, str) else each.name for each in protect.detectors]
-    shown = {"placeholders", "importance", "classifier", "tau", "labels", "label_epsilon", "on_failure"}
-    return said | {name: getattr(protect, name) for name in sorted(shown)}
 
 
 PAPER = "paper-"

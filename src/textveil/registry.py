@@ -112,7 +112,7 @@ MECHANISMS: dict[str, Entry] = {
     ),
     "mask-and-fill": Entry(
         target="textveil.mechanism.papers:mask_and_fill",
-        summary="a language model writes every protected word anew, from the words that pass: no word is looked at",
+        summary="a language model fills every protected word in, from the words that pass alone",
         budget=False,
     ),
     "placeholder": Entry(

@@ -62,7 +62,8 @@ STYLES = """.legend .level0, .legend .level1, .legend .level2 { color: #1a1a1a; 
   .level2 { background: #fdae6b; }
   .level3 { background: #a63603; color: #fff; font-weight: 600; }
   .level4 { background: #5a1e02; color: #fff; font-weight: 700; }
-  .named { text-decoration: underline; text-underline-offset: .12em; text-decoration-thickness: 1px; padding-bottom: .15rem; }"""
+  .named { text-decoration: underline; text-underline-offset: .12em; text-decoration-thickness: 1px;
+    padding-bottom: .15rem; }"""
 """The same steps on a page."""
 
 

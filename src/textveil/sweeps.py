@@ -14,8 +14,9 @@ import numpy as np
 from textveil.encoder.sentences import SentenceEncoder, load_sentences
 from textveil.errors import ConfigError, InputError
 from textveil.intervals import Interval, mean
-from textveil.pipeline import Privatizer, Result
+from textveil.pipeline import Privatizer
 from textveil.protect import GROUPS
+from textveil.results import Result
 
 Report = Callable[[str, int, int], None]
 
@@ -90,7 +91,7 @@ def tau(
         raise ConfigError("a sweep needs at least one threshold")
     if queries is not None and len(queries) != len(texts):
         raise ConfigError(f"there must be a query for every text, got {len(queries)} for {len(texts)} texts")
-    reader: SentenceEncoder = load_sentences() if encoder is None else encoder
+    reader = load_sentences() if encoder is None else encoder
     originals = reader.encode(texts)
     worded = np.flatnonzero(np.linalg.norm(originals, axis=1) > 0)
     if not len(worded):

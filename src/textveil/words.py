@@ -286,7 +286,7 @@ class Mask:
         equal: classes of item positions that are known to stand for equal words.
         numbered: whether placeholders carry a session's numbers, which show equality within it.
         consistent: whether equal words of a group have equal releases, within the text or a session.
-        drawn_groups: whether groups were drawn at random under a budget of their own, so that the statement covers them.
+        drawn_groups: whether groups were drawn at random under a budget of their own: the statement covers them.
         groups: budget group of each item; None when there is only one.
         pieces: number of pieces of each protected word in the wordpiece unit; None in the word unit.
         casing: casing of each item (lower, title or upper); None when it is not re-applied.

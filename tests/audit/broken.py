@@ -27,7 +27,8 @@ from textveil.mechanism import (
     Window,
 )
 from textveil.mechanism.papers import cape, custext, d_chi_stencil, exponential, noise, polar, rankcape, rantext
-from textveil.pipeline import Privatizer, Result
+from textveil.pipeline import Privatizer
+from textveil.results import Result
 from textveil.rng import Randomness, SeededRandomness
 from textveil.samplers import weighted_choice
 from textveil.table import EmbeddingTable

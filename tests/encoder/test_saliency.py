@@ -95,6 +95,20 @@ def test_the_class_of_a_long_text_is_that_of_all_its_windows():
     assert found.tolist() == pytest.approx([0.5] * 40 + [1] * 3 + [0])
 
 
+def test_a_piece_is_judged_in_the_window_in_which_it_lies_farthest_from_an_edge():
+    """Here a piece counts as much as its place in the window, 1 for the first."""
+    classifier, _ = linear(torch.ones(1, 4), window=12)
+    network = classifier.model.network
+    forward = network.embeddings.forward
+
+    def placed(ids: torch.Tensor) -> torch.Tensor:
+        return torch.ones(1, 1, 4) * torch.arange(ids.shape[1])[:, None] + 0 * forward(ids)
+
+    network.embeddings.forward = placed
+    found = classifier.saliency(Ragged.join([["lemon"] * 18]))
+    assert (10 * found).tolist() == pytest.approx([*range(1, 10), *range(2, 11)])
+
+
 FAMILIES: dict[str, tuple[Any, dict[str, Any]]] = {
     "BertForSequenceClassification": (wordpiece, {**SIZE, "max_position_embeddings": 128}),
     "RobertaForSequenceClassification": (

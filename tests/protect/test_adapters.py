@@ -310,6 +310,20 @@ def test_windows_are_smaller_where_a_model_takes_fewer_pieces_than_its_words_hav
     assert CANARY not in str(caught.value)
 
 
+def test_windows_are_smaller_where_a_part_has_more_words_alone_than_in_its_text():
+    model = FakeGliner(12)
+    whole = " ".join(["ab-cd"] * 40)
+
+    def split(text: str) -> Iterator[tuple[str, int, int]]:
+        for match in re.finditer(r"\S+" if text == whole else r"\w+|-", text):
+            yield match.group(), match.start(), match.end()
+
+    model.data_processor.words_splitter = split
+    gliner(model).find([whole])
+    assert max(len([*split(part)]) for part in model.asked) <= 12
+    assert len(model.asked) > 13
+
+
 def test_an_answer_that_is_missing_is_an_error():
     model = FakeGliner()
     model.inference = lambda texts, *_, **__: [[]] * (len(texts) - 1)  # type: ignore[method-assign, assignment]

@@ -206,7 +206,7 @@ def test_options_that_contradict():
         ProtectOptions(task="money")
     with pytest.raises(ConfigError, match="detector"):
         Grouping.of(ProtectOptions(), NameOptions(types=("PERSON",)))
-    with pytest.raises(UnknownName, match="names.types"):
+    with pytest.raises(UnknownName, match=r"names\.types"):
         Grouping.of(ProtectOptions(detectors=(Finds(),)), NameOptions(types=("EMAIL",)))
     with pytest.raises(ConfigError, match="objects with a name"):
         Grouping.of(ProtectOptions(detectors=(3,)), NameOptions())

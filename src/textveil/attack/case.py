@@ -16,8 +16,9 @@ from textveil.config import WordsOptions
 from textveil.errors import ConfigError
 from textveil.mechanism import PLACEHOLDER, Layout, Mechanism, Role
 from textveil.oov import apart
-from textveil.pipeline import Privatizer, Rehearsal
+from textveil.pipeline import Privatizer
 from textveil.protect import PUBLIC
+from textveil.results import Rehearsal
 from textveil.table import EmbeddingTable, Ids
 from textveil.words import Kind, Released
 
@@ -184,7 +185,7 @@ def judged(privatizer: Privatizer) -> None:
         ConfigError: says which options to change.
     """
     grouping = privatizer.grouping
-    if grouping is not None and (grouping.named or grouping.options.labels == "randomised"):
+    if grouping is not None and (grouping.named or grouping.randomised):
         raise ConfigError(
             "attacks and measures need every word drawn by the mechanism, passed or made a placeholder: "
             "set names.types=none and protect.labels=detected"

@@ -17,7 +17,8 @@ from textveil.attack.case import Case, View
 from textveil.attack.contract import Outcome, Report, quiet
 from textveil.mechanism import PLACEHOLDER, Block, Placeholder
 from textveil.options import options
-from textveil.pipeline import Privatizer, Rehearsal
+from textveil.pipeline import Privatizer
+from textveil.results import Rehearsal
 from textveil.rng import Randomness
 from textveil.table import EmbeddingTable, Ids
 from textveil.words import Kind, Released, check_texts

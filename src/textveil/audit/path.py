@@ -15,8 +15,8 @@ from textveil.audit.finding import ROUNDING, Finding
 from textveil.audit.subject import Subject
 from textveil.config import Rerank
 from textveil.mechanism import Block, Restricting, Role
-from textveil.pipeline import Result
 from textveil.protect import listed
+from textveil.results import Result
 from textveil.words import Kind
 
 Values = NDArray[np.float64]

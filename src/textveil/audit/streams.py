@@ -25,8 +25,9 @@ from textveil.audit.finding import ALARM, Finding, skipped
 from textveil.audit.subject import Subject, singles
 from textveil.errors import RandomnessError
 from textveil.mechanism import Block, Layout
-from textveil.pipeline import Privatizer, Result
+from textveil.pipeline import Privatizer
 from textveil.protect import listed
+from textveil.results import Result
 
 LENGTH = 200
 """Times that one word stands in the text: its released words are draws of one law."""
@@ -219,11 +220,14 @@ def tells_apart(subject: Subject) -> bool:
     """Whether what comes out depends on the words, of a mechanism that says it draws nothing."""
     table = subject.slice
     rows = np.arange(len(table))
-    one_text = Layout.of(len(rows))
-    seen: set[int] = set()
-    for block in (singles(rows), Block(layout=one_text, rows=rows), Block(layout=one_text, rows=rows[::-1].copy())):
-        seen |= set(subject.sample(table, block, subject.parameter(table, block.layout)).tolist())
-    return len(seen) > 1
+    alone = subject.sample(table, singles(rows), subject.parameter(table, singles(rows).layout))
+    layout = Layout.of(len(rows))
+    parameter = subject.parameter(table, layout)
+    together = [
+        subject.sample(table, Block(layout=layout, rows=own), parameter)
+        for own in (rows, rows[::-1].copy(), np.zeros_like(rows))
+    ]
+    return len(set(alone.tolist())) > 1 or len({own.tobytes() for own in together}) > 1
 
 
 def _seeded(subject: Subject) -> tuple[Run, ...]:

@@ -13,8 +13,9 @@ import numpy as np
 from textveil.audit.finding import Finding
 from textveil.audit.subject import Subject
 from textveil.errors import BudgetError, TextveilError, VocabularyError
-from textveil.pipeline import Privatizer, Result
+from textveil.pipeline import Privatizer
 from textveil.protect import listed
+from textveil.results import Result
 from textveil.rng import Streams, SystemRandomness
 from textveil.table import EmbeddingTable
 from textveil.words import Kind, tokenize

@@ -31,7 +31,7 @@ from textveil.errors import InputError, OutputError, TextveilError
 
 if TYPE_CHECKING:
     from textveil.chat import Conversation
-    from textveil.pipeline import Result
+    from textveil.results import Result
 
 PROFILE = "chat"
 """The profile where nothing says how to privatize."""

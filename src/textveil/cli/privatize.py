@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from textveil import corpus
     from textveil.config import Config
     from textveil.guarantee import Guarantee
-    from textveil.pipeline import Result
+    from textveil.results import Result
 
 KEPT_STATEMENTS = 1_000
 """Statements that are kept one by one; more are summed up on the way, so that memory hardly grows."""

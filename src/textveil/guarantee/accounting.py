@@ -40,7 +40,7 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
         epsilon_per_word=spent,
         drawn=sum(release.drawn for release in releases),
         parameter=np.empty(0),
-        placeholders=int((spent == 0).sum()),
+        placeholders=min(int((spent == 0).sum()), *(release.placeholders for release in releases)),
         mask=tuple(sorted(_union(release.mask for release in releases), key=MASK_FIELDS.index)),
         seeded=any(release.seeded for release in releases),
         infinite=_union(release.infinite for release in releases),

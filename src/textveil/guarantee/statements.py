@@ -88,7 +88,7 @@ class Claim:
         )
 
     def ldp(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Local DP of words that spend so much: epsilon * diameter plus what is lost besides; infinite for kind none."""
+        """Local DP of words that spend so much: epsilon * diameter, plus what is lost besides."""
         if self.kind == "none":
             return np.where(epsilon > 0, math.inf, 0.0)
         if self.kind == "ldp":

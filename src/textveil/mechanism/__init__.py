@@ -9,6 +9,7 @@ from textveil.mechanism.buckets import Bucketized
 from textveil.mechanism.confined import Confined
 from textveil.mechanism.context import Context
 from textveil.mechanism.contract import Law, Mechanism, Published, Restricting
+from textveil.mechanism.fill import Fill
 from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher
 from textveil.mechanism.perturb import Perturb
 from textveil.mechanism.rule import Exponential
@@ -26,6 +27,7 @@ __all__ = [
     "CoordinateLaplace",
     "Distance",
     "Exponential",
+    "Fill",
     "Hybrid",
     "Law",
     "Layout",

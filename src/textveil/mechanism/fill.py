@@ -102,10 +102,11 @@ class Fill:
             seen[wave] = before[wave]
         return law
 
-    def _weights(self, logits: Logits) -> Values:
+    def _weights(self, logits: Logits) -> NDArray[np.float64]:
         """Whole numbers from 1 to 2^50 in float64, [m, V]; at temperature 0, 1 for one word and 0 for all others."""
         if not self.temperature:
-            return (np.arange(logits.shape[1]) == logits.argmax(axis=1)[:, None]).astype(np.float64)
+            best: NDArray[np.bool_] = np.arange(logits.shape[1]) == logits.argmax(axis=1)[:, None]
+            return best.astype(np.float64)
         weights = logits.astype(np.float64)
         weights -= weights.max(axis=1, keepdims=True)
         weights /= self.temperature

@@ -96,6 +96,11 @@ class Grouping:
         return Grouping.of, (self.options, NameOptions(types=tuple(sorted(self.named))))
 
     @property
+    def randomised(self) -> bool:
+        """Whether groups are drawn at random."""
+        return self.options.labels == "randomised"
+
+    @property
     def context_free(self) -> bool:
         """Whether a word's group follows from the word alone (and a task), so that it tells of no other word."""
         options = self.options
@@ -136,7 +141,7 @@ class Grouping:
             touched = np.bincount(entity[inside], important[inside], minlength=len(parts)) > 0
             important = np.where(inside, touched[entity], important)
         group = np.where(inside, np.where(important, 1, 2), np.where(important, 3, 4))
-        if self.options.labels == "randomised":
+        if self.randomised:
             return Protection(
                 public=public, group=np.where(public, 0, group).astype(np.int16), labels=(PUBLIC, *GROUPS)
             )
