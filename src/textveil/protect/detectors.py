@@ -18,10 +18,8 @@ from typing import Any
 
 from textveil.errors import ConfigError, DetectorError, UnknownName, shown
 from textveil.protect import adapters
-from textveil.protect.lists import Lists
 from textveil.protect.spans import IDENTIFIERS, LISTED, TYPE_NAME, Detector, Span
 from textveil.words import Tokens, check_texts
-
 
 DETECTORS: dict[str, str] = {
     "patterns": "patterns",
