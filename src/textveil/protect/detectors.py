@@ -10,7 +10,6 @@ nothing was found.
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from importlib import import_module
 from numbers import Integral, Real
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -56,7 +55,9 @@ def detector(name: str) -> Detector:
     if bool(source) != wanted or bool(colon) != wanted:
         raise ConfigError(f"this detector is written {DETECTORS[kind]}; got {shown(name)}")
     if kind == "patterns":
-        return import_module("textveil.protect.patterns").Patterns()  # type: ignore[no-any-return]
+        from textveil.protect.patterns import Patterns  # it loads the tables of telephone numbers
+
+        return Patterns()
     loaders: dict[str, Callable[[str], Detector]] = {
         "tagger": lambda source: adapters.load_tagger(source or None),
         "spacy": adapters.load_spacy,
@@ -73,8 +74,8 @@ def detector(name: str) -> Detector:
 def find_all(detectors: Sequence[Detector], texts: Sequence[str], *, timeout: float | None) -> list[Span]:
     """What all detectors find in all texts, or an error: a detector that fails never counts as one that found nothing.
 
-    With a limit, each detector runs in a thread of its own. Python cannot stop a thread: one that takes too long goes
-    on in the background, its answer is not waited for, and it ends with the process at the latest.
+    Each detector runs in a thread of its own. Python cannot stop a thread: one that takes too long goes on in the
+    background, its answer is not waited for, and it ends with the process at the latest.
 
     Args:
         detectors: what looks for spans.
@@ -92,13 +93,15 @@ def find_all(detectors: Sequence[Detector], texts: Sequence[str], *, timeout: fl
             `DetectorError` that it raises itself keeps its line, which must hold no text either.
     """
     check_texts(texts)
-    if not texts:
+    given = tuple(texts)  # which no detector can change
+    if not given:
         return []
-    found = [span for each in detectors for span in _checked(each.name, _run(each, texts, timeout), texts)]
+    found = [span for each in detectors for span in _checked(each.name, _run(each, given, timeout), given)]
     return sorted(found)
 
 
 def _run(each: Detector, texts: Sequence[str], timeout: float | None) -> object:
+    name = each.name
     answers: SimpleQueue[tuple[bool, object]] = SimpleQueue()
 
     def ask() -> None:
@@ -107,16 +110,13 @@ def _run(each: Detector, texts: Sequence[str], timeout: float | None) -> object:
         except DetectorError as error:
             answers.put((False, str(error)))
         except BaseException as error:  # whatever it is, the thread must answer
-            answers.put((False, f"the detector {each.name} must not fail, and raised {type(error).__name__}"))
+            answers.put((False, f"the detector {name} must not fail, and raised {type(error).__name__}"))
 
-    if timeout is None:
-        ask()
-    else:
-        Thread(target=ask, name=f"textveil {each.name}", daemon=True).start()
+    Thread(target=ask, name=f"textveil {name}", daemon=True).start()
     try:
         fine, answer = answers.get(timeout=timeout)
     except Empty:
-        fine, answer = False, f"the detector {each.name} must answer within {timeout:g} s, and did not"
+        fine, answer = False, f"the detector {name} must answer within {timeout:g} s, and did not"
     if not fine:
         raise DetectorError(str(answer))  # out here, because the error in the chain could hold text
     return answer
