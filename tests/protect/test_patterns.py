@@ -1,7 +1,9 @@
 """Structured identifiers: found whole where they are, and nothing that only looks like them."""
 
 import socket
+import sys
 import time
+import unicodedata
 from itertools import pairwise
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from textveil.errors import ConfigError
 from textveil.protect import checksums
-from textveil.protect.patterns import Found, Patterns, _separate
+from textveil.protect.patterns import Found, Patterns, _plain, _separate
 from textveil.protect.spans import IDENTIFIERS, Detector
 
 PATTERNS = Patterns()
@@ -155,6 +157,7 @@ FOUND = {
         "nata il ⟦3 agosto 1975⟧",
         "⟦12.05.1980⟧ is my birthday",
         "my birthday is ⟦May 12⟧",
+        "born ⟦April 13⟧",
         "she was born in ⟦March 1990⟧.",
     ),
     "ADDRESS": (
@@ -391,6 +394,78 @@ def test_any_text_gives_ordered_spans_inside_it(text):
 @given(st.text(st.characters(exclude_categories=())))
 def test_no_text_raises(text):
     PATTERNS.find([text])
+
+
+WORDS = (
+    "born ",
+    "SSN ",
+    "DEA ",
+    "NHS ",
+    "BSN ",
+    "license ",
+    "plate ",
+    "passport ",
+    "PIN ",
+    "ZIP ",
+    "tel ",
+    "address ",
+    "key ",
+)
+SHAPES = (
+    "9",
+    "99",
+    "999",
+    "9999",
+    "999999",
+    "999999999",
+    "X",
+    "XX",
+    "XXXXX",
+    "April",
+    "May",
+    "-",
+    "/",
+    ".",
+    " ",
+    ":",
+    "+",
+    "S",
+    "T",
+)
+LETTER = st.sampled_from("ABCFGHJKLMNPSTXYZabcxyzſKıİéßǅ")
+DIGIT = st.sampled_from("0123456789" * 3 + "٣७３𝟘²")
+
+
+@st.composite
+def shaped(draw):
+    """Words that matter, then digits and letters in shapes of identifiers."""
+    text = draw(st.sampled_from(WORDS)) + "".join(draw(st.lists(st.sampled_from(SHAPES), min_size=1, max_size=9)))
+    return "".join(draw(DIGIT) if c == "9" else draw(LETTER) if c == "X" else c for c in text)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(shaped())
+def test_nothing_that_looks_alike_raises(text):
+    PATTERNS.find([text])
+
+
+@settings(max_examples=1500, deadline=None)
+@given(
+    st.sampled_from(PIECES), st.lists(st.tuples(st.integers(0, 200), st.one_of(DIGIT, LETTER)), min_size=1, max_size=4)
+)
+def test_no_example_with_other_characters_in_it_raises(text, changes):
+    characters = list(text)
+    for place, other in changes:
+        old = characters[place % len(text)]
+        if old.isalnum() and old.isdigit() == other.isdigit():
+            characters[place % len(text)] = other
+    PATTERNS.find(["".join(characters)])
+
+
+def test_every_digit_is_read_alike():
+    for code in range(128, sys.maxunicode + 1):
+        if (value := unicodedata.decimal(chr(code), None)) is not None:
+            assert _plain(chr(code))[0] == str(value)
 
 
 def test_texts_are_numbered():

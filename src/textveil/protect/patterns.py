@@ -5,7 +5,6 @@ Not here: what each identifier looks like (`accounts`, `net`, `keys`, `people`, 
 (`textveil.encoder`), and what users list themselves (`detectors`).
 """
 
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,17 +24,15 @@ BEHIND, AHEAD, LONGEST = 45, 30, 80
 _HIDDEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u180e\u2061\u2062\u2063\u2064"
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\u1400\u2043"
 _SPACES = "\t\x0b\x0c\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+_DIGITS = regex.findall(r"\d", "".join(map(chr, range(128, 0x20000))))
 _PLAIN = {
-    **{
-        code: str(unicodedata.decimal(chr(code)))
-        for code in range(128, 0x1FC00)
-        if unicodedata.category(chr(code)) == "Nd"
-    },
+    **{ord(digit): str(place % 10) for place, digit in enumerate(_DIGITS)},  # Unicode has them in runs of ten, from 0
     **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
     **dict.fromkeys(map(ord, _DASHES), "-"),
     **dict.fromkeys(map(ord, _SPACES), " "),
     **dict.fromkeys(map(ord, "‘’‛ʼ′"), "'"),
     **dict.fromkeys(map(ord, "“”„‟″"), '"'),
+    **{ord(letter): plain for letter, plain in zip("ſKıİ", "sKiI", strict=True)},  # patterns take them for these
     0x2024: ".",
     0x2044: "/",
     0x2215: "/",

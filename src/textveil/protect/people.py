@@ -54,7 +54,7 @@ def is_plate(value: str) -> bool:
 def is_born(value: str) -> bool:
     """Whether a date in figures has a possible month and day."""
     parts = [int(part) for part in regex.findall(r"\d+", value)]
-    if len(parts) == 1 and len(value) == 8:
+    if value.isdigit() and len(value) == 8:
         year, month, day = value[:4], value[4:6], value[6:]
         return sums.is_date(int(year), int(month), int(day)) or sums.is_date(
             int(value[4:]), int(value[:2]), int(value[2:4])
