@@ -127,7 +127,8 @@ def test_a_group_that_passes_leaves_no_finite_bound(small_table):
     assert (
         "Between texts with the same mask, local DP by group: sensitive <= 3 (1 word), other passes (1 word)." in said
     )
-    document = guarantee.to_json()
+    document = json.loads(json.dumps(guarantee.to_json(), allow_nan=False))
+    jsonschema.validate(document, SCHEMA)
     assert document["mean_epsilon_ldp"] == "infinite"
     assert [group["epsilon_ldp"] for group in document["groups"]][1] == "infinite"
     made = privatizer(small_table, Finds(ILLNESS="apple"), epsilon=3.0, groups={"budgets": "private-only"})
@@ -203,6 +204,7 @@ def test_names_are_alike_where_they_are_equal(named):
 
 def test_names_have_local_dp_and_count_once(named):
     guarantee = named.privatize("Maria met Maria").guarantee
+    assert json.dumps(guarantee.to_json(), allow_nan=False)
     finite = guarantee.epsilon_per_word[np.isfinite(guarantee.epsilon_per_word)]
     assert len(finite) == 1
     assert 5.99 < finite[0] <= 6

@@ -332,7 +332,7 @@ class Privatizer:
         Raises:
             InputError: a text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
         """
-        return self._guarded(texts, None, 0, memo, queries)
+        return self._guarded(texts, None, 0, memo, queries, whole=True)
 
     def _guarded(
         self,
@@ -341,9 +341,10 @@ class Privatizer:
         first: int,
         memo: dict[object, object] | None = None,
         queries: Sequence[str] | None = None,
+        whole: bool = False,
     ) -> Rehearsal:
         try:
-            return self._sentence(texts, session, first, memo, queries)
+            return self._sentence(texts, session, first, memo, queries, whole)
         except TextveilError:
             raise
         except Exception as error:
@@ -361,11 +362,12 @@ class Privatizer:
         first: int,
         memo: dict[object, object] | None,
         queries: Sequence[str] | None,
+        whole: bool,
     ) -> Rehearsal:
         start = time.perf_counter()
         tokens = tokenize(texts, first=first)
         tokens, protection, epsilon = self._protect(tokens, queries)
-        plan = self._plan(tokens, protection, epsilon, memo)
+        plan = self._plan(tokens, protection, epsilon, memo, whole=whole)
         release = self._draw(tokens, protection, plan, session)
         spelled = partial(
             spell,
@@ -444,9 +446,14 @@ class Privatizer:
         protection: Protection,
         epsilon: NDArray[np.float64] | None,
         memo: dict[object, object] | None,
+        *,
+        whole: bool,
     ) -> Plan:
-        rows, counts, known = self._rows(tokens.words)
         apart = protection.hidden | protection.named
+        idle = protection.hidden  # words whose row nobody looks at
+        if epsilon is not None:
+            idle = idle | (~protection.named & ((epsilon == 0) | np.isinf(epsilon)))
+        rows, counts, known = self._rows(tokens.words, np.zeros_like(idle) if whole or not self.claim.alone else idle)
         unknown = ~known & ~protection.public & ~apart
         rules = oov.rules(tokens.words, unknown, self.words)
         left = unknown & (rules == Rule.HOUSE)
@@ -500,14 +507,20 @@ class Privatizer:
         shown = [(word.lower() if lowered else word) if passes else "" for word, passes in passing]
         return np.array([*shown, ""], object)[:-1]  # one more, so that no words are an array of strings too
 
-    def _rows(self, words: Sequence[str]) -> tuple[Ids, Ids, NDArray[np.bool_]]:
-        """The table rows of all units in order, how many each word has, and whether a word is in the table."""
+    def _rows(self, words: Sequence[str], idle: NDArray[np.bool_]) -> tuple[Ids, Ids, NDArray[np.bool_]]:
+        """The table rows of all units in order, how many each word has, and whether a word is in the table.
+
+        A word outside the table that is idle wherever it stands is spared its surrogate; its row is 0.
+        """
         distinct = list(dict.fromkeys(words))
         number = {word: i for i, word in enumerate(distinct)}
         which = np.fromiter(map(number.__getitem__, words), np.int64, len(words))
         if self.pieces is None:
-            rows, known = self.table.lookup(distinct)
-            return rows[which], np.ones(len(words), np.int64), known[which]
+            rows = self.table.find(distinct)
+            known = rows >= 0
+            asked = ~known & (np.bincount(which, ~idle, minlength=len(distinct)) > 0)
+            rows[asked], _ = self.table.lookup([distinct[i] for i in np.flatnonzero(asked).tolist()])
+            return np.maximum(rows, 0)[which], np.ones(len(words), np.int64), known[which]
         cut, known = self.pieces.cut(distinct)
         rows = np.concatenate([cut[i] for i in which]) if len(which) else np.empty(0, np.int64)
         return rows, np.fromiter(map(len, cut), np.int64, len(cut))[which], known[which]

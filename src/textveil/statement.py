@@ -4,6 +4,7 @@ In: the terms of a privatizer, one batch's plan and release. Out: a `Guarantee` 
 Not here: what a mechanism promises (`mechanism`), and how a statement reads (`guarantee`).
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
@@ -166,7 +167,8 @@ def grouped_claim(
     claim: Claim, grouping: Grouping, protect: ProtectOptions, groups: GroupOptions, names: NameOptions
 ) -> Claim:
     """The claim that says how words were grouped."""
-    said = {**claim.options, "protect": _said(protect), "groups": asdict(groups)}
+    budgets = groups.budgets if isinstance(groups.budgets, str) else [_plain(each) for each in groups.budgets]
+    said = {**claim.options, "protect": _said(protect), "groups": asdict(groups) | {"budgets": budgets}}
     if grouping.named:
         said["names"] = asdict(names)
     if grouping.randomised:
@@ -176,6 +178,10 @@ def grouped_claim(
     else:
         note = "groups, types and places of sensitive parts are computed from the private text; they are in the mask"
     return replace(claim, options=said, caveats=(*claim.caveats, note))
+
+
+def _plain(budget: float) -> float | str:
+    return budget if math.isfinite(budget) else "infinite"
 
 
 def _said(protect: ProtectOptions) -> dict[str, object]:

@@ -249,16 +249,19 @@ class EmbeddingTable:
         """
         if self.parent is not None:
             return self.parent.lookup(words)
-        row_of = self.row_of
-        rows = np.fromiter((row_of.get(word, -1) for word in words), np.int64, len(words))
-        missing = np.flatnonzero(rows < 0)
-        lowered = [words[i].lower() for i in missing.tolist()]
-        rows[missing] = np.fromiter((row_of.get(word, -1) for word in lowered), np.int64, len(missing))
+        rows = self.find(words)
         known = rows >= 0
         if not known.all():
-            outside = [word for word, i in zip(lowered, missing, strict=True) if rows[i] < 0]
-            rows[~known] = self._surrogates(outside)
+            rows[~known] = self._surrogates([words[i].lower() for i in np.flatnonzero(~known).tolist()])
         return rows, known
+
+    def find(self, words: Sequence[str]) -> Ids:
+        """The row of every word that is in the table, as it stands or lower-cased, int64 [n]; -1 for others."""
+        row_of = self.root.row_of
+        rows = np.fromiter((row_of.get(word, -1) for word in words), np.int64, len(words))
+        missing = np.flatnonzero(rows < 0)
+        rows[missing] = [row_of.get(words[i].lower(), -1) for i in missing.tolist()]
+        return rows
 
     def _surrogates(self, words: list[str]) -> Ids:
         distinct = list(dict.fromkeys(words))

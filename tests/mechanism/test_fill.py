@@ -55,7 +55,13 @@ def test_the_likeliest_word_is_taken_from_left_to_right(model: str) -> None:
     block = text_of("stone", "the", "river", passing=(1,))
     first = int(expected(model, ["stone", "the", "river"], 0, [2]).argmax())
     second = int(expected(model, [WORDS[first], "the", "river"], 2, []).argmax())
-    assert filled(Fill(model=model), block) == [first, second]
+    assert filled(Fill(model=model, order="in turn"), block) == [first, second]
+
+
+def test_together_every_place_sees_what_passes_alone(model: str) -> None:
+    block = text_of("stone", "the", "river", passing=(1,))
+    alone = [int(expected(model, ["x", "the", "x"], at, [2 - at]).argmax()) for at in (0, 2)]
+    assert filled(Fill(model=model), block) == alone
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
@@ -73,7 +79,7 @@ def test_no_protected_word_is_looked_at(model: str, temperature: float) -> None:
 
 def test_the_law_is_a_softmax_of_the_logits_given_what_was_released(model: str) -> None:
     block = text_of("stone", "the", "river", passing=(1,))
-    law = Fill(model=model, temperature=0.5).log_probs(TABLE, block, np.zeros(2), np.array([7, 3]))
+    law = Fill(model=model, order="in turn", temperature=0.5).log_probs(TABLE, block, np.zeros(2), np.array([7, 3]))
     for line, logits in zip(
         law,
         (expected(model, ["x", "the", "x"], 0, [2]), expected(model, ["needle", "the", "x"], 2, [])),

@@ -4,7 +4,7 @@ In: the layout of a block. Out: released rows; the law; the claim.
 Not here: what the model sees (`context`), and mechanisms that look at the word (`select`, `perturb`).
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,22 +29,23 @@ CELLS = 1 << 21
 class Fill:
     """Releases what a language model expects at every protected position, given what stands around it in the release.
 
-    It sees the words that pass and those that it filled in before, never a protected word: two texts with the same mask
-    have the same law.
+    It sees the words that pass, never a protected word: two texts with the same mask have the same law.
 
     Args:
+        order: "together" asks once for all positions of a text; "in turn" shows the model what it filled in before.
         temperature: 0 takes the likeliest word; else a word is drawn with a weight of exp(logit / temperature).
         model: the folder or hub id of a masked or causal language model; None for the bundled masked one.
     """
 
     name: str = "mask-and-fill"
+    order: Literal["together", "in turn"] = "together"
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     model: str | None = None
 
     @property
     def context(self) -> Context:
         """What the model sees, and in which order positions are filled."""
-        return Context(mode="released", model=self.model)
+        return Context(mode="public" if self.order == "together" else "released", model=self.model)
 
     def claim(self, table: EmbeddingTable) -> Claim:
         """Local DP with epsilon 0; what remains is in the mask.

@@ -403,23 +403,26 @@ def rankcape(
     )
 
 
-def mask_and_fill(*, temperature: float = 0.0, model: str | None = None) -> Fill:
-    """A language model writes every protected word anew, from the words that pass and those that it wrote before.
+def mask_and_fill(
+    *, order: Literal["together", "in turn"] = "together", temperature: float = 0.0, model: str | None = None
+) -> Fill:
+    """A language model writes every protected word anew, from the words that pass.
 
-    Protected words are hidden from the model, and filled in from left to right. `temperature` 0 takes the likeliest
-    word of the table; above, a word is drawn with a weight of exp(logit / temperature).
+    Protected words are hidden from the model. `order` together asks it once for a text; in turn, it fills them in from
+    left to right and sees what it wrote. `temperature` 0 takes the likeliest word of the table; above, a word is drawn
+    with a weight of exp(logit / temperature).
 
     Guarantee:
         local DP with epsilon 0 for the value of every protected word: the release follows from the mask.
 
     Caveats:
         It keeps nothing of a protected word but what the words around it say of it, and those are released as they
-        stand. The text that comes out is fluent and may say anything.
+        stand. The text that comes out is fluent at best, and may say anything.
 
     Source:
         the baseline Mask and Fill of STAMP, section 5.
     """
-    return Fill(temperature=temperature, model=model)
+    return Fill(order=order, temperature=temperature, model=model)
 
 
 def placeholder() -> Placeholder:
