@@ -22,7 +22,9 @@ _WORDS = words(
     "phone|phones|telephone|tel|telefon|telefonnummer|téléphone|tél|teléfono|telefono|telefoon|mobile|mobil|cell"
     "|cellphone|fax|call|calls|called|calling|call #|ring|dial|reach|reached|contact|text me|text him|text her"
     "|text us|texted|sms|whatsapp|signal|handy|handynummer|anrufen|erreichbar|portable|móvil|cellulare|desk|office"
-    "|hotline|my number|answering|message|messages|registered|landline|extension|voicemail"
+    "|hotline|helpline|toll-free|toll free"
+    "|callback|his number|her number|your number|my number|answering|message|messages|registered|landline"
+    "|extension|voicemail"
 )
 _DATE = regex.compile(
     r"""(?:1\d|20)\d\d[.\-/ ][01]?\d[.\-/ ][0-3]?\d (?:[ ]\d{1,2})?
