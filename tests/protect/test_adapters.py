@@ -82,12 +82,17 @@ class Capitals:
 
 
 def test_words_become_characters():
-    texts = ["", "  Ann  Lee's friend Bo", "none", "Zo\u00eb\nB."]
+    texts = ["", "  Ann Lee's friend Bo", "none", "Zo\u00eb\nB.", "Ann\tLee", "Ann  Lee"]
     found = find_all([Tagger(name="t", model=Capitals())], texts, timeout=None)
     assert [(s.text, texts[s.text][s.start : s.end], s.type, s.score) for s in found] == [
-        (1, "Ann  Lee", "PERSON", 1.0),
+        (1, "Ann Lee", "PERSON", 1.0),
         (1, "Bo", "PERSON", 1.0),
-        (3, "Zo\u00eb\nB", "PERSON", 1.0),
+        (3, "Zo\u00eb", "PERSON", 1.0),
+        (3, "B", "PERSON", 1.0),
+        (4, "Ann", "PERSON", 1.0),
+        (4, "Lee", "PERSON", 1.0),
+        (5, "Ann", "PERSON", 1.0),
+        (5, "Lee", "PERSON", 1.0),
     ]
 
 

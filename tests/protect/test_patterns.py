@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from textveil.errors import ConfigError
-from textveil.protect import checksums
-from textveil.protect.patterns import Found, Patterns, _plain, _separate
+from textveil.protect.patterns import Found, Patterns, _plain, _separate, checksums
 from textveil.protect.spans import IDENTIFIERS, Detector
 
 PATTERNS = Patterns()

@@ -96,21 +96,31 @@ class Tagger:
     model: encoder.Tagger = field(repr=False)
 
     def find(self, texts: Sequence[str]) -> list[Span]:
-        """The entities of all texts; all texts are tagged together."""
+        """The entities of all texts; all texts are tagged together.
+
+        The tagger does not see how words are spaced. Where a line or a column ends inside an entity, it is two.
+        """
         tokens = tokenize(texts)
-        found = self.model.find(encoder.Ragged.of(tokens))
-        first = tokens.documents
-        return [
-            Span(
-                entity.text,
-                int(tokens.starts[first[entity.text] + entity.start]),
-                int(tokens.ends[first[entity.text] + entity.end - 1]),
-                type_of(entity.type),
-                min(entity.score, 1.0),  # a sum of probabilities
-                self.name,
-            )
-            for entity in found
-        ]
+        spans = []
+        for entity in self.model.find(encoder.Ragged.of(tokens)):
+            first = int(tokens.documents[entity.text])
+            words = range(first + entity.start, first + entity.end)
+            places = [(int(tokens.starts[i]), int(tokens.ends[i])) for i in words]
+            for start, end in _lines(texts[entity.text], places):
+                score = min(entity.score, 1.0)  # a sum of probabilities
+                spans.append(Span(entity.text, start, end, type_of(entity.type), score, self.name))
+        return spans
+
+
+def _lines(text: str, places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The places of an entity's words as spans: a new one behind a line's end, a tab, or several spaces."""
+    start, end = places[0]
+    for begin, stop in places[1:]:
+        if text[end:begin] not in ("", " "):
+            yield start, end
+            start = begin
+        end = stop
+    yield start, end
 
 
 def load_tagger(source: str | Path | None = None, *, threshold: float = 0.6) -> Tagger:

@@ -6,7 +6,7 @@ Not here: keys and passwords that stand alone (`keys`).
 
 import ipaddress
 
-from textveil.protect.rules import Rule, compile_pattern, has_digit
+from textveil.protect.patterns.rules import Rule, compile_pattern, has_digit
 
 
 def is_address(value: str) -> bool:

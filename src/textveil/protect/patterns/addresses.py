@@ -8,7 +8,7 @@ from typing import Any
 
 import regex
 
-from textveil.protect.rules import Rule, compile_pattern, listed, words
+from textveil.protect.patterns.rules import Rule, compile_pattern, listed, words
 
 _NUMBER = r"\d{1,6}(?:[ ]?[a-z](?!\w))?(?:[\-/]\d{1,5}[a-z]?)?"
 _SHORT = r"(?:(?<=\b\p{L}{1,3})\.)?"

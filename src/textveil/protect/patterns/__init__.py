@@ -13,9 +13,9 @@ from typing import NamedTuple
 import regex
 
 from textveil.errors import ConfigError
-from textveil.protect import accounts, addresses, keys, net, people
-from textveil.protect.phones import REGIONS, are_regions, find_phones
-from textveil.protect.rules import Rule
+from textveil.protect.patterns import accounts, addresses, keys, net, people
+from textveil.protect.patterns.phones import REGIONS, are_regions, find_phones
+from textveil.protect.patterns.rules import Rule
 from textveil.protect.spans import IDENTIFIERS, Span
 
 BEHIND, AHEAD, LONGEST = 45, 30, 80

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import regex
 
-from textveil.protect.rules import compile_pattern, words
+from textveil.protect.patterns.rules import compile_pattern, words
 
 REGIONS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "SE", "AU", "IN", "BR", "JP")
 """Countries whose own way of writing numbers is known without a word near that says "phone"."""

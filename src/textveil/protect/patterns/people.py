@@ -6,8 +6,18 @@ Not here: check digits (`checksums`), street addresses (`addresses`), telephone 
 
 import regex
 
-from textveil.protect import checksums as sums
-from textveil.protect.rules import AFTER, BEFORE, Check, Rule, compile_pattern, has_digit, has_digits, keyed, words
+from textveil.protect.patterns import checksums as sums
+from textveil.protect.patterns.rules import (
+    AFTER,
+    BEFORE,
+    Check,
+    Rule,
+    compile_pattern,
+    has_digit,
+    has_digits,
+    keyed,
+    words,
+)
 
 
 def number(digits: str, check: Check | None = None, *, context: str = "", score: float = 1.0) -> Rule:

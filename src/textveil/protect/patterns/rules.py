@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import regex
 
-from textveil.protect.checksums import compact
+from textveil.protect.patterns.checksums import compact
 
 Pattern = regex.Pattern[str]
 Check = Callable[[str], bool]

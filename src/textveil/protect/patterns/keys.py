@@ -6,8 +6,8 @@ Not here: addresses of pages that have a key in them (`net`).
 
 import regex
 
-from textveil.protect import checksums as sums
-from textveil.protect.rules import Rule, compile_pattern, has_digit, keyed, listed, words
+from textveil.protect.patterns import checksums as sums
+from textveil.protect.patterns.rules import Rule, compile_pattern, has_digit, keyed, listed, words
 
 _NO_STARTS = ("$", "<", "your", "process.env", "os.", "self.", "optional[", "union[", "list[", "get")
 _NO_PASSWORDS = listed(

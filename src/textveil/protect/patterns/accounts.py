@@ -6,8 +6,8 @@ Not here: check digits (`checksums`).
 
 import regex
 
-from textveil.protect import checksums as sums
-from textveil.protect.rules import AFTER, BEFORE, Rule, compile_pattern, has_digits, keyed
+from textveil.protect.patterns import checksums as sums
+from textveil.protect.patterns.rules import AFTER, BEFORE, Rule, compile_pattern, has_digits, keyed
 
 _BBAN = {
     11: "NO", 12: "BE", 14: "DK|FO|FI|GL|NL|SD|FK", 15: "MK|SI", 16: "AT|BA|EE|KZ|XK|LT|LU|MN|SR",
