@@ -212,7 +212,7 @@ def test_examples_that_draw_words_are_seeded():
     for path in PAGES:
         for example in read(path).examples:
             if example.console and example.shown and re.search(r"textveil (privatize|demo)", example.source):
-                repeats = "--seed" in example.source or re.search(r"stencil|placeholder", example.source)
+                repeats = "--seed" in example.source or re.search(r"stencil|placeholder|mask-and-fill", example.source)
                 assert repeats or "textveil: error:" in example.shown, (
                     f"{name_of(path)}, line {example.line}: no --seed"
                 )

@@ -116,14 +116,19 @@ def test_a_file_is_flattened(tmp_path):
 
 def test_every_profile_is_listed():
     assert sorted(sources.profiles()) == [
+        "chat",
+        "document",
         "paper-cape",
         "paper-custext",
         "paper-noise",
         "paper-polar",
         "paper-rantext",
         "paper-santext",
+        "paper-stamp",
+        "paper-stamp-table1",
         "paper-stencil",
         "paper-stencil-even",
+        "strict",
     ]
     assert sources.read_profile("paper-noise").values["mechanism.name"] == "noise"
     with pytest.raises(UnknownName, match="did you mean 'paper-polar'"):
