@@ -680,7 +680,7 @@ def test_progress_is_drawn_on_a_terminal(run, rows, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("what", "first", "count"),
-    [("mechanisms", "noise", 16), ("tables", "minilm", 3), ("profiles", "paper-cape", 13)],
+    [("mechanisms", "noise", 16), ("tables", "minilm", 3), ("profiles", "chat", 13)],
 )
 def test_lists(run, what, first, count):
     code, out, err = run("list", what)
