@@ -1,6 +1,7 @@
 """Typed names: drawn from the right list, with the promised law, and never another's."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from textveil.config import NameOptions
 from textveil.errors import BudgetError, ConfigError
 from textveil.mechanism import Block, Layout
 from textveil.names import LABELS, Names
+from textveil.pipeline import Privatizer
 from textveil.protect.names import load_names
+from textveil.protect.spans import Span
 from textveil.rng import SeededRandomness
 from textveil.table import load_table
 
@@ -21,6 +24,20 @@ FALSE_ALARM = 1e-6
 @pytest.fixture(scope="module")
 def table():
     return load_table("minilm-s")
+
+
+class Finds:
+    """A detector of three names."""
+
+    name = "finds"
+
+    def find(self, texts):
+        return [
+            Span(b, match.start(), match.end(), type_, 0.9, self.name)
+            for b, text in enumerate(texts)
+            for type_, expression in (("PERSON", "Maria"), ("LOCATION", "Lisbon|Porto"))
+            for match in re.finditer(expression, text)
+        ]
 
 
 def drawn(names, table, words, labels, *, seed=1):
@@ -113,9 +130,23 @@ def test_what_is_refused(table, small_table):
     with pytest.raises(ConfigError, match=r"names\.k"):
         Names.of(NameOptions(types=("PERSON",), k=5000), types, table)
     with pytest.raises(BudgetError, match=r"names\.epsilon"):
-        drawn(
-            Names.of(NameOptions(types=("PERSON",), rule="exponential", epsilon=1e-7), types, table),
-            table,
-            ["maria"],
-            ["PERSON"],
-        )
+        Names.of(NameOptions(types=("PERSON",), rule="exponential", epsilon=1e-7), types, table)
+
+
+def test_names_are_drawn_beside_a_projection_of_the_table(table):
+    made = Privatizer(
+        "noise", epsilon=5.0, table=table.project(16), protect={"detectors": [Finds()]}, names={"types": "PERSON"}
+    )
+    known = {word.lower() for word in load_names("PERSON").words}
+    assert made.privatize("Maria sings").released.items[0].text in known
+
+
+def test_draws_of_a_text_do_not_depend_on_its_neighbours_length(table):
+    def drawn(*texts):
+        made = Privatizer(
+            "rankcape", k=5, context="released", epsilon=3.0, table=table, seed=7,
+            protect={"detectors": [Finds()]}, names={"types": "all"},
+        )  # fmt: skip
+        return next(made.privatize_many(texts)).text
+
+    assert drawn("river Lisbon apple") == drawn("river Lisbon apple", "stone onion table water milk Lisbon")

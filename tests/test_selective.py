@@ -12,16 +12,19 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from textveil.errors import BudgetError, ConfigError, DetectorError, InputError
+from textveil.config import resolve
+from textveil.errors import BudgetError, ConfigError, DetectorError, InputError, TextveilWarning
 from textveil.guarantee import compose, condense, summarize
 from textveil.guarantee.statements import Guarantee
 from textveil.mechanism import Block, Layout
 from textveil.pipeline import Privatizer
 from textveil.protect import GROUPS, Protection
+from textveil.protect.names import load_names
 from textveil.protect.response import randomised
 from textveil.protect.spans import Span
 from textveil.rng import SeededRandomness, SystemRandomness
 from textveil.session import Session
+from textveil.table import EmbeddingTable
 from textveil.words import Kind
 
 INF = math.inf
@@ -467,3 +470,143 @@ def test_the_mask_fields_of_a_grouped_release_do_not_tell_more_than_they_say(sma
     made = privatizer(small_table, Finds(ILLNESS="apple"), epsilon=8.0, groups={"budgets": "heuristic"})
     mask = made.privatize("apple and river").released.mask
     assert mask.fields == ("length", "verbatim words", "groups", "casing", "spacing")
+
+
+# ---- statements that were once untrue ---------------------------------------------------------------------
+
+
+def test_equal_words_do_not_count_as_public(small_table):
+    made = Privatizer("noise", table=small_table, eta=2.0, words={"consistent": True})
+    one = made.privatize("river apple River river and").guarantee
+    assert (one.protected, one.repeated) == (2, 2)
+    for guarantee in (one, compose([one, one]), condense(one), Guarantee.unpack(json.loads(json.dumps(one.pack())))):
+        assert "1 of 5 words passed as public" in guarantee.headline()
+    assert "2 of 10 words passed as public" in summarize([one, one]).headline()
+
+
+def test_what_one_text_draws_is_said_of_all(named):
+    first, second = (result.guarantee for result in named.privatize_many(["Hello river", "Maria river"]))
+    assert "Nothing is drawn" in first.headline()
+    assert "Draws: AES" in summarize([first, second]).headline()
+
+
+def test_drawn_labels_are_drawn_under_a_mechanism_that_draws_nothing(small_table):
+    protect = {"labels": "randomised", "label_epsilon": 1.0, "always": ["apple"]}
+    made = Privatizer("placeholder", table=small_table, protect=protect, groups={"budgets": BUDGETS}, seed=1)
+    assert "No privacy against anyone who knows the seed" in made.privatize("apple river").guarantee.headline()
+
+
+def test_a_composed_statement_counts_placeholders_only():
+    guarantee = Privatizer("mask-and-fill").privatize("apple river").guarantee
+    assert compose([guarantee, guarantee]).placeholders == 0
+
+
+def test_a_statement_is_strict_json(small_table):
+    made = privatizer(small_table, Finds(A="apple"), epsilon=None, groups={"budgets": (0, 1, INF, 2)})
+    document = json.loads(json.dumps(made.privatize("apple").guarantee.to_json(), allow_nan=False))
+    assert document["options"]["groups"]["budgets"] == [0, 1, "infinite", 2]
+
+
+def test_a_listed_phrase_without_spaces_is_no_word(small_table):
+    """Two Han characters are two words, so whether the first is sensitive depends on the second."""
+    one, phrase = (drawn_labels(small_table, always=(listed,)) for listed in ("apple", "\u5317\u4eac"))
+    assert one.grouping.context_free
+    assert not phrase.grouping.context_free
+    assert phrase.privatize("\u5317 onion").guarantee.epsilon == pytest.approx(4 + 2 * LABEL, abs=1e-6)
+
+
+def test_a_failure_in_one_text_may_not_show_in_drawn_labels_of_another(small_table):
+    with pytest.raises(ConfigError, match="on_failure"):
+        drawn_labels(small_table, detectors=[Finds(A="apple")], on_failure="protect")
+
+
+@pytest.mark.parametrize("profile", ["chat", "document", "strict"])
+def test_failing_is_never_less_protection(profile):
+    class Fails:
+        name = "fails"
+
+        def find(self, texts):
+            raise RuntimeError
+
+    made = Privatizer.from_profile(profile, protect={"detectors": [Fails()], "on_failure": "protect"})
+    with pytest.warns(TextveilWarning, match="every text"):
+        first, second = made.privatize_many(["Will Smith of The Who: +351 21 123", "the"])
+    assert first.text == second.text == "<TEXT>"
+
+
+def test_a_listed_name_is_a_placeholder_under_strict(minilm_s):
+    protect = {"detectors": [Finds(PERSON="Maria Silva")], "always": ["Silva"]}
+    made = Privatizer.from_profile("strict", table=minilm_s, protect=protect)
+    assert [item.kind for item in made.privatize("Maria Silva").released.items] == [Kind.PLACEHOLDER]
+
+
+# ---- sessions and re-ranking ------------------------------------------------------------------------------
+
+
+def test_a_session_keeps_rows_of_unlike_draws_apart(small_table):
+    """A weak draw is not taken for a strong one, a seeded one not for a free one, a table's not for another's."""
+    words = list(reversed(small_table.words))[:30]
+    other = EmbeddingTable.build(name="small", words=words, vectors=small_table.vectors[:30])
+
+    class Changing:
+        epsilon = 500.0
+
+        def __repr__(self):
+            return "Changing()"
+
+        def assign(self, protection):
+            return np.full(len(protection.public), self.epsilon)
+
+    budget, session = Changing(), Session()
+    made = Privatizer("noise", table=small_table, budget=budget, words={"consistent": True})
+    assert made.privatize("river", session).text == "river"
+    budget.epsilon = 1e-3
+    made.privatize("river", session)
+    for table, seed in ((small_table, 1), (other, None)):
+        Privatizer("noise", table=table, epsilon=500.0, seed=seed, words={"consistent": True}).privatize(
+            "river", session
+        )
+    assert len(json.loads(session.to_json())["draws"]) == 3
+    assert sum(len(draws) for draws in json.loads(session.to_json())["draws"].values()) == 4
+
+
+def test_reranking_leaves_names_names():
+    made = Privatizer(
+        "placeholder",
+        protect={"detectors": [Finds(PERSON="Maria")]},
+        groups={"budgets": (0, 0, INF, INF)},
+        names={"types": "PERSON"},
+        rerank={"m": 50},
+    )
+    known = {word.lower() for word in load_names("PERSON").words}
+    session = Session()
+    results = list(made.privatize_many(["the bad weather that maria saw was cold"] * 10, session))
+    shown = {item.text for result in results for item in result.released.items if item.kind is Kind.WORD}
+    assert shown <= known
+    assert len(json.loads(session.to_json())["replacements"]) == len(shown), "only what was shown is remembered"
+
+
+def test_equal_words_are_not_reranked_apart(small_table):
+    with pytest.raises(ConfigError, match=r"rerank\.m"):
+        Privatizer("noise", table=small_table, eta=2.0, words={"consistent": True}, rerank={"m": 5})
+
+
+# ---- what is private in options ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["always", "always_matching", "never", "never_matching", "task"])
+def test_no_error_shows_what_is_listed(option):
+    with pytest.raises(ConfigError) as caught:
+        Privatizer("noise", epsilon=1.0, protect={option: {CANARY: 1}})
+    assert CANARY not in str(caught.value)
+    with pytest.raises(ConfigError) as caught:
+        resolve(overrides={f"protect.{option}": {CANARY: 1}})
+    assert CANARY not in str(caught.value)
+
+
+def test_what_is_listed_does_not_stand_beside_a_release():
+    listed = {"protect.always": [CANARY], "protect.task": CANARY, "protect.importance": "cosine"}
+    config = resolve(overrides={"epsilon": 1.0, **listed})
+    assert CANARY not in str(config.public())
+    assert config.public()["protect"]["always"] == 1
+    assert config.public()["protect"]["task"] == "given"

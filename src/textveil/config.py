@@ -105,6 +105,10 @@ Expressions = Annotated[tuple[str, ...], BeforeValidator(_alone)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
+SELF = "self"
+"""The task that is the text itself."""
+
+
 @options("protect.")
 class ProtectOptions:
     """Which words are sensitive, which matter to the task, and so in which of four groups each word is (STAMP).
@@ -128,8 +132,8 @@ class ProtectOptions:
             weight exp(label_epsilon), so that the statement covers them too.
         label_epsilon: the budget of a label; for labels "randomised" only.
         timeout: seconds that a detector may take for one batch of texts.
-        on_failure: what a detector that fails does: "refuse" releases nothing, "protect" takes every word of the
-            batch as sensitive.
+        on_failure: what a detector that fails does: "refuse" releases nothing, "protect" makes every text of the
+            batch one placeholder, or, where no type becomes a placeholder or a name, takes all its words as sensitive.
     """
 
     detectors: Listed = ()
@@ -154,6 +158,19 @@ class ProtectOptions:
             raise ConfigError("protect.classifier belongs to protect.importance=saliency: give both or none")
         if self.task is not None and self.importance != "cosine":
             raise ConfigError("protect.task needs protect.importance=cosine")
+        if self.labels == "randomised" and self.on_failure == "protect":
+            raise ConfigError(
+                "protect.labels=randomised needs protect.on_failure=refuse: a failure would show in labels"
+            )
+
+    def public(self) -> dict[str, object]:
+        """As statements show them: of lists and a task, which are private in themselves, only how many there are."""
+        said: dict[str, object] = {field.name: getattr(self, field.name) for field in fields(self) if field.repr}
+        for name in ("always", "always_matching", "never", "never_matching"):
+            said[name] = len(getattr(self, name))
+        said["task"] = self.task if self.task in (None, SELF) else "given"
+        said["detectors"] = [each if isinstance(each, str) else each.name for each in self.detectors]
+        return said | {"placeholders": list(self.placeholders)}
 
     @property
     def asked(self) -> bool:
@@ -236,6 +253,10 @@ class Config:
             "epsilon": self.epsilon,
             "seed": self.seed,
         }
+
+    def public(self) -> dict[str, Any]:
+        """`to_dict` as it may stand beside a release: what users list to be protected is not in it."""
+        return {**self.to_dict(), "protect": self.protect.public()}
 
     def to_yaml(self) -> str:
         """`to_dict` as YAML."""
@@ -474,7 +495,7 @@ def _last(layers: Iterable[Layer], path: str) -> str | None:
 def _section(section: type, name: str, merged: Mapping[str, Any]) -> dict[str, Any]:
     """The options of one section, each read with the type of its field."""
     return {
-        field.name: typed(f"{name}.{field.name}", merged[f"{name}.{field.name}"], field.type)
+        field.name: typed(f"{name}.{field.name}", merged[f"{name}.{field.name}"], field.type, shown=field.repr)
         for field in fields(section)
         if f"{name}.{field.name}" in merged
     }

@@ -39,7 +39,6 @@ from textveil.errors import ConfigError, InputError, OutputError, TextveilError
 from textveil.guarantee import Guarantee, condense, summarize
 from textveil.pipeline import BATCH_CHARACTERS, BATCH_TEXTS, Privatizer
 from textveil.rng import fresh_name
-from textveil.table import EmbeddingTable
 
 VERSION = 1
 """Version of the statement's file; it changes when a field changes its meaning."""
@@ -170,7 +169,7 @@ def privatize_files(
         return [each for each in planned if isinstance(each, Done)]
     # made here also for others to draw: what is wrong with the options is then said by this process, and once
     privatizer = Privatizer.from_config(config)
-    pins = {"contents of the table": _digest_of(privatizer.table)}
+    pins = {"contents of the table": privatizer.table.digest}
     tasks = [each if isinstance(each, Done) else replace(each, pins=each.pins | pins) for each in planned]
     for task in tasks:
         if isinstance(task, Task):
@@ -254,17 +253,9 @@ def _require_unchanged(task: Task) -> None:
         raise InputError("the input must not change during a run; with --resume it goes on once it is as it was")
 
 
-def _digest_of(table: EmbeddingTable) -> str:
-    """What a table holds; two of one name may differ."""
-    digest = sha256("\n".join(table.words).encode(errors="backslashreplace"))
-    for start in range(0, len(table), 1 << 16):
-        digest.update(table.vectors[start : start + (1 << 16)].cpu().numpy().tobytes())
-    return digest.hexdigest()
-
-
 def _public(source: formats.Source, config: Config) -> dict[str, Any]:
     """What a statement's file says about the way it was made. A seed stays secret, as does all of the input."""
-    configuration = config.to_dict()
+    configuration = config.public()
     if config.seed is not None:
         configuration["seed"] = "not shown"
     return {

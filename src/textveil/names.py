@@ -70,7 +70,11 @@ class Names:
         lists = {label: _listing(label, table) for label, (type_, _) in LABELS.items() if type_ in types}
         if options.k >= min(len(listing.rows) for listing in lists.values()) and options.rule == "rankcape":
             raise ConfigError("names.k must be smaller than the shortest list of names")
-        return cls(options=options, lists=lists, mechanism=Select(name=options.rule, utility=Distance(), rule=rule))
+        mechanism = Select(name=options.rule, utility=Distance(), rule=rule)
+        for listing in lists.values():  # refuses now what it would refuse later
+            asked = np.array([_own(options.epsilon, mechanism, listing.table)])
+            mechanism.calibrate(listing.table, Layout.of(1), asked)
+        return cls(options=options, lists=lists, mechanism=mechanism)
 
     def draw(
         self,

@@ -5,7 +5,7 @@ Not here: any option, and how options are put together from files and the comman
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, fields
 from functools import wraps
 from typing import Any, TypeVar, dataclass_transform
@@ -32,6 +32,7 @@ def options(prefix: str = "") -> Callable[[_Class], _Class]:
         )(cls)
         build = made.__init__
         known = [field.name for field in fields(made)]
+        secret = [prefix + field.name for field in fields(made) if not field.repr]
 
         @wraps(build)
         def construct(self: object, /, *args: Any, **values: Any) -> None:
@@ -43,7 +44,7 @@ def options(prefix: str = "") -> Callable[[_Class], _Class]:
                 build(self, **values)
                 return
             except ValidationError as error:
-                refused = complaint(error, prefix)
+                refused = complaint(error, prefix, secret=secret)
             raise refused  # out here, because the chain would hold the value, and that may be a key
 
         made.__init__ = construct
@@ -61,13 +62,16 @@ def plain(parts: Any) -> dict[str, object]:
     return {name: value for name, value in asdict(parts).items() if name in shown}
 
 
-def complaint(error: ValidationError, prefix: str = "", path: str | None = None) -> TextveilError:
+def complaint(
+    error: ValidationError, prefix: str = "", path: str | None = None, secret: Collection[str] = ()
+) -> TextveilError:
     """One line from the first complaint of pydantic. Its value is an option's, never text to privatize.
 
     Args:
         error: what pydantic raised.
         prefix: stands before the field's name.
         path: the option's whole name, where the error does not hold it.
+        secret: whole names of options whose values are not shown.
     """
     first = error.errors(include_url=False)[0]
     cause = first.get("ctx", {}).get("error")
@@ -75,5 +79,9 @@ def complaint(error: ValidationError, prefix: str = "", path: str | None = None)
         return cause
     name = path or prefix + ".".join(str(part) for part in first["loc"])
     says = re.sub(r"^(Input|Value|String|Number) should ", "must ", first["msg"]).partition(", unable to parse")[0]
-    given = repr(first["input"])
-    return ConfigError(f"{name} {says[0].lower()}{says[1:]}, got {given if len(given) <= 60 else given[:57] + '...'}")
+    given = "" if any(name.startswith(each) for each in secret) else f", got {_cut(repr(first['input']))}"
+    return ConfigError(f"{name} {says[0].lower()}{says[1:]}{given}")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."

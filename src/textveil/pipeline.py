@@ -157,6 +157,10 @@ class Privatizer:
         if reranked.m > 1:
             if how.unit == "wordpiece":
                 raise ConfigError("rerank.m needs words.unit=word: a language model is asked for whole words")
+            if how.consistent:
+                raise ConfigError(
+                    "rerank.m shows equal words unlike where their neighbours differ: set words.consistent=false"
+                )
             said = {**claim.options, "rerank": asdict(reranked)}
             claim = replace(claim, options=said, caveats=(*claim.caveats, NOTE))
         guarded, grouped, named = (
@@ -378,14 +382,13 @@ class Privatizer:
             casing=self.words.casing,
             table=self.table,
             pieces=self.pieces,
-            session=session,
             consistent=self.words.consistent,
             drawn_groups=self._drawn_groups,
         )
-        releases = spelled(release.rows)
-        shown = self._rerank(releases, release.rows)
-        if shown is not release.rows:
-            releases = spelled(shown)
+        shown = release.rows
+        if self.rerank.m > 1:  # a session learns what is shown, not what was drawn
+            shown = self._rerank(spelled(shown, session=None), protection, shown)
+        releases = spelled(shown, session=session)
         results = []
         for b, (text, released) in enumerate(zip(tokens.texts, releases, strict=True)):
             span = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
@@ -485,11 +488,17 @@ class Privatizer:
             counts=counts,
             unknown=unknown,
             rules=rules,
-            classes=self._classes(tokens, protection, roles),
+            classes=self._classes(tokens, protection, roles, epsilon),
             epsilon=epsilon,
         )
 
-    def _classes(self, tokens: Tokens, protection: Protection, roles: NDArray[np.int8]) -> Ids:
+    def _classes(
+        self,
+        tokens: Tokens,
+        protection: Protection,
+        roles: NDArray[np.int8],
+        epsilon: NDArray[np.float64] | None,
+    ) -> Ids:
         """Where equal words of a group are released alike: the number of the first of them in their text, else -1."""
         found = np.full(len(roles), -1, np.int64)
         if not self.words.consistent:
@@ -497,7 +506,7 @@ class Privatizer:
         seen: dict[tuple[int, str, str], int] = {}
         owner = np.repeat(np.arange(len(tokens.texts)), tokens.sizes).tolist()
         for i in np.flatnonzero((roles == Role.PROTECT) | protection.named).tolist():
-            found[i] = seen.setdefault((owner[i], tokens.words[i].lower(), protection.kind(i)), i)
+            found[i] = seen.setdefault((owner[i], tokens.words[i].lower(), _drawn_as(i, protection, epsilon)), i)
         return found
 
     def _passing(self, words: Sequence[str], roles: NDArray[np.int8]) -> NDArray[np.object_]:
@@ -536,6 +545,8 @@ class Privatizer:
             parameter = mechanism.calibrate(table, layout, asked)
         if parameter is None:
             raise BudgetError("the mechanism has neither a budget nor a parameter")
+        # Names first: the mechanism may open as many streams as the longest text of the batch has words.
+        names, lost = self._named(protection, plan)
         rows = mechanism.privatize(table, plan.block, parameter, rng=self.randomness)
         drawn, spent = _checked(rows, mechanism.spend(table, layout, parameter), len(asked), len(table))
         within = np.full(len(asked), np.inf)
@@ -551,19 +562,8 @@ class Privatizer:
             whole[rule == Rule.UNIFORM] = apart[rule == Rule.UNIFORM]
             steps[layout.unit_of[rule == Rule.ADD]] = apart[rule == Rule.ADD]
         total = _per_word(plan, spent)
-        if self.names is not None:
-            documents = plan.block.layout.documents
-            names, lost = self.names.draw(
-                protection.labels,
-                protection.group,
-                protection.named,
-                plan.block.rows,
-                documents,
-                self.table,
-                rng=self.randomness,
-            )
-            whole[protection.named] = names[protection.named]
-            total[protection.named] = lost[protection.named]
+        named = np.flatnonzero(protection.named)
+        whole[named], total[named] = names[named], lost[named]
         if self.words.consistent:
             whole = self._alike(tokens, protection, plan, whole, session)
         return Release(
@@ -574,29 +574,43 @@ class Privatizer:
             within=_per_word(plan, within),
         )
 
+    def _named(self, protection: Protection, plan: Plan) -> tuple[Ids, NDArray[np.float64]]:
+        """A row for every word that is replaced by a name, and its local DP; -1 and 0 for all others."""
+        if self.names is None:
+            return np.full(len(plan.roles), PLACEHOLDER, np.int64), np.zeros(len(plan.roles))
+        return self.names.draw(
+            protection.labels,
+            protection.group,
+            protection.named,
+            plan.block.rows,
+            plan.block.layout.documents,
+            self.table.root,
+            rng=self.randomness,
+        )
+
     def _alike(self, tokens: Tokens, protection: Protection, plan: Plan, rows: Ids, session: Session | None) -> Ids:
         """The rows with those of equal words made equal: to the first in the text, or in the session."""
         places = np.flatnonzero(plan.classes >= 0)
         alike = rows.copy()
         alike[places] = rows[plan.classes[places]]
         if session is not None:
-            keys = [(tokens.words[i], protection.kind(i)) for i in places.tolist()]
+            keys = [(tokens.words[i], _drawn_as(i, protection, plan.epsilon)) for i in places.tolist()]
             alike[places] = session.consistent(self._law, keys, alike[places].tolist())
         return alike
 
     @property
     def _law(self) -> str:
-        """What a drawn row depends on besides the word and its group."""
-        claim = self.claim
-        return f"{claim.mechanism} {sorted(claim.options.items())} {claim.table} {self.table.seen} {self.budget}"
+        """What a drawn row depends on besides the word, its group and its budget."""
+        claim, table = self.claim, self.table
+        drawn = "seeded" if self.randomness.seeded else "drawn"
+        return f"{drawn} {claim.mechanism} {sorted(claim.options.items())} {claim.table} {table.metric} {table.digest}"
 
-    def _rerank(self, releases: Sequence[Released], rows: Ids) -> Ids:
+    def _rerank(self, releases: Sequence[Released], protection: Protection, rows: Ids) -> Ids:
         """The rows to show in the place of those that were drawn: from the releases alone, so that it costs nothing."""
-        if self.rerank.m < 2:
-            return rows
         shown = rows.copy()
         drawn = rows != PLACEHOLDER
         shown[drawn] = rerank(self.rerank, self.table, releases, rows[drawn])
+        shown[protection.named] = rows[protection.named]  # or they would be names no more
         return shown
 
     # ---- the statement -------------------------------------------------------------------------------
@@ -638,6 +652,12 @@ class Privatizer:
     def __repr__(self) -> str:
         """Name and table, no words."""
         return f"Privatizer({self.claim.mechanism!r}, table={self.table.name!r})"
+
+
+def _drawn_as(word: int, protection: Protection, epsilon: NDArray[np.float64] | None) -> str:
+    """The group of a word with its budget: equal words with the same are one draw."""
+    kind = protection.kind(word)
+    return kind if epsilon is None or protection.named[word] else f"{kind} {epsilon[word]!r}"
 
 
 def _options(section: Any, given: Any) -> Any:

@@ -185,13 +185,14 @@ def _finite(text: str) -> float:
     return number
 
 
-def typed(path: str, value: Any, annotation: Any) -> Any:
+def typed(path: str, value: Any, annotation: Any, *, shown: bool = True) -> Any:
     """A value as the type it must have. A text is read as a scalar first, then taken as it stands.
 
     Args:
         path: the option, for the error.
         value: what a source gave for it.
         annotation: the type; None or Any takes everything.
+        shown: whether the error may show the value.
 
     Raises:
         ConfigError: the value is of another type.
@@ -213,5 +214,5 @@ def typed(path: str, value: Any, annotation: Any) -> Any:
         if not (isinstance(reading, bool) and not isinstance(found, bool)):  # true is not the number 1
             return found
     if first is not None:
-        raise complaint(first, path=path)
-    raise ConfigError(f"{path} must be a number, got {readings[0]!r}")
+        raise complaint(first, path=path, secret=() if shown else (path,))
+    raise ConfigError(f"{path} must be a number" + (f", got {readings[0]!r}" if shown else ""))

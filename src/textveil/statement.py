@@ -4,7 +4,6 @@ In: the terms of a privatizer, one batch's plan and release. Out: a `Guarantee` 
 Not here: what a mechanism promises (`mechanism`), and how a statement reads (`guarantee`).
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
@@ -20,7 +19,7 @@ from textveil.mechanism import Role
 from textveil.names import Names
 from textveil.oov import Rule
 from textveil.protect import GROUPS, Protection
-from textveil.protect.grouping import SELF, Grouping
+from textveil.protect.grouping import Grouping
 from textveil.release import Plan, Release, type_of
 from textveil.words import UNKNOWN_SHARE, Released
 
@@ -85,8 +84,9 @@ class Terms:
             groups = tuple(self._groups(protection, plan, span, lost))
             if self.names is not None or self._drawn_groups:
                 claim, spent = replace(claim.induced(), restricted=None), lost
-            if named.any():
-                claim, places = replace(claim, draws=True), places + int(named.sum())
+            drawn_besides = covered if self._drawn_groups else named  # labels, or names
+            if drawn_besides.any():
+                claim, places = replace(claim, draws=True), places + int(drawn_besides.sum())
         return Guarantee(
             claim=claim,
             epsilon_per_word=spent[once],
@@ -103,6 +103,7 @@ class Terms:
             within=float(release.within[span][covered].max(initial=0.0)),
             groups=groups,
             consistent=self.words.consistent,
+            repeated=int((covered & ~once).sum()),
         )
 
     def _passing_reason(self, protection: Protection, span: slice, plan: Plan) -> str:
@@ -167,28 +168,13 @@ def grouped_claim(
     claim: Claim, grouping: Grouping, protect: ProtectOptions, groups: GroupOptions, names: NameOptions
 ) -> Claim:
     """The claim that says how words were grouped."""
-    budgets = groups.budgets if isinstance(groups.budgets, str) else [_plain(each) for each in groups.budgets]
-    said = {**claim.options, "protect": _said(protect), "groups": asdict(groups) | {"budgets": budgets}}
+    said = {**claim.options, "protect": protect.public(), "groups": asdict(groups)}
     if grouping.named:
         said["names"] = asdict(names)
     if grouping.randomised:
         note = "groups are drawn at random; the statement covers them"
     elif grouping.context_free:
-        note = "the group of a word follows from that word and public lists alone"
+        note = "the group of a word follows from that word, fixed lists and a task alone"
     else:
         note = "groups, types and places of sensitive parts are computed from the private text; they are in the mask"
     return replace(claim, options=said, caveats=(*claim.caveats, note))
-
-
-def _plain(budget: float) -> float | str:
-    return budget if math.isfinite(budget) else "infinite"
-
-
-def _said(protect: ProtectOptions) -> dict[str, object]:
-    """The options as a statement shows them: of what is private in itself, a list of names or a task, only how many."""
-    private = ("always", "always_matching", "never", "never_matching")
-    said: dict[str, object] = {name: len(getattr(protect, name)) for name in private}
-    said["task"] = protect.task if protect.task in (None, SELF) else "given"
-    said["detectors"] = [each if isinstance(each, str) else each.name for each in protect.detectors]
-    shown = {"placeholders", "importance", "classifier", "tau", "labels", "label_epsilon", "on_failure"}
-    return said | {name: getattr(protect, name) for name in sorted(shown)}

@@ -216,6 +216,14 @@ class EmbeddingTable:
         return self.vectors.device
 
     @cached_property
+    def digest(self) -> str:
+        """SHA-256 of words and vectors as they are held, in hexadecimal: two tables of one name may differ."""
+        digest = hashlib.sha256("\n".join(self.words).encode(errors="backslashreplace"))
+        for start in range(0, len(self), SLAB):
+            digest.update(self.vectors[start : start + SLAB].cpu().numpy().tobytes())
+        return digest.hexdigest()
+
+    @cached_property
     def row_of(self) -> dict[str, int]:
         """The row of every word."""
         return {word: row for row, word in enumerate(self.words)}

@@ -178,10 +178,12 @@ def test_a_failing_detector_refuses_or_protects_everything():
         grouping(Fails()).decide(tokens, public, None)
     assert CANARY not in str(caught.value)
     assert caught.value.__cause__ is None
-    with pytest.warns(TextveilWarning, match="every word of the batch") as seen:
-        found = grouping(Fails(), on_failure="protect").decide(tokens, public, None)
-    assert CANARY not in str(seen[0].message)
-    assert [found.labels[group] for group in found.group] == [PUBLIC, "sensitive", "sensitive"]
+    for placeholders, labels in (("identifiers", ["TEXT"] * 3), ("none", ["sensitive"] * 3)):
+        with pytest.warns(TextveilWarning, match="every text of the batch") as seen:
+            found = grouping(Fails(), on_failure="protect", placeholders=placeholders).decide(tokens, public, None)
+        assert CANARY not in str(seen[0].message)
+        assert [found.labels[group] for group in found.group] == labels
+        assert not found.public.any(), "a public word may be part of a name"
 
 
 def test_queries_must_fit():

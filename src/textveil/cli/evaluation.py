@@ -99,7 +99,7 @@ def circumstances(config: "Config", file: str) -> dict[str, Any]:
     """What findings say of themselves: the configuration without its seed, and the file's name."""
     from textveil import __version__
 
-    options = config.to_dict()
+    options = config.public()
     seeded = options.pop("seed") is not None
     if config.epsilon is not None and math.isinf(config.epsilon):
         options["epsilon"] = "infinite"

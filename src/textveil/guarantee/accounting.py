@@ -27,7 +27,7 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
         GuaranteeError: the statements are of unlike kinds, so that their sum would mean nothing.
     """
     first = _alike(releases)
-    if len({(release.protected, release.words) for release in releases}) > 1:
+    if len({(release.protected, release.repeated, release.words) for release in releases}) > 1:
         raise GuaranteeError(
             "releases compose word by word: they must be of the same text, with the same protected words"
         )
@@ -69,8 +69,8 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
             "texts of one run have one mechanism with the same options: statements of several do not stand side by side"
         )
     words = sum(text.words for text in texts)
-    outside = sum(text.oov_share * text.protected for text in texts)
-    protected = sum(text.protected for text in texts)
+    covered = [text.protected + text.repeated for text in texts]
+    outside = sum(text.oov_share * n for text, n in zip(texts, covered, strict=True))
     return replace(
         first,
         claim=_lossy(first.claim, max, [text.claim for text in texts]),
@@ -82,7 +82,7 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
         words=words,
         placeholders=sum(text.placeholders for text in texts),
         drawn=sum(text.drawn for text in texts),
-        oov_share=outside / protected if protected else 0.0,
+        oov_share=outside / sum(covered) if sum(covered) else 0.0,
         texts=sum(text.texts for text in texts),
         mask=tuple(sorted(_union(text.mask for text in texts), key=MASK_FIELDS.index)),
         seeded=any(text.seeded for text in texts),
@@ -90,6 +90,7 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
         within=max(text.within for text in texts),
         groups=_gathered(chain.from_iterable(text.groups for text in texts)),
         consistent=any(text.consistent for text in texts),
+        repeated=sum(text.repeated for text in texts),
     )
 
 
@@ -173,11 +174,16 @@ def _domain(claim: Claim) -> tuple[Restricted | None, str]:
 
 
 def _lossy(claim: Claim, join: Callable[[Iterable[float]], float], claims: Sequence[Claim]) -> Claim:
-    """The claim with what is lost besides, joined over several claims that are else alike."""
+    """The claim with what is lost besides, joined over several claims that are else alike, and whether any draws."""
     restricted = claim.restricted and replace(
         claim.restricted, additive=join(each.restricted.additive for each in claims if each.restricted)
     )
-    return replace(claim, additive=join(each.additive for each in claims), restricted=restricted)
+    return replace(
+        claim,
+        additive=join(each.additive for each in claims),
+        draws=any(each.draws for each in claims),
+        restricted=restricted,
+    )
 
 
 def _union(lists: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
@@ -190,7 +196,6 @@ def _sum(claim: Claim, releases: Sequence[Guarantee]) -> Claim:
         _lossy(claim, sum, [release.claim for release in releases]),
         mechanism=" + ".join(names),
         options=claim.options if all(release.claim.options == claim.options for release in releases) else {},
-        draws=any(release.claim.draws for release in releases),
         reason="; ".join(_union((release.claim.reason,) for release in releases if release.claim.reason)),
         assumptions=_union(release.claim.assumptions for release in releases),
         caveats=_union(release.claim.caveats for release in releases),

@@ -157,6 +157,9 @@ class Guarantee:
         counts: int64, how many words have each value of `epsilon_per_word`; None where there is a value per word
             (see `condense`).
         within: the largest epsilon of a protected word under the claim's restricted promise; infinite without one.
+        groups: what each group spends; empty where words are not grouped.
+        consistent: whether equal words have equal releases, so that texts differ in all of them at once.
+        repeated: protected words that have the release of an equal one, and no value of their own.
     """
 
     claim: Claim
@@ -176,6 +179,7 @@ class Guarantee:
     within: float = math.inf
     groups: tuple[Group, ...] = ()
     consistent: bool = False
+    repeated: int = 0
 
     @property
     def mean_ldp(self) -> float:
@@ -185,7 +189,7 @@ class Guarantee:
 
     @property
     def protected(self) -> int:
-        """n, the number of words that were not passed as public."""
+        """n, the number of words that were not passed as public; equal words with one release count once."""
         return len(self.epsilon_per_word) if self.counts is None else int(self.counts.sum())
 
     @property
@@ -269,7 +273,7 @@ class Guarantee:
         return f" {domain}: {said}."
 
     def _domain(self) -> str:
-        public = self.words - self.protected
+        public = self.words - self.protected - self.repeated
         passed = f" {public} of {_count(self.words, 'word')} passed as public and are not covered." if public else ""
         if self.claim.kind != "none" and (bare := int(self._sum(np.isinf(self.epsilon_per_word)))):
             passed += f" {_count(bare, 'more word')} went unprotected."
@@ -377,7 +381,7 @@ class Guarantee:
         return {
             "version": VERSION,
             "mechanism": claim.mechanism,
-            "options": dict(claim.options),
+            "options": _plain(claim.options),
             "kind": self.kind,
             "metric": claim.metric,
             "unit": self.unit,
@@ -494,8 +498,13 @@ def _texts(n: int) -> str:
     return "the text" if n == 1 else f"the {n:,} texts"
 
 
-def _plain(value: float) -> float | str:
-    return value if math.isfinite(value) else "infinite"
+def _plain(value: object) -> object:
+    """As JSON can write it, which has no infinite numbers."""
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return "infinite" if isinstance(value, float) and math.isinf(value) else value
 
 
 def _spends(group: Group) -> str:

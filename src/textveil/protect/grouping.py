@@ -13,20 +13,20 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from textveil.config import NameOptions, ProtectOptions
+from textveil.config import SELF, NameOptions, ProtectOptions
 from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
 from textveil.protect import GROUPS, PUBLIC, Flags, Ids, Protection
 from textveil.protect.detectors import detector, find_all, merge
 from textveil.protect.importance import Cosine, Saliency
 from textveil.protect.lists import Lists
 from textveil.protect.spans import IDENTIFIERS, NAMES, Detector, Span
-from textveil.words import Tokens
+from textveil.words import Tokens, tokenize
 
 PERSON_LABELS = ("PERSON given", "PERSON family", "PERSON")
 """What a word of a person's name is labelled: of several words the last is the family name; one alone may be both."""
 
-SELF = "self"
-"""The task that is the text itself."""
+WHOLE = "TEXT"
+"""The type of a text that is one placeholder, because a detector failed."""
 
 
 class Scorer(Protocol):
@@ -104,7 +104,8 @@ class Grouping:
     def context_free(self) -> bool:
         """Whether a word's group follows from the word alone (and a task), so that it tells of no other word."""
         options = self.options
-        phrases = any(not each.isalnum() for each in (*options.always, *options.never))
+        listed = (*options.always, *options.never)
+        phrases = len(tokenize(listed).words) > len(listed)  # whether one is several words, as 北京 is
         patterns = options.always_matching or options.never_matching
         seen = options.importance == "saliency" or options.task == SELF
         return not (options.detectors or phrases or patterns or seen)
@@ -129,9 +130,8 @@ class Grouping:
         except DetectorError as error:
             if self.options.on_failure == "refuse":
                 raise
-            warnings.warn(f"{error}; every word of the batch is taken as sensitive", TextveilWarning, stacklevel=2)
-            group = np.where(public, 0, np.where(important, 1, 2)).astype(np.int16)
-            return Protection(public=public, group=group, labels=(PUBLIC, *GROUPS))
+            warnings.warn(f"{error}; every text of the batch is taken as sensitive", TextveilWarning, stacklevel=2)
+            return self._failed(tokens, important)
         entity = np.full(len(tokens.words), -1, np.int64)
         for i, (start, stop, _) in enumerate(parts):
             entity[start:stop] = i
@@ -155,6 +155,19 @@ class Grouping:
             types=types,
             hidden=hidden,
             named=named,
+        )
+
+    def _failed(self, tokens: Tokens, important: Flags) -> Protection:
+        """No less than any spans would have protected: public words and marks may be parts of names and numbers."""
+        count, hides = len(tokens.words), self.hidden is None or bool(self.hidden | self.named)
+        group = np.full(count, len(GROUPS) + 1) if hides else np.where(important, 1, 2)
+        return Protection(
+            public=np.zeros(count, bool),
+            group=group.astype(np.int16),
+            labels=(PUBLIC, *GROUPS, WHOLE),
+            entity=np.repeat(np.arange(len(tokens.texts)), tokens.sizes),
+            types=(WHOLE,) * len(tokens.texts),
+            hidden=np.full(count, hides),
         )
 
     def _important(self, tokens: Tokens, queries: Sequence[str] | None) -> Flags:
