@@ -53,7 +53,7 @@ def resolved(**options: Any) -> config.Config:
 
 
 def run(*paths: Path, to: Path, field: str | None = None, whole: bool = False, **more: Any) -> list[corpus.Done]:
-    own = {name: more.pop(name) for name in ("jobs", "resume", "report") if name in more}
+    own = {name: more.pop(name) for name in ("jobs", "resume", "report", "query") if name in more}
     return corpus.privatize_files(paths, to, resolved(**more), field=field, whole=whole, **own)
 
 
@@ -64,6 +64,56 @@ def rows(tmp_path: Path) -> Path:
     lines = [json.dumps({"n": n, "text": f"the {WORDS[n % 15]} and {WORDS[n % 7]} {n}"}) for n in range(37)]
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+SELECTIVE = {
+    "mechanism": "krr",
+    "epsilon": None,
+    "protect": {"importance": "cosine", "tau": 0.99},
+    "groups": {"budgets": (40, 40, 40, 1e-6)},
+    "seed": 3,
+}
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
+def test_each_row_has_its_query(tmp_path, suffix):
+    """Words of the query have the large budget and stay; others hardly do, so the release shows which query was used."""
+    path, out = tmp_path / f"a.{suffix}", tmp_path / "out"
+    asked = ["anna", "doctor", "clinic"] * 9
+    texts = ["anna doctor clinic"] * len(asked)
+    if suffix == "jsonl":
+        path.write_text("".join(json.dumps({"q": q, "text": t}) + "\n" for q, t in zip(asked, texts, strict=True)))
+    elif suffix == "csv":
+        path.write_text("q,text\n" + "".join(f"{q},{t}\n" for q, t in zip(asked, texts, strict=True)))
+    else:
+        pq.write_table(pa.table({"q": asked, "text": texts}), path)
+    (done,) = run(path, to=out, query="q", **SELECTIVE)
+    assert done.document["query"] == "q"
+    if suffix == "parquet":
+        released = pq.read_table(out / path.name)["text"].to_pylist()
+    elif suffix == "csv":
+        released = [line.split(",")[1] for line in (out / path.name).read_text().splitlines()[1:]]
+    else:
+        released = [json.loads(line)["text"] for line in (out / path.name).read_text().splitlines()]
+    kept = [[word for word in text.split() if word == query] for text, query in zip(released, asked, strict=True)]
+    assert all(kept)
+    others = sum(
+        text.split().count(word) for text, query in zip(released, asked, strict=True) for word in {*asked} - {query}
+    )
+    assert others < len(asked)  # of 54 about 4 stay by chance
+
+
+def test_a_query_needs_a_field_of_its_own(tmp_path, rows):
+    with pytest.raises(ConfigError, match="another field"):
+        run(rows, to=tmp_path / "out", field="text", query="text", **SELECTIVE)
+    asked = tmp_path / "b.jsonl"
+    asked.write_text('{"q": "anna", "text": "anna owes"}\n')
+    with pytest.raises(InputError, match="importance"):
+        run(asked, to=tmp_path / "out", query="q")
+    note = tmp_path / "a.txt"
+    note.write_text("anna\n")
+    with pytest.raises(ConfigError, match="no fields"):
+        run(note, to=tmp_path / "out", query="q", **SELECTIVE)
 
 
 def numbers(path: Path) -> list[int]:

@@ -107,12 +107,14 @@ class Chunk:
         first: of its rows, counted in the file.
         part: the number that its draws have where there is a seed.
         texts: None for a row without one.
+        queries: what each of them is for; None where nothing asks for that.
     """
 
     number: int
     first: int
     part: int
     texts: tuple[str | None, ...] = field(repr=False)
+    queries: tuple[str, ...] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +141,7 @@ def privatize_files(
     config: Config,
     *,
     field: str | None = None,
+    query: str | None = None,
     whole: bool = False,
     jobs: int = 1,
     resume: bool = False,
@@ -153,6 +156,8 @@ def privatize_files(
         folder: where the outputs go; made if it is not there.
         config: resolved options.
         field: the field or column with the texts.
+        query: the field or column with what each text is for, where `protect.importance` is cosine and no task is
+            set. It is copied as all others are, and taken as public.
         whole: take a .txt as one text.
         jobs: how many processes draw; 0 is one per usable core. The output of a seeded run is the same for any number.
         resume: go on with a run that was interrupted, and keep files that are finished.
@@ -164,7 +169,7 @@ def privatize_files(
         OutputError: something cannot be written. Finished chunks stay, and nothing has the output's name.
     """
     workers = _workers(jobs)
-    planned = _plan(paths, Path(folder), config, field=field, whole=whole, resume=resume)
+    planned = _plan(paths, Path(folder), config, field=field, query=query, whole=whole, resume=resume)
     if all(isinstance(each, Done) for each in planned):
         return [each for each in planned if isinstance(each, Done)]
     # made here also for others to draw: what is wrong with the options is then said by this process, and once
@@ -194,13 +199,20 @@ def _cores() -> int:
 
 
 def _plan(
-    paths: Sequence[str | Path], folder: Path, config: Config, *, field: str | None, whole: bool, resume: bool
+    paths: Sequence[str | Path],
+    folder: Path,
+    config: Config,
+    *,
+    field: str | None,
+    query: str | None,
+    whole: bool,
+    resume: bool,
 ) -> list[Task | Done]:
     _require_apart([Path(path) for path in paths], folder)
     sources = []
     for path in paths:
         with _about(Path(path)):
-            sources.append(formats.source(Path(path), field=field, whole=whole))
+            sources.append(formats.source(Path(path), field=field, query=query, whole=whole))
     finished = [_finished(each, folder, config, resume) for each in sources]
     return [done or _task(each, folder, config) for each, done in zip(sources, finished, strict=True)]
 
@@ -265,6 +277,7 @@ def _public(source: formats.Source, config: Config) -> dict[str, Any]:
         "format": source.format,
         "gzip": source.packed,
         "field": source.field,
+        "query": source.query,
         "whole": source.whole,
         "configuration": _finite(configuration),
     }
@@ -462,20 +475,23 @@ def _draw_missing(task: Task, ours: work.Work, run: str, draw: Draw, report: Rep
 def _chunks(task: Task) -> Iterator[Chunk]:
     """The rows in pieces whose limits depend on the file alone."""
     texts: list[str | None] = []
+    queries: list[str] = []
     number = characters = done = 0
     # by the file's name, so that files of one seed differ in their draws whichever of them are in a run
     of_file = int.from_bytes(sha256(os.fsencode(task.source.path.name)).digest()[:8], "big") << 64
 
     def made() -> Chunk:
-        return Chunk(number=number, first=done, part=of_file + done, texts=tuple(texts))
+        asked = None if task.source.query is None else tuple(queries)
+        return Chunk(number=number, first=done, part=of_file + done, texts=tuple(texts), queries=asked)
 
-    for text in formats.texts(task.source):
+    for text, query in zip(formats.texts(task.source), formats.queries(task.source), strict=False):
         texts.append(text)
+        queries.append(query)
         characters += len(text or "")
         if len(texts) >= CHUNK_ROWS or characters >= CHUNK_CHARACTERS:
             yield made()
             number, done = number + 1, done + len(texts)
-            texts, characters = [], 0
+            texts, queries, characters = [], [], 0
     if texts:
         yield made()
 
@@ -521,7 +537,10 @@ def _join(task: Task, ours: work.Work, run: str) -> Done:
 def _record(privatizer: Privatizer, chunk: Chunk) -> dict[str, Any]:
     """Privatize a chunk: what is kept of it."""
     texts = [text for text in chunk.texts if text is not None]
-    results = list(privatizer.privatize_many(texts, first=chunk.part))
+    queries = None
+    if chunk.queries is not None:
+        queries = [query for text, query in zip(chunk.texts, chunk.queries, strict=True) if text is not None]
+    results = list(privatizer.privatize_many(texts, first=chunk.part, queries=queries))
     released = iter(results)
     return {
         "texts": [None if text is None else next(released).text for text in chunk.texts],

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from itertools import zip_longest
+from itertools import repeat, zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
@@ -60,6 +60,7 @@ class Source:
         packed: whether it is compressed by gzip.
         field: which field or column has the texts; None for .txt, and for a file without rows.
         whole: whether a .txt is one text, and not one per line.
+        query: which field or column says what each text is for; None where nothing does.
         guessed: whether the field was taken because no other has strings; every row must then bear it out.
     """
 
@@ -68,6 +69,7 @@ class Source:
     packed: bool = False
     field: str | None = None
     whole: bool = False
+    query: str | None = None
     guessed: bool = False
 
 
@@ -121,8 +123,10 @@ def _can_be_folder(output: str) -> bool:
     return not os.path.exists(output) and suffix(output) is None
 
 
-def source(path: Path, *, field: str | None = None, whole: bool = False) -> Source:
+def source(path: Path, *, field: str | None = None, query: str | None = None, whole: bool = False) -> Source:
     """A file as its name says, and the field of it that has the texts: the named one, `text`, or the only one.
+
+    `query` names the field that says what each text is for.
 
     A field `text` is taken or refused, whatever it holds. Where there is none, a field is taken if no other can have
     strings and its name is a plain one; a first line that holds a text is none.
@@ -138,8 +142,8 @@ def source(path: Path, *, field: str | None = None, whole: bool = False) -> Sour
         )
     made = Source(path=path, format=found[0], packed=found[1], field=field, whole=whole)
     if made.format == "txt":
-        if field is not None:
-            raise ConfigError("a .txt has no fields: leave out --field")
+        if field is not None or query is not None:
+            raise ConfigError("a .txt has no fields: leave out --field and --query")
         return made
     if whole:
         raise ConfigError(f"--whole is for .txt; a .{made.format} has a text per row")
@@ -147,7 +151,22 @@ def source(path: Path, *, field: str | None = None, whole: bool = False) -> Sour
     if found_fields is None:
         return made
     chosen = _chosen(made, found_fields)
-    return replace(made, field=chosen, guessed=chosen not in (field, USUAL))
+    asked = None if query is None else _chosen(replace(made, field=query), found_fields)
+    if asked == chosen:
+        raise ConfigError("--query must name another field than that of the texts")
+    return replace(made, field=chosen, query=asked, guessed=chosen not in (field, USUAL))
+
+
+def queries(of: Source) -> Iterator[str]:
+    """What each text is for, one per row, in the order of `texts`; "" where a row does not say it, or none does.
+
+    Raises:
+        InputError: as `texts`.
+    """
+    if of.query is None:
+        yield from repeat("")
+    else:
+        yield from (query or "" for query in texts(replace(of, field=of.query, guessed=False)))
 
 
 def texts(of: Source) -> Iterator[str | None]:

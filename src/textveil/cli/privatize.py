@@ -106,6 +106,15 @@ def privatize(
             "one for strings.",
         ),
     ] = None,
+    query: Annotated[
+        str | None,
+        typer.Option(
+            "--query",
+            metavar="NAME",
+            help="Files into a folder: the field with what each text is for; words that have to do with it are "
+            "important. Not secret.",
+        ),
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option("--jobs", metavar="N", help="Files into a folder: how many processes draw; 0 is one per core."),
@@ -142,7 +151,9 @@ def privatize(
     object. With a folder as --output, the other fields of a file are copied as they are.
     """
     arguments = text or []
-    into = formats.into_folder(arguments, output, asked=field is not None or jobs is not None or resume)
+    into = formats.into_folder(
+        arguments, output, asked=field is not None or query is not None or jobs is not None or resume
+    )
     if into is not None:
         if show is not None or html is not None:
             raise ConfigError(
@@ -153,7 +164,7 @@ def privatize(
         if session is not None:
             raise ConfigError("--session is for texts, not for files into a folder")
         resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank, task=task)
-        _privatize_files(arguments, into, resolved, field, whole, 1 if jobs is None else jobs, resume, explain)
+        _privatize_files(arguments, into, resolved, field, query, whole, 1 if jobs is None else jobs, resume, explain)
         return
     only = arguments[0] if arguments else None
     files.require_input(only)  # before the options, because a text is what a newcomer forgets
@@ -358,6 +369,7 @@ def _privatize_files(
     folder: str,
     config: "Config",
     field: str | None,
+    query: str | None,
     whole: bool,
     jobs: int,
     resume: bool,
@@ -368,7 +380,7 @@ def _privatize_files(
     try:
         with progress.bars(lambda _, rows: f"{rows:,}", " rows") as report:
             finished = corpus.privatize_files(
-                paths, folder, config, field=field, whole=whole, jobs=jobs, resume=resume, report=report
+                paths, folder, config, field=field, query=query, whole=whole, jobs=jobs, resume=resume, report=report
             )
     except (KeyboardInterrupt, SystemExit):
         shell.note("textveil: interrupted; what is finished is kept, and --resume goes on with it")
