@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import chisquare
 
 from textveil.config import resolve
-from textveil.errors import BudgetError, ConfigError, DetectorError, InputError, TextveilWarning
+from textveil.errors import BudgetError, ConfigError, DetectorError, GuaranteeError, InputError, TextveilWarning
 from textveil.guarantee import compose, condense, summarize
 from textveil.guarantee.statements import Guarantee
 from textveil.mechanism import Block, Layout
@@ -538,6 +538,21 @@ def test_a_listed_name_is_a_placeholder_under_strict(minilm_s):
     protect = {"detectors": [Finds(PERSON="Maria Silva")], "always": ["Silva"]}
     made = Privatizer.from_profile("strict", table=minilm_s, protect=protect)
     assert [item.kind for item in made.privatize("Maria Silva").released.items] == [Kind.PLACEHOLDER]
+
+
+def test_releases_whose_words_were_joined_otherwise_do_not_compose(small_table):
+    """Both have three protected words, but the first of one is the first two of the other."""
+    found = (Finds(A="apple river"), Finds(A="river onion"), Finds(A="apple"))
+    one, two, three = (
+        privatizer(small_table, each, protect={"placeholders": "all", "always": always}).privatize(
+            "apple river onion ocean"
+        )
+        for each, always in zip(found, ([], ["castle"], ["castle", "ladder"]), strict=True)
+    )
+    assert one.guarantee.protected == two.guarantee.protected == 3 < three.guarantee.protected
+    with pytest.raises(GuaranteeError, match="several in another"):
+        compose([one.guarantee, two.guarantee])
+    assert compose([one.guarantee, one.guarantee]).protected == 3
 
 
 # ---- sessions and re-ranking ------------------------------------------------------------------------------

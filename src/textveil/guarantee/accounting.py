@@ -16,6 +16,9 @@ from textveil.errors import GuaranteeError
 from textveil.guarantee.statements import Claim, Group, Guarantee, Restricted
 from textveil.words import MASK_FIELDS
 
+_GROUPING = ("protect", "groups", "names")
+"""Options of a claim by which words are joined to one, or passed."""
+
 
 def compose(releases: Sequence[Guarantee]) -> Guarantee:
     """The statement about several independent releases of the same text: epsilons add up word by word.
@@ -30,6 +33,12 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
     if len({(release.protected, release.repeated, release.words) for release in releases}) > 1:
         raise GuaranteeError(
             "releases compose word by word: they must be of the same text, with the same protected words"
+        )
+    grouped = [[release.claim.options.get(name) for name in _GROUPING] for release in releases]
+    if any(each != grouped[0] for each in grouped):
+        raise GuaranteeError(
+            "releases compose word by word: where words are grouped, all must have the same protect.*, groups.* and "
+            "names.*, because what is one word in a release may be several in another"
         )
     if any(release.counts is not None for release in releases):
         raise GuaranteeError("releases compose word by word: their statements must have a value per word, not counts")
