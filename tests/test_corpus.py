@@ -77,7 +77,7 @@ SELECTIVE = {
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
 def test_each_row_has_its_query(tmp_path, suffix):
-    """Words of the query have the large budget and stay; others hardly do, so the release shows which query was used."""
+    """Words of the query have the large budget and stay; others hardly do: the release shows which it was."""
     path, out = tmp_path / f"a.{suffix}", tmp_path / "out"
     asked = ["anna", "doctor", "clinic"] * 9
     texts = ["anna doctor clinic"] * len(asked)
