@@ -196,7 +196,7 @@ def test_names_are_alike_where_they_are_equal(named):
     words = [item.text for item in result.released.items]
     assert words[0] == words[7]
     assert words[:1] + words[2:3] == [words[0], "of"]
-    assert words[9] not in ("New", "York")
+    assert words[9].lower() in {word.lower() for word in load_names("LOCATION").words}, "one name for three words"
     assert result.released.mask.words == 11
     assert (0, 7) in result.released.mask.equal
     assert "equal words" in result.guarantee.mask
