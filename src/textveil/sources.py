@@ -20,7 +20,7 @@ from textveil.options import complaint
 
 PROFILES = files("textveil") / "data" / "profiles"
 PREFIX = "TEXTVEIL_"
-RESERVED = frozenset({"TEXTVEIL_DEBUG", "TEXTVEIL_LLM_KEY"})
+RESERVED = frozenset({"TEXTVEIL_CORPORA", "TEXTVEIL_DEBUG", "TEXTVEIL_LLM_KEY"})
 """Environment variables with the prefix that are no options."""
 
 SECTIONS = ("words", "table", "mechanism", "rerank", "protect", "groups", "names")
