@@ -32,6 +32,7 @@ import encoder
 import proxy
 import report
 import selection
+import thresholds
 from process import best
 from report import RATES, ROWS
 
@@ -128,7 +129,17 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, help="runs per measurement; the best counts (default 3)")
     parser.add_argument(
         "--only",
-        choices=("mechanisms", "decode", "selection", "files", "encoder", "detection", "attacks", "proxy"),
+        choices=(
+            "mechanisms",
+            "decode",
+            "selection",
+            "files",
+            "encoder",
+            "detection",
+            "attacks",
+            "thresholds",
+            "proxy",
+        ),
         help="one part of it (default: all)",
     )
     parser.add_argument("--words", type=int, default=10_000, help="words in a batch (default 10,000)")
@@ -142,6 +153,7 @@ def main() -> None:
         "encoder": encoder.measurements(options.repeat),
         "detection": detection.measurements(options.repeat),
         "attacks": attacks.measurements(),
+        "thresholds": thresholds.measurements(),
         "proxy": proxy.measurements(),
     }
     chosen = [part for name, part in parts.items() if options.only in (None, name)]

@@ -191,7 +191,7 @@ def load_tagger(
     *,
     threshold: float = 0.6,
     window: int = 128,
-    batch: int = 4096,
+    batch: int = 1024,
     device: str = "cpu",
 ) -> TokenClassifier:
     """A tagger.
