@@ -31,12 +31,13 @@ def newest(rows: list[dict[str, Any]], part: str) -> list[dict[str, Any]]:
 
 
 def table(rows: list[dict[str, Any]], part: str) -> str:
-    """The newest rows of a part as a Markdown table."""
+    """The newest rows of a part as a Markdown table, those of rates not among them."""
     lines = ["| what | value | unit | threads | commit |", "|---|---|---|---|---|"]
     lines += [
         f"| {row['what'].removeprefix(f'{part}, ')} | {_spell(row['value'])} | {row['unit']} | {row['threads']} "
         f"| {row['commit'][:7]}{'+' * row['commit'].endswith('+')} |"
         for row in newest(rows, part)
+        if "metric" not in row
     ]
     return "\n".join(lines) + "\n"
 
@@ -47,6 +48,8 @@ def matrix(rows: list[dict[str, Any]], part: str, columns: list[str]) -> str:
     lines = [f"| release | {' | '.join(columns)} |", "|---" * (1 + len(columns)) + "|"]
     for release in dict.fromkeys(row["release"] for row in found):
         cells = {row["metric"]: row for row in found if row["release"] == release}
+        if not cells.keys() & {*columns}:
+            continue
         lines.append(f"| {release} | {' | '.join(_rate(cells.get(column)) for column in columns)} |")
     return "\n".join(lines) + "\n"
 

@@ -3,8 +3,8 @@
 In: questions and paragraphs of SQuAD, in the folder of corpora that $TEXTVEIL_CORPORA names. Out: one rate at a time.
 Not here: the same for a user's own texts (`textveil sweep tau`).
 
-The budgets are those of STAMP's section 3.1, 2:1:4:3 of a base, under von Mises-Fisher noise. At the paper's own base nearly
-every word survives on the default table, so the base is one at which some do.
+The budgets are those of STAMP's section 3.1, 2:1:4:3 of a base, under von Mises-Fisher noise. At the paper's own base
+nearly every word survives on the default table, so the base is one at which some do.
 """
 
 import gzip
@@ -34,7 +34,7 @@ def squad() -> tuple[list[str], list[str]]:
 
 
 def measurements() -> Iterator[dict[str, Any]]:
-    """Similarity, and the share of important words, for every threshold; the task is the question or the text itself."""
+    """Similarity and the share of important words for every threshold; the task is the question, or the text itself."""
     from textveil import Privatizer, sweeps
 
     texts, questions = squad()

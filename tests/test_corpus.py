@@ -66,7 +66,7 @@ def rows(tmp_path: Path) -> Path:
     return path
 
 
-SELECTIVE = {
+SELECTIVE: dict[str, Any] = {
     "mechanism": "krr",
     "epsilon": None,
     "protect": {"importance": "cosine", "tau": 0.99},

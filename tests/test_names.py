@@ -12,6 +12,7 @@ from textveil.errors import BudgetError, ConfigError
 from textveil.mechanism import Block, Layout
 from textveil.names import LABELS, Names
 from textveil.pipeline import Privatizer
+from textveil.protect import Protection
 from textveil.protect.names import load_names
 from textveil.protect.spans import Span
 from textveil.rng import SeededRandomness
@@ -45,7 +46,8 @@ def drawn(names, table, words, labels, *, seed=1):
     order = tuple(dict.fromkeys(labels))
     group = np.array([order.index(label) for label in labels], np.int16)
     named = np.ones(len(words), bool)
-    found, spent = names.draw(order, group, named, rows, np.array([0, len(words)]), table, rng=SeededRandomness(seed))
+    protection = Protection(public=~named, group=group, labels=order, named=named)
+    found, spent = names.draw(protection, rows, np.array([0, len(words)]), rng=SeededRandomness(seed))
     return [table.words[row] for row in found.tolist()], spent
 
 
@@ -113,12 +115,19 @@ def test_unknown_words_have_a_place_in_the_list_by_a_public_function(table):
 def test_draws_of_a_text_do_not_depend_on_labels_of_its_neighbour(table):
     names = Names.of(NameOptions(types=("all",)), frozenset({"PERSON", "LOCATION"}), table)
     rows, _ = table.lookup(["maria", "paris"])
-    order = ("PERSON", "LOCATION")
-    both, _ = names.draw(
-        order, np.array([0, 1], np.int16), np.ones(2, bool), rows, np.array([0, 1, 2]), table, rng=SeededRandomness(4)
-    )
-    alone, _ = names.draw(
-        order, np.array([0], np.int16), np.ones(1, bool), rows[:1], np.array([0, 1]), table, rng=SeededRandomness(4)
+    both, alone = (
+        names.draw(
+            Protection(
+                public=np.zeros(n, bool),
+                group=np.arange(n, dtype=np.int16),
+                labels=("PERSON", "LOCATION"),
+                named=np.ones(n, bool),
+            ),
+            rows[:n],
+            np.arange(n + 1),
+            rng=SeededRandomness(4),
+        )[0]
+        for n in (2, 1)
     )
     assert both[0] == alone[0]
 

@@ -18,6 +18,7 @@ from textveil.mechanism.rule import Exponential
 from textveil.mechanism.select import Select
 from textveil.mechanism.staircase import Staircase
 from textveil.mechanism.utility import Distance
+from textveil.protect import Protection
 from textveil.protect.names import load_names
 from textveil.rng import Randomness
 from textveil.table import EmbeddingTable, Ids
@@ -51,11 +52,13 @@ class Names:
 
     Attributes:
         options: the rule and its epsilon.
+        table: the whole table.
         lists: the names of every label.
         mechanism: what draws.
     """
 
     options: NameOptions
+    table: EmbeddingTable
     lists: dict[str, Listing] = field(repr=False)
     mechanism: Select
 
@@ -74,28 +77,17 @@ class Names:
         for listing in lists.values():  # refuses now what it would refuse later
             asked = np.array([_own(options.epsilon, mechanism, listing.table)])
             mechanism.calibrate(listing.table, Layout.of(1), asked)
-        return cls(options=options, lists=lists, mechanism=mechanism)
+        return cls(options=options, table=table, lists=lists, mechanism=mechanism)
 
     def draw(
-        self,
-        labels: tuple[str, ...],
-        group: NDArray[np.int16],
-        named: NDArray[np.bool_],
-        rows: Ids,
-        documents: Ids,
-        table: EmbeddingTable,
-        *,
-        rng: Randomness,
+        self, protection: Protection, rows: Ids, documents: Ids, *, rng: Randomness
     ) -> tuple[Ids, NDArray[np.float64]]:
         """A row of the whole table for every name, and its local DP.
 
         Args:
-            labels: the names of groups.
-            group: int16 [N], the label of every word.
-            named: bool [N], which words are replaced.
+            protection: which of the N words are names, and their labels.
             rows: int64 [N], their own rows; secret.
             documents: int64 [B + 1], where each text starts.
-            table: the whole table.
             rng: opened for every list in turn, whatever the texts hold.
 
         Returns:
@@ -103,11 +95,10 @@ class Names:
         """
         found, spent = np.full(len(rows), -1, np.int64), np.zeros(len(rows))
         for label, listing in self.lists.items():
-            chosen = named & (group == labels.index(label)) if label in labels else np.zeros(len(rows), bool)
-            where = np.flatnonzero(chosen)
+            where = np.flatnonzero(protection.named & (protection.group == protection.number(label)))
             layout = Layout.of(*np.diff(np.searchsorted(where, documents)).tolist())
             own, back = np.unique(rows[where], return_inverse=True)
-            nearest = listing.table.nearest(table.take(torch.from_numpy(own).to(table.device)))
+            nearest = listing.table.nearest(self.table.take(torch.from_numpy(own).to(self.table.device)))
             block = Block(layout=layout, rows=nearest[back])
             asked = np.full(len(where), _own(self.options.epsilon, self.mechanism, listing.table))
             parameter = self.mechanism.calibrate(listing.table, layout, asked)

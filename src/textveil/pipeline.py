@@ -578,15 +578,7 @@ class Privatizer:
         """A row for every word that is replaced by a name, and its local DP; -1 and 0 for all others."""
         if self.names is None:
             return np.full(len(plan.roles), PLACEHOLDER, np.int64), np.zeros(len(plan.roles))
-        return self.names.draw(
-            protection.labels,
-            protection.group,
-            protection.named,
-            plan.block.rows,
-            plan.block.layout.documents,
-            self.table.root,
-            rng=self.randomness,
-        )
+        return self.names.draw(protection, plan.block.rows, plan.block.layout.documents, rng=self.randomness)
 
     def _alike(self, tokens: Tokens, protection: Protection, plan: Plan, rows: Ids, session: Session | None) -> Ids:
         """The rows with those of equal words made equal: to the first in the text, or in the session."""
@@ -639,6 +631,7 @@ class Privatizer:
         ):
             state["table"] = (table.name, table.metric, str(table.device))
             state["pieces"] = None
+            state["names"] = self.names and self.names.options
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -647,6 +640,8 @@ class Privatizer:
             state["table"] = table = load_table(name, metric=metric, device=device)
             if state["words"].unit == "wordpiece":
                 state["pieces"] = WordPieces.load(state["words"].tokenizer, table)
+            if state["names"] is not None:
+                state["names"] = Names.of(state["names"], state["grouping"].named, table.root)
         self.__dict__.update(state)
 
     def __repr__(self) -> str:

@@ -50,6 +50,10 @@ class Protection:
             if len(getattr(self, name)) != count:
                 object.__setattr__(self, name, np.full(count, value))
 
+    def number(self, label: str) -> int:
+        """The number of a label in `labels`; -1 for one that is not there."""
+        return self.labels.index(label) if label in self.labels else -1
+
     def kind(self, word: int) -> str:
         """The group of a word; of a name its type, whichever of the lists of that type it is drawn from."""
         label: str = self.labels[self.group[word]]

@@ -65,9 +65,10 @@ class Grouping:
             UnknownName: there is no such detector or type.
             ConfigError: names are to be replaced and nothing finds them, or randomised labels would show a type.
         """
-        hidden, named = _types(options.placeholders, "protect.placeholders"), _types(names.types, "names.types")
-        if named is None or not named <= {*NAMES}:
-            raise UnknownName("type for names.types", str(next(iter((named or {"all"}) - {*NAMES}))), NAMES)
+        hidden = None if "all" in options.placeholders else _types(options.placeholders, "protect.placeholders")
+        named = frozenset(NAMES) if "all" in names.types else _types(names.types, "names.types")
+        if not named <= {*NAMES}:
+            raise UnknownName("type for names.types", min(named - {*NAMES}), NAMES)
         if not options.asked:
             if named:
                 raise ConfigError("names.types needs a detector that finds names: set protect.detectors=tagger")
@@ -269,10 +270,8 @@ def _persons(protection: Protection) -> Flags:
     return found & protection.named
 
 
-def _types(given: Sequence[str], option: str) -> frozenset[str] | None:
-    """Types by name, with "identifiers" and "names" for all of theirs; None for "all"."""
-    if "all" in given:
-        return frozenset(NAMES) if option == "names.types" else None
+def _types(given: Sequence[str], option: str) -> frozenset[str]:
+    """Types by name, with "identifiers" and "names" for all of theirs."""
     found: set[str] = set()
     for each in given:
         if each not in ("identifiers", "names") and not str(each).isupper():
