@@ -58,7 +58,7 @@ def test_a_prompt_and_its_answer(run, journal):
     sent, *statement = err.splitlines()
     assert sent == "<WORD_1> is it <WORD_2>?"
     assert re.match(r".*placeholder.*", " ".join(statement))
-    assert "Unknown words" in err
+    assert "Unknown words" not in err  # one line; the whole statement is for --explain
     assert CANARY not in err
     assert CANARY.lower() not in journal().lower()
 
@@ -93,7 +93,7 @@ def test_what_the_model_is_told_before(run, journal):
     code, _, err = run("x", "--system", f"{CANARY} Jarndyce Tulkinghorn is it")
     assert code == 0
     assert err.startswith("<WORD_1> <WORD_2> <WORD_3> is it\n")
-    assert err.count("Unknown words") == 2  # each release has a statement
+    assert err.count("local DP with epsilon <= 0") == 2  # each release has a statement
     messages = [entry["body"]["messages"] for entry in json.loads(journal())]
     assert [
         {"role": "system", "content": "<WORD_1> <WORD_2> <WORD_3> is it"},

@@ -238,6 +238,35 @@ def test_the_way_back(named):
         assert restored.lower() == TEXT.lower()
 
 
+def test_every_name_leads_back():
+    """Ten names of one type among few likely ones: some are drawn twice, or as words of the text, in most texts."""
+    people = ["Maria", "Lucia", "Anna", "Clara", "Rosa", "Elena", "Nina", "Laura", "Sara", "Eva"]
+    made = Privatizer(
+        "placeholder",
+        words={"casing": "copy", "consistent": True},
+        protect={"detectors": [Finds(PERSON="|".join(people))]},
+        groups={"budgets": (0, 0, INF, INF)},
+        names={"types": ["PERSON"], "k": 5},
+    )
+    text = " met ".join(people) + " and Juan and Marta"
+    collided = 0
+    for _ in range(20):
+        session = Session()
+        result = made.privatize(text, session)
+        collided += len(result.released.mask.placeholders)
+        assert session.restore(result.text) == text
+        assert result.guarantee.placeholders == 0, "a name that was drawn spent its epsilon"
+    assert collided > 0
+
+
+def test_numbers_that_a_text_spells_are_left_to_it(small_table):
+    groups = {"budgets": (0, 0, INF, INF)}
+    made = privatizer(small_table, Finds(EMAIL=r"\w+@\S+\w"), mechanism="placeholder", groups=groups)
+    session = Session()
+    assert made.privatize("<EMAIL_1> is a@b.org", session).text == "<EMAIL_1> is <EMAIL_2>"
+    assert session.restore("<EMAIL_1> <EMAIL_2>") == "<EMAIL_1> a@b.org"
+
+
 def test_equal_words_need_a_mechanism_that_sees_each_word_alone(small_table):
     with pytest.raises(ConfigError, match=r"words\.consistent"):
         Privatizer("d-chi-stencil", eta=4.0, table=small_table, words={"consistent": True})

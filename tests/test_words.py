@@ -471,6 +471,8 @@ def test_json() -> None:
         "dropped": [],
         "equal": [[0, 1]],
         "numbered": False,
+        "consistent": False,
+        "drawn_groups": False,
         "groups": ["g", "h"],
         "pieces": [3],
         "casing": None,

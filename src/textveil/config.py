@@ -120,6 +120,7 @@ class ProtectOptions:
         always_matching: regular expressions whose matches are sensitive.
         never: words or phrases that are not sensitive, whatever a detector says.
         never_matching: regular expressions whose matches are not sensitive.
+        types: types of parts that count as sensitive at all; "all", or as in `placeholders`.
         placeholders: types of sensitive parts that become typed placeholders whatever the budget; "identifiers" are
             all that have a form of their own, "names" persons, places and organizations, "all" every type.
         importance: "cosine" calls a word important when its vector and that of `task` have at least the cosine
@@ -141,6 +142,7 @@ class ProtectOptions:
     always_matching: Expressions = Field(default=(), repr=False)
     never: Listed = Field(default=(), repr=False)
     never_matching: Expressions = Field(default=(), repr=False)
+    types: Listed = ("all",)
     placeholders: Listed = ("identifiers",)
     importance: Literal["off", "cosine", "saliency"] = "off"
     task: str | None = Field(default=None, repr=False)
@@ -170,7 +172,7 @@ class ProtectOptions:
             said[name] = len(getattr(self, name))
         said["task"] = self.task if self.task in (None, SELF) else "given"
         said["detectors"] = [each if isinstance(each, str) else each.name for each in self.detectors]
-        return said | {"placeholders": list(self.placeholders)}
+        return said | {"placeholders": list(self.placeholders), "types": list(self.types)}
 
     @property
     def asked(self) -> bool:

@@ -84,7 +84,7 @@ class Endpoint:
         timeout: seconds that an endpoint may be silent, above 0.
         retries: how often a prompt is sent again after the status 408, 409, 429 or 5xx, a lost connection or a
             time-out; waits in between grow from half a second to 8, or are what the endpoint asks for.
-        temperature: from 0, the likeliest answer, to 2.
+        temperature: from 0, the likeliest answer, to 2; None: what the endpoint takes by itself.
         workers: prompts under way at once.
     """
 
@@ -93,7 +93,7 @@ class Endpoint:
     key: Key = Field(default=None, repr=False)
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
     retries: Annotated[int, Field(ge=0)] = 2
-    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0
     workers: Annotated[int, Field(ge=1)] = 4
 
     def ask(
@@ -143,6 +143,8 @@ class Endpoint:
             EndpointError: as `ask` says, or the answer broke off.
             ConfigError: the key in the environment is none.
         """
+        from openai import omit
+
         begun = ended = False
         with self._connect() as client:
             try:
@@ -150,7 +152,7 @@ class Endpoint:
                     chunks = client.chat.completions.create(
                         model=self.model,
                         messages=cast(Any, [{"role": role, "content": content} for role, content in messages]),
-                        temperature=self.temperature,
+                        temperature=omit if self.temperature is None else self.temperature,
                         stream=True,
                     )
                 with chunks:
@@ -202,7 +204,7 @@ class Endpoint:
                 completion: object = client.chat.completions.create(
                     model=self.model,
                     messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
-                    temperature=self.temperature,
+                    temperature=omit if self.temperature is None else self.temperature,
                     max_tokens=omit if max_tokens is None else max_tokens,
                 )
             if not isinstance(completion, ChatCompletion):  # the client hands on what it cannot parse

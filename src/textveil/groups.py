@@ -34,6 +34,7 @@ LOOKS = {
     "sensitive": Look("sensitive", "black on #fdae6b", "²", "background: #fdae6b"),
     "important": Look("important to the task", "bold white on #08519c", "³", "background: #08519c; color: #fff"),
     "other": Look("other", "black on #c6dbef", "⁴", "background: #c6dbef"),
+    "passes": Look("passes as it is", "italic", "'", "border-bottom: 2px dotted #08519c; font-style: italic"),
     "name": Look("a name for a name", "bold underline", "°", "border-bottom: 2px solid #7b3294; font-weight: 600"),
     "placeholder": Look("placeholder", "bold reverse", "", "border: 1px solid #444; font-weight: 600"),
     PUBLIC: Look("public", "dim", "", "color: #767676"),
@@ -45,7 +46,9 @@ def look(item: Item) -> Look:
     """How an item is shown."""
     if item.kind is Kind.PLACEHOLDER:
         return LOOKS["placeholder"]
-    return LOOKS.get(item.group) or LOOKS["name" if item.kind is Kind.WORD else PUBLIC]
+    if item.kind is Kind.VERBATIM:
+        return LOOKS[PUBLIC if item.group == PUBLIC else "passes"]
+    return LOOKS.get(item.group) or LOOKS["name"]
 
 
 def coloured(released: Released, *, marked: bool) -> Text:
@@ -62,15 +65,20 @@ def coloured(released: Released, *, marked: bool) -> Text:
     return text.append(released.gaps[-1])
 
 
-def legend(*, marked: bool) -> Text:
-    """What the colours or signs mean."""
-    text = Text("Groups: ")
-    for i, shown in enumerate(LOOKS.values()):
+def seen(releases: Sequence[Released]) -> list[Look]:
+    """The looks that occur, in their order."""
+    found = {look(item).meaning for released in releases for item in released.items}
+    return [shown for shown in LOOKS.values() if shown.meaning in found]
+
+
+def legend(releases: Sequence[Released], *, marked: bool) -> Text:
+    """What the colours or signs of these releases mean."""
+    text = Text("Groups:")
+    for shown in seen(releases):
         if marked or shown.mark:
-            text.append("; " if i else "").append(
-                "word" if marked else f"word{shown.mark}", shown.style if marked else ""
-            ).append(f" {shown.meaning}")
-    return text.append("." if marked else "; no sign: public or a placeholder.")
+            text.append(" ").append("word" if marked else f"word{shown.mark}", shown.style if marked else "")
+            text.append(f" {shown.meaning};")
+    return text if marked else text.append(" no sign: public or a placeholder.")
 
 
 def page(releases: Sequence[Released], guarantee: Guarantee) -> str:
@@ -81,7 +89,9 @@ def page(releases: Sequence[Released], guarantee: Guarantee) -> str:
         guarantee: of all of them together.
     """
     meanings = "".join(
-        f'<li><span class="word {name}">word</span> {escape(shown.meaning)}</li>' for name, shown in LOOKS.items()
+        f'<li><span class="word {name}">word</span> {escape(shown.meaning)}</li>'
+        for name, shown in LOOKS.items()
+        if shown in seen(releases)
     )
     order = {name: i for i, name in enumerate(GROUPS)}
     rows = "".join(
@@ -110,8 +120,8 @@ def _html(released: Released) -> str:
 
 
 _STYLES = (
-    "\n  ".join(f".{name} {{ {shown.css}; }}" for name, shown in LOOKS.items())
+    "\n  ".join(f".{name} {{ {shown.css}; }}" for name, shown in LOOKS.items() if name != PUBLIC)
     + """
-  table { border-collapse: collapse; font-size: .9rem; }
+  table { border-collapse: collapse; font-size: .9rem; display: block; overflow-x: auto; }
   th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #ddd; }"""
 )

@@ -133,7 +133,9 @@ def spell(
 ) -> list[Released]:
     """The B texts as they are shown: each word as that of its rows, a public word or number, a placeholder, or not.
 
-    A session learns which names stand for which, and which words pass: what it needs for the way back.
+    A session learns which names stand for which, and which words pass: what it needs for the way back. There a name
+    that stands for another original already, or for itself, gives way to a placeholder, so that every name leads back.
+    That follows from what was drawn and from the mask, so it costs nothing.
     """
     first = np.cumsum(plan.counts) - plan.counts
     drawn = np.zeros(len(plan.roles), bool)
@@ -156,6 +158,14 @@ def spell(
             shown[i] = apply_casing(shown[i], copied[i])
     else:
         shown = [word.lower() for word in shown]
+    if session is not None:
+        session.spelled(tokens.texts)
+        session.said(shown[i] for i in np.flatnonzero(kinds == 0).tolist())
+        for i in np.flatnonzero(protection.named & drawn).tolist():
+            if session.is_free(tokens.words[i], shown[i]):
+                session.replaced(tokens.words[i], shown[i])
+            else:
+                kinds[i] = 2
     for i in np.flatnonzero(kinds == 2).tolist():
         type_ = type_of(protection, i)
         shown[i] = session.placeholder(type_, tokens.words[i]) if session else f"<{type_}>"
@@ -173,10 +183,6 @@ def spell(
         consistent=consistent,
         drawn_groups=drawn_groups,
     )
-    if session is not None:
-        for i in np.flatnonzero(protection.named & drawn).tolist():
-            session.replaced(tokens.words[i], shown[i])
-        session.said(shown[i] for i in np.flatnonzero(kinds == 0).tolist())
     bounds = tokens.documents.tolist()
     return [draft.text(b, slice(start, stop)) for b, (start, stop) in enumerate(pairwise(bounds))]
 

@@ -5,6 +5,7 @@ the same value, the same row for the same word, and the way back.
 Not here: how an answer is searched (`restore`), sessions on the disk (`keep`), and what is replaced (`pipeline`).
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from threading import Lock
 from typing import Literal, Self
@@ -14,6 +15,8 @@ from pydantic import BaseModel, Field, ValidationError
 from textveil.errors import InputError
 from textveil.restore import Escape, Key, Node, Restorer, fold, tree
 from textveil.words import is_public
+
+_SPELLED = re.compile(r"<[A-Z0-9_]+_[0-9]+>")
 
 VERSION: Literal[1] = 1
 """Of the form in which a session is kept; a change that older versions cannot read makes it another one."""
@@ -38,6 +41,7 @@ class Session:
         self._counts: dict[str, int] = {}
         self._replaced: dict[str, dict[str, tuple[str, str]]] = {}
         self._said: set[str] = set()
+        self._spelled: set[str] = set()
         self._drawn: dict[tuple[str, str, str], int] = {}
         self._tree: Node | None = None
 
@@ -57,11 +61,26 @@ class Session:
         key = (kind, fold(value))
         with self._lock:
             if key not in self._placeholders:
-                number = self._counts[kind] = self._counts.get(kind, 0) + 1
+                number = self._counts.get(kind, 0) + 1
+                while f"<{kind}_{number}>" in self._spelled:
+                    number += 1
+                self._counts[kind] = number
                 self._placeholders[key] = f"<{kind}_{number}>"
                 self._values[self._placeholders[key]] = value
                 self._tree = None
             return self._placeholders[key]
+
+    def spelled(self, texts: Iterable[str]) -> None:
+        """Remember placeholders that texts hold themselves: no value gets one of those from now on."""
+        found = {match for text in texts if "<" in text for match in _SPELLED.findall(text)}
+        with self._lock:
+            self._spelled |= found
+
+    def is_free(self, original: str, shown: str) -> bool:
+        """Whether a name can stand for this original alone: it stands for no other, and was not said."""
+        with self._lock:
+            owners = self._replaced.get(fold(shown), {})
+            return owners.keys() <= {fold(original)} and not self._is_said(fold(shown))
 
     def replaced(self, original: str, shown: str) -> None:
         """Remember that a released name stands for another one.

@@ -23,6 +23,9 @@ PREFIX = "TEXTVEIL_"
 RESERVED = frozenset({"TEXTVEIL_CORPORA", "TEXTVEIL_DEBUG", "TEXTVEIL_LLM_KEY"})
 """Environment variables with the prefix that are no options."""
 
+LONGEST = 1 << 20
+"""Bytes that a configuration file may have."""
+
 SECTIONS = ("words", "table", "mechanism", "rerank", "protect", "groups", "names")
 _SHORT = {"mechanism": "mechanism.name", "table": "table.name"}
 
@@ -106,10 +109,13 @@ def read_file(path: Path) -> Layer:
     """A YAML file in the layout that `Config.to_dict` gives; `ConfigError` if it cannot be read, or is no mapping."""
     source = f"the file {str(path)!r}"
     try:
-        content = path.read_bytes()
+        with path.open("rb") as stream:
+            content = stream.read(LONGEST + 1)
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         reason = error.strerror if isinstance(error, OSError) else "not a path"
         raise ConfigError(f"the configuration file {str(path)!r} cannot be read: {reason}") from None
+    if len(content) > LONGEST:
+        raise ConfigError(f"{source} must have at most {LONGEST:,} bytes")
     return Layer(source=source, values=collect(_flatten(_parse(content, source)), source))
 
 

@@ -93,7 +93,7 @@ class Terms:
             parameter=release.parameter[drawn],
             unit=self.words.unit,
             words=released.mask.words,
-            placeholders=len(released.mask.placeholders),
+            placeholders=int(((plan.roles[span] == Role.HOLE) & ~named & (plan.rules[span] == Rule.HOUSE)).sum()),
             mask=(*released.mask.fields, UNKNOWN_SHARE),
             drawn=places,
             seeded=self.seeded,

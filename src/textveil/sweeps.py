@@ -107,13 +107,18 @@ def tau(
         rows.append(
             Row(
                 tau=threshold,
-                similarity=mean(cosines[worded], worded, share=False),
+                similarity=_clamped(mean(cosines[worded], worded, share=False)),
                 words={group: found[group] for group in GROUPS},
                 budget=_budget(results),
                 texts=len(worded),
             )
         )
     return rows
+
+
+def _clamped(cosine: Interval) -> Interval:
+    """An interval of a cosine; that of few texts may reach beyond what a cosine can be."""
+    return Interval(value=cosine.value, low=max(cosine.low, -1.0), high=min(cosine.high, 1.0))
 
 
 def _budget(results: Sequence[Result]) -> float:

@@ -101,7 +101,7 @@ def test_a_token_classifier_from_a_folder_is_a_detector(tmp_path):
     folder = save(
         tmp_path / "tags", "BertForTokenClassification", wordpiece(), **SIZE, max_position_embeddings=128, **named
     )
-    texts = ["maria met john at acme corp , paris " * 40, "", "old town"]
+    texts = ["maria met john near acme corp plus paris " * 40, "", "old town"]
     found = detector(f"tagger:{folder}").find(texts)
     own = encoder.load_tagger(folder).find(encoder.Ragged.join([text.split() for text in texts]))
     places = [[(m.start(), m.end()) for m in re.finditer(r"\S+", text)] for text in texts]

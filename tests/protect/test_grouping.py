@@ -12,6 +12,7 @@ from textveil.config import GroupOptions, NameOptions, ProtectOptions, WordsOpti
 from textveil.errors import BudgetError, ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
 from textveil.protect import GROUPS, PUBLIC, Protection, listed
 from textveil.protect.grouping import Grouping, join
+from textveil.protect.names import load_names
 from textveil.protect.spans import Span
 from textveil.words import tokenize
 
@@ -102,10 +103,26 @@ def test_types_become_labels():
         "Anna": "PERSON given",
         "Berg": "PERSON family",
         "asks": "other",
-        "Carl": "PERSON",
+        "Carl": "PERSON given",
         "at": PUBLIC,
         "a@b.org": "EMAIL",
     }
+
+
+def test_a_persons_only_word_is_what_the_public_list_calls_it():
+    listed = load_names("PERSON")
+    given, family, both = (listed.words[listed.kinds.index(kind)] for kind in ("given", "family", "both"))
+    found = groups(f"{given}, {family}, {both}, {CANARY}", grouping(Finds(PERSON=r"\w+"), names="PERSON"))
+    assert found[given] == "PERSON given"
+    assert found[family] == "PERSON family"
+    assert found[both] == found[CANARY] == "PERSON"
+
+
+def test_types_that_count():
+    found = Finds(PERSON="Anna", EMAIL=r"\S+@\S+", ILLNESS="gout")
+    spared = groups("Anna a@b.org gout", grouping(found, types="identifiers, ILLNESS"))
+    assert spared == {"Anna": "other", "a@b.org": "EMAIL", "gout": "sensitive"}
+    assert groups("Anna owl", grouping(found, types="EMAIL", always="owl"))["owl"] == "sensitive"
 
 
 def test_placeholders_by_type():

@@ -26,7 +26,6 @@ from textveil.cli.app import (
     examples,
     resolve,
 )
-from textveil.cli.privatize import statement
 from textveil.errors import InputError, OutputError, TextveilError
 
 if TYPE_CHECKING:
@@ -83,6 +82,11 @@ def chat(
     show_sent: Annotated[
         bool, typer.Option("--show-sent/--hide-sent", help="Print on standard error what the model gets to see.")
     ] = True,
+    explain: Annotated[bool, typer.Option("--explain", help="Print the whole statement of every prompt.")] = False,
+    temperature: Annotated[
+        float | None,
+        typer.Option("--temperature", metavar="T", help="From 0 to 2; left out, the model's own."),
+    ] = None,
     timeout: Timeout = 60.0,
 ) -> None:
     """Talk to a language model that sees privatized prompts only; its answers are restored as they come.
@@ -100,19 +104,19 @@ def chat(
     from textveil.endpoint import Endpoint
     from textveil.pipeline import Privatizer
 
-    endpoint = Endpoint(url=upstream, model=model, timeout=timeout)
+    endpoint = Endpoint(url=upstream, model=model, timeout=timeout, temperature=temperature)
     with ExitStack() as stack:
         kept = None if transcript is None else stack.enter_context(files.appended(transcript))
         sink = stack.enter_context(files.output(None))
         conversation = Conversation(Privatizer.from_config(resolved), endpoint, system=system)
         if conversation.system is not None:
-            _tell(conversation.system, show_sent)
+            _tell(conversation.system, show_sent, explain)
         if not talks:
-            _turn(conversation, _whole(prompt), sink, kept, show_sent)
+            _turn(conversation, _whole(prompt), sink, kept, show_sent, explain)
             return
         for line in _lines():
             try:
-                _turn(conversation, line, sink, kept, show_sent)
+                _turn(conversation, line, sink, kept, show_sent, explain)
             except OutputError:
                 raise
             except TextveilError as error:  # the conversation goes on
@@ -150,13 +154,18 @@ def _lines() -> Iterator[str]:
 
 
 def _turn(
-    conversation: "Conversation", prompt: str, sink: files.Output, kept: files.Output | None, show_sent: bool
+    conversation: "Conversation",
+    prompt: str,
+    sink: files.Output,
+    kept: files.Output | None,
+    show_sent: bool,
+    explain: bool,
 ) -> None:
     """One prompt and its answer. What was sent is kept, however the answer ends."""
     if not prompt.strip():
         raise InputError("a prompt must not be empty")
     sent, answer = conversation.ask(prompt)
-    _tell(sent, show_sent)
+    _tell(sent, show_sent, explain)
     before, last = len(conversation.turns), ""
     try:
         with closing(answer):
@@ -170,11 +179,12 @@ def _turn(
             sink.write("\n")
 
 
-def _tell(sent: "Result", show_sent: bool) -> None:
-    """What the model gets to see, and what is guaranteed of it."""
+def _tell(sent: "Result", show_sent: bool, explain: bool) -> None:
+    """What the model gets to see, and what is guaranteed of it: its first line, or all of it."""
     if show_sent:
         from rich.console import Console
         from rich.text import Text
 
         Console(stderr=True, highlight=False, soft_wrap=True).print(Text(sent.text, style="dim"))
-    shell.note(shell.wrap(statement([sent.guarantee])))
+    said = sent.guarantee.explain() if explain else sent.guarantee.headline().partition("\n")[0]
+    shell.note(shell.wrap(said))

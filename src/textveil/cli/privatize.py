@@ -6,8 +6,9 @@ Not here: reading and writing (`files`, `corpus`), and what is done to a text (`
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, nullcontext
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
@@ -164,6 +165,10 @@ def privatize(
         if session is not None:
             raise ConfigError("--session is for texts, not for files into a folder")
         resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank, task=task)
+        if query is not None:
+            if task is not None:
+                raise ConfigError("give --task for all texts, or --query for a field with what each is for, not both")
+            resolved = replace(resolved, protect=replace(resolved.protect, importance="cosine", task=None))
         _privatize_files(arguments, into, resolved, field, query, whole, 1 if jobs is None else jobs, resume, explain)
         return
     only = arguments[0] if arguments else None
@@ -172,15 +177,15 @@ def privatize(
         raise UnknownName("view for --show", show, ("groups", "risk"))
     if html is not None and show is None:
         raise ConfigError("--html writes the page of --show groups or --show risk: give both")
-    if session is not None and show is not None:
-        raise ConfigError("--session and --show exclude each other")
+    if session is not None and show == "risk":
+        raise ConfigError("--session and --show risk exclude each other")
     if session is not None and output is not None and os.path.realpath(session) == os.path.realpath(output):
         raise ConfigError("--session and --output must be two files")
     if html is not None and (os.path.isdir(html) or not os.path.isdir(os.path.dirname(os.path.realpath(html)))):
         raise ConfigError("--html must be the name of a file in a folder that is there")
     resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank, task=task)
     if show == "groups":
-        _show_groups(only, resolved, whole, output, html, as_json, with_original, explain)
+        _show_groups(only, resolved, whole, output, html, as_json, with_original, explain, session)
         return
     if show is not None:
         _show_risk(only, resolved, whole, output, html, as_json, with_original, explain, prior)
@@ -192,12 +197,17 @@ def privatize(
     if with_original and not as_json:
         shell.note("textveil: warning: the output holds the private originals beside the releases (--with-original)")
 
-    with (
-        files.texts(only, whole=whole, output=output) as texts,
-        files.output(output, private=with_original) as sink,
-        nullcontext() if session is None else keep.kept(session) as remembered,
-    ):
-        results = Privatizer.from_config(resolved).privatize_many(texts, remembered)
+    with ExitStack() as stack:
+        texts = stack.enter_context(files.texts(only, whole=whole, output=output))
+        sink = stack.enter_context(files.output(output, private=with_original))
+        privatizer = Privatizer.from_config(resolved)
+        results: Iterable[Result]
+        if session is None:
+            results = privatizer.privatize_many(texts)
+        else:
+            with keep.kept(session) as remembered:
+                results = list(privatizer.privatize_many(texts, remembered))
+            # only now, for what cannot be restored must not go out
         guarantees: list[Guarantee] = []
         for result in progress.counted(results) if progress.seen() and not sink.terminal else results:
             if explain or not as_json:
@@ -322,11 +332,12 @@ def _show_groups(
     as_json: bool,
     with_original: bool,
     explain: bool,
+    session: str | None,
 ) -> None:
     """Release texts, and show which word is in which group."""
     from rich.console import Console
 
-    from textveil import groups
+    from textveil import groups, keep
     from textveil.demo import shows_styles
     from textveil.pipeline import BATCH_TEXTS, Privatizer
 
@@ -337,7 +348,8 @@ def _show_groups(
         texts = list(islice(found, BATCH_TEXTS + 1))
     if len(texts) > BATCH_TEXTS:
         raise ConfigError(f"--show groups is for at most {BATCH_TEXTS} texts")
-    results = list(privatizer.privatize_many(texts))
+    with nullcontext() if session is None else keep.kept(session) as remembered:
+        results = list(privatizer.privatize_many(texts, remembered))
     console = Console(stderr=True, highlight=False)
     with files.output(output, private=with_original) as sink:
         seen = sink.terminal and console.is_terminal
@@ -352,7 +364,9 @@ def _show_groups(
         marked = shows_styles(console)
         for result in results:
             console.print(groups.coloured(result.released, marked=marked), soft_wrap=not console.is_terminal)
-        console.print(groups.legend(marked=marked), soft_wrap=not console.is_terminal)
+        console.print(
+            groups.legend([result.released for result in results], marked=marked), soft_wrap=not console.is_terminal
+        )
     if results:
         statements = [result.guarantee for result in results]
         if html is not None:

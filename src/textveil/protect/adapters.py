@@ -19,7 +19,7 @@ import textveil.encoder as encoder
 from textveil.encoder.models import fetch
 from textveil.errors import ConfigError, DetectorError, ModelError, shown
 from textveil.protect.spans import Span
-from textveil.words import tokenize
+from textveil.words import is_public, tokenize
 
 UNSCORED = 0.85
 """The score of what a library finds without saying how sure it is; Presidio's own convention."""
@@ -98,13 +98,14 @@ class Tagger:
     def find(self, texts: Sequence[str]) -> list[Span]:
         """The entities of all texts; all texts are tagged together.
 
-        The tagger does not see how words are spaced. Where a line or a column ends inside an entity, it is two.
+        The tagger does not see how words are spaced. Where a line or a column ends inside an entity, it is two. Small
+        words of the public list at its ends (from, 's, a comma) are no part of it.
         """
         tokens = tokenize(texts)
         spans = []
         for entity in self.model.find(encoder.Ragged.of(tokens)):
             first = int(tokens.documents[entity.text])
-            words = range(first + entity.start, first + entity.end)
+            words = _trimmed(tokens.words, first + entity.start, first + entity.end)
             places = [(int(tokens.starts[i]), int(tokens.ends[i])) for i in words]
             for start, end in _lines(texts[entity.text], places):
                 score = min(entity.score, 1.0)  # a sum of probabilities
@@ -112,8 +113,18 @@ class Tagger:
         return spans
 
 
+def _trimmed(words: Sequence[str], start: int, end: int) -> range:
+    """The places of an entity's words without small public words at both ends; none if it has no others."""
+    small = [word == word.lower() and is_public(word) for word in words[start:end]]
+    if all(small):
+        return range(0)
+    return range(start + small.index(False), end - small[::-1].index(False))
+
+
 def _lines(text: str, places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """The places of an entity's words as spans: a new one behind a line's end, a tab, or several spaces."""
+    if not places:
+        return
     start, end = places[0]
     for begin, stop in places[1:]:
         if text[end:begin] not in ("", " "):

@@ -8,6 +8,7 @@ Not here: the detectors (`patterns`, `detectors`), the scores (`importance`), an
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -19,11 +20,13 @@ from textveil.protect import GROUPS, PUBLIC, Flags, Ids, Protection
 from textveil.protect.detectors import detector, find_all, merge
 from textveil.protect.importance import Cosine, Saliency
 from textveil.protect.lists import Lists
-from textveil.protect.spans import IDENTIFIERS, NAMES, Detector, Span
+from textveil.protect.names import load_names
+from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, Detector, Span
 from textveil.words import Tokens, tokenize
 
 PERSON_LABELS = ("PERSON given", "PERSON family", "PERSON")
-"""What a word of a person's name is labelled: of several words the last is the family name; one alone may be both."""
+"""What a word of a person's name is labelled: of several words the last is the family name; one alone is what the
+public list of names calls it, or may be both."""
 
 WHOLE = "TEXT"
 """The type of a text that is one placeholder, because a detector failed."""
@@ -46,6 +49,7 @@ class Grouping:
         detectors: what finds sensitive parts.
         never: what takes parts away again; None: nothing.
         scorer: how much a word has to do with the task; None: no word is important.
+        types: types that count as sensitive; None: all.
         hidden: types that become placeholders whatever their budget; None: all.
         named: types that are replaced by names.
     """
@@ -54,6 +58,7 @@ class Grouping:
     detectors: tuple[Detector, ...] = field(repr=False)
     never: Lists | None = field(repr=False)
     scorer: Scorer | None = field(repr=False)
+    types: frozenset[str] | None
     hidden: frozenset[str] | None
     named: frozenset[str]
 
@@ -88,6 +93,7 @@ class Grouping:
             detectors=tuple(found),
             never=Lists(words=options.never, expressions=options.never_matching) if never else None,
             scorer=_scorer(options),
+            types=None if "all" in options.types else _types(options.types, "protect.types") | {LISTED},
             hidden=hidden,
             named=named,
         )
@@ -147,7 +153,7 @@ class Grouping:
                 public=public, group=np.where(public, 0, group).astype(np.int16), labels=(PUBLIC, *GROUPS)
             )
         group[public & ~inside] = 0
-        labels, hidden, named = self._labelled(parts, entity, group)
+        labels, hidden, named = self._labelled(tokens.words, parts, entity, group)
         return Protection(
             public=public & ~inside,
             group=group.astype(np.int16),
@@ -193,12 +199,14 @@ class Grouping:
     def _parts(self, tokens: Tokens) -> list[tuple[int, int, str]]:
         """Word ranges [start, stop) of the batch that are sensitive, with their types; none overlap."""
         spans = find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
+        if self.types is not None:
+            spans = [span for span in spans if span.type in self.types]
         if self.never is not None:
             spans = self.never.without(spans, tokens.texts)
         return _words(merge(spans, tokens), tokens)
 
     def _labelled(
-        self, parts: Sequence[tuple[int, int, str]], entity: Ids, group: NDArray[Any]
+        self, words: Sequence[str], parts: Sequence[tuple[int, int, str]], entity: Ids, group: NDArray[Any]
     ) -> tuple[tuple[str, ...], Flags, Flags]:
         """Labels with those of types; which words are hidden and which are named. Writes types into `group`."""
         labels = [PUBLIC, *GROUPS]
@@ -215,6 +223,8 @@ class Grouping:
                 group[start:stop] = number(type_)
                 if type_ == "PERSON" and stop - start > 1:
                     group[start : stop - 1], group[stop - 1] = map(number, PERSON_LABELS[:2])
+                elif type_ == "PERSON":
+                    group[start] = number(_person(words[start]))
             elif self.hidden is None or type_ in self.hidden:
                 hidden[start:stop] = True
                 group[start:stop] = number(type_)
@@ -263,6 +273,18 @@ def join(
         ),
         None if epsilon is None else epsilon[kept],
     )
+
+
+def _person(word: str) -> str:
+    """The label of a person's only word: what the public list says of it, which the label then tells."""
+    kinds = {"given": PERSON_LABELS[0], "family": PERSON_LABELS[1]}
+    return kinds.get(_kinds().get(word.lower(), ""), PERSON_LABELS[2])
+
+
+@cache
+def _kinds() -> dict[str, str]:
+    names = load_names("PERSON")
+    return {word.lower(): kind for word, kind in zip(names.words, names.kinds, strict=True)}
 
 
 def _persons(protection: Protection) -> Flags:
