@@ -535,7 +535,7 @@ def test_a_signal_leaves_the_old_file(tmp_path, monkeypatch, number):
     path.write_text("old")
     before = signal.getsignal(number)
 
-    def ended(self: Any, texts: Any, session: Any) -> Any:
+    def ended(self: Any, texts: Any) -> Any:
         yield from ()
         assert len(os.listdir(tmp_path)) == 2
         signal.raise_signal(number)

@@ -208,13 +208,26 @@ def test_a_failure_before_anything_was_released_leaves_no_session(run, path):
     assert not path.exists()
 
 
-def test_a_failure_later_keeps_what_was_released(run, path):
-    """Texts of the first batch may have gone out before the second failed."""
+def test_a_failure_later_releases_nothing(run, path):
+    """Nothing goes out before the session that leads back is on the disk."""
     lines = b"river stone\n" * pipeline.BATCH_TEXTS + b"\xff\n"
     code, out, _ = run("privatize", "-", *PLACEHOLDER, "--session", path, stdin=lines)
-    assert code == 2
-    assert out.startswith("<WORD_1> <WORD_2>\n")
-    assert keep.load(path).restore("<WORD_1> <WORD_2>") == "river stone"
+    assert (code, out) == (2, "")
+
+
+def test_a_session_that_cannot_be_saved_releases_nothing(run, path, monkeypatch):
+    def full(*_: object) -> None:
+        raise OutputError("the session file cannot be written: No space left on device")
+
+    monkeypatch.setattr(keep, "save", full)
+    code, out, err = run("privatize", CANARY, *PLACEHOLDER, "--session", path)
+    assert (code, out) == (2, "")
+    assert "No space left" in err
+
+
+def test_what_has_no_end_is_no_session(run):
+    refused(run("restore", "<WORD_1>", "--session", "/dev/zero"), "no regular file")
+    refused(run("privatize", CANARY, *PLACEHOLDER, "--session", "/dev/full"), "no regular file")
 
 
 def test_two_processes_cannot_lose_what_the_other_knows(path):

@@ -69,8 +69,8 @@ def _replace(path: str | os.PathLike[str], before: bytes | None, session: Sessio
 
 def _content(path: str | os.PathLike[str]) -> bytes:
     try:
-        if not os.path.isfile(path):
-            raise InputError("the session file must be a regular file")
+        if os.path.exists(path) and not os.path.isfile(path):  # a device or pipe may have no end
+            raise InputError("the session file must be one that can be read: it is no regular file")
         with open(path, "rb") as stream:
             return stream.read()
     except OSError as error:
