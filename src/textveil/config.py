@@ -96,7 +96,9 @@ def _alone(value: object) -> object:
 def _numbers(value: object) -> object:
     """Four budgets typed as text, "0, 0, inf, inf"; a rule's name stays one."""
     if isinstance(value, str) and "," in value:
-        return tuple(typed("groups.budgets", each.strip(), float) for each in value.split(","))
+        value = tuple(typed("groups.budgets", each.strip(), float) for each in value.split(","))
+    if not isinstance(value, str) and not (isinstance(value, list | tuple) and len(value) == 4):
+        raise ConfigError("groups.budgets must be the name of a rule, or four numbers with commas between them")
     return value
 
 

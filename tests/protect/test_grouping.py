@@ -292,6 +292,13 @@ def test_assign_gives_unknown_groups_nothing():
     assert Grouped((1, 2, 3, 4)).assign(labelled()).tolist() == [0, 1, 2, 3, 4, 0]
 
 
+def test_budgets_are_a_rule_or_four_numbers():
+    for wrong in ("1,2,3", [1, 2, 3, 4, 5], 7, None):
+        with pytest.raises(ConfigError, match=r"groups\.budgets must be the name of a rule, or four numbers"):
+            GroupOptions(budgets=wrong)  # type: ignore[arg-type]
+    assert GroupOptions(budgets="0, 0, inf, 4").budgets == (0, 0, INF, 4)  # type: ignore[comparison-overlap]
+
+
 @pytest.mark.parametrize(
     ("options", "epsilon", "says"),
     [
