@@ -259,6 +259,48 @@ def test_every_name_leads_back():
     assert collided > 0
 
 
+def test_names_tell_of_equal_originals_only_where_the_mask_does():
+    """Without equal words released alike, no output may rule out that two originals differ, or that they are equal."""
+    made = Privatizer(
+        "placeholder",
+        words={"casing": "copy"},
+        protect={"detectors": [Finds(PERSON="Maria|Anna")]},
+        groups={"budgets": (0, 0, INF, INF)},
+        names={"types": ["PERSON"], "k": 2, "epsilon": 12.0},
+    )
+    for text in ("Maria met Maria", "Maria met Anna"):
+        releases = [made.privatize(text, Session()).released for _ in range(200)]
+        assert any(released.items[0].text == released.items[2].text for released in releases), text
+        assert not any(released.mask.placeholders for released in releases), text
+
+
+def test_numbers_of_placeholders_tell_nothing_of_protected_words(small_table):
+    made = privatizer(small_table, Finds(EMAIL=r"\w+@\S+\w"), words={"stopwords": "protect"})
+    for text in ("<EMAIL_1> a@b.org", "<EMAIL_7> a@b.org"):
+        assert made.privatize(text, Session()).released.items[-1].text == "<EMAIL_1>"
+
+
+def test_spellings_of_one_name_are_one_word():
+    made = Privatizer(
+        "placeholder",
+        words={"casing": "copy", "consistent": True},
+        protect={"detectors": [Finds(PERSON="Jos\u00e9|Jose\u0301|JOS\u00c9")]},
+        groups={"budgets": (0, 0, INF, INF)},
+        names={"types": ["PERSON"]},
+    )
+    session = Session()
+    result = made.privatize("Jos\u00e9, Jose\u0301, JOS\u00c9", session)
+    assert result.released.mask.equal == ((0, 2, 4),)
+    assert len({item.text.lower() for item in result.released.items} - {","}) == 1
+    assert Session.from_json(session.to_json()).to_json() == session.to_json()
+
+
+def test_placeholders_of_the_mechanism_are_counted(small_table):
+    guarantee = Privatizer("placeholder", table=small_table).privatize("apple and river").guarantee
+    assert guarantee.placeholders == guarantee.to_json()["placeholders"] == 2
+    assert "2 words became placeholders" in guarantee.explain()
+
+
 def test_numbers_that_a_text_spells_are_left_to_it(small_table):
     groups = {"budgets": (0, 0, INF, INF)}
     made = privatizer(small_table, Finds(EMAIL=r"\w+@\S+\w"), mechanism="placeholder", groups=groups)

@@ -41,6 +41,7 @@ from textveil.protect.grouping import Grouping, join
 from textveil.protect.response import randomised
 from textveil.release import Plan, Release, spell
 from textveil.rerank import NOTE, rerank
+from textveil.restore import fold
 from textveil.results import Private, Rehearsal, Result
 from textveil.rng import Randomness, SeededRandomness, SystemRandomness
 from textveil.session import Session
@@ -506,7 +507,7 @@ class Privatizer:
         seen: dict[tuple[int, str, str], int] = {}
         owner = np.repeat(np.arange(len(tokens.texts)), tokens.sizes).tolist()
         for i in np.flatnonzero((roles == Role.PROTECT) | protection.named).tolist():
-            found[i] = seen.setdefault((owner[i], tokens.words[i].lower(), _drawn_as(i, protection, epsilon)), i)
+            found[i] = seen.setdefault((owner[i], fold(tokens.words[i]), _drawn_as(i, protection, epsilon)), i)
         return found
 
     def _passing(self, words: Sequence[str], roles: NDArray[np.int8]) -> NDArray[np.object_]:

@@ -133,9 +133,10 @@ def spell(
 ) -> list[Released]:
     """The B texts as they are shown: each word as that of its rows, a public word or number, a placeholder, or not.
 
-    A session learns which names stand for which, and which words pass: what it needs for the way back. There a name
-    that stands for another original already, or for itself, gives way to a placeholder, so that every name leads back.
-    That follows from what was drawn and from the mask, so it costs nothing.
+    A session learns which names stand for which, and which words pass: what it needs for the way back. Where equal
+    words are released alike, a name that stands for another original already, or that the text says itself, gives way
+    to a placeholder, so that every name leads back. That follows from what was drawn and from the mask, which says
+    which words are equal, so it costs nothing.
     """
     first = np.cumsum(plan.counts) - plan.counts
     drawn = np.zeros(len(plan.roles), bool)
@@ -159,13 +160,13 @@ def spell(
     else:
         shown = [word.lower() for word in shown]
     if session is not None:
-        session.spelled(tokens.texts)
+        session.spelled(_passing(tokens, shown, kinds))
         session.said(shown[i] for i in np.flatnonzero(kinds == 0).tolist())
         for i in np.flatnonzero(protection.named & drawn).tolist():
-            if session.is_free(tokens.words[i], shown[i]):
-                session.replaced(tokens.words[i], shown[i])
-            else:
+            if consistent and not session.stands(tokens.words[i], shown[i]):
                 kinds[i] = 2
+            else:
+                session.replaced(tokens.words[i], shown[i])
     for i in np.flatnonzero(kinds == 2).tolist():
         type_ = type_of(protection, i)
         shown[i] = session.placeholder(type_, tokens.words[i]) if session else f"<{type_}>"
@@ -185,6 +186,13 @@ def spell(
     )
     bounds = tokens.documents.tolist()
     return [draft.text(b, slice(start, stop)) for b, (start, stop) in enumerate(pairwise(bounds))]
+
+
+def _passing(tokens: Tokens, shown: Sequence[str], kinds: NDArray[np.integer]) -> str:
+    """What passes, with its spaces, and a break in the place of every other word."""
+    words = (word if kind == 0 else "\0" for word, kind in zip(shown, kinds.tolist(), strict=True))
+    spaced = ((" " if space else "") + word for word, space in zip(words, tokens.spaced.tolist(), strict=True))
+    return "".join(spaced)
 
 
 def _closed(gaps: list[str], places: Sequence[int]) -> list[str]:

@@ -40,6 +40,7 @@ class Session:
         self._values: dict[str, str] = {}
         self._counts: dict[str, int] = {}
         self._replaced: dict[str, dict[str, tuple[str, str]]] = {}
+        self._owners: dict[str, str] = {}
         self._said: set[str] = set()
         self._spelled: set[str] = set()
         self._drawn: dict[tuple[str, str, str], int] = {}
@@ -70,17 +71,26 @@ class Session:
                 self._tree = None
             return self._placeholders[key]
 
-    def spelled(self, texts: Iterable[str]) -> None:
-        """Remember placeholders that texts hold themselves: no value gets one of those from now on."""
-        found = {match for text in texts if "<" in text for match in _SPELLED.findall(text)}
-        with self._lock:
-            self._spelled |= found
+    def spelled(self, released: str) -> None:
+        """Remember placeholders that a text itself spells: no value gets one of those from now on.
 
-    def is_free(self, original: str, shown: str) -> bool:
-        """Whether a name can stand for this original alone: it stands for no other, and was not said."""
+        Args:
+            released: what of the text passes. Of words that do not, a placeholder's number would tell.
+        """
+        found = _SPELLED.findall(released.upper())
         with self._lock:
-            owners = self._replaced.get(fold(shown), {})
-            return owners.keys() <= {fold(original)} and not self._is_said(fold(shown))
+            self._spelled.update(found)
+
+    def stands(self, original: str, shown: str) -> bool:
+        """Whether a name may stand for this original: if it has stood for no other yet, and was not said.
+
+        That tells which originals are equal, so it may be asked only where the mask says that too: where equal words
+        are released alike.
+        """
+        with self._lock:
+            if self._is_said(fold(shown)):
+                return False
+            return self._owners.setdefault(fold(shown), fold(original)) == fold(original)
 
     def replaced(self, original: str, shown: str) -> None:
         """Remember that a released name stands for another one.
@@ -110,7 +120,7 @@ class Session:
         """
         with self._lock:
             return [
-                self._drawn.setdefault((law, word.lower(), group), row)
+                self._drawn.setdefault((law, fold(word), group), row)
                 for (word, group), row in zip(keys, rows, strict=True)
             ]
 
@@ -161,7 +171,7 @@ class Session:
                     for (kind, _), placeholder in self._placeholders.items()
                 ],
                 replacements=[
-                    _Replacement(shown=shown, original=original)
+                    _Replacement(shown=shown, original=original, owns=self._owners.get(fold(shown)) == fold(original))
                     for originals in self._replaced.values()
                     for shown, original in originals.values()
                 ],
@@ -188,6 +198,8 @@ class Session:
             session._counts[each.type] = max(each.number, session._counts.get(each.type, 0))
         for name in kept.replacements:
             session.replaced(name.original, name.shown)
+            if name.owns:
+                session._owners[fold(name.shown)] = fold(name.original)
         session.said(kept.said)
         for law, draws in kept.draws.items():
             session.consistent(law, [(each.word, each.group) for each in draws], [each.row for each in draws])
@@ -207,6 +219,7 @@ class _Placeholder(_Part):
 class _Replacement(_Part):
     shown: str = Field(pattern=r"\S")
     original: str
+    owns: bool
 
 
 class _Draw(_Part):

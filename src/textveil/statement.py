@@ -21,7 +21,7 @@ from textveil.oov import Rule
 from textveil.protect import GROUPS, Protection
 from textveil.protect.grouping import Grouping
 from textveil.release import Plan, Release, type_of
-from textveil.words import UNKNOWN_SHARE, Released
+from textveil.words import UNKNOWN_SHARE, Kind, Released
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,7 +93,8 @@ class Terms:
             parameter=release.parameter[drawn],
             unit=self.words.unit,
             words=released.mask.words,
-            placeholders=int(((plan.roles[span] == Role.HOLE) & ~named & (plan.rules[span] == Rule.HOUSE)).sum()),
+            # a name that gave way to one was drawn, and spent its epsilon
+            placeholders=sum(item.kind is Kind.PLACEHOLDER and not named[item.start] for item in released.items),
             mask=(*released.mask.fields, UNKNOWN_SHARE),
             drawn=places,
             seeded=self.seeded,
