@@ -178,6 +178,36 @@ def run(
         return found
 
 
+def preview(sweep: Sweep, folder: Path | None, places: Places) -> list[str]:
+    """What a run would do, in lines for a person; nothing is computed.
+
+    Args:
+        sweep: what is wanted.
+        folder: of the run, where there may be rows already; None for none.
+        places: where the data is.
+    """
+    computed.check(sweep)
+    found = list(rows.read([folder])) if folder is not None and (folder / rows.FILE).exists() else []
+    made = plan(sweep, found, {} if folder is None else _known(folder), places)
+    lines = [f"sweep {sweep.name}: {made.cells + len(made.there):,} cells, {len(made.there):,} of them are there"]
+    for source in sweep.data:
+        data = load(source, sweep.limit, places)
+        own = sum(len(job.cells) for job in made.jobs if job.series.source.called == source.called)
+        lines.append(f"  {source.called}: {len(data):,} examples from {data.source}, {own:,} cells left")
+        lines += [f"    {remark}" for remark in data.remarks]
+    if made.searched:
+        levels = ", ".join(f"{level:g}" for level in sweep.risk.levels)
+        count = len(sweep.seeds) * len(sweep.risk.levels)
+        lines.append(
+            f"  {len(made.searched):,} series of at most {count} cells wait for budgets at an attack success of {levels}"
+        )
+    took = [sum(row["seconds"].values()) for row in made.there]
+    if took:
+        left = made.cells * sum(took) / len(took) / 60
+        lines.append(f"about {left:.0f} minutes of one core, if the others take as long as those that are there")
+    return lines
+
+
 def _job(given: tuple[Job, Places, Mapping[str, Any]]) -> list[rows.Row]:
     job, places, said = given
     data = load(job.series.source, job.sweep.limit, places)
@@ -260,7 +290,7 @@ def _known(folder: Path) -> dict[str, Mapping[float, float]]:
     path = folder / BUDGETS
     if not path.exists():
         return {}
-    found = {}
+    found: dict[str, Mapping[float, float]] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
             row = json.loads(line)

@@ -5,7 +5,7 @@ Not here: how a cell is computed (`cells`), and in which process (`run`).
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from itertools import product
@@ -39,7 +39,7 @@ Point = Mapping[str, Any]
 
 
 def _named(value: object) -> object:
-    """ "head" as {"name": "head"}, and one alone as a list of one."""
+    """A name alone as {"name": ...}, and one part alone as a list of one."""
     return tuple({"name": each} if isinstance(each, str) else each for each in _several(value))
 
 
@@ -190,6 +190,29 @@ class Sweep:
         if "risk" in values:
             values["risk"] = _built(Risk, values["risk"], "risk")
         return cls(**values)
+
+    def narrowed(
+        self, *, limit: int | None = None, seeds: tuple[int, ...] | None = None, only: Sequence[str] = ()
+    ) -> Self:
+        """A part of the sweep.
+
+        Args:
+            limit: examples of each data set at most.
+            seeds: in the place of its own.
+            only: names of data sets and entries; where one of a kind is named, the others of it are left out.
+
+        Raises:
+            UnknownName: neither a data set nor an entry has such a name.
+        """
+        known = {"data": [source.called for source in self.data], "entries": [entry.name for entry in self.entries]}
+        for name in only:
+            if name not in known["data"] and name not in known["entries"]:
+                raise UnknownName("data set or entry", name, [*known["data"], *known["entries"]])
+        data = tuple(source for source in self.data if source.called in only) or self.data
+        entries = tuple(entry for entry in self.entries if entry.name in only) or self.entries
+        if limit is not None:
+            data = tuple(replace(source, limit=min(limit, source.limit or limit)) for source in data)
+        return replace(self, data=data, entries=entries, seeds=seeds or self.seeds, limit=limit or self.limit)
 
     @property
     def series(self) -> "list[Series]":
