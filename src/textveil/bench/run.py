@@ -275,14 +275,14 @@ def search_key(sweep: Sweep, series: Series) -> str:
         "path": series.path,
         "start": series.start,
         "risk": [sweep.risk.prior, sweep.risk.levels, sweep.risk.words],
-        "data": [source.called for source in calibrating(sweep)],
+        "data": [source.called for source in calibrating(sweep, series)],
     }
     return json.dumps(asked, sort_keys=True, default=str)
 
 
-def calibrating(sweep: Sweep) -> tuple[Source, ...]:
-    """The data sets whose training texts budgets are found on."""
-    given = tuple(Source(**each) for each in sweep.risk.data) or sweep.data
+def calibrating(sweep: Sweep, series: Series) -> tuple[Source, ...]:
+    """The data sets on whose training texts the budgets of a series are found: all of the sweep, or its own."""
+    given = (series.source,) if series.alone else tuple(Source(**each) for each in sweep.risk.data) or sweep.data
     return tuple(replace(source, split="train", limit=None) for source in given)
 
 
@@ -306,10 +306,13 @@ def _search(
     asked = {search_key(sweep, series): series for series in searched}
     if not asked:
         return {}
-    texts = calibration_texts(sweep, places)
     found: dict[str, Mapping[float, float]] = {}
+    given = [
+        (key, series, sweep, calibration_texts(calibrating(sweep, series), sweep.risk.words, places))
+        for key, series in asked.items()
+    ]
     report("calibrating", 0, len(asked))
-    for (key, _, _, _), own in pool.map(_find, [(key, series, sweep, texts) for key, series in asked.items()]):
+    for (key, _, _, _), own in pool.map(_find, given):
         found[key] = own
         with files.writing(), open(folder / BUDGETS, "a", encoding="utf-8") as file:
             file.write(json.dumps({"asked": key, "found": sorted(own.items())}) + "\n")
@@ -317,18 +320,17 @@ def _search(
     return found
 
 
-def calibration_texts(sweep: Sweep, places: Places) -> tuple[str, ...]:
-    """Training texts with about so many private words as the risk asks for, the same number from each data set."""
-    given = calibrating(sweep)
-    share = sweep.risk.words / len(given)
+def calibration_texts(given: Sequence[Source], words: int, places: Places) -> tuple[str, ...]:
+    """Texts with about so many private words, the same number from each data set."""
+    share = words / len(given)
     chosen: list[str] = []
     for source in given:
-        words = 0
-        for example in load(source, round(share), places).examples:
+        found = 0
+        for example in load(source, max(1, round(share)), places).examples:
             text = joined(example)
-            words += sum(not is_public(word) for word in tokenize([text]).words)
+            found += sum(not is_public(word) for word in tokenize([text]).words)
             chosen.append(text)
-            if words >= share:
+            if found >= share:
                 break
     return tuple(chosen)
 

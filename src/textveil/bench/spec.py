@@ -97,6 +97,7 @@ class Entry:
         grid: options with several values; each combination is a series of its own.
         budget: one path with its values, each a cell, or "risk"; none where the mechanism needs no budget.
         start: where the search for budgets of a risk begins.
+        for_data: options by the name of a data set: an entry that has some is run on these data sets only.
     """
 
     name: str
@@ -106,6 +107,7 @@ class Entry:
     grid: Mapping[str, Annotated[tuple[Any, ...], BeforeValidator(_several)]] = Field(default_factory=dict)
     budget: Mapping[str, Annotated[tuple[Any, ...], BeforeValidator(_several)]] = Field(default_factory=dict)
     start: Annotated[float, Field(gt=0)] = 10.0
+    for_data: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.budget) > 1:
@@ -171,6 +173,10 @@ class Sweep:
         if len(set(self.seeds)) < len(self.seeds) or not self.seeds:
             raise ConfigError("sweep.seeds must be at least one number, and each once")
         called = [source.called for source in self.data]
+        for entry in self.entries:
+            for name in entry.for_data:
+                if name not in called:
+                    raise UnknownName(f"data set in for_data of {entry.name!r}", name, called)
         if len(set(called)) < len(called):
             raise ConfigError("two data sets of a sweep must not have one name; give one of them as_name")
 
@@ -234,13 +240,15 @@ class Sweep:
                         family=entry.family or entry.name,
                         whose=entry.whose,
                         source=source,
-                        settings=self._settings({**entry.set, **point}),
+                        settings=self._settings({**entry.set, **entry.for_data.get(source.called, {}), **point}),
                         point=point,
                         path=path,
                         budgets=tuple(budgets),
                         start=entry.start,
+                        alone=bool(entry.for_data),
                     )
                     for source in self.data
+                    if not entry.for_data or source.called in entry.for_data
                 ]
         names = [(series.name, series.source.called) for series in found]
         if len(set(names)) < len(names):
@@ -311,6 +319,7 @@ class Series:
         path: of the budget; None where there is none.
         budgets: values, ("risk",) where they have to be found, (None,) where there is none.
         start: where the search begins.
+        alone: whether budgets are found on its own data set's texts, because its options are for them.
     """
 
     entry: str
@@ -323,6 +332,7 @@ class Series:
     path: str | None = None
     budgets: tuple[Any, ...] = (None,)
     start: float = 10.0
+    alone: bool = False
 
     @property
     def searched(self) -> bool:
