@@ -199,7 +199,7 @@ def preview(sweep: Sweep, folder: Path | None, places: Places) -> list[str]:
         levels = ", ".join(f"{level:g}" for level in sweep.risk.levels)
         count = len(sweep.seeds) * len(sweep.risk.levels)
         lines.append(
-            f"  {len(made.searched):,} series of at most {count} cells wait for budgets at an attack success of {levels}"
+            f"  {len(made.searched):,} series of up to {count} cells wait for budgets at an attack success of {levels}"
         )
     took = [sum(row["seconds"].values()) for row in made.there]
     if took:
