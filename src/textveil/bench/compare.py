@@ -45,7 +45,7 @@ class Metric(NamedTuple):
     def title(self) -> str:
         """As people read it."""
         twice = self.source.casefold() == self.metric.casefold()
-        setting = ", ".join(f"{name} {value}" for name, value in self.setting)
+        setting = ", ".join(value if isinstance(value, str) else f"{name} {value}" for name, value in self.setting)
         return (self.metric if twice else f"{self.source} {self.metric}") + (f" ({setting})" if setting else "")
 
 
@@ -80,18 +80,26 @@ class Cell:
     """One budget of a series on one data set.
 
     Attributes:
-        row: one of its rows, without the scores.
-        seeds: those that were run.
+        rows: one of each seed, without the scores.
         scores: by metric; those that have a value for some text.
         not_run: what says nothing of such releases, and why.
         seconds: by step, the mean over seeds.
     """
 
-    row: Row = field(repr=False)
-    seeds: tuple[int, ...]
+    rows: tuple[Row, ...] = field(repr=False)
     scores: Mapping[Metric, Score] = field(repr=False)
     not_run: Mapping[str, str] = field(repr=False)
     seconds: Mapping[str, float] = field(repr=False)
+
+    @property
+    def row(self) -> Row:
+        """The first of them: what is the same for all seeds is read there."""
+        return self.rows[0]
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Those that were run."""
+        return tuple(sorted(row["seed"] for row in self.rows))
 
     @property
     def budget(self) -> Any:
@@ -280,8 +288,7 @@ def _cell(by_seed: Mapping[int, _Read], data: Data) -> Cell:
     }
     steps = dict.fromkeys(step for read in reads for step in read.row["seconds"])
     return Cell(
-        row=reads[0].row,
-        seeds=tuple(sorted(by_seed)),
+        rows=tuple(read.row for read in reads),
         scores={metric: score for metric, score in scores.items() if score.sample.sizes.any()},
         not_run={name: reason for read in reads for name, reason in read.row["not_run"].items()},
         seconds={step: float(np.mean([read.row["seconds"].get(step) or 0.0 for read in reads])) for step in steps},
