@@ -121,7 +121,11 @@ def _row(
         _score("retention", "retention", guessed, {}, words[:seen]),
         *(_score("mapping", f"measure {i}", rng.random(texts), {}, words) for i in range(scores)),
     ]
-    config = None if entry.name == "identity" else {"mechanism": {"name": entry.name, **_inner(point)}, "seed": seed}
+    inner: dict[str, Any] = {"mechanism": {"name": entry.name, **_inner(point)}, "epsilon": None, "seed": seed}
+    if entry.path == "epsilon":
+        inner["epsilon"] = budget
+    elif entry.path is not None:
+        inner["mechanism"][entry.path.removeprefix("mechanism.")] = budget
     return {
         "version": 1,
         "key": f"{name}/{told}/{budget}/{seed}",
@@ -130,6 +134,7 @@ def _row(
         "series": told,
         "family": entry.name,
         "whose": entry.whose,
+        "point": dict(point),
         "seed": seed,
         "level": None,
         "data": {
@@ -143,7 +148,7 @@ def _row(
         },
         "mechanism": entry.name,
         "table": "minilm-s",
-        "configuration": config,
+        "configuration": None if entry.name == "identity" else inner,
         "budget": None if entry.path is None else {"path": entry.path, "value": budget},
         "epsilon": {"kind": "metric", "metric": "chord", "per_word": budget, "ldp": entry.ldp * budget}
         if entry.ldp and budget

@@ -166,8 +166,10 @@ class Series:
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
-        """Its options by dotted path, without seed and budget."""
-        return _settings(self.cells[0].row)
+        """Its options by dotted path: those that are the same at all budgets and for all seeds."""
+        first, *others = ({path: repr(value) for path, value in _options(cell.row)} for cell in self.cells)
+        same = {path for path, value in first.items() if all(other.get(path) == value for other in others)}
+        return {path: value for path, value in _options(self.cells[0].row) if path in same}
 
     def curve(self, *metrics: Metric) -> list[tuple[Cell, tuple[Estimate, ...]]]:
         """The cells that have all of these metrics, and their values."""
@@ -260,11 +262,12 @@ def _weighted(score: Mapping[str, Any], texts: int) -> tuple[Values, Values]:
 
 def _series(data: Data, name: str, by_budget: Mapping[str, Mapping[int, _Read]]) -> Series:
     rows = [read.row for by_seed in by_budget.values() for read in by_seed.values()]
-    if any(_settings(row) != _settings(rows[0]) for row in rows):
-        raise ConfigError(
-            f"the rows of {name!r} on {data.name} must differ in budget and seed alone, and differ in other options; "
-            "report their files apart"
-        )
+    for by_seed in by_budget.values():
+        if len({repr(dict(_options(read.row))) for read in by_seed.values()}) > 1:
+            raise ConfigError(
+                f"the rows of {name!r} on {data.name} must differ in budget and seed alone, and differ in other "
+                "options; report their files apart"
+            )
     cells = [_cell(by_seed, data) for by_seed in by_budget.values()]
     return Series(
         name=name,
@@ -316,9 +319,8 @@ def _score(found: Sequence[tuple[Mapping[str, Any], Values, Values]], data: Data
     )
 
 
-def _settings(row: Row) -> Mapping[str, Any]:
-    budget = (row["budget"] or {}).get("path")
-    return {path: value for path, value in _flat(row["configuration"] or {}) if path not in ("seed", budget)}
+def _options(row: Row) -> Iterator[tuple[str, Any]]:
+    return ((path, value) for path, value in _flat(row["configuration"] or {}) if path != "seed")
 
 
 def _flat(options: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -14,10 +14,10 @@ from textveil import page, picture
 from textveil.bench.compare import Cell, Series
 from textveil.bench.report import curves, options, tables
 from textveil.bench.report.curves import Group
-from textveil.bench.report.gallery import gallery
+from textveil.bench.report.gallery import Shown, gallery
 from textveil.bench.report.markup import Html, element, figure, joined, legend, slug
-from textveil.bench.report.stored import Shown
 from textveil.bench.report.study import REFERENCE, Study
+from textveil.files import writing
 
 __all__ = ["Study", "report"]
 
@@ -66,8 +66,9 @@ def report(
             drawn.append(figure(picture.inline(picture.draw(panel), f"f{number}", label), panel.title))
             if figures is not None:
                 name = f"{number:03d}-{slug(f'{group.title} {panel.title}')}"
-                for suffix in (".png", ".svg"):
-                    picture.save(picture.draw(panel, alone=True), figures / (name + suffix))
+                with writing():
+                    for suffix in (".png", ".svg"):
+                        picture.save(picture.draw(panel, alone=True), figures / (name + suffix))
         text = element("p", group.text, class_="soft") if group.text else Html("")
         panels = element("div", joined(drawn), class_=f"panels by{group.columns}")
         return joined((element("h3", group.title), text, legend(group.panels), panels))
@@ -142,7 +143,7 @@ def _lists(study: Study, shown: Sequence[Shown]) -> Iterator[_Section]:
         text = (
             "Texts of public data sets as they were, and below them what was released; words that changed are marked."
         )
-        parts.append(("Texts before and after", text, lambda: gallery(shown)))
+        parts.append(("Texts before and after", text, lambda: gallery(study, shown)))
     for title, text, content in parts:
         yield _Section(title=title, text=text, content=content)
 

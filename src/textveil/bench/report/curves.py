@@ -115,7 +115,7 @@ def exactly(value: float) -> Interval:
 def _group(
     study: Study, title: str, text: str, across: Across, names: Sequence[str], *, joined: int = 1
 ) -> Iterator[Group]:
-    """A panel for each data set and figure that has a curve of `joined` points at least; nothing where there is none."""
+    """A panel for each data set and figure that has a curve of `joined` points at least."""
     panels = []
     for data in study.data:
         for figure in study.figures(data):

@@ -1,51 +1,69 @@
 """The gallery: texts of public data sets before and after, with the words marked that changed.
 
-In: texts as a run kept them. Out: HTML.
-Not here: which texts a run keeps (`run`), and how they are read (`stored`).
+In: a study, texts as a run kept them. Out: HTML.
+Not here: which texts a run keeps (`run`), and how they are read (`rows`).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from typing import Any
 
 from textveil.bench.report.markup import Html, element, joined, unfolding
-from textveil.bench.report.stored import Shown
+from textveil.bench.report.study import Study
 from textveil.overlap import matches
+
+Shown = Mapping[str, Any]
+"""A text before and after: data, entry, series, budget, original, released."""
 
 _WORD = re.compile(r"<\w+>|\w+")
 """A placeholder is one word."""
 
-OPEN = 3
-"""Texts of a data set that are shown; the rest unfolds."""
 
+def gallery(study: Study, shown: Sequence[Shown]) -> Html:
+    """Every text as it was, and below it what was released; what is not near the reference risk unfolds.
 
-def gallery(shown: Sequence[Shown]) -> Html:
-    """Every text as it was, and below it its releases."""
-    if not shown:
-        return element("p", "No texts were kept.")
-    texts: dict[tuple[str, str], list[Shown]] = {}
-    for each in shown:
-        texts.setdefault((each.data, each.original), []).append(each)
+    Args:
+        study: the series whose releases these are.
+        shown: texts of its data sets.
+    """
     parts: list[str] = []
-    for data in dict.fromkeys(name for name, _ in texts):
-        own = [_text(releases) for (name, _), releases in texts.items() if name == data]
-        parts += [element("h3", data), *own[:OPEN]]
-        if own[OPEN:]:
-            parts.append(unfolding(f"{len(own) - OPEN} more of {data}", joined(own[OPEN:])))
+    for data in study.data:
+        own = [each for each in shown if each["data"] == data.name]
+        near = {(name, repr(study.nearest(series).budget)) for name, series in study.chosen(data).items()}
+        texts = dict.fromkeys(each["original"] for each in own)
+        if own:
+            parts.append(element("h3", study.title(data)))
+        for text in texts:
+            releases = [each for each in own if each["original"] == text]
+            first = [each for each in releases if (each["series"], repr(_budget(each))) in near]
+            parts.append(_text(text, first, [each for each in releases if each not in first]))
     return joined(parts)
 
 
-def _text(releases: Sequence[Shown]) -> Html:
-    original = element("p", releases[0].original, class_="text original")
-    own = joined(
-        joined((element("dt", _title(each)), element("dd", marked(each.original, each.released), class_="text")), "")
-        for each in releases
-    )
-    return element("section", joined((original, element("dl", own))), class_="shown")
+def _text(original: str, first: Sequence[Shown], rest: Sequence[Shown]) -> Html:
+    parts = [element("p", original, class_="text original"), _releases(first)]
+    if rest:
+        parts.append(unfolding(f"{len(rest):,} more releases" if first else f"{len(rest):,} releases", _releases(rest)))
+    return element("section", joined(parts), class_="shown")
+
+
+def _releases(shown: Sequence[Shown]) -> Html:
+    own = [
+        joined((element("dt", _title(each)), element("dd", marked(each["original"], each["released"]), class_="text")))
+        for each in shown
+    ]
+    return element("dl", joined(own)) if own else Html("")
+
+
+def _budget(shown: Shown) -> Any:
+    return (shown.get("budget") or {}).get("value")
 
 
 def _title(shown: Shown) -> str:
-    return shown.series if shown.budget is None else f"{shown.series}, {shown.budget}"
+    budget = shown.get("budget")
+    told = f", {budget['path'].rpartition('.')[2]} {budget['value']}" if budget else ""
+    return f"{shown['series']}{told}"
 
 
 def marked(original: str, released: str) -> Html:

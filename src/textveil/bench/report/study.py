@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from math import inf
 
 from textveil.bench.compare import Cell, Data, Metric, Series, chance
 from textveil.bench.estimates import Estimate
@@ -100,7 +101,8 @@ class Study:
 
     def notes(self, metric: Metric) -> tuple[str, ...]:
         """What a reader of a metric has to know."""
-        found = (cell.scores[metric].notes for cell in self._cells(self.series) if metric in cell.scores)
+        own = (series for series in self.series if series.whose != BASELINE)
+        found = (cell.scores[metric].notes for cell in self._cells(own) if metric in cell.scores)
         return tuple(dict.fromkeys(note for notes in found for note in notes))
 
     def chance(self, data: Data, figure: Metric) -> float | None:
@@ -125,6 +127,21 @@ class Study:
             for each in self.of(data):
                 entries.setdefault(each.entry, {})[each.name] = None
         return {entry: max(names, key=self._merit) for entry, names in entries.items()}
+
+    def chosen(self, data: Data) -> dict[str, Series]:
+        """The best series of every entry that was run on these data, and the baselines, by name."""
+        own = [*self.baselines(data), *(self.named(name, data) for name in self.best.values())]
+        return {each.name: each for each in own if each is not None}
+
+    def nearest(self, series: Series) -> Cell:
+        """The cell of a series that is nearest to the reference risk."""
+        risk = self.risk
+        if risk is None:
+            return series.cells[len(series.cells) // 2]
+        apart = [
+            abs(cell.estimates[risk].value - REFERENCE) if risk in cell.estimates else inf for cell in series.cells
+        ]
+        return series.cells[apart.index(min(apart))]
 
     @cached_property
     def reference(self) -> str | None:

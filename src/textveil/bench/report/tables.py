@@ -109,7 +109,7 @@ def by_length(study: Study) -> Html:
     for data in study.data:
         rows: list[list[str]] = []
         quarters: dict[str, None] = {}
-        chosen = [(series, _nearest(study, series)) for series in (*study.baselines(data), *study.of(data))]
+        chosen = [(series, study.nearest(series)) for series in (*study.baselines(data), *study.of(data))]
         for _, cell in chosen:
             quarters |= dict.fromkeys(name for parted in cell.slices.values() for name, _ in parted)
         for series, cell in chosen:
@@ -121,18 +121,6 @@ def by_length(study: Study) -> Html:
         columns = ["series", "budget", "metric", *quarters]
         parts += [element("h3", study.title(data)), table(columns, rows, f"By length on {study.title(data)}")]
     return joined(parts)
-
-
-def _nearest(study: Study, series: Series) -> Cell:
-    risk = study.risk
-    if risk is None:
-        return series.cells[len(series.cells) // 2]
-
-    def apart(cell: Cell) -> float:
-        found = cell.estimates.get(risk)
-        return float("inf") if found is None else abs(found.value - REFERENCE)
-
-    return min(series.cells, key=apart)
 
 
 def statements(study: Study) -> Html:
