@@ -63,6 +63,10 @@ def _list_of(kind: type) -> BeforeValidator:
     )
 
 
+def _several(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
 MetricField = Annotated[Metric, BeforeValidator(_metric)]
 
 
@@ -107,8 +111,8 @@ class Expectation:
         metric: in what.
         direction: `is` in a file: whether a member is above the next, below it, or near it.
         by: for near, how far they may be apart; else by how much a member is above or below.
-        at: where they are compared: at equal budgets, or at equal risk.
-        data: the data sets that are judged one by one; empty: those of the rows.
+        at: where they are compared: at equal budgets, the first budget of each and so on, or at equal risk.
+        data: the data sets that are judged one by one; empty: those whose rows have the metric.
     """
 
     claim: str
@@ -117,7 +121,7 @@ class Expectation:
     metric: MetricField
     direction: Literal["above", "below", "near"] = "above"
     by: float = Field(default=0.0, ge=0)
-    at: Annotated[Literal["budget"] | AtRisk, BeforeValidator(lambda value: _made(AtRisk, value))] = "budget"
+    at: Annotated[Literal["budget", "order"] | AtRisk, BeforeValidator(lambda value: _made(AtRisk, value))] = "budget"
     data: Sentences = ()
 
     def __post_init__(self) -> None:
@@ -157,7 +161,7 @@ class Target:
     paper: str
     shows: str
     sweep: Plain = Field(default_factory=dict)
-    computed: str = ""
+    computed: Annotated[tuple[str, ...], BeforeValidator(_several)] = ()
     panels: Annotated[tuple[Panel, ...], _list_of(Panel)] = ()
     quick: Plain = Field(default_factory=dict)
     full: Plain = Field(default_factory=dict)
@@ -168,10 +172,10 @@ class Target:
     contradicts: Sentences = ()
 
     def __post_init__(self) -> None:
-        if bool(self.sweep) == bool(self.computed):
-            raise ConfigError(f"the target {self.name} must have either a sweep or what is computed")
-        if self.computed and (self.panels or self.quick or self.full or self.hub or self.expect):
-            raise ConfigError(f"the target {self.name} is computed: panels, changes and expectations have no place")
+        if not (self.sweep or self.computed):
+            raise ConfigError(f"the target {self.name} must have a sweep, or tables that are computed")
+        if not self.sweep and (self.panels or self.quick or self.full or self.hub or self.expect or self.published):
+            raise ConfigError(f"the target {self.name} has no sweep: panels, changes, values and claims have no place")
 
 
 def names() -> list[str]:
@@ -204,11 +208,11 @@ def planned(target: Target, scale: Scale = "usual", *, hub: bool = False) -> lis
     """The sweep of each panel, as a plain mapping.
 
     Args:
-        target: one with a sweep.
+        target: with a sweep, or there is nothing.
         scale: `quick` for the changes of that name, `full` for those.
         hub: whether the paper's own models and tables take the place of ours.
     """
-    panels = target.panels or (Panel(name=target.title),)
+    panels = target.panels or ((Panel(name=target.title),) if target.sweep else ())
     runs = [*([target.hub] if hub else []), *([] if scale == "usual" else [getattr(target, scale)])]
     plans = []
     for panel in panels:
