@@ -11,6 +11,7 @@ from textveil import shell
 from textveil.cli import (  # each adds its verbs to the application
     attack,
     audit,
+    bench,
     calibrate,
     chat,
     measure,
@@ -27,6 +28,7 @@ from textveil.cli.app import app
 __all__ = [
     "attack",
     "audit",
+    "bench",
     "calibrate",
     "chat",
     "main",
