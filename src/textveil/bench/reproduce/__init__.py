@@ -8,8 +8,9 @@ A target is a YAML file with these keys; `targets.Target` says what each means, 
     title, paper, shows     what the figure or table is, whose it is, and what is on its axes
     sweep                   a sweep as in conf/sweep.yaml: the local substitute, which runs offline
     computed                tables that are no sweep, by name: see `computed.COMPUTED`
-    panels                  its parts, where they differ: {name, needs, changes}; a panel that needs `llm` is "not run:
-                            needs an LLM" unless an endpoint is named. Without `panels` there is one, which is the sweep
+    panels                  its parts, where they differ: {name, needs, changes, quick, computed}; one that needs `llm`
+                            is "not run: needs an LLM" unless an endpoint is named; a quick run has those that say
+                            `quick`, with these changes besides. Without `panels` there is one, which is the sweep
     quick, full, hub        changes of the sweep for --quick, --full and --hub
     hub_first               sentences: what has to be there before --hub, and how it is made
     published               the values that the paper's text gives: {where, metric, value, source}
