@@ -132,7 +132,7 @@ def test_the_masked_lm_is_right_about_frequent_words(context):
 
 def test_the_first_layers_alone_are_a_model_of_their_own(context):
     table = load_table("minilm")
-    ragged = Ragged.join(["the match ended in a draw .".split()])
+    ragged = Ragged.join([["the", "match", "ended", "in", "a", "draw", "."]])
     whole, all_six, three = (
         found.logits(ragged, np.array([5]))
         for found in (context, load_context(table, "bundled:6"), load_context(table, "bundled:3"))

@@ -107,10 +107,8 @@ def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> 
     """
     check_device(device)
     first = FIRST_LAYERS.fullmatch(str(source))
-    if source is None or first:
-        model = _bundled(job, int(first[1]) if first else None)
-    else:
-        model = _foreign(job, str(source))
+    own = source is None or first is not None
+    model = _bundled(job, int(first[1]) if first else None) if own else _foreign(job, str(source))
     if model.longest < SHORTEST[job]:
         raise ModelError(f"{model.name} must take {SHORTEST[job]} pieces at once, and takes {model.longest}")
     model.network.eval().requires_grad_(False).to(device)
