@@ -178,6 +178,36 @@ def run(
         return found
 
 
+def preview(sweep: Sweep, folder: Path | None, places: Places) -> list[str]:
+    """What a run would do, in lines for a person; nothing is computed.
+
+    Args:
+        sweep: what is wanted.
+        folder: of the run, where there may be rows already; None for none.
+        places: where the data is.
+    """
+    computed.check(sweep)
+    found = list(rows.read([folder])) if folder is not None and (folder / rows.FILE).exists() else []
+    made = plan(sweep, found, {} if folder is None else _known(folder), places)
+    lines = [f"sweep {sweep.name}: {made.cells + len(made.there):,} cells, {len(made.there):,} of them are there"]
+    for source in sweep.data:
+        data = load(source, sweep.limit, places)
+        own = sum(len(job.cells) for job in made.jobs if job.series.source.called == source.called)
+        lines.append(f"  {source.called}: {len(data):,} examples from {data.source}, {own:,} cells left")
+        lines += [f"    {remark}" for remark in data.remarks]
+    if made.searched:
+        levels = ", ".join(f"{level:g}" for level in sweep.risk.levels)
+        count = len(sweep.seeds) * len(sweep.risk.levels)
+        lines.append(
+            f"  {len(made.searched):,} series of up to {count} cells wait for budgets at an attack success of {levels}"
+        )
+    took = [sum(row["seconds"].values()) for row in made.there]
+    if took:
+        left = made.cells * sum(took) / len(took) / 60
+        lines.append(f"about {left:.0f} minutes of one core, if the others take as long as those that are there")
+    return lines
+
+
 def _job(given: tuple[Job, Places, Mapping[str, Any]]) -> list[rows.Row]:
     job, places, said = given
     data = load(job.series.source, job.sweep.limit, places)
@@ -245,14 +275,14 @@ def search_key(sweep: Sweep, series: Series) -> str:
         "path": series.path,
         "start": series.start,
         "risk": [sweep.risk.prior, sweep.risk.levels, sweep.risk.words],
-        "data": [source.called for source in calibrating(sweep)],
+        "data": [source.called for source in calibrating(sweep, series)],
     }
     return json.dumps(asked, sort_keys=True, default=str)
 
 
-def calibrating(sweep: Sweep) -> tuple[Source, ...]:
-    """The data sets whose training texts budgets are found on."""
-    given = tuple(Source(**each) for each in sweep.risk.data) or sweep.data
+def calibrating(sweep: Sweep, series: Series) -> tuple[Source, ...]:
+    """The data sets on whose training texts the budgets of a series are found: all of the sweep, or its own."""
+    given = (series.source,) if series.alone else tuple(Source(**each) for each in sweep.risk.data) or sweep.data
     return tuple(replace(source, split="train", limit=None) for source in given)
 
 
@@ -260,7 +290,7 @@ def _known(folder: Path) -> dict[str, Mapping[float, float]]:
     path = folder / BUDGETS
     if not path.exists():
         return {}
-    found = {}
+    found: dict[str, Mapping[float, float]] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
             row = json.loads(line)
@@ -276,10 +306,13 @@ def _search(
     asked = {search_key(sweep, series): series for series in searched}
     if not asked:
         return {}
-    texts = calibration_texts(sweep, places)
     found: dict[str, Mapping[float, float]] = {}
+    given = [
+        (key, series, sweep, calibration_texts(calibrating(sweep, series), sweep.risk.words, places))
+        for key, series in asked.items()
+    ]
     report("calibrating", 0, len(asked))
-    for (key, _, _, _), own in pool.map(_find, [(key, series, sweep, texts) for key, series in asked.items()]):
+    for (key, _, _, _), own in pool.map(_find, given):
         found[key] = own
         with files.writing(), open(folder / BUDGETS, "a", encoding="utf-8") as file:
             file.write(json.dumps({"asked": key, "found": sorted(own.items())}) + "\n")
@@ -287,18 +320,17 @@ def _search(
     return found
 
 
-def calibration_texts(sweep: Sweep, places: Places) -> tuple[str, ...]:
-    """Training texts with about so many private words as the risk asks for, the same number from each data set."""
-    given = calibrating(sweep)
-    share = sweep.risk.words / len(given)
+def calibration_texts(given: Sequence[Source], words: int, places: Places) -> tuple[str, ...]:
+    """Texts with about so many private words, the same number from each data set."""
+    share = words / len(given)
     chosen: list[str] = []
     for source in given:
-        words = 0
-        for example in load(source, round(share), places).examples:
+        found = 0
+        for example in load(source, max(1, round(share)), places).examples:
             text = joined(example)
-            words += sum(not is_public(word) for word in tokenize([text]).words)
+            found += sum(not is_public(word) for word in tokenize([text]).words)
             chosen.append(text)
-            if words >= share:
+            if found >= share:
                 break
     return tuple(chosen)
 

@@ -5,7 +5,7 @@ Not here: how a cell is computed (`cells`), and in which process (`run`).
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from itertools import product
@@ -39,7 +39,7 @@ Point = Mapping[str, Any]
 
 
 def _named(value: object) -> object:
-    """ "head" as {"name": "head"}, and one alone as a list of one."""
+    """A name alone as {"name": ...}, and one part alone as a list of one."""
     return tuple({"name": each} if isinstance(each, str) else each for each in _several(value))
 
 
@@ -97,6 +97,7 @@ class Entry:
         grid: options with several values; each combination is a series of its own.
         budget: one path with its values, each a cell, or "risk"; none where the mechanism needs no budget.
         start: where the search for budgets of a risk begins.
+        for_data: options by the name of a data set: an entry that has some is run on these data sets only.
     """
 
     name: str
@@ -106,6 +107,7 @@ class Entry:
     grid: Mapping[str, Annotated[tuple[Any, ...], BeforeValidator(_several)]] = Field(default_factory=dict)
     budget: Mapping[str, Annotated[tuple[Any, ...], BeforeValidator(_several)]] = Field(default_factory=dict)
     start: Annotated[float, Field(gt=0)] = 10.0
+    for_data: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.budget) > 1:
@@ -171,6 +173,10 @@ class Sweep:
         if len(set(self.seeds)) < len(self.seeds) or not self.seeds:
             raise ConfigError("sweep.seeds must be at least one number, and each once")
         called = [source.called for source in self.data]
+        for entry in self.entries:
+            for name in entry.for_data:
+                if name not in called:
+                    raise UnknownName(f"data set in for_data of {entry.name!r}", name, called)
         if len(set(called)) < len(called):
             raise ConfigError("two data sets of a sweep must not have one name; give one of them as_name")
 
@@ -190,6 +196,29 @@ class Sweep:
         if "risk" in values:
             values["risk"] = _built(Risk, values["risk"], "risk")
         return cls(**values)
+
+    def narrowed(
+        self, *, limit: int | None = None, seeds: tuple[int, ...] | None = None, only: Sequence[str] = ()
+    ) -> Self:
+        """A part of the sweep.
+
+        Args:
+            limit: examples of each data set at most.
+            seeds: in the place of its own.
+            only: names of data sets and entries; where one of a kind is named, the others of it are left out.
+
+        Raises:
+            UnknownName: neither a data set nor an entry has such a name.
+        """
+        known = {"data": [source.called for source in self.data], "entries": [entry.name for entry in self.entries]}
+        for name in only:
+            if name not in known["data"] and name not in known["entries"]:
+                raise UnknownName("data set or entry", name, [*known["data"], *known["entries"]])
+        data = tuple(source for source in self.data if source.called in only) or self.data
+        entries = tuple(entry for entry in self.entries if entry.name in only) or self.entries
+        if limit is not None:
+            data = tuple(replace(source, limit=min(limit, source.limit or limit)) for source in data)
+        return replace(self, data=data, entries=entries, seeds=seeds or self.seeds, limit=limit or self.limit)
 
     @property
     def series(self) -> "list[Series]":
@@ -211,13 +240,15 @@ class Sweep:
                         family=entry.family or entry.name,
                         whose=entry.whose,
                         source=source,
-                        settings=self._settings({**entry.set, **point}),
+                        settings=self._settings({**entry.set, **entry.for_data.get(source.called, {}), **point}),
                         point=point,
                         path=path,
                         budgets=tuple(budgets),
                         start=entry.start,
+                        alone=bool(entry.for_data),
                     )
                     for source in self.data
+                    if not entry.for_data or source.called in entry.for_data
                 ]
         names = [(series.name, series.source.called) for series in found]
         if len(set(names)) < len(names):
@@ -288,6 +319,7 @@ class Series:
         path: of the budget; None where there is none.
         budgets: values, ("risk",) where they have to be found, (None,) where there is none.
         start: where the search begins.
+        alone: whether budgets are found on its own data set's texts, because its options are for them.
     """
 
     entry: str
@@ -300,6 +332,7 @@ class Series:
     path: str | None = None
     budgets: tuple[Any, ...] = (None,)
     start: float = 10.0
+    alone: bool = False
 
     @property
     def searched(self) -> bool:

@@ -1,0 +1,261 @@
+"""Targets: what is reproduced of a figure or table of a paper, read from packaged YAML and checked.
+
+In: a name, the changes of a run. Out: `Target`, and the sweeps of its panels as plain mappings.
+Not here: what a sweep may say (`bench.spec`), how it is run (`run`), and how claims are judged (`verdict`).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from importlib.resources import files
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import yaml
+from pydantic import BeforeValidator, Field
+
+from textveil.errors import ConfigError, UnknownName
+from textveil.options import options
+
+CONF = files("textveil") / "conf" / "reproduce"
+
+NEEDS_LLM = "needs an LLM"
+"""What is said of a panel that was not run for want of an endpoint."""
+
+Scale = Literal["usual", "quick", "full"]
+Plain = Mapping[str, Any]
+Sentences = tuple[str, ...]
+
+
+@options("metric.")
+class Metric:
+    """A figure of a row.
+
+    Attributes:
+        metric: its name, "accuracy".
+        source: the attack, measure or judge, or how its name begins; empty where only one has such a metric.
+        setting: what tells it from others of the same source and name; what is not named here may be anything.
+    """
+
+    metric: str
+    source: str = ""
+    setting: Plain = Field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """As people read it."""
+        rest = ", ".join(str(value) for value in self.setting.values())
+        return self.metric + (f" ({rest})" if rest else "")
+
+
+def _metric(value: object) -> object:
+    return Metric(metric=value) if isinstance(value, str) else _made(Metric, value)
+
+
+def _made(kind: type, value: object) -> object:
+    """A mapping as one of our options, so that wrong names in it are complained about as everywhere."""
+    return kind(**value) if isinstance(value, Mapping) else value
+
+
+def _list_of(kind: type) -> BeforeValidator:
+    return BeforeValidator(
+        lambda value: tuple(_made(kind, each) for each in value) if isinstance(value, list | tuple) else value
+    )
+
+
+def _several(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+MetricField = Annotated[Metric, BeforeValidator(_metric)]
+
+
+@options("published.")
+class Published:
+    """A value that a paper's text gives.
+
+    Attributes:
+        where: which rows are ours.
+        metric: which figure of theirs.
+        value: the paper's, in the unit of our figure: shares from 0 to 1.
+        source: where it stands ("table 1").
+    """
+
+    where: Plain
+    metric: MetricField
+    value: float
+    source: Annotated[str, Field(min_length=1)]
+
+
+@options("expect.at.")
+class AtRisk:
+    """Where two series are compared: at equal values of another metric.
+
+    Attributes:
+        risk: that metric.
+        levels: its values; empty: five, spread evenly over what both series reach.
+    """
+
+    risk: MetricField
+    levels: tuple[float, ...] = ()
+
+
+@options("expect.")
+class Expectation:
+    """A claim of a paper's text, as a check of our rows.
+
+    Attributes:
+        claim: in our words.
+        source: where it stands ("section 4.3").
+        series: which rows; each member is compared with the next.
+        metric: in what.
+        direction: `is` in a file: whether a member is above the next, below it, or near it.
+        by: for near, how far they may be apart; else by how much a member is above or below.
+        at: where they are compared: at equal budgets, the first budget of each and so on, or at equal risk.
+        data: the data sets that are judged one by one; empty: those whose rows have the metric.
+    """
+
+    claim: str
+    source: Annotated[str, Field(min_length=1)]
+    series: Annotated[tuple[Plain, ...], Field(min_length=2)]
+    metric: MetricField
+    direction: Literal["above", "below", "near"] = "above"
+    by: float = Field(default=0.0, ge=0)
+    at: Annotated[Literal["budget", "order"] | AtRisk, BeforeValidator(lambda value: _made(AtRisk, value))] = "budget"
+    data: Sentences = ()
+
+    def __post_init__(self) -> None:
+        if self.direction == "near" and not self.by:
+            raise ConfigError("expect.by must say how far apart is still near, and is 0")
+
+
+def _expectations(value: object) -> object:
+    """`is`, as files have it, is a word of Python's."""
+    if not isinstance(value, list | tuple):
+        return value
+    spelled = ({"direction" if name == "is" else name: given for name, given in each.items()} for each in value)
+    return tuple(Expectation(**each) for each in spelled)
+
+
+@options("panels.")
+class Panel:
+    """A part of a figure.
+
+    Attributes:
+        name: what it is called.
+        needs: "llm" where a language model has to answer.
+        changes: what differs from the target's sweep.
+    """
+
+    name: str
+    needs: Literal["", "llm"] = ""
+    changes: Plain = Field(default_factory=dict)
+
+
+@options("target.")
+class Target:
+    """A figure or table of a paper; see the package for what each part is in a file."""
+
+    name: str
+    title: str
+    paper: str
+    shows: str
+    sweep: Plain = Field(default_factory=dict)
+    computed: Annotated[tuple[str, ...], BeforeValidator(_several)] = ()
+    panels: Annotated[tuple[Panel, ...], _list_of(Panel)] = ()
+    quick: Plain = Field(default_factory=dict)
+    full: Plain = Field(default_factory=dict)
+    hub: Plain = Field(default_factory=dict)
+    published: Annotated[tuple[Published, ...], _list_of(Published)] = ()
+    expect: Annotated[tuple[Expectation, ...], BeforeValidator(_expectations)] = ()
+    differs: Sentences = ()
+    contradicts: Sentences = ()
+
+    def __post_init__(self) -> None:
+        if not (self.sweep or self.computed):
+            raise ConfigError(f"the target {self.name} must have a sweep, or tables that are computed")
+        if not self.sweep and (self.panels or self.quick or self.full or self.hub or self.expect or self.published):
+            raise ConfigError(f"the target {self.name} has no sweep: panels, changes, values and claims have no place")
+
+
+def names() -> list[str]:
+    """All targets, in order."""
+    found = [each.name.removesuffix(".yaml") for each in CONF.iterdir() if each.name.endswith(".yaml")]
+    return sorted(found, key=lambda name: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)])
+
+
+def load(name: str) -> Target:
+    """The target of a name.
+
+    Raises:
+        UnknownName: there is none, or its file has a key that targets do not have.
+        ConfigError: its file is wrong.
+    """
+    if name not in names():
+        raise UnknownName("figure or table", name, names())
+    return read(name, yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8")))
+
+
+def read(name: str, values: Plain) -> Target:
+    """A target from a file's content."""
+    for key in values:
+        if key not in (known := [each.name for each in fields(Target) if each.name != "name"]):
+            raise UnknownName(f"key of the target {name}", str(key), known)
+    return Target(name=name, **values)
+
+
+def planned(target: Target, scale: Scale = "usual", *, hub: bool = False) -> list[tuple[Panel, dict[str, Any]]]:
+    """The sweep of each panel, as a plain mapping.
+
+    Args:
+        target: with a sweep, or there is nothing.
+        scale: `quick` for the changes of that name, `full` for those.
+        hub: whether the paper's own models and tables take the place of ours.
+    """
+    panels = target.panels or ((Panel(name=target.title),) if target.sweep else ())
+    runs = [*([target.hub] if hub else []), *([] if scale == "usual" else [getattr(target, scale)])]
+    plans = []
+    for panel in panels:
+        sweep = dict(target.sweep)
+        for changes in (panel.changes, *runs):
+            sweep = changed(sweep, changes)
+        plans.append((panel, sweep))
+    return plans
+
+
+def changed(sweep: Plain, changes: Plain) -> dict[str, Any]:
+    """A sweep with changes; see the package.
+
+    Raises:
+        UnknownName: `only` names an entry that the sweep does not have.
+    """
+    made = {**sweep, **{name: value for name, value in changes.items() if name not in ("common", "only", "thin")}}
+    if "common" in changes:
+        made["common"] = {**sweep.get("common", {}), **changes["common"]}
+    if "only" in changes:
+        entries = {entry["name"]: entry for entry in made["entries"]}
+        for name in changes["only"]:
+            if name not in entries:
+                raise UnknownName("entry of the sweep", name, entries)
+        made["entries"] = [entries[name] for name in changes["only"]]
+    if "thin" in changes:
+        made["entries"] = [_thinned(entry, changes["thin"]) for entry in made["entries"]]
+    return {name: value for name, value in made.items() if value is not None}
+
+
+def _thinned(entry: Plain, count: int) -> dict[str, Any]:
+    made = dict(entry)
+    for part in ("grid", "budget"):
+        if isinstance(entry.get(part), Mapping):
+            made[part] = {
+                path: _spread(values, count) if isinstance(values, list) else values
+                for path, values in entry[part].items()
+            }
+    return made
+
+
+def _spread(values: Sequence[Any], count: int) -> list[Any]:
+    """So many of the values, from the first to the last."""
+    if len(values) <= count:
+        return list(values)
+    return [values[place] for place in np.linspace(0, len(values) - 1, count).round().astype(int)]

@@ -1,0 +1,353 @@
+"""Verdicts: our values beside those that a paper gives, and whether its claims hold in our rows.
+
+In: a target, series of rows. Out: `Beside` for each published value, `Judged` for each claim on each data set.
+Not here: intervals and figures at equal risk (`bench.compare`, `bench.estimates`), and how verdicts are shown (`show`).
+
+A claim says that one series is above the next, below it or near it. Both are read at the same places, budgets or
+values of a risk, on the same texts; a place has the difference with a 95% interval of the paired bootstrap, and so has
+the mean over all places. With D the difference less the margin that the claim asks for:
+
+    holds            the mean of D is above 0 with its interval, and at no place D is below 0 with its interval
+    does not hold    the mean of D, or D at some place, is below 0 with its interval
+    cannot be told   anything else, also where a series is missing
+
+"near" holds where at every place the interval lies within the margin, and does not where at some place it lies outside.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+
+from textveil.bench import compare
+from textveil.bench.compare import Cell, Series
+from textveil.bench.estimates import Estimate, at, difference
+from textveil.bench.reproduce.targets import AtRisk, Expectation, Metric, Published, Target
+from textveil.errors import ConfigError
+from textveil.intervals import Interval
+
+Answer = Literal["holds", "does not hold", "cannot be told"]
+
+LEVELS = 5
+"""At how many values of a risk series are compared where a target names none."""
+
+SECONDS = "seconds"
+"""The source of times: seconds of a step for each example."""
+
+OWN = ("entry", "series", "family", "whose")
+"""What a selector may name besides data, budget, level and the paths of options."""
+
+ENDS = {"first": 0, "last": -1}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """A published value and ours.
+
+    Attributes:
+        published: the paper's.
+        name: of our series, with data set and budget; of what was looked for where there is none.
+        ours: with its interval; None where we have none.
+        why: why there is none.
+    """
+
+    published: Published
+    name: str
+    ours: Interval | None
+    why: str = ""
+
+    @property
+    def says(self) -> str:
+        """How the two lie to each other, in words."""
+        if self.ours is None:
+            return f"not measured: {self.why}"
+        gap = self.ours.value - self.published.value
+        if self.ours.low <= self.published.value <= self.ours.high:
+            return "our interval holds the paper's value"
+        return f"ours is {abs(gap):.3g} {'higher' if gap > 0 else 'lower'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where two series were compared.
+
+    Attributes:
+        name: a budget, or a value of the risk.
+        one: the first one's value.
+        other: the second one's.
+        gap: one less other, with its interval.
+    """
+
+    name: str
+    one: float
+    other: float
+    gap: Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A claim on one data set.
+
+    Attributes:
+        expectation: the claim.
+        data: the data set.
+        answer: what came out.
+        gaps: of each pair of neighbours, the mean difference with its interval.
+        places: of all pairs.
+        why: why it cannot be told, where there was nothing to compare.
+    """
+
+    expectation: Expectation
+    data: str
+    answer: Answer
+    gaps: tuple[Interval, ...] = ()
+    places: tuple[Place, ...] = field(default=(), repr=False)
+    why: str = ""
+
+    @property
+    def says(self) -> str:
+        """The difference, or why there is none."""
+        if not self.gaps:
+            return self.why
+        gaps = "; ".join(f"{gap.value:+.3f} ({gap.low:+.3f} to {gap.high:+.3f})" for gap in self.gaps)
+        return f"{gaps}, {len(self.places)} place{'s' * (len(self.places) != 1)}"
+
+
+def beside(target: Target, series: Sequence[Series]) -> list[Beside]:
+    """Every published value of a target with ours."""
+    return [_beside(each, series) for each in target.published]
+
+
+def judged(target: Target, series: Sequence[Series]) -> list[Judged]:
+    """Every claim of a target on every data set that it is about."""
+    return [
+        judge(expectation, [each for each in series if each.data.name == data], data)
+        for expectation in target.expect
+        for data in expectation.data or _having(expectation.metric, series)
+    ]
+
+
+def _having(metric: Metric, series: Sequence[Series]) -> list[str]:
+    """The data sets whose rows have a metric; all of them where none has, so that it is said of each."""
+    own = [each for each in series if any(_is(metric, name) for cell in each.cells for name in cell.scores)]
+    return list(dict.fromkeys(each.data.name for each in own or series))
+
+
+# ---- which rows ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """What a selector chose of one series."""
+
+    series: Series
+    cells: tuple[Cell, ...]
+
+
+def chosen(where: Mapping[str, Any], series: Sequence[Series]) -> list[Curve]:
+    """The cells that a selector names, by series; see the package for its keys."""
+    curves = []
+    for each in series:
+        if all(_fits(each, name, value) for name, value in where.items() if name not in ("budget", "level")):
+            cells = each.cells
+            if "level" in where:
+                cells = tuple(cell for cell in cells if _any(cell.level, where["level"]))
+            if "budget" in where:
+                cells = _at_budget(cells, where["budget"])
+            if cells:
+                curves.append(Curve(series=each, cells=cells))
+    return curves
+
+
+def _fits(series: Series, name: str, value: Any) -> bool:
+    if name == "data":
+        return _any(series.data.name, value)
+    return _any(getattr(series, name) if name in OWN else series.settings.get(name), value)
+
+
+def _any(own: Any, wanted: Any) -> bool:
+    return own in wanted if isinstance(wanted, list | tuple) else own == wanted
+
+
+def _at_budget(cells: Sequence[Cell], wanted: Any) -> tuple[Cell, ...]:
+    if isinstance(wanted, str) and wanted in ENDS:
+        return (cells[ENDS[wanted]],)
+    return tuple(cell for cell in cells if _any(cell.budget, wanted))
+
+
+def figure(metric: Metric, cell: Cell) -> Estimate | None:
+    """A cell's value of a metric; None where it has none.
+
+    Raises:
+        ConfigError: it has several.
+    """
+    found = [own for own in cell.scores if _is(metric, own)]
+    if len(found) > 1:
+        told = ", ".join(own.title for own in found)
+        raise ConfigError(f"the metric {metric.title} must be one of a row's; say which by source and setting: {told}")
+    return cell.estimates[found[0]] if found else None
+
+
+def _is(metric: Metric, own: compare.Metric) -> bool:
+    setting = dict(own.setting)
+    return (
+        own.metric == metric.metric
+        and own.source.startswith(metric.source)
+        and all(setting.get(name) == value for name, value in metric.setting.items())
+    )
+
+
+# ---- values --------------------------------------------------------------------------------------------
+
+
+def _beside(published: Published, series: Sequence[Series]) -> Beside:
+    curves = chosen(published.where, series)
+    cells = [(curve.series, cell) for curve in curves for cell in curve.cells]
+    name = ", ".join(str(value) for value in published.where.values())
+    if len(cells) != 1:
+        why = "no row of ours is meant" if not cells else f"{len(cells)} rows of ours are meant"
+        return Beside(published=published, name=name, ours=None, why=why)
+    own, cell = cells[0]
+    name = ", ".join([own.data.name, own.name, *([] if cell.budget is None else [str(cell.budget)])])
+    if published.metric.source == SECONDS:
+        value = cell.seconds.get(published.metric.metric, np.nan) / cell.row["data"]["examples"]
+        return Beside(published=published, name=name, ours=Interval(value=value, low=value, high=value))
+    found = figure(published.metric, cell)
+    if found is None:
+        return Beside(published=published, name=name, ours=None, why=f"no {published.metric.title} in its rows")
+    return Beside(published=published, name=name, ours=found.interval)
+
+
+# ---- claims --------------------------------------------------------------------------------------------
+
+
+def judge(expectation: Expectation, series: Sequence[Series], data: str) -> Judged:
+    """A claim on one data set.
+
+    Args:
+        expectation: the claim.
+        series: those of the data set.
+        data: its name.
+    """
+    sides = [chosen(where, series) for where in expectation.series]
+    gaps: list[Interval] = []
+    places: list[Place] = []
+    answers: list[Answer] = []
+    try:
+        for one, other in pairwise(sides):
+            met = _at_risk(expectation, one, other) if isinstance(expectation.at, AtRisk) else None
+            own = list(_at_budgets(expectation, one, other) if met is None else met)
+            if not own:
+                return Judged(expectation=expectation, data=data, answer="cannot be told", why=_missing(one, other))
+            differences = [difference(a, b) for _, a, b in own]
+            found = [
+                Place(name=name, one=a.value, other=b.value, gap=gap.interval)
+                for (name, a, b), gap in zip(own, differences, strict=True)
+            ]
+            gaps.append(_mean(differences).interval)
+            places += found
+            answers.append(_answer(expectation, gaps[-1], [place.gap for place in found]))
+    except ConfigError as error:  # rows that are not what the target expects: said, and the other claims are judged
+        return Judged(expectation=expectation, data=data, answer="cannot be told", why=str(error))
+    answer = reduce(_worse, answers)
+    return Judged(expectation=expectation, data=data, answer=answer, gaps=tuple(gaps), places=tuple(places))
+
+
+def _missing(one: Sequence[Curve], other: Sequence[Curve]) -> str:
+    if not one or not other:
+        return "no rows of ours for " + ("both" if not one and not other else "one") + " of the series"
+    return "the two series have no place in common"
+
+
+def _worse(one: Answer, other: Answer) -> Answer:
+    order: tuple[Answer, ...] = ("does not hold", "cannot be told", "holds")
+    return min(one, other, key=order.index)
+
+
+def _answer(expectation: Expectation, mean: Interval, gaps: Sequence[Interval]) -> Answer:
+    if expectation.direction == "near":
+        if all(-expectation.by <= gap.low and gap.high <= expectation.by for gap in gaps):
+            return "holds"
+        outside = any(gap.low > expectation.by or gap.high < -expectation.by for gap in gaps)
+        return "does not hold" if outside else "cannot be told"
+    sign = 1 if expectation.direction == "above" else -1
+    low, high = _ends(mean, sign, expectation.by)
+    against = any(_ends(gap, sign, expectation.by)[1] < 0 for gap in gaps)
+    if high < 0 or against:
+        return "does not hold"
+    return "holds" if low > 0 else "cannot be told"
+
+
+def _ends(gap: Interval, sign: int, by: float) -> tuple[float, float]:
+    low, high = (gap.low, gap.high) if sign > 0 else (-gap.high, -gap.low)
+    return low - by, high - by
+
+
+def _mean(each: Sequence[Estimate]) -> Estimate:
+    """The mean of several estimates over the same texts."""
+    return Estimate(
+        texts=each[0].texts,
+        value=float(np.mean([one.value for one in each])),
+        draws=np.mean([one.draws for one in each], axis=0),
+    )
+
+
+Met = tuple[str, Estimate, Estimate]
+"""A place by name, and the two values there."""
+
+
+def _at_budgets(expectation: Expectation, one: Sequence[Curve], other: Sequence[Curve]) -> Iterator[Met]:
+    """The two series at equal budgets, or in their order; a single cell is compared with all of the other's."""
+    if not one or not other:
+        return
+    if len(one) > 1 or len(other) > 1:
+        raise ConfigError("a selector must mean one series where budgets are compared, and means several")
+    mine, theirs = one[0].cells, other[0].cells
+    if min(len(mine), len(theirs)) == 1:
+        pairs = [(a, b) for a in mine for b in theirs]
+    elif expectation.at == "order":
+        pairs = list(zip(mine, theirs, strict=False))
+    else:
+        pairs = [(a, b) for a in mine for b in theirs if a.budget == b.budget]
+    for a, b in pairs:
+        values = figure(expectation.metric, a), figure(expectation.metric, b)
+        if values[0] is not None and values[1] is not None:
+            budget = a.budget if len(mine) >= len(theirs) else b.budget
+            yield str(budget), values[0], values[1]
+
+
+def _at_risk(expectation: Expectation, one: Sequence[Curve], other: Sequence[Curve]) -> Iterator[Met]:
+    """The two at equal risk; where a selector means several series, each level has the best of them."""
+    assert isinstance(expectation.at, AtRisk), "asked for"
+    risk = expectation.at.risk
+    ends = [_ends_of(curves, risk) for curves in (one, other)]
+    if None in ends:
+        return
+    low, high = max(end[0] for end in ends if end), min(end[1] for end in ends if end)
+    if low > high:
+        return
+    levels = expectation.at.levels or dict.fromkeys(np.linspace(low, high, LEVELS).tolist())
+    for level in levels:
+        values = [_best(expectation, curves, risk, level) for curves in (one, other)]
+        if values[0] is not None and values[1] is not None:
+            yield f"{risk.title} {level:.3g}", values[0], values[1]
+
+
+def _ends_of(curves: Sequence[Curve], risk: Metric) -> tuple[float, float] | None:
+    """The least and the largest risk that some of the curves reach."""
+    values = [found.value for curve in curves for cell in curve.cells if (found := figure(risk, cell)) is not None]
+    return (min(values), max(values)) if values else None
+
+
+def _best(expectation: Expectation, curves: Sequence[Curve], risk: Metric, level: float) -> Estimate | None:
+    found = []
+    for curve in curves:
+        points = [(figure(risk, cell), figure(expectation.metric, cell)) for cell in curve.cells]
+        both = [(a, b) for a, b in points if a is not None and b is not None]
+        value = at([a for a, _ in both], [b for _, b in both], level)
+        if value is not None:
+            found.append(value)
+    return max(found, key=lambda each: each.value, default=None)
