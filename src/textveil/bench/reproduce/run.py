@@ -13,8 +13,8 @@ from textveil.bench import compare
 from textveil.bench import run as runs
 from textveil.bench.compare import Series
 from textveil.bench.reproduce.computed import Asked, Table, compute
-from textveil.bench.reproduce.targets import NEEDS_LLM, Scale, Target, planned
-from textveil.bench.reproduce.verdict import Beside, Judged, beside, judged
+from textveil.bench.reproduce.targets import NEEDS, Scale, Target, planned
+from textveil.bench.reproduce.verdict import Beside, Judged, beside, contradicted, judged
 from textveil.bench.rows import FILE, Row, read
 from textveil.bench.run import Places
 from textveil.bench.spec import Sweep
@@ -34,6 +34,7 @@ class Reproduced:
         tables: what was computed besides.
         beside: the published values with ours.
         judged: the claims.
+        contradicts: where the paper is wrong, with figures of these rows.
         not_run: panels, and why they were not run.
     """
 
@@ -44,6 +45,7 @@ class Reproduced:
     tables: tuple[Table, ...]
     beside: tuple[Beside, ...]
     judged: tuple[Judged, ...]
+    contradicts: tuple[str, ...]
     not_run: Mapping[str, str]
 
 
@@ -63,10 +65,10 @@ def sweeps(
     """
     found, missing = {}, {}
     for panel, plain in planned(target, scale, hub=hub):
-        if panel.needs == "llm":
-            if endpoint is None:
-                missing[panel.name] = NEEDS_LLM
-                continue
+        if {"": False, "llm": endpoint is None, "hub": not hub}[panel.needs]:
+            missing[panel.name] = NEEDS[panel.needs]
+            continue
+        if panel.needs == "llm" and endpoint is not None:
             plain["endpoint"] = dict(endpoint)
         found[panel.name] = Sweep.read(plain)
     return found, missing
@@ -130,14 +132,16 @@ def reproduce(
     for sweep in wanted.values():
         found += runs.run(sweep, folder, places=places, processes=processes, report=report)
     asked = Asked(scale=scale, places=places, report=report)
+    tables = {name: compute(name, asked) for name in target.computed}
     series = compare.series(found)
     return Reproduced(
         target=target,
         scale=scale,
         rows=tuple(found),
         series=tuple(series),
-        tables=tuple(compute(name, asked) for name in target.computed),
-        beside=tuple(beside(target, series)),
+        tables=tuple(tables.values()),
+        beside=tuple(beside(target, series, tables)),
         judged=tuple(judged(target, series)),
+        contradicts=tuple(contradicted(target, series)),
         not_run=missing,
     )
