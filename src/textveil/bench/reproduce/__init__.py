@@ -14,6 +14,7 @@ A target is a YAML file with these keys; `targets.Target` says what each means, 
                             needs an LLM" unless an endpoint is named, one that needs `hub` is run with --hub only.
                             Without `panels` there is one, which is the sweep
     quick, full, hub        changes of the sweep for --quick, --full and --hub
+    hub_first               sentences: what has to be there before --hub, and how it is made
     published               the values that the paper's text gives: {where, metric, value, source}; `values` in the place of
                             `value` has several, by budget
     expect                  claims of its text, as checks of our rows: {claim, source, series, metric, at, is, by}
@@ -36,6 +37,6 @@ An expectation compares each of its series with the next. `is` is above, below o
 is by how much, 0 by default). `at` is `budget`, where equal budgets are compared; `order`, where the first budget of
 one is compared with the first of the other, and so on; or {risk: METRIC, levels: [...]}, where both are read at equal
 values of another metric. A series with one budget is compared at all of the other's; at a risk, a selector may mean
-several series, of which the best is taken. `data` lists the data sets that are judged one by one. The answer is
-`holds`, `does not hold` or `cannot be told`; see `verdict`.
+several series, of which the best is taken. A number in `series` stands for itself at every place. `data` lists the data
+sets that are judged one by one. The answer is `holds`, `does not hold` or `cannot be told`; see `verdict`.
 """

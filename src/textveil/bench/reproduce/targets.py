@@ -128,7 +128,7 @@ class Expectation:
     Attributes:
         claim: in our words.
         source: where it stands ("section 4.3").
-        series: which rows; each member is compared with the next.
+        series: which rows; each member is compared with the next. A number stands for itself.
         metric: in what.
         direction: `is` in a file: whether a member is above the next, below it, or near it.
         by: for near, how far they may be apart; else by how much a member is above or below.
@@ -138,7 +138,7 @@ class Expectation:
 
     claim: str
     source: Annotated[str, Field(min_length=1)]
-    series: Annotated[tuple[Plain, ...], Field(min_length=2)]
+    series: Annotated[tuple[Plain | float, ...], Field(min_length=2)]
     metric: MetricField
     direction: Literal["above", "below", "near"] = "above"
     by: float = Field(default=0.0, ge=0)
@@ -228,6 +228,7 @@ class Target:
     quick: Plain = Field(default_factory=dict)
     full: Plain = Field(default_factory=dict)
     hub: Plain = Field(default_factory=dict)
+    hub_first: Sentences = ()
     published: Annotated[tuple[Published, ...], BeforeValidator(_published)] = ()
     expect: Annotated[tuple[Expectation, ...], BeforeValidator(_expectations)] = ()
     differs: Sentences = ()

@@ -14,10 +14,10 @@ the mean over all places. With D the difference less the margin that the claim a
 "near" holds where at every place the interval lies within the margin, and does not where at some place it lies outside.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, Literal
 
 import numpy as np
@@ -181,7 +181,7 @@ def _fits(series: Series, name: str, value: Any) -> bool:
 
 
 def _any(own: Any, wanted: Any) -> bool:
-    return own in wanted if isinstance(wanted, list | tuple) else own == wanted
+    return own == wanted or (isinstance(wanted, list | tuple) and own in wanted)
 
 
 def _at_budget(cells: Sequence[Cell], wanted: Any) -> tuple[Cell, ...]:
@@ -272,14 +272,16 @@ def judge(expectation: Expectation, series: Sequence[Series], data: str) -> Judg
         series: those of the data set.
         data: its name.
     """
-    sides = [chosen(where, series) for where in expectation.series]
+    sides: list[Side] = [
+        float(where) if isinstance(where, int | float) else chosen(where, series) for where in expectation.series
+    ]
     gaps: list[Interval] = []
     places: list[Place] = []
     answers: list[Answer] = []
+    met = _at_risk if isinstance(expectation.at, AtRisk) else _at_budgets
     try:
         for one, other in pairwise(sides):
-            met = _at_risk(expectation, one, other) if isinstance(expectation.at, AtRisk) else None
-            own = list(_at_budgets(expectation, one, other) if met is None else met)
+            own = list(met(expectation, one, other))
             if not own:
                 return Judged(expectation=expectation, data=data, answer="cannot be told", why=_missing(one, other))
             differences = [difference(a, b) for _, a, b in own]
@@ -296,9 +298,13 @@ def judge(expectation: Expectation, series: Sequence[Series], data: str) -> Judg
     return Judged(expectation=expectation, data=data, answer=answer, gaps=tuple(gaps), places=tuple(places))
 
 
-def _missing(one: Sequence[Curve], other: Sequence[Curve]) -> str:
-    if not one or not other:
-        return "no rows of ours for " + ("both" if not one and not other else "one") + " of the series"
+Side = list[Curve] | float
+"""What is compared: cells of series, or a number."""
+
+
+def _missing(one: Side, other: Side) -> str:
+    if [] in (one, other):
+        return "no rows of ours for " + ("both" if one == other else "one") + " of the series"
     return "the two series have no place in common"
 
 
@@ -339,41 +345,64 @@ Met = tuple[str, Estimate, Estimate]
 """A place by name, and the two values there."""
 
 
-def _at_budgets(expectation: Expectation, one: Sequence[Curve], other: Sequence[Curve]) -> Iterator[Met]:
-    """The two series at equal budgets, or in their order; a single cell is compared with all of the other's."""
-    if not one or not other:
-        return
-    if len(one) > 1 or len(other) > 1:
-        raise ConfigError("a selector must mean one series where budgets are compared, and means several")
-    mine, theirs = one[0].cells, other[0].cells
+def _at_budgets(expectation: Expectation, one: Side, other: Side) -> Iterator[Met]:
+    """The two at equal budgets, or in their order; what has a single cell is compared with all of the other's."""
+    mine, theirs = _single(one), _single(other)
+    pairs: Iterable[tuple[Cell | float, Cell | float]]
     if min(len(mine), len(theirs)) == 1:
-        pairs = [(a, b) for a in mine for b in theirs]
+        pairs = product(mine, theirs)
     elif expectation.at == "order":
-        pairs = list(zip(mine, theirs, strict=False))
+        pairs = zip(mine, theirs, strict=False)
     else:
-        pairs = [(a, b) for a in mine for b in theirs if a.budget == b.budget]
+        pairs = ((a, b) for a in mine for b in theirs if _budget(a) == _budget(b))
     for a, b in pairs:
-        values = figure(expectation.metric, a), figure(expectation.metric, b)
-        if values[0] is not None and values[1] is not None:
-            budget = a.budget if len(mine) >= len(theirs) else b.budget
-            yield str(budget), values[0], values[1]
+        values = [each if isinstance(each, float) else figure(expectation.metric, each) for each in (a, b)]
+        if None not in values:
+            told = dict.fromkeys(str(budget) for each in (a, b) if (budget := _budget(each)) is not None)
+            yield ", ".join(told), *_estimates(*values)
 
 
-def _at_risk(expectation: Expectation, one: Sequence[Curve], other: Sequence[Curve]) -> Iterator[Met]:
+def _single(side: Side) -> Sequence[Cell | float]:
+    """The cells of the one series that a selector means, or the number alone."""
+    if isinstance(side, float):
+        return [side]
+    if len(side) > 1:
+        raise ConfigError("a selector must mean one series where budgets are compared, and means several")
+    return side[0].cells if side else ()
+
+
+def _budget(each: Cell | float) -> Any:
+    return None if isinstance(each, float) else each.budget
+
+
+def _estimates(one: Estimate | float | None, other: Estimate | float | None) -> tuple[Estimate, Estimate]:
+    """Both as estimates over the same texts; at least one is."""
+    known = next(each for each in (one, other) if isinstance(each, Estimate))
+    a, b = (
+        each
+        if isinstance(each, Estimate)
+        else Estimate(texts=known.texts, value=float(each or 0), draws=np.full_like(known.draws, each))
+        for each in (one, other)
+    )
+    return a, b
+
+
+def _at_risk(expectation: Expectation, one: Side, other: Side) -> Iterator[Met]:
     """The two at equal risk; where a selector means several series, each level has the best of them."""
     assert isinstance(expectation.at, AtRisk), "asked for"
+    if isinstance(one, float) or isinstance(other, float):
+        raise ConfigError("a number is compared at budgets, not at a risk")
     risk = expectation.at.risk
     ends = [_ends_of(curves, risk) for curves in (one, other)]
-    if None in ends:
+    if ends[0] is None or ends[1] is None:
         return
-    low, high = max(end[0] for end in ends if end), min(end[1] for end in ends if end)
+    low, high = max(ends[0][0], ends[1][0]), min(ends[0][1], ends[1][1])
     if low > high:
         return
-    levels = expectation.at.levels or dict.fromkeys(np.linspace(low, high, LEVELS).tolist())
-    for level in levels:
-        values = [_best(expectation, curves, risk, level) for curves in (one, other)]
-        if values[0] is not None and values[1] is not None:
-            yield f"{risk.title} {level:.3g}", values[0], values[1]
+    for level in expectation.at.levels or dict.fromkeys(np.linspace(low, high, LEVELS).tolist()):
+        a, b = (_best(expectation, curves, risk, level) for curves in (one, other))
+        if a is not None and b is not None:
+            yield f"{risk.title} {level:.3g}", a, b
 
 
 def _ends_of(curves: Sequence[Curve], risk: Metric) -> tuple[float, float] | None:
