@@ -21,8 +21,6 @@ from textveil.shell import say
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from textveil.bench.reproduce.targets import Scale
-
 ALL = "all"
 OUTPUT = "reproduced"
 
@@ -82,30 +80,25 @@ def reproduce(
         raise ConfigError("give --quick or --full, not both")
     if (upstream is None) != (model is None):
         raise ConfigError("a language model needs --upstream URL and --model NAME: give both or none")
-    scale: Scale = "quick" if quick else "full" if full else "usual"
-    endpoint = None if upstream is None else {"url": upstream, "model": model}
     chosen = [targets.load(each) for each in (targets.names() if name == ALL else [name])]
     from textveil.bench.reproduce.document import document
-    from textveil.bench.reproduce.run import preview, reproduce
+    from textveil.bench.reproduce.run import How, preview, reproduce
     from textveil.bench.run import Places
 
-    places = Places(corpora=None if folder is None else Path(folder))
+    how = How(
+        scale="quick" if quick else "full" if full else "usual",
+        hub=hub,
+        endpoint=None if upstream is None else {"url": upstream, "model": model},
+        places=Places(corpora=None if folder is None else Path(folder)),
+        processes=processes or os.cpu_count() or 1,
+    )
     for target in chosen:
         if dry_run:
-            for line in preview(target, Path(output), scale=scale, hub=hub, endpoint=endpoint, places=places):
+            for line in preview(target, Path(output), how):
                 say(line)
             continue
         with progress.bars(lambda _, done: f"{done:,}") as report:
-            made = reproduce(
-                target,
-                Path(output),
-                scale=scale,
-                hub=hub,
-                endpoint=endpoint,
-                places=places,
-                processes=processes or os.cpu_count() or 1,
-                report=report,
-            )
+            made = reproduce(target, Path(output), how, report=report)
         found = document(made)
         _write(found, Path(output))
         if as_json:

@@ -10,9 +10,10 @@ A target is a YAML file with these keys; `targets.Target` says what each means, 
                             given. What targets have in common is computed once
     sweep                   a sweep as in conf/sweep.yaml: the local substitute, which runs offline
     computed                tables that are no sweep, by name: see `computed.COMPUTED`
-    panels                  its parts, where they differ: {name, needs, changes}; a panel that needs `llm` is "not run:
-                            needs an LLM" unless an endpoint is named, one that needs `hub` is run with --hub only.
-                            Without `panels` there is one, which is the sweep
+    panels                  its parts, where they differ: {name, needs, changes, quick, computed}; one that needs `llm`
+                            is "not run: needs an LLM" unless an endpoint is named, one that needs `hub` is run with --hub
+                            only; a quick run has those that say `quick`, with these changes besides. Without `panels`
+                            there is one, which is the sweep
     quick, full, hub        changes of the sweep for --quick, --full and --hub
     hub_first               sentences: what has to be there before --hub, and how it is made
     published               the values that the paper's text gives: {where, metric, value, source}; `values`, in the place

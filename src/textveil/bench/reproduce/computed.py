@@ -4,9 +4,10 @@ In: a name, what is asked. Out: a `Table` of plain values.
 Not here: sweeps (`run`), and how tables are shown (`show`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint
+from typing import Any
 
 from textveil.bench.reproduce.targets import Scale
 from textveil.bench.run import Places
@@ -34,11 +35,13 @@ class Asked:
     Attributes:
         scale: usual, quick or full.
         places: where data is.
+        endpoint: options of `Endpoint`; None where there is none.
         report: told of progress: a step, how much is done, how much there is.
     """
 
     scale: Scale = "usual"
     places: Places = field(default_factory=Places)
+    endpoint: Mapping[str, Any] | None = None
     report: Callable[[str, int, int], None] = lambda step, done, total: None
 
 

@@ -13,9 +13,9 @@ from textveil.bench import compare
 from textveil.bench import run as runs
 from textveil.bench.compare import Series
 from textveil.bench.reproduce.computed import Asked, Table, compute
-from textveil.bench.reproduce.targets import NEEDS, Scale, Target, planned
+from textveil.bench.reproduce.targets import Scale, Target, planned
 from textveil.bench.reproduce.verdict import Beside, Judged, beside, contradicted, judged
-from textveil.bench.rows import FILE, Row, read
+from textveil.bench.rows import Row
 from textveil.bench.run import Places
 from textveil.bench.spec import Sweep
 
@@ -49,99 +49,70 @@ class Reproduced:
     not_run: Mapping[str, str]
 
 
-def sweeps(
-    target: Target, scale: Scale = "usual", *, hub: bool = False, endpoint: Mapping[str, Any] | None = None
-) -> tuple[dict[str, Sweep], dict[str, str]]:
-    """The sweeps of a target by panel, and the panels that are not run, with the reason.
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """How a target is run.
 
-    Args:
-        target: what is asked for.
-        scale: with the target's changes for it.
+    Attributes:
+        scale: usual, quick or full.
         hub: whether the paper's own models and tables take the place of ours.
         endpoint: options of `Endpoint`; without it, panels that need a language model are not run.
-
-    Raises:
-        ConfigError: a sweep is wrong.
+        places: where data and fitted judges are.
+        processes: how many at once.
     """
-    found, missing = {}, {}
-    for panel, plain in planned(target, scale, hub=hub):
-        if {"": False, "llm": endpoint is None, "hub": not hub}[panel.needs]:
-            missing[panel.name] = NEEDS[panel.needs]
-            continue
-        if panel.needs == "llm" and endpoint is not None:
-            plain["endpoint"] = dict(endpoint)
-        found[panel.name] = Sweep.read(plain)
-    return found, missing
+
+    scale: Scale = "usual"
+    hub: bool = False
+    endpoint: Mapping[str, Any] | None = None
+    places: Places = field(default_factory=Places)
+    processes: int = 1
 
 
-def preview(
-    target: Target,
-    folder: Path,
-    *,
-    scale: Scale = "usual",
-    hub: bool = False,
-    endpoint: Mapping[str, Any] | None = None,
-    places: Places | None = None,
-) -> Iterator[str]:
-    """What `reproduce` would do with the same arguments, in lines for people.
+def preview(target: Target, folder: Path, how: How) -> Iterator[str]:
+    """What `reproduce` would do, in lines for people.
 
     Raises:
         ConfigError: a sweep is wrong. InputError: data cannot be read.
     """
-    wanted, missing = sweeps(target, scale, hub=hub, endpoint=endpoint)
-    found = read([folder]) if (folder / FILE).exists() else []
-    for panel, sweep in wanted.items():
-        plan = runs.plan(sweep, found, {}, places or Places())
-        yield f"{target.name}, {panel}: {plan.cells:,} cells to run, {len(plan.there):,} there"
-    for panel, why in missing.items():
-        yield f"{target.name}, {panel}: not run: {why}"
-    for name in target.computed:
-        yield f"{target.name}: the table {name}"
+    plans = planned(target, how.scale, hub=how.hub, endpoint=how.endpoint)
+    for panel, plain in plans.sweeps.items():
+        yield f"{target.name}: {panel}"
+        yield from ("  " + line for line in runs.preview(Sweep.read(plain), folder, how.places))
+    yield from (f"{target.name}: the table {name}" for name in plans.tables)
+    yield from (f"{target.name}: {panel}: not run: {why}" for panel, why in plans.not_run.items())
+    if how.hub:
+        yield from (f"first: {each}" for each in target.hub_first)
 
 
-def reproduce(
-    target: Target,
-    folder: Path,
-    *,
-    scale: Scale = "usual",
-    hub: bool = False,
-    endpoint: Mapping[str, Any] | None = None,
-    places: Places | None = None,
-    processes: int = 1,
-    report: Report = lambda step, done, total: None,
-) -> Reproduced:
+def reproduce(target: Target, folder: Path, how: How, *, report: Report = lambda step, done, total: None) -> Reproduced:
     """Runs a target, going on where an earlier run stopped, and judges what came out.
 
     Args:
         target: what is asked for.
         folder: where rows are kept. Targets may share one: a cell that another has computed is not computed again.
-        scale: how much of it; see `sweeps` for the others.
-        hub: see there.
-        endpoint: see there.
-        places: where data and fitted judges are.
-        processes: how many at once.
+        how: how much of it, and with what.
         report: told of progress.
 
     Raises:
         ConfigError: a sweep is wrong; another run is at work in the folder.
         InputError: data cannot be read.
     """
-    places = places or Places()
-    wanted, missing = sweeps(target, scale, hub=hub, endpoint=endpoint)
+    plans = planned(target, how.scale, hub=how.hub, endpoint=how.endpoint)
+    wanted = [Sweep.read(plain) for plain in plans.sweeps.values()]  # all are checked before the first is run
     found: list[Row] = []
-    for sweep in wanted.values():
-        found += runs.run(sweep, folder, places=places, processes=processes, report=report)
-    asked = Asked(scale=scale, places=places, report=report)
-    tables = {name: compute(name, asked) for name in target.computed}
+    for sweep in wanted:
+        found += runs.run(sweep, folder, places=how.places, processes=how.processes, report=report)
+    asked = Asked(scale=how.scale, places=how.places, endpoint=how.endpoint, report=report)
+    tables = {name: compute(name, asked) for name in plans.tables}
     series = compare.series(found)
     return Reproduced(
         target=target,
-        scale=scale,
+        scale=how.scale,
         rows=tuple(found),
         series=tuple(series),
         tables=tuple(tables.values()),
         beside=tuple(beside(target, series, tables)),
         judged=tuple(judged(target, series)),
         contradicts=tuple(contradicted(target, series)),
-        not_run=missing,
+        not_run=plans.not_run,
     )

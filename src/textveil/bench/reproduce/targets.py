@@ -6,7 +6,7 @@ Not here: what a sweep may say (`bench.spec`), how it is run (`run`), and how cl
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from importlib.resources import files
 from string import Formatter
 from typing import Annotated, Any, Literal
@@ -25,6 +25,8 @@ NEEDS = {"llm": "needs an LLM", "hub": "needs models from a hub, which --hub fet
 
 LIKE = "like"
 """Of a file: the target whose sweep, with changes, and whose panels and scales it has."""
+
+NOT_QUICK = "left out of a quick run"
 
 Scale = Literal["usual", "quick", "full"]
 Plain = Mapping[str, Any]
@@ -131,7 +133,8 @@ class Expectation:
         series: which rows; each member is compared with the next. A number stands for itself.
         metric: in what.
         direction: `is` in a file: whether a member is above the next, below it, or near it.
-        by: for near, how far they may be apart; else by how much a member is above or below.
+        by: for near, how far they may be apart; else by how much a member is above or below; less than 0: how much it
+            may be on the wrong side.
         at: where they are compared: at equal budgets, the first budget of each and so on, or at equal risk.
         data: the data sets that are judged one by one; empty: those whose rows have the metric.
     """
@@ -141,13 +144,13 @@ class Expectation:
     series: Annotated[tuple[Plain | float, ...], Field(min_length=2)]
     metric: MetricField
     direction: Literal["above", "below", "near"] = "above"
-    by: float = Field(default=0.0, ge=0)
+    by: float = 0.0
     at: Annotated[Literal["budget", "order"] | AtRisk, BeforeValidator(lambda value: _made(AtRisk, value))] = "budget"
     data: Sentences = ()
 
     def __post_init__(self) -> None:
-        if self.direction == "near" and not self.by:
-            raise ConfigError("expect.by must say how far apart is still near, and is 0")
+        if self.direction == "near" and self.by <= 0:
+            raise ConfigError(f"expect.by must say how far apart is still near, more than 0, and is {self.by:g}")
 
 
 def _expectations(value: object) -> object:
@@ -207,11 +210,15 @@ class Panel:
         name: what it is called.
         needs: "llm" where a language model has to answer; "hub" where only a hub has what it takes.
         changes: what differs from the target's sweep.
+        quick: what differs besides in a quick run, which leaves out panels that do not say it.
+        computed: a table in place of the sweep, see `computed.COMPUTED`.
     """
 
     name: str
     needs: Literal["", "llm", "hub"] = ""
     changes: Plain = Field(default_factory=dict)
+    quick: Plain | None = None
+    computed: str = ""
 
 
 @options("target.")
@@ -272,23 +279,48 @@ def read(name: str, values: Plain) -> Target:
     return Target(name=name, **own)
 
 
-def planned(target: Target, scale: Scale = "usual", *, hub: bool = False) -> list[tuple[Panel, dict[str, Any]]]:
-    """The sweep of each panel, as a plain mapping.
+@dataclass(frozen=True, kw_only=True)
+class Plans:
+    """What is run of a target.
+
+    Attributes:
+        sweeps: of each panel, by its name, as a plain mapping.
+        tables: that are computed, by name.
+        not_run: panels, and why not.
+    """
+
+    sweeps: Mapping[str, Plain]
+    tables: tuple[str, ...]
+    not_run: Mapping[str, str]
+
+
+def planned(target: Target, scale: Scale = "usual", *, hub: bool = False, endpoint: Plain | None = None) -> Plans:
+    """What is run of a target.
 
     Args:
-        target: with a sweep, or there is nothing.
+        target: what is asked for.
         scale: `quick` for the changes of that name, `full` for those.
         hub: whether the paper's own models and tables take the place of ours.
+        endpoint: options of `Endpoint`; without it, panels that need a language model are not run.
     """
-    panels = target.panels or ((Panel(name=target.title),) if target.sweep else ())
-    runs = [*([target.hub] if hub else []), *([] if scale == "usual" else [getattr(target, scale)])]
-    plans = []
-    for panel in panels:
-        sweep = dict(target.sweep)
-        for changes in (panel.changes, *runs):
-            sweep = changed(sweep, changes)
-        plans.append((panel, sweep))
-    return plans
+    quick = scale == "quick"
+    sweeps: dict[str, Plain] = {}
+    tables, not_run = list(target.computed), {}
+    for panel in target.panels or ((Panel(name=target.title, quick={}),) if target.sweep else ()):
+        if (panel.needs == "llm" and endpoint is None) or (panel.needs == "hub" and not hub):
+            not_run[panel.name] = NEEDS[panel.needs]
+        elif quick and panel.quick is None:
+            not_run[panel.name] = NOT_QUICK
+        elif panel.computed:
+            tables.append(panel.computed)
+        else:
+            runs = [target.hub] * hub + ([] if scale == "usual" else [getattr(target, scale)])
+            sweep = dict(target.sweep)
+            for changes in (panel.changes, *runs, (panel.quick or {}) if quick else {}):
+                sweep = changed(sweep, changes)
+            asks = panel.needs == "llm" and endpoint is not None
+            sweeps[panel.name] = sweep | ({"endpoint": dict(endpoint or {})} if asks else {})
+    return Plans(sweeps=sweeps, tables=tuple(tables), not_run=not_run)
 
 
 def changed(sweep: Plain, changes: Plain) -> dict[str, Any]:

@@ -138,14 +138,24 @@ def judged(target: Target, series: Sequence[Series]) -> list[Judged]:
     return [
         judge(expectation, [each for each in series if each.data.name == data], data)
         for expectation in target.expect
-        for data in expectation.data or _having(expectation.metric, series)
+        for data in expectation.data or _having(expectation, series)
     ]
 
 
-def _having(metric: Metric, series: Sequence[Series]) -> list[str]:
-    """The data sets whose rows have a metric; all of them where none has, so that it is said of each."""
-    own = [each for each in series if any(_is(metric, name) for cell in each.cells for name in cell.scores)]
-    return list(dict.fromkeys(each.data.name for each in own or series))
+def _having(expectation: Expectation, series: Sequence[Series]) -> list[str]:
+    """The data sets whose rows have what a claim looks at; all of them where none has, so that it is said of each."""
+    needed = [expectation.metric, *([expectation.at.risk] if isinstance(expectation.at, AtRisk) else [])]
+    own = [
+        data
+        for data in dict.fromkeys(each.data.name for each in series)
+        if all(_has(metric, data, series) for metric in needed)
+    ]
+    return own or list(dict.fromkeys(each.data.name for each in series))
+
+
+def _has(metric: Metric, data: str, series: Sequence[Series]) -> bool:
+    cells = (cell for each in series if each.data.name == data for cell in each.cells)
+    return any(_is(metric, own) for cell in cells for own in cell.scores)
 
 
 # ---- which rows ----------------------------------------------------------------------------------------
