@@ -23,9 +23,10 @@ A target is a YAML file with these keys; `targets.Target` says what each means, 
     contradicts             sentences: where the paper is wrong, or cannot be right as it stands, and why; {says, shows}
                             where a sentence has figures of our rows in braces: {name: {where, metric}}
 
-Changes are a mapping. `common` is merged into that of the sweep; `only` keeps the entries of these names; `thin: N`
-keeps N values of every budget and of every list in a grid, spread from the first to the last; anything else takes the
-place of what the sweep has under that name, null what it has by default. Changes of a panel come first, then a run's.
+Changes are a mapping. `common` is merged into that of the sweep; `only` keeps the entries of these names; `set` has
+options of entries by their names; `thin: N` keeps N values of every budget and of every list in a grid, spread from the first
+to the last; anything else takes the place of what the sweep has under that name, null what it has by default. Changes
+of a panel come first, then a run's.
 
 `where` and each member of `series` choose rows: {data: sst2, entry: noise, budget: 80, mechanism.L: 4}. Keys are
 `data`, `entry`, `series`, `family`, `whose`, `level`, `budget` (a value, `first` or `last` of what was run) and dotted

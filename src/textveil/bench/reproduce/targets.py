@@ -26,6 +26,9 @@ NEEDS = {"llm": "needs an LLM", "hub": "needs models from a hub, which --hub fet
 LIKE = "like"
 """Of a file: the target whose sweep, with changes, and whose panels and scales it has."""
 
+MERGED = ("common", "only", "set", "thin")
+"""Changes that do not take the place of what the sweep has under their name."""
+
 NOT_QUICK = "left out of a quick run"
 
 Scale = Literal["usual", "quick", "full"]
@@ -329,7 +332,7 @@ def changed(sweep: Plain, changes: Plain) -> dict[str, Any]:
     Raises:
         UnknownName: `only` names an entry that the sweep does not have.
     """
-    made = {**sweep, **{name: value for name, value in changes.items() if name not in ("common", "only", "thin")}}
+    made = {**sweep, **{name: value for name, value in changes.items() if name not in MERGED}}
     if "common" in changes:
         made["common"] = {**sweep.get("common", {}), **changes["common"]}
     if "only" in changes:
@@ -338,6 +341,11 @@ def changed(sweep: Plain, changes: Plain) -> dict[str, Any]:
             if name not in entries:
                 raise UnknownName("entry of the sweep", name, entries)
         made["entries"] = [entries[name] for name in changes["only"]]
+    if "set" in changes:
+        made["entries"] = [
+            {**entry, "set": {**entry.get("set", {}), **changes["set"].get(entry["name"], {})}}
+            for entry in made["entries"]
+        ]
     if "thin" in changes:
         made["entries"] = [_thinned(entry, changes["thin"]) for entry in made["entries"]]
     return {name: value for name, value in made.items() if value is not None}
