@@ -348,7 +348,7 @@ def changed(sweep: Plain, changes: Plain) -> dict[str, Any]:
         ]
     if "thin" in changes:
         made["entries"] = [_thinned(entry, changes["thin"]) for entry in made["entries"]]
-    return {name: value for name, value in made.items() if value is not None}
+    return made
 
 
 def _thinned(entry: Plain, count: int) -> dict[str, Any]:
