@@ -11,8 +11,10 @@ from textveil import shell
 from textveil.cli import (  # each adds its verbs to the application
     attack,
     audit,
+    bench,
     calibrate,
     chat,
+    lm_eval,
     measure,
     names,
     privatize,
@@ -26,8 +28,10 @@ from textveil.cli.app import app
 __all__ = [
     "attack",
     "audit",
+    "bench",
     "calibrate",
     "chat",
+    "lm_eval",
     "main",
     "measure",
     "names",
