@@ -29,6 +29,9 @@ BASELINES: Mapping[str, Mapping[str, Any]] = {
 }
 """Nothing is changed; every private word is a placeholder; every private word is any word of the table."""
 
+LEARNED = "learned"
+"""In the place of a path: how many important words are learned from training texts."""
+
 RISK = "risk"
 """In the place of budgets: those under which an attack succeeds as often as `Sweep.risk` says."""
 
@@ -89,7 +92,8 @@ class Entry:
         name: what figures call it.
         family: which entries are one mechanism with other options; the name where it is None.
         whose: "paper" for mechanisms as their papers have them, "ours" for others.
-        set: options by dotted path.
+        set: options by dotted path. `learned` is none of a privatizer: so many words that tell the labels of the data
+            set apart are learned from its training texts, and are the important ones (`protect.importance=list`).
         grid: options with several values; each combination is a series of its own.
         budget: one path with its values, each a cell, or "risk"; none where the mechanism needs no budget.
         start: where the search for budgets of a risk begins.
@@ -241,7 +245,7 @@ class Sweep:
                         path=path,
                         budgets=tuple(budgets),
                         start=entry.start,
-                        alone=bool(entry.for_data),
+                        alone=bool(entry.for_data) or LEARNED in {*entry.set, *entry.grid},
                     )
                     for source in self.data
                     if not entry.for_data or source.called in entry.for_data
@@ -345,6 +349,16 @@ class Series:
             return None
         chosen = {**self.settings, **({} if self.path is None else {self.path: budget})}
         return resolve(overrides={**chosen, **({} if seed is None else {"seed": seed})})
+
+    @property
+    def learned(self) -> int:
+        """How many important words are learned from training texts; 0 for none."""
+        return int(self.settings.get(LEARNED, 0))
+
+    def taught(self, words: tuple[str, ...]) -> Self:
+        """The series with the words that were learned."""
+        rest = {path: value for path, value in self.settings.items() if path != LEARNED}
+        return replace(self, settings={**rest, "protect.importance": "list", "protect.important": words})
 
     def at(self, found: Mapping[float, float]) -> Self:
         """The series with budgets that were found: by level."""
