@@ -147,6 +147,7 @@ class Sweep:
         baselines: of identity, mask, uniform.
         entries: the mechanisms.
         risk: see `Risk`.
+        kept: names of series by data set: of a data set that is named only these are run, and baselines.
         gallery: texts of each series that are kept before and after, for the page; 0 for none.
         endpoint: of a language model, for judges that need one; its key is taken from the environment.
     """
@@ -162,6 +163,7 @@ class Sweep:
     baselines: tuple[str, ...] = tuple(BASELINES)
     entries: tuple[Entry, ...] = ()
     risk: Risk = Field(default_factory=Risk)
+    kept: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     gallery: Annotated[int, Field(ge=0)] = 2
     endpoint: Mapping[str, Any] | None = None
 
@@ -250,11 +252,15 @@ class Sweep:
                     for source in self.data
                     if not entry.for_data or source.called in entry.for_data
                 ]
+        found = [one for one in found if one.whose == "baseline" or self._keeps(one)]
         names = [(series.name, series.source.called) for series in found]
         if len(set(names)) < len(names):
             twice = next(name for name, _ in names if sum(other == name for other, _ in names) > len(self.data))
             raise ConfigError(f"two series of a sweep must not have one name, and {twice!r} is there twice")
         return found
+
+    def _keeps(self, one: "Series") -> bool:
+        return one.name in self.kept.get(one.source.called, (one.name,))
 
     def _settings(self, own: Point) -> Point:
         return {**{path: value for path, value in self.common.items() if path not in own}, **own}

@@ -12,8 +12,8 @@ A target is a YAML file with these keys; `targets.Target` says what each means, 
     computed                tables that are no sweep, by name: see `computed.COMPUTED`
     panels                  its parts, where they differ: {name, needs, changes, quick, computed}; one that needs `llm`
                             is "not run: needs an LLM" unless an endpoint is named, one that needs `hub` is run with
-                            --hub only; a quick run has those that say `quick`, with these changes besides. Without `panels`
-                            there is one, which is the sweep
+                            --hub only; a quick run has those that say `quick`, with these changes besides. Without
+                            `panels` there is one, which is the sweep
     quick, full, hub        changes of the sweep for --quick, --full and --hub
     hub_first               sentences: what has to be there before --hub, and how it is made
     published               the values that the paper's text gives: {where, metric, value, source}; `values`, in the
