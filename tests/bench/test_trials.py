@@ -70,8 +70,8 @@ def test_a_data_set_says_what_does_not_fit():
         DataSet(name="mine", split="test", kind="text", fields=("text",), examples=())
     with pytest.raises(ConfigError, match="must have 1 texts, and has 2"):
         DataSet(name="mine", split="test", kind="text", fields=("text",), examples=(EXAMPLE,))
+    one = Example(texts=("a",), label=2)
     with pytest.raises(ConfigError, match="one of 2 labels"):
-        one = Example(texts=("a",), label=2)
         DataSet(
             name="mine", split="test", kind="classification", fields=("text",), labels=("no", "yes"), examples=(one,)
         )

@@ -95,6 +95,23 @@ class Choice:
         ours, paper = (side.above for side in sides if side is not None and side.above is not None)
         return ratio(ours, paper)
 
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain data; None for what is not reached, and for ends of intervals that are not there."""
+        return {
+            "data": self.data,
+            "level": self.level,
+            "metric": self.metric,
+            "clean": self.clean,
+            "chance": self.chance,
+            "counts": self.counts,
+            "families": [
+                {"family": each.family, "whose": each.whose, "series": each.name, "above_chance": _ends(each.above)}
+                for each in self.found
+            ],
+            "best": dict(self.best),
+            "gain": _ends(self.gain),
+        }
+
     def _of(self, side: str) -> Found | None:
         return next((found for found in self.found if found.family == self.best.get(side)), None)
 
@@ -235,6 +252,16 @@ def run(
     """
     tried = runs.run(trial(sweep, how), folder, **options)
     return runs.run(replace(sweep, kept=kept(tried, levels)), folder, **options), list(tried)
+
+
+def _ends(found: Estimate | None) -> dict[str, float | None] | None:
+    if found is None:
+        return None
+    ends = found.interval
+    return {
+        name: value if np.isfinite(value) else None
+        for name, value in (("value", ends.value), ("low", ends.low), ("high", ends.high))
+    }
 
 
 # ---- as Markdown ---------------------------------------------------------------------------------------

@@ -101,6 +101,65 @@ def bench_run(
 
 
 @bench_app.command(
+    "choose",
+    epilog=examples(
+        "textveil bench choose --output runs/choose --folder corpora",
+        "textveil bench choose --output runs/choose --only sst2 --limit 100 --seeds 1 --trial 60",
+        "textveil bench choose mine.yaml --output runs/mine --levels 0.1,0.3 --json",
+    ),
+)
+def bench_choose(
+    sweep: Annotated[
+        str, typer.Argument(metavar="FILE|NAME", help="A sweep as YAML whose budgets are `risk`, or a packaged one.")
+    ] = "choose",
+    output: Annotated[
+        str, typer.Option("--output", metavar="DIR", help="Where rows are kept; a run that finds some goes on.")
+    ] = "choose",
+    folder: Folder = None,
+    processes: Processes = None,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Examples of each data set.")] = None,
+    trial: Annotated[int, typer.Option("--trial", metavar="N", help="Training examples to choose options on.")] = 150,
+    seeds: Annotated[str | None, typer.Option("--seeds", metavar="N,...", help="In place of the sweep's.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help="Only this data set, or this entry; repeatable.")
+    ] = None,
+    levels: Annotated[
+        str, typer.Option("--levels", metavar="P,...", help="Shares of private words that an attacker guesses.")
+    ] = "0.05,0.1,0.2",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object in place of tables.")] = False,
+) -> None:
+    """Compare mechanisms at equal success of the Bayes attacker, each at its own best options.
+
+    Budgets and options are found on training texts, and what comes out is judged on test texts, above chance. Words
+    that pass count as guessed.
+    """
+    import os
+
+    from textveil.bench import choose, run
+    from textveil.bench.spec import Sweep
+    from textveil.files import json_line
+
+    chosen = Sweep.read(sweep).narrowed(limit=limit, seeds=_numbers(seeds), only=only or ())
+    risks = _shares(levels)
+    with progress.bars(lambda _, done: f"{done:,}", "") as report:
+        rows, tried = choose.run(
+            chosen,
+            Path(output),
+            choose.Trial(limit=trial),
+            levels=risks,
+            places=run.Places(corpora=None if folder is None else Path(folder)),
+            processes=processes or os.cpu_count() or 1,
+            report=report,
+        )
+    found = choose.choices(rows, tried, risks, chosen.risk.prior)
+    if as_json:
+        say(json_line({"choices": [each.to_json() for each in found]}).rstrip("\n"))
+        return
+    for line in choose.markdown(found):
+        say(line)
+
+
+@bench_app.command(
     "export",
     epilog=examples(
         "textveil bench export runs/sweep --output scores.parquet",
@@ -127,6 +186,18 @@ def _numbers(typed: str | None) -> tuple[int, ...] | None:
         return tuple(int(part) for part in typed.split(","))
     except ValueError:
         raise ConfigError("--seeds must be whole numbers with commas between them, such as 1,2,3") from None
+
+
+def _shares(typed: str) -> tuple[float, ...]:
+    from textveil.errors import ConfigError
+
+    try:
+        found = tuple(sorted({float(part) for part in typed.split(",")}))
+    except ValueError:
+        found = (0.0,)
+    if not all(0 < share < 1 for share in found):
+        raise ConfigError("--levels must be numbers between 0 and 1 with commas between them, such as 0.05,0.1")
+    return found
 
 
 def _show(rows: list[dict[str, Any]]) -> None:
