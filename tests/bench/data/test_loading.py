@@ -290,7 +290,7 @@ def test_a_subset_of_groups_parts_what_is_judged(put, tmp_path):
     train = load("ag_news", subset="business", split="train", folder=tmp_path)
     assert len(train) == 8
     assert train.remarks == ("the whole split: business parts what is judged",)
-    refused("did you mean 'business'", UnknownName, "ag_news", subset="busness", folder=tmp_path)
+    refused("did you mean 'business'", UnknownName, "ag_news", subset="busi", folder=tmp_path)
     refused("one subset at most", ConfigError, "ag_news-business", subset="business", folder=tmp_path)
 
 
