@@ -232,12 +232,13 @@ def _read(points: Sequence[tuple[float, float]], level: float) -> float | None:
     """The score at a level, between the two that were run about it."""
     if not points or not points[0][0] <= level <= points[-1][0]:
         return None
-    return float(np.interp(level, *zip(*points, strict=True)))
+    risks, scores = zip(*points, strict=True)
+    return float(np.interp(level, np.array(risks), np.array(scores)))
 
 
 def run(
     sweep: Sweep, folder: Path, how: Trial, *, levels: Sequence[float], **options: Any
-) -> tuple[list[Row], list[Row]]:
+) -> tuple[Sequence[Row], Sequence[Row]]:
     """Runs the trial, and then what was best in it, on test texts.
 
     Args:
@@ -251,7 +252,7 @@ def run(
         the rows on test texts, and those of the trial.
     """
     tried = runs.run(trial(sweep, how), folder, **options)
-    return runs.run(replace(sweep, kept=kept(tried, levels)), folder, **options), list(tried)
+    return runs.run(replace(sweep, kept=kept(tried, levels)), folder, **options), tried
 
 
 def _ends(found: Estimate | None) -> dict[str, float | None] | None:

@@ -80,8 +80,8 @@ def bench_run(
     chosen = Sweep.read(sweep).narrowed(limit=limit, seeds=_numbers(seeds), only=only or ())
     places = run.Places(corpora=None if folder is None else Path(folder))
     if dry_run:
-        for line in run.preview(chosen, None if output is None else Path(output), places):
-            say(line)
+        for said in run.preview(chosen, None if output is None else Path(output), places):
+            say(said)
         return
     if output is None:
         raise ConfigError("give --output DIR, where rows are kept")
@@ -177,6 +177,43 @@ def bench_export(
     shell.note(f"{count:,} lines")
 
 
+@bench_app.command(
+    "fantasy",
+    epilog=examples(
+        "textveil bench fantasy --count 100 --seed 1 --output fantasy.jsonl",
+        "textveil bench fantasy --count 20 --upstream http://localhost:8000/v1 --model NAME",
+    ),
+)
+def bench_fantasy(
+    count: Annotated[int, typer.Option("--count", metavar="N", help="Paragraphs, of about five questions.")] = 20,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the grammar: the same questions again.")] = 0,
+    upstream: Annotated[
+        str | None, typer.Option("--upstream", metavar="URL", help="A language model that invents them instead.")
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Its name there.")] = None,
+    output: Annotated[str | None, typer.Option("--output", metavar="FILE", help="JSON lines.")] = None,
+) -> None:
+    """Make questions about invented facts, which no model can know, with their answers.
+
+    A grammar makes them, or a language model; of its questions only those whose answers stand in their paragraph stay.
+    """
+    from textveil import files
+    from textveil.bench import fantasy
+    from textveil.endpoint import Endpoint
+    from textveil.errors import ConfigError
+
+    if (upstream is None) != (model is None):
+        raise ConfigError("give --upstream and --model, or neither")
+    passages = fantasy.generate(count, seed=seed)
+    if upstream is not None and model is not None:
+        written = fantasy.ask(Endpoint(url=upstream, model=model), count)
+        shell.note(shell.wrap(str(written)))
+        passages = iter(written.passages)
+    with files.output(output) as out:
+        for line in fantasy.lines(passages):
+            out.write(line)
+
+
 def _numbers(typed: str | None) -> tuple[int, ...] | None:
     from textveil.errors import ConfigError
 
@@ -236,8 +273,10 @@ def bench_task_words(
     from textveil.bench.data import load
     from textveil.bench.task_words import learn
 
-    columns = {"fields": (field,), "label": label} if formats.suffix(name) is not None else {}
-    found = learn(load(name, split="train", folder=folder, **columns), count)
+    own = formats.suffix(name) is not None
+    columns: dict[str, Any] = {"fields": (field,), "label": label} if own else {}
+    split = "test" if own and "{split}" not in name else "train"
+    found = learn(load(name, split=split, folder=folder, **columns), count)
     with files.output(output) as out:
         out.write(yaml.safe_dump({"protect": {"importance": "list", "important": list(found)}}, allow_unicode=True))
     shell.note(f"{len(found):,} words")
