@@ -101,12 +101,15 @@ class Grouped:
         chosen = options.budgets
         if isinstance(chosen, str) and chosen not in RULES | TABLE1:
             raise UnknownName("rule for groups.budgets", chosen, [*RULES, *TABLE1])
-        fixed = TABLE1.get(chosen) if isinstance(chosen, str) else chosen
-        if fixed is not None:
+        ratios = chosen if not isinstance(chosen, str) else RULES.get(chosen, TABLE1.get(chosen))
+        assert ratios is not None, "a name is one of both"
+        if options.fixed:
             if epsilon is not None or options.base is not None:
-                raise BudgetError("groups.budgets has four numbers here: give no epsilon and no groups.base besides")
-            return cls(_times(fixed, scale))
-        ratios = RULES[str(chosen)]
+                raise BudgetError(
+                    "groups.budgets has four numbers here: give no epsilon besides; with groups.base, four numbers of "
+                    "your own are multiples of it"
+                )
+            return cls(_times(ratios, scale))
         if (epsilon is None) == (options.base is None):
             raise BudgetError(f"groups.budgets={chosen} needs either epsilon, its largest budget, or groups.base")
         base = options.base

@@ -188,7 +188,8 @@ class GroupOptions:
 
     Attributes:
         budgets: the name of a rule (see `budget.RULES`) or four numbers; 0 makes placeholders, infinity lets pass.
-        base: what a rule multiplies, in place of `epsilon`, which is the largest finite budget of a group.
+        base: what a rule multiplies, in place of `epsilon`, which is the largest finite budget of a group; with it,
+            four numbers are multiples of it, too.
         convention: "code" divides the numbers by pi, as the public code of STAMP's paper does for its kappa.
     """
 
@@ -199,7 +200,9 @@ class GroupOptions:
     @property
     def fixed(self) -> bool:
         """Whether the budgets are numbers, so that neither `epsilon` nor `base` has a place."""
-        return not isinstance(self.budgets, str) or self.budgets.startswith("table1.")
+        if isinstance(self.budgets, str):
+            return self.budgets.startswith("table1.")
+        return self.base is None
 
 
 @options("names.")

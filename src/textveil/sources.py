@@ -108,6 +108,12 @@ def read_profile(name: str) -> Layer:
 def read_file(path: Path) -> Layer:
     """A YAML file in the layout that `Config.to_dict` gives; `ConfigError` if it cannot be read, or is no mapping."""
     source = f"the file {str(path)!r}"
+    return Layer(source=source, values=collect(_flatten(read_mapping(path)), source))
+
+
+def read_mapping(path: Path) -> dict[Any, Any]:
+    """What a YAML file holds, a mapping; `ConfigError` if it cannot be read, or is none."""
+    source = f"the file {str(path)!r}"
     try:
         with path.open("rb") as stream:
             content = stream.read(LONGEST + 1)
@@ -116,7 +122,7 @@ def read_file(path: Path) -> Layer:
         raise ConfigError(f"the configuration file {str(path)!r} cannot be read: {reason}") from None
     if len(content) > LONGEST:
         raise ConfigError(f"{source} must have at most {LONGEST:,} bytes")
-    return Layer(source=source, values=collect(_flatten(_parse(content, source)), source))
+    return _parse(content, source)
 
 
 def _profile_names() -> list[str]:

@@ -299,10 +299,17 @@ def test_budgets_are_a_rule_or_four_numbers():
     assert GroupOptions(budgets="0, 0, inf, 4").budgets == (0, 0, INF, 4)  # type: ignore[comparison-overlap]
 
 
+def test_four_numbers_with_a_base_are_multiples_of_it():
+    assert Grouped.of(GroupOptions(budgets=(0, 1, 4, INF), base=2.5), None).budgets == (0, 2.5, 10, INF)
+
+
 @pytest.mark.parametrize(
     ("options", "epsilon", "says"),
     [
         ({"budgets": "table1.2"}, 3.0, "four numbers"),
+        ({"budgets": "table1.2", "base": 3.0}, None, "four numbers"),
+        ({"budgets": (1, 2, 3, 4)}, 3.0, "four numbers"),
+        ({"budgets": (1, 2, 3, 4), "base": 1.0}, 3.0, "either epsilon"),
         ({"budgets": "heuristic"}, None, "either epsilon"),
         ({"budgets": "heuristic", "base": 2.0}, 3.0, "either epsilon"),
         ({"budgets": (1, 2, 3, math.nan)}, None, "a budget of groups"),

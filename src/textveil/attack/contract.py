@@ -43,6 +43,8 @@ class Outcome:
         note: what a reader has to know ("a lower bound: ...").
         share: whether values that are all 0 or 1 are a share, and not sizes that happen to be so.
         headline: whether it stands in the picture and the short table.
+        geometric: whether the values are logarithms, and what is reported is exp of their mean.
+        sliced: whether a mean over some of the values means anything.
     """
 
     source: str
@@ -55,6 +57,8 @@ class Outcome:
     note: str = ""
     share: bool = True
     headline: bool = True
+    geometric: bool = False
+    sliced: bool = True
 
     def __post_init__(self) -> None:
         if self.where.shape != self.values.shape or self.where.ndim != 1:

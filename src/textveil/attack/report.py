@@ -4,6 +4,7 @@ In: a case and attackers. Out: `Findings`: rows of plain data, and tables of the
 Not here: the attackers, and the pictures (`picture`).
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -219,11 +220,13 @@ def _rows(case: Case, outcome: Outcome, parts: Mapping[Unit, Sequence[Part]]) ->
     cluster = case.view.text[outcome.where] if outcome.unit == "word" else outcome.where
     everything = np.ones(len(outcome.where), bool)
     slices = [(ALL, "", everything)]
-    slices += [(name, label, chosen[outcome.where]) for name, label, chosen in parts[outcome.unit]]
+    if outcome.sliced:
+        slices += [(name, label, chosen[outcome.where]) for name, label, chosen in parts[outcome.unit]]
     for name, label, chosen in slices:
         if not chosen.any():
             continue
         found = intervals.mean(outcome.values[chosen], cluster[chosen], share=outcome.share)
+        value, low, high = map(_exp if outcome.geometric else float, (found.value, found.low, found.high))
         yield Row(
             source=outcome.source,
             metric=outcome.metric,
@@ -231,14 +234,18 @@ def _rows(case: Case, outcome: Outcome, parts: Mapping[Unit, Sequence[Part]]) ->
             unit=outcome.unit,
             slice=name,
             part=label,
-            value=found.value,
-            low=found.low,
-            high=found.high,
+            value=value,
+            low=low,
+            high=high,
             n=int(chosen.sum()),
             baseline=outcome.baseline if name == ALL else None,
             note=outcome.note if name == ALL else "",
             headline=outcome.headline,
         )
+
+
+def _exp(end: float) -> float:
+    return math.inf if end > 700 else math.exp(end)
 
 
 def _plain(value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Literal, Self
 from textveil.errors import ConfigError
 
 Kind = Literal["classification", "pairs", "reading", "choice", "text"]
-"""One text with a label; two texts with a label; a question and a text with answers; a question with options; a text."""
+"""A text with a label; two texts with one; a question and a text with answers; a question with options; a text."""
 
 DIGEST = 16
 
@@ -44,7 +44,7 @@ class DataSet:
         fields: the names of an example's texts, in order: ("question", "context").
         labels: the names of the labels, for classification, pairs and choice; empty elsewhere.
         examples: at least one.
-        source: where they come from: a file below the folder of corpora, or a hub's id with its configuration and split.
+        source: where they come from: a file below the folder of corpora, or a hub's id.
         remarks: what a reader of figures has to know ("answers are silver for ...").
 
     Raises:

@@ -8,14 +8,238 @@ A row, as JSON (version 1):
 - `key`: the fingerprint of everything that decides the cell; a run that finds it does not compute it again.
 - `sweep`, `entry`, `series`, `family`, `whose` ("paper", "ours", "baseline"), `seed`, `level` (the attack success for
   which the budget was chosen, or null).
-- `data`: name, split, kind, source, digest, examples, chance.
-- `mechanism`, `table`, `configuration` (as `Config.to_dict`), `budget` {"path", "value"}, null for baselines without.
-- `epsilon`: {"kind", "metric", "per_word" (largest), "ldp"} of the statement; "infinite" where there is no bound.
+- `data`: name, split, kind, source, digest, examples, remarks.
+- `mechanism`, `table`, `configuration` (as `Config.to_dict`; null where nothing is privatized), `budget` {"path",
+  "value"}, null for what has none.
+- `epsilon`: {"kind", "metric", "per_word" (largest), "ldp"} of the statements; "infinite" where there is no bound.
 - `lengths`, `protected`: words and protected words of each text.
 - `scores`: a list of {"source", "metric", "setting", "unit", "value", "low", "high", "n", "baseline", "note",
-  "headline", "values", "weights"}; `values` has one number for each text, `weights` how many words it is the mean of
-  (null where each text counts once).
+  "headline", "geometric", "values", "weights"}. `values` has one number for each text (for the first texts, where a
+  score was not asked of all), null where a text has none; `weights` is how many words it is the mean of, null where
+  each text counts once. `value` is their weighted mean, exp of it where `geometric`.
 - `not_run`: what says nothing of such releases, and why.
 - `seconds`: {"draw", "attack", "task"}.
 - `circumstances`: time, commit, python, versions, machine, cores, threads, device.
 """
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from textveil import files
+from textveil.errors import ConfigError, InputError, TextveilWarning
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+VERSION = 1
+"""Of the form of a row; it changes when a field changes its meaning."""
+
+FILE, GALLERY = "rows.jsonl", "gallery.jsonl"
+"""In a run's folder: the rows, and some texts before and after."""
+
+Row = dict[str, Any]
+
+
+def read(paths: Iterable[Path]) -> list[Row]:
+    """The rows of files, or of the folders of runs.
+
+    A last line that was cut short is left out: the run that wrote it was interrupted, and computes it again.
+
+    Raises:
+        InputError: a file cannot be read, a line is no row, or no row is there.
+        ConfigError: a row is of another version.
+    """
+    return list(stream(paths))
+
+
+def stream(paths: Iterable[Path]) -> Iterator[Row]:
+    """The same, one row at a time, with a warning for a line that is left out."""
+    empty = True
+    for path in paths:
+        for row in _rows(path / FILE if path.is_dir() else path, told=True):
+            empty = False
+            yield row
+    if empty:
+        raise InputError("the files must hold at least one row, and hold none")
+
+
+def gallery(paths: Iterable[Path]) -> Iterator[Row]:
+    """The texts before and after that were kept beside these rows; none where there are none.
+
+    Raises:
+        InputError: a file cannot be read, or a line is no such text.
+    """
+    for path in dict.fromkeys((path if path.is_dir() else path.parent) / GALLERY for path in paths):
+        for number, line in _lines(path, told=True) if path.exists() else ():
+            texts = [line.get(name) for name in ("data", "entry", "series", "original", "released")]
+            if not all(isinstance(text, str) for text in texts):
+                raise InputError(f"line {number} of {path.name!r} must be a text before and after, and is not")
+            yield line
+
+
+def _rows(path: Path, *, told: bool = False) -> Iterator[Row]:
+    for number, row in _lines(path, told=told):
+        if not ("key" in row and "scores" in row):
+            raise InputError(f"line {number} of {path.name!r} must be a row of a bench run, and is not")
+        if row.get("version") != VERSION:
+            raise ConfigError(f"{path.name!r} must have rows of version {VERSION}; line {number} is of another")
+        yield row
+
+
+def _lines(path: Path, *, told: bool) -> Iterator[tuple[int, Row]]:
+    """The objects of a file with their lines' numbers, but for a last line that was cut short.
+
+    Args:
+        path: of the file.
+        told: whether a line that is left out is worth a warning.
+    """
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                if not line.strip():
+                    continue
+                try:
+                    value = json.loads(line)
+                except ValueError:
+                    value = None
+                if isinstance(value, dict):
+                    yield number, value
+                elif line.endswith(b"\n"):
+                    raise InputError(f"line {number} of {path.name!r} must be a JSON object, and is not")
+                elif told:
+                    said = f"the last line of {path.name!r} was cut short and is left out; the run that goes on adds it"
+                    warnings.warn(said, TextveilWarning, stacklevel=2)
+    except OSError as error:
+        raise InputError(f"the rows {path.name!r} cannot be read: {error.strerror}") from None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Store:
+    """The rows of a run's folder, held by one process.
+
+    Attributes:
+        folder: of the run.
+        rows: those that were there when it was opened.
+    """
+
+    folder: Path
+    rows: Sequence[Row] = field(repr=False)
+    _file: BinaryIO = field(repr=False)
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Adds a row; it is on the disk when this returns."""
+        with files.writing():
+            self._file.write(json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Store]:
+    """The rows of a folder, made or found; another run into the same folder is refused meanwhile.
+
+    Raises:
+        ConfigError: another process is at work in it.
+    """
+    files.make_folder(folder)
+    with files.writing():
+        file = open(folder / FILE, "a+b")  # noqa: SIM115 - closed below, after what is done with it
+    with file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ConfigError(f"another run is at work in {folder.name}; wait until it has ended") from None
+        rows = list(_rows(folder / FILE))
+        _repair(file)
+        yield Store(folder=folder, rows=rows, _file=file)
+
+
+def _repair(file: BinaryIO) -> None:
+    """Cuts off a last line that was not finished."""
+    with files.writing():
+        file.seek(0)
+        whole = file.read().rfind(b"\n") + 1
+        file.truncate(whole)
+        file.seek(whole)
+
+
+# ---- tables --------------------------------------------------------------------------------------------
+
+
+def table(rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows with a line for each score, without the values of single texts; nested fields as JSON."""
+    for row in rows:
+        shared = {
+            **{name: row[name] for name in ("key", "sweep", "entry", "series", "family", "whose", "seed", "level")},
+            "data": row["data"]["name"],
+            "split": row["data"]["split"],
+            "examples": row["data"]["examples"],
+            "mechanism": row["mechanism"],
+            "table": row["table"],
+            "budget_path": (row["budget"] or {}).get("path"),
+            "budget": (row["budget"] or {}).get("value"),
+            "epsilon": _bound(row, "per_word"),
+            "epsilon_ldp": _bound(row, "ldp"),
+            "configuration": json.dumps(row["configuration"], sort_keys=True),
+            "commit": row["circumstances"]["commit"],
+            "time": row["circumstances"]["time"],
+            "circumstances": json.dumps(row["circumstances"], sort_keys=True),
+        }
+        for score in row["scores"]:
+            own = ("source", "metric", "unit", "value", "low", "high", "n", "baseline", "note", "headline")
+            yield {**shared, "setting": json.dumps(score["setting"]), **{name: score[name] for name in own}}
+
+
+def _bound(row: Row, name: str) -> float | None:
+    found = (row["epsilon"] or {}).get(name)
+    return float("inf") if found == "infinite" else found
+
+
+def export(rows: Iterable[Row], path: Path) -> int:
+    """Writes `table` as .parquet, .csv or .jsonl, by the name; returns its number of lines.
+
+    Raises:
+        ConfigError: the name ends in none of these.
+    """
+    writers: dict[str, Callable[[list[Row], BinaryIO], None]] = {
+        ".parquet": _parquet,
+        ".csv": _csv,
+        ".jsonl": lambda lines, stream: stream.writelines(json.dumps(line).encode() + b"\n" for line in lines),
+    }
+    if path.suffix not in writers:
+        raise ConfigError(f"a table's name must end in {', '.join(writers)}, got {path.suffix!r}")
+    lines = list(table(rows))
+    part = path.with_name(path.name + ".part")
+    with files.writing():
+        with open(part, "wb") as stream:
+            writers[path.suffix](lines, stream)
+        os.replace(part, path)
+    return len(lines)
+
+
+def _parquet(lines: list[Row], stream: BinaryIO) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.Table.from_pylist(lines), stream)
+
+
+def _csv(lines: list[Row], stream: BinaryIO) -> None:
+    import csv
+    import io
+
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    writer = csv.DictWriter(text, fieldnames=list(lines[0]))
+    writer.writeheader()
+    writer.writerows(lines)
+    text.flush()
+    text.detach()

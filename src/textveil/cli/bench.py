@@ -1,23 +1,137 @@
-"""The verbs of `textveil bench`.
+"""The verbs of `textveil bench`: sweeps and their rows.
 
-In: nothing. Out: the application to which the verbs add themselves.
-Not here: the verbs (`lm_eval`), and what they do (`textveil.bench`).
+In: a sweep as YAML, a folder. Out: rows in the folder, a table of the headlines; no text.
+Not here: what is run (`bench`), and the verbs that have a module of their own (`report`, `lm_eval`).
 """
+
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
+from textveil import progress, shell
 from textveil.cli.app import app, examples
 from textveil.shell import say
 
 bench_app = typer.Typer(rich_markup_mode=None)
 app.add_typer(bench_app, name="bench")
 
+Folder = Annotated[
+    str | None,
+    typer.Option("--folder", metavar="DIR", help="The folder of corpora; $TEXTVEIL_CORPORA where it is not given."),
+]
+Processes = Annotated[
+    int | None, typer.Option("--processes", metavar="N", help="Processes of one thread each; as many as cores.")
+]
+
 
 @bench_app.callback(
     invoke_without_command=True,
-    epilog=examples("textveil bench lm-eval --tasks sst2 --model_args pretrained=FOLDER --epsilon 60"),
+    epilog=examples(
+        "textveil bench run conf/sweep.yaml --output runs/sweep",
+        "textveil bench report runs/sweep --output sweep.html",
+    ),
 )
 def _bench(context: typer.Context) -> None:
-    """Measure what privatized text is still good for, on data sets."""
+    """Measure mechanisms on data sets: how useful releases are, and what attackers get."""
     if context.invoked_subcommand is None:
         say(context.get_help())
+
+
+@bench_app.command(
+    "run",
+    epilog=examples(
+        "textveil bench run conf/sweep.yaml --output runs/sweep --dry-run",
+        "textveil bench run conf/sweep.yaml --output runs/sweep --folder corpora --processes 2",
+        "textveil bench run mine.yaml --output runs/mine --limit 100 --seeds 1",
+    ),
+)
+def bench_run(
+    sweep: Annotated[
+        str, typer.Argument(metavar="FILE|NAME", help="A sweep as YAML, or a packaged one.", show_default=False)
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option("--output", metavar="DIR", help="Where rows are kept; a run that finds some goes on."),
+    ] = None,
+    folder: Folder = None,
+    processes: Processes = None,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Examples of each data set.")] = None,
+    seeds: Annotated[str | None, typer.Option("--seeds", metavar="N,...", help="In place of the sweep's.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help="Only this data set, or this entry; repeatable.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run, and end.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="All rows as JSON, one a line, without values of texts.")
+    ] = False,
+) -> None:
+    """Run a sweep: every mechanism at every budget, with every seed, on every data set.
+
+    Rows are appended as they are computed. A run that was interrupted goes on where it was, and what another sweep in
+    the same folder has computed is not computed again.
+    """
+    import os
+
+    from textveil.bench import run
+    from textveil.bench.spec import Sweep
+    from textveil.errors import ConfigError
+
+    chosen = Sweep.read(sweep).narrowed(limit=limit, seeds=_numbers(seeds), only=only or ())
+    places = run.Places(corpora=None if folder is None else Path(folder))
+    if dry_run:
+        for line in run.preview(chosen, None if output is None else Path(output), places):
+            say(line)
+        return
+    if output is None:
+        raise ConfigError("give --output DIR, where rows are kept")
+    with progress.bars(lambda _, done: f"{done:,}", "") as report:
+        rows = run.run(chosen, Path(output), places=places, processes=processes or os.cpu_count() or 1, report=report)
+    if as_json:
+        from textveil.bench.rows import table
+        from textveil.files import json_line
+
+        for line in table(rows):
+            say(json_line(line).rstrip("\n"))
+        return
+    _show(rows)
+    shell.note(
+        shell.wrap(f"{len(rows):,} rows are in {Path(output).name}. `textveil bench report` makes a page of them.")
+    )
+
+
+@bench_app.command(
+    "export",
+    epilog=examples(
+        "textveil bench export runs/sweep --output scores.parquet",
+        "textveil bench export runs/sweep runs/other --output scores.csv",
+    ),
+)
+def bench_export(
+    paths: Annotated[list[str], typer.Argument(metavar="DIR|FILE...", help="Folders of runs, or files of rows.")],
+    output: Annotated[str, typer.Option("--output", metavar="FILE", help="A .parquet, .csv or .jsonl.")],
+) -> None:
+    """Write rows as one table with a line for each score."""
+    from textveil.bench import rows
+
+    count = rows.export(rows.read(map(Path, paths)), Path(output))
+    shell.note(f"{count:,} lines")
+
+
+def _numbers(typed: str | None) -> tuple[int, ...] | None:
+    from textveil.errors import ConfigError
+
+    if typed is None:
+        return None
+    try:
+        return tuple(int(part) for part in typed.split(","))
+    except ValueError:
+        raise ConfigError("--seeds must be whole numbers with commas between them, such as 1,2,3") from None
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
+    """The headlines, the mean over seeds."""
+    from textveil.bench.headlines import headlines
+
+    for line in headlines(rows):
+        say(line)

@@ -11,14 +11,12 @@ pass are among them.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import exp, inf
 
 import numpy as np
 import torch
 
 from textveil.attack.case import Case
 from textveil.attack.contract import Outcome, Report, Values, quiet
-from textveil.attack.report import Row, rates
 from textveil.encoder import LanguageModel, Ragged, load_context
 from textveil.measure.mapping import order
 from textveil.table import Ids
@@ -31,10 +29,10 @@ CELLS = 1 << 25
 """Logits that are held at once: 128 MiB."""
 
 
-def perplexity(case: Case, *, report: Report = quiet) -> Iterator[Row]:
+def perplexity(case: Case, *, report: Report = quiet) -> Iterator[Outcome]:
     """The geometric mean over texts of the pseudo-perplexity of the original and of the release, and of their ratio.
 
-    No row in the unit wordpiece, where the table has no whole words.
+    Nothing in the unit wordpiece, where the table has no whole words.
 
     Source: Salazar et al., Masked Language Model Scoring (ACL 2020), section 2, by words.
     """
@@ -55,7 +53,7 @@ def perplexity(case: Case, *, report: Report = quiet) -> Iterator[Row]:
         per_text.append(np.bincount(which, surprise) / np.bincount(which))
     original, release = per_text
     for of, values in (("original", original), ("released", release), ("released / original", release - original)):
-        outcome = Outcome(
+        yield Outcome(
             source="perplexity",
             metric="pseudo-perplexity",
             setting={"of": of},
@@ -64,13 +62,8 @@ def perplexity(case: Case, *, report: Report = quiet) -> Iterator[Row]:
             values=values,
             share=False,
             note=f"geometric mean over texts, {len(items):,} words in each version; {context.name}",
+            geometric=True,
         )
-        for row in rates(case, [outcome]):
-            yield replace(row, value=exp(row.value), low=_exp(row.low), high=_exp(row.high))
-
-
-def _exp(end: float) -> float:
-    return inf if end > 700 else exp(end)
 
 
 def _targets(case: Case) -> tuple[Ids, Ids]:

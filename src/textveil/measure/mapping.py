@@ -22,7 +22,6 @@ import numpy as np
 
 from textveil.attack.case import Case
 from textveil.attack.contract import Outcome, Report, Values, quiet
-from textveil.attack.report import Row, rates
 from textveil.mechanism import Block, Law, Layout
 from textveil.rng import Randomness, SeededRandomness
 from textveil.table import Ids
@@ -71,7 +70,7 @@ class Sizes:
         )
 
 
-def sets(case: Case, *, draws: int, words: int, rng: Randomness, report: Report = quiet) -> Iterator[Row]:
+def sets(case: Case, *, draws: int, words: int, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
     """N_x, N_w and S_w of distinct private rows, those of texts in random order, so many at most.
 
     Args:
@@ -109,8 +108,8 @@ def sets(case: Case, *, draws: int, words: int, rng: Randomness, report: Report 
         "S_w": f"outputs that hold {1 - DELTA:.0%} of a word's probability; {how}"
         + ("" if exact else ", too small where it is not far below these"),
     }
-    outcomes = [
-        Outcome(
+    for metric, values in found.items():
+        yield Outcome(
             source="mapping",
             metric=metric,
             setting={"draws": draws} if metric == "N_x" else {},
@@ -119,9 +118,6 @@ def sets(case: Case, *, draws: int, words: int, rng: Randomness, report: Report 
             values=np.concatenate(values),
             note=notes[metric],
         )
-        for metric, values in found.items()
-    ]
-    yield from rates(case, outcomes)
 
 
 def distinct(case: Case, words: int) -> Ids:

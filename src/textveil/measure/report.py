@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 from textveil.attack.case import Case
-from textveil.attack.contract import Report, quiet
-from textveil.attack.report import Row
+from textveil.attack.contract import Outcome, Report, quiet
+from textveil.attack.report import Row, rates
 from textveil.errors import ConfigError, UnknownName
 from textveil.measure.fluency import perplexity
 from textveil.measure.mapping import sets
@@ -100,19 +100,10 @@ def measure(
         ConfigError: a number is below 1.
     """
     metrics = check(metrics)
-    if min(draws, words) < 1:
-        raise ConfigError(f"draws and words must be 1 or more, got {draws} and {words}")
-    rng = SystemRandomness() if rng is None else rng
-    measures: dict[str, Callable[[Case], Iterator[Row]]] = {
-        "retention": retention,
-        "cosine": cosine,
-        "oov": unknown,
-        "rouge-l": rouge,
-        "bleu": bleu,
-        "mapping": partial(sets, draws=draws, words=words, rng=rng, report=report),
-        "perplexity": partial(perplexity, report=report),
+    found = {
+        name: tuple(rates(case, tuple(of)))
+        for name, of in outcomes(case, metrics, draws=draws, words=words, rng=rng, report=report)
     }
-    found = {name: tuple(measures[name](case)) for name in metrics}
     return Measurements(
         rows=tuple(row for rows in found.values() for row in rows),
         silent={name: SILENT[name] for name, rows in found.items() if not rows},
@@ -121,6 +112,32 @@ def measure(
         unprotected=case.view.unprotected,
         hidden=case.view.hidden,
     )
+
+
+def outcomes(
+    case: Case,
+    metrics: Sequence[str],
+    *,
+    draws: int = DRAWS,
+    words: int = WORDS,
+    rng: Randomness | None = None,
+    report: Report = quiet,
+) -> Iterator[tuple[str, Iterator[Outcome]]]:
+    """The same, metric by metric, with the values of single words and texts; arguments and errors as `measure`."""
+    if min(draws, words) < 1:
+        raise ConfigError(f"draws and words must be 1 or more, got {draws} and {words}")
+    rng = SystemRandomness() if rng is None else rng
+    measures: dict[str, Callable[[Case], Iterator[Outcome]]] = {
+        "retention": retention,
+        "cosine": cosine,
+        "oov": unknown,
+        "rouge-l": rouge,
+        "bleu": bleu,
+        "mapping": partial(sets, draws=draws, words=words, rng=rng, report=report),
+        "perplexity": partial(perplexity, report=report),
+    }
+    for name in check(metrics):
+        yield name, measures[name](case)
 
 
 def check(metrics: Sequence[str] | None = None) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """How much of a text is left: Rouge-L and BLEU between the original and the release.
 
-In: a case. Out: rows of figures, a value for each text.
+In: a case. Out: outcomes, a value for each text.
 Not here: single words (`words`), and how the text reads (`fluency`).
 
 All words count, also those that pass, in small letters and as they were cut; texts without a word are left out.
@@ -14,7 +14,6 @@ import numpy as np
 
 from textveil.attack.case import Case
 from textveil.attack.contract import Outcome, Values
-from textveil.attack.report import Row, rates
 from textveil.overlap import rouge_l
 from textveil.table import Ids
 
@@ -22,14 +21,14 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEUScore
 
 
-def rouge(case: Case) -> Iterator[Row]:
+def rouge(case: Case) -> Iterator[Outcome]:
     """Rouge-L F1 of each release with its original, from 0 to 1."""
     where, originals, releases = _pairs(case)
     values = np.array([rouge_l(one, other) for one, other in zip(releases, originals, strict=True)])
-    yield from rates(case, [Outcome(source="rouge-l", metric="Rouge-L", unit="text", where=where, values=values)])
+    yield Outcome(source="rouge-l", metric="Rouge-L", unit="text", where=where, values=values)
 
 
-def bleu(case: Case) -> Iterator[Row]:
+def bleu(case: Case) -> Iterator[Outcome]:
     """BLEU of the releases against their originals, from 0 to 100: the mean over texts, and of all texts as a corpus.
 
     By sacrebleu with tokenize=none and exponential smoothing; of single texts with effective_order, so that short ones
@@ -57,9 +56,9 @@ def bleu(case: Case) -> Iterator[Row]:
         share=False,
         note=f"mean over texts; {signature}, effective_order",
     )
-    corpus = replace(each, metric="corpus BLEU", values=_corpus(scores), note=f"all texts as one; {signature}")
-    yield from rates(case, [each])
-    yield next(rates(case, [corpus]))
+    yield each
+    note = f"all texts as one; {signature}"
+    yield replace(each, metric="corpus BLEU", values=_corpus(scores), note=note, sliced=False)
 
 
 def _corpus(scores: "Sequence[BLEUScore]") -> Values:

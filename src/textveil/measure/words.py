@@ -1,6 +1,6 @@
 """What becomes of single words: retention, cosine, and the share outside the table.
 
-In: a case. Out: rows of figures, a value for each protected position.
+In: a case. Out: outcomes, a value for each protected position.
 Not here: what could have become of them (`mapping`), and texts as a whole (`texts`).
 """
 
@@ -12,58 +12,47 @@ from numpy.typing import NDArray
 from textveil.attack.case import Case
 from textveil.attack.contract import Outcome
 from textveil.attack.reconstruction import cosines
-from textveil.attack.report import Row, rates
 from textveil.mechanism import PLACEHOLDER
 from textveil.wordpiece import WordPieces
 
 
-def retention(case: Case) -> Iterator[Row]:
+def retention(case: Case) -> Iterator[Outcome]:
     """The share of protected positions whose private row is released; a placeholder keeps nothing.
 
     A word outside the table is kept where the row that stands for it is released. Source: Cape, appendix B.3.
     """
     kept = case.view.shown == case.truth.rows
     everywhere = np.arange(len(kept))
-    yield from rates(
-        case,
-        [
-            Outcome(
-                source="retention",
-                metric="retention",
-                where=everywhere,
-                values=kept.astype(np.float64),
-                note="a word outside the table is kept if the row that stands in for it comes out",
-            )
-        ],
+    yield Outcome(
+        source="retention",
+        metric="retention",
+        where=everywhere,
+        values=kept.astype(np.float64),
+        note="a word outside the table is kept if the row that stands in for it comes out",
     )
 
 
-def cosine(case: Case) -> Iterator[Row]:
+def cosine(case: Case) -> Iterator[Outcome]:
     """The cosine of the rows of input and output word, from -1 to 1; placeholders are left out."""
     drawn = np.flatnonzero(case.view.shown != PLACEHOLDER)
     released, private = case.view.shown[drawn], case.truth.rows[drawn]
     near = cosines(case.view.table, released, private)
     changed = released != private
-    yield from rates(
-        case,
-        [
-            Outcome(source="cosine", metric="cosine", where=drawn, values=near, share=False),
-            Outcome(
-                source="cosine",
-                metric="cosine of changed words",
-                where=drawn[changed],
-                values=near[changed],
-                share=False,
-                headline=False,
-            ),
-        ],
+    yield Outcome(source="cosine", metric="cosine", where=drawn, values=near, share=False)
+    yield Outcome(
+        source="cosine",
+        metric="cosine of changed words",
+        where=drawn[changed],
+        values=near[changed],
+        share=False,
+        headline=False,
     )
 
 
-def unknown(case: Case) -> Iterator[Row]:
+def unknown(case: Case) -> Iterator[Outcome]:
     """The share of protected words that are not in the table; another row stands for each of them.
 
-    No row where `words.oov` takes such words out of the protected ones. In the unit wordpiece a word is unknown where
+    Nothing where `words.oov` takes such words out of the protected ones. In the unit wordpiece a word is unknown where
     one of its pieces is, and counts once.
     """
     view = case.view
@@ -74,7 +63,7 @@ def unknown(case: Case) -> Iterator[Row]:
     distinct = list(dict.fromkeys(words))
     known = dict(zip(distinct, _known(case, distinct).tolist(), strict=True))
     values = np.array([not known[word] for word in words], np.float64)
-    yield from rates(case, [Outcome(source="oov", metric="out of the table", where=first, values=values)])
+    yield Outcome(source="oov", metric="out of the table", where=first, values=values)
 
 
 def _known(case: Case, words: list[str]) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.bench.lm_eval.conftest import CANARY, ROWS, TASKS
 from textveil.bench.lm_eval import Asked, evaluate, harness, preview
-from textveil.bench.lm_eval.extra import quiet
+from textveil.bench.lm_eval.extra import library, quiet
 from textveil.bench.lm_eval.guarded import FEW_SHOT_SEED
 from textveil.config import Config, MechanismOptions, WordsOptions
 from textveil.errors import ConfigError, InputError, ModelError
@@ -225,6 +225,12 @@ def test_a_field_that_was_not_named_is_not_there(tasks, heard):
 def test_a_number_that_a_prompt_shows_is_refused(tasks):
     with pytest.raises(InputError, match=r"year must be text.*--keep"):
         evaluate(CONFIG, asked(tasks, "dated"))
+
+
+def test_documents_that_stay_in_a_task_are_noticed(tasks, monkeypatch):
+    monkeypatch.setattr(library("lm_eval.api.samplers").ContextSampler, "replace_df", lambda self, rows: None)
+    with pytest.raises(ConfigError, match="keeps its documents elsewhere"):
+        preview(CONFIG, asked(tasks, "sst2"))
 
 
 def test_more_examples_than_there_are(tasks):

@@ -1,24 +1,20 @@
-"""Pictures: of rates, over everything and by group, word frequency and text length; of how often values occur.
+"""Pictures of rates, over everything and by group, word frequency and text length; of how often values occur.
 
-In: rows or counts of plain data, as reports give them. Out: a figure as SVG or PNG.
-Not here: the rates themselves (`attack`, `measure`), and logits (`encoder`).
+In: rows or counts of plain data, as reports give them. Out: a figure.
+Not here: the rates themselves (`attack`, `measure`), and how figures are written (`style`).
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textveil.errors import ConfigError
+from textveil.picture.style import COLOURS, MARKERS, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Row = Mapping[str, Any]
-
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#8C8C00")
-MARKERS = "osD^vP*X"
-"""The colours of Okabe and Ito 2008, which people who see no red or green tell apart, and a sign for each besides."""
 
 SLICES = {"group": "budget group", "frequency": "word frequency", "length": "text length"}
 
@@ -27,8 +23,6 @@ SLICED = 4
 
 BARS = 60
 """At most so many in a histogram; neighbouring cells are joined."""
-
-SUFFIXES = (".svg", ".png", ".pdf")
 
 
 def rates(rows: Sequence[Row], *, title: str, subtitle: str = "", scale: str = "share") -> "Figure":
@@ -118,9 +112,7 @@ def curves(
         axis.set_xlabel(risk, fontsize=9)
         axis.tick_params(labelsize=8)
         axis.set_xlim(left=0)
-        axis.grid(color="#DDDDDD")
-        axis.set_axisbelow(True)
-        axis.spines[["top", "right"]].set_visible(False)
+        tidy(axis)
     axes[0].set_ylabel(scale, fontsize=9)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
@@ -161,32 +153,9 @@ def thresholds(rows: Sequence[Row], *, title: str) -> "Figure":
         axis.set_xlabel("importance threshold tau (cosine of word and task)", fontsize=9)
         axis.set_xticks(taus)
         axis.tick_params(labelsize=8)
-        axis.grid(color="#DDDDDD")
-        axis.set_axisbelow(True)
-        axis.spines[["top", "right"]].set_visible(False)
+        tidy(axis)
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
     return figure
-
-
-def check_name(path: Path) -> None:
-    """Refuse a name that ends in no format of pictures.
-
-    Raises:
-        ConfigError: it is such a one.
-    """
-    if path.suffix not in SUFFIXES:
-        raise ConfigError(f"a picture's name must end in {', '.join(SUFFIXES)}, got {path.suffix!r}")
-
-
-def save(figure: "Figure", path: Path) -> None:
-    """Write a figure in the format that the name ends in.
-
-    Raises:
-        ConfigError: the name ends in another.
-    """
-    check_name(path)
-    metadata = {"Date": None} if path.suffix == ".svg" else {}
-    figure.savefig(path, dpi=150, bbox_inches="tight", metadata=metadata)
 
 
 def _line(row: Row) -> str:
@@ -211,9 +180,7 @@ def _overall(axis: "Axes", rows: Sequence[Row], lines: Sequence[str], scale: str
     axis.set_xlabel(f"{scale}, 95% interval" + (";  | without the released words" if based else ""), fontsize=8)
     axis.tick_params(labelsize=8)
     _from_zero(axis.set_xlim, rows)
-    axis.grid(axis="x", color="#DDDDDD")
-    axis.set_axisbelow(True)
-    axis.spines[["top", "right"]].set_visible(False)
+    tidy(axis, "x")
 
 
 def _by(axis: "Axes", rows: Sequence[Row], lines: Sequence[str], name: str) -> None:
@@ -233,9 +200,7 @@ def _by(axis: "Axes", rows: Sequence[Row], lines: Sequence[str], name: str) -> N
     axis.set_title(f"by {SLICES[name]}", fontsize=9, loc="left")
     axis.tick_params(labelsize=8)
     _from_zero(axis.set_ylim, [row for row in rows if _line(row) in lines])
-    axis.grid(axis="y", color="#DDDDDD")
-    axis.set_axisbelow(True)
-    axis.spines[["top", "right"]].set_visible(False)
+    tidy(axis, "y")
 
 
 def _reach(row: Row) -> list[list[float]]:

@@ -1,0 +1,125 @@
+"""The budget at which the Bayes attacker guesses as many private words as asked.
+
+In: a privatizer for each budget, texts, shares. Out: budgets, with the share that was found at each.
+Not here: the attack (`attack.bayes`), and what is compared at these budgets (`compare`).
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from textveil.attack import Case
+from textveil.attack.bayes import Bayes
+from textveil.attack.context import looks
+from textveil.attack.prior import PriorName
+from textveil.bench.cells import SIMULATION
+from textveil.bench.exposure import exposed
+from textveil.errors import BudgetError
+from textveil.pipeline import Privatizer, sweep
+from textveil.rng import SeededRandomness
+
+TRIES = 24
+"""Budgets that are tried at most, for all levels together."""
+
+NEAR = 0.12
+"""How far, as a part of the level, the share may be from it: about what chance does to a thousand words."""
+
+FLAT = 0.02
+"""Shares that differ by less, as a part of them, are one."""
+
+WIDEST = 2.0**14
+"""How far from the first budget is looked."""
+
+Shares = dict[float, float]
+
+
+def budgets(
+    make: Callable[[float], Privatizer],
+    texts: Sequence[str],
+    levels: Sequence[float],
+    *,
+    start: float,
+    prior: PriorName,
+    report: Callable[[str, int, int], None] = lambda step, done, total: None,
+) -> Mapping[float, float]:
+    """A budget for every level that can be reached.
+
+    The share rises with the budget; it is looked for from `start` on, twice as far at each step, and between two
+    budgets where the line through ln of the budgets meets the level.
+
+    Args:
+        make: the privatizer of a budget.
+        texts: with some hundred private words.
+        levels: shares of private words that are guessed, above 0 and below 1.
+        start: the first budget, above 0.
+        prior: of the attacker.
+        report: told the step "calibrating", how many levels are done, and how many there are.
+    """
+    tried: Shares = {}
+    found: dict[float, float] = {}
+    for done, level in enumerate(sorted(levels)):
+        report("calibrating", done, len(levels))
+        budget = _search(lambda budget: share(make, texts, prior, budget), level, start, tried)
+        if budget is not None:
+            found[level] = budget
+    return found
+
+
+def share(make: Callable[[float], Privatizer], texts: Sequence[str], prior: PriorName, budget: float) -> float:
+    """The share of all private words that the attacker guesses at a budget; 1 where the budget is too large to be."""
+    attacker = Bayes(priors=(prior,), k=2)
+    rng = SeededRandomness(0).part(SIMULATION)
+    hits = count = 0.0
+    try:
+        privatizer = make(budget)
+    except BudgetError:
+        return 1.0
+    parts = sweep([privatizer], texts) if looks(privatizer.mechanism) else ((privatizer.rehearse(texts),),)
+    for (rehearsal,) in parts:
+        case = Case.after(privatizer, rehearsal)
+        for outcome in attacker.run(case, rng=rng):
+            if outcome.metric == "top-1":
+                everything, _ = exposed(case, outcome)
+                hits += float(everything.values.sum())
+                count += len(everything.values)
+    return hits / count if count else 0.0
+
+
+def _search(at: Callable[[float], float], level: float, start: float, tried: Shares) -> float | None:
+    """The budget of a level, or None; what is tried is remembered for the next level."""
+
+    def look(budget: float) -> float:
+        if budget not in tried:
+            tried[budget] = at(budget)
+        return tried[budget]
+
+    look(start)
+    while len(tried) < TRIES:
+        below = max((b for b, s in tried.items() if s <= level), default=None)
+        above = min((b for b, s in tried.items() if s > level and (below is None or b > below)), default=None)
+        nearest = min(tried, key=lambda budget: abs(tried[budget] - level))
+        if abs(tried[nearest] - level) <= NEAR * level:
+            return nearest
+        if below is None or above is None:
+            budget = min(tried) / 2 if below is None else max(tried) * 2
+            if _level(tried, down=below is None) or not start / WIDEST < budget < start * WIDEST:
+                return None
+        elif above / below < 1.01:
+            return below
+        else:
+            budget = _between(below, above, tried, level)
+        look(budget)
+    return None
+
+
+def _level(tried: Shares, *, down: bool) -> bool:
+    """Whether the share has stopped to change on the side where is looked: the three last budgets give the same."""
+    ends = [tried[budget] for budget in (sorted(tried)[:3] if down else sorted(tried)[-3:])]
+    return len(ends) == 3 and max(ends) - min(ends) <= FLAT * max(ends)
+
+
+def _between(below: float, above: float, tried: Shares, level: float) -> float:
+    """Where the line through both meets the level, no nearer to either than a tenth of the way."""
+    low, high = tried[below], tried[above]
+    part = 0.5 if high == low else (level - low) / (high - low)
+    part = min(max(part, 0.1), 0.9)
+    return math.exp(math.log(below) + part * (math.log(above) - math.log(below)))

@@ -1,0 +1,55 @@
+"""What the Bayes attacker gets of all private words, also of those that pass or become placeholders.
+
+In: a case, and the attacker's hits among the words that were drawn. Out: hits among all private words.
+Not here: the attack itself (`attack.bayes`).
+
+Mechanisms are compared at equal risk. A rate among the drawn words only would let a release that passes most words
+look safe: so a word that passes counts as guessed, and of a placeholder the attacker guesses what is most usual.
+"""
+
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.attack import Case, Outcome
+from textveil.attack.prior import StaticName, static
+from textveil.protect import PUBLIC
+from textveil.words import Kind
+
+METRIC = "exposed"
+NOTE = "top-1 of all private words: one that passes counts as guessed, of a placeholder the likeliest word is guessed"
+
+
+def exposed(case: Case, top: Outcome) -> tuple[Outcome, NDArray[np.int64]]:
+    """The outcome among all private words, and the text of each.
+
+    Args:
+        case: releases and their originals.
+        top: the Bayes attacker's top-1, a value for each protected position; its setting has the prior. In the unit
+            wordpiece a value is of a piece.
+
+    Returns:
+        the outcome, whose `where` is the text of each value: words that are no positions have no number.
+    """
+    view = case.view
+    prior = cast(StaticName, top.setting["prior"])
+    guess = int(static(view.table, prior, view.words.stopwords).argmax())
+    texts, values = [view.text[top.where]], [top.values]
+    drawn = set(view.item.tolist())
+    for b, released in enumerate(view.released):
+        first = int(view.documents[b])
+        own = [
+            (item, first + i)
+            for i, item in enumerate(released.items)
+            if item.group != PUBLIC and first + i not in drawn and item.kind in (Kind.VERBATIM, Kind.PLACEHOLDER)
+        ]
+        passed = sum(item.end - item.start for item, _ in own if item.kind is Kind.VERBATIM)
+        hidden = [case.truth.words[i] for item, i in own if item.kind is Kind.PLACEHOLDER]
+        hits = view.table.lookup(hidden)[0] == guess if hidden else np.empty(0, bool)
+        values.append(np.concatenate([np.ones(passed), hits.astype(np.float64)]))
+        texts.append(np.full(passed + len(hidden), b))
+    everything = np.concatenate(values)
+    found = replace(top, metric=METRIC, where=np.concatenate(texts).astype(np.int64), values=everything, note=NOTE)
+    return replace(found, baseline=None, headline=True), found.where

@@ -1,0 +1,405 @@
+"""Runs of a sweep: several processes, rows as they come, going on where a run was interrupted.
+
+In: a sweep, a folder for its rows. Out: the rows of all its cells.
+Not here: which cells there are (`spec`), and how one is computed (`cells`).
+"""
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from textveil import files
+from textveil.bench import cells as computed
+from textveil.bench import data as loaders
+from textveil.bench import rows, tasks
+from textveil.bench.calibrate import budgets
+from textveil.bench.circumstances import circumstances
+from textveil.bench.examples import DataSet
+from textveil.bench.spec import Cell, Series, Source, Sweep
+from textveil.bench.tasks.contract import Task
+from textveil.bench.trials import joined
+from textveil.endpoint import Endpoint
+from textveil.errors import ConfigError
+from textveil.pipeline import Privatizer
+from textveil.words import is_public, tokenize
+
+Report = Callable[[str, int, int], None]
+
+BUDGETS = "budgets.jsonl"
+"""In a run's folder: budgets that were found for levels of risk."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """Where a run finds things.
+
+    Attributes:
+        corpora: the folder of corpora; None for that of the environment, or a hub.
+        cache: where fitted judges are kept; None for the usual place.
+    """
+
+    corpora: Path | None = None
+    cache: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Job:
+    """What one process computes in one go: the cells of a series that share work.
+
+    Attributes:
+        sweep: with what is asked.
+        series: with its data set.
+        cells: of it.
+    """
+
+    sweep: Sweep
+    series: Series
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """What a run has to do.
+
+    Attributes:
+        jobs: what is left.
+        there: rows of cells that are there already.
+        searched: series whose budgets have to be found first; their cells are not known yet.
+    """
+
+    jobs: tuple[Job, ...]
+    there: tuple[rows.Row, ...] = field(repr=False)
+    searched: tuple[Series, ...]
+
+    @property
+    def cells(self) -> int:
+        """How many are left, of those that are known."""
+        return sum(len(job.cells) for job in self.jobs)
+
+
+def plan(sweep: Sweep, found: Sequence[rows.Row], known: Mapping[str, Mapping[float, float]], places: Places) -> Plan:
+    """What is left of a sweep.
+
+    Args:
+        sweep: what is wanted.
+        found: the rows that are there.
+        known: budgets that were found, by the fingerprint of what they were found for.
+        places: where the data is.
+    """
+    by_key = {(row["key"], row["sweep"], row["series"], row["data"]["name"]): row for row in found}
+    any_key = {row["key"]: row for row in found}
+    jobs, there, searched = [], [], []
+    for series in sweep.series:
+        if series.searched:
+            if (asked := search_key(sweep, series)) not in known:
+                searched.append(series)
+                continue
+            series = series.at(known[asked])
+        left = []
+        for cell in series.cells(sweep, load(series.source, sweep.limit, places).digest):
+            own = (cell.key, sweep.name, series.name, series.source.called)
+            if own in by_key:
+                there.append(by_key[own])
+            elif cell.key in any_key:
+                there.append(_renamed(any_key[cell.key], sweep, series, cell))
+            else:
+                left.append(cell)
+        jobs += [Job(sweep=sweep, series=series, cells=part) for part in _parts(left)]
+    return Plan(jobs=tuple(jobs), there=tuple(there), searched=tuple(searched))
+
+
+def _renamed(row: rows.Row, sweep: Sweep, series: Series, cell: Cell) -> rows.Row:
+    """The row of a cell that another sweep has computed, under the names of this one."""
+    own = {"sweep": sweep.name, "entry": series.entry, "series": series.name, "family": series.family}
+    data = {**row["data"], "name": series.source.called}
+    return {**row, **own, "whose": series.whose, "point": dict(series.point), "level": cell.level, "data": data}
+
+
+def _parts(left: Sequence[Cell]) -> Iterator[tuple[Cell, ...]]:
+    """Cells that are computed in one go: all of them where a language model is asked, else those of a budget."""
+    if left and left[0].config is not None and left[0].config.mechanism.options.get("context", "none") != "none":
+        yield tuple(left)
+        return
+    for budget in dict.fromkeys(repr(cell.budget) for cell in left):
+        yield tuple(cell for cell in left if repr(cell.budget) == budget)
+
+
+def run(
+    sweep: Sweep,
+    folder: Path,
+    *,
+    places: Places | None = None,
+    processes: int = 1,
+    report: Report = lambda step, done, total: None,
+) -> list[rows.Row]:
+    """Computes what is not there yet, and gives all rows of the sweep.
+
+    Args:
+        sweep: what is wanted.
+        folder: where rows are kept; made if it is not there. A run that finds some goes on.
+        places: where data and fitted judges are.
+        processes: how many; each has one thread of the linear algebra and its own copy of the models.
+        report: told of "calibrating" and "cells".
+
+    Raises:
+        ConfigError: the sweep, or an option of it, is wrong; another run is at work in the folder.
+        InputError: data cannot be read.
+    """
+    places = places or Places()
+    computed.check(sweep)
+    with rows.opened(folder) as store, _Pool(processes) as pool:
+        known = _known(folder)
+        first = plan(sweep, store.rows, known, places)
+        known |= _search(sweep, first.searched, folder, places, pool, report)
+        made = plan(sweep, store.rows, known, places)
+        own = {(row["key"], row["sweep"], row["series"], row["data"]["name"]) for row in store.rows}
+        for row in made.there:
+            if (row["key"], row["sweep"], row["series"], row["data"]["name"]) not in own:
+                store.append(row)
+        if made.jobs:
+            for source in {job.series.source.called: job.series.source for job in made.jobs}.values():
+                judges(source, sweep, places)  # fitted once, here; the processes load them
+        found = list(made.there)
+        report("cells", 0, made.cells)
+        said = circumstances()
+        for (job, _, _), done in pool.map(_job, [(job, places, said) for job in made.jobs]):
+            for row in done:
+                _keep_texts(folder, job, row.pop("texts"), row)
+                store.append(row)
+                found.append(row)
+            report("cells", len(found) - len(made.there), made.cells)
+        return found
+
+
+def preview(sweep: Sweep, folder: Path | None, places: Places) -> list[str]:
+    """What a run would do, in lines for a person; nothing is computed.
+
+    Args:
+        sweep: what is wanted.
+        folder: of the run, where there may be rows already; None for none.
+        places: where the data is.
+    """
+    computed.check(sweep)
+    found = list(rows.read([folder])) if folder is not None and (folder / rows.FILE).exists() else []
+    made = plan(sweep, found, {} if folder is None else _known(folder), places)
+    lines = [f"sweep {sweep.name}: {made.cells + len(made.there):,} cells, {len(made.there):,} of them are there"]
+    for source in sweep.data:
+        data = load(source, sweep.limit, places)
+        own = sum(len(job.cells) for job in made.jobs if job.series.source.called == source.called)
+        lines.append(f"  {source.called}: {len(data):,} examples from {data.source}, {own:,} cells left")
+        lines += [f"    {remark}" for remark in data.remarks]
+    if made.searched:
+        levels = ", ".join(f"{level:g}" for level in sweep.risk.levels)
+        count = len(sweep.seeds) * len(sweep.risk.levels)
+        lines.append(
+            f"  {len(made.searched):,} series of up to {count} cells wait for budgets at an attack success of {levels}"
+        )
+    took = [sum(row["seconds"].values()) for row in made.there]
+    if took:
+        left = made.cells * sum(took) / len(took) / 60
+        lines.append(f"about {left:.0f} minutes of one core, if the others take as long as those that are there")
+    return lines
+
+
+def _job(given: tuple[Job, Places, Mapping[str, Any]]) -> list[rows.Row]:
+    job, places, said = given
+    data = load(job.series.source, job.sweep.limit, places)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that epsilon bounds nothing under some mechanisms is in their rows
+        asked = judges(job.series.source, job.sweep, places)
+        return list(computed.compute(job.series, job.cells, data, asked, job.sweep, said))
+
+
+# ---- data and judges ---------------------------------------------------------------------------------------
+
+
+def load(source: Source, limit: int | None, places: Places) -> DataSet:
+    """The examples of a data set of a sweep."""
+    return _load(source, source.limit or limit, places.corpora)
+
+
+@lru_cache(maxsize=8)
+def _load(source: Source, limit: int | None, corpora: Path | None) -> DataSet:
+    return loaders.load(
+        source.name,
+        split=source.split,
+        limit=limit,
+        folder=corpora,
+        subset=source.subset,
+        **{name: value for name in ("fields", "label", "answers") if (value := getattr(source, name))},
+    )
+
+
+def judges(source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:
+    """The judges of a data set of a sweep, fitted."""
+    return _judges(json.dumps([source.task, source.name, source.subset, sweep.endpoint]), source, sweep, places)
+
+
+_MADE: dict[tuple[str, Places], tuple[Task, ...]] = {}
+
+
+def _judges(key: str, source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:
+    if (key, places) not in _MADE:
+        data = load(source, sweep.limit, places)
+        endpoint = None if sweep.endpoint is None else Endpoint(**sweep.endpoint)
+        wanted = source.task or tuple({"name": name} for name in tasks.usual(data.kind))
+        _MADE[key, places] = tuple(
+            tasks.make(
+                each["name"],
+                {name: value for name, value in each.items() if name != "name"},
+                train=lambda rows: loaders.load(
+                    source.name, split="train", limit=rows, folder=places.corpora, subset=source.subset
+                ),
+                cache=places.cache,
+                endpoint=endpoint,
+            )
+            for each in wanted
+        )
+    return _MADE[key, places]
+
+
+# ---- budgets at levels of risk -----------------------------------------------------------------------------
+
+
+def search_key(sweep: Sweep, series: Series) -> str:
+    """What a search for budgets depends on; series that differ in nothing but their data set share it."""
+    asked = {
+        "settings": series.settings,
+        "path": series.path,
+        "start": series.start,
+        "risk": [sweep.risk.prior, sweep.risk.levels, sweep.risk.words],
+        "data": [source.called for source in calibrating(sweep, series)],
+    }
+    return json.dumps(asked, sort_keys=True, default=str)
+
+
+def calibrating(sweep: Sweep, series: Series) -> tuple[Source, ...]:
+    """The data sets on whose training texts the budgets of a series are found: all of the sweep, or its own."""
+    given = (series.source,) if series.alone else tuple(Source(**each) for each in sweep.risk.data) or sweep.data
+    return tuple(replace(source, split="train", limit=None) for source in given)
+
+
+def _known(folder: Path) -> dict[str, Mapping[float, float]]:
+    path = folder / BUDGETS
+    if not path.exists():
+        return {}
+    found: dict[str, Mapping[float, float]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:  # a line that was cut short: it is found again
+            continue
+        found[row["asked"]] = {float(level): budget for level, budget in row["found"]}
+    return found
+
+
+def _search(
+    sweep: Sweep, searched: Sequence[Series], folder: Path, places: Places, pool: "_Pool", report: Report
+) -> dict[str, Mapping[float, float]]:
+    asked = {search_key(sweep, series): series for series in searched}
+    if not asked:
+        return {}
+    found: dict[str, Mapping[float, float]] = {}
+    given = [
+        (key, series, sweep, calibration_texts(calibrating(sweep, series), sweep.risk.words, places))
+        for key, series in asked.items()
+    ]
+    report("calibrating", 0, len(asked))
+    for (key, _, _, _), own in pool.map(_find, given):
+        found[key] = own
+        with files.writing(), open(folder / BUDGETS, "a", encoding="utf-8") as file:
+            file.write(json.dumps({"asked": key, "found": sorted(own.items())}) + "\n")
+        report("calibrating", len(found), len(asked))
+    return found
+
+
+def calibration_texts(given: Sequence[Source], words: int, places: Places) -> tuple[str, ...]:
+    """Texts with about so many private words, the same number from each data set."""
+    share = words / len(given)
+    chosen: list[str] = []
+    for source in given:
+        found = 0
+        for example in load(source, max(1, round(share)), places).examples:
+            text = joined(example)
+            found += sum(not is_public(word) for word in tokenize([text]).words)
+            chosen.append(text)
+            if found >= share:
+                break
+    return tuple(chosen)
+
+
+def _find(given: tuple[str, Series, Sweep, tuple[str, ...]]) -> Mapping[float, float]:
+    _, series, sweep, texts = given
+
+    def make(budget: float) -> Privatizer:
+        config = series.config(budget, seed=0)
+        assert config is not None, "baselines have no budget"
+        return Privatizer.from_config(config)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return budgets(make, texts, sweep.risk.levels, start=series.start, prior=sweep.risk.prior)
+
+
+# ---- the gallery -------------------------------------------------------------------------------------------
+
+
+def _keep_texts(folder: Path, job: Job, texts: Sequence[rows.Row], row: rows.Row) -> None:
+    """Texts before and after: of the first seed, and of public data sets only."""
+    if not texts or job.series.source.name not in loaders.NAMES or row["seed"] != job.sweep.seeds[0]:
+        return
+    shared = {
+        "data": row["data"]["name"],
+        **{name: row[name] for name in ("sweep", "entry", "series", "budget", "key")},
+    }
+    with files.writing(), open(folder / rows.GALLERY, "a", encoding="utf-8") as file:
+        for each in texts:
+            file.write(json.dumps({**shared, **each}, ensure_ascii=False) + "\n")
+
+
+# ---- processes ---------------------------------------------------------------------------------------------
+
+
+class _Pool:
+    """Several processes, or this one."""
+
+    def __init__(self, processes: int) -> None:
+        if processes < 1:
+            raise ConfigError(f"processes must be 1 or more, got {processes}")
+        self._executor = (
+            None
+            if processes == 1
+            else ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_one_thread)
+        )
+
+    def map(self, function: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+        """What was given with what came of it, in the order in which it comes."""
+        if self._executor is None:
+            for each in given:
+                yield each, function(each)
+            return
+        waiting: dict[Future[Any], Any] = {self._executor.submit(function, each): each for each in given}
+        for future in as_completed(waiting):
+            each = waiting[future]
+            yield each, future.result()
+
+    def __enter__(self) -> "_Pool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _one_thread() -> None:
+    import torch
+
+    os.environ["OMP_NUM_THREADS"] = "1"
+    torch.set_num_threads(1)
