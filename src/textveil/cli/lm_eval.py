@@ -116,8 +116,6 @@ def lm_eval(
     if dry_run:
         found = preview(resolved, asked, folder)
     else:
-        if baseline:
-            shell.note("textveil: warning: --baseline shows the model the documents as they are")
         found = evaluate(resolved, asked, folder, partial(progress.bars, lambda _, done: f"{done:,}", " documents"))
     if as_json:
         evaluation.write_json(found, None)

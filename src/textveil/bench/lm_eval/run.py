@@ -5,6 +5,7 @@ Not here: the four steps (`fields` and `guarded`, `releases`, `harness`), and ho
 """
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -20,7 +21,7 @@ from textveil.bench.lm_eval.fields import Said, fields_of
 from textveil.bench.lm_eval.guarded import FEW_SHOT_SEED, Guarded
 from textveil.bench.lm_eval.releases import Releases, Report, Texts
 from textveil.config import Config
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, TextveilWarning
 from textveil.guarantee import condense, summarize
 from textveil.options import options
 from textveil.words import tokenize
@@ -109,6 +110,8 @@ def evaluate(
             f"--baseline shows originals, and only to models that run in this process ({', '.join(harness.LOCAL)}); "
             "leave it out"
         )
+    if asked.baseline:
+        warnings.warn("the baseline shows the model all documents as they are", TextveilWarning, stacklevel=2)
     tasks, guarded = _guard(asked)
     model = harness.load_model(asked.model, asked.model_args, batch_size=asked.batch_size, device=asked.device)
     texts = _texts(guarded)
