@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textveil import files, progress
+from textveil import progress
 from textveil.cli import evaluation
 from textveil.cli.app import app, examples
 from textveil.errors import ConfigError
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 ALL = "all"
 OUTPUT = "reproduced"
+
+DOCUMENT = "reproduced.json"
+"""Beside the rows: everything that is shown."""
 
 Plain = Mapping[str, Any]
 
@@ -52,7 +55,11 @@ def reproduce(
     ] = None,
     output: Annotated[
         str,
-        typer.Option("--output", metavar="DIR", help="Where rows are kept, and what came out; a run goes on there."),
+        typer.Option(
+            "--output",
+            metavar="DIR",
+            help="Where each has a folder with its rows and what came out; a run goes on there.",
+        ),
     ] = OUTPUT,
     processes: Annotated[
         int | None, typer.Option("--processes", metavar="N", help="Processes of one thread each; as many as cores.")
@@ -93,24 +100,19 @@ def reproduce(
         processes=processes or os.cpu_count() or 1,
     )
     for target in chosen:
+        place = Path(output) / "-".join([target.name, *([] if how.scale == "usual" else [how.scale]), *["hub"] * hub])
         if dry_run:
-            for line in preview(target, Path(output), how):
+            for line in preview(target, place, how):
                 say(line)
             continue
         with progress.bars(lambda _, done: f"{done:,}") as report:
-            made = reproduce(target, Path(output), how, report=report)
+            made = reproduce(target, place, how, report=report)
         found = document(made)
-        _write(found, Path(output))
+        evaluation.write_json(found, str(place / DOCUMENT))
         if as_json:
             say(json.dumps(found, ensure_ascii=False, allow_nan=False))
         else:
             _show(found)
-
-
-def _write(found: Plain, folder: Path) -> None:
-    with files.writing():
-        files.make_folder(folder)
-    evaluation.write_json(found, str(folder / f"{found['target']}.json"))
 
 
 # ---- on a terminal -------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from textveil.errors import UnknownName
 
 COMPUTED: dict[str, str] = {
     "stamp-budgets": "textveil.bench.reproduce.stamp:budgets",
+    "stamp-repaired": "textveil.bench.reproduce.stamp:repaired",
 }
 """Where the function of each name is written, as "module:function"; it takes an `Asked`, and gives a `Table`."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from textveil import files
 from textveil.bench import compare
 from textveil.bench import run as runs
 from textveil.bench.compare import Series
@@ -97,6 +98,8 @@ def reproduce(target: Target, folder: Path, how: How, *, report: Report = lambda
     """
     plans = planned(target, how.scale, hub=how.hub, endpoint=how.endpoint)
     wanted = [Sweep.read(plain) for plain in plans.sweeps.values()]  # all are checked before the first is run
+    with files.writing():
+        files.make_folder(folder)
     found: list[Row] = []
     for sweep in wanted:
         found += runs.run(sweep, folder, places=how.places, processes=how.processes, report=report)
