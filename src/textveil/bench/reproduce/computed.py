@@ -16,6 +16,13 @@ from textveil.errors import UnknownName
 COMPUTED: dict[str, str] = {
     "stamp-budgets": "textveil.bench.reproduce.stamp:budgets",
     "stamp-repaired": "textveil.bench.reproduce.stamp:repaired",
+    "cape-vocabularies": "textveil.bench.reproduce.cape:vocabularies",
+    "cape-statements": "textveil.bench.reproduce.cape:statements",
+    "cape-tail": "textveil.bench.reproduce.cape:tail",
+    "cape-logits": "textveil.bench.reproduce.cape:logits",
+    "cape-distances": "textveil.bench.reproduce.cape:distances",
+    "cape-costs": "textveil.bench.reproduce.costs:paper",
+    "efficiency": "textveil.bench.reproduce.costs:efficiency",
 }
 """Where the function of each name is written, as "module:function"; it takes an `Asked`, and gives a `Table`."""
 

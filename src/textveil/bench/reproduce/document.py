@@ -38,7 +38,7 @@ def document(made: Reproduced) -> Plain:
         "tables": [asdict(table) for table in made.tables],
         "not_run": dict(made.not_run),
         "differs": list(target.differs),
-        "contradicts": list(target.contradicts),
+        "contradicts": list(made.contradicts),
         "circumstances": made.rows[0]["circumstances"] if made.rows else {},
     }
 

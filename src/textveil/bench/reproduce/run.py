@@ -15,7 +15,7 @@ from textveil.bench import run as runs
 from textveil.bench.compare import Series
 from textveil.bench.reproduce.computed import Asked, Table, compute
 from textveil.bench.reproduce.targets import Scale, Target, planned
-from textveil.bench.reproduce.verdict import Beside, Judged, beside, judged
+from textveil.bench.reproduce.verdict import Beside, Judged, beside, contradicted, judged
 from textveil.bench.rows import Row
 from textveil.bench.run import Places
 from textveil.bench.spec import Sweep
@@ -35,6 +35,7 @@ class Reproduced:
         tables: what was computed besides.
         beside: the published values with ours.
         judged: the claims.
+        contradicts: where the paper is wrong, with figures of these rows.
         not_run: panels, and why they were not run.
     """
 
@@ -45,6 +46,7 @@ class Reproduced:
     tables: tuple[Table, ...]
     beside: tuple[Beside, ...]
     judged: tuple[Judged, ...]
+    contradicts: tuple[str, ...]
     not_run: Mapping[str, str]
 
 
@@ -104,14 +106,16 @@ def reproduce(target: Target, folder: Path, how: How, *, report: Report = lambda
     for sweep in wanted:
         found += runs.run(sweep, folder, places=how.places, processes=how.processes, report=report)
     asked = Asked(scale=how.scale, places=how.places, endpoint=how.endpoint, report=report)
+    tables = {name: compute(name, asked) for name in plans.tables}
     series = compare.series(found)
     return Reproduced(
         target=target,
         scale=how.scale,
         rows=tuple(found),
         series=tuple(series),
-        tables=tuple(compute(name, asked) for name in plans.tables),
-        beside=tuple(beside(target, series)),
+        tables=tuple(tables.values()),
+        beside=tuple(beside(target, series, tables)),
         judged=tuple(judged(target, series)),
+        contradicts=tuple(contradicted(target, series)),
         not_run=plans.not_run,
     )

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib.resources import files
+from string import Formatter
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -19,8 +20,14 @@ from textveil.options import options
 
 CONF = files("textveil") / "conf" / "reproduce"
 
-NEEDS_LLM = "needs an LLM"
-"""What is said of a panel that was not run for want of an endpoint."""
+NEEDS = {"llm": "needs an LLM", "hub": "needs models from a hub, which --hub fetches"}
+"""What is said of a panel that was not run for want of something."""
+
+LIKE = "like"
+"""Of a file: the target whose sweep, with changes, and whose panels and scales it has."""
+
+MERGED = ("common", "only", "set", "thin")
+"""Changes that do not take the place of what the sweep has under their name."""
 
 NOT_QUICK = "left out of a quick run"
 
@@ -69,6 +76,23 @@ def _several(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
+def _published(value: object) -> object:
+    """An item with `values` by budget is as many items."""
+    if not isinstance(value, list | tuple):
+        return value
+    made: list[object] = []
+    for each in value:
+        if not (isinstance(each, Mapping) and isinstance(each.get("values"), Mapping)):
+            made.append(_made(Published, each))
+            continue
+        shared = {key: given for key, given in each.items() if key not in ("where", "values")}
+        made += [
+            Published(where={**each["where"], "budget": budget}, value=own, **shared)
+            for budget, own in each["values"].items()
+        ]
+    return tuple(made)
+
+
 MetricField = Annotated[Metric, BeforeValidator(_metric)]
 
 
@@ -77,8 +101,8 @@ class Published:
     """A value that a paper's text gives.
 
     Attributes:
-        where: which rows are ours.
-        metric: which figure of theirs.
+        where: which rows are ours; {table: NAME, row: FIRST VALUE} is a row of a computed table.
+        metric: which figure of theirs; of a table, the heading of a column.
         value: the paper's, in the unit of our figure: shares from 0 to 1.
         source: where it stands ("table 1").
     """
@@ -140,20 +164,61 @@ def _expectations(value: object) -> object:
     return tuple(Expectation(**each) for each in spelled)
 
 
+@options("contradicts.")
+class Shown:
+    """A figure of our rows that a sentence shows.
+
+    Attributes:
+        where: which rows, of one cell.
+        metric: which figure; `epsilon` is the largest of the statement, `local DP` what it comes to as local DP.
+    """
+
+    where: Plain
+    metric: MetricField
+
+
+@options("contradicts.")
+class Contradiction:
+    """Where a paper is wrong, or cannot be right as it stands, and why.
+
+    Attributes:
+        says: one or several sentences; "{name}" is where a figure of our rows stands.
+        shows: those figures by name.
+    """
+
+    says: str
+    shows: Mapping[str, Annotated[Shown, BeforeValidator(lambda value: _made(Shown, value))]] = Field(
+        default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        named = {name for _, name, _, _ in Formatter().parse(self.says) if name is not None}
+        if named != set(self.shows):
+            missing = ", ".join(sorted(named ^ set(self.shows)))
+            raise ConfigError(f"contradicts.shows must have the names in braces and no others; see {missing}")
+
+
+def _contradictions(value: object) -> object:
+    """Plain sentences are contradictions that show nothing."""
+    if not isinstance(value, list | tuple):
+        return value
+    return tuple(Contradiction(says=each) if isinstance(each, str) else _made(Contradiction, each) for each in value)
+
+
 @options("panels.")
 class Panel:
     """A part of a figure.
 
     Attributes:
         name: what it is called.
-        needs: "llm" where a language model has to answer.
+        needs: "llm" where a language model has to answer; "hub" where only a hub has what it takes.
         changes: what differs from the target's sweep.
         quick: what differs besides in a quick run, which leaves out panels that do not say it.
         computed: a table in place of the sweep, see `computed.COMPUTED`.
     """
 
     name: str
-    needs: Literal["", "llm"] = ""
+    needs: Literal["", "llm", "hub"] = ""
     changes: Plain = Field(default_factory=dict)
     quick: Plain | None = None
     computed: str = ""
@@ -174,16 +239,16 @@ class Target:
     full: Plain = Field(default_factory=dict)
     hub: Plain = Field(default_factory=dict)
     hub_first: Sentences = ()
-    published: Annotated[tuple[Published, ...], _list_of(Published)] = ()
+    published: Annotated[tuple[Published, ...], BeforeValidator(_published)] = ()
     expect: Annotated[tuple[Expectation, ...], BeforeValidator(_expectations)] = ()
     differs: Sentences = ()
-    contradicts: Sentences = ()
+    contradicts: Annotated[tuple[Contradiction, ...], BeforeValidator(_contradictions)] = ()
 
     def __post_init__(self) -> None:
         if not (self.sweep or self.computed):
             raise ConfigError(f"the target {self.name} must have a sweep, or tables that are computed")
-        if not self.sweep and (self.panels or self.quick or self.full or self.hub or self.expect or self.published):
-            raise ConfigError(f"the target {self.name} has no sweep: panels, changes, values and claims have no place")
+        if not self.sweep and (self.panels or self.quick or self.full or self.hub or self.expect):
+            raise ConfigError(f"the target {self.name} has no sweep: panels, changes and claims have no place")
 
 
 def names() -> list[str]:
@@ -207,9 +272,14 @@ def load(name: str) -> Target:
 def read(name: str, values: Plain) -> Target:
     """A target from a file's content."""
     for key in values:
-        if key not in (known := [each.name for each in fields(Target) if each.name != "name"]):
+        if key not in (known := [LIKE, *(each.name for each in fields(Target) if each.name != "name")]):
             raise UnknownName(f"key of the target {name}", str(key), known)
-    return Target(name=name, **values)
+    own = {key: each for key, each in values.items() if key != LIKE}
+    if LIKE in values:
+        other = load(values[LIKE])
+        same = {key: getattr(other, key) for key in ("panels", "quick", "full", "hub")}
+        own = {**same, **own, "sweep": changed(other.sweep, own.get("sweep", {}))}
+    return Target(name=name, **own)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,8 +310,8 @@ def planned(target: Target, scale: Scale = "usual", *, hub: bool = False, endpoi
     sweeps: dict[str, Plain] = {}
     tables, not_run = list(target.computed), {}
     for panel in target.panels or ((Panel(name=target.title, quick={}),) if target.sweep else ()):
-        if panel.needs and endpoint is None:
-            not_run[panel.name] = NEEDS_LLM
+        if (panel.needs == "llm" and endpoint is None) or (panel.needs == "hub" and not hub):
+            not_run[panel.name] = NEEDS[panel.needs]
         elif quick and panel.quick is None:
             not_run[panel.name] = NOT_QUICK
         elif panel.computed:
@@ -251,7 +321,8 @@ def planned(target: Target, scale: Scale = "usual", *, hub: bool = False, endpoi
             sweep = dict(target.sweep)
             for changes in (panel.changes, *runs, (panel.quick or {}) if quick else {}):
                 sweep = changed(sweep, changes)
-            sweeps[panel.name] = sweep | ({"endpoint": dict(endpoint)} if endpoint and panel.needs else {})
+            asks = panel.needs == "llm" and endpoint is not None
+            sweeps[panel.name] = sweep | ({"endpoint": dict(endpoint or {})} if asks else {})
     return Plans(sweeps=sweeps, tables=tuple(tables), not_run=not_run)
 
 
@@ -261,7 +332,7 @@ def changed(sweep: Plain, changes: Plain) -> dict[str, Any]:
     Raises:
         UnknownName: `only` names an entry that the sweep does not have.
     """
-    made = {**sweep, **{name: value for name, value in changes.items() if name not in ("common", "only", "thin")}}
+    made = {**sweep, **{name: value for name, value in changes.items() if name not in MERGED}}
     if "common" in changes:
         made["common"] = {**sweep.get("common", {}), **changes["common"]}
     if "only" in changes:
@@ -270,6 +341,11 @@ def changed(sweep: Plain, changes: Plain) -> dict[str, Any]:
             if name not in entries:
                 raise UnknownName("entry of the sweep", name, entries)
         made["entries"] = [entries[name] for name in changes["only"]]
+    if "set" in changes:
+        made["entries"] = [
+            {**entry, "set": {**entry.get("set", {}), **changes["set"].get(entry["name"], {})}}
+            for entry in made["entries"]
+        ]
     if "thin" in changes:
         made["entries"] = [_thinned(entry, changes["thin"]) for entry in made["entries"]]
     return made

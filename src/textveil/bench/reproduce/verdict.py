@@ -25,7 +25,8 @@ import numpy as np
 from textveil.bench import compare
 from textveil.bench.compare import Cell, Series
 from textveil.bench.estimates import Estimate, at, difference
-from textveil.bench.reproduce.targets import AtRisk, Expectation, Metric, Published, Target
+from textveil.bench.reproduce.computed import Table
+from textveil.bench.reproduce.targets import AtRisk, Expectation, Metric, Published, Shown, Target
 from textveil.errors import ConfigError
 from textveil.intervals import Interval
 
@@ -36,6 +37,9 @@ LEVELS = 5
 
 SECONDS = "seconds"
 """The source of times: seconds of a step for each example."""
+
+STATEMENT = {"epsilon": "per_word", "local DP": "ldp"}
+"""Metrics of a sentence that are of the statement."""
 
 OWN = ("entry", "series", "family", "whose")
 """What a selector may name besides data, budget, level and the paths of options."""
@@ -116,9 +120,17 @@ class Judged:
         return f"{gaps}, {len(self.places)} place{'s' * (len(self.places) != 1)}"
 
 
-def beside(target: Target, series: Sequence[Series]) -> list[Beside]:
+def beside(target: Target, series: Sequence[Series], tables: Mapping[str, Table] | None = None) -> list[Beside]:
     """Every published value of a target with ours."""
-    return [_beside(each, series) for each in target.published]
+    return [
+        _of_table(each, tables or {}) if "table" in each.where else _beside(each, series) for each in target.published
+    ]
+
+
+def contradicted(target: Target, series: Sequence[Series]) -> Iterator[str]:
+    """The sentences of a target's contradictions, with their figures; "not run" stands where there is none."""
+    for each in target.contradicts:
+        yield each.says.format(**{name: _told(shown, series) for name, shown in each.shows.items()})
 
 
 def judged(target: Target, series: Sequence[Series]) -> list[Judged]:
@@ -229,6 +241,34 @@ def _beside(published: Published, series: Sequence[Series]) -> Beside:
     if found is None:
         return Beside(published=published, name=name, ours=None, why=f"no {published.metric.title} in its rows")
     return Beside(published=published, name=name, ours=found.interval)
+
+
+def _of_table(published: Published, tables: Mapping[str, Table]) -> Beside:
+    """A published value with the one in a computed table."""
+    where, column = published.where, published.metric.metric
+    name = f"{where['table']}, {where.get('row')}"
+    table = tables.get(where["table"])
+    if table is None or column not in table.columns:
+        return Beside(published=published, name=name, ours=None, why="no table of ours has it")
+    values = [row[table.columns.index(column)] for row in table.rows if row[0] == where.get("row")]
+    if len(values) != 1 or not isinstance(values[0], int | float):
+        return Beside(published=published, name=name, ours=None, why="no row of ours has it")
+    value = float(values[0])
+    return Beside(published=published, name=name, ours=Interval(value=value, low=value, high=value))
+
+
+def _told(shown: Shown, series: Sequence[Series]) -> str:
+    """A figure as a sentence has it, with its interval where it has one."""
+    cells = [cell for curve in chosen(shown.where, series) for cell in curve.cells]
+    if len(cells) != 1:
+        return "(not run)"
+    if shown.metric.metric in STATEMENT:
+        value = cells[0].row["epsilon"][STATEMENT[shown.metric.metric]]
+        return value if isinstance(value, str) else f"{value:.3g}"
+    found = figure(shown.metric, cells[0])
+    if found is None:
+        return "(not run)"
+    return f"{found.interval.value:.3g} ({found.interval.low:.3g} to {found.interval.high:.3g})"
 
 
 # ---- claims --------------------------------------------------------------------------------------------
