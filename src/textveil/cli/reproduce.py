@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 ALL = "all"
 OUTPUT = "reproduced"
 
-DOCUMENT = "reproduced.json"
-"""Beside the rows: everything that is shown."""
-
 Plain = Mapping[str, Any]
 
 
@@ -58,7 +55,7 @@ def reproduce(
         typer.Option(
             "--output",
             metavar="DIR",
-            help="Where each has a folder with its rows and what came out; a run goes on there.",
+            help="Where rows are kept, and what came out; a run goes on there.",
         ),
     ] = OUTPUT,
     processes: Annotated[
@@ -89,7 +86,7 @@ def reproduce(
         raise ConfigError("a language model needs --upstream URL and --model NAME: give both or none")
     chosen = [targets.load(each) for each in (targets.names() if name == ALL else [name])]
     from textveil.bench.reproduce.document import document
-    from textveil.bench.reproduce.run import How, preview, reproduce
+    from textveil.bench.reproduce.run import How, named, preview, reproduce
     from textveil.bench.run import Places
 
     how = How(
@@ -100,15 +97,14 @@ def reproduce(
         processes=processes or os.cpu_count() or 1,
     )
     for target in chosen:
-        place = Path(output) / "-".join([target.name, *([] if how.scale == "usual" else [how.scale]), *["hub"] * hub])
         if dry_run:
-            for line in preview(target, place, how):
+            for line in preview(target, Path(output), how):
                 say(line)
             continue
         with progress.bars(lambda _, done: f"{done:,}") as report:
-            made = reproduce(target, place, how, report=report)
+            made = reproduce(target, Path(output), how, report=report)
         found = document(made)
-        evaluation.write_json(found, str(place / DOCUMENT))
+        evaluation.write_json(found, str(Path(output) / f"{named(target, how)}.json"))
         if as_json:
             say(json.dumps(found, ensure_ascii=False, allow_nan=False))
         else:

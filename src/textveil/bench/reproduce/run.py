@@ -69,6 +69,12 @@ class How:
     processes: int = 1
 
 
+def named(target: Target, how: How) -> str:
+    """What files of such a run are called."""
+    scale = [] if how.scale == "usual" else [how.scale]
+    return "-".join([target.name, *scale, *["hub"] * how.hub])
+
+
 def preview(target: Target, folder: Path, how: How) -> Iterator[str]:
     """What `reproduce` would do, in lines for people.
 
