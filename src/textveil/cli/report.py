@@ -71,5 +71,5 @@ def bench_report(
         written.write(page)
     if output != "-":
         shell.note(
-            f"Written to {Path(output).name}: {len(chosen):,} series on {len({each.data for each in chosen})} data sets."
+            f"Written to {Path(output).name}: {len(chosen):,} series on {len({one.data for one in chosen})} data sets."
         )
