@@ -263,6 +263,14 @@ SOURCES: Mapping[str, Source] = {
         subsets={"generated": Subset(made=True)},
         terms="file of STAMP's authors: no licence is stated; generated: as textveil",
     ),
+    "opinions": Source(
+        kind="classification",
+        fields=("sentence",),
+        labels=SENTIMENTS,
+        read=plain("sentence", labels=SENTIMENTS),
+        files={"test": (), "train": ()},
+        terms="as textveil",
+    ),
     "yelp": Source(
         kind="classification",
         fields=("text",),
