@@ -18,7 +18,7 @@ RNG = np.random.default_rng
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One mechanism: at the budget `middle` half of what can be kept is kept; `edge` moves its curve to the good side."""
+    """One mechanism: at the budget `middle` half is kept; `edge` moves its curve to the good side."""
 
     name: str
     whose: str = "paper"
@@ -116,12 +116,16 @@ def _row(
         _score(*task, right.astype(float), headline=True, baseline=chance),
         _score("bayes", "exposed", guessed, {"prior": "unigram"}, words[:seen], headline=True),
         _score("neighbour", "Pr@5", np.clip(guessed * 1.3, 0, 1), {}, words[:seen], headline=True, baseline=0.01),
-        _score("masked", "Rouge-L", context, headline=True, unit="text"),
+        _score("masked", "Rouge-L", context, headline=True),
         _score("meaning", "meaning", np.clip(kept + 0.1 * rng.normal(size=texts), -1, 1)),
         _score("retention", "retention", guessed, {}, words[:seen]),
         *(_score("mapping", f"measure {i}", rng.random(texts), {}, words) for i in range(scores)),
     ]
-    config = None if entry.name == "identity" else {"mechanism": {"name": entry.name, **_inner(point)}, "seed": seed}
+    inner: dict[str, Any] = {"mechanism": {"name": entry.name, **_inner(point)}, "epsilon": None, "seed": seed}
+    if entry.path == "epsilon":
+        inner["epsilon"] = budget
+    elif entry.path is not None:
+        inner["mechanism"][entry.path.removeprefix("mechanism.")] = budget
     return {
         "version": 1,
         "key": f"{name}/{told}/{budget}/{seed}",
@@ -130,6 +134,7 @@ def _row(
         "series": told,
         "family": entry.name,
         "whose": entry.whose,
+        "point": dict(point),
         "seed": seed,
         "level": None,
         "data": {
@@ -143,7 +148,7 @@ def _row(
         },
         "mechanism": entry.name,
         "table": "minilm-s",
-        "configuration": config,
+        "configuration": None if entry.name == "identity" else inner,
         "budget": None if entry.path is None else {"path": entry.path, "value": budget},
         "epsilon": {"kind": "metric", "metric": "chord", "per_word": budget, "ldp": entry.ldp * budget}
         if entry.ldp and budget
@@ -175,14 +180,13 @@ def _score(
     *,
     headline: bool = False,
     baseline: float | None = None,
-    unit: str = "word",
 ) -> dict[str, Any]:
     value = float(np.average(values, weights=weights))
     return {
         "source": source,
         "metric": metric,
         "setting": dict(setting or {}),
-        "unit": unit if weights is None else "word",
+        "unit": "text" if weights is None else "word",
         "value": value,
         "low": max(0.0, value - 0.04),
         "high": min(1.0, value + 0.04),

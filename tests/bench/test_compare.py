@@ -163,5 +163,6 @@ def test_metrics_by_role():
     assert ACCURACY.role == "task"
     assert EXPOSED.role == "attack"
     assert Metric("meaning", "meaning").role == "measure"
-    assert EXPOSED.title == "bayes exposed (prior unigram)"
+    assert EXPOSED.title == "bayes exposed (unigram)"
+    assert Metric("linkage", "top-1", (("from", "mask"), ("among", 100))).title == "linkage top-1 (mask, among 100)"
     assert Metric("rouge-l", "Rouge-L").title == "Rouge-L"

@@ -23,6 +23,9 @@ TRIES = 24
 NEAR = 0.12
 """How far, as a part of the level, the share may be from it: about what chance does to a thousand words."""
 
+FLAT = 0.02
+"""Shares that differ by less, as a part of them, are one."""
+
 WIDEST = 2.0**14
 """How far from the first budget is looked."""
 
@@ -98,7 +101,7 @@ def _search(at: Callable[[float], float], level: float, start: float, tried: Sha
             return nearest
         if below is None or above is None:
             budget = min(tried) / 2 if below is None else max(tried) * 2
-            if not start / WIDEST < budget < start * WIDEST:
+            if _level(tried, down=below is None) or not start / WIDEST < budget < start * WIDEST:
                 return None
         elif above / below < 1.01:
             return below
@@ -106,6 +109,12 @@ def _search(at: Callable[[float], float], level: float, start: float, tried: Sha
             budget = _between(below, above, tried, level)
         look(budget)
     return None
+
+
+def _level(tried: Shares, *, down: bool) -> bool:
+    """Whether the share has stopped to change on the side where is looked: the three last budgets give the same."""
+    ends = [tried[budget] for budget in (sorted(tried)[:3] if down else sorted(tried)[-3:])]
+    return len(ends) == 3 and max(ends) - min(ends) <= FLAT * max(ends)
 
 
 def _between(below: float, above: float, tried: Shares, level: float) -> float:

@@ -45,7 +45,7 @@ class Metric(NamedTuple):
     def title(self) -> str:
         """As people read it."""
         twice = self.source.casefold() == self.metric.casefold()
-        setting = ", ".join(f"{name} {value}" for name, value in self.setting)
+        setting = ", ".join(value if isinstance(value, str) else f"{name} {value}" for name, value in self.setting)
         return (self.metric if twice else f"{self.source} {self.metric}") + (f" ({setting})" if setting else "")
 
 
@@ -80,18 +80,26 @@ class Cell:
     """One budget of a series on one data set.
 
     Attributes:
-        row: one of its rows, without the scores.
-        seeds: those that were run.
+        rows: one of each seed, without the scores.
         scores: by metric; those that have a value for some text.
         not_run: what says nothing of such releases, and why.
         seconds: by step, the mean over seeds.
     """
 
-    row: Row = field(repr=False)
-    seeds: tuple[int, ...]
+    rows: tuple[Row, ...] = field(repr=False)
     scores: Mapping[Metric, Score] = field(repr=False)
     not_run: Mapping[str, str] = field(repr=False)
     seconds: Mapping[str, float] = field(repr=False)
+
+    @property
+    def row(self) -> Row:
+        """The first of them: what is the same for all seeds is read there."""
+        return self.rows[0]
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Those that were run."""
+        return tuple(sorted(row["seed"] for row in self.rows))
 
     @property
     def budget(self) -> Any:
@@ -158,8 +166,10 @@ class Series:
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
-        """Its options by dotted path, without seed and budget."""
-        return _settings(self.cells[0].row)
+        """Its options by dotted path: those that are the same at all budgets and for all seeds."""
+        first, *others = ({path: repr(value) for path, value in _options(cell.row)} for cell in self.cells)
+        same = {path for path, value in first.items() if all(other.get(path) == value for other in others)}
+        return {path: value for path, value in _options(self.cells[0].row) if path in same}
 
     def curve(self, *metrics: Metric) -> list[tuple[Cell, tuple[Estimate, ...]]]:
         """The cells that have all of these metrics, and their values."""
@@ -252,11 +262,12 @@ def _weighted(score: Mapping[str, Any], texts: int) -> tuple[Values, Values]:
 
 def _series(data: Data, name: str, by_budget: Mapping[str, Mapping[int, _Read]]) -> Series:
     rows = [read.row for by_seed in by_budget.values() for read in by_seed.values()]
-    if any(_settings(row) != _settings(rows[0]) for row in rows):
-        raise ConfigError(
-            f"the rows of {name!r} on {data.name} must differ in budget and seed alone, and differ in other options; "
-            "report their files apart"
-        )
+    for by_seed in by_budget.values():
+        if len({repr(dict(_options(read.row))) for read in by_seed.values()}) > 1:
+            raise ConfigError(
+                f"the rows of {name!r} on {data.name} must differ in budget and seed alone, and differ in other "
+                "options; report their files apart"
+            )
     cells = [_cell(by_seed, data) for by_seed in by_budget.values()]
     return Series(
         name=name,
@@ -280,8 +291,7 @@ def _cell(by_seed: Mapping[int, _Read], data: Data) -> Cell:
     }
     steps = dict.fromkeys(step for read in reads for step in read.row["seconds"])
     return Cell(
-        row=reads[0].row,
-        seeds=tuple(sorted(by_seed)),
+        rows=tuple(read.row for read in reads),
         scores={metric: score for metric, score in scores.items() if score.sample.sizes.any()},
         not_run={name: reason for read in reads for name, reason in read.row["not_run"].items()},
         seconds={step: float(np.mean([read.row["seconds"].get(step) or 0.0 for read in reads])) for step in steps},
@@ -309,9 +319,8 @@ def _score(found: Sequence[tuple[Mapping[str, Any], Values, Values]], data: Data
     )
 
 
-def _settings(row: Row) -> Mapping[str, Any]:
-    budget = (row["budget"] or {}).get("path")
-    return {path: value for path, value in _flat(row["configuration"] or {}) if path not in ("seed", budget)}
+def _options(row: Row) -> Iterator[tuple[str, Any]]:
+    return ((path, value) for path, value in _flat(row["configuration"] or {}) if path != "seed")
 
 
 def _flat(options: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -149,6 +149,17 @@ def ratio(one: Estimate, other: Estimate) -> Estimate:
     return Estimate(texts=one.texts, value=float(value), draws=draws)
 
 
+def mean(figures: Sequence[Estimate]) -> Estimate:
+    """The mean of figures, one at least, on the same texts.
+
+    Raises:
+        ConfigError: the texts differ.
+    """
+    _same([each.texts for each in figures])
+    value = float(np.mean([each.value for each in figures]))
+    return Estimate(texts=figures[0].texts, value=value, draws=np.mean([each.draws for each in figures], axis=0))
+
+
 def at(risks: Sequence[Estimate], figures: Sequence[Estimate], level: float) -> Estimate | None:
     """The figure where the risk is at a level, on the line between the two points about it.
 

@@ -24,6 +24,7 @@ A row, as JSON (version 1):
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from textveil import files
-from textveil.errors import ConfigError, InputError
+from textveil.errors import ConfigError, InputError, TextveilWarning
 
 try:
     import fcntl
@@ -56,33 +57,68 @@ def read(paths: Iterable[Path]) -> list[Row]:
         InputError: a file cannot be read, a line is no row, or no row is there.
         ConfigError: a row is of another version.
     """
-    found: list[Row] = []
+    return list(stream(paths))
+
+
+def stream(paths: Iterable[Path]) -> Iterator[Row]:
+    """The same, one row at a time, with a warning for a line that is left out."""
+    empty = True
     for path in paths:
-        found.extend(_rows(path / FILE if path.is_dir() else path))
-    if not found:
+        for row in _rows(path / FILE if path.is_dir() else path, told=True):
+            empty = False
+            yield row
+    if empty:
         raise InputError("the files must hold at least one row, and hold none")
-    return found
 
 
-def _rows(path: Path) -> Iterator[Row]:
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise InputError(f"the rows {path.name!r} cannot be read: {error.strerror}") from None
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError:
-            if number == len(lines):
-                return
-            row = None
-        if not (isinstance(row, dict) and "key" in row and "scores" in row):
+def gallery(paths: Iterable[Path]) -> Iterator[Row]:
+    """The texts before and after that were kept beside these rows; none where there are none.
+
+    Raises:
+        InputError: a file cannot be read, or a line is no such text.
+    """
+    for path in dict.fromkeys((path if path.is_dir() else path.parent) / GALLERY for path in paths):
+        for number, line in _lines(path, told=True) if path.exists() else ():
+            texts = [line.get(name) for name in ("data", "entry", "series", "original", "released")]
+            if not all(isinstance(text, str) for text in texts):
+                raise InputError(f"line {number} of {path.name!r} must be a text before and after, and is not")
+            yield line
+
+
+def _rows(path: Path, *, told: bool = False) -> Iterator[Row]:
+    for number, row in _lines(path, told=told):
+        if not ("key" in row and "scores" in row):
             raise InputError(f"line {number} of {path.name!r} must be a row of a bench run, and is not")
         if row.get("version") != VERSION:
             raise ConfigError(f"{path.name!r} must have rows of version {VERSION}; line {number} is of another")
         yield row
+
+
+def _lines(path: Path, *, told: bool) -> Iterator[tuple[int, Row]]:
+    """The objects of a file with their lines' numbers, but for a last line that was cut short.
+
+    Args:
+        path: of the file.
+        told: whether a line that is left out is worth a warning.
+    """
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                if not line.strip():
+                    continue
+                try:
+                    value = json.loads(line)
+                except ValueError:
+                    value = None
+                if isinstance(value, dict):
+                    yield number, value
+                elif line.endswith(b"\n"):
+                    raise InputError(f"line {number} of {path.name!r} must be a JSON object, and is not")
+                elif told:
+                    said = f"the last line of {path.name!r} was cut short and is left out; the run that goes on adds it"
+                    warnings.warn(said, TextveilWarning, stacklevel=2)
+    except OSError as error:
+        raise InputError(f"the rows {path.name!r} cannot be read: {error.strerror}") from None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

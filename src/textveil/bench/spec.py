@@ -63,9 +63,7 @@ class Source:
         limit: examples; None for that of the sweep.
         subset: a part of the data set ("medical"), see `data`.
         task: judges by name, with options; none for the usual ones of the kind.
-        fields: of a user's own file: which hold the texts.
-        label: which holds the label.
-        answers: which holds what counts as right.
+        columns: of a user's own file: options of `data.Columns`.
         as_name: what rows call it; the name where it is None.
     """
 
@@ -74,9 +72,7 @@ class Source:
     limit: Annotated[int, Field(ge=1)] | None = None
     subset: str | None = None
     task: Parts = ()
-    fields: tuple[str, ...] = ()
-    label: str | None = None
-    answers: str | None = None
+    columns: Mapping[str, Any] = Field(default_factory=dict)
     as_name: str | None = None
 
     @property

@@ -151,15 +151,15 @@ def show(
         if baseline:
             cells.append("" if row["baseline"] is None else number(row["baseline"]))
         table.add_row(*cells, f"{row['n']:,}")
-    show_table(table)
+    draw(table)
 
 
-def show_table(table: "Table") -> None:
-    """Print a table on standard output, as wide as it is where that is no terminal."""
+def draw(table: "Table") -> None:
+    """Print a table on standard output, as wide as it is where nobody sees an edge."""
     from rich.console import Console
 
     console = Console(highlight=False)
-    if not console.is_terminal:  # nobody sees an edge there
+    if not console.is_terminal:
         console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
     with files.writing():
         console.print(table)

@@ -121,17 +121,17 @@ def _show(found: Plain) -> None:
     for data in dict.fromkeys(cell["data"] for cell in found["cells"]):
         own = [cell for cell in found["cells"] if cell["data"] == data]
         say(f"\n{data}: {own[0]['examples']:,} examples, seeds {', '.join(map(str, own[-1]['seeds']))}")
-        evaluation.show_table(_cells(own))
+        evaluation.draw(_cells(own))
     for table in found["tables"]:
         say(f"\n{table['title']}")
-        evaluation.show_table(_plain_table(table["columns"], table["rows"]))
+        evaluation.draw(_plain_table(table["columns"], table["rows"]))
         _sentences("", table["notes"])
     if found["published"]:
         say("\nBeside the paper")
-        evaluation.show_table(_published(found["published"]))
+        evaluation.draw(_published(found["published"]))
     if found["claims"]:
         say("\nThe paper's claims in our rows (first less second, 95% interval)")
-        evaluation.show_table(_claims(found["claims"]))
+        evaluation.draw(_claims(found["claims"]))
     _sentences("Not run", [f"{panel}: not run: {why}" for panel, why in found["not_run"].items()])
     _sentences("What differs from the paper", found["differs"])
     _sentences("Where the paper is wrong, or cannot be right as it stands", found["contradicts"])

@@ -6,7 +6,7 @@ Not here: what is drawn (the modules beside this one).
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
@@ -28,7 +28,7 @@ MARKERS = "osD^vP*X"
 
 SUFFIXES = (".svg", ".png", ".pdf")
 
-_TYPE: Mapping[str, Any] = {
+_TYPE: Any = {  # matplotlib types its options by a list of all names
     "text.color": INK,
     "axes.labelcolor": INK,
     "axes.edgecolor": INK,
@@ -59,7 +59,7 @@ def style() -> Iterator[None]:
     """Figures made inside have type and axes in `INK`."""
     from matplotlib import rc_context
 
-    with rc_context(dict(_TYPE)):
+    with rc_context(_TYPE):
         yield
 
 
@@ -110,7 +110,8 @@ def inline(figure: "Figure", name: str, label: str) -> str:
     found = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<style .*?</style>", "", found, flags=re.DOTALL)
     found = re.sub(r' id="([^"]+)"', lambda own: f' id="{name}-{own[1]}"' if own[1] in used else "", found)
     found = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", found).replace("xlink:href", "href")
-    found = re.sub(r"font: ((?:\w+ )?[\d.]+px) [^;\"]*", r"font: \1 system-ui, sans-serif", found)
+    found = re.sub(r"font-family: [^;\"]*;? ?", "", found)  # that of the page
+    found = re.sub(r' d="[^"]+"', lambda own: re.sub(r"(\.\d\d)\d+", r"\1", own[0]), found)
     found = found.replace(INK, "currentColor").replace(RULE, "var(--rule)")
     box = re.search(r'viewBox="[^"]+"', found)
     opening = f'<svg {box[0] if box else ""} role="img" aria-label="{escape(label)}">'
@@ -120,9 +121,10 @@ def inline(figure: "Figure", name: str, label: str) -> str:
 def swatch(look: Look) -> str:
     """The line and sign of a curve as SVG, for legends in HTML."""
     from matplotlib.markers import MarkerStyle
+    from matplotlib.transforms import Affine2D
 
     marker = MarkerStyle(look.marker)
-    outline = marker.get_path().transformed(marker.get_transform().frozen().scale(5, -5).translate(14, 7))
+    outline = marker.get_path().transformed(Affine2D(marker.get_transform().get_matrix()).scale(5, -5).translate(14, 7))
     letters = {1: "M", 2: "L", 3: "Q", 4: "C", 79: "Z"}
     steps = (
         letters[int(code)] + ("" if code == 79 else " ".join(f"{number:.2f}" for number in points))

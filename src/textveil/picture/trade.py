@@ -23,6 +23,8 @@ MOST = 8
 SIZE = (4.4, 3.4)
 """Inches: type of nine points is read on a telephone, too."""
 
+MARGINS = {"left": 0.15, "right": 0.96, "bottom": 0.14, "top": 0.98}
+
 DASHES = ("6 3", "1.5 2", "6 2 1.5 2", "3 3")
 """Of horizontal marks: lengths of lines and gaps."""
 
@@ -135,14 +137,15 @@ def draw(shown: Panel | Map, *, alone: bool = False) -> "Figure":
     from matplotlib.figure import Figure
 
     with style():
-        figure = Figure(figsize=SIZE, layout="constrained")
-        axis = figure.subplots()
+        fixed = isinstance(shown, Panel) and not alone  # panels side by side have their axes at the same places
+        figure = Figure(figsize=SIZE, layout=None if fixed else "constrained")
+        axis = figure.subplots(gridspec_kw=MARGINS if fixed else None)
         if isinstance(shown, Map):
             _map(axis, shown)
         else:
             _panel(axis, shown)
-        axis.set_xlabel(shown.x, fontsize=9)
-        axis.set_ylabel(shown.y, fontsize=9)
+        for name, label, room in ((axis.set_xlabel, shown.x, 54), (axis.set_ylabel, shown.y, 42)):
+            name(label, fontsize=min(9, 9 * room / max(1, len(label))))
         axis.tick_params(labelsize=9)
         if alone:
             figure.set_size_inches(SIZE[0] * 1.4, SIZE[1] * 1.5)
@@ -157,7 +160,7 @@ def _panel(axis: "Axes", panel: Panel) -> None:
         pattern = tuple(float(length) for length in mark.dash.split())
         axis.axhline(mark.y, color=INK, linewidth=1, linestyle=(0, pattern), label=mark.name)
         if mark.x is not None:
-            axis.plot(mark.x, mark.y, "x", color=INK, markersize=6, markeredgewidth=1.4)
+            axis.plot(mark.x, mark.y, "x", color=INK, markersize=6, markeredgewidth=1.4, clip_on=False)
     for curve in panel.curves:
         face = "none" if curve.look.hollow else curve.look.colour
         axis.errorbar(
@@ -174,10 +177,21 @@ def _panel(axis: "Axes", panel: Panel) -> None:
     elif panel.zero:
         axis.set_xlim(left=0)
     elif _wide(panel.curves):
-        axis.set_xscale("log")
+        _orders(axis)
     if panel.corner:
+        axis.margins(y=0.12)
         _corner(axis)
     tidy(axis)
+
+
+def _orders(axis: "Axes") -> None:
+    """A scale of orders of magnitude, with plain numbers."""
+    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+    axis.set_xscale("log")
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
 
 
 def _corner(axis: "Axes") -> None:
@@ -185,7 +199,7 @@ def _corner(axis: "Axes") -> None:
 
     green = "#009E73"
     axis.add_patch(Circle((0, 1), 0.3, transform=axis.transAxes, color=green, alpha=0.16, linewidth=0, zorder=0))
-    axis.text(0.02, 0.97, "good corner", transform=axis.transAxes, fontsize=8, va="top", ha="left", style="italic")
+    axis.text(0.02, 0.985, "good corner", transform=axis.transAxes, fontsize=8, va="top", ha="left", style="italic")
 
 
 def _reach(intervals: Sequence[Interval]) -> Any:
@@ -214,7 +228,7 @@ def _map(axis: "Axes", shown: Map) -> None:
             axis.text(column + 0.5, row + 0.5, "–", ha="center", va="center", fontsize=9)
             continue
         red, green, blue, _ = colormaps["cividis"](float(np.clip((value - shown.low) / span, 0, 1)))
-        dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
+        dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.45
         # not INK: in a page in the dark that would be white, on light cells too
         axis.text(
             column + 0.5, row + 0.5, f"{value:.2f}".replace("0.", ".", 1) if 0 <= value < 1 else f"{value:.2f}",

@@ -6,18 +6,18 @@ Not here: how a cell is computed (`bench.cells`), and the targets themselves (`t
 A target is a YAML file with these keys; `targets.Target` says what each means, and refuses others:
 
     title, paper, shows     what the figure or table is, whose it is, and what is on its axes
-    like                    another target: `sweep` is then changes of its sweep; its panels and scales hold where none are
-                            given. What targets have in common is computed once
+    like                    another target: `sweep` is then changes of its sweep; its panels and scales hold where none
+                            are given. What targets have in common is computed once
     sweep                   a sweep as in conf/sweep.yaml: the local substitute, which runs offline
     computed                tables that are no sweep, by name: see `computed.COMPUTED`
     panels                  its parts, where they differ: {name, needs, changes, quick, computed}; one that needs `llm`
-                            is "not run: needs an LLM" unless an endpoint is named, one that needs `hub` is run with --hub
-                            only; a quick run has those that say `quick`, with these changes besides. Without `panels`
+                            is "not run: needs an LLM" unless an endpoint is named, one that needs `hub` is run with
+                            --hub only; a quick run has those that say `quick`, with these changes besides. Without `panels`
                             there is one, which is the sweep
     quick, full, hub        changes of the sweep for --quick, --full and --hub
     hub_first               sentences: what has to be there before --hub, and how it is made
-    published               the values that the paper's text gives: {where, metric, value, source}; `values`, in the place
-                            of `value`, has several by budget
+    published               the values that the paper's text gives: {where, metric, value, source}; `values`, in the
+                            place of `value`, has several by budget
     expect                  claims of its text, as checks of our rows: {claim, source, series, metric, at, is, by}
     differs                 sentences: how our setting differs from the paper's
     contradicts             sentences: where the paper is wrong, or cannot be right as it stands, and why; {says, shows}

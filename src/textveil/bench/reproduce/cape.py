@@ -116,8 +116,8 @@ def tail(asked: Asked) -> Table:
         ),
         rows=tuple(rows),
         notes=(
-            f"Under the exponential mechanism {BEST} of {len(table):,} candidates have at most {ceiling:.3f} together at "
-            f"epsilon {NOMINALS[3]:g}, whatever the scores.",
+            f"Under the exponential mechanism {BEST} of {len(table):,} candidates have at most {ceiling:.3f} together "
+            f"at epsilon {NOMINALS[3]:g}, whatever the scores.",
         ),
     )
 

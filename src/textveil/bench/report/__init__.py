@@ -1,0 +1,206 @@
+"""A page that shows what mechanisms cost in usefulness and what attackers get: one file, from rows alone.
+
+In: series of rows, texts before and after. Out: HTML; the figures as files, where they are asked for.
+Not here: the numbers (`bench.compare`), and how figures are drawn (`picture`).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import count
+from pathlib import Path
+
+from textveil import page, picture
+from textveil.bench.compare import Cell, Series
+from textveil.bench.report import curves, options, tables
+from textveil.bench.report.curves import Group
+from textveil.bench.report.gallery import Shown, gallery
+from textveil.bench.report.markup import Html, element, figure, joined, legend, slug
+from textveil.bench.report.study import REFERENCE, Study
+from textveil.files import writing
+
+__all__ = ["Study", "report"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Section:
+    """A part of the page: its heading, a sentence, and what stands there."""
+
+    title: str
+    text: str
+    groups: tuple[Group, ...] = ()
+    content: Callable[[], Html] | None = None
+
+
+def report(
+    series: Sequence[Series],
+    shown: Sequence[Shown] = (),
+    *,
+    title: str | None = None,
+    figures: Path | None = None,
+    progress: Callable[[str, int, int], object] = lambda *_: None,
+) -> str:
+    """The page.
+
+    Args:
+        series: one at least, as `compare.series` makes them.
+        shown: texts before and after, of data sets that may be shown.
+        title: its heading; None for one with the name of the sweep.
+        figures: a folder that is there, for every figure as PNG and SVG with its legend; None for none.
+        progress: told a step's name, how much of it is done, and how much there is.
+
+    Raises:
+        OutputError: a figure cannot be written.
+    """
+    study = Study(series=tuple(series))
+    sections = [section for section in _sections(study, shown) if section.groups or section.content]
+    total = sum(len(group.panels) for section in sections for group in section.groups)
+    numbers = count(1)
+
+    def draw(group: Group) -> Html:
+        drawn = []
+        for panel in group.panels:
+            number = next(numbers)
+            progress("figures", number, total)
+            label = f"{group.title}. {panel.title}. {panel.y} against {panel.x}"
+            drawn.append(figure(picture.inline(picture.draw(panel), f"f{number}", label), panel.title))
+            if figures is not None:
+                name = f"{number:03d}-{slug(f'{group.title} {panel.title}')}"
+                with writing():
+                    for suffix in (".png", ".svg"):
+                        picture.save(picture.draw(panel, alone=True), figures / (name + suffix))
+        text = element("p", group.text, class_="soft") if group.text else Html("")
+        panels = element("div", joined(drawn), class_=f"panels by{group.columns}")
+        return joined((element("h3", group.title), text, legend(group.panels), panels))
+
+    def write(section: _Section) -> Html:
+        parts = [element("h2", section.title, id=slug(section.title)), element("p", section.text, class_="soft")]
+        parts += [draw(group) for group in section.groups]
+        return joined(parts if section.content is None else [*parts, section.content()])
+
+    sweeps = ", ".join(dict.fromkeys(cell.row["sweep"] for cell in _cells(study)))
+    content = joined((_facts(study, sweeps), _how(study), _contents(sections), *map(write, sections)))
+    styles = (files("textveil") / "data" / "report.css").read_text(encoding="utf-8")
+    return page.shell(title or f"Usefulness and risk: {sweeps}", content, styles=styles)
+
+
+def _sections(study: Study, shown: Sequence[Shown]) -> Iterator[_Section]:
+    risk = "an attack" if study.risk is None else study.risk.title
+    yield _Section(
+        title="Usefulness against attacks",
+        text=f"Of every mechanism the options that keep most where {risk} succeeds in {REFERENCE:.0%} of cases; "
+        "further down, all of them.",
+        groups=tuple(curves.against_attacks(study)),
+    )
+    yield _Section(
+        title="At equal risk",
+        text=f"What is kept where {risk} succeeds equally often, read between the two budgets about it. Differences "
+        "and ratios are paired: over the same texts.",
+        content=lambda: tables.equal_risk(study),
+    )
+    yield _Section(
+        title="Usefulness against the budget",
+        text="Budgets of different names are not comparable, nor are those of different mechanisms.",
+        groups=tuple(curves.against_budgets(study)),
+    )
+    yield _Section(
+        title="Usefulness against local DP",
+        text="The epsilon of local DP that the statement bounds, for mechanisms that have one.",
+        groups=tuple(curves.against_local_dp(study)),
+    )
+    yield _Section(
+        title="What options do",
+        text="One option at a time, at each budget; the others as in the family's best series.",
+        groups=tuple(options.single(study)),
+    )
+    yield _Section(
+        title="Two options at once",
+        text="A map for each budget.",
+        groups=tuple(options.pairs(study)),
+    )
+    yield _Section(
+        title="Odd and even windows",
+        text="Windows of odd length have the word in their middle; those of even length have not.",
+        groups=tuple(options.parity(study)),
+    )
+    yield from _lists(study, shown)
+
+
+def _lists(study: Study, shown: Sequence[Shown]) -> Iterator[_Section]:
+    parts: list[tuple[str, str, Callable[[], Html]]] = [
+        ("All cells", "Means over seeds, with intervals.", lambda: tables.all_cells(study)),
+        ("Measures", "How far releases are from their originals.", lambda: tables.measures(study)),
+        (
+            "By text length",
+            f"Quarters of the texts by their number of words, at the budget nearest to a risk of {REFERENCE:g}.",
+            lambda: tables.by_length(study),
+        ),
+        ("Statements", "What is promised: the largest of all texts.", lambda: tables.statements(study)),
+        ("Not run", "What says nothing of such releases, and why.", lambda: tables.not_run(study)),
+        ("Time", "Means over budgets and seeds.", lambda: tables.seconds(study)),
+    ]
+    if shown:
+        text = (
+            "Texts of public data sets as they were, and below them what was released; words that changed are marked."
+        )
+        parts.append(("Texts before and after", text, lambda: gallery(study, shown)))
+    for title, text, content in parts:
+        yield _Section(title=title, text=text, content=content)
+
+
+# ---- the head of the page ------------------------------------------------------------------------------
+
+
+def _facts(study: Study, sweeps: str) -> Html:
+    cells = list(_cells(study))
+    rows = [row for cell in cells for row in cell.rows]
+    entries = dict.fromkeys(series.entry for series in study.series)
+    seeds = {row["seed"] for row in rows}
+    around = [row["circumstances"] for row in rows]
+    times = sorted(str(each["time"])[:16].replace("T", " ") for each in around)
+    machines = dict.fromkeys(
+        f"{each['machine']}, {each['cores']} cores, {each['threads']} threads, {each['device']}" for each in around
+    )
+    versions = [f"{name} {version}" for each in around for name, version in each["versions"].items()]
+    told = [
+        ("sweep", sweeps),
+        *((f"data: {study.title(data)}", _about(study, data.digest)) for data in study.data),
+        ("mechanisms", ", ".join(entries)),
+        ("rows", f"{len(rows):,}, of {len(cells):,} cells; seeds {', '.join(map(str, sorted(seeds)))}"),
+        ("machine", "; ".join(machines)),
+        ("versions", ", ".join(dict.fromkeys([*(f"Python {each['python']}" for each in around), *versions]))),
+        ("commit", ", ".join(dict.fromkeys(str(each["commit"]) for each in around))),
+        ("run", times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"),
+    ]
+    return element("dl", joined(joined((element("dt", a), element("dd", b)), "") for a, b in told), class_="facts")
+
+
+def _about(study: Study, digest: str) -> str:
+    data = next(cell.row["data"] for series in study.series if series.data.digest == digest for cell in series.cells)
+    parts = [data["split"], data["kind"], f"{data['examples']:,} texts", data["source"], *data.get("remarks", ())]
+    return "; ".join(part for part in parts if part)
+
+
+def _how(study: Study) -> Html:
+    said = [
+        "Every figure is a mean over texts, and over seeds for each text. Bars, and the small numbers behind a value, "
+        "are 95% intervals: texts are drawn again 2,000 times, the same ones for everything that is compared, so that "
+        "differences and ratios are paired. They speak of texts like these, not of other data sets. Where all texts "
+        "give one value, the interval is that of the row, or none.",
+        "In figures with a green corner, the horizontal axis is how often an attack succeeds and the vertical one what "
+        "releases are still good for: the nearer to the corner, the better. Horizontal lines are baselines: identity "
+        "changes nothing, mask makes every private word a placeholder, uniform puts any word in its place. A series "
+        "has one colour and one sign on the whole page.",
+    ]
+    if study.risk is not None:
+        said.append(f"Equal risk means: {study.risk.title} succeeds equally often.")
+    return joined((element("h2", "How to read this", id="how"), *(element("p", each) for each in said)))
+
+
+def _contents(sections: Sequence[_Section]) -> Html:
+    items = (element("li", element("a", each.title, href=f"#{slug(each.title)}")) for each in sections)
+    return element("nav", element("ol", joined(items)), aria_label="Contents")
+
+
+def _cells(study: Study) -> Iterator[Cell]:
+    return (cell for series in study.series for cell in series.cells)

@@ -1,0 +1,185 @@
+"""Figures of trade-offs: usefulness against attacks, against the budget, and against local DP.
+
+In: a study. Out: groups of panels.
+Not here: how options matter (`options`), and how a panel is drawn (`picture`).
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from textveil.bench.compare import Cell, Data, Metric, Series
+from textveil.bench.estimates import Estimate
+from textveil.bench.report.study import Study
+from textveil.intervals import Interval
+from textveil.picture import DASHES, Curve, Map, Mark, Panel, Point
+
+NAMES = {
+    "epsilon": "epsilon per word and unit of distance",
+    "mechanism.L": "mechanism.L, words in the window",
+    "mechanism.k": "mechanism.k, words",
+}
+"""How axes of options are named where the path alone does not say the unit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Panels that stand together and have one legend.
+
+    Attributes:
+        title: what they show.
+        text: what a reader has to know besides.
+        panels: at least one.
+        paired: whether panels belong together by two.
+    """
+
+    title: str
+    text: str
+    panels: tuple[Panel | Map, ...]
+    paired: bool = False
+
+    @property
+    def columns(self) -> int:
+        """How many panels stand side by side where there is room for three."""
+        return 2 if self.paired or len(self.panels) == 2 or len(self.panels) % 3 == 1 else 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Across:
+    """What stands on a horizontal axis.
+
+    Attributes:
+        name: of the axis, with its unit.
+        place: where a cell stands on it; None where it has no place.
+        corner: whether less of it is better.
+    """
+
+    name: str
+    place: Callable[[Cell], Interval | None]
+    corner: bool = False
+
+
+def option(path: str) -> str:
+    """An option as axes name it."""
+    return NAMES.get(path, path)
+
+
+def axis(study: Study, metric: Metric) -> str:
+    """A metric as axes name it."""
+    cells = (cell for series in study.series for cell in series.cells)
+    unit = next(cell.scores[metric].unit for cell in cells if metric in cell.scores)
+    return f"{metric.title}, mean over {unit}s"
+
+
+def against_attacks(study: Study) -> Iterator[Group]:
+    """Usefulness against each attack: the best series of every entry, then all series of entries that have several."""
+    for risk in study.risks:
+        across = _attack(study, risk)
+        for number, names in enumerate(study.overview, 1):
+            title = f"Against {risk.title}{_part(number, study.overview)}"
+            yield from _group(study, title, " ".join(study.notes(risk)), across, names)
+    if study.risk is None:
+        return
+    for entry, parts in study.inside.items():
+        for held, names in parts.items():
+            title = f"{entry}: {held or 'all options'}, against {study.risk.title}"
+            yield from _group(study, title, "", _attack(study, study.risk), names)
+
+
+def against_budgets(study: Study) -> Iterator[Group]:
+    """Usefulness against the budget: mechanisms whose budget is the same option."""
+    paths = [series.path for series in study.series if series.path is not None]
+    across = {path: Across(name=f"budget: {option(path)}", place=_budget) for path in dict.fromkeys(paths)}
+    for path, scale in across.items():
+        for names in study.overview:
+            same = {series.name for series in study.series if series.path == path}
+            own = [name for name in names if name in same]
+            yield from _group(study, f"Against {path}", "", scale, own, joined=2)
+
+
+def against_local_dp(study: Study) -> Iterator[Group]:
+    """Usefulness against the epsilon of local DP, where a statement has one."""
+    across = Across(name="local DP: epsilon per word, at most", place=_local)
+    for number, names in enumerate(study.overview, 1):
+        yield from _group(study, f"Against local DP{_part(number, study.overview)}", "", across, names)
+
+
+def exactly(value: float) -> Interval:
+    """A value that has no spread."""
+    return Interval(value=value, low=value, high=value)
+
+
+# ---- panels --------------------------------------------------------------------------------------------
+
+
+def _group(
+    study: Study, title: str, text: str, across: Across, names: Sequence[str], *, joined: int = 1
+) -> Iterator[Group]:
+    """A panel for each data set and figure that has a curve of `joined` points at least."""
+    panels = []
+    for data in study.data:
+        for figure in study.figures(data):
+            curves = tuple(_curves(study, data, figure, across, names, joined))
+            if curves:
+                panels.append(
+                    Panel(
+                        title=f"{study.title(data)}: {figure.title}",
+                        x=across.name,
+                        y=axis(study, figure),
+                        curves=curves,
+                        marks=tuple(_marks(study, data, figure, across, curves)),
+                        corner=across.corner,
+                        zero=across.corner,
+                    )
+                )
+    if panels:
+        yield Group(title=title, text=text, panels=tuple(panels))
+
+
+def _curves(
+    study: Study, data: Data, figure: Metric, across: Across, names: Sequence[str], joined: int
+) -> Iterator[Curve]:
+    for name in names:
+        series = study.named(name, data)
+        points = [] if series is None else _points(series, figure, across)
+        if len(points) >= joined:
+            yield Curve(name=name, look=study.looks[name], points=tuple(points))
+
+
+def _points(series: Series, figure: Metric, across: Across) -> list[Point]:
+    places = [(across.place(cell), cell.estimates.get(figure)) for cell in series.cells]
+    return [Point(x=place, y=value.interval) for place, value in places if place is not None and value is not None]
+
+
+def _marks(study: Study, data: Data, figure: Metric, across: Across, curves: Sequence[Curve]) -> Iterator[Mark]:
+    """The baselines: a line at their height, and a sign where they stand if that is within the panel."""
+    end = max(point.x.value for curve in curves for point in curve.points)
+    for series, dash in zip(study.baselines(data), DASHES, strict=False):
+        cell = series.cells[0]
+        value = cell.estimates.get(figure)
+        if value is not None:
+            place = across.place(cell) if across.corner else None
+            x = place.value if place is not None and place.value <= end else None
+            yield Mark(name=series.name, y=value.value, dash=dash, x=x)
+
+
+def _attack(study: Study, risk: Metric) -> Across:
+    def place(cell: Cell) -> Interval | None:
+        found: Estimate | None = cell.estimates.get(risk)
+        return None if found is None else found.interval
+
+    return Across(name=f"attack: {axis(study, risk)}", place=place, corner=True)
+
+
+def _budget(cell: Cell) -> Interval | None:
+    number = isinstance(cell.budget, int | float) and math.isfinite(cell.budget)
+    return exactly(float(cell.budget)) if number else None
+
+
+def _local(cell: Cell) -> Interval | None:
+    bound = (cell.row["epsilon"] or {}).get("ldp")
+    return exactly(float(bound)) if isinstance(bound, int | float) and math.isfinite(bound) else None
+
+
+def _part(number: int, parts: Sequence[object]) -> str:
+    return f" ({number} of {len(parts)})" if len(parts) > 1 else ""
