@@ -12,8 +12,8 @@ A target is a YAML file with these keys; `targets.Target` says what each means, 
     computed                tables that are no sweep, by name: see `computed.COMPUTED`
     panels                  its parts, where they differ: {name, needs, changes, quick, computed}; one that needs `llm`
                             is "not run: needs an LLM" unless an endpoint is named, one that needs `hub` is run with
-                            --hub only; a quick run has those that say `quick`, with these changes besides. Without `panels`
-                            there is one, which is the sweep
+                            --hub only; a quick run has those that say `quick`, with these changes besides. Without
+                            `panels` there is one, which is the sweep
     quick, full, hub        changes of the sweep for --quick, --full and --hub
     hub_first               sentences: what has to be there before --hub, and how it is made
     published               the values that the paper's text gives: {where, metric, value, source}; `values`, in the
@@ -26,7 +26,7 @@ A target is a YAML file with these keys; `targets.Target` says what each means, 
 Changes are a mapping. `common` is merged into that of the sweep; `only` keeps the entries of these names; `set` has
 options of entries by their names; `thin: N` keeps N values of every budget and of every list in a grid, spread from the
 first to the last; anything else takes the place of what the sweep has under that name. Changes of a panel come first,
-then those of a run.
+then those of a run. In an entry's `set`, `mechanism.bound: measured` is measured for its model (`bounds`).
 
 `where` and each member of `series` choose rows: {data: sst2, entry: noise, budget: 80, mechanism.L: 4}. Keys are
 `data`, `entry`, `series`, `family`, `whose`, `level`, `budget` (a value, `first` or `last` of what was run) and dotted
