@@ -388,7 +388,7 @@ def _described(cell: Cell, series: Series | None, made: Privatizer | None) -> ro
         "level": cell.level,
         "mechanism": made.claim.mechanism if made else "identity",
         "table": made.table.name if made else None,
-        "configuration": _plain(cell.config.to_dict()) if cell.config else None,
+        "configuration": _plain(cell.config.public()) if cell.config else None,
         "budget": None if path is None else {"path": path, "value": _plain(cell.budget)},
     }
 
@@ -429,7 +429,7 @@ def check(made: Sweep) -> None:
         ConfigError: an option is wrong. UnknownName: there is no such mechanism, attack, option.
     """
     attackers(made)
-    for series in made.series:
+    for series in (each.taught(("word",)) if each.learned else each for each in made.series):
         for budget in (series.start,) if series.searched else series.budgets:
             series.config(budget)
     for own in made.data:

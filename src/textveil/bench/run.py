@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from textveil.bench.calibrate import budgets
 from textveil.bench.circumstances import circumstances
 from textveil.bench.examples import DataSet
 from textveil.bench.spec import Cell, Series, Source, Sweep
+from textveil.bench.task_words import learn
 from textveil.bench.tasks.contract import Task
 from textveil.bench.trials import joined
 from textveil.endpoint import Endpoint
@@ -30,6 +32,9 @@ from textveil.pipeline import Privatizer
 from textveil.words import is_public, tokenize
 
 Report = Callable[[str, int, int], None]
+
+TAUGHT = 20_000
+"""Training texts that important words are learned from, at most."""
 
 BUDGETS = "budgets.jsonl"
 """In a run's folder: budgets that were found for levels of risk."""
@@ -96,6 +101,8 @@ def plan(sweep: Sweep, found: Sequence[rows.Row], known: Mapping[str, Mapping[fl
     any_key = {row["key"]: row for row in found}
     jobs, there, searched = [], [], []
     for series in sweep.series:
+        if series.learned:
+            series = series.taught(task_words(series, places))
         if series.searched:
             if (asked := search_key(sweep, series)) not in known:
                 searched.append(series)
@@ -259,6 +266,16 @@ def judges(source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:
     return found
 
 
+def task_words(series: Series, places: Places) -> tuple[str, ...]:
+    """The important words of a series that has them learned."""
+    key = _key("words", series.source.name, series.source.subset, series.learned, places.corpora)
+    if key not in _HELD:
+        train = load(replace(series.source, split="train", limit=TAUGHT), None, places)
+        _HELD[key] = learn(train, series.learned)
+    found: tuple[str, ...] = _HELD[key]
+    return found
+
+
 def _key(*parts: object) -> str:
     return json.dumps(parts, sort_keys=True, default=str)
 
@@ -275,7 +292,7 @@ def search_key(sweep: Sweep, series: Series) -> str:
         "risk": [sweep.risk.prior, sweep.risk.levels, sweep.risk.words],
         "data": [source.called for source in calibrating(sweep, series)],
     }
-    return json.dumps(asked, sort_keys=True, default=str)
+    return blake2b(json.dumps(asked, sort_keys=True, default=str).encode(), digest_size=12).hexdigest()
 
 
 def calibrating(sweep: Sweep, series: Series) -> tuple[Source, ...]:

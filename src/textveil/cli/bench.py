@@ -135,3 +135,38 @@ def _show(rows: list[dict[str, Any]]) -> None:
 
     for line in headlines(rows):
         say(line)
+
+
+@bench_app.command(
+    "task-words",
+    epilog=examples(
+        "textveil bench task-words sst2 --count 1000 --output words.yaml",
+        "textveil bench task-words reviews.csv --field text --label stars --output words.yaml",
+        "textveil privatize letter.txt --config words.yaml --mechanism rankcape -o groups.budgets=0,0,1,0 "
+        "-o groups.base=8",
+    ),
+)
+def bench_task_words(
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A data set, or a file of public labelled texts.")],
+    output: Annotated[str, typer.Option("--output", metavar="FILE", help="A configuration as YAML.")],
+    count: Annotated[int, typer.Option("--count", metavar="N", help="How many words at most.")] = 1000,
+    field: Annotated[str, typer.Option("--field", "--column", metavar="NAME", help="Where a file has texts.")] = "text",
+    label: Annotated[str, typer.Option("--label", metavar="NAME", help="Where a file has labels.")] = "label",
+    folder: Folder = None,
+) -> None:
+    """Learn the words that tell labels apart, to be the important ones: `protect.importance=list`.
+
+    The texts must be public, and not those that are privatized: the list tells of them. The group of a word then
+    follows from the word alone.
+    """
+    import yaml
+
+    from textveil import files, formats
+    from textveil.bench.data import load
+    from textveil.bench.task_words import learn
+
+    columns = {"fields": (field,), "label": label} if formats.suffix(name) is not None else {}
+    found = learn(load(name, split="train", folder=folder, **columns), count)
+    with files.output(output) as out:
+        out.write(yaml.safe_dump({"protect": {"importance": "list", "important": list(found)}}, allow_unicode=True))
+    shell.note(f"{len(found):,} words")

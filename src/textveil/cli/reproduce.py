@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textveil import files, progress
+from textveil import progress
 from textveil.cli import evaluation
 from textveil.cli.app import app, examples
 from textveil.errors import ConfigError
@@ -52,7 +52,11 @@ def reproduce(
     ] = None,
     output: Annotated[
         str,
-        typer.Option("--output", metavar="DIR", help="Where rows are kept, and what came out; a run goes on there."),
+        typer.Option(
+            "--output",
+            metavar="DIR",
+            help="Where rows are kept, and what came out; a run goes on there.",
+        ),
     ] = OUTPUT,
     processes: Annotated[
         int | None, typer.Option("--processes", metavar="N", help="Processes of one thread each; as many as cores.")
@@ -82,7 +86,7 @@ def reproduce(
         raise ConfigError("a language model needs --upstream URL and --model NAME: give both or none")
     chosen = [targets.load(each) for each in (targets.names() if name == ALL else [name])]
     from textveil.bench.reproduce.document import document
-    from textveil.bench.reproduce.run import How, preview, reproduce
+    from textveil.bench.reproduce.run import How, named, preview, reproduce
     from textveil.bench.run import Places
 
     how = How(
@@ -100,17 +104,11 @@ def reproduce(
         with progress.bars(lambda _, done: f"{done:,}") as report:
             made = reproduce(target, Path(output), how, report=report)
         found = document(made)
-        _write(found, Path(output))
+        evaluation.write_json(found, str(Path(output) / f"{named(target, how)}.json"))
         if as_json:
             say(json.dumps(found, ensure_ascii=False, allow_nan=False))
         else:
             _show(found)
-
-
-def _write(found: Plain, folder: Path) -> None:
-    with files.writing():
-        files.make_folder(folder)
-    evaluation.write_json(found, str(folder / f"{found['target']}.json"))
 
 
 # ---- on a terminal -------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from textveil.options import options
 SPLIT = "{split}"
 """What a path has where the name of the split belongs."""
 
-MOST = 100
-"""Different labels at most: a column with more is no label, and its values would stand in tables."""
+MOST, LONGEST = 100, 60
+"""Different labels at most, and their characters: others are texts, and would stand in tables."""
 
 
 @options()
@@ -112,7 +112,7 @@ def _rows(path: str) -> Iterator[tuple[str, Record]]:
     name = Path(path).name
     name = name if formats.is_plain(name) else "the file"
     if not os.path.isfile(path):
-        raise InputError(f"a data set must be a file that is there; {shown(path)} is none")
+        raise InputError("a data set must be one of those known by name, or a file; no file is there under this name")
     with within(name):
         for number, record in enumerate(formats.records(Path(path)), 1):
             yield f"{name}, row {number}", record
@@ -128,7 +128,9 @@ def _value(record: Record, name: str) -> str:
 def _number(record: Record, columns: Columns, labels: tuple[str, ...]) -> int:
     assert columns.label is not None
     value = _value(record, columns.label)
-    if columns.kind == "choice" or value in labels:
+    if value in labels:
+        return labels.index(value)
+    if columns.kind == "choice":
         return number(record, columns.label, labels)
     raise InputError(f"the field {shown(columns.label)} must have a label: {', '.join(labels)}")
 
@@ -140,9 +142,11 @@ def _labels(path: str, split: str, name: str) -> tuple[str, ...]:
     for place in (each for each in places if os.path.isfile(each) or each == _place(path, split)):
         for where, record in _rows(place):
             with within(where):
-                found.add(_value(record, name))
-            if len(found) > MOST:
-                raise ConfigError(f"label must have {MOST} different values at most, and has more: is it a text?")
+                found.add(label := _value(record, name))
+            if len(found) > MOST or len(label) > LONGEST:
+                raise ConfigError(
+                    f"label must have {MOST} different values at most, none above {LONGEST} characters; is it a text?"
+                )
     return tuple(
         sorted(found, key=lambda label: (not label.isdecimal(), int(label) if label.isdecimal() else 0, label))
     )

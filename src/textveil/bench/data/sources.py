@@ -133,11 +133,17 @@ TOPICS = ("World", "Sports", "Business", "Sci/Tech")
 STARS = ("1 star", "2 stars", "3 stars", "4 stars", "5 stars")
 
 MEDICAL = (
-    *("anatomy", "clinical_knowledge", "college_medicine", "human_aging", "medical_genetics", "nutrition"),
-    *("professional_medicine", "virology"),
+    "anatomy",
+    "clinical_knowledge",
+    "college_medicine",
+    "human_aging",
+    "medical_genetics",
+    "nutrition",
+    "professional_medicine",
+    "virology",
 )
 LEGAL = ("international_law", "jurisprudence", "professional_law")
-FINANCIAL = (*("econometrics", "high_school_macroeconomics", "high_school_microeconomics", "professional_accounting"),)
+FINANCIAL = ("econometrics", "high_school_macroeconomics", "high_school_microeconomics", "professional_accounting")
 """Subjects of MMLU."""
 
 _NEWS = ("label", "title", "description")

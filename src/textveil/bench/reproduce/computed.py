@@ -15,6 +15,7 @@ from textveil.errors import UnknownName
 
 COMPUTED: dict[str, str] = {
     "stamp-budgets": "textveil.bench.reproduce.stamp:budgets",
+    "stamp-repaired": "textveil.bench.reproduce.stamp:repaired",
     "cape-vocabularies": "textveil.bench.reproduce.cape:vocabularies",
     "cape-statements": "textveil.bench.reproduce.cape:statements",
     "cape-tail": "textveil.bench.reproduce.cape:tail",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from textveil import files
 from textveil.bench import compare
 from textveil.bench import run as runs
 from textveil.bench.compare import Series
@@ -69,6 +70,12 @@ class How:
     processes: int = 1
 
 
+def named(target: Target, how: How) -> str:
+    """What files of such a run are called."""
+    scale = [] if how.scale == "usual" else [how.scale]
+    return "-".join([target.name, *scale, *["hub"] * how.hub])
+
+
 def preview(target: Target, folder: Path, how: How) -> Iterator[str]:
     """What `reproduce` would do, in lines for people.
 
@@ -102,6 +109,8 @@ def reproduce(target: Target, folder: Path, how: How, *, report: Report = lambda
     plans = planned(target, how.scale, hub=how.hub, endpoint=how.endpoint)
     plain = [bounded(each, how.scale, how.places) for each in plans.sweeps.values()]
     wanted = [Sweep.read(each) for each in plain]  # all are checked before the first is run
+    with files.writing():
+        files.make_folder(folder)
     found: list[Row] = []
     for sweep in wanted:
         found += runs.run(sweep, folder, places=how.places, processes=how.processes, report=report)
