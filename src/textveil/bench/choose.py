@@ -168,12 +168,11 @@ def choices(rows: Sequence[Row], tried: Sequence[Row], levels: Sequence[float], 
     """
     chosen, everything = best(tried, levels), series(rows)
     values = {(one.data.name, one.name): points for one, points in tuned(tried)}
-    found = []
-    for data in dict.fromkeys(one.data.name for one in everything):
-        own = [one for one in everything if one.data.name == data]
-        for level in levels:
-            found.append(_choice(data, own, level, chosen[level], values, Metric("bayes", METRIC, (("prior", prior),))))
-    return found
+    risk = Metric("bayes", METRIC, (("prior", prior),))
+    by_data: dict[str, list[Series]] = {}
+    for one in everything:
+        by_data.setdefault(one.data.name, []).append(one)
+    return [_choice(data, own, level, chosen[level], values, risk) for data, own in by_data.items() for level in levels]
 
 
 def _choice(
