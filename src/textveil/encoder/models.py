@@ -8,7 +8,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from logging import CRITICAL, getLogger
 from pathlib import Path
@@ -41,6 +41,9 @@ BUNDLED: dict[Job, str] = {
 }
 SHORTEST: dict[Job, int] = {"masked-lm": 8, "causal-lm": 8, "tagger": 8, "reader": 32, "classifier": 8}
 """Pieces that a network must take at once."""
+
+ENCODER = "all-MiniLM-L6-v2"
+"""What rows and statements call the small encoder."""
 
 SPACES = "\u2581", "\u0120"
 """How tokenizers write the space before a word."""
@@ -102,11 +105,35 @@ def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> 
         ModelError: there is no such model, or it has no head for the job.
     """
     check_device(device)
-    model = _bundled(job) if source is None else _foreign(job, str(source))
+    model = _bundled(job) if source is None else _foreign(job, source)
     if model.longest < SHORTEST[job]:
         raise ModelError(f"{model.name} must take {SHORTEST[job]} pieces at once, and takes {model.longest}")
     model.network.eval().requires_grad_(False).to(device)
     return model
+
+
+def untrained(source: str | Path | None, labels: int, *, device: str = "cpu") -> tuple[Model, tuple[str, ...]]:
+    """A sequence classifier that is still to be trained.
+
+    Args:
+        source: a folder or hub id of a transformers model with a fast tokenizer; None is the bundled encoder.
+        labels: how many labels it is to tell apart.
+        device: a torch device.
+
+    Returns:
+        the model, and the names of the parameters that the source does not have: transformers drew them at random.
+
+    Raises:
+        ConfigError: the device is not there.
+        ModelError: there is no such model.
+    """
+    check_device(device)
+    where = bundled_folder() if source is None else str(source)
+    model, missing = _transformers("classifier", where, num_labels=labels, ignore_mismatched_sizes=True)
+    if source is None:
+        model = replace(model, name=ENCODER)
+    model.network.eval().requires_grad_(True).to(device)
+    return model, missing
 
 
 def check_device(device: str) -> None:
@@ -170,7 +197,7 @@ def _bundled(job: Job) -> Model:
     network = backbone(job, adapters.tensors(job), **adapters.manifest(job)["config"])
     tokenizer = minilm.read_tokenizer(bundled_folder())
     mask, unknown = map(tokenizer.token_to_id, ("[MASK]", "[UNK]"))
-    return _frame(f"all-MiniLM-L6-v2 + {job}", network, tokenizer, mask=mask, unknown=unknown, bundled=True)
+    return _frame(f"{ENCODER} + {job}", network, tokenizer, mask=mask, unknown=unknown, bundled=True)
 
 
 # ---- other models ------------------------------------------------------------------------------------------
@@ -219,27 +246,37 @@ def _unfit(name: str, what: str, error: Exception) -> ModelError:
     return ModelError(f"{name!r} must be a {what}, and could not be loaded ({type(error).__name__})")
 
 
-def _foreign(job: Job, source: str) -> Model:
+def _foreign(job: Job, source: str | Path) -> Model:
+    model, missing = _transformers(job, source)
+    lost = [key for key in missing if "pooler" not in key and "position_ids" not in key]
+    if lost:
+        raise ModelError(f"{model.name!r} must be trained for {job}, and has no weights for {lost[0]}")
+    return model
+
+
+def _transformers(job: Job, source: str | Path, **config: Any) -> tuple[Model, tuple[str, ...]]:
+    """A model of transformers, and the names of the parameters that it has no weights for."""
     import transformers
 
     def load(where: str, local: bool) -> tuple[Any, Any, dict[str, Any]]:
         options: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
         tokenizer = transformers.AutoTokenizer.from_pretrained(where, **options)
         kind = getattr(transformers, AUTO[job])
-        network, loading = kind.from_pretrained(where, output_loading_info=True, dtype=torch.float32, **options)
+        network, loading = kind.from_pretrained(
+            where, output_loading_info=True, dtype=torch.float32, **options, **config
+        )
         return tokenizer, network, loading
 
     name, (tokenizer, network, loading) = fetch(source, f"transformers model for {job}", load)
-    lost = [key for key in loading["missing_keys"] if "pooler" not in key and "position_ids" not in key]
-    if lost:
-        raise ModelError(f"{name!r} must be trained for {job}, and has no weights for {sorted(lost)[0]}")
+    lost = {*loading["missing_keys"], *(key for key, *_ in loading["mismatched_keys"])}
     backend = fast(name, tokenizer)
     backend.no_truncation()
     backend.no_padding()
     unknown = tokenizer.eos_token_id if tokenizer.unk_token_id is None else tokenizer.unk_token_id
-    return _frame(
+    model = _frame(
         name, network, backend, mask=tokenizer.mask_token_id, unknown=unknown, limit=tokenizer.model_max_length
     )
+    return model, tuple(sorted(lost))
 
 
 def fast(name: str, tokenizer: Any) -> Tokenizer:
