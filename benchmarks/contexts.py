@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from encoder import texts
-from process import clocked, peak_memory, quickest
+from textveil.bench.process import clocked, peak_memory, quickest
 
 MODES = ("none", "public", "released", "original")
 SETTINGS: dict[str, dict[str, Any]] = {"cape": {"nominal": 6.0}, "rankcape": {"epsilon": 8.0, "k": 20}}

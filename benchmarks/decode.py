@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from process import best, peak_memory
+from textveil.bench.process import best, peak_memory
 
 SHAPE, BATCH = (30_522, 384), 256
 LARGE, FEW = (2_196_017, 300), 1_024

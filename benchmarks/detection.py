@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from process import best
+from textveil.bench.process import best
 
 TYPES = {
     "PERSON": "PERSON", "GPE": "LOCATION", "LOCATION": "LOCATION", "ORGANIZATION": "ORGANIZATION",

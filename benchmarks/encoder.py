@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import Any
 
-from process import best, peak_memory
+from textveil.bench.process import best, peak_memory
 
 JOBS = ("masked LM", "tagger", "reader", "sentences")
 LENGTHS, BATCHES = (25, 200), (1, 16)

@@ -33,8 +33,8 @@ import proxy
 import report
 import selection
 import thresholds
-from process import best
 from report import RATES, ROWS
+from textveil.bench.process import best
 
 HERE = Path(__file__).resolve().parent
 EPSILON = {"laplace": 5.0, "exponential": 8.0, "santext": 8.0, "santext+": 8.0, "custext": 6.0, "custext+": 6.0} | {

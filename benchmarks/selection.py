@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 import contexts
-from process import best, clocked, peak_memory, quickest
+from textveil.bench.process import best, clocked, peak_memory, quickest
 
 WORDS, DISTINCT = 10_000, (1_000, 5_000)
 C = 6.0

@@ -109,7 +109,9 @@ def interval(value, reach=0.05):
 
 
 def panel(count=2, **options):
-    looks = [Look(colour=colour, marker=marker) for colour, marker in zip(picture.COLOURS, picture.MARKERS, strict=True)]
+    looks = [
+        Look(colour=colour, marker=marker) for colour, marker in zip(picture.COLOURS, picture.MARKERS, strict=True)
+    ]
     drawn = tuple(
         Curve(name=f"c{i}", look=looks[i % 8], points=(Point(x=interval(0.1 * i + 0.1), y=interval(0.5)),))
         for i in range(count)

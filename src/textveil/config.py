@@ -126,10 +126,12 @@ class ProtectOptions:
         placeholders: types of sensitive parts that become typed placeholders whatever the budget; "identifiers" are
             all that have a form of their own, "names" persons, places and organizations, "all" every type.
         importance: "cosine" calls a word important when its vector and that of `task` have at least the cosine
-            `tau`, "saliency" when the classifier `classifier` looks at it as much; "off" calls no word important.
+            `tau`, "saliency" when the classifier `classifier` looks at it as much, "list" when it is one of
+            `important`; "off" calls no word important.
         task: what the text is for, as a text of its own that is not secret; "self" is the text itself; None: a query
             comes with every text.
         classifier: a folder or hub id of a transformers model for text classification.
+        important: the words that matter to the task, single ones, whatever their casing. Not secret.
         tau: the threshold, from -1 to 1.
         labels: "detected" releases the groups as they are; "randomised" draws each from the four, the true one with
             weight exp(label_epsilon), so that the statement covers them too.
@@ -146,9 +148,10 @@ class ProtectOptions:
     never_matching: Expressions = Field(default=(), repr=False)
     types: Listed = ("all",)
     placeholders: Listed = ("identifiers",)
-    importance: Literal["off", "cosine", "saliency"] = "off"
+    importance: Literal["off", "cosine", "saliency", "list"] = "off"
     task: str | None = Field(default=None, repr=False)
     classifier: str | None = None
+    important: Listed = Field(default=(), repr=False)  # thousands of them
     tau: float = Field(default=0.5, ge=-1, le=1)
     labels: Literal["detected", "randomised"] = "detected"
     label_epsilon: Positive | None = None
@@ -160,6 +163,8 @@ class ProtectOptions:
             raise ConfigError("protect.label_epsilon belongs to protect.labels=randomised: give both or none")
         if (self.importance == "saliency") != (self.classifier is not None):
             raise ConfigError("protect.classifier belongs to protect.importance=saliency: give both or none")
+        if (self.importance == "list") != bool(self.important):
+            raise ConfigError("protect.important belongs to protect.importance=list: give both or none")
         if self.task is not None and self.importance != "cosine":
             raise ConfigError("protect.task needs protect.importance=cosine")
         if self.labels == "randomised" and self.on_failure == "protect":
@@ -170,7 +175,7 @@ class ProtectOptions:
     def public(self) -> dict[str, object]:
         """As statements show them: of lists and a task, which are private in themselves, only how many there are."""
         said: dict[str, object] = {field.name: getattr(self, field.name) for field in fields(self) if field.repr}
-        for name in ("always", "always_matching", "never", "never_matching"):
+        for name in ("always", "always_matching", "never", "never_matching", "important"):
             said[name] = len(getattr(self, name))
         said["task"] = self.task if self.task in (None, SELF) else "given"
         said["detectors"] = [each if isinstance(each, str) else each.name for each in self.detectors]

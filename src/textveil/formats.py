@@ -1,6 +1,6 @@
 """Formats of files: where the texts stand in .txt, .jsonl, .csv, .tsv and .parquet, plain or in .gz.
 
-In: a file and which field of it. Out: its texts in order, and the same file with other texts in their places.
+In: a file and which field of it. Out: its texts in order, the same file with other texts in their places; whole rows.
 Not here: what is done to the texts (`pipeline`), and the run over many files and processes (`corpus`).
 """
 
@@ -182,6 +182,76 @@ def texts(of: Source) -> Iterator[str | None]:
         for piece in _pieces(of, stream):
             if isinstance(piece, Row):
                 yield piece.text
+
+
+def records(
+    path: Path, *, format: str | None = None, names: Sequence[str] = (), quoted: bool = True
+) -> Iterator[dict[str, Any]]:
+    """The rows of a file as they stand there, by the names of their fields; a line of a .txt has the one field `text`.
+
+    Args:
+        path: the file; .gz at its end says that it is packed.
+        format: one of `FORMATS`, or "json" for a file that is one object as a whole; None: as its name says.
+        names: the columns of a .csv or .tsv whose first line is a row.
+        quoted: whether a quote in a .csv or .tsv means something; else every delimiter parts two fields.
+
+    Raises:
+        ConfigError: the name ends in no known format.
+        InputError: as `texts`.
+    """
+    found = suffix(path)
+    format = format or (
+        found[0] if found else "json" if re.search(r"\.json(\.gz)?$", path.name, re.IGNORECASE) else None
+    )
+    if format is None:
+        raise ConfigError(f"a file of rows must end in .{', .'.join(FORMATS)} or .json, or in .gz behind one of them")
+    of = Source(path=path, format=format, packed=path.suffix.lower() == ".gz")
+    if format == "parquet":
+        with _parquet(of) as file, _reading():
+            for batch in file.iter_batches(batch_size=_PARQUET_ROWS):
+                yield from batch.to_pylist()
+        return
+    with _opened(of) as stream:
+        if format == "json":
+            yield _object(decode(_read(stream.read)).removeprefix(_MARK), "the file")
+            return
+        lines = ((number, line.removeprefix(_MARK) if number == 1 else line) for number, line in _lines(stream))
+        if format in DELIMITERS:
+            yield from _rows(of, lines, list(names), quoted)
+            return
+        for number, line in lines:
+            if format == "txt":
+                yield {USUAL: _ended(line)[0]}
+            elif not _is_blank(of, line):
+                yield _object(line, f"line {number}")
+
+
+def _object(text: str, what: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InputError(f"{what} must be a JSON object")
+    return found
+
+
+def _rows(of: Source, lines: Iterator[tuple[int, str]], names: list[str], quoted: bool) -> Iterator[dict[str, Any]]:
+    delimiter = DELIMITERS[of.format]
+    for number, line in lines:
+        if _is_blank(of, line):
+            continue
+        if quoted:
+            record, spans = _record(number, line, lines, delimiter)
+            values = [_value(record, *span) for span in spans]
+        else:
+            values = _ended(line)[0].split(delimiter)
+        if not names:
+            names = values
+        elif len(values) != len(names):
+            raise InputError(f"line {number} must have {len(names)} columns as the others have, and has {len(values)}")
+        else:
+            yield dict(zip(names, values, strict=True))
 
 
 def rewrite(of: Source, released: Iterable[str | None], target: BinaryIO) -> None:

@@ -59,7 +59,9 @@ ROUNDING = 1e-12
 """How far floating point may carry what is spent past what was asked, before it counts."""
 
 
-def sweep(privatizers: Sequence["Privatizer"], texts: Sequence[str]) -> Iterator[tuple[Rehearsal, ...]]:
+def sweep(
+    privatizers: Sequence["Privatizer"], texts: Sequence[str], queries: Sequence[str] | None = None
+) -> Iterator[tuple[Rehearsal, ...]]:
     """Rehearses the same texts with several privatizers: what a language model says of them is computed once.
 
     It is shared by all budgets of mechanisms whose context does not depend on what was released (`original`,
@@ -68,26 +70,28 @@ def sweep(privatizers: Sequence["Privatizer"], texts: Sequence[str]) -> Iterator
     Args:
         privatizers: at least one.
         texts: any number.
+        queries: what each text is for, see `Privatizer.privatize`.
 
     Yields:
         for every part of the texts, in order, a rehearsal by each privatizer. A part has 1,024 words or is one text.
     """
-    part: list[str] = []
-    words = 0
-    for text in texts:
+    first = words = 0
+    for stop, text in enumerate(texts):
         own = len(tokenize([text]).words)
-        if part and words + own > SWEPT:
-            yield _swept(privatizers, part)
-            part, words = [], 0
-        part.append(text)
+        if first < stop and words + own > SWEPT:
+            yield _swept(privatizers, texts, queries, slice(first, stop))
+            first, words = stop, 0
         words += own
-    if part:
-        yield _swept(privatizers, part)
+    if first < len(texts):
+        yield _swept(privatizers, texts, queries, slice(first, len(texts)))
 
 
-def _swept(privatizers: Sequence["Privatizer"], part: list[str]) -> tuple[Rehearsal, ...]:
+def _swept(
+    privatizers: Sequence["Privatizer"], texts: Sequence[str], queries: Sequence[str] | None, part: slice
+) -> tuple[Rehearsal, ...]:
     memo: dict[object, object] = {}
-    return tuple(privatizer.rehearse(part, memo=memo) for privatizer in privatizers)
+    asked = None if queries is None else queries[part]
+    return tuple(privatizer.rehearse(texts[part], memo=memo, queries=asked) for privatizer in privatizers)
 
 
 class Privatizer:

@@ -130,6 +130,25 @@ def test_the_masked_lm_is_right_about_frequent_words(context):
     assert np.mean(hits) > 0.5
 
 
+def test_the_first_layers_alone_are_a_model_of_their_own(context):
+    table = load_table("minilm")
+    ragged = Ragged.join([["the", "match", "ended", "in", "a", "draw", "."]])
+    whole, all_six, three = (
+        found.logits(ragged, np.array([5]))
+        for found in (context, load_context(table, "bundled:6"), load_context(table, "bundled:3"))
+    )
+    assert (all_six == whole).all()
+    assert not np.allclose(three, whole, atol=1.0)
+    short = models.load("masked-lm", "bundled:3")
+    assert short.name == "all-MiniLM-L6-v2 (3 of 6 layers) + masked-lm"
+    assert not any(".layer.3." in name for name, _ in short.network.named_parameters())
+
+
+def test_more_layers_than_there_are_cannot_be_asked_for():
+    with pytest.raises(ConfigError, match="has 6 layers, and bundled:7 asks for more"):
+        models.load("masked-lm", "bundled:7")
+
+
 def test_a_job_without_a_bundled_model_says_so():
     with pytest.raises(ConfigError, match="name a folder or a hub id"):
         models.load("causal-lm")

@@ -7,8 +7,8 @@ import torch
 from tests.conftest import NOUNS, gaussian_rows
 from tests.encoder.conftest import SIZE, save, wordpiece
 from textveil import encoder, frequency
-from textveil.errors import InputError, ModelError
-from textveil.protect.importance import Cosine, Saliency
+from textveil.errors import ConfigError, InputError, ModelError
+from textveil.protect.importance import Cosine, Listed, Saliency
 from textveil.table import EmbeddingTable
 from textveil.words import tokenize
 
@@ -120,3 +120,14 @@ def test_saliency_is_that_of_the_classifier_and_asks_no_query(tmp_path):
     torch.manual_seed(1)
     again = Saliency(source=str(folder)).scores(tokens.words, tokens.documents, ["", "", ""])
     assert np.array_equal(found, again)
+
+
+def test_words_of_a_list_are_important_whatever_their_casing():
+    found = Listed(words=("Splendid", "dull")).scores(["A", "SPLENDID", "day", "dull"], np.array([0, 2, 4]), ["", ""])
+    assert found.tolist() == [-1, 1, -1, 1]
+
+
+@pytest.mark.parametrize("words", [("two words",), ("",), ("end.",), (3,)])
+def test_a_list_of_important_words_holds_single_words(words):
+    with pytest.raises(ConfigError, match=r"protect\.important must"):
+        Listed(words=words)

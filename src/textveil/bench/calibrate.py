@@ -17,14 +17,18 @@ from textveil.errors import BudgetError
 from textveil.pipeline import Privatizer, sweep
 from textveil.rng import SeededRandomness
 
-TRIES = 24
-"""Budgets that are tried at most, for all levels together."""
+TRIES = 20
+"""Budgets that are tried at most for a level."""
 
 NEAR = 0.12
 """How far, as a part of the level, the share may be from it: about what chance does to a thousand words."""
 
-WIDEST = 2.0**14
-"""How far from the first budget is looked."""
+FLAT, LEVEL = 0.02, 5
+"""Shares that differ by less, as a part of them, are one; so many of them in a row, over a factor of a thousand in the
+budget, and the share will not change any more."""
+
+CLOSE = 1.01
+"""Budgets that are nearer to each other are one."""
 
 Shares = dict[float, float]
 
@@ -83,29 +87,39 @@ def share(make: Callable[[float], Privatizer], texts: Sequence[str], prior: Prio
 
 def _search(at: Callable[[float], float], level: float, start: float, tried: Shares) -> float | None:
     """The budget of a level, or None; what is tried is remembered for the next level."""
-
-    def look(budget: float) -> float:
-        if budget not in tried:
-            tried[budget] = at(budget)
-        return tried[budget]
-
-    look(start)
-    while len(tried) < TRIES:
+    if start not in tried:
+        tried[start] = at(start)
+    for _ in range(TRIES):
         below = max((b for b, s in tried.items() if s <= level), default=None)
         above = min((b for b, s in tried.items() if s > level and (below is None or b > below)), default=None)
         nearest = min(tried, key=lambda budget: abs(tried[budget] - level))
         if abs(tried[nearest] - level) <= NEAR * level:
             return nearest
-        if below is None or above is None:
-            budget = min(tried) / 2 if below is None else max(tried) * 2
-            if not start / WIDEST < budget < start * WIDEST:
-                return None
-        elif above / below < 1.01:
-            return below
-        else:
+        if below is not None and above is not None:
+            if above / below < CLOSE:
+                return below
             budget = _between(below, above, tried, level)
-        look(budget)
+        else:
+            found = _beyond(tried, down=below is None)
+            if found is None:
+                return None
+            budget = found
+        tried[budget] = at(budget)
     return None
+
+
+def _beyond(tried: Shares, *, down: bool) -> float | None:
+    """The next budget outside of those that were tried; farther, the longer the share has not changed there.
+
+    None where it is level: nothing will change any more.
+    """
+    budgets = sorted(tried, reverse=not down)
+    ends = [tried[budget] for budget in budgets]
+    level = next((i for i, end in enumerate(ends) if abs(end - ends[0]) > FLAT * ends[0]), len(ends))
+    if level >= LEVEL:
+        return None
+    step = 2.0**level
+    return budgets[0] / step if down else budgets[0] * step
 
 
 def _between(below: float, above: float, tried: Shares, level: float) -> float:

@@ -19,6 +19,7 @@ from textveil import attack, intervals, measure
 from textveil.attack import Attack, Case, Outcome, channel
 from textveil.attack.context import looks
 from textveil.bench import rows
+from textveil.bench.detections import remembered
 from textveil.bench.examples import DataSet
 from textveil.bench.exposure import METRIC, exposed
 from textveil.bench.spec import Cell, Series, Sweep
@@ -36,6 +37,9 @@ Ids = NDArray[np.int64]
 
 SIMULATION = 2**100
 """The part of a seed's streams that attackers who simulate a mechanism draw from; no text has such a number."""
+
+QUESTION = "question"
+"""The field that says what the others are read for."""
 
 BY_DEFINITION = "by definition: every word is released as it is"
 
@@ -127,7 +131,7 @@ def _runs(cells: Sequence[Cell], data: DataSet, asked: Sweep) -> Iterator[_Run]:
     made = [_Run(cell=cell, privatizer=privatizer(cell)) for cell in cells]
     if looks(made[0].privatizer.mechanism):
         first = 0
-        for rehearsals in _timed_sweep(made, texts):
+        for rehearsals in _timed_sweep(made, texts, queries(made[0].privatizer, data, 0, len(texts))):
             cases = []
             for run, rehearsal in zip(made, rehearsals, strict=True):
                 _take(run, data, rehearsal, first)
@@ -143,7 +147,7 @@ def _runs(cells: Sequence[Cell], data: DataSet, asked: Sweep) -> Iterator[_Run]:
         first = 0
         for part in _split(run.privatizer, texts, asked.attacked):
             start = time.perf_counter()
-            rehearsal = run.privatizer.rehearse(part)
+            rehearsal = run.privatizer.rehearse(part, queries=queries(run.privatizer, data, first, len(part)))
             run.seconds["draw"] += time.perf_counter() - start
             _take(run, data, rehearsal, first)
             if first == 0:
@@ -153,9 +157,26 @@ def _runs(cells: Sequence[Cell], data: DataSet, asked: Sweep) -> Iterator[_Run]:
 
 
 def privatizer(cell: Cell) -> Privatizer:
-    """The privatizer of a cell that has one."""
-    assert cell.config is not None, "the baseline identity has none"
-    return Privatizer.from_config(cell.config)
+    """The privatizer of a cell that has one; its detectors look at a text once for all cells of a process."""
+    config = cell.config
+    assert config is not None, "the baseline identity has none"
+    found = tuple(remembered(each) if isinstance(each, str) else each for each in config.protect.detectors)
+    return Privatizer.from_config(replace(config, protect=replace(config.protect, detectors=found)))
+
+
+def queries(privatizer: Privatizer, data: DataSet, first: int, count: int) -> list[str] | None:
+    """What each of some examples is for, where importance is asked for and no task is fixed: their questions.
+
+    Raises:
+        ConfigError: the examples have no questions.
+    """
+    options = privatizer.grouping.options if privatizer.grouping is not None else None
+    if options is None or options.importance != "cosine" or options.task is not None:
+        return None
+    if QUESTION not in data.fields:
+        raise ConfigError(f"importance needs a task for {data.name}, which has no questions: set protect.task")
+    place = data.fields.index(QUESTION)
+    return [example.texts[place] for example in data.examples[first : first + count]]
 
 
 def _split(privatizer: Privatizer, texts: Sequence[str], attacked: int | None) -> list[list[str]]:
@@ -175,9 +196,11 @@ def attacked_texts(privatizer: Privatizer, texts: Sequence[str], attacked: int) 
     return min(len(texts), int(np.searchsorted(private[tokens.documents[1:]], attacked)) + 1)
 
 
-def _timed_sweep(made: Sequence[_Run], texts: Sequence[str]) -> Iterator[tuple[Rehearsal, ...]]:
+def _timed_sweep(
+    made: Sequence[_Run], texts: Sequence[str], asked: Sequence[str] | None
+) -> Iterator[tuple[Rehearsal, ...]]:
     """`sweep`, with its time shared evenly among the cells."""
-    found = sweep([run.privatizer for run in made], texts)
+    found = sweep([run.privatizer for run in made], texts, asked)
     while True:
         start = time.perf_counter()
         rehearsals = next(found, None)
@@ -365,7 +388,7 @@ def _described(cell: Cell, series: Series | None, made: Privatizer | None) -> ro
         "level": cell.level,
         "mechanism": made.claim.mechanism if made else "identity",
         "table": made.table.name if made else None,
-        "configuration": _plain(cell.config.to_dict()) if cell.config else None,
+        "configuration": _plain(cell.config.public()) if cell.config else None,
         "budget": None if path is None else {"path": path, "value": _plain(cell.budget)},
     }
 
@@ -406,7 +429,7 @@ def check(made: Sweep) -> None:
         ConfigError: an option is wrong. UnknownName: there is no such mechanism, attack, option.
     """
     attackers(made)
-    for series in made.series:
+    for series in (each.taught(("word",)) if each.learned else each for each in made.series):
         for budget in (series.start,) if series.searched else series.budgets:
             series.config(budget)
     for own in made.data:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from hashlib import blake2b
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from textveil.bench.calibrate import budgets
 from textveil.bench.circumstances import circumstances
 from textveil.bench.examples import DataSet
 from textveil.bench.spec import Cell, Series, Source, Sweep
+from textveil.bench.task_words import learn
 from textveil.bench.tasks.contract import Task
 from textveil.bench.trials import joined
 from textveil.endpoint import Endpoint
@@ -31,6 +32,9 @@ from textveil.pipeline import Privatizer
 from textveil.words import is_public, tokenize
 
 Report = Callable[[str, int, int], None]
+
+TAUGHT = 20_000
+"""Training texts that important words are learned from, at most."""
 
 BUDGETS = "budgets.jsonl"
 """In a run's folder: budgets that were found for levels of risk."""
@@ -97,6 +101,8 @@ def plan(sweep: Sweep, found: Sequence[rows.Row], known: Mapping[str, Mapping[fl
     any_key = {row["key"]: row for row in found}
     jobs, there, searched = [], [], []
     for series in sweep.series:
+        if series.learned:
+            series = series.taught(task_words(series, places))
         if series.searched:
             if (asked := search_key(sweep, series)) not in known:
                 searched.append(series)
@@ -220,49 +226,63 @@ def _job(given: tuple[Job, Places, Mapping[str, Any]]) -> list[rows.Row]:
 # ---- data and judges ---------------------------------------------------------------------------------------
 
 
+_HELD: dict[str, Any] = {}
+"""Data sets and judges of this process."""
+
+
 def load(source: Source, limit: int | None, places: Places) -> DataSet:
     """The examples of a data set of a sweep."""
-    return _load(source, source.limit or limit, places.corpora)
-
-
-@lru_cache(maxsize=8)
-def _load(source: Source, limit: int | None, corpora: Path | None) -> DataSet:
-    return loaders.load(
-        source.name,
-        split=source.split,
-        limit=limit,
-        folder=corpora,
-        subset=source.subset,
-        **{name: value for name in ("fields", "label", "answers") if (value := getattr(source, name))},
-    )
+    limit = source.limit or limit
+    key = _key("data", source.name, source.split, source.subset, source.columns, limit, places.corpora)
+    if key not in _HELD:
+        named: dict[str, Any] = {
+            "split": source.split,
+            "limit": limit,
+            "folder": places.corpora,
+            "subset": source.subset,
+        }
+        _HELD[key] = loaders.load(source.name, **named, **source.columns)
+    found: DataSet = _HELD[key]
+    return found
 
 
 def judges(source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:
     """The judges of a data set of a sweep, fitted."""
-    return _judges(json.dumps([source.task, source.name, source.subset, sweep.endpoint]), source, sweep, places)
-
-
-_MADE: dict[tuple[str, Places], tuple[Task, ...]] = {}
-
-
-def _judges(key: str, source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:
-    if (key, places) not in _MADE:
+    asked = (source.name, source.subset, source.columns, source.task, sweep.endpoint)
+    key = _key("judges", *asked, places.corpora, places.cache)
+    if key not in _HELD:
         data = load(source, sweep.limit, places)
         endpoint = None if sweep.endpoint is None else Endpoint(**sweep.endpoint)
-        wanted = source.task or tuple({"name": name} for name in tasks.usual(data.kind))
-        _MADE[key, places] = tuple(
+
+        def train() -> DataSet:
+            return load(replace(source, split="train", limit=None), None, places)
+
+        _HELD[key] = tuple(
             tasks.make(
                 each["name"],
                 {name: value for name, value in each.items() if name != "name"},
-                train=lambda rows: loaders.load(
-                    source.name, split="train", limit=rows, folder=places.corpora, subset=source.subset
-                ),
+                train=train,
                 cache=places.cache,
                 endpoint=endpoint,
             )
-            for each in wanted
+            for each in source.task or ({"name": tasks.usual(data.kind)},)
         )
-    return _MADE[key, places]
+    found: tuple[Task, ...] = _HELD[key]
+    return found
+
+
+def task_words(series: Series, places: Places) -> tuple[str, ...]:
+    """The important words of a series that has them learned."""
+    key = _key("words", series.source.name, series.source.subset, series.learned, places.corpora)
+    if key not in _HELD:
+        train = load(replace(series.source, split="train", limit=TAUGHT), None, places)
+        _HELD[key] = learn(train, series.learned)
+    found: tuple[str, ...] = _HELD[key]
+    return found
+
+
+def _key(*parts: object) -> str:
+    return json.dumps(parts, sort_keys=True, default=str)
 
 
 # ---- budgets at levels of risk -----------------------------------------------------------------------------
@@ -277,7 +297,7 @@ def search_key(sweep: Sweep, series: Series) -> str:
         "risk": [sweep.risk.prior, sweep.risk.levels, sweep.risk.words],
         "data": [source.called for source in calibrating(sweep, series)],
     }
-    return json.dumps(asked, sort_keys=True, default=str)
+    return blake2b(json.dumps(asked, sort_keys=True, default=str).encode(), digest_size=12).hexdigest()
 
 
 def calibrating(sweep: Sweep, series: Series) -> tuple[Source, ...]:
@@ -353,7 +373,11 @@ def _find(given: tuple[str, Series, Sweep, tuple[str, ...]]) -> Mapping[float, f
 
 def _keep_texts(folder: Path, job: Job, texts: Sequence[rows.Row], row: rows.Row) -> None:
     """Texts before and after: of the first seed, and of public data sets only."""
-    if not texts or job.series.source.name not in loaders.NAMES or row["seed"] != job.sweep.seeds[0]:
+    if (
+        not texts
+        or job.series.source.name.partition("-")[0] not in loaders.SOURCES
+        or row["seed"] != job.sweep.seeds[0]
+    ):
         return
     shared = {
         "data": row["data"]["name"],

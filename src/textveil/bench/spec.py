@@ -25,9 +25,12 @@ CONF = Path(__file__).resolve().parents[1] / "conf"
 BASELINES: Mapping[str, Mapping[str, Any]] = {
     "identity": {},
     "mask": {"mechanism.name": "placeholder"},
-    "uniform": {"mechanism.name": "krr", "epsilon": 1e-9},
+    "uniform": {"mechanism.name": "krr", "epsilon": 1e-6},
 }
 """Nothing is changed; every private word is a placeholder; every private word is any word of the table."""
+
+LEARNED = "learned"
+"""In the place of a path: how many important words are learned from training texts."""
 
 RISK = "risk"
 """In the place of budgets: those under which an attack succeeds as often as `Sweep.risk` says."""
@@ -63,9 +66,7 @@ class Source:
         limit: examples; None for that of the sweep.
         subset: a part of the data set ("medical"), see `data`.
         task: judges by name, with options; none for the usual ones of the kind.
-        fields: of a user's own file: which hold the texts.
-        label: which holds the label.
-        answers: which holds what counts as right.
+        columns: of a user's own file: options of `data.Columns`.
         as_name: what rows call it; the name where it is None.
     """
 
@@ -74,9 +75,7 @@ class Source:
     limit: Annotated[int, Field(ge=1)] | None = None
     subset: str | None = None
     task: Parts = ()
-    fields: tuple[str, ...] = ()
-    label: str | None = None
-    answers: str | None = None
+    columns: Mapping[str, Any] = Field(default_factory=dict)
     as_name: str | None = None
 
     @property
@@ -93,7 +92,8 @@ class Entry:
         name: what figures call it.
         family: which entries are one mechanism with other options; the name where it is None.
         whose: "paper" for mechanisms as their papers have them, "ours" for others.
-        set: options by dotted path.
+        set: options by dotted path. `learned` is none of a privatizer: so many words that tell the labels of the data
+            set apart are learned from its training texts, and are the important ones (`protect.importance=list`).
         grid: options with several values; each combination is a series of its own.
         budget: one path with its values, each a cell, or "risk"; none where the mechanism needs no budget.
         start: where the search for budgets of a risk begins.
@@ -147,6 +147,7 @@ class Sweep:
         baselines: of identity, mask, uniform.
         entries: the mechanisms.
         risk: see `Risk`.
+        kept: names of series by data set: of a data set that is named only these are run, and baselines.
         gallery: texts of each series that are kept before and after, for the page; 0 for none.
         endpoint: of a language model, for judges that need one; its key is taken from the environment.
     """
@@ -162,6 +163,7 @@ class Sweep:
     baselines: tuple[str, ...] = tuple(BASELINES)
     entries: tuple[Entry, ...] = ()
     risk: Risk = Field(default_factory=Risk)
+    kept: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     gallery: Annotated[int, Field(ge=0)] = 2
     endpoint: Mapping[str, Any] | None = None
 
@@ -245,16 +247,20 @@ class Sweep:
                         path=path,
                         budgets=tuple(budgets),
                         start=entry.start,
-                        alone=bool(entry.for_data),
+                        alone=bool(entry.for_data) or LEARNED in {*entry.set, *entry.grid},
                     )
                     for source in self.data
                     if not entry.for_data or source.called in entry.for_data
                 ]
+        found = [one for one in found if one.whose == "baseline" or self._keeps(one)]
         names = [(series.name, series.source.called) for series in found]
         if len(set(names)) < len(names):
             twice = next(name for name, _ in names if sum(other == name for other, _ in names) > len(self.data))
             raise ConfigError(f"two series of a sweep must not have one name, and {twice!r} is there twice")
         return found
+
+    def _keeps(self, one: "Series") -> bool:
+        return one.name in self.kept.get(one.source.called, (one.name,))
 
     def _settings(self, own: Point) -> Point:
         return {**{path: value for path, value in self.common.items() if path not in own}, **own}
@@ -349,6 +355,16 @@ class Series:
             return None
         chosen = {**self.settings, **({} if self.path is None else {self.path: budget})}
         return resolve(overrides={**chosen, **({} if seed is None else {"seed": seed})})
+
+    @property
+    def learned(self) -> int:
+        """How many important words are learned from training texts; 0 for none."""
+        return int(self.settings.get(LEARNED, 0))
+
+    def taught(self, words: tuple[str, ...]) -> Self:
+        """The series with the words that were learned."""
+        rest = {path: value for path, value in self.settings.items() if path != LEARNED}
+        return replace(self, settings={**rest, "protect.importance": "list", "protect.important": words})
 
     def at(self, found: Mapping[float, float]) -> Self:
         """The series with budgets that were found: by level."""

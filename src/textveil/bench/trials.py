@@ -34,7 +34,7 @@ class Part:
         ends: where it ends.
     """
 
-    items: tuple[Item, ...]
+    items: tuple[Item, ...] = field(repr=False)
     gaps: tuple[str, ...]
     original: str = field(repr=False)
     starts: tuple[int, ...] = field(repr=False)

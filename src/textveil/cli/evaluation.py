@@ -16,6 +16,8 @@ from textveil import files, formats
 from textveil.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from textveil.config import Config
     from textveil.rng import Randomness
 
@@ -131,7 +133,6 @@ def show(
         baseline: whether to show what is reached without the released words.
     """
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
@@ -150,8 +151,15 @@ def show(
         if baseline:
             cells.append("" if row["baseline"] is None else number(row["baseline"]))
         table.add_row(*cells, f"{row['n']:,}")
+    draw(table)
+
+
+def draw(table: "Table") -> None:
+    """Print a table on standard output, as wide as it is where nobody sees an edge."""
+    from rich.console import Console
+
     console = Console(highlight=False)
-    if not console.is_terminal:  # nobody sees an edge there
+    if not console.is_terminal:
         console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
     with files.writing():
         console.print(table)

@@ -5,6 +5,7 @@ Not here: what is asked of it (`context` and its neighbours), and how adapters a
 """
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,6 +42,9 @@ BUNDLED: dict[Job, str] = {
 }
 SHORTEST: dict[Job, int] = {"masked-lm": 8, "causal-lm": 8, "tagger": 8, "reader": 32, "classifier": 8}
 """Pieces that a network must take at once."""
+
+FIRST_LAYERS = re.compile(r"bundled:([1-9][0-9]?)")
+"""The source that is the bundled encoder with its first so many layers alone."""
 
 SPACES = "\u2581", "\u0120"
 """How tokenizers write the space before a word."""
@@ -94,7 +98,7 @@ def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> 
     Args:
         job: what its head is for.
         source: a local folder or a hub id (owner/name) of a transformers model with a fast tokenizer; None is the
-            bundled encoder.
+            bundled encoder, "bundled:3" the same without what comes after its third layer.
         device: a torch device ("cpu", "cuda").
 
     Raises:
@@ -102,7 +106,9 @@ def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> 
         ModelError: there is no such model, or it has no head for the job.
     """
     check_device(device)
-    model = _bundled(job) if source is None else _foreign(job, str(source))
+    first = FIRST_LAYERS.fullmatch(str(source))
+    own = source is None or first is not None
+    model = _bundled(job, int(first[1]) if first else None) if own else _foreign(job, str(source))
     if model.longest < SHORTEST[job]:
         raise ModelError(f"{model.name} must take {SHORTEST[job]} pieces at once, and takes {model.longest}")
     model.network.eval().requires_grad_(False).to(device)
@@ -164,13 +170,21 @@ def backbone(job: Job, tensors: dict[str, torch.Tensor] | None, **config: Any) -
     return network
 
 
-def _bundled(job: Job) -> Model:
+def _bundled(job: Job, layers: int | None = None) -> Model:
+    """The encoder with its adapter; with its first layers alone, where so many are asked for, its head sees theirs."""
     if job not in BUNDLED:
         raise ConfigError(f"the package brings no model for {job}; name a folder or a hub id")
-    network = backbone(job, adapters.tensors(job), **adapters.manifest(job)["config"])
+    network: Any = backbone(job, adapters.tensors(job), **adapters.manifest(job)["config"])
+    name, all_layers = "all-MiniLM-L6-v2", network.bert.encoder.layer
+    if layers is not None:
+        if layers > len(all_layers):
+            raise ConfigError(f"the bundled encoder has {len(all_layers)} layers, and bundled:{layers} asks for more")
+        name = f"{name} ({layers} of {len(all_layers)} layers)"
+        network.bert.encoder.layer = all_layers[:layers]
+        network.config.num_hidden_layers = layers
     tokenizer = minilm.read_tokenizer(bundled_folder())
     mask, unknown = map(tokenizer.token_to_id, ("[MASK]", "[UNK]"))
-    return _frame(f"all-MiniLM-L6-v2 + {job}", network, tokenizer, mask=mask, unknown=unknown, bundled=True)
+    return _frame(f"{name} + {job}", network, tokenizer, mask=mask, unknown=unknown, bundled=True)
 
 
 # ---- other models ------------------------------------------------------------------------------------------

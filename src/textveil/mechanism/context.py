@@ -39,7 +39,8 @@ class Context:
         mode: `none`: nothing. `original`: all its words, as the paper has it; one word then shows in the output at
             every protected position. `released`: the words released before it, and all words that pass; positions are
             released from left to right. `public`: the words that pass, nothing else.
-        model: the folder or hub id of a masked or causal language model; None for the bundled masked one.
+        model: the folder or hub id of a masked or causal language model; None for the bundled masked one, "bundled:3"
+            for its first three layers.
     """
 
     mode: Mode = "none"

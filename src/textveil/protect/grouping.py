@@ -18,7 +18,7 @@ from textveil.config import SELF, NameOptions, ProtectOptions
 from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
 from textveil.protect import GROUPS, PUBLIC, Flags, Ids, Protection
 from textveil.protect.detectors import detector, find_all, merge
-from textveil.protect.importance import Cosine, Saliency
+from textveil.protect.importance import Cosine, Listed, Saliency
 from textveil.protect.lists import Lists
 from textveil.protect.names import load_names
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, Detector, Span
@@ -183,7 +183,7 @@ class Grouping:
                 raise InputError("queries need protect.importance=cosine; set it, or leave them out")
             return np.zeros(len(tokens.words), bool)
         task, texts = self.options.task, tokens.texts
-        if task is not None or self.options.importance == "saliency":
+        if task is not None or self.options.importance != "cosine":
             if queries is not None:
                 raise InputError("give protect.task or a query per text, not both")
             queries = texts if task == SELF or task is None else (task,) * len(texts)
@@ -305,6 +305,8 @@ def _types(given: Sequence[str], option: str) -> frozenset[str]:
 def _scorer(options: ProtectOptions) -> Scorer | None:
     if options.importance == "cosine":
         return Cosine()
+    if options.importance == "list":
+        return Listed(words=options.important)
     return Saliency(source=str(options.classifier)) if options.importance == "saliency" else None
 
 

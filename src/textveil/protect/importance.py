@@ -6,7 +6,7 @@ Not here: from which score on a word is important (`grouping`), and the classifi
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from textveil import frequency
 from textveil.encoder import Classifier, Ragged, load_classifier
-from textveil.errors import InputError
+from textveil.errors import ConfigError, InputError
 from textveil.table import EmbeddingTable, load_table
 from textveil.words import check_texts, is_public, tokenize
 
@@ -92,6 +92,36 @@ class Saliency:
         _check(words, documents, queries)
         texts = Ragged(words=words, documents=documents, spaced=np.ones(len(words), bool))
         return _classifier(self.source).saliency(texts)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Listed:
+    """Words of a public list: the group of a word then follows from the word alone (STAMP over a context-free list).
+
+    Attributes:
+        words: single words, of any casing.
+
+    Raises:
+        ConfigError: one is no single word.
+    """
+
+    words: tuple[str, ...] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if any(not isinstance(word, str) for word in self.words):
+            raise ConfigError("protect.important must be a list of words, and has something else in it")
+        if len(tokenize(self.words).words) != len(self.words):
+            raise ConfigError("protect.important must have single words, and has a phrase, a blank or a mark with it")
+
+    def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
+        """The scores of N words of B texts, float32 [N]: 1 for those of the list, -1 for others."""
+        _check(words, documents, queries)
+        listed = self._folded
+        return np.array([1.0 if word.casefold() in listed else -1.0 for word in words], np.float32)
+
+    @cached_property
+    def _folded(self) -> frozenset[str]:
+        return frozenset(word.casefold() for word in self.words)
 
 
 @lru_cache(maxsize=2)

@@ -1,5 +1,11 @@
-"""Data sets by name, from a folder of corpora or a hub, and those of a user's own.
+"""Data sets: those of the papers by name, and any file of a user's own.
 
-In: a name or a file. Out: a `DataSet`.
-Not here: what an example is (`examples`), and what is asked of it (`tasks`).
+In: a name or a path. Out: `DataSet`s.
+Not here: how they are privatized (`trials`) and judged (`tasks`).
 """
+
+from textveil.bench.data.loading import load
+from textveil.bench.data.own import Columns
+from textveil.bench.data.sources import SOURCES
+
+__all__ = ["SOURCES", "Columns", "load"]

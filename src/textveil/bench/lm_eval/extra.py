@@ -1,0 +1,57 @@
+"""The library lm-evaluation-harness: it is installed only where it is wanted, and it is kept quiet.
+
+In: a module's name. Out: the module, or an error that says what to install.
+Not here: what is done with it (`harness`).
+"""
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from importlib import import_module
+from logging import ERROR, getLogger
+from typing import Any
+
+from textveil.errors import ConfigError
+
+TALKERS = ("lm_eval", "datasets", "transformers", "huggingface_hub", "accelerate")
+"""Whose loggers are told to say errors only: warnings of lm_eval show documents."""
+
+
+def library(module: str) -> Any:
+    """A module of the library, or of one that it brings along.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return import_module(module)
+    except ImportError as error:
+        raise ConfigError(
+            "lm-evaluation-harness must be installed for this: pip install 'textveil[lm-eval]'"
+        ) from error
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps standard output for results; what the library draws and says goes to a terminal, or nowhere."""
+    levels = {name: getLogger(name).level for name in TALKERS}
+    with ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        if sys.stderr is not None and sys.stderr.isatty():
+            stack.enter_context(redirect_stdout(sys.stderr))
+        else:
+            nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
+            stack.enter_context(redirect_stdout(nowhere))
+            stack.enter_context(redirect_stderr(nowhere))
+        try:
+            for name in TALKERS:
+                getLogger(name).setLevel(ERROR)
+            yield
+        finally:
+            for name, level in levels.items():
+                getLogger(name).setLevel(level)

@@ -1,0 +1,75 @@
+"""Tables that are no sweep: what follows from a mechanism and a public table alone, or is measured in another way.
+
+In: a name, what is asked. Out: a `Table` of plain values.
+Not here: sweeps (`run`), and how tables are shown (`show`).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint
+from typing import Any
+
+from textveil.bench.reproduce.targets import Scale
+from textveil.bench.run import Places
+from textveil.errors import UnknownName
+
+COMPUTED: dict[str, str] = {
+    "stamp-budgets": "textveil.bench.reproduce.stamp:budgets",
+    "stamp-repaired": "textveil.bench.reproduce.stamp:repaired",
+    "cape-vocabularies": "textveil.bench.reproduce.cape:vocabularies",
+    "cape-statements": "textveil.bench.reproduce.cape:statements",
+    "cape-tail": "textveil.bench.reproduce.cape:tail",
+    "cape-logits": "textveil.bench.reproduce.cape:logits",
+    "cape-distances": "textveil.bench.reproduce.cape:distances",
+    "cape-costs": "textveil.bench.reproduce.costs:paper",
+    "efficiency": "textveil.bench.reproduce.costs:efficiency",
+}
+"""Where the function of each name is written, as "module:function"; it takes an `Asked`, and gives a `Table`."""
+
+Value = str | int | float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """How a table is asked for.
+
+    Attributes:
+        scale: usual, quick or full.
+        places: where data is.
+        endpoint: options of `Endpoint`; None where there is none.
+        report: told of progress: a step, how much is done, how much there is.
+    """
+
+    scale: Scale = "usual"
+    places: Places = field(default_factory=Places)
+    endpoint: Mapping[str, Any] | None = None
+    report: Callable[[str, int, int], None] = lambda step, done, total: None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Plain values in columns.
+
+    Attributes:
+        title: what it shows.
+        columns: their headings, with units.
+        rows: as many values as columns each; None where there is none.
+        notes: what a reader has to know.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def compute(name: str, asked: Asked) -> Table:
+    """The table of a name.
+
+    Raises:
+        UnknownName: there is none.
+    """
+    if name not in COMPUTED:
+        raise UnknownName("computed table", name, COMPUTED)
+    made: Table = EntryPoint(name, COMPUTED[name], "textveil").load()(asked)
+    return made

@@ -1,0 +1,130 @@
+"""One reproduction: the sweeps of a target are run, and what came out is put beside the paper.
+
+In: a target, a folder for its rows. Out: `Reproduced`.
+Not here: targets (`targets`), how a sweep is run (`bench.run`), and how what came out is shown (`show`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from textveil import files
+from textveil.bench import compare
+from textveil.bench import run as runs
+from textveil.bench.compare import Series
+from textveil.bench.reproduce.bounds import bounded
+from textveil.bench.reproduce.computed import Asked, Table, compute
+from textveil.bench.reproduce.targets import Scale, Target, planned
+from textveil.bench.reproduce.verdict import Beside, Judged, beside, contradicted, judged
+from textveil.bench.rows import Row
+from textveil.bench.run import Places
+from textveil.bench.spec import Sweep
+
+Report = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reproduced:
+    """What came of a target.
+
+    Attributes:
+        target: what was asked for.
+        scale: usual, quick or full.
+        rows: of all panels that were run.
+        series: the same, read for comparison.
+        tables: what was computed besides.
+        beside: the published values with ours.
+        judged: the claims.
+        contradicts: where the paper is wrong, with figures of these rows.
+        not_run: panels, and why they were not run.
+    """
+
+    target: Target
+    scale: Scale
+    rows: tuple[Row, ...] = field(repr=False)
+    series: tuple[Series, ...] = field(repr=False)
+    tables: tuple[Table, ...]
+    beside: tuple[Beside, ...]
+    judged: tuple[Judged, ...]
+    contradicts: tuple[str, ...]
+    not_run: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """How a target is run.
+
+    Attributes:
+        scale: usual, quick or full.
+        hub: whether the paper's own models and tables take the place of ours.
+        endpoint: options of `Endpoint`; without it, panels that need a language model are not run.
+        places: where data and fitted judges are.
+        processes: how many at once.
+    """
+
+    scale: Scale = "usual"
+    hub: bool = False
+    endpoint: Mapping[str, Any] | None = None
+    places: Places = field(default_factory=Places)
+    processes: int = 1
+
+
+def named(target: Target, how: How) -> str:
+    """What files of such a run are called."""
+    scale = [] if how.scale == "usual" else [how.scale]
+    return "-".join([target.name, *scale, *["hub"] * how.hub])
+
+
+def preview(target: Target, folder: Path, how: How) -> Iterator[str]:
+    """What `reproduce` would do, in lines for people.
+
+    Raises:
+        ConfigError: a sweep is wrong. InputError: data cannot be read.
+    """
+    plans = planned(target, how.scale, hub=how.hub, endpoint=how.endpoint)
+    for panel, plain in plans.sweeps.items():
+        yield f"{target.name}: {panel}"
+        sweep = Sweep.read(bounded(plain, how.scale, how.places))
+        yield from ("  " + line for line in runs.preview(sweep, folder, how.places))
+    yield from (f"{target.name}: the table {name}" for name in plans.tables)
+    yield from (f"{target.name}: {panel}: not run: {why}" for panel, why in plans.not_run.items())
+    if how.hub:
+        yield from (f"first: {each}" for each in target.hub_first)
+
+
+def reproduce(target: Target, folder: Path, how: How, *, report: Report = lambda step, done, total: None) -> Reproduced:
+    """Runs a target, going on where an earlier run stopped, and judges what came out.
+
+    Args:
+        target: what is asked for.
+        folder: where rows are kept. Targets may share one: a cell that another has computed is not computed again.
+        how: how much of it, and with what.
+        report: told of progress.
+
+    Raises:
+        ConfigError: a sweep is wrong; another run is at work in the folder.
+        InputError: data cannot be read.
+    """
+    plans = planned(target, how.scale, hub=how.hub, endpoint=how.endpoint)
+    plain = [bounded(each, how.scale, how.places) for each in plans.sweeps.values()]
+    wanted = [Sweep.read(each) for each in plain]  # all are checked before the first is run
+    with files.writing():
+        files.make_folder(folder)
+    found: list[Row] = []
+    for sweep in wanted:
+        found += runs.run(sweep, folder, places=how.places, processes=how.processes, report=report)
+    asked = Asked(scale=how.scale, places=how.places, endpoint=how.endpoint, report=report)
+    tables = {name: compute(name, asked) for name in plans.tables}
+    series = compare.series(found)
+    return Reproduced(
+        target=target,
+        scale=how.scale,
+        rows=tuple(found),
+        series=tuple(series),
+        tables=tuple(tables.values()),
+        beside=tuple(beside(target, series, tables)),
+        judged=tuple(judged(target, series)),
+        contradicts=tuple(contradicted(target, series)),
+        not_run=plans.not_run,
+    )

@@ -1,0 +1,45 @@
+"""Exposure: words that pass count as guessed, placeholders are guessed by what is usual."""
+
+import numpy as np
+import pytest
+
+from textveil import Privatizer
+from textveil.attack import Case
+from textveil.attack.bayes import Bayes
+from textveil.bench.exposure import exposed
+from textveil.rng import SeededRandomness
+
+TEXT = "the anchor of the harbor was in the garden with a lantern"
+
+
+def attacked(budgets, text=TEXT, **options):
+    protect = {"importance": "list", "important": ["anchor", "garden"]}
+    privatizer = Privatizer("krr", table="minilm-s", protect=protect, groups={"budgets": budgets}, seed=1, **options)
+    case = Case.of(privatizer, [text])
+    outcomes = Bayes(priors=("unigram",), k=2).run(case, rng=SeededRandomness(1))
+    top = next(outcome for outcome in outcomes if outcome.metric == "top-1")
+    return top, *exposed(case, top)
+
+
+def test_where_all_is_drawn_nothing_is_added():
+    top, everything, owners = attacked((60, 60, 60, 60))
+    assert everything.values.tolist() == top.values.tolist() == [1, 1, 1, 1]
+    assert owners.tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(("budgets", "rate"), [((1, 1, np.inf, 1e-6), 0.5), ((1, 1, 60, 0), 0.5)])
+def test_words_that_pass_are_guessed_and_placeholders_are_not(budgets, rate):
+    top, everything, _ = attacked(budgets)
+    assert len(top.values) == 2
+    assert len(everything.values) == 4, "anchor, harbor, garden, lantern"
+    assert everything.values.mean() == rate
+
+
+def test_the_most_usual_word_behind_a_placeholder_is_guessed():
+    from textveil.attack.prior import static
+    from textveil.table import load_table
+
+    table = load_table("minilm-s")
+    usual = table.words[int(static(table, "unigram").argmax())]
+    _, everything, _ = attacked((1, 1, 60, 0), text=f"the anchor and {usual} and lantern")
+    assert everything.values.tolist() == [1, 1, 0]
