@@ -251,6 +251,7 @@ def test_a_trade_off_has_the_corner_the_baselines_and_both_intervals():
     panel, *others = drawn(together)
     assert [each.x.partition(",")[0] for each in others] == ["attack: neighbour Pr@5", "attack: masked Rouge-L"]
     assert others[0].title == "sst2: head accuracy, against neighbour Pr@5"
+    assert together.text == "bayes exposed (unigram), masked Rouge-L: a lower bound."
     assert (panel.corner, panel.zero) == (True, True)
     assert panel.x == "attack: bayes exposed (unigram), mean over words"
     assert panel.y == "head accuracy, mean over texts"

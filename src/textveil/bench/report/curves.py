@@ -146,7 +146,10 @@ def _together(title: str, groups: Sequence[Group]) -> Iterator[Group]:
     if any(len(group.panels) > 1 for group in groups) or len(groups) < 2:
         yield from groups
         return
-    text = " ".join(f"{group.title}: {group.text}." for group in groups if group.text)
+    said: dict[str, list[str]] = {}
+    for group in groups:
+        said.setdefault(group.text, []).append(group.title.removeprefix("Against "))
+    text = " ".join(f"{', '.join(titles)}: {note}." for note, titles in said.items() if note)
     panels = tuple(
         replace(panel, title=f"{panel.title}, {group.title[0].lower()}{group.title[1:]}")
         for group in groups
