@@ -205,7 +205,7 @@ SOURCES: Mapping[str, Source] = {
             "train": _named("swag/train.csv", "swagaf/data/train.csv"),
         },
         hub=Hub(id="allenai/swag", configuration="regular", splits=VALIDATION),
-        terms="no licence is stated",
+        terms="as its makers say (github.com/rowanz/swagaf)",
     ),
     "mmlu": Source(
         kind="choice",

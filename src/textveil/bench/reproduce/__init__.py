@@ -26,7 +26,7 @@ A target is a YAML file with these keys; `targets.Target` says what each means, 
 Changes are a mapping. `common` is merged into that of the sweep; `only` keeps the entries of these names; `set` has
 options of entries by their names; `thin: N` keeps N values of every budget and of every list in a grid, spread from the
 first to the last; anything else takes the place of what the sweep has under that name. Changes of a panel come first,
-then those of a run.
+then those of a run. In an entry's `set`, `mechanism.bound: measured` is measured for its model (`bounds`).
 
 `where` and each member of `series` choose rows: {data: sst2, entry: noise, budget: 80, mechanism.L: 4}. Keys are
 `data`, `entry`, `series`, `family`, `whose`, `level`, `budget` (a value, `first` or `last` of what was run) and dotted

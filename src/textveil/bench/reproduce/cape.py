@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from textveil.bench.examples import DataSet
-from textveil.bench.reproduce.computed import Asked, Table
+from textveil.bench.reproduce.computed import Asked, Table, Value
 from textveil.bench.run import load
 from textveil.bench.spec import Source
 from textveil.encoder import Ragged, load_context
@@ -93,7 +93,7 @@ def tail(asked: Asked) -> Table:
     scores = _scores(asked, table, utility)
     cut = rule.cut(table, utility, scores)
     order = np.argsort(-scores, axis=1)[:, :BEST]
-    rows = []
+    rows: list[tuple[Value, ...]] = []
     for nominal in NOMINALS:
         rate = rule.rate(table, utility, np.full(len(scores), nominal))
         laws = {
@@ -166,7 +166,8 @@ def _slice(table: EmbeddingTable, size: int) -> EmbeddingTable:
 
 def _scores(asked: Asked, table: EmbeddingTable, utility: Hybrid) -> Values:
     """Scores [m, V] of all candidates at the first private words of SST-2 that the table has."""
-    data: DataSet = load(Source(name="sst2"), POSITIONS["full"], asked.places)
+    name = "opinions" if asked.scale == "quick" else "sst2"
+    data: DataSet = load(Source(name=name), POSITIONS["full"], asked.places)
     ragged = Ragged.of(tokenize([text for example in data.examples for text in example.texts]))
     found = table.find(list(ragged.words))
     private = [i for i, word in enumerate(ragged.words) if found[i] >= 0 and not is_public(word)]

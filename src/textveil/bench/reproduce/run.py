@@ -13,6 +13,7 @@ from textveil import files
 from textveil.bench import compare
 from textveil.bench import run as runs
 from textveil.bench.compare import Series
+from textveil.bench.reproduce.bounds import bounded
 from textveil.bench.reproduce.computed import Asked, Table, compute
 from textveil.bench.reproduce.targets import Scale, Target, planned
 from textveil.bench.reproduce.verdict import Beside, Judged, beside, contradicted, judged
@@ -84,7 +85,8 @@ def preview(target: Target, folder: Path, how: How) -> Iterator[str]:
     plans = planned(target, how.scale, hub=how.hub, endpoint=how.endpoint)
     for panel, plain in plans.sweeps.items():
         yield f"{target.name}: {panel}"
-        yield from ("  " + line for line in runs.preview(Sweep.read(plain), folder, how.places))
+        sweep = Sweep.read(bounded(plain, how.scale, how.places))
+        yield from ("  " + line for line in runs.preview(sweep, folder, how.places))
     yield from (f"{target.name}: the table {name}" for name in plans.tables)
     yield from (f"{target.name}: {panel}: not run: {why}" for panel, why in plans.not_run.items())
     if how.hub:
@@ -105,7 +107,8 @@ def reproduce(target: Target, folder: Path, how: How, *, report: Report = lambda
         InputError: data cannot be read.
     """
     plans = planned(target, how.scale, hub=how.hub, endpoint=how.endpoint)
-    wanted = [Sweep.read(plain) for plain in plans.sweeps.values()]  # all are checked before the first is run
+    plain = [bounded(each, how.scale, how.places) for each in plans.sweeps.values()]
+    wanted = [Sweep.read(each) for each in plain]  # all are checked before the first is run
     with files.writing():
         files.make_folder(folder)
     found: list[Row] = []
