@@ -3,9 +3,10 @@ from dataclasses import replace
 import pytest
 
 from textveil.bench import cells
-from textveil.bench.reproduce import targets
+from textveil.bench.reproduce import bounds, targets
 from textveil.bench.reproduce.computed import COMPUTED
 from textveil.bench.reproduce.targets import AtRisk, Target, changed, load, names, planned, read
+from textveil.bench.run import Places
 from textveil.bench.spec import Sweep
 from textveil.budget import TABLE1
 from textveil.errors import ConfigError, UnknownName
@@ -14,6 +15,9 @@ from textveil.table import load_table
 NAMES = {
     *("stencil-fig2", "stencil-fig3", "stencil-fig4"),
     *("stamp-table1", "stamp-fig5", "stamp-fig6", "stamp-fig7-10"),
+    *(f"cape-table{i}" for i in (3, 4, 5, 6, 7, 8, 10)),
+    *(f"cape-fig{i}" for i in range(4, 13)),
+    "efficiency",
 }
 
 ENDPOINT = {"url": "http://localhost:1/v1", "model": "none"}
@@ -52,9 +56,11 @@ def test_an_unknown_name_is_refused_with_the_nearest():
 @pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("scale", ["usual", "quick", "full"])
 @pytest.mark.parametrize("hub", [False, True])
-def test_every_panel_is_a_sweep_whose_options_there_are(name, scale, hub):
+def test_every_panel_is_a_sweep_whose_options_there_are(name, scale, hub, monkeypatch):
+    monkeypatch.setattr(bounds, "_texts", lambda *_: ("a",))
+    monkeypatch.setattr(bounds, "_measured", lambda *_: (5.0, -12.0))
     for sweep in planned(load(name), scale, hub=hub, endpoint=ENDPOINT).sweeps.values():
-        made = Sweep.read(sweep)
+        made = Sweep.read(bounds.bounded(sweep, scale, Places()))
         cells.check(made)
         assert made.series
 
@@ -96,7 +102,8 @@ def test_quick_runs_need_no_folder_of_corpora(name):
     for sweep in sweeps.values():
         made = Sweep.read(sweep)
         assert {source.name for source in made.data} <= {"opinions", "fantasy-generated"}
-        assert made.limit == 12
+        assert made.limit is not None
+        assert made.limit <= 12
         assert made.seeds == (1,)
 
 
