@@ -200,8 +200,50 @@ def test_changes_of_a_run_come_after_those_of_a_panel():
     assert planned(made, hub=True).sweeps["two"]["common"]["table.name"] == "./glove"
 
 
+def test_set_has_options_of_entries_by_name():
+    made = changed(SWEEP, {"set": {"noise": {"mechanism.project": 8}, "another": {"mechanism.L": 3}}})
+    assert made["entries"][0]["set"] == {"mechanism.name": "noise", "mechanism.project": 8}
+    assert made["entries"][1] == SWEEP["entries"][1]
+    assert "mechanism.project" not in SWEEP["entries"][0]["set"]
+
+
+HUB = [{"name": "here"}, {"name": "there", "needs": "hub"}, {"name": "both", "needs": "llm, hub"}]
+
+
+def test_panels_that_need_a_hub_are_run_with_it_only():
+    plans = planned(target(panels=HUB))
+    assert list(plans.sweeps) == ["here"]
+    assert plans.not_run == {"there": targets.NEEDS["hub"], "both": "needs an LLM"}
+    assert planned(target(panels=HUB), endpoint=ENDPOINT).not_run["both"] == targets.NEEDS["hub"]
+    plans = planned(target(panels=HUB), hub=True, endpoint=ENDPOINT)
+    assert not plans.not_run
+    assert "endpoint" not in plans.sweeps["there"]
+    assert plans.sweeps["both"]["endpoint"] == ENDPOINT
+
+
+def test_a_target_like_another_has_its_sweep_with_changes_and_its_panels():
+    shared = {"title": "t", "paper": "p", "shows": "s", "like": "cape-fig5"}
+    made, other = read("made-up", {**shared, "sweep": {"only": ["cape"], "limit": 7}}), load("cape-fig5")
+    assert made.panels == other.panels
+    assert made.quick == other.quick
+    assert [entry["name"] for entry in made.sweep["entries"]] == ["cape"]
+    assert {**made.sweep, "limit": 500, "entries": None} == {**other.sweep, "entries": None}
+    assert not made.published
+    assert [panel.name for panel in read("made-up", {**shared, "panels": [{"name": "own"}]}).panels] == ["own"]
+
+
+def test_values_by_budget_are_as_many_values():
+    given = {"where": {"entry": "noise"}, "metric": "accuracy", "source": "table 1", "values": {1: 0.5, 20: 0.75}}
+    found = target(published=[given]).published
+    assert [(each.where, each.value, each.source) for each in found] == [
+        ({"entry": "noise", "budget": 1}, 0.5, "table 1"),
+        ({"entry": "noise", "budget": 20}, 0.75, "table 1"),
+    ]
+
+
 # ---- what is refused -------------------------------------------------------------------------------------------------
 
+SHOWN = {"where": {"entry": "noise"}, "metric": "accuracy"}
 CLAIM = {"claim": "c", "source": "section 1", "series": [{"entry": "noise"}, {"entry": "mask"}], "metric": "accuracy"}
 
 
@@ -218,6 +260,8 @@ CLAIM = {"claim": "c", "source": "section 1", "series": [{"entry": "noise"}, {"e
         ({"expect": [{**CLAIM, "series": [{"entry": "noise"}]}]}, "series"),
         ({"published": [{"where": {}, "metric": "accuracy", "value": 0.5}]}, "source"),
         ({"panels": [{"name": "x", "need": "llm"}]}, "did you mean 'needs'"),
+        ({"contradicts": [{"says": "at {one} and {two}", "shows": {"one": SHOWN}}]}, "see two"),
+        ({"contradicts": [{"says": "none", "shows": {"one": SHOWN}}]}, "see one"),
     ],
 )
 def test_wrong_targets_are_refused(values, says):
