@@ -433,3 +433,70 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
 
     monkeypatch.setattr(formats, "open", fails, raising=False)
     refused(path, "cannot be read: Permission denied$")
+
+
+# ---- whole rows ----------------------------------------------------------------------------------
+
+
+def rows(path: Path, **more) -> list[dict]:
+    return list(formats.records(path, **more))
+
+
+def test_records_of_every_format(tmp_path):
+    expected = [{"text": 'one, "two"', "n": "1"}, {"text": "three\nfour", "n": "2"}]
+    as_table = 'text,n\n"one, ""two""",1\n\n"three\nfour",2\n'
+    assert rows(put(tmp_path, "a.csv", as_table.encode())) == expected
+    assert rows(put(tmp_path, "a.csv.gz", MARK + as_table.encode())) == expected
+    as_table = as_table.replace("text,n", "text\tn").replace(",1", "\t1").replace(",2", "\t2")
+    assert rows(put(tmp_path, "a.tsv", as_table.encode())) == expected
+    lines = [{"text": "x", "more": [1, {"a": None}]}, {"other": 2.5}]
+    as_lines = MARK + "\n\n".join(map(json.dumps, lines)).encode()
+    assert rows(put(tmp_path, "a.jsonl", as_lines)) == lines
+    assert rows(put(tmp_path, "a.json", as_lines), format="jsonl") == lines
+    assert rows(put(tmp_path, "a.json.gz", b'{"data":\n[1]}')) == [{"data": [1]}]
+    assert rows(put(tmp_path, "a.txt", b"one\r\n\ntwo")) == [{"text": "one"}, {"text": ""}, {"text": "two"}]
+    assert rows(put(tmp_path, "a.raw", b"one\n"), format="txt") == [{"text": "one"}]
+    pq.write_table(pa.table({"text": ["x"], "n": [[1]]}), tmp_path / "a.parquet")
+    assert rows(tmp_path / "a.parquet") == [{"text": "x", "n": [1]}]
+
+
+def test_records_without_a_line_of_names_and_without_quotes(tmp_path):
+    path = put(tmp_path, "a.csv", b'3,"Oil, up"\n')
+    assert rows(path, names=("label", "title")) == [{"label": "3", "title": "Oil, up"}]
+    path = put(tmp_path, "a.tsv", b'a\tb\r\n"x\t"y ""z\r\n')
+    assert rows(path, quoted=False) == [{"a": '"x', "b": '"y ""z'}]
+
+
+@given(st.lists(st.tuples(awkward, awkward), max_size=4))
+@fast
+def test_records_are_what_csv_wrote(tmp_path, pairs):
+    written = io.StringIO(newline="")
+    writer = csv.writer(written, quoting=csv.QUOTE_ALL)
+    writer.writerows([("a", "b"), *pairs])
+    found = rows(put(tmp_path, "a.csv", written.getvalue().encode()))
+    assert [tuple(row.values()) for row in found] == pairs
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.csv", f"a,b\n1,2\n{CANARY}\n", "line 3 must have 2 columns"),
+        ("a.csv", f'a,b\n"{CANARY}\n', "must end with one; see line 2"),
+        ("a.jsonl", f'{{"a": 1}}\n["{CANARY}"]\n', "line 2 must be a JSON object"),
+        ("a.jsonl", "[" * 100_000, "line 1 must be a JSON object"),
+        ("a.json", f'{{"a": "{CANARY}"', "the file must be a JSON object"),
+        ("a.parquet", CANARY, "whole parquet file"),
+    ],
+)
+def test_records_that_are_none(tmp_path, name, content, says):
+    with pytest.raises(InputError, match=says) as caught:
+        rows(put(tmp_path, name, content.encode()))
+    shown: BaseException | None = caught.value
+    while shown is not None:
+        assert CANARY not in str(shown) + repr(vars(shown))
+        shown = shown.__context__
+
+
+def test_records_of_names_that_say_no_format(tmp_path):
+    with pytest.raises(ConfigError, match=r"must end in \.txt"):
+        rows(put(tmp_path, "a.xlsx", b""))

@@ -1,12 +1,16 @@
 """Pictures: every headline is drawn, numbers where they belong, and formats as named."""
 
+import re
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from textveil import picture
 from textveil.errors import ConfigError
+from textveil.intervals import Interval
+from textveil.picture import Curve, Look, Map, Mark, Panel, Point
 
 
 def row(metric, value, slice_="all", part="", headline=True, low=None, high=None, baseline=None):
@@ -98,3 +102,80 @@ def test_curves_have_one_colour_in_all_panels_and_their_own_points():
     assert left.lines[1].get_color() == right.lines[0].get_color() != left.lines[0].get_color()
     assert (left.get_xlabel(), right.get_xlabel(), left.get_ylabel()) == ("MAP", "KNN-10", "cosine")
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+
+
+def interval(value, reach=0.05):
+    return Interval(value=value, low=value - reach, high=value + reach)
+
+
+def panel(count=2, **options):
+    looks = [
+        Look(colour=colour, marker=marker) for colour, marker in zip(picture.COLOURS, picture.MARKERS, strict=True)
+    ]
+    drawn = tuple(
+        Curve(name=f"c{i}", look=looks[i % 8], points=(Point(x=interval(0.1 * i + 0.1), y=interval(0.5)),))
+        for i in range(count)
+    )
+    return Panel(title="t", x="risk, share", y="use, share", curves=drawn, **options)
+
+
+def test_a_panel_has_its_curves_with_both_intervals_its_marks_and_its_corner():
+    marks = (Mark(name="clean", y=0.9, dash=picture.DASHES[0]), Mark(name="mask", y=0.3, dash="1 1", x=0.02))
+    (axis,) = picture.draw(panel(marks=marks, corner=True, zero=True)).axes
+    assert (axis.get_xlabel(), axis.get_ylabel()) == ("risk, share", "use, share")
+    assert points(axis, "o") == [(0.1, 0.5)]
+    assert points(axis, "x") == [(0.02, 0.3)]
+    reached = [collection.get_segments() for collection in axis.collections]  # type: ignore[attr-defined]
+    assert np.allclose(reached[0], [[[0.05, 0.5], [0.15, 0.5]]])
+    assert np.allclose(reached[1], [[[0.1, 0.45], [0.1, 0.55]]])
+    assert axis.get_xlim()[0] == 0
+    assert [text.get_text() for text in axis.texts] == ["good corner"]
+    assert {float(np.asarray(line.get_ydata())[0]) for line in axis.lines if line.get_linestyle() == "--"} <= {0.9, 0.3}
+
+
+def test_more_than_eight_curves_are_refused():
+    panel(8)
+    for count in (0, 9):
+        with pytest.raises(ConfigError, match="from one to 8 curves"):
+            panel(count)
+
+
+def test_values_of_many_sizes_stand_on_a_scale_of_orders():
+    far = tuple(
+        Curve(name="c", look=Look(colour="#000000", marker="o"), points=(Point(x=interval(x, 0), y=interval(0.5)),))
+        for x in (1.0, 100.0)
+    )
+    (axis,) = picture.draw(Panel(title="t", x="x", y="y", curves=far)).axes
+    assert axis.get_xscale() == "log"
+    (axis,) = picture.draw(panel()).axes
+    assert axis.get_xscale() == "linear"
+
+
+def test_a_map_has_a_number_in_every_cell():
+    shown = Map(title="t", x="a", y="b", columns=("1", "2"), rows=("x",), cells=((0.25, None),), low=0.0, high=1.0)
+    (axis,) = picture.draw(shown).axes
+    assert [text.get_text() for text in axis.texts] == [".25", "–"]
+    assert [text.get_text() for text in axis.get_yticklabels()] == ["x"]
+
+
+def test_figures_stand_side_by_side_in_a_page():
+    one, other = (picture.inline(picture.draw(panel()), name, "a <label>") for name in ("f1", "f2"))
+    ids = [set(re.findall(r' id="([^"]+)"', each)) for each in (one, other)]
+    assert ids[0]
+    assert not ids[0] & ids[1]
+    for found, svg in zip(ids, (one, other), strict=True):
+        assert set(re.findall(r'(?:url\(|href=")#([^")]+)', svg)) == found
+        assert svg.startswith("<svg viewBox=")
+        assert 'aria-label="a &lt;label&gt;"' in svg
+        assert "currentColor" in svg
+        assert "var(--rule)" in svg
+        assert not re.search(r"http|<style|<metadata|<!--|font-family|#1a1a1a|#dddddd", svg)
+    assert other.replace("f2-", "f1-") == one
+
+
+def test_legends_show_the_signs_of_curves():
+    for colour, marker in zip(picture.COLOURS, picture.MARKERS, strict=True):
+        found = picture.swatch(Look(colour=colour, marker=marker))
+        assert colour.replace("#1a1a1a", "currentColor") in found
+        ElementTree.fromstring(found)
+    assert 'fill="none"' in picture.swatch(Look(colour="#000000", marker="o", hollow=True))

@@ -8,8 +8,8 @@ from textveil.bench import calibrate
 
 
 def found(share, levels, start=10.0):
-    tried = {}
-    calls = []
+    tried: dict[float, float] = {}
+    calls: list[float] = []
 
     def look(budget):
         calls.append(budget)

@@ -59,7 +59,8 @@ def test_cells_are_budgets_with_seeds_and_each_has_draws_of_its_own():
 def test_a_key_follows_from_everything_that_decides_the_row():
     before = {cell.key for cell in cells(sweep())}
     assert before == {cell.key for cell in cells(sweep(name="another name"))}
-    for changes in ({"attacks": ["neighbour"]}, {"attacked": 9}, {"measures": ["retention"]}, {"common": {}}):
+    several: list[dict] = [{"attacks": ["neighbour"]}, {"attacked": 9}, {"measures": ["retention"]}, {"common": {}}]
+    for changes in several:
         after = {cell.key for cell in cells(sweep(**changes)) if cell.config is not None}
         assert not before & after, changes
     assert not before & {cell.key for cell in cells(sweep(), digest="others")}

@@ -1,6 +1,7 @@
 """Trials: fields are told apart after release, and a span of a release leads back to the original words."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -61,8 +62,9 @@ def test_an_item_over_two_fields_is_refused():
         Item(text="[NAME]", kind=Kind.PLACEHOLDER, group="NAME", start=1, end=3),
     )
     released = Released(items=items, gaps=("", " ", ""), mask=Mask(words=3, placeholders=((1, "NAME"),)))
+    result: Any = SimpleNamespace(released=released)
     with pytest.raises(InputError, match="words of one field"):
-        trials([Example(texts=("Ask Maren", "Holt"))], [SimpleNamespace(released=released)])
+        trials([Example(texts=("Ask Maren", "Holt"))], [result])
 
 
 def test_a_data_set_says_what_does_not_fit():
@@ -70,8 +72,8 @@ def test_a_data_set_says_what_does_not_fit():
         DataSet(name="mine", split="test", kind="text", fields=("text",), examples=())
     with pytest.raises(ConfigError, match="must have 1 texts, and has 2"):
         DataSet(name="mine", split="test", kind="text", fields=("text",), examples=(EXAMPLE,))
+    one = Example(texts=("a",), label=2)
     with pytest.raises(ConfigError, match="one of 2 labels"):
-        one = Example(texts=("a",), label=2)
         DataSet(
             name="mine", split="test", kind="classification", fields=("text",), labels=("no", "yes"), examples=(one,)
         )

@@ -111,7 +111,7 @@ def compute(
         return
     for run in _runs(cells, data, asked):
         scores, refused = _judged(judges, data, run.trials, run.seconds)
-        own = [_score(found, len(data)) for found in run.found.values()]
+        own = [_score(found, len(data)) for found in run.found.values() if any(map(len, found.values))]
         yield {
             **shared,
             **_described(run.cell, series, run.privatizer),

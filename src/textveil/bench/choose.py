@@ -95,6 +95,23 @@ class Choice:
         ours, paper = (side.above for side in sides if side is not None and side.above is not None)
         return ratio(ours, paper)
 
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain data; None for what is not reached, and for ends of intervals that are not there."""
+        return {
+            "data": self.data,
+            "level": self.level,
+            "metric": self.metric,
+            "clean": self.clean,
+            "chance": self.chance,
+            "counts": self.counts,
+            "families": [
+                {"family": each.family, "whose": each.whose, "series": each.name, "above_chance": _ends(each.above)}
+                for each in self.found
+            ],
+            "best": dict(self.best),
+            "gain": _ends(self.gain),
+        }
+
     def _of(self, side: str) -> Found | None:
         return next((found for found in self.found if found.family == self.best.get(side)), None)
 
@@ -215,12 +232,13 @@ def _read(points: Sequence[tuple[float, float]], level: float) -> float | None:
     """The score at a level, between the two that were run about it."""
     if not points or not points[0][0] <= level <= points[-1][0]:
         return None
-    return float(np.interp(level, *zip(*points, strict=True)))
+    risks, scores = zip(*points, strict=True)
+    return float(np.interp(level, np.array(risks), np.array(scores)))
 
 
 def run(
     sweep: Sweep, folder: Path, how: Trial, *, levels: Sequence[float], **options: Any
-) -> tuple[list[Row], list[Row]]:
+) -> tuple[Sequence[Row], Sequence[Row]]:
     """Runs the trial, and then what was best in it, on test texts.
 
     Args:
@@ -234,7 +252,17 @@ def run(
         the rows on test texts, and those of the trial.
     """
     tried = runs.run(trial(sweep, how), folder, **options)
-    return runs.run(replace(sweep, kept=kept(tried, levels)), folder, **options), list(tried)
+    return runs.run(replace(sweep, kept=kept(tried, levels)), folder, **options), tried
+
+
+def _ends(found: Estimate | None) -> dict[str, float | None] | None:
+    if found is None:
+        return None
+    ends = found.interval
+    return {
+        name: value if np.isfinite(value) else None
+        for name, value in (("value", ends.value), ("low", ends.low), ("high", ends.high))
+    }
 
 
 # ---- as Markdown ---------------------------------------------------------------------------------------

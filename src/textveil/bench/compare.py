@@ -7,7 +7,7 @@ Not here: the bootstrap (`estimates`), how rows come about (`cells`), and pages 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 
 from textveil import registry
 from textveil.bench.estimates import Estimate, Sample, Values, at, estimates
+from textveil.bench.spec import MEASURES
 from textveil.errors import ConfigError, InputError
 
 Row = Mapping[str, Any]
 
 Role = Literal["task", "attack", "measure"]
-
-MEASURES = frozenset(("retention", "cosine", "oov", "rouge-l", "bleu", "mapping", "perplexity", "meaning"))
-"""Sources of scores that are neither an attack nor a task."""
 
 QUARTERS = ("shortest quarter", "second quarter", "third quarter", "longest quarter")
 
@@ -39,7 +37,7 @@ class Metric(NamedTuple):
         """Whether it says what a release is good for, what an attacker gets of it, or how near it is."""
         if self.source in MEASURES:
             return "measure"
-        return "attack" if self.source in registry.names("attack") else "task"
+        return "attack" if self.source in _attacks() else "task"
 
     @property
     def title(self) -> str:
@@ -47,6 +45,11 @@ class Metric(NamedTuple):
         twice = self.source.casefold() == self.metric.casefold()
         setting = ", ".join(value if isinstance(value, str) else f"{name} {value}" for name, value in self.setting)
         return (self.metric if twice else f"{self.source} {self.metric}") + (f" ({setting})" if setting else "")
+
+
+@cache
+def _attacks() -> frozenset[str]:
+    return frozenset(registry.names("attack"))  # asks the metadata of all installed packages
 
 
 class Data(NamedTuple):
@@ -228,6 +231,14 @@ def _range(lengths: NDArray[np.int64]) -> str:
 # ---- from rows -----------------------------------------------------------------------------------------
 
 
+_OF_ROWS = (
+    *("sweep", "entry", "series", "family", "whose", "seed", "level", "data", "configuration", "budget", "epsilon"),
+    *("lengths", "not_run", "seconds", "circumstances"),
+)
+_OF_SCORES = ("unit", "low", "high", "baseline", "note", "headline", "geometric")
+"""What is read of rows and scores besides values."""
+
+
 class _Read(NamedTuple):
     """A row without its scores, and they as arrays: lists of numbers are ten times as large."""
 
@@ -239,12 +250,12 @@ class _Read(NamedTuple):
         texts = len(row["lengths"])
         scores = {
             Metric(score["source"], score["metric"], tuple(score["setting"].items())): (
-                {name: value for name, value in score.items() if name not in ("values", "weights")},
+                {name: score[name] for name in _OF_SCORES},
                 *_weighted(score, texts),
             )
             for score in row["scores"]
         }
-        return cls({name: value for name, value in row.items() if name != "scores"}, scores)
+        return cls({name: row[name] for name in _OF_ROWS}, scores)
 
 
 def _weighted(score: Mapping[str, Any], texts: int) -> tuple[Values, Values]:
@@ -314,7 +325,7 @@ def _score(found: Sequence[tuple[Mapping[str, Any], Values, Values]], data: Data
             sums=np.mean([sums for _, sums, _ in found], axis=0),
             sizes=np.mean([sizes for _, _, sizes in found], axis=0),
             known=known,
-            geometric=bool(facts[0].get("geometric")),
+            geometric=facts[0]["geometric"],
         ),
     )
 

@@ -235,7 +235,12 @@ def load(source: Source, limit: int | None, places: Places) -> DataSet:
     limit = source.limit or limit
     key = _key("data", source.name, source.split, source.subset, source.columns, limit, places.corpora)
     if key not in _HELD:
-        named = {"split": source.split, "limit": limit, "folder": places.corpora, "subset": source.subset}
+        named: dict[str, Any] = {
+            "split": source.split,
+            "limit": limit,
+            "folder": places.corpora,
+            "subset": source.subset,
+        }
         _HELD[key] = loaders.load(source.name, **named, **source.columns)
     found: DataSet = _HELD[key]
     return found

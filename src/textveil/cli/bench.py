@@ -80,8 +80,8 @@ def bench_run(
     chosen = Sweep.read(sweep).narrowed(limit=limit, seeds=_numbers(seeds), only=only or ())
     places = run.Places(corpora=None if folder is None else Path(folder))
     if dry_run:
-        for line in run.preview(chosen, None if output is None else Path(output), places):
-            say(line)
+        for said in run.preview(chosen, None if output is None else Path(output), places):
+            say(said)
         return
     if output is None:
         raise ConfigError("give --output DIR, where rows are kept")
@@ -98,6 +98,65 @@ def bench_run(
     shell.note(
         shell.wrap(f"{len(rows):,} rows are in {Path(output).name}. `textveil bench report` makes a page of them.")
     )
+
+
+@bench_app.command(
+    "choose",
+    epilog=examples(
+        "textveil bench choose --output runs/choose --folder corpora",
+        "textveil bench choose --output runs/choose --only sst2 --limit 100 --seeds 1 --trial 60",
+        "textveil bench choose mine.yaml --output runs/mine --levels 0.1,0.3 --json",
+    ),
+)
+def bench_choose(
+    sweep: Annotated[
+        str, typer.Argument(metavar="FILE|NAME", help="A sweep as YAML whose budgets are `risk`, or a packaged one.")
+    ] = "choose",
+    output: Annotated[
+        str, typer.Option("--output", metavar="DIR", help="Where rows are kept; a run that finds some goes on.")
+    ] = "choose",
+    folder: Folder = None,
+    processes: Processes = None,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Examples of each data set.")] = None,
+    trial: Annotated[int, typer.Option("--trial", metavar="N", help="Training examples to choose options on.")] = 150,
+    seeds: Annotated[str | None, typer.Option("--seeds", metavar="N,...", help="In place of the sweep's.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help="Only this data set, or this entry; repeatable.")
+    ] = None,
+    levels: Annotated[
+        str, typer.Option("--levels", metavar="P,...", help="Shares of private words that an attacker guesses.")
+    ] = "0.05,0.1,0.2",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object in place of tables.")] = False,
+) -> None:
+    """Compare mechanisms at equal success of the Bayes attacker, each at its own best options.
+
+    Budgets and options are found on training texts, and what comes out is judged on test texts, above chance. Words
+    that pass count as guessed.
+    """
+    import os
+
+    from textveil.bench import choose, run
+    from textveil.bench.spec import Sweep
+    from textveil.files import json_line
+
+    chosen = Sweep.read(sweep).narrowed(limit=limit, seeds=_numbers(seeds), only=only or ())
+    risks = _shares(levels)
+    with progress.bars(lambda _, done: f"{done:,}", "") as report:
+        rows, tried = choose.run(
+            chosen,
+            Path(output),
+            choose.Trial(limit=trial),
+            levels=risks,
+            places=run.Places(corpora=None if folder is None else Path(folder)),
+            processes=processes or os.cpu_count() or 1,
+            report=report,
+        )
+    found = choose.choices(rows, tried, risks, chosen.risk.prior)
+    if as_json:
+        say(json_line({"choices": [each.to_json() for each in found]}).rstrip("\n"))
+        return
+    for line in choose.markdown(found):
+        say(line)
 
 
 @bench_app.command(
@@ -118,6 +177,43 @@ def bench_export(
     shell.note(f"{count:,} lines")
 
 
+@bench_app.command(
+    "fantasy",
+    epilog=examples(
+        "textveil bench fantasy --count 100 --seed 1 --output fantasy.jsonl",
+        "textveil bench fantasy --count 20 --upstream http://localhost:8000/v1 --model NAME",
+    ),
+)
+def bench_fantasy(
+    count: Annotated[int, typer.Option("--count", metavar="N", help="Paragraphs, of about five questions.")] = 20,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the grammar: the same questions again.")] = 0,
+    upstream: Annotated[
+        str | None, typer.Option("--upstream", metavar="URL", help="A language model that invents them instead.")
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Its name there.")] = None,
+    output: Annotated[str | None, typer.Option("--output", metavar="FILE", help="JSON lines.")] = None,
+) -> None:
+    """Make questions about invented facts, which no model can know, with their answers.
+
+    A grammar makes them, or a language model; of its questions only those whose answers stand in their paragraph stay.
+    """
+    from textveil import files
+    from textveil.bench import fantasy
+    from textveil.endpoint import Endpoint
+    from textveil.errors import ConfigError
+
+    if (upstream is None) != (model is None):
+        raise ConfigError("give --upstream and --model, or neither")
+    passages = fantasy.generate(count, seed=seed)
+    if upstream is not None and model is not None:
+        written = fantasy.ask(Endpoint(url=upstream, model=model), count)
+        shell.note(shell.wrap(str(written)))
+        passages = iter(written.passages)
+    with files.output(output) as out:
+        for line in fantasy.lines(passages):
+            out.write(line)
+
+
 def _numbers(typed: str | None) -> tuple[int, ...] | None:
     from textveil.errors import ConfigError
 
@@ -127,6 +223,18 @@ def _numbers(typed: str | None) -> tuple[int, ...] | None:
         return tuple(int(part) for part in typed.split(","))
     except ValueError:
         raise ConfigError("--seeds must be whole numbers with commas between them, such as 1,2,3") from None
+
+
+def _shares(typed: str) -> tuple[float, ...]:
+    from textveil.errors import ConfigError
+
+    try:
+        found = tuple(sorted({float(part) for part in typed.split(",")}))
+    except ValueError:
+        found = (0.0,)
+    if not all(0 < share < 1 for share in found):
+        raise ConfigError("--levels must be numbers between 0 and 1 with commas between them, such as 0.05,0.1")
+    return found
 
 
 def _show(rows: list[dict[str, Any]]) -> None:
@@ -165,8 +273,10 @@ def bench_task_words(
     from textveil.bench.data import load
     from textveil.bench.task_words import learn
 
-    columns = {"fields": (field,), "label": label} if formats.suffix(name) is not None else {}
-    found = learn(load(name, split="train", folder=folder, **columns), count)
+    own = formats.suffix(name) is not None
+    columns: dict[str, Any] = {"fields": (field,), "label": label} if own else {}
+    split = "test" if own and "{split}" not in name else "train"
+    found = learn(load(name, split=split, folder=folder, **columns), count)
     with files.output(output) as out:
         out.write(yaml.safe_dump({"protect": {"importance": "list", "important": list(found)}}, allow_unicode=True))
     shell.note(f"{len(found):,} words")

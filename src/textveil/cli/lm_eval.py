@@ -5,6 +5,7 @@ Not here: what is done (`textveil.bench.lm_eval`).
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -115,10 +116,7 @@ def lm_eval(
     if dry_run:
         found = preview(resolved, asked, folder)
     else:
-        if baseline:
-            shell.note("textveil: warning: --baseline shows the model the documents as they are")
-        with progress.bars(lambda _, done: f"{done:,}", " documents") as report:
-            found = evaluate(resolved, asked, folder, report)
+        found = evaluate(resolved, asked, folder, partial(progress.bars, lambda _, done: f"{done:,}", " documents"))
     if as_json:
         evaluation.write_json(found, None)
     else:

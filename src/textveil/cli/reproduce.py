@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textveil import progress
+from textveil import files, progress
 from textveil.cli import evaluation
 from textveil.cli.app import app, examples
 from textveil.errors import ConfigError
@@ -20,6 +20,8 @@ from textveil.shell import say
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from textveil.bench.reproduce.run import Reproduced
 
 ALL = "all"
 OUTPUT = "reproduced"
@@ -104,11 +106,27 @@ def reproduce(
         with progress.bars(lambda _, done: f"{done:,}") as report:
             made = reproduce(target, Path(output), how, report=report)
         found = document(made)
-        evaluation.write_json(found, str(Path(output) / f"{named(target, how)}.json"))
+        place = Path(output) / named(target, how)
+        evaluation.write_json(found, f"{place}.json")
+        if made.series:
+            _page(made, place)
         if as_json:
             say(json.dumps(found, ensure_ascii=False, allow_nan=False))
         else:
             _show(found)
+
+
+def _page(made: "Reproduced", place: Path) -> None:
+    """The figures of a target as a page beside its rows."""
+    from textveil.bench.report import report
+    from textveil.bench.rows import gallery
+
+    keys = {row["key"] for row in made.rows}
+    shown = [each for each in gallery([place.parent]) if each.get("key") in keys]
+    with progress.bars(lambda _, done: f"{done:,}", " figures") as told:
+        page = report(made.series, shown, title=made.target.title, progress=told)
+    with files.output(f"{place}.html") as written:
+        written.write(page)
 
 
 # ---- on a terminal -------------------------------------------------------------------------------------

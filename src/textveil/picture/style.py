@@ -102,7 +102,7 @@ def inline(figure: "Figure", name: str, label: str) -> str:
     from matplotlib import rc_context
 
     drawn = io.StringIO()
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "textveil"}):
         figure.savefig(drawn, format="svg", transparent=True, metadata={"Date": None})
     found = drawn.getvalue()
     found = found[found.index("<svg") :].strip()

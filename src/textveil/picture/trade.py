@@ -7,6 +7,7 @@ Not here: which panels there are (`bench.report`), and how they are written (`st
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textveil.errors import ConfigError
@@ -22,6 +23,9 @@ MOST = 8
 
 SIZE = (4.4, 3.4)
 """Inches: type of nine points is read on a telephone, too."""
+
+HEADING = 70
+"""Letters of a heading on a line."""
 
 MARGINS = {"left": 0.15, "right": 0.96, "bottom": 0.14, "top": 0.98}
 
@@ -127,17 +131,17 @@ class Map:
     high: float
 
 
-def draw(shown: Panel | Map, *, alone: bool = False) -> "Figure":
+def draw(shown: Panel | Map, *, heading: str = "") -> "Figure":
     """A figure of a panel or a map.
 
     Args:
         shown: what is drawn.
-        alone: whether it stands by itself, and not in a page that has its title and its legend.
+        heading: of one that stands by itself; without it, it is for a page that has its title and its legend.
     """
     from matplotlib.figure import Figure
 
     with style():
-        fixed = isinstance(shown, Panel) and not alone  # panels side by side have their axes at the same places
+        fixed = isinstance(shown, Panel) and not heading  # panels side by side have their axes at the same places
         figure = Figure(figsize=SIZE, layout=None if fixed else "constrained")
         axis = figure.subplots(gridspec_kw=MARGINS if fixed else None)
         if isinstance(shown, Map):
@@ -147,9 +151,9 @@ def draw(shown: Panel | Map, *, alone: bool = False) -> "Figure":
         for name, label, room in ((axis.set_xlabel, shown.x, 54), (axis.set_ylabel, shown.y, 42)):
             name(label, fontsize=min(9, 9 * room / max(1, len(label))))
         axis.tick_params(labelsize=9)
-        if alone:
+        if heading:
             figure.set_size_inches(SIZE[0] * 1.4, SIZE[1] * 1.5)
-            figure.suptitle(shown.title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+            figure.suptitle(fill(heading, HEADING), x=0.01, ha="left", fontsize=11, fontweight="bold")
             if isinstance(shown, Panel):
                 figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return figure

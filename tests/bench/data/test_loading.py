@@ -290,7 +290,7 @@ def test_a_subset_of_groups_parts_what_is_judged(put, tmp_path):
     train = load("ag_news", subset="business", split="train", folder=tmp_path)
     assert len(train) == 8
     assert train.remarks == ("the whole split: business parts what is judged",)
-    refused("did you mean 'business'", UnknownName, "ag_news", subset="busines", folder=tmp_path)
+    refused("did you mean 'business'", UnknownName, "ag_news", subset="busi", folder=tmp_path)
     refused("one subset at most", ConfigError, "ag_news-business", subset="business", folder=tmp_path)
 
 
@@ -479,7 +479,8 @@ def test_a_hub_that_is_not_reached(monkeypatch, tmp_path):
     before = datasets.are_progress_bars_disabled()
     refused(
         r"swag \(test\) must be in the folder of corpora \(folder, or TEXTVEIL_CORPORA\) as swag/val.csv, .* or come "
-        "from the hub: it must be reached and have allenai/swag regular validation, and that failed with Connec",
+        "from the hub: it must be reached and have allenai/swag regular validation, and that "
+        "failed with ConnectionError",
         InputError,
         "swag",
         folder=tmp_path,

@@ -98,7 +98,7 @@ def test_what_is_wrong_with_options(put):
     refused("several texts need a label or answers", ConfigError, path, fields=["text", "other"])
     refused("none twice", ConfigError, path, fields=["text", "text"])
     refused("names two labels at least", ConfigError, path, label="other", labels=["2"])
-    refused("no option of Columns is named 'lable'; did you mean 'label'", UnknownName, path, lable="other")
+    refused("no option of Columns is named 'labelled'; did you mean 'label'", UnknownName, path, labelled="other")
     refused("a file of your own is taken as a whole", ConfigError, path, subset="gold")
 
 

@@ -56,8 +56,9 @@ def test_each_question_has_a_sentence_with_its_answer_and_one_without():
         assert pair[0] in asked.texts[1]
         assert asked.answers[0] not in pair[1]
         assert (pair[1] in asked.texts[1]) == (asked.texts[1] == MILL), "a text of one sentence borrows another's"
-    right = {example.texts for example in found if example.label == 0}
-    assert ("Who rebuilt the mill?", "Greta Holm rebuilt the mill of brick.") in right, "it shares more words"
+    sides = {(example.texts[0], example.label): example.texts[1] for example in found}
+    assert sides["Who rebuilt the mill?", 0] == "Greta Holm rebuilt the mill of brick.", "it shares more words"
+    assert sides["Who rebuilt the mill?", 1] == "The mill burned in 1803.", "it shares more words"
 
 
 def test_the_same_seed_gives_the_same_pairs_in_the_same_order():

@@ -8,10 +8,10 @@ import pytest
 
 from tests.bench.lm_eval.conftest import CANARY, ROWS, TASKS
 from textveil.bench.lm_eval import Asked, evaluate, harness, preview
-from textveil.bench.lm_eval.extra import quiet
+from textveil.bench.lm_eval.extra import library, quiet
 from textveil.bench.lm_eval.guarded import FEW_SHOT_SEED
 from textveil.config import Config, MechanismOptions, WordsOptions
-from textveil.errors import ConfigError, InputError, ModelError
+from textveil.errors import ConfigError, InputError, ModelError, TextveilWarning
 from textveil.pipeline import Privatizer
 
 CONFIG = Config(mechanism=MechanismOptions(name="rankcape"), epsilon=4.0, seed=3)
@@ -95,10 +95,9 @@ def test_fields_that_are_kept(tasks, heard):
 
 
 def test_answers_in_words_are_private_in_examples_and_scored_against_originals(tasks, heard, monkeypatch):
-    from lm_eval.models.dummy import DummyLM
-
+    model = library("lm_eval.models.dummy").DummyLM
     first = TASKS["story"][0](0)["answer"]
-    monkeypatch.setattr(DummyLM, "generate_until", lambda self, requests: [first] * len(requests))
+    monkeypatch.setattr(model, "generate_until", lambda self, requests: [first] * len(requests))
     found = evaluate(CONFIG, asked(tasks, "story", num_fewshot=2))
     assert found["results"][0]["value"] == pytest.approx(1 / ROWS)
     assert heard
@@ -121,7 +120,8 @@ def test_a_model_behind_an_endpoint(tasks, openai_server):
 
 
 def test_the_baseline_asks_about_originals_after_the_releases(tasks, heard):
-    found = evaluate(CONFIG, asked(tasks, "sst2", baseline=True))
+    with pytest.warns(TextveilWarning, match="as they are"):
+        found = evaluate(CONFIG, asked(tasks, "sst2", baseline=True))
     half = len(heard) // 2
     assert not [text for text in heard[:half] if CANARY in text]
     assert sum(CANARY in text for text in heard[half:]) == half // 2  # answers stand beside contexts
@@ -225,6 +225,12 @@ def test_a_field_that_was_not_named_is_not_there(tasks, heard):
 def test_a_number_that_a_prompt_shows_is_refused(tasks):
     with pytest.raises(InputError, match=r"year must be text.*--keep"):
         evaluate(CONFIG, asked(tasks, "dated"))
+
+
+def test_documents_that_stay_in_a_task_are_noticed(tasks, monkeypatch):
+    monkeypatch.setattr(library("lm_eval.api.samplers").ContextSampler, "replace_df", lambda self, rows: None)
+    with pytest.raises(ConfigError, match="keeps its documents elsewhere"):
+        preview(CONFIG, asked(tasks, "sst2"))
 
 
 def test_more_examples_than_there_are(tasks):

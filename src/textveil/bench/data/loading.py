@@ -26,6 +26,8 @@ from textveil.errors import ConfigError, InputError, TextveilError, UnknownName
 CORPORA = "TEXTVEIL_CORPORA"
 """The environment variable with the folder of corpora."""
 
+OPINIONS = Path(__file__).resolve().parents[2] / "data" / "opinions.tsv"
+
 USUAL = 500
 """Questions that are made where no limit says how many."""
 
@@ -247,6 +249,15 @@ def _fantasy(split: str, limit: int | None, root: Path | None) -> _Found:
     )
 
 
+def _opinions(split: str, limit: int | None, root: Path | None) -> _Found:
+    rows = (row for row in formats.records(OPINIONS) if row["split"] == split)
+    return _Found(
+        origin=f"packaged: {OPINIONS.name}",
+        examples=_read(rows, SOURCES["opinions"], OPINIONS.name),
+        remarks=("a few invented sentences, for trials: too few to compare anything by",),
+    )
+
+
 def _pairs(split: str, limit: int | None, root: Path | None) -> _Found | None:
     """Training pairs of SQuAD's training questions; what is evaluated is not among them."""
     if split != "train" or (asked := _filed("squad", "train", root)) is None:
@@ -266,4 +277,8 @@ def _pairs(split: str, limit: int | None, root: Path | None) -> _Found | None:
     )
 
 
-_MADE: Mapping[str, Callable[[str, int | None, Path | None], _Found | None]] = {"fantasy": _fantasy, "qnli": _pairs}
+_MADE: Mapping[str, Callable[[str, int | None, Path | None], _Found | None]] = {
+    "fantasy": _fantasy,
+    "opinions": _opinions,
+    "qnli": _pairs,
+}

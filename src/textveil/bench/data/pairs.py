@@ -5,7 +5,7 @@ Not here: where the questions come from (`loading`), and what is trained (`tasks
 """
 
 from collections.abc import Sequence
-from itertools import chain, islice
+from itertools import islice
 from operator import itemgetter
 
 import regex
@@ -33,17 +33,19 @@ def sentences(text: str) -> list[str]:
 
 
 def make(questions: Sequence[Example], *, unseen: Sequence[Example] = (), seed: int = 0) -> list[Example]:
-    """Two pairs of each question: with a sentence that holds its answer, and with one that does not.
+    """Two pairs of each question: with a sentence of its paragraph that holds the answer, and with one that does not.
 
-    Where several sentences hold the answer, it is the one that shares most words with the question. The other is drawn
-    from the same paragraph, or, where each sentence there holds the answer, from any other paragraph. The order of all
-    pairs is drawn, too; the same seed gives the same pairs.
+    Where there are several of a sort, it is the one that shares most words with the question: QNLI has no pairs that
+    share few. Where each sentence holds the answer, the other is drawn from all paragraphs.
 
     Args:
-        questions: with the fields question and context, and answers.
+        questions: with the texts question and paragraph, and with answers.
         unseen: what must not be trained on: questions and texts of these examples, and paragraphs that hold one of
             their sentences, are left out.
-        seed: of the draws.
+        seed: of the draws; the order of the pairs is drawn, too.
+
+    Returns:
+        pairs with the label 0 for the sentence with the answer, and as many with the label 1.
     """
     asked = {_plain(example.texts[0]) for example in unseen}
     judged = dict.fromkeys(text for example in unseen for text in example.texts[1:])
@@ -52,29 +54,30 @@ def make(questions: Sequence[Example], *, unseen: Sequence[Example] = (), seed: 
     parts = {text: each for text, each in parts.items() if read.isdisjoint(map(_plain, each))}
     usable = [each for each in questions if each.texts[1] in parts and _plain(each.texts[0]) not in asked]
     everywhere = [sentence for each in parts.values() for sentence in each]
-    drawn = [
-        draws.uniform(3).tolist() for _, draws in SeededRandomness(seed).open([len(usable)]).chunks(len(usable) or 1)
-    ]
     found: list[tuple[float, Example]] = []
-    for example, (which, *places) in zip(usable, chain.from_iterable(drawn), strict=True):
+    for example, (which, *places) in zip(usable, _uniform(len(usable), 3, seed), strict=True):
         sides = _sides(example, parts[example.texts[1]], everywhere, which)
         for label, (sentence, place) in enumerate(zip(sides, places, strict=False)):
             found.append((place, Example(texts=(example.texts[0], sentence), label=label)))
     return [pair for _, pair in sorted(found, key=itemgetter(0))]
 
 
-def _sides(example: Example, parts: list[str], everywhere: list[str], which: float) -> tuple[str, ...]:
+def _sides(example: Example, parts: list[str], everywhere: list[str], which: float) -> list[str]:
     """The sentence with the answer, and one without; nothing where there are none."""
+    words = set(_plain(example.texts[0]).split())
     holding = [part for part in parts if any(answer in part for answer in example.answers)]
     others = [part for part in parts if part not in holding]
     if not others:
         first = int(which * len(everywhere))
         others = [*islice((each for each in everywhere[first:] + everywhere[:first] if each not in parts), 1)]
     if not (holding and others):  # an answer can go over the end of a sentence
-        return ()
-    words = set(_plain(example.texts[0]).split())
-    best = max(holding, key=lambda part: len(words & set(_plain(part).split())))
-    return best, others[int(which * len(others))]
+        return []
+    return [max(side, key=lambda part: len(words & set(_plain(part).split()))) for side in (holding, others)]
+
+
+def _uniform(rows: int, width: int, seed: int) -> list[list[float]]:
+    drawn = SeededRandomness(seed).open([rows]).chunks(max(1, rows))
+    return [row for _, draws in drawn for row in draws.uniform(width).tolist()]
 
 
 def _plain(text: str) -> str:

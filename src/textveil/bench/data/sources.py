@@ -205,7 +205,7 @@ SOURCES: Mapping[str, Source] = {
             "train": _named("swag/train.csv", "swagaf/data/train.csv"),
         },
         hub=Hub(id="allenai/swag", configuration="regular", splits=VALIDATION),
-        terms="no licence is stated",
+        terms="as its makers say (github.com/rowanz/swagaf)",
     ),
     "mmlu": Source(
         kind="choice",
@@ -262,6 +262,14 @@ SOURCES: Mapping[str, Source] = {
         },
         subsets={"generated": Subset(made=True)},
         terms="file of STAMP's authors: no licence is stated; generated: as textveil",
+    ),
+    "opinions": Source(
+        kind="classification",
+        fields=("sentence",),
+        labels=SENTIMENTS,
+        read=plain("sentence", labels=SENTIMENTS),
+        files={"test": (), "train": ()},
+        terms="as textveil",
     ),
     "yelp": Source(
         kind="classification",

@@ -108,8 +108,12 @@ class Guarded:
         task.config.process_docs = task.fewshot_cfg.process_docs = task.fewshot_cfg.samples = None
         task.config.num_fewshot = few
         task.process_results = self._score
+        taken = task.eval_docs is self._empty
         if hasattr(task, "sampler"):
             task.sampler.replace_df(self._pool)
+            taken &= task.sampler.df is self._pool
+        if not taken:  # by a version of the library that is unlike those it was built with
+            raise ConfigError(f"{task.task_name} keeps its documents elsewhere, and cannot be guarded")
         if not few:
             return []
         task.set_fewshot_seed(FEW_SHOT_SEED)

@@ -7,7 +7,6 @@ Not here: which documents the tasks have then (`guarded`).
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ SAID = ("pretrained", "model", "revision", "subfolder", "dtype", "peft", "tokeni
 """Arguments of models that reports repeat; others may be keys."""
 
 BOOTSTRAPS = 1000
-VERSIONS = ("textveil", "lm-eval", "datasets", "transformers", "torch")
 
 Tasks = Mapping[str, Any]
 """What `TaskManager.load` gives: "tasks" and "groups"."""
@@ -203,17 +201,6 @@ def _rows(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-def versions() -> dict[str, str]:
-    """Of the libraries that decide what comes out."""
-    found = {}
-    for name in VERSIONS:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def said(arguments: str) -> dict[str, Any]:

@@ -5,26 +5,29 @@ Not here: the four steps (`fields` and `guarded`, `releases`, `harness`), and ho
 """
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
+from textveil.bench.circumstances import circumstances
 from textveil.bench.lm_eval import harness
 from textveil.bench.lm_eval.extra import quiet
 from textveil.bench.lm_eval.fields import Said, fields_of
 from textveil.bench.lm_eval.guarded import FEW_SHOT_SEED, Guarded
-from textveil.bench.lm_eval.releases import Releases, Texts
+from textveil.bench.lm_eval.releases import Releases, Report, Texts
 from textveil.config import Config
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, TextveilWarning
 from textveil.guarantee import condense, summarize
 from textveil.options import options
 from textveil.words import tokenize
 
-Report = Callable[[str, int, int], None]
-"""Told a step, how much of it is done, and how much there is."""
+Progress = Callable[[], AbstractContextManager[Report]]
+"""Makes what is told of the step "documents" as long as documents are drawn: later the library shows its own."""
 
 
 @options()
@@ -83,7 +86,7 @@ def evaluate(
     config: Config,
     asked: Asked,
     cache: Path | None = None,
-    report: Report = lambda step, done, total: None,
+    progress: Progress = lambda: nullcontext(lambda step, done, total: None),
 ) -> dict[str, Any]:
     """Releases all documents of some tasks and evaluates a model on them.
 
@@ -91,10 +94,10 @@ def evaluate(
         config: resolved options.
         asked: what the run is to do.
         cache: the folder where releases are kept for the next run; None keeps none.
-        report: told the step "documents", how many are drawn, and how many there are to draw.
+        progress: makes what is told how many documents are drawn, and how many there are to draw.
 
     Returns:
-        versions, configuration, model, tasks with what was privatized of them, `guarantee` (the statement over all
+        circumstances, configuration, model, tasks with what was privatized of them, `guarantee` (the statement over all
         documents that were shown), `releases`, and `results`, a row per metric.
 
     Raises:
@@ -107,12 +110,15 @@ def evaluate(
             f"--baseline shows originals, and only to models that run in this process ({', '.join(harness.LOCAL)}); "
             "leave it out"
         )
+    if asked.baseline:
+        warnings.warn("the baseline shows the model all documents as they are", TextveilWarning, stacklevel=2)
     tasks, guarded = _guard(asked)
     model = harness.load_model(asked.model, asked.model_args, batch_size=asked.batch_size, device=asked.device)
     texts = _texts(guarded)
     with Releases.opened(config, cache) as releases:
         missing = len(releases.missing(texts))
-        kept = releases.of(texts, report)
+        with progress() as report:
+            kept = releases.of(texts, report)
     for task in guarded:
         task.show(lambda document: kept[document.texts].texts)
     ask = partial(harness.evaluate, model, tasks, limit=asked.limit, seed=FEW_SHOT_SEED, chat=asked.chat)
@@ -158,8 +164,9 @@ def _beside(rows: Sequence[dict[str, Any]], originals: Sequence[dict[str, Any]])
 
 def _circumstances(config: Config, asked: Asked, guarded: Sequence[Guarded]) -> dict[str, Any]:
     configuration = {name: value for name, value in config.public().items() if name != "seed"}
+    found = circumstances("lm-eval", "datasets")
     return {
-        "versions": harness.versions(),
+        "circumstances": {name: found[name] for name in ("time", "python", "versions", "machine", "cores", "threads")},
         "configuration": _plain(configuration),
         "seeded": config.seed is not None,
         "model": {"kind": asked.model, **harness.said(asked.model_args)},

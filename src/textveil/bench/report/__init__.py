@@ -68,7 +68,9 @@ def report(
                 name = f"{number:03d}-{slug(f'{group.title} {panel.title}')}"
                 with writing():
                     for suffix in (".png", ".svg"):
-                        picture.save(picture.draw(panel, alone=True), figures / (name + suffix))
+                        picture.save(
+                            picture.draw(panel, heading=f"{group.title}. {panel.title}"), figures / (name + suffix)
+                        )
         text = element("p", group.text, class_="soft") if group.text else Html("")
         panels = element("div", joined(drawn), class_=f"panels by{group.columns}")
         return joined((element("h3", group.title), text, legend(group.panels), panels))

@@ -85,7 +85,7 @@ class Study:
     def risks(self) -> tuple[Metric, ...]:
         """What attackers reach: that by which mechanisms are compared first."""
         found = [metric for metric in self.headlines if metric.role == "attack"]
-        return tuple(sorted(found, key=lambda m: (*(m.metric != name for name in _USUAL), m.source != "bayes")))
+        return tuple(sorted(found, key=_usual))
 
     @property
     def risk(self) -> Metric | None:
@@ -198,6 +198,12 @@ class Study:
         ]
         reached = [value.value for value in values if value is not None]
         return len(reached), sum(reached)
+
+
+def _usual(metric: Metric) -> tuple[bool, ...]:
+    """Sorts the usual attacks to the front."""
+    prior = dict(metric.setting).get("prior")
+    return *(metric.metric != name for name in _USUAL), metric.source != "bayes", prior != "unigram"
 
 
 def _dress(looks: dict[str, Look], group: Sequence[str], shift: int) -> None:

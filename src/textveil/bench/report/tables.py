@@ -124,16 +124,15 @@ def by_length(study: Study) -> Html:
 
 
 def statements(study: Study) -> Html:
-    """What each cell promises; the largest over its data sets."""
-    found: dict[tuple[str, str], list[str]] = {}
+    """What each cell promises."""
+    rows = []
     for data in study.data:
         for series, cell in _all(study, data):
             bound = cell.row["epsilon"] or {}
-            told = [str(bound.get("kind") or "none"), str(bound.get("metric") or "–")]
+            told = [str(bound.get(name) or "–") for name in ("kind", "metric")]
             told += [_bound(bound.get(name)) for name in ("per_word", "ldp")]
-            found.setdefault((series.name, f"{_budget(cell)} on {study.title(data)}"), told)
-    rows = [[name, budget, *told] for (name, budget), told in found.items()]
-    return table(["series", "budget", "kind", "metric", "epsilon per word", "local DP"], rows, "Statements")
+            rows.append([series.name, study.title(data), _budget(cell), *told])
+    return table(["series", "data", "budget", "kind", "metric", "epsilon per word", "local DP"], rows, "Statements")
 
 
 def not_run(study: Study) -> Html:
