@@ -265,7 +265,7 @@ def judges(source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:
                 cache=places.cache,
                 endpoint=endpoint,
             )
-            for each in source.task or ({"name": tasks.usual(data.kind)},)
+            for each in source.task or ({"name": tasks.default(data.kind)},)
         )
     found: tuple[Task, ...] = _HELD[key]
     return found

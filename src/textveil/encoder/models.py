@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from logging import CRITICAL, getLogger
 from pathlib import Path
@@ -45,6 +45,9 @@ SHORTEST: dict[Job, int] = {"masked-lm": 8, "causal-lm": 8, "tagger": 8, "reader
 
 FIRST_LAYERS = re.compile(r"bundled:([1-9][0-9]?)")
 """The source that is the bundled encoder with its first so many layers alone."""
+
+ENCODER = "all-MiniLM-L6-v2"
+"""What rows and statements call the small encoder."""
 
 SPACES = "\u2581", "\u0120"
 """How tokenizers write the space before a word."""
@@ -115,6 +118,30 @@ def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> 
     return model
 
 
+def untrained(source: str | Path | None, labels: int, *, device: str = "cpu") -> tuple[Model, tuple[str, ...]]:
+    """A sequence classifier that is still to be trained.
+
+    Args:
+        source: a folder or hub id of a transformers model with a fast tokenizer; None is the bundled encoder.
+        labels: how many labels it is to tell apart.
+        device: a torch device.
+
+    Returns:
+        the model, and the names of the parameters that the source does not have: transformers drew them at random.
+
+    Raises:
+        ConfigError: the device is not there.
+        ModelError: there is no such model.
+    """
+    check_device(device)
+    where = bundled_folder() if source is None else str(source)
+    model, missing = _transformers("classifier", where, num_labels=labels, ignore_mismatched_sizes=True)
+    if source is None:
+        model = replace(model, name=ENCODER)
+    model.network.eval().requires_grad_(True).to(device)
+    return model, missing
+
+
 def check_device(device: str) -> None:
     """Refuse a torch device that is not there, or from which nothing can be read.
 
@@ -175,7 +202,7 @@ def _bundled(job: Job, layers: int | None = None) -> Model:
     if job not in BUNDLED:
         raise ConfigError(f"the package brings no model for {job}; name a folder or a hub id")
     network: Any = backbone(job, adapters.tensors(job), **adapters.manifest(job)["config"])
-    name, all_layers = "all-MiniLM-L6-v2", network.bert.encoder.layer
+    name, all_layers = ENCODER, network.bert.encoder.layer
     if layers is not None:
         if layers > len(all_layers):
             raise ConfigError(f"the bundled encoder has {len(all_layers)} layers, and bundled:{layers} asks for more")
@@ -233,27 +260,37 @@ def _unfit(name: str, what: str, error: Exception) -> ModelError:
     return ModelError(f"{name!r} must be a {what}, and could not be loaded ({type(error).__name__})")
 
 
-def _foreign(job: Job, source: str) -> Model:
+def _foreign(job: Job, source: str | Path) -> Model:
+    model, missing = _transformers(job, source)
+    lost = [key for key in missing if "pooler" not in key and "position_ids" not in key]
+    if lost:
+        raise ModelError(f"{model.name!r} must be trained for {job}, and has no weights for {lost[0]}")
+    return model
+
+
+def _transformers(job: Job, source: str | Path, **config: Any) -> tuple[Model, tuple[str, ...]]:
+    """A model of transformers, and the names of the parameters that it has no weights for."""
     import transformers
 
     def load(where: str, local: bool) -> tuple[Any, Any, dict[str, Any]]:
         options: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
         tokenizer = transformers.AutoTokenizer.from_pretrained(where, **options)
         kind = getattr(transformers, AUTO[job])
-        network, loading = kind.from_pretrained(where, output_loading_info=True, dtype=torch.float32, **options)
+        network, loading = kind.from_pretrained(
+            where, output_loading_info=True, dtype=torch.float32, **options, **config
+        )
         return tokenizer, network, loading
 
     name, (tokenizer, network, loading) = fetch(source, f"transformers model for {job}", load)
-    lost = [key for key in loading["missing_keys"] if "pooler" not in key and "position_ids" not in key]
-    if lost:
-        raise ModelError(f"{name!r} must be trained for {job}, and has no weights for {sorted(lost)[0]}")
+    lost = {*loading["missing_keys"], *(key for key, *_ in loading["mismatched_keys"])}
     backend = fast(name, tokenizer)
     backend.no_truncation()
     backend.no_padding()
     unknown = tokenizer.eos_token_id if tokenizer.unk_token_id is None else tokenizer.unk_token_id
-    return _frame(
+    model = _frame(
         name, network, backend, mask=tokenizer.mask_token_id, unknown=unknown, limit=tokenizer.model_max_length
     )
+    return model, tuple(sorted(lost))
 
 
 def fast(name: str, tokenizer: Any) -> Tokenizer:

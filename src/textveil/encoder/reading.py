@@ -12,10 +12,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import torch
 
+from textveil.encoder.joint import Frame, Sequences, cut, sequences
 from textveil.encoder.models import Model, load
-from textveil.encoder.ragged import Windows, batches, pad
-from textveil.errors import ConfigError, InputError, ModelError
-from textveil.words import Ints, check_texts
+from textveil.encoder.ragged import batches
+from textveil.errors import ConfigError, InputError
+from textveil.words import Ints
 
 
 class Answer(NamedTuple):
@@ -50,16 +51,14 @@ class SpanReader:
 
     Attributes:
         model: the network.
-        between: pieces between question and text.
-        types: the token types of question and text.
+        frame: what stands around question and text.
         window: pieces that the network sees at once: question, text and frame.
         longest: pieces in an answer at most.
         batch: pieces in one run of the network.
     """
 
     model: Model
-    between: tuple[int, ...]
-    types: tuple[int, int]
+    frame: Frame
     window: int
     longest: int
     batch: int
@@ -78,71 +77,36 @@ class SpanReader:
             InputError: the lists differ in length, or hold what is no valid text, or a question takes more than half
                 of the window.
         """
-        check_texts(questions)
-        check_texts(texts)
+        asked, read = cut(self.model, questions), cut(self.model, texts)
         if len(questions) != len(texts):
             raise InputError(f"every question needs its text: got {len(questions)} questions, {len(texts)} texts")
+        shown = sequences(
+            self.model,
+            [pieces for pieces, _ in read],
+            self.window,
+            firsts=[pieces for pieces, _ in asked],
+            frame=self.frame,
+        )
         best: list[Answer] = [Answer("", 0, 0, -np.inf)] * len(texts)
-        asked = self._cut(questions)
-        read = self._cut(texts)
-        rows: list[list[int]] = []
-        owners: list[tuple[int, int, int]] = []
-        for b in range(len(texts)):
-            lead = self._question(b, asked[b][0])
-            room = self.window - len(lead) - len(self.model.after)
-            ids = read[b][0]
-            windows = Windows.over(np.array([0, len(ids)]), room, room // 4)
-            for begin, length in zip(windows.begins.tolist(), windows.lengths.tolist(), strict=True):
-                rows.append([*lead, *ids[begin : begin + length], *self.model.after])
-                owners.append((b, begin, len(lead)))
-        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        for which in batches(lengths, self.batch):
-            for row, (score, first, last) in zip(
-                which.tolist(), self._spans(rows, owners, lengths, which), strict=True
-            ):
-                b, begin, lead = owners[row]
+        for which in batches(shown.lengths, self.batch):
+            for row, (score, first, last) in zip(which.tolist(), self._spans(shown, which), strict=True):
+                b, shift = int(shown.owners[row]), int(shown.begins[row] - shown.leads[row])
                 places = read[b][1]
-                start, end = places[begin + first - lead][0], places[begin + last - lead][1]
+                start, end = places[shift + first][0], places[shift + last][1]
                 if score > best[b].score:
                     found = texts[b][start:end].lstrip()  # pieces of some families hold the space before a word
                     start, found = end - len(found), found.rstrip()
                     best[b] = Answer(found, start, start + len(found), score)
         return [Answer("", 0, 0, 0.0) if answer.score == -np.inf else answer for answer in best]
 
-    def _question(self, b: int, pieces: list[int]) -> list[int]:
-        if len(pieces) > (room := self.window // 2):
-            raise InputError(
-                f"a question may take half of the reader's window, {room} pieces; question {b} has {len(pieces)}"
-            )
-        return [*self.model.before, *pieces, *self.between]
-
-    def _cut(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
-        encodings = None
-        try:
-            encodings = self.model.tokenizer.encode_batch(texts, add_special_tokens=False)
-        except Exception:  # the Rust side raises bare Exception, and may name what it could not cut
-            encodings = None
-        if encodings is None:
-            raise ModelError(f"the tokenizer of {self.name} must cut every text; give it an unknown token")
-        return [(encoding.ids, encoding.offsets) for encoding in encodings]
-
-    def _spans(
-        self, rows: list[list[int]], owners: list[tuple[int, int, int]], lengths: Ints, which: Ints
-    ) -> list[tuple[float, int, int]]:
-        """The best span of each window: score, first and last piece, counted from the window's beginning."""
-        size = int(lengths[which].max())
-        ids = np.zeros((len(which), size), np.int64)
-        for i, row in enumerate(which.tolist()):
-            ids[i, : lengths[row]] = rows[row]
-        leads = np.array([owners[row][2] for row in which.tolist()])
-        inputs = pad(self.model, ids, lengths[which])
-        column = np.arange(size)
-        if self.model.segments > 1:
-            types = np.where(column < leads[:, None], self.types[0], self.types[1])
-            inputs["token_type_ids"] = torch.from_numpy(types).to(self.model.device)
+    def _spans(self, shown: Sequences, which: Ints) -> list[tuple[float, int, int]]:
+        """The best span of each window: score, first and last piece, counted from the sequence's beginning."""
+        lengths, leads = shown.lengths[which, None], shown.leads[which, None]
+        size = int(lengths.max())
         with torch.inference_mode():
-            output = self.model.network(**inputs)
-        inside = (column >= leads[:, None]) & (column < (lengths[which] - len(self.model.after))[:, None])
+            output = self.model.network(**shown.inputs(self.model, which))
+        column = np.arange(size)
+        inside = (column >= leads) & (column < lengths - len(self.model.after))
         hidden = torch.from_numpy(~inside)
         start = output.start_logits.float().cpu().masked_fill(hidden, -torch.inf)
         end = output.end_logits.float().cpu().masked_fill(hidden, -torch.inf)
@@ -185,17 +149,9 @@ def load_reader(
             f"window must be at least 32, longest and batch at least 1, got {window}, {longest} and {batch}"
         )
     model = load("reader", source, device=device)
-    pair = model.tokenizer.encode("a", "a")
-    bare = model.tokenizer.encode("a", add_special_tokens=False).ids
-    lead = len(model.before) + len(bare)
-    size = len(pair.ids) - lead - len(bare) - len(model.after)
-    if size < 0:
-        raise ModelError(f"the tokenizer of {model.name} must know how to join a question and a text")
-    between = tuple(pair.ids[lead : lead + size])
     return SpanReader(
         model=model,
-        between=between,
-        types=(pair.type_ids[0], pair.type_ids[lead + size]),
+        frame=Frame.of(model),
         window=min(window, model.longest),
         longest=longest,
         batch=batch,

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from textveil.encoder.models import bundled_folder, check_device, fetch, places
+from textveil.encoder.models import ENCODER, bundled_folder, check_device, fetch, places
 from textveil.errors import ConfigError, ModelError
 from textveil.words import check_texts
 
@@ -133,7 +133,7 @@ def load_sentences(source: str | Path | None = None, *, batch: int = 32, device:
     if window < 8:
         raise ModelError(f"{name!r} must take 8 pieces at once beside its frame, and takes {window}")
     return Sentences(
-        name="all-MiniLM-L6-v2" if source is None else name,
+        name=ENCODER if source is None else name,
         dimension=model.get_embedding_dimension() or 0,
         model=model,
         window=window,

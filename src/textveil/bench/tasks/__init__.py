@@ -1,5 +1,78 @@
 """Tasks: how useful released examples still are. Judges are trained on originals, if at all.
 
-In: a data set, and what was released of it. Out: a score for each example.
+In: a judge's name and options; a data set, and what was released of it. Out: scores, a value for each example.
 Not here: data sets (`data`), and what attackers get (`textveil.attack`).
 """
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from textveil.attack.contract import Report, quiet
+from textveil.bench.examples import DataSet, Kind
+from textveil.bench.tasks.contract import Score, Task
+from textveil.endpoint import Endpoint
+from textveil.errors import UnknownName
+
+__all__ = ["TASKS", "Score", "Task", "default", "make"]
+
+TASKS: Mapping[str, str] = MappingProxyType(
+    {
+        "head": "head:Head",
+        "classifier": "classifier:Classifier",
+        "finetune": "finetune:Finetune",
+        "reader": "reading:Reading",
+        "asked": "asked:Asked",
+        "generation": "generation:Generation",
+        "meaning": "meaning:Meaning",
+    }
+)
+"""The judges by name, and where each is written."""
+
+DEFAULTS: Mapping[Kind, str] = MappingProxyType(
+    {"classification": "head", "pairs": "head", "reading": "reader", "choice": "asked", "text": "generation"}
+)
+
+
+def make(
+    name: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    train: Callable[[], DataSet],
+    cache: Path | None = None,
+    endpoint: Endpoint | None = None,
+    report: Report = quiet,
+) -> Task:
+    """A judge by its name. Loads no model and no data yet.
+
+    Args:
+        name: one of `TASKS`.
+        options: those of the judge.
+        train: gives the training split, for judges that learn.
+        cache: the folder for what they learned; by default that of `kept.home`.
+        endpoint: a language model, for judges that ask one; without it they refuse.
+        report: told of progress.
+
+    Raises:
+        UnknownName: there is no such judge or option.
+        ConfigError: an option is out of range.
+    """
+    if name not in TASKS:
+        raise UnknownName("task", name, TASKS)
+    module, _, kind = TASKS[name].partition(":")
+    judge = getattr(import_module(f"textveil.bench.tasks.{module}"), kind)
+    given = {"train": train, "folder": cache, "endpoint": endpoint, "report": report}
+    known = {field.name for field in fields(judge)}
+    for option in options or {}:
+        if option not in known - given.keys():
+            raise UnknownName(f"option of the task {name}", option, known - given.keys())
+    made: Task = judge(**(options or {}), **{key: value for key, value in given.items() if key in known})
+    return made
+
+
+def default(kind: Kind) -> str:
+    """The judge that data of a kind has where none is named."""
+    return DEFAULTS[kind]

@@ -1,0 +1,61 @@
+"""The models of judges: loaded once in a process, whichever judge asks.
+
+In: sources, a folder or hub id, or None for what the package brings. Out: encoders and readers; what rows call them.
+Not here: the models themselves (`textveil.encoder`).
+"""
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from textveil.encoder.labels import SequenceClassifier
+    from textveil.encoder.reading import SpanReader
+    from textveil.encoder.sentences import Sentences
+
+ENCODER = "all-MiniLM-L6-v2"
+READER = "the bundled reader"
+
+
+def called(source: str | None, bundled: str = ENCODER) -> str:
+    """What rows call a model, told without loading it: the name of a folder, without the path to it."""
+    if source is None:
+        return bundled
+    return Path(source).resolve().name if os.path.isdir(source) else source
+
+
+@cache
+def encoder(source: str | None = None) -> "Sentences":
+    """A sentence encoder.
+
+    Raises:
+        ModelError: there is no such model.
+    """
+    from textveil.encoder.sentences import load_sentences
+
+    return load_sentences(source)
+
+
+@cache
+def reader(source: str | None = None) -> "SpanReader":
+    """A reader.
+
+    Raises:
+        ModelError: there is no such model.
+    """
+    from textveil.encoder.reading import load_reader
+
+    return load_reader(source)
+
+
+@cache
+def classifier(source: str) -> "SequenceClassifier":
+    """A sequence classifier.
+
+    Raises:
+        ModelError: there is no such model.
+    """
+    from textveil.encoder.labels import load_labels
+
+    return load_labels(source)
