@@ -41,6 +41,9 @@ SIMULATION = 2**100
 QUESTION = "question"
 """The field that says what the others are read for."""
 
+KNOWING = frozenset(("bayes", "semantic", "membership"))
+"""Attacks that ask for the law of a mechanism, which takes a second a position where it looks at a context."""
+
 BY_DEFINITION = "by definition: every word is released as it is"
 
 
@@ -155,7 +158,8 @@ def _in_context(made: Sequence[_Run], data: DataSet, texts: Sequence[str], asked
                 _take(run, data, rehearsal, first)
                 if number == 0:
                     cases.append((run, Case.after(run.privatizer, rehearsal)))
-            _share(cases)
+            if any(each["name"] in KNOWING for each in asked.attacks):
+                _share(cases)
             for run, case in cases:
                 _attack(run, case, asked, first)
             first += done

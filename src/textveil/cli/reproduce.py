@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textveil import progress
+from textveil import files, progress
 from textveil.cli import evaluation
 from textveil.cli.app import app, examples
 from textveil.errors import ConfigError
@@ -20,6 +20,8 @@ from textveil.shell import say
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from textveil.bench.reproduce.run import Reproduced
 
 ALL = "all"
 OUTPUT = "reproduced"
@@ -104,11 +106,27 @@ def reproduce(
         with progress.bars(lambda _, done: f"{done:,}") as report:
             made = reproduce(target, Path(output), how, report=report)
         found = document(made)
-        evaluation.write_json(found, str(Path(output) / f"{named(target, how)}.json"))
+        place = Path(output) / named(target, how)
+        evaluation.write_json(found, f"{place}.json")
+        if made.series:
+            _page(made, place)
         if as_json:
             say(json.dumps(found, ensure_ascii=False, allow_nan=False))
         else:
             _show(found)
+
+
+def _page(made: "Reproduced", place: Path) -> None:
+    """The figures of a target as a page beside its rows."""
+    from textveil.bench.report import report
+    from textveil.bench.rows import gallery
+
+    keys = {row["key"] for row in made.rows}
+    shown = [each for each in gallery([place.parent]) if each.get("key") in keys]
+    with progress.bars(lambda _, done: f"{done:,}", " figures") as told:
+        page = report(made.series, shown, title=made.target.title, progress=told)
+    with files.output(f"{place}.html") as written:
+        written.write(page)
 
 
 # ---- on a terminal -------------------------------------------------------------------------------------
@@ -116,6 +134,8 @@ def reproduce(
 
 def _show(found: Plain) -> None:
     say(f"{found['title']}\n{found['paper']}. {found['shows'].strip()}")
+    if found["scale"] == "quick":
+        say("\nThis is a quick run, on a few invented sentences: it says nothing of the mechanisms.")
     for data in dict.fromkeys(cell["data"] for cell in found["cells"]):
         own = [cell for cell in found["cells"] if cell["data"] == data]
         say(f"\n{data}: {own[0]['examples']:,} examples, seeds {', '.join(map(str, own[-1]['seeds']))}")
@@ -124,9 +144,12 @@ def _show(found: Plain) -> None:
         say(f"\n{table['title']}")
         evaluation.draw(_plain_table(table["columns"], table["rows"]))
         _sentences("", table["notes"])
-    if found["published"]:
+    ours = [each for each in found["published"] if each["value"] is not None]
+    if ours:
         say("\nBeside the paper")
-        evaluation.draw(_published(found["published"]))
+        evaluation.draw(_published(ours))
+    if missing := len(found["published"]) - len(ours):
+        say(f"\n{missing} of {len(found['published'])} published values have no value of ours beside them.")
     if found["claims"]:
         say("\nThe paper's claims in our rows (first less second, 95% interval)")
         evaluation.draw(_claims(found["claims"]))

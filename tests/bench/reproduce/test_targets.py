@@ -3,9 +3,10 @@ from dataclasses import replace
 import pytest
 
 from textveil.bench import cells
-from textveil.bench.reproduce import targets
+from textveil.bench.reproduce import bounds, targets
 from textveil.bench.reproduce.computed import COMPUTED
 from textveil.bench.reproduce.targets import AtRisk, Target, changed, load, names, planned, read
+from textveil.bench.run import Places
 from textveil.bench.spec import Sweep
 from textveil.budget import TABLE1
 from textveil.errors import ConfigError, UnknownName
@@ -14,6 +15,9 @@ from textveil.table import load_table
 NAMES = {
     *("stencil-fig2", "stencil-fig3", "stencil-fig4"),
     *("stamp-table1", "stamp-fig5", "stamp-fig6", "stamp-fig7-10"),
+    *(f"cape-table{i}" for i in (3, 4, 5, 6, 7, 8, 10)),
+    *(f"cape-fig{i}" for i in range(4, 13)),
+    "efficiency",
 }
 
 ENDPOINT = {"url": "http://localhost:1/v1", "model": "none"}
@@ -52,9 +56,11 @@ def test_an_unknown_name_is_refused_with_the_nearest():
 @pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("scale", ["usual", "quick", "full"])
 @pytest.mark.parametrize("hub", [False, True])
-def test_every_panel_is_a_sweep_whose_options_there_are(name, scale, hub):
+def test_every_panel_is_a_sweep_whose_options_there_are(name, scale, hub, monkeypatch):
+    monkeypatch.setattr(bounds, "_texts", lambda *_: ("a",))
+    monkeypatch.setattr(bounds, "_measured", lambda *_: (5.0, -12.0))
     for sweep in planned(load(name), scale, hub=hub, endpoint=ENDPOINT).sweeps.values():
-        made = Sweep.read(sweep)
+        made = Sweep.read(bounds.bounded(sweep, scale, Places()))
         cells.check(made)
         assert made.series
 
@@ -96,7 +102,8 @@ def test_quick_runs_need_no_folder_of_corpora(name):
     for sweep in sweeps.values():
         made = Sweep.read(sweep)
         assert {source.name for source in made.data} <= {"opinions", "fantasy-generated"}
-        assert made.limit == 12
+        assert made.limit is not None
+        assert made.limit <= 12
         assert made.seeds == (1,)
 
 
@@ -193,8 +200,50 @@ def test_changes_of_a_run_come_after_those_of_a_panel():
     assert planned(made, hub=True).sweeps["two"]["common"]["table.name"] == "./glove"
 
 
+def test_set_has_options_of_entries_by_name():
+    made = changed(SWEEP, {"set": {"noise": {"mechanism.project": 8}, "another": {"mechanism.L": 3}}})
+    assert made["entries"][0]["set"] == {"mechanism.name": "noise", "mechanism.project": 8}
+    assert made["entries"][1]["set"] == {"mechanism.name": "placeholder"}
+    assert "mechanism.project" not in str(SWEEP)
+
+
+HUB = [{"name": "here"}, {"name": "there", "needs": "hub"}, {"name": "both", "needs": "llm, hub"}]
+
+
+def test_panels_that_need_a_hub_are_run_with_it_only():
+    plans = planned(target(panels=HUB))
+    assert list(plans.sweeps) == ["here"]
+    assert plans.not_run == {"there": targets.NEEDS["hub"], "both": "needs an LLM"}
+    assert planned(target(panels=HUB), endpoint=ENDPOINT).not_run["both"] == targets.NEEDS["hub"]
+    plans = planned(target(panels=HUB), hub=True, endpoint=ENDPOINT)
+    assert not plans.not_run
+    assert "endpoint" not in plans.sweeps["there"]
+    assert plans.sweeps["both"]["endpoint"] == ENDPOINT
+
+
+def test_a_target_like_another_has_its_sweep_with_changes_and_its_panels():
+    shared = {"title": "t", "paper": "p", "shows": "s", "like": "cape-fig5"}
+    made, other = read("made-up", {**shared, "sweep": {"only": ["cape"], "limit": 7}}), load("cape-fig5")
+    assert made.panels == other.panels
+    assert made.quick == other.quick
+    assert [entry["name"] for entry in made.sweep["entries"]] == ["cape"]
+    assert {**made.sweep, "limit": 500, "entries": None} == {**other.sweep, "entries": None}
+    assert not made.published
+    assert [panel.name for panel in read("made-up", {**shared, "panels": [{"name": "own"}]}).panels] == ["own"]
+
+
+def test_values_by_budget_are_as_many_values():
+    given = {"where": {"entry": "noise"}, "metric": "accuracy", "source": "table 1", "values": {1: 0.5, 20: 0.75}}
+    found = target(published=[given]).published
+    assert [(each.where, each.value, each.source) for each in found] == [
+        ({"entry": "noise", "budget": 1}, 0.5, "table 1"),
+        ({"entry": "noise", "budget": 20}, 0.75, "table 1"),
+    ]
+
+
 # ---- what is refused -------------------------------------------------------------------------------------------------
 
+SHOWN = {"where": {"entry": "noise"}, "metric": "accuracy"}
 CLAIM = {"claim": "c", "source": "section 1", "series": [{"entry": "noise"}, {"entry": "mask"}], "metric": "accuracy"}
 
 
@@ -211,6 +260,8 @@ CLAIM = {"claim": "c", "source": "section 1", "series": [{"entry": "noise"}, {"e
         ({"expect": [{**CLAIM, "series": [{"entry": "noise"}]}]}, "series"),
         ({"published": [{"where": {}, "metric": "accuracy", "value": 0.5}]}, "source"),
         ({"panels": [{"name": "x", "need": "llm"}]}, "did you mean 'needs'"),
+        ({"contradicts": [{"says": "at {one} and {two}", "shows": {"one": SHOWN}}]}, "see two"),
+        ({"contradicts": [{"says": "none", "shows": {"one": SHOWN}}]}, "see one"),
     ],
 )
 def test_wrong_targets_are_refused(values, says):

@@ -3,8 +3,9 @@ import pytest
 
 from tests.bench import synthetic
 from textveil.bench import compare
+from textveil.bench.reproduce.computed import Table
 from textveil.bench.reproduce.targets import read
-from textveil.bench.reproduce.verdict import beside, chosen, judged
+from textveil.bench.reproduce.verdict import beside, chosen, contradicted, judged
 
 ENTRIES = (
     synthetic.Entry(name="noise", path="mechanism.eta", budgets=(40, 60, 80, 120, 160), middle=80),
@@ -214,3 +215,52 @@ def test_selectors(series):
     assert [cell.budget for cell in curve.cells] == [14.0]
     assert not chosen({"entry": "cape", "level": 0.1}, series)
     assert np.isfinite(curve.cells[0].budget)
+
+
+# ---- sentences with figures, and values of tables --------------------------------------------------------------------
+
+
+def told(series, says, **shows):
+    values = {"title": "t", "paper": "p", "shows": "s", "sweep": {"name": "x"}}
+    made = read("made-up", {**values, "contradicts": [{"says": says, "shows": shows}]})
+    (found,) = contradicted(made, series)
+    return found
+
+
+def test_a_sentence_shows_figures_of_rows(series):
+    where = {"data": "sst2", "entry": "noise", "budget": 80}
+    (cell,) = chosen(where, series)[0].cells
+    value = next(each.interval for name, each in cell.estimates.items() if name.metric == "accuracy")
+    found = told(
+        series,
+        "It has {a}, and spends {b}.",
+        a={"where": where, "metric": "accuracy"},
+        b={"where": where, "metric": "epsilon"},
+    )
+    assert found == f"It has {value.value:.3g} ({value.low:.3g} to {value.high:.3g}), and spends infinite."
+
+
+def test_a_sentence_says_what_was_not_run(series):
+    for where, metric in (
+        ({"entry": "none"}, "accuracy"),
+        ({"entry": "noise"}, "accuracy"),
+        ({"entry": "mask"}, "none"),
+    ):
+        assert told(series, "{a}", a={"where": where, "metric": metric}) == "(not run)"
+
+
+def test_a_published_value_stands_beside_the_row_of_a_table():
+    table = Table(title="t", columns=("mechanism", "setup, s"), rows=(("noise", 2.5), ("cape", None)))
+    published = [
+        {"where": {"table": "costs", "row": row}, "metric": metric, "value": 3.0, "source": "table 7"}
+        for row, metric in (("noise", "setup, s"), ("cape", "setup, s"), ("noise", "memory"), ("polar", "setup, s"))
+    ]
+    made = read("made-up", {"title": "t", "paper": "p", "shows": "s", "computed": "efficiency", "published": published})
+    found = beside(made, [], {"costs": table})
+    assert [each.ours and each.ours.value for each in found] == [2.5, None, None, None]
+    assert found[0].says == "ours is 0.5 lower"
+    assert [each.why for each in found[1:]] == [
+        "no row of ours has it",
+        "no table of ours has it",
+        "no row of ours has it",
+    ]

@@ -211,14 +211,14 @@ class Panel:
 
     Attributes:
         name: what it is called.
-        needs: "llm" where a language model has to answer; "hub" where only a hub has what it takes.
+        needs: "llm" where a language model has to answer; "hub" where only a hub has what it takes; "llm, hub" both.
         changes: what differs from the target's sweep.
         quick: what differs besides in a quick run, which leaves out panels that do not say it.
         computed: a table in place of the sweep, see `computed.COMPUTED`.
     """
 
     name: str
-    needs: Literal["", "llm", "hub"] = ""
+    needs: Literal["", "llm", "hub", "llm, hub"] = ""
     changes: Plain = Field(default_factory=dict)
     quick: Plain | None = None
     computed: str = ""
@@ -310,8 +310,9 @@ def planned(target: Target, scale: Scale = "usual", *, hub: bool = False, endpoi
     sweeps: dict[str, Plain] = {}
     tables, not_run = list(target.computed), {}
     for panel in target.panels or ((Panel(name=target.title, quick={}),) if target.sweep else ()):
-        if (panel.needs == "llm" and endpoint is None) or (panel.needs == "hub" and not hub):
-            not_run[panel.name] = NEEDS[panel.needs]
+        missing = [need for need, there in (("llm", endpoint is not None), ("hub", hub)) if not there]
+        if lacks := [NEEDS[need] for need in missing if need in panel.needs]:
+            not_run[panel.name] = lacks[0]
         elif quick and panel.quick is None:
             not_run[panel.name] = NOT_QUICK
         elif panel.computed:
@@ -321,7 +322,7 @@ def planned(target: Target, scale: Scale = "usual", *, hub: bool = False, endpoi
             sweep = dict(target.sweep)
             for changes in (panel.changes, *runs, (panel.quick or {}) if quick else {}):
                 sweep = changed(sweep, changes)
-            asks = panel.needs == "llm" and endpoint is not None
+            asks = "llm" in panel.needs
             sweeps[panel.name] = sweep | ({"endpoint": dict(endpoint or {})} if asks else {})
     return Plans(sweeps=sweeps, tables=tuple(tables), not_run=not_run)
 
