@@ -11,8 +11,8 @@ the mean over all places. With D the difference less the margin that the claim a
     does not hold    the mean of D is below 0 with its interval, or D is surely so at some place
     cannot be told   anything else, also where a series is missing
 
-"near" holds where at every place the interval lies within the margin, and does not where at some place the difference is
-surely outside. Surely: of k places that are looked at, each may be wrong with a probability of 0.05 / k.
+"near" holds where at every place the interval lies within the margin, and does not where at some place the difference
+is surely outside. Surely: of k places that are looked at, each may be wrong with a probability of 0.05 / k.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
