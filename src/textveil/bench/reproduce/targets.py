@@ -160,8 +160,12 @@ def _expectations(value: object) -> object:
     """`is`, as files have it, is a word of Python's."""
     if not isinstance(value, list | tuple):
         return value
-    spelled = ({"direction" if name == "is" else name: given for name, given in each.items()} for each in value)
-    return tuple(Expectation(**each) for each in spelled)
+    return tuple(
+        Expectation(**{"direction" if name == "is" else name: given for name, given in each.items()})
+        if isinstance(each, Mapping)
+        else each
+        for each in value
+    )
 
 
 @options("contradicts.")
