@@ -192,7 +192,7 @@ def _score(
         "high": min(1.0, value + 0.04),
         "n": len(values) if weights is None else int(sum(weights)),
         "baseline": baseline,
-        "note": "",
+        "note": "a lower bound" if metric in ("exposed", "Rouge-L") else "",
         "headline": headline,
         "geometric": False,
         "values": [round(float(each), 4) for each in values],

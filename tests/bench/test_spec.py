@@ -83,6 +83,8 @@ def test_options_by_data_set_and_learned_words():
     assert config is not None
     assert config.protect.important == ("good", "bad")
     assert config.mechanism.options["k"] == 7
+    assert made.narrowed(only=["ag_news"]).entries == (), "it is for another data set"
+    assert made.narrowed(only=["sst2"]).series
     with pytest.raises(UnknownName, match="ag_news"):
         sweep(entries=[{**entry, "for_data": {"ag_nevs": {}}}])
 

@@ -66,8 +66,6 @@ class _Run:
     guarantees: list[Guarantee] = field(default_factory=list)
     found: dict[tuple[str, ...], _Found] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    words: int = 0
-    looked: int = 0
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("draw", "attack", "task"), 0.0))
 
 
@@ -133,18 +131,7 @@ def _runs(cells: Sequence[Cell], data: DataSet, asked: Sweep) -> Iterator[_Run]:
     texts = [joined(example) for example in data.examples]
     made = [_Run(cell=cell, privatizer=privatizer(cell)) for cell in cells]
     if looks(made[0].privatizer.mechanism):
-        first = 0
-        for rehearsals in _timed_sweep(made, texts, queries(made[0].privatizer, data, 0, len(texts))):
-            cases = []
-            for run, rehearsal in zip(made, rehearsals, strict=True):
-                _take(run, data, rehearsal, first)
-                if asked.attacked is None or run.looked < asked.attacked:
-                    cases.append((run, Case.after(run.privatizer, rehearsal)))
-            if any(each["name"] in KNOWING for each in asked.attacks):
-                _share(cases)
-            for run, case in cases:
-                _attack(run, case, asked, first)
-            first += len(rehearsals[0].results)
+        _in_context(made, data, texts, asked)
         yield from made
         return
     for run in made:
@@ -158,6 +145,24 @@ def _runs(cells: Sequence[Cell], data: DataSet, asked: Sweep) -> Iterator[_Run]:
                 _attack(run, Case.after(run.privatizer, rehearsal), asked, 0)
             first += len(part)
         yield run
+
+
+def _in_context(made: Sequence[_Run], data: DataSet, texts: Sequence[str], asked: Sweep) -> None:
+    """All cells side by side: what a language model says of a text is computed once."""
+    first = 0
+    for number, chunk in enumerate(_split(made[0].privatizer, texts, asked.attacked)):
+        for rehearsals in _timed_sweep(made, chunk, queries(made[0].privatizer, data, first, len(chunk))):
+            done = len(rehearsals[0].results)
+            cases = []
+            for run, rehearsal in zip(made, rehearsals, strict=True):
+                _take(run, data, rehearsal, first)
+                if number == 0:
+                    cases.append((run, Case.after(run.privatizer, rehearsal)))
+            if any(each["name"] in KNOWING for each in asked.attacks):
+                _share(cases)
+            for run, case in cases:
+                _attack(run, case, asked, first)
+            first += done
 
 
 def privatizer(cell: Cell) -> Privatizer:
@@ -254,7 +259,6 @@ def _attack(run: _Run, case: Case, asked: Sweep, first: int) -> None:
         for outcome in outcomes:
             texts = case.view.text[outcome.where] if outcome.unit == "word" else outcome.where
             _collect(run, outcome, first + texts)
-    run.looked += len(case.view.drawn)
     run.seconds["attack"] += time.perf_counter() - start
 
 

@@ -248,7 +248,7 @@ def load(source: Source, limit: int | None, places: Places) -> DataSet:
 
 def judges(source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:
     """The judges of a data set of a sweep, fitted."""
-    asked = (source.name, source.subset, source.columns, source.task, sweep.endpoint)
+    asked = (source.name, source.subset, source.columns, source.task, sweep.endpoint, "meaning" in sweep.measures)
     key = _key("judges", *asked, places.corpora, places.cache)
     if key not in _HELD:
         data = load(source, sweep.limit, places)
@@ -257,6 +257,8 @@ def judges(source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:
         def train() -> DataSet:
             return load(replace(source, split="train", limit=None), None, places)
 
+        wanted = [*(source.task or ({"name": tasks.default(data.kind)},))]
+        wanted += [{"name": "meaning"}] * ("meaning" in sweep.measures)
         _HELD[key] = tuple(
             tasks.make(
                 each["name"],
@@ -265,7 +267,7 @@ def judges(source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:
                 cache=places.cache,
                 endpoint=endpoint,
             )
-            for each in source.task or ({"name": tasks.default(data.kind)},)
+            for each in wanted
         )
     found: tuple[Task, ...] = _HELD[key]
     return found

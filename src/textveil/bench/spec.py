@@ -217,7 +217,10 @@ class Sweep:
             if name not in known["data"] and name not in known["entries"]:
                 raise UnknownName("data set or entry", name, [*known["data"], *known["entries"]])
         data = tuple(source for source in self.data if source.called in only) or self.data
-        entries = tuple(entry for entry in self.entries if entry.name in only) or self.entries
+        named = tuple(entry for entry in self.entries if entry.name in only) or self.entries
+        left = {source.called for source in data}
+        own = [replace(each, for_data={k: v for k, v in each.for_data.items() if k in left}) for each in named]
+        entries = tuple(one for one, each in zip(own, named, strict=True) if one.for_data or not each.for_data)
         if limit is not None:
             data = tuple(replace(source, limit=min(limit, source.limit or limit)) for source in data)
         return replace(self, data=data, entries=entries, seeds=seeds or self.seeds, limit=limit or self.limit)

@@ -71,4 +71,4 @@ def bench_report(
         written.write(page)
     if output != "-":
         cells = sum(len(each.cells) for each in chosen)
-        shell.note(f"Written to {Path(output).name}: a page of {cells:,} cells.")
+        shell.note(f"Written to {Path(output).name}: a page of {cells:,} cell{'s' * (cells != 1)}.")

@@ -134,6 +134,8 @@ def _page(made: "Reproduced", place: Path) -> None:
 
 def _show(found: Plain) -> None:
     say(f"{found['title']}\n{found['paper']}. {found['shows'].strip()}")
+    if found["scale"] == "quick":
+        say("\nThis is a quick run, on a few invented sentences: it says nothing of the mechanisms.")
     for data in dict.fromkeys(cell["data"] for cell in found["cells"]):
         own = [cell for cell in found["cells"] if cell["data"] == data]
         say(f"\n{data}: {own[0]['examples']:,} examples, seeds {', '.join(map(str, own[-1]['seeds']))}")
@@ -142,9 +144,12 @@ def _show(found: Plain) -> None:
         say(f"\n{table['title']}")
         evaluation.draw(_plain_table(table["columns"], table["rows"]))
         _sentences("", table["notes"])
-    if found["published"]:
+    ours = [each for each in found["published"] if each["value"] is not None]
+    if ours:
         say("\nBeside the paper")
-        evaluation.draw(_published(found["published"]))
+        evaluation.draw(_published(ours))
+    if missing := len(found["published"]) - len(ours):
+        say(f"\n{missing} of {len(found['published'])} published values have no value of ours beside them.")
     if found["claims"]:
         say("\nThe paper's claims in our rows (first less second, 95% interval)")
         evaluation.draw(_claims(found["claims"]))

@@ -6,7 +6,7 @@ Not here: how options matter (`options`), and how a panel is drawn (`picture`).
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from textveil.bench.compare import Cell, Data, Metric, Series
 from textveil.bench.estimates import Estimate
@@ -66,18 +66,23 @@ def option(path: str) -> str:
 
 def axis(study: Study, metric: Metric) -> str:
     """A metric as axes name it."""
-    cells = (cell for series in study.series for cell in series.cells)
-    unit = next(cell.scores[metric].unit for cell in cells if metric in cell.scores)
-    return f"{metric.title}, mean over {unit}s"
+    return f"{metric.title}, mean over {study.unit(metric)}s"
 
 
 def against_attacks(study: Study) -> Iterator[Group]:
     """Usefulness against each attack: the best series of every entry, then all series of entries that have several."""
-    for risk in study.risks:
-        across = _attack(study, risk)
-        for number, names in enumerate(study.overview, 1):
-            title = f"Against {risk.title}{_part(number, study.overview)}"
-            yield from _group(study, title, " ".join(study.notes(risk)), across, names)
+    for number, names in enumerate(study.overview, 1):
+        part = _part(number, study.overview)
+        yield from _together(
+            f"Against each attack{part}",
+            [
+                group
+                for risk in study.risks
+                for group in _group(
+                    study, f"Against {risk.title}{part}", " ".join(study.notes(risk)), _attack(study, risk), names
+                )
+            ],
+        )
     if study.risk is None:
         return
     for entry, parts in study.inside.items():
@@ -134,6 +139,23 @@ def _group(
                 )
     if panels:
         yield Group(title=title, text=text, panels=tuple(panels))
+
+
+def _together(title: str, groups: Sequence[Group]) -> Iterator[Group]:
+    """Groups of the same curves; where each has one panel, they stand side by side with one legend."""
+    if any(len(group.panels) > 1 for group in groups) or len(groups) < 2:
+        yield from groups
+        return
+    said: dict[str, list[str]] = {}
+    for group in groups:
+        said.setdefault(group.text, []).append(group.title.removeprefix("Against "))
+    text = " ".join(f"{', '.join(titles)}: {note}." for note, titles in said.items() if note)
+    panels = tuple(
+        replace(panel, title=f"{panel.title}, {group.title[0].lower()}{group.title[1:]}")
+        for group in groups
+        for panel in group.panels
+    )
+    yield Group(title=title, text=text, panels=panels)
 
 
 def _curves(

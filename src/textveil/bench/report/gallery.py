@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from textveil.bench.report.markup import Html, element, joined, unfolding
+from textveil.bench.report.markup import Html, budget, element, joined, unfolding
 from textveil.bench.report.study import Study
 from textveil.overlap import matches
 
@@ -61,9 +61,7 @@ def _budget(shown: Shown) -> Any:
 
 
 def _title(shown: Shown) -> str:
-    budget = shown.get("budget")
-    told = f", {budget['path'].rpartition('.')[2]} {budget['value']}" if budget else ""
-    return f"{shown['series']}{told}"
+    return ", ".join(filter(None, (shown["series"], budget(shown.get("budget")))))
 
 
 def marked(original: str, released: str) -> Html:

@@ -6,8 +6,9 @@ Not here: what the pieces say (`tables`, `curves`, `options`, `gallery`), and th
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from typing import Any
 
 from textveil import picture
 from textveil.intervals import Interval
@@ -90,6 +91,14 @@ def spelled(found: Interval | None) -> Html:
         return Html(value)
     low, high = (f"{end:.{digits}f}" if math.isfinite(end) else "?" for end in (found.low, found.high))
     return Html(f"{value} <small>{low} to {high}</small>")
+
+
+def budget(given: Mapping[str, Any] | None) -> str:
+    """A budget by the name of its option, as rows have it: "eta 80"; empty for none."""
+    if given is None:
+        return ""
+    value = given["value"]
+    return f"{given['path'].rpartition('.')[2]} {f'{value:.4g}' if isinstance(value, float) else value}"
 
 
 def slug(text: str) -> str:

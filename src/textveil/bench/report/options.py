@@ -10,6 +10,7 @@ from typing import Any
 from textveil.bench.compare import Cell, Data, Metric, Series
 from textveil.bench.estimates import Estimate, difference, mean
 from textveil.bench.report.curves import Group, axis, exactly, option
+from textveil.bench.report.markup import budget
 from textveil.bench.report.study import LEVELS, Study
 from textveil.picture import COLOURS, MARKERS, MOST, Curve, Look, Map, Panel, Point
 
@@ -147,8 +148,7 @@ def _budget(cell: Cell) -> str:
     """What tells cells of one series apart, and is the same in its neighbours."""
     if cell.level is not None:
         return f"risk {cell.level:g}"
-    path = (cell.row["budget"] or {}).get("path")
-    return "no budget" if path is None else f"{path.rpartition('.')[2]} {cell.budget}"
+    return budget(cell.row["budget"]) or "no budget"
 
 
 def _cells(line: Mapping[Any, Series], metric: Metric) -> dict[str, dict[Any, Estimate]]:
@@ -164,8 +164,8 @@ def _panels(study: Study, data: Data, metric: Metric, path: str, line: Mapping[A
     numbers = all(map(_is_number, line))
     places = {value: float(value) if numbers else float(i) for i, value in enumerate(line)}
     curves = [
-        (budget, tuple(Point(x=exactly(places[value]), y=each.interval) for value, each in by_value.items()))
-        for budget, by_value in _cells(line, metric).items()
+        (name, tuple(Point(x=exactly(places[value]), y=each.interval) for value, each in by_value.items()))
+        for name, by_value in _cells(line, metric).items()
     ]
     for start in range(0, len(curves), MOST):
         yield Panel(
@@ -173,10 +173,8 @@ def _panels(study: Study, data: Data, metric: Metric, path: str, line: Mapping[A
             x=option(path),
             y=axis(study, metric),
             curves=tuple(
-                Curve(name=budget, look=Look(colour=colour, marker=marker), points=points)
-                for (budget, points), colour, marker in zip(
-                    curves[start : start + MOST], COLOURS, MARKERS, strict=False
-                )
+                Curve(name=name, look=Look(colour=colour, marker=marker), points=points)
+                for (name, points), colour, marker in zip(curves[start : start + MOST], COLOURS, MARKERS, strict=False)
             ),
             ticks=() if numbers else tuple(str(value) for value in line),
         )
@@ -188,7 +186,7 @@ def _maps(study: Study, family: str, base: Series, data: Data, metric: Metric, p
     values = [each.value for cells in by_budget.values() for each in cells.values()]
     return [
         Map(
-            title=budget,
+            title=name,
             x=option(pair[1]),
             y=option(pair[0]),
             columns=tuple(map(str, columns)),
@@ -200,7 +198,7 @@ def _maps(study: Study, family: str, base: Series, data: Data, metric: Metric, p
             low=min(values),
             high=max(values),
         )
-        for budget, cells in by_budget.items()
+        for name, cells in by_budget.items()
         if len(cells) > 1
     ]
 

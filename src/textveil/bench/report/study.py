@@ -4,13 +4,13 @@ In: series. Out: `Study`.
 Not here: the figures (`curves`, `options`) and tables (`tables`) that are made of it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from math import inf
 
-from textveil.bench.compare import Cell, Data, Metric, Series, chance
+from textveil.bench.compare import Cell, Data, Metric, Score, Series, chance
 from textveil.bench.estimates import Estimate
 from textveil.picture import COLOURS, MARKERS, MOST, Look
 
@@ -101,9 +101,20 @@ class Study:
 
     def notes(self, metric: Metric) -> tuple[str, ...]:
         """What a reader of a metric has to know."""
-        own = (series for series in self.series if series.whose != BASELINE)
-        found = (cell.scores[metric].notes for cell in self._cells(own) if metric in cell.scores)
-        return tuple(dict.fromkeys(note for notes in found for note in notes))
+        return tuple(dict.fromkeys(note for score in self._scores(metric) for note in score.notes))
+
+    def unit(self, metric: Metric) -> str:
+        """What is counted in a metric."""
+        return next(self._scores(metric)).unit
+
+    def _scores(self, metric: Metric) -> Iterator[Score]:
+        """A metric in all cells, or in those of baselines alone where no others have it."""
+        for baseline in (False, True):
+            own = [series for series in self.series if (series.whose == BASELINE) == baseline]
+            found = [cell.scores[metric] for cell in self._cells(own) if metric in cell.scores]
+            if found:
+                yield from found
+                return
 
     def chance(self, data: Data, figure: Metric) -> float | None:
         """What is reached in a figure without the texts."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from textveil.bench.compare import Cell, Data, Metric, Series
 from textveil.bench.estimates import Estimate, difference, ratio
-from textveil.bench.report.markup import Html, element, joined, spelled, table, unfolding
+from textveil.bench.report.markup import Html, budget, element, joined, spelled, table, unfolding
 from textveil.bench.report.study import LEVELS, MARGIN, REFERENCE, Study
 
 WHOSE = {"paper": "as published", "ours": "ours", "baseline": "baseline"}
@@ -51,7 +51,8 @@ def _equal(study: Study, data: Data, figure: Metric, risk: Metric) -> Html:
         if any(value is not None for value in values):
             at = values[LEVELS.index(REFERENCE)]
             cells = [series.name, WHOSE.get(series.whose, series.whose), *map(_interval, values)]
-            lines[series.name] = -1.0 if at is None else at.value, [*cells, *_beside(at, best, chance)]
+            own = best is not None and best[0] is series
+            lines[series.name] = -1.0 if at is None else at.value, [*cells, *_beside(None if own else at, best, chance)]
     if not lines:
         return element("p", f"No series reaches a success of {' or '.join(f'{level:g}' for level in LEVELS)}.")
     order = sorted(lines, key=lambda name: -lines[name][0])
@@ -182,13 +183,8 @@ def _interval(found: Estimate | None) -> Html:
 
 
 def _budget(cell: Cell) -> str:
-    path = (cell.row["budget"] or {}).get("path")
     chosen = "" if cell.level is None else f", for risk {cell.level:g}"
-    return "–" if path is None else f"{path.rpartition('.')[2]} {_number(cell.budget)}{chosen}"
-
-
-def _number(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return budget(cell.row["budget"]) + chosen or "–"
 
 
 def _bound(value: Any) -> str:

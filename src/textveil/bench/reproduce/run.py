@@ -124,7 +124,7 @@ def reproduce(target: Target, folder: Path, how: How, *, report: Report = lambda
         series=tuple(series),
         tables=tuple(tables.values()),
         beside=tuple(beside(target, series, tables)),
-        judged=tuple(judged(target, series)),
+        judged=tuple(judged(target, series, anywhere=how.scale == "quick")),
         contradicts=tuple(contradicted(target, series)),
         not_run=plans.not_run,
     )

@@ -7,11 +7,12 @@ A claim says that one series is above the next, below it or near it. Both are re
 values of a risk, on the same texts; a place has the difference with a 95% interval of the paired bootstrap, and so has
 the mean over all places. With D the difference less the margin that the claim asks for:
 
-    holds            the mean of D is above 0 with its interval, and at no place D is below 0 with its interval
-    does not hold    the mean of D, or D at some place, is below 0 with its interval
+    holds            the mean of D is above 0 with its interval, and at no place D is surely below 0
+    does not hold    the mean of D is below 0 with its interval, or D is surely so at some place
     cannot be told   anything else, also where a series is missing
 
-"near" holds where at every place the interval lies within the margin, and does not where at some place it lies outside.
+"near" holds where at every place the interval lies within the margin, and does not where at some place the difference
+is surely outside. Surely: of k places that are looked at, each may be wrong with a probability of 0.05 / k.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ from textveil.bench.estimates import Estimate, at, difference
 from textveil.bench.reproduce.computed import Table
 from textveil.bench.reproduce.targets import AtRisk, Expectation, Metric, Published, Shown, Target
 from textveil.errors import ConfigError
-from textveil.intervals import Interval
+from textveil.intervals import LEVEL, Interval
 
 Answer = Literal["holds", "does not hold", "cannot be told"]
 
@@ -133,12 +134,18 @@ def contradicted(target: Target, series: Sequence[Series]) -> Iterator[str]:
         yield each.says.format(**{name: _told(shown, series) for name, shown in each.shows.items()})
 
 
-def judged(target: Target, series: Sequence[Series]) -> list[Judged]:
-    """Every claim of a target on every data set that it is about."""
+def judged(target: Target, series: Sequence[Series], *, anywhere: bool = False) -> list[Judged]:
+    """Every claim of a target on every data set that it is about.
+
+    Args:
+        target: with claims.
+        series: of all data sets.
+        anywhere: whether claims are judged on all data sets that have what they look at, whichever they name.
+    """
     return [
         judge(expectation, [each for each in series if each.data.name == data], data)
         for expectation in target.expect
-        for data in expectation.data or _having(expectation, series)
+        for data in (not anywhere and expectation.data) or _having(expectation, series)
     ]
 
 
@@ -301,7 +308,7 @@ def judge(expectation: Expectation, series: Sequence[Series], data: str) -> Judg
             ]
             gaps.append(_mean(differences).interval)
             places += found
-            answers.append(_answer(expectation, gaps[-1], [place.gap for place in found]))
+            answers.append(_answer(expectation, differences))
     except ConfigError as error:  # rows that are not what the target expects: said, and the other claims are judged
         return Judged(expectation=expectation, data=data, answer="cannot be told", why=str(error))
     answer = reduce(_worse, answers)
@@ -323,23 +330,30 @@ def _worse(one: Answer, other: Answer) -> Answer:
     return min(one, other, key=order.index)
 
 
-def _answer(expectation: Expectation, mean: Interval, gaps: Sequence[Interval]) -> Answer:
+def _answer(expectation: Expectation, gaps: Sequence[Estimate]) -> Answer:
+    by = expectation.by
     if expectation.direction == "near":
-        if all(-expectation.by <= gap.low and gap.high <= expectation.by for gap in gaps):
+        if all(-by <= gap.interval.low and gap.interval.high <= by for gap in gaps):
             return "holds"
-        outside = any(gap.low > expectation.by or gap.high < -expectation.by for gap in gaps)
+        outside = any(_surely_below(gap, -by, len(gaps)) or _surely_below(_turned(gap), -by, len(gaps)) for gap in gaps)
         return "does not hold" if outside else "cannot be told"
-    sign = 1 if expectation.direction == "above" else -1
-    low, high = _ends(mean, sign, expectation.by)
-    against = any(_ends(gap, sign, expectation.by)[1] < 0 for gap in gaps)
-    if high < 0 or against:
+    if expectation.direction == "below":
+        gaps = [_turned(gap) for gap in gaps]
+    mean = _mean(gaps).interval
+    if mean.high < by or any(_surely_below(gap, by, len(gaps)) for gap in gaps):
         return "does not hold"
-    return "holds" if low > 0 else "cannot be told"
+    return "holds" if mean.low > by else "cannot be told"
 
 
-def _ends(gap: Interval, sign: int, by: float) -> tuple[float, float]:
-    low, high = (gap.low, gap.high) if sign > 0 else (-gap.high, -gap.low)
-    return low - by, high - by
+def _surely_below(gap: Estimate, limit: float, places: int) -> bool:
+    """Whether a difference is below a limit, at a level that allows for how many places are looked at."""
+    found = gap.draws[~np.isnan(gap.draws)]
+    return gap.value < limit and bool(len(found)) and float((found >= limit).mean()) <= (1 - LEVEL) / 2 / places
+
+
+def _turned(gap: Estimate) -> Estimate:
+    """The other one less this one."""
+    return Estimate(texts=gap.texts, value=-gap.value, draws=-gap.draws)
 
 
 def _mean(each: Sequence[Estimate]) -> Estimate:

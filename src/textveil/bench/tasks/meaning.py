@@ -30,7 +30,7 @@ class Meaning:
     @property
     def name(self) -> str:
         """What rows call it."""
-        return f"meaning ({models.called(self.encoder)})"
+        return "meaning" if self.encoder is None else f"meaning ({models.called(self.encoder)})"
 
     def refusal(self, data: DataSet) -> str:
         """None: every text has a meaning."""
