@@ -1,6 +1,7 @@
 """What a process took: time and memory.
 
-In: a function, or nothing. Out: seconds, bytes. Not here: what is measured (`run`, `decode`, `corpora`, `encoder`).
+In: a function, or nothing. Out: seconds, bytes.
+Not here: what is measured (`efficiency`, and `benchmarks/` of the repository).
 """
 
 import re
