@@ -66,7 +66,7 @@ def test_the_headline_is_an_option(questions):
     found = Reading(headline="restored F1").score(questions, untouched(questions))
     assert [score.metric for score in found if score.headline] == ["restored F1"]
     with pytest.raises(ConfigError, match="headline"):
-        Reading(headline="F2")
+        Reading(headline="F2")  # type: ignore[arg-type]
 
 
 def test_the_cosine_is_the_one_with_the_nearest_gold_answer(questions):
