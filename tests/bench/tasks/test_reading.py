@@ -4,10 +4,19 @@ import numpy as np
 import pytest
 
 from tests.bench.tasks.conftest import untouched
+from tests.encoder.conftest import SIZE, save, wordpiece
 from textveil.bench.examples import DataSet, Example
 from textveil.bench.tasks.answers import exact, scores, token_f1
 from textveil.bench.tasks.reading import Reading
+from textveil.encoder import load_reader
 from textveil.errors import ConfigError
+
+
+@pytest.fixture(scope="module")
+def other_reader(tmp_path_factory):
+    """The folder of a random reader."""
+    folder = tmp_path_factory.mktemp("some-reader")
+    return save(folder, "BertForQuestionAnswering", wordpiece(), **{**SIZE, "max_position_embeddings": 128})
 
 
 @pytest.mark.parametrize(
@@ -60,6 +69,14 @@ def test_the_question_is_asked_as_it_was_released(questions, trial):
     only = DataSet(**{**vars(questions), "examples": (example,)})
     lost = by_metric(Reading().score(only, [trial(example, "How many weeks did it take?", example.texts[1])]))
     assert lost["restored exact match"].tolist() == [0]
+
+
+def test_another_reader_can_be_asked(questions, other_reader):
+    asked = load_reader(other_reader).answer(*zip(*(example.texts for example in questions.examples), strict=True))
+    found = by_metric(Reading(reader=str(other_reader)).score(questions, untouched(questions)))
+    golds = [example.answers for example in questions.examples]
+    assert found["F1"].tolist() == [token_f1(each.text, own) for each, own in zip(asked, golds, strict=True)]
+    assert Reading(reader=str(other_reader)).name == f"reader ({other_reader.name})"
 
 
 def test_the_headline_is_an_option(questions):

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from textveil.bench.examples import DataSet, Kind
-from textveil.bench.tasks import TASKS, make, usual
+from textveil.bench.tasks import TASKS, make, prepare, usual
 from textveil.bench.tasks.contract import Task
 from textveil.bench.tasks.head import Head
 from textveil.endpoint import Endpoint
@@ -45,6 +45,12 @@ def test_options_and_what_the_bench_gives_reach_the_judge(tmp_path, learned):
     assert (task.rows, task.folder, task.train()) == (7, tmp_path, learned)
     task.report("a", 1, 2)
     assert told == [("a", 1, 2)]
+
+
+def test_a_judge_that_learns_can_do_so_before_it_judges(learned, judged, tmp_path):
+    prepare(make("reader", train=never))
+    prepare(make("head", train=lambda: learned, cache=tmp_path))
+    assert sorted(path.name.partition("-")[0] for path in tmp_path.iterdir()) == ["features", "head"]
 
 
 def test_wrong_names_and_options_are_said():

@@ -74,6 +74,11 @@ def make(
     return made
 
 
+def prepare(task: "Task") -> None:
+    """Lets a judge that learns do so now, so that other processes find on the disk what it learned; others do nothing."""
+    getattr(task, "prepare", lambda: None)()
+
+
 def usual(kind: "Kind") -> str:
     """The judge that data of a kind has where none is named."""
     return USUAL[kind]
