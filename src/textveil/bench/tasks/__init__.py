@@ -75,7 +75,7 @@ def make(
 
 
 def prepare(task: "Task") -> None:
-    """Lets a judge that learns do so now, so that other processes find on the disk what it learned; others do nothing."""
+    """Lets a judge that learns do so now, and keep it, so that other processes find it; others do nothing."""
     getattr(task, "prepare", lambda: None)()
 
 
