@@ -21,6 +21,7 @@ MODELS = {
     "drops-once": "the same the first time that it sees a message, then echoes",
     "adds": "the last message, and a placeholder that is not in it",
     "draft": "what stands behind DRAFT in the last message, with its full stops as exclamation marks",
+    "last-word": "the last word of the last message",
     "slow": "echoes after as many seconds as the last message's first word says, or one",
     "together": "echoes once four requests are there at the same time; 500 where they do not come",
     "fail-500": "500, always",
@@ -68,6 +69,7 @@ REWRITES: dict[str, Callable[[str, bool], str]] = {
     "drops": lambda message, seen: re.sub(r"<[A-Z_]+(_\d+)?>", "", message),
     "drops-once": lambda message, seen: message if seen else re.sub(r"<[A-Z_]+(_\d+)?>", "", message),
     "adds": lambda message, seen: message + " <PERSON_99>",
+    "last-word": lambda message, seen: message.split()[-1],
     "draft": lambda message, seen: message.partition("DRAFT:\n")[2].replace(".", "!"),
 }
 

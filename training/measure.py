@@ -6,8 +6,6 @@ Not here: training. What is measured is the product: textveil's words, its windo
 
 import argparse
 import json
-import re
-import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -17,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
+from textveil.bench.tasks.answers import exact, token_f1
 from textveil.encoder import LanguageModel, Ragged, load_context, load_reader, load_tagger
 from textveil.encoder.adapters import manifest
 from textveil.table import EmbeddingTable, load_table
@@ -180,34 +179,16 @@ def _tagged(name: str, sentences: list[data.Tagged], model: Any) -> Iterable[Row
 # ---- reader ------------------------------------------------------------------------------------------------
 
 
-def normalize(answer: str) -> list[str]:
-    """SQuAD's normal form: small letters, no punctuation, no articles."""
-    bare = "".join(letter for letter in answer.lower() if letter not in string.punctuation)
-    return re.sub(r"\b(a|an|the)\b", " ", bare).split()
-
-
-def token_f1(answer: str, golds: Sequence[str]) -> float:
-    """The best token F1 against the right answers."""
-    best = 0.0
-    for gold in golds:
-        mine, theirs = normalize(answer), normalize(gold)
-        common = sum((Counter(mine) & Counter(theirs)).values())
-        best = max(best, float(mine == theirs) if not (mine and theirs) else 2 * common / (len(mine) + len(theirs)))
-    return best
-
-
 def reader(root: Path, device: str) -> list[Row]:
     """Token F1 and exact match on the development questions with gold answers."""
     questions = data.squad_gold(root)
     answers = load_reader(device=device).answer([q.question for q in questions], [q.text for q in questions])
     scores = np.array([token_f1(a.text, q.answers) for a, q in zip(answers, questions, strict=True)])
-    exact = np.array(
-        [any(normalize(a.text) == normalize(g) for g in q.answers) for a, q in zip(answers, questions, strict=True)]
-    )
+    hits = np.array([exact(a.text, q.answers) for a, q in zip(answers, questions, strict=True)]) > 0
     f1 = interval(lambda chosen: float(scores[chosen].mean()), len(scores))
     return [
         row("reader", "SQuAD 1.1 dev, gold", "token F1", "reader", f1, len(scores)),
-        row("reader", "SQuAD 1.1 dev, gold", "exact match", "reader", share(exact), len(scores)),
+        row("reader", "SQuAD 1.1 dev, gold", "exact match", "reader", share(hits), len(scores)),
     ]
 
 

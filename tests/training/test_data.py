@@ -90,20 +90,6 @@ def test_neighbours_of_one_type_are_joined():
     assert measure.joined(spans) == {(0, 3, "A"), (3, 4, "B"), (5, 6, "B")}
 
 
-@pytest.mark.parametrize(
-    ("answer", "golds", "score"),
-    [
-        ("The Broncos", ["broncos"], 1.0),
-        ("Denver Broncos", ["Broncos"], 2 / 3),
-        ("x", ["y", "x."], 1.0),
-        ("", ["y"], 0.0),
-        ("the", ["a"], 1.0),
-    ],
-)
-def test_token_f1_is_squads(answer, golds, score):
-    assert measure.token_f1(answer, golds) == pytest.approx(score)
-
-
 def test_intervals_hold_the_share_and_shrink_with_the_number():
     hits = np.random.default_rng(0).random(4000) < 0.3
     (mean, low, high), (_, low_few, high_few) = measure.share(hits), measure.share(hits[:100])

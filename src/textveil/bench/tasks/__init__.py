@@ -9,15 +9,15 @@ from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from textveil.attack.contract import Report, quiet
-from textveil.bench.examples import DataSet, Kind
-from textveil.bench.tasks.contract import Score, Task
-from textveil.endpoint import Endpoint
 from textveil.errors import UnknownName
 
-__all__ = ["TASKS", "Score", "Task", "default", "make"]
+if TYPE_CHECKING:  # names are looked up before torch is needed
+    from textveil.attack.contract import Report
+    from textveil.bench.examples import DataSet, Kind
+    from textveil.bench.tasks.contract import Task
+    from textveil.endpoint import Endpoint
 
 TASKS: Mapping[str, str] = MappingProxyType(
     {
@@ -32,7 +32,7 @@ TASKS: Mapping[str, str] = MappingProxyType(
 )
 """The judges by name, and where each is written."""
 
-DEFAULTS: Mapping[Kind, str] = MappingProxyType(
+USUAL: "Mapping[Kind, str]" = MappingProxyType(
     {"classification": "head", "pairs": "head", "reading": "reader", "choice": "asked", "text": "generation"}
 )
 
@@ -41,11 +41,11 @@ def make(
     name: str,
     options: Mapping[str, Any] | None = None,
     *,
-    train: Callable[[], DataSet],
+    train: "Callable[[], DataSet]",
     cache: Path | None = None,
-    endpoint: Endpoint | None = None,
-    report: Report = quiet,
-) -> Task:
+    endpoint: "Endpoint | None" = None,
+    report: "Report | None" = None,
+) -> "Task":
     """A judge by its name. Loads no model and no data yet.
 
     Args:
@@ -69,10 +69,16 @@ def make(
     for option in options or {}:
         if option not in known - given.keys():
             raise UnknownName(f"option of the task {name}", option, known - given.keys())
-    made: Task = judge(**(options or {}), **{key: value for key, value in given.items() if key in known})
+    own = {key: value for key, value in given.items() if key in known and value is not None}
+    made: Task = judge(**(options or {}), **own)
     return made
 
 
-def default(kind: Kind) -> str:
+def prepare(task: "Task") -> None:
+    """Lets a judge that learns do so now, and keep it, so that other processes find it; others do nothing."""
+    getattr(task, "prepare", lambda: None)()
+
+
+def usual(kind: "Kind") -> str:
     """The judge that data of a kind has where none is named."""
-    return DEFAULTS[kind]
+    return USUAL[kind]

@@ -71,7 +71,7 @@ def scores(data: DataSet, answers: Sequence[str], *, view: str = "", headline: s
     values = np.full(len(golds), -1.0)
     np.maximum.at(values, owner, vectors.cosines(found[owner], flat))
     yield Score(
-        metric=f"{view}cosine of answers",
+        metric=f"{view}cosine",
         values=values,
         share=False,
         note=f"{note}; sentence vectors of {models.ENCODER}, the nearest gold answer",

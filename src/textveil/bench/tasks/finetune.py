@@ -85,6 +85,15 @@ class Finetune:
         """Where there is no label for a text, or for two."""
         return labelled.refusal(data)
 
+    def prepare(self) -> None:
+        """Trains the network, unless its weights lie on the disk.
+
+        Raises:
+            ModelError: there is no such encoder, or the training diverged.
+            ConfigError: a label has no training row.
+        """
+        _ = self._trained
+
     def score(self, data: DataSet, trials: Sequence[Trial]) -> Iterator[Score]:
         """Accuracy.
 

@@ -85,6 +85,14 @@ class Head:
         """Where there is no label for a text, or for two."""
         return labelled.refusal(data)
 
+    def prepare(self) -> None:
+        """Fits the regression, unless it lies on the disk.
+
+        Raises:
+            ConfigError: a label has no training row.
+        """
+        _ = self._fitted
+
     def score(self, data: DataSet, trials: Sequence[Trial]) -> Iterator[Score]:
         """Accuracy.
 

@@ -116,7 +116,7 @@ def _write(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 def _read(path: Path) -> Arrays:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except Exception:  # none is there, or what is there is broken in one of many ways
         return {}
