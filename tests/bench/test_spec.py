@@ -108,7 +108,7 @@ def test_a_part_of_a_sweep():
         ({"seeds": []}, ConfigError, "at least one"),
         ({"data": []}, ConfigError, r"sweep\.data"),
         ({"data": ["sst2", "sst2"]}, ConfigError, "as_name"),
-        ({"measures": ["retension"]}, UnknownName, "retention"),
+        ({"measures": ["retain"]}, UnknownName, "measure"),
         ({"baselines": ["identiti"]}, UnknownName, "identity"),
         ({"limit": 0}, ConfigError, r"sweep\.limit"),
         ({"typo": 1}, UnknownName, "typo"),

@@ -171,7 +171,8 @@ def run(
                 store.append(row)
         if made.jobs:
             for source in {job.series.source.called: job.series.source for job in made.jobs}.values():
-                judges(source, sweep, places)  # fitted once, here; the processes load them
+                for judge in judges(source, sweep, places):
+                    tasks.prepare(judge)  # fitted once, here; the processes load them
         found = list(made.there)
         report("cells", 0, made.cells)
         said = circumstances()
@@ -257,7 +258,7 @@ def judges(source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:
         def train() -> DataSet:
             return load(replace(source, split="train", limit=None), None, places)
 
-        wanted = [*(source.task or ({"name": tasks.default(data.kind)},))]
+        wanted = [*(source.task or ({"name": tasks.usual(data.kind)},))]
         wanted += [{"name": "meaning"}] * ("meaning" in sweep.measures)
         _HELD[key] = tuple(
             tasks.make(

@@ -21,10 +21,10 @@ JUDGED = ("village opera", "island series")
 
 FACTS = (
     ("Where does the ferry to Ormund leave?", "The ferry to Ormund leaves from the copper pier each morning."),
-    ("Who painted the mural of whales?", "Tamsin Vell painted the mural of whales in a single week."),
+    ("Who painted the mural of whales?", "Tamsin Velm painted the mural of whales in a single week."),
     ("When was the glass bridge opened?", "The glass bridge was opened in 1974 by a local choir."),
 )
-ANSWERS = (("the copper pier", "copper pier"), ("Tamsin Vell",), ("1974",))
+ANSWERS = (("the copper pier", "copper pier"), ("Tamsin Velm",), ("1974",))
 
 
 def opinions(things: Sequence[str], split: str) -> DataSet:
