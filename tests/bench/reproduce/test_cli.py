@@ -1,0 +1,138 @@
+"""The verb reproduce, on a target of its own over invented sentences."""
+
+import json
+
+import pytest
+
+from textveil import cli
+from textveil.bench import rows
+from textveil.bench.reproduce import targets
+
+TARGET = """
+title: "Made up, figure 1: likeness against reconstruction"
+paper: "Nobody"
+shows: "What anything costs."
+sweep:
+  name: made-up
+  seeds: [1]
+  limit: 8
+  common: {table.name: minilm-s}
+  data: [{name: opinions, task: meaning}]
+  attacks: [neighbour]
+  baselines: [identity]
+  entries:
+    - {name: noise, set: {mechanism.name: noise}, budget: {mechanism.eta: [30, 400]}}
+panels:
+  - {name: opinions, quick: {limit: 4}}
+  - {name: asked, needs: llm}
+published:
+  - {where: {entry: identity}, metric: cosine of texts, value: 1.0, source: table 1}
+  - {where: {entry: santext}, metric: cosine of texts, value: 0.5, source: table 1}
+expect:
+  - claim: "more budget keeps more"
+    source: section 2
+    series: [{entry: noise, budget: last}, {entry: noise, budget: first}]
+    metric: cosine of texts
+  - claim: "more budget hides more"
+    source: section 2
+    series: [{entry: noise, budget: first}, {entry: noise, budget: last}]
+    metric: {metric: Pr@5, setting: {distance: cosine}}
+    is: above
+differs: ["Everything differs."]
+contradicts: ["Nothing holds."]
+"""
+
+
+@pytest.fixture
+def made_up(tmp_path, monkeypatch):
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    (conf / "made-up-fig1.yaml").write_text(TARGET, encoding="utf-8")
+    (conf / "stamp-alone.yaml").write_text(
+        "{title: 'A table', paper: p, shows: s, computed: stamp-budgets, differs: [d]}", encoding="utf-8"
+    )
+    monkeypatch.setattr(targets, "CONF", conf)
+    monkeypatch.delenv("TEXTVEIL_CORPORA", raising=False)
+
+
+def run(capsys, *arguments):
+    code = cli.main(["reproduce", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_targets_are_listed(capsys):
+    code, out, _ = run(capsys)
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == targets.names()
+    assert "d-chi-STENCIL, figure 4: accuracy" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["made-up-fig2"], "did you mean 'made-up-fig1'"),
+        (["made-up-fig1", "--quick", "--full"], "--quick or --full"),
+        (["made-up-fig1", "--upstream", "http://localhost:1/v1"], "--upstream URL and --model NAME"),
+        (["made-up-fig1", "--folder", "/nowhere/at/all"], "folder of corpora"),
+    ],
+)
+def test_wrong_usage_is_one_line(capsys, made_up, tmp_path, arguments, says):
+    code, out, err = run(capsys, *arguments, "--output", tmp_path / "out", "--processes", 1)
+    assert code == 2
+    assert out == ""
+    assert says in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_dry_run_says_what_there_is_to_do(capsys, made_up, tmp_path):
+    code, out, _ = run(capsys, "all", "--dry-run", "--output", tmp_path / "out")
+    assert code == 0
+    assert "made-up-fig1: opinions\n  sweep made-up: 3 cells, 0 of them are there" in out
+    assert "made-up-fig1: asked: not run: needs an LLM" in out
+    assert "stamp-alone: the table stamp-budgets" in out
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_target_is_run_and_goes_on_where_it_was(capsys, made_up, tmp_path):
+    folder = tmp_path / "out"
+    code, out, _ = run(capsys, "made-up-fig1", "--output", folder, "--processes", 1)
+    assert code == 0
+    assert "opinions: 8 examples, seeds 1" in out
+    holds, fails = (
+        next(line for line in out.splitlines() if f"more budget {what}" in line) for what in ("keeps", "hides")
+    )
+    assert holds.strip().startswith("holds")
+    assert fails.strip().startswith("does not hold")
+    assert "our interval holds the paper's value" in out
+    assert "1 of 2 published values have no value of ours beside them." in out
+    assert "asked: not run: needs an LLM" in out
+    assert "- Everything differs." in out
+    assert "- Nothing holds." in out
+    found = json.loads((folder / "made-up-fig1.json").read_text(encoding="utf-8"))
+    assert [cell["series"] for cell in found["cells"]] == ["identity", "noise", "noise"]
+    assert [claim["answer"] for claim in found["claims"]] == ["holds", "does not hold"]
+    assert (folder / "made-up-fig1.html").read_text(encoding="utf-8").startswith("<!")
+    before = rows.read([folder])
+
+    code, out, _ = run(capsys, "made-up-fig1", "--output", folder, "--processes", 1, "--json")
+    assert code == 0
+    again = json.loads(out)
+    assert again == found
+    assert rows.read([folder]) == before
+
+
+def test_a_quick_run_says_that_it_says_nothing(capsys, made_up, tmp_path):
+    code, out, _ = run(capsys, "made-up-fig1", "--quick", "--output", tmp_path / "out", "--processes", 1)
+    assert code == 0
+    assert "it says nothing of the mechanisms" in out
+    assert "opinions: 4 examples" in out
+    assert (tmp_path / "out" / "made-up-fig1-quick.json").exists()
+
+
+def test_a_target_may_be_a_table_alone(capsys, made_up, tmp_path):
+    code, out, _ = run(capsys, "stamp-alone", "--output", tmp_path / "out")
+    assert code == 0
+    assert "Local DP of a word of groups 1, 2, 3, 4" in out
+    assert "150, 50, 450, 350" in out
+    assert not list((tmp_path / "out").glob("*.html"))
