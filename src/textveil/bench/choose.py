@@ -117,7 +117,13 @@ class Choice:
 
 
 def trial(sweep: Sweep, how: Trial) -> Sweep:
-    """The sweep by which options are chosen: on training texts, judged but not attacked."""
+    """The sweep by which options are chosen: on training texts, judged but not attacked.
+
+    Raises:
+        ConfigError: an entry has other budgets than those of a risk.
+    """
+    if any(not one.searched for one in sweep.series if one.whose != "baseline"):
+        raise ConfigError("mechanisms are compared at equal risk: every entry must have a budget that is `risk`")
     data = tuple(replace(source, split="train", limit=how.limit) for source in sweep.data)
     name = f"{sweep.name}, {OPTIONS}"
     calibrating = sweep.risk.data or tuple({"name": source.name} for source in sweep.data)

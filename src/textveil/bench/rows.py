@@ -149,8 +149,8 @@ def opened(folder: Path) -> Iterator[Store]:
     Raises:
         ConfigError: another process is at work in it.
     """
-    files.make_folder(folder)
     with files.writing():
+        files.make_folder(folder)
         file = open(folder / FILE, "a+b")  # noqa: SIM115 - closed below, after what is done with it
     with file:
         if fcntl is not None:

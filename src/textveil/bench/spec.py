@@ -272,8 +272,14 @@ class Sweep:
 def _path(given: str | Path) -> Path:
     """A file as it is named, or a packaged sweep."""
     path = Path(given)
+    if path.exists() or path.suffix != "" or path.name != str(given):
+        return path
     packaged = CONF / f"{given}.yaml"
-    return packaged if not path.exists() and path.suffix == "" and packaged.exists() else path
+    if not packaged.exists():
+        raise UnknownName(
+            "sweep, as a file or in the package,", str(given), sorted(p.stem for p in CONF.glob("*.yaml"))
+        )
+    return packaged
 
 
 def _built(section: Any, given: Any, name: str) -> Any:

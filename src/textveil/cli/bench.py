@@ -71,8 +71,6 @@ def bench_run(
     Rows are appended as they are computed. A run that was interrupted goes on where it was, and what another sweep in
     the same folder has computed is not computed again.
     """
-    import os
-
     from textveil.bench import run
     from textveil.bench.spec import Sweep
     from textveil.errors import ConfigError
@@ -86,7 +84,7 @@ def bench_run(
     if output is None:
         raise ConfigError("give --output DIR, where rows are kept")
     with progress.bars(lambda _, done: f"{done:,}", "") as report:
-        rows = run.run(chosen, Path(output), places=places, processes=processes or os.cpu_count() or 1, report=report)
+        rows = run.run(chosen, Path(output), places=places, processes=_processes(processes), report=report)
     if as_json:
         from textveil.bench.rows import table
         from textveil.files import json_line
@@ -133,8 +131,6 @@ def bench_choose(
     Budgets and options are found on training texts, and what comes out is judged on test texts, above chance. Words
     that pass count as guessed.
     """
-    import os
-
     from textveil.bench import choose, run
     from textveil.bench.spec import Sweep
     from textveil.files import json_line
@@ -148,7 +144,7 @@ def bench_choose(
             choose.Trial(limit=trial),
             levels=risks,
             places=run.Places(corpora=None if folder is None else Path(folder)),
-            processes=processes or os.cpu_count() or 1,
+            processes=_processes(processes),
             report=report,
         )
     found = choose.choices(rows, tried, risks, chosen.risk.prior)
@@ -212,6 +208,12 @@ def bench_fantasy(
     with files.output(output) as out:
         for line in fantasy.lines(passages):
             out.write(line)
+
+
+def _processes(asked: int | None) -> int:
+    import os
+
+    return (os.cpu_count() or 1) if asked is None else asked
 
 
 def _numbers(typed: str | None) -> tuple[int, ...] | None:
