@@ -44,6 +44,8 @@ def test_families_at_equal_risk():
     middle = found[1]
     assert middle.counts
     assert middle.chance == 0.5
+    assert set(middle.baselines) == {"identity", "mask", "uniform"}
+    assert middle.clean > middle.baselines["mask"].value
     assert {each.name for each in middle.found} == {"wide staircase, k 200", "noise", "santext+", "custext+", "cape"}
     values = [each.above.value for each in middle.found if each.above is not None]
     assert values == sorted(values, reverse=True)

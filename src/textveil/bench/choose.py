@@ -67,7 +67,7 @@ class Choice:
         data: its name.
         level: the risk.
         metric: what is judged.
-        clean: of the originals, above chance.
+        baselines: what identity, mask and uniform keep above chance, whatever the risk.
         chance: what is reached without a text.
         found: one for each family, the best first.
         best: the family of each side ("paper", "ours") that was best on training texts.
@@ -76,10 +76,15 @@ class Choice:
     data: str
     level: float
     metric: str
-    clean: float
+    baselines: Mapping[str, Estimate]
     chance: float
     found: tuple[Found, ...]
     best: Mapping[str, str]
+
+    @property
+    def clean(self) -> float:
+        """Of the originals, above chance."""
+        return self.baselines["identity"].value
 
     @property
     def counts(self) -> bool:
@@ -101,7 +106,7 @@ class Choice:
             "data": self.data,
             "level": self.level,
             "metric": self.metric,
-            "clean": self.clean,
+            "baselines": {name: _ends(found) for name, found in self.baselines.items()},
             "chance": self.chance,
             "counts": self.counts,
             "families": [
@@ -208,7 +213,7 @@ def _choice(
 ) -> Choice:
     figure = headline(own[0])
     nothing = chance(figure, (cell for one in own for cell in one.cells)) or 0.0
-    clean = next(one.cells[0].estimates[figure].value for one in own if one.name == "identity")
+    baselines = {one.name: one.cells[0].estimates[figure].minus(nothing) for one in own if one.whose == "baseline"}
     found, scored = [], dict[str, tuple[float, str]]()
     for one in own:
         if chosen.get((data, one.family)) != one.name:
@@ -223,7 +228,7 @@ def _choice(
         data=data,
         level=level,
         metric=figure.title,
-        clean=clean - nothing,
+        baselines=baselines,
         chance=nothing,
         found=tuple(sorted(found, key=_order)),
         best={side: family for side, (_, family) in scored.items()},
@@ -283,6 +288,8 @@ def markdown(found: Sequence[Choice]) -> Iterator[str]:
         yield "" if first.counts else "\nThe originals are too near to chance: this task does not count.\n"
         yield f"| above chance at attack success | {' | '.join(f'{choice.level:g}' for choice in own)} |"
         yield "|---" * (1 + len(own)) + "|"
+        for name, kept_by in first.baselines.items():
+            yield f"| *{name}* | {' | '.join(_spelled(kept_by) for _ in own)} |"
         for family in dict.fromkeys(each.family for choice in own for each in choice.found):
             yield f"| {family} | {' | '.join(_cell(choice, family) for choice in own)} |"
         yield f"| ours over the best of the papers | {' | '.join(_gain(choice.gain) for choice in own)} |"
@@ -293,10 +300,15 @@ def _cell(choice: Choice, family: str) -> str:
     found = next((each for each in choice.found if each.family == family), None)
     if found is None or found.above is None:
         return "not reached"
-    ends = found.above.interval
-    marked = f"**{ends.value:.3f}**" if family in choice.best.values() else f"{ends.value:.3f}"
     options = found.name.removeprefix(family).strip(", ")
-    return f"{marked} ({ends.low:.3f} to {ends.high:.3f})" + (f" {options}" if options else "")
+    bold = family in choice.best.values()
+    return _spelled(found.above, bold=bold) + (f" {options}" if options else "")
+
+
+def _spelled(found: Estimate, *, bold: bool = False) -> str:
+    ends = found.interval
+    value = f"**{ends.value:.3f}**" if bold else f"{ends.value:.3f}"
+    return f"{value} ({ends.low:.3f} to {ends.high:.3f})"
 
 
 def _gain(found: Estimate | None) -> str:
