@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.progress import track
 
 from report import ROWS
-from run import circumstances  # the files beside this one
 from textveil import registry
 from textveil.audit import CHECKS, Configured, audit
+from textveil.bench.circumstances import circumstances
 from textveil.config import resolve
 
 AUDIT = ROWS.with_name("audit.jsonl")

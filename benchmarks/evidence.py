@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 
 import report
 from attacks import sentences
-from run import HERE, circumstances
+from run import HERE
+from textveil.bench.circumstances import circumstances
 
 if TYPE_CHECKING:
     from textveil import attack

@@ -14,8 +14,12 @@ HERE = Path(__file__).resolve().parent
 ROWS = HERE / "rows" / "speed.jsonl"
 RATES = HERE / "rows" / "rates.jsonl"
 EVIDENCE = HERE / "rows" / "evidence.jsonl"
+CHOOSE = HERE / "rows" / "choose"
+LEVELS = 0.05, 0.1, 0.2
+"""Shares of private words that are guessed, at which mechanisms are compared."""
+
 DOCUMENTS = tuple(
-    sorted(path for part in ("guide", "mechanisms") for path in (HERE.parent / "docs" / part).glob("*.md"))
+    sorted(path for part in ("guide", "mechanisms", "bench") for path in (HERE.parent / "docs" / part).glob("*.md"))
 )
 _MARKED = re.compile(r"(<!-- bench ([a-z]+) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
 _EQUAL = re.compile(
@@ -102,6 +106,22 @@ def fill(text: str, rows: list[dict[str, Any]]) -> str:
     )
 
 
+_CHOSEN = re.compile(r"(<!-- choose -->\n).*?(<!-- end of choose -->)", re.DOTALL)
+
+
+def chosen(folder: Path = CHOOSE) -> str:
+    """All mechanisms at equal risk as Markdown, from the stored rows of `textveil bench choose`; empty without rows."""
+    from textveil.bench import choose
+    from textveil.bench.rows import FILE, read
+
+    if not (folder / FILE).exists():
+        return ""
+    rows = read([folder])
+    tried = [row for row in rows if row["sweep"].endswith(choose.OPTIONS)]
+    tested = [row for row in rows if not row["sweep"].endswith(choose.OPTIONS)]
+    return "\n".join(choose.markdown(choose.choices(tested, tried, LEVELS, "unigram")))
+
+
 def stored() -> list[dict[str, Any]]:
     """All rows, the oldest first."""
     files = [path for path in (ROWS, RATES, EVIDENCE) if path.exists()]
@@ -115,6 +135,8 @@ def write() -> None:
     for document in DOCUMENTS:
         before = document.read_text(encoding="utf-8")
         after = fill(before, stored())
+        if _CHOSEN.search(after):
+            after = _CHOSEN.sub(lambda match: f"{match[1]}\n{chosen()}\n{match[2]}", after)
         if after != before:
             document.write_text(after, encoding="utf-8")
 

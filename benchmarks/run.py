@@ -9,12 +9,9 @@ Every row holds the configuration, the commit, versions, machine and the best of
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from importlib.metadata import version
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
@@ -34,9 +31,13 @@ import report
 import selection
 import thresholds
 from report import RATES, ROWS
+from textveil.bench.circumstances import circumstances
 from textveil.bench.process import best
 
 HERE = Path(__file__).resolve().parent
+ALSO = "phonenumbers", "presidio-analyzer"
+"""Packages whose versions matter besides."""
+
 EPSILON = {"laplace": 5.0, "exponential": 8.0, "santext": 8.0, "santext+": 8.0, "custext": 6.0, "custext+": 6.0} | {
     "rantext": 6.0,
     "krr": 12.0,
@@ -93,36 +94,6 @@ def measurements(repeat: int, words: int) -> Iterator[dict[str, Any]]:
             }
 
 
-def circumstances() -> dict[str, Any]:
-    """What every row says about where and when it was measured."""
-    import torch
-
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True, check=False)
-    dirty = subprocess.run(["git", "status", "--porcelain"], cwd=HERE, capture_output=True, text=True, check=False)
-    return {
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": commit.stdout.strip() + ("+" if dirty.stdout.strip() else ""),
-        "python": platform.python_version(),
-        "versions": {
-            name: version(name)
-            for name in (
-                "textveil",
-                "torch",
-                "numpy",
-                "randomgen",
-                "tokenizers",
-                "transformers",
-                "phonenumbers",
-                "presidio-analyzer",
-            )
-        },
-        "machine": platform.machine(),
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "device": "cpu",
-    }
-
-
 def main() -> None:
     """Runs everything, appends the rows and prints them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -159,7 +130,7 @@ def main() -> None:
     chosen = [part for name, part in parts.items() if options.only in (None, name)]
     # seldom drawn, because two threads that wait for one another are slowed by any third
     found = track(chain(*chosen), description="measuring", console=Console(stderr=True), refresh_per_second=0.2)
-    shared = circumstances()
+    shared = circumstances(*ALSO)
     ROWS.parent.mkdir(exist_ok=True)
     rows = []
     for row in found:  # written as they come: a long run that is cut short keeps what it has

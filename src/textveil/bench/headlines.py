@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from textveil.bench.exposure import METRIC
 from textveil.bench.rows import Row
 
 WIDTH = 34
@@ -22,7 +23,7 @@ def headlines(rows: Sequence[Row]) -> Iterator[str]:
     """
     for data in dict.fromkeys(row["data"]["name"] for row in rows):
         own = [row for row in rows if row["data"]["name"] == data]
-        columns = list(dict.fromkeys(_name(score) for row in own for score in row["scores"] if score["headline"]))
+        columns = list(_first(own).values())
         yield f"{data}, {own[0]['data']['examples']:,} examples"
         yield f"  {'':{WIDTH}}{'budget':>10}{'local DP':>10}" + "".join(f"  {column}" for column in columns)
         for series, budget in dict.fromkeys((row["series"], _budget(row)) for row in own):
@@ -31,9 +32,19 @@ def headlines(rows: Sequence[Row]) -> Iterator[str]:
             yield f"  {_cut(series):{WIDTH}}{budget:>10}{_bound(cells[0]):>10}{figures}"
 
 
+def _first(rows: Sequence[Row]) -> dict[str, str]:
+    """The first headline of every judge, attack and measure; all of them are in the page."""
+    found: dict[str, str] = {}
+    for score in (score for row in rows for score in row["scores"] if score["headline"]):
+        if score["metric"] == METRIC or score["source"] not in found:
+            found[score["source"]] = _name(score)
+    return found
+
+
 def _name(score: Row) -> str:
     setting = " ".join(map(str, score["setting"].values()))
-    return " ".join(filter(None, (score["source"], score["metric"], setting)))
+    twice = score["source"] == score["metric"].lower()
+    return " ".join(filter(None, (score["source"], "" if twice else score["metric"], setting)))
 
 
 def _mean(cells: Sequence[Row], column: str) -> str:
