@@ -58,7 +58,7 @@ class Load:
 
     words: Annotated[int, Field(ge=1)] = 25
     texts: Annotated[int, Field(ge=1)] = 20
-    batch: Annotated[int, Field(ge=1)] = 64
+    batch: Annotated[int, Field(ge=1)] = 32
 
     @property
     def total(self) -> int:

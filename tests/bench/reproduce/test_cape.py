@@ -83,7 +83,8 @@ def measured(subjects, load, *, report):
     for number, subject in enumerate(subjects):
         for metric in ("setup", "setup: table", "setup: mechanism", "one text", "a text of two", "a word of many"):
             yield {"entry": subject.name, "metric": metric, "value": float(number)}
-        yield {"entry": subject.name, "metric": "memory", "value": 1500.0}
+        for metric in ("memory", "memory: packages"):
+            yield {"entry": subject.name, "metric": metric, "value": 1500.0}
 
 
 def test_costs_stand_in_columns(monkeypatch):

@@ -23,6 +23,7 @@ COLUMNS: Mapping[str, tuple[str, float]] = {
     "a text of two, s": ("a text of two", 1.0),
     "a private word of many texts, us": ("a word of many", 1.0),
     "memory, GB": ("memory", 1e-3),
+    "of which packages, GB": ("memory: packages", 1e-3),
 }
 """Headings, the figures below them, and what a figure is multiplied by."""
 
@@ -68,6 +69,6 @@ def _table(asked: Asked, names: Sequence[str]) -> Table:
         ),
         notes=(
             "Setup is all that comes before a first text is out, importing packages included. Memory is the most that "
-            "was resident of a process, mapped files included; that of packages alone is about 0.27 GB.",
+            "was resident of a process, mapped files included.",
         ),
     )
