@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from textveil.table import load_table
 def test_what_the_vectors_promise_in_local_dp():
     found = compute("stamp-budgets", Asked())
     table = load_table("minilm-s")
-    vector, paper, code, laplace = found.rows[0]
+    vector, paper, code, laplace = map(str, found.rows[0])
     assert vector == "150, 50, 450, 350"
     assert numbers(paper) == pytest.approx([each * table.diameter for each in (150, 50, 450, 350)], rel=1e-3)
     assert numbers(code) == pytest.approx([each / math.pi for each in numbers(paper)], rel=1e-3)
@@ -32,7 +33,8 @@ def test_repaired_releases_are_judged_beside_the_others(openai_server, monkeypat
     assert [row[:3] for row in found.rows] == [
         ("opinions", name, 4) for name in ("STAMP with polar", "uniform laplace", "uniform laplace, local DP of polar")
     ]
-    for *_, released, repaired, low, high in found.rows:  # the model gives back what it was sent
+    figures: list[Any] = [row[3:] for row in found.rows]
+    for released, repaired, low, high in figures:  # the model gives back what it was sent
         assert released == repaired
         assert low <= 0 <= high
 

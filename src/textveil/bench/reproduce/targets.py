@@ -139,7 +139,7 @@ class Expectation:
         by: for near, how far they may be apart; else by how much a member is above or below; less than 0: how much it
             may be on the wrong side.
         at: where they are compared: at equal budgets, the first budget of each and so on, or at equal risk.
-        data: the data sets that are judged one by one; empty: those whose rows have the metric.
+        data: the data sets that are judged one by one, if they are run; empty: those whose rows have the metric.
     """
 
     claim: str

@@ -145,8 +145,16 @@ def judged(target: Target, series: Sequence[Series], *, anywhere: bool = False) 
     return [
         judge(expectation, [each for each in series if each.data.name == data], data)
         for expectation in target.expect
-        for data in (not anywhere and expectation.data) or _having(expectation, series)
+        for data in _about(expectation, series, anywhere)
     ]
+
+
+def _about(expectation: Expectation, series: Sequence[Series], anywhere: bool) -> Sequence[str]:
+    """The data sets of a claim: of those that it names the ones that were run, all of them where none was."""
+    if anywhere or not expectation.data:
+        return _having(expectation, series)
+    run = {each.data.name for each in series}
+    return [data for data in expectation.data if data in run] or expectation.data
 
 
 def _having(expectation: Expectation, series: Sequence[Series]) -> list[str]:
