@@ -140,10 +140,11 @@ def test_at_a_risk_the_best_of_several_series_is_taken(series):
         (({"entry": "none"}, WORSE), {}, "no rows of ours for one of the series"),
         (({"entry": "none"}, {"entry": "nor"}), {}, "no rows of ours for both of the series"),
         (({"entry": "wide"}, WORSE), {}, "a selector must mean one series where budgets are compared"),
-        ((BETTER, WORSE), {"metric": "BLEU"}, "the two series have no place in common"),
-        ((BETTER, WORSE), {"at": {"risk": "BLEU"}}, "the two series have no place in common"),
+        ((BETTER, WORSE), {"metric": "BLEU"}, "no BLEU in rows of ours"),
+        ((BETTER, WORSE), {"at": {"risk": "BLEU"}}, "no BLEU in rows of ours"),
+        ((BETTER, {"entry": "mask"}), {"at": RISK}, "the two series have no place in common"),
         ((BETTER, WORSE), {"data": ["agnews"]}, "no rows of ours for both of the series"),
-        ((BETTER, WORSE), {"metric": "measure"}, "no place in common"),
+        ((BETTER, WORSE), {"metric": "measure"}, "no measure in rows of ours"),
     ],
 )
 def test_what_is_missing_is_said(series, members, values, why):

@@ -159,13 +159,17 @@ def _about(expectation: Expectation, series: Sequence[Series], anywhere: bool) -
 
 def _having(expectation: Expectation, series: Sequence[Series]) -> list[str]:
     """The data sets whose rows have what a claim looks at; all of them where none has, so that it is said of each."""
-    needed = [expectation.metric, *([expectation.at.risk] if isinstance(expectation.at, AtRisk) else [])]
     own = [
         data
         for data in dict.fromkeys(each.data.name for each in series)
-        if all(_has(metric, data, series) for metric in needed)
+        if all(_has(metric, data, series) for metric in _needed(expectation))
     ]
     return own or list(dict.fromkeys(each.data.name for each in series))
+
+
+def _needed(expectation: Expectation) -> list[Metric]:
+    """What a claim looks at."""
+    return [expectation.metric, *([expectation.at.risk] if isinstance(expectation.at, AtRisk) else [])]
 
 
 def _has(metric: Metric, data: str, series: Sequence[Series]) -> bool:
@@ -308,7 +312,9 @@ def judge(expectation: Expectation, series: Sequence[Series], data: str) -> Judg
         for one, other in pairwise(sides):
             own = list(met(expectation, one, other))
             if not own:
-                return Judged(expectation=expectation, data=data, answer="cannot be told", why=_missing(one, other))
+                return Judged(
+                    expectation=expectation, data=data, answer="cannot be told", why=_missing(expectation, one, other)
+                )
             differences = [difference(a, b) for _, a, b in own]
             found = [
                 Place(name=name, one=a.value, other=b.value, gap=gap.interval)
@@ -327,9 +333,14 @@ Side = list[Curve] | float
 """What is compared: cells of series, or a number."""
 
 
-def _missing(one: Side, other: Side) -> str:
+def _missing(expectation: Expectation, one: Side, other: Side) -> str:
     if [] in (one, other):
         return "no rows of ours for " + ("both" if one == other else "one") + " of the series"
+    for metric in _needed(expectation):
+        for side in (one, other):
+            cells = [] if isinstance(side, float) else [cell for curve in side for cell in curve.cells]
+            if not any(_is(metric, own) for cell in cells for own in cell.scores) and cells:
+                return f"no {metric.title} in rows of ours"
     return "the two series have no place in common"
 
 
