@@ -175,7 +175,7 @@ def grouped_claim(
     if grouping.randomised:
         note = "groups are drawn at random; the statement covers them"
     elif grouping.context_free:
-        note = "the group of a word follows from that word, fixed lists and a task alone"
+        note = "the group of a word follows from that word, fixed lists and a task alone; it is in the mask"
     else:
         note = "groups, types and places of sensitive parts are computed from the private text; they are in the mask"
     return replace(claim, options=said, caveats=(*claim.caveats, note))

@@ -18,11 +18,11 @@ CANARY = "zanzibarquux"
 @pytest.fixture
 def sweep(tmp_path: Path) -> Sweep:
     """A small sweep over a file of one's own, in which a word stands that may be nowhere else."""
-    for split in ("train", "test"):
+    for split in ("train", "test"):  # the files are called as a public data set is
         lines = ["text,label", *(f"{text} {CANARY},{('bad', 'good')[label]}" for text, label in opinions())]
-        (tmp_path / f"opinions-{split}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (tmp_path / f"prompts-{split}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     source = {
-        "name": str(tmp_path / "opinions-{split}.csv"),
+        "name": str(tmp_path / "prompts-{split}.csv"),
         "as_name": "opinions",
         "columns": {"fields": ["text"], "label": "label"},
         "task": [{"name": "head"}],
@@ -80,8 +80,7 @@ def test_rows_are_complete_and_a_run_goes_on(sweep, tmp_path, monkeypatch):
     assert score(by_name["uniform", None, 1], "bayes", "exposed")["value"] < 0.1
     assert by_name["stencil", None, 1]["epsilon"]["ldp"] == "infinite"
 
-    whole = (folder / rows.FILE).read_text(encoding="utf-8") + (folder / "budgets.jsonl").name
-    assert CANARY not in whole
+    assert CANARY not in (folder / rows.FILE).read_text(encoding="utf-8")
     assert not (folder / rows.GALLERY).exists(), "texts of one's own are shown nowhere"
     assert CANARY not in "".join(headlines.headlines(found))
 
@@ -142,6 +141,7 @@ def test_budgets_are_found_for_a_risk_once(sweep, tmp_path, monkeypatch):
     assert row["level"] == 0.3
     kept = 1 / (1 + 21_718 / math.exp(row["budget"]["value"]))
     assert kept == pytest.approx(0.3, abs=5 * math.sqrt(0.21 / 60))
+    assert CANARY not in (folder / rows.BUDGETS).read_text(encoding="utf-8")
     monkeypatch.setattr(run, "budgets", lambda *_, **__: pytest.fail("they are remembered"))
     assert run.run(searched, folder, places=places) == [row]
 

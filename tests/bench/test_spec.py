@@ -77,7 +77,6 @@ def test_options_by_data_set_and_learned_words():
     (series,) = [series for series in made.series if series.whose != "baseline"]
     assert series.source.called == "sst2"
     assert series.searched
-    assert series.alone
     assert series.learned == 5
     config = series.taught(("good", "bad")).config(3.0)
     assert config is not None
@@ -96,7 +95,7 @@ def test_a_part_of_a_sweep():
     assert part.data[0].limit == 9
     assert {cell.seed for cell in cells(part)} == {5}
     kept = sweep(kept={"sst2": ["stencil"]})
-    assert len(kept.series) == 4 + 6
+    assert len(kept.series) == 4 + 3
     with pytest.raises(UnknownName, match="stencil"):
         sweep().narrowed(only=["stensil"])
 

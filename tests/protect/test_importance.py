@@ -124,10 +124,10 @@ def test_saliency_is_that_of_the_classifier_and_asks_no_query(tmp_path):
 
 def test_words_of_a_list_are_important_whatever_their_casing():
     found = Listed(words=("Splendid", "dull")).scores(["A", "SPLENDID", "day", "dull"], np.array([0, 2, 4]), ["", ""])
-    assert found.tolist() == [-1, 1, -1, 1]
+    assert found.tolist() == [-np.inf, 1, -np.inf, 1]
 
 
-@pytest.mark.parametrize("words", [("two words",), ("",), ("end.",), (3,)])
+@pytest.mark.parametrize("words", [("two words",), ("",), ("New York", " "), ("end.",), (3,)])
 def test_a_list_of_important_words_holds_single_words(words):
     with pytest.raises(ConfigError, match=r"protect\.important must"):
         Listed(words=words)

@@ -12,6 +12,7 @@ from textveil.attack.bayes import Bayes
 from textveil.attack.context import looks
 from textveil.attack.prior import PriorName
 from textveil.bench.cells import SIMULATION
+from textveil.bench.compare import NEAR
 from textveil.bench.exposure import exposed
 from textveil.errors import BudgetError
 from textveil.pipeline import Privatizer, sweep
@@ -19,9 +20,6 @@ from textveil.rng import SeededRandomness
 
 TRIES = 20
 """Budgets that are tried at most for a level."""
-
-NEAR = 0.12
-"""How far, as a part of the level, the share may be from it: about what chance does to a thousand words."""
 
 FLAT, LEVEL = 0.02, 5
 """Shares that differ by less, as a part of them, are one; so many of them in a row, over a factor of a thousand in the
@@ -96,8 +94,8 @@ def _search(at: Callable[[float], float], level: float, start: float, tried: Sha
         if abs(tried[nearest] - level) <= NEAR * level:
             return nearest
         if below is not None and above is not None:
-            if above / below < CLOSE:
-                return below
+            if above / below < CLOSE:  # the share jumps past the level
+                return None
             budget = _between(below, above, tried, level)
         else:
             found = _beyond(tried, down=below is None)

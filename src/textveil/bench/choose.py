@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from textveil.attack.prior import PRIORS
 from textveil.bench import run as runs
 from textveil.bench.compare import Metric, Row, Series, chance, series
 from textveil.bench.estimates import Estimate, ratio
@@ -127,15 +128,15 @@ def trial(sweep: Sweep, how: Trial) -> Sweep:
     Raises:
         ConfigError: an entry has other budgets than those of a risk.
     """
+    if "identity" not in sweep.baselines:
+        raise ConfigError("what is kept is told beside what the originals have: name the baseline identity")
+    if not any(each["name"] == "bayes" and sweep.risk.prior in each.get("priors", PRIORS) for each in sweep.attacks):
+        raise ConfigError(f"the risk is that of the attack bayes with the prior {sweep.risk.prior}: name it in attacks")
     if any(not one.searched for one in sweep.series if one.whose != "baseline"):
         raise ConfigError("mechanisms are compared at equal risk: every entry must have a budget that is `risk`")
     data = tuple(replace(source, split="train", limit=how.limit) for source in sweep.data)
     name = f"{sweep.name}, {OPTIONS}"
-    calibrating = sweep.risk.data or tuple({"name": source.name} for source in sweep.data)
-    risk = replace(sweep.risk, data=calibrating)
-    return replace(
-        sweep, name=name, data=data, seeds=how.seeds, attacks=(), measures=(), baselines=(), gallery=0, risk=risk
-    )
+    return replace(sweep, name=name, data=data, seeds=how.seeds, attacks=(), measures=(), baselines=(), gallery=0)
 
 
 def kept(rows: Iterable[Row], levels: Sequence[float]) -> dict[str, tuple[str, ...]]:
@@ -262,6 +263,9 @@ def run(
     Returns:
         the rows on test texts, and those of the trial.
     """
+    reach = min(sweep.risk.levels), max(sweep.risk.levels)
+    if not all(reach[0] <= level <= reach[1] for level in levels):
+        raise ConfigError(f"levels must be from {reach[0]:g} to {reach[1]:g}, between those of the sweep's risk")
     tried = runs.run(trial(sweep, how), folder, **options)
     return runs.run(replace(sweep, kept=kept(tried, levels)), folder, **options), tried
 

@@ -22,6 +22,9 @@ Row = Mapping[str, Any]
 
 Role = Literal["task", "attack", "measure"]
 
+NEAR = 0.12
+"""How far a risk may be from a level, as a part of it, to stand for it."""
+
 QUARTERS = ("shortest quarter", "second quarter", "third quarter", "longest quarter")
 
 
@@ -185,7 +188,8 @@ class Series:
     def at_risk(self, risk: Metric, figure: Metric, level: float) -> Estimate | None:
         """The figure where a risk is at a level, on the line between the two budgets about it.
 
-        Where the curve ends before the level, and a budget was chosen for it, its cell stands as it was measured.
+        Where the curve ends before the level, a budget was chosen for it, and the risk is within `NEAR` of it, its cell
+        stands as it was measured.
 
         Returns:
             None where neither is to be had.
@@ -193,7 +197,8 @@ class Series:
         points = self.curve(risk, figure)
         found = at([values[0] for _, values in points], [values[1] for _, values in points], level)
         if found is None:
-            found = next((values[1] for cell, values in points if cell.level == level), None)
+            near = [(values[1], abs(values[0].value - level)) for cell, values in points if cell.level == level]
+            found = next((figure for figure, off in near if off <= NEAR * level), None)
         return found
 
 

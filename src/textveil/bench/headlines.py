@@ -54,7 +54,8 @@ def _mean(cells: Sequence[Row], column: str) -> str:
 
 
 def _budget(row: Row) -> str:
-    return "" if row["budget"] is None else f"{row['budget']['value']:.4g}"
+    value = (row["budget"] or {}).get("value", "")
+    return f"{value:.4g}" if isinstance(value, int | float) else str(value)
 
 
 def _bound(row: Row) -> str:

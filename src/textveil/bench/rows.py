@@ -42,8 +42,8 @@ except ImportError:  # Windows
 VERSION = 1
 """Of the form of a row; it changes when a field changes its meaning."""
 
-FILE, GALLERY = "rows.jsonl", "gallery.jsonl"
-"""In a run's folder: the rows, and some texts before and after."""
+FILE, GALLERY, BUDGETS = "rows.jsonl", "gallery.jsonl", "budgets.jsonl"
+"""In a run's folder: the rows, some texts before and after, and budgets that were found for levels of risk."""
 
 Row = dict[str, Any]
 
@@ -158,18 +158,18 @@ def opened(folder: Path) -> Iterator[Store]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise ConfigError(f"another run is at work in {folder.name}; wait until it has ended") from None
+        for name in (FILE, GALLERY, BUDGETS):
+            _repair(folder / name)
+        file.seek(0, os.SEEK_END)
         rows = list(_rows(folder / FILE))
-        _repair(file)
         yield Store(folder=folder, rows=rows, _file=file)
 
 
-def _repair(file: BinaryIO) -> None:
+def _repair(path: Path) -> None:
     """Cuts off a last line that was not finished."""
-    with files.writing():
-        file.seek(0)
-        whole = file.read().rfind(b"\n") + 1
-        file.truncate(whole)
-        file.seek(whole)
+    if path.exists():
+        with files.writing(), open(path, "r+b") as file:
+            file.truncate(file.read().rfind(b"\n") + 1)
 
 
 # ---- tables --------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from textveil.bench import rows, tasks
 from textveil.bench.calibrate import budgets
 from textveil.bench.circumstances import circumstances
 from textveil.bench.examples import DataSet
-from textveil.bench.spec import Cell, Series, Source, Sweep
+from textveil.bench.spec import VERSION, Cell, Series, Source, Sweep
 from textveil.bench.task_words import learn
 from textveil.bench.tasks.contract import Task
 from textveil.bench.trials import joined
@@ -35,9 +35,6 @@ Report = Callable[[str, int, int], None]
 
 TAUGHT = 20_000
 """Training texts that important words are learned from, at most."""
-
-BUDGETS = "budgets.jsonl"
-"""In a run's folder: budgets that were found for levels of risk."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,20 +94,20 @@ def plan(sweep: Sweep, found: Sequence[rows.Row], known: Mapping[str, Mapping[fl
         known: budgets that were found, by the fingerprint of what they were found for.
         places: where the data is.
     """
-    by_key = {(row["key"], row["sweep"], row["series"], row["data"]["name"]): row for row in found}
+    by_key = {_place(row): row for row in found}
     any_key = {row["key"]: row for row in found}
     jobs, there, searched = [], [], []
     for series in sweep.series:
         if series.learned:
             series = series.taught(task_words(series, places))
         if series.searched:
-            if (asked := search_key(sweep, series)) not in known:
+            if (asked := search_key(sweep, series, places)) not in known:
                 searched.append(series)
                 continue
             series = series.at(known[asked])
         left = []
         for cell in series.cells(sweep, load(series.source, sweep.limit, places).digest):
-            own = (cell.key, sweep.name, series.name, series.source.called)
+            own = (cell.key, sweep.name, series.name, series.source.called, cell.level)
             if own in by_key:
                 there.append(by_key[own])
             elif cell.key in any_key:
@@ -119,6 +116,11 @@ def plan(sweep: Sweep, found: Sequence[rows.Row], known: Mapping[str, Mapping[fl
                 left.append(cell)
         jobs += [Job(sweep=sweep, series=series, cells=part) for part in _parts(left)]
     return Plan(jobs=tuple(jobs), there=tuple(there), searched=tuple(searched))
+
+
+def _place(row: rows.Row) -> tuple[Any, ...]:
+    """What tells a row from all others: two levels of risk may have one budget, and two sweeps one cell."""
+    return row["key"], row["sweep"], row["series"], row["data"]["name"], row["level"]
 
 
 def _renamed(row: rows.Row, sweep: Sweep, series: Series, cell: Cell) -> rows.Row:
@@ -165,9 +167,9 @@ def run(
         first = plan(sweep, store.rows, known, places)
         known |= _search(sweep, first.searched, folder, places, pool, report)
         made = plan(sweep, store.rows, known, places)
-        own = {(row["key"], row["sweep"], row["series"], row["data"]["name"]) for row in store.rows}
+        own = set(map(_place, store.rows))
         for row in made.there:
-            if (row["key"], row["sweep"], row["series"], row["data"]["name"]) not in own:
+            if _place(row) not in own:
                 store.append(row)
         if made.jobs:
             for source in {job.series.source.called: job.series.source for job in made.jobs}.values():
@@ -178,8 +180,9 @@ def run(
         said = circumstances()
         for (job, _, _), done in pool.map(_job, [(job, places, said) for job in made.jobs]):
             for row in done:
-                _keep_texts(folder, job, row.pop("texts"), row)
+                texts = row.pop("texts")
                 store.append(row)
+                _keep_texts(folder, job, texts, row)
                 found.append(row)
             report("cells", len(found) - len(made.there), made.cells)
         return found
@@ -276,7 +279,8 @@ def judges(source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:
 
 def task_words(series: Series, places: Places) -> tuple[str, ...]:
     """The important words of a series that has them learned."""
-    key = _key("words", series.source.name, series.source.subset, series.learned, places.corpora)
+    source = series.source
+    key = _key("words", source.name, source.subset, source.columns, series.learned, places.corpora)
     if key not in _HELD:
         train = load(replace(series.source, split="train", limit=TAUGHT), None, places)
         _HELD[key] = learn(train, series.learned)
@@ -291,26 +295,27 @@ def _key(*parts: object) -> str:
 # ---- budgets at levels of risk -----------------------------------------------------------------------------
 
 
-def search_key(sweep: Sweep, series: Series) -> str:
+def search_key(sweep: Sweep, series: Series, places: Places) -> str:
     """What a search for budgets depends on; series that differ in nothing but their data set share it."""
     asked = {
         "settings": series.settings,
         "path": series.path,
         "start": series.start,
         "risk": [sweep.risk.prior, sweep.risk.levels, sweep.risk.words],
-        "data": [source.called for source in calibrating(sweep, series)],
+        "texts": calibration_texts(calibrating(sweep, series), sweep.risk.words, places),
+        "version": VERSION,
     }
     return blake2b(json.dumps(asked, sort_keys=True, default=str).encode(), digest_size=12).hexdigest()
 
 
 def calibrating(sweep: Sweep, series: Series) -> tuple[Source, ...]:
-    """The data sets on whose training texts the budgets of a series are found: all of the sweep, or its own."""
-    given = (series.source,) if series.alone else tuple(Source(**each) for each in sweep.risk.data) or sweep.data
+    """The data sets on whose training texts the budgets of a series are found: its own, where none are named."""
+    given = tuple(Source(**each) for each in sweep.risk.data) or (series.source,)
     return tuple(replace(source, split="train", limit=None) for source in given)
 
 
 def _known(folder: Path) -> dict[str, Mapping[float, float]]:
-    path = folder / BUDGETS
+    path = folder / rows.BUDGETS
     if not path.exists():
         return {}
     found: dict[str, Mapping[float, float]] = {}
@@ -326,7 +331,7 @@ def _known(folder: Path) -> dict[str, Mapping[float, float]]:
 def _search(
     sweep: Sweep, searched: Sequence[Series], folder: Path, places: Places, pool: "_Pool", report: Report
 ) -> dict[str, Mapping[float, float]]:
-    asked = {search_key(sweep, series): series for series in searched}
+    asked = {search_key(sweep, series, places): series for series in searched}
     if not asked:
         return {}
     found: dict[str, Mapping[float, float]] = {}
@@ -337,7 +342,7 @@ def _search(
     report("calibrating", 0, len(asked))
     for (key, _, _, _), own in pool.map(_find, given):
         found[key] = own
-        with files.writing(), open(folder / BUDGETS, "a", encoding="utf-8") as file:
+        with files.writing(), open(folder / rows.BUDGETS, "a", encoding="utf-8") as file:
             file.write(json.dumps({"asked": key, "found": sorted(own.items())}) + "\n")
         report("calibrating", len(found), len(asked))
     return found
@@ -376,11 +381,7 @@ def _find(given: tuple[str, Series, Sweep, tuple[str, ...]]) -> Mapping[float, f
 
 def _keep_texts(folder: Path, job: Job, texts: Sequence[rows.Row], row: rows.Row) -> None:
     """Texts before and after: of the first seed, and of public data sets only."""
-    if (
-        not texts
-        or job.series.source.name.partition("-")[0] not in loaders.SOURCES
-        or row["seed"] != job.sweep.seeds[0]
-    ):
+    if not texts or loaders.is_file(job.series.source.name) or row["seed"] != job.sweep.seeds[0]:
         return
     shared = {
         "data": row["data"]["name"],

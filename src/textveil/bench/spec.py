@@ -122,7 +122,7 @@ class Risk:
         prior: of the attacker: uniform or unigram.
         levels: shares of private words that are guessed.
         words: private words on which budgets are found.
-        data: the data sets whose training texts they are from; none for those of the sweep.
+        data: the data sets whose training texts they are from; none for that of each series.
     """
 
     prior: Literal["uniform", "unigram"] = "unigram"
@@ -147,7 +147,7 @@ class Sweep:
         baselines: of identity, mask, uniform.
         entries: the mechanisms.
         risk: see `Risk`.
-        kept: names of series by data set: of a data set that is named only these are run, and baselines.
+        kept: names of series by data set: besides baselines only these are run; all for an empty mapping.
         gallery: texts of each series that are kept before and after, for the page; 0 for none.
         endpoint: of a language model, for judges that need one; its key is taken from the environment.
     """
@@ -250,7 +250,6 @@ class Sweep:
                         path=path,
                         budgets=tuple(budgets),
                         start=entry.start,
-                        alone=bool(entry.for_data) or LEARNED in {*entry.set, *entry.grid},
                     )
                     for source in self.data
                     if not entry.for_data or source.called in entry.for_data
@@ -258,12 +257,12 @@ class Sweep:
         found = [one for one in found if one.whose == "baseline" or self._keeps(one)]
         names = [(series.name, series.source.called) for series in found]
         if len(set(names)) < len(names):
-            twice = next(name for name, _ in names if sum(other == name for other, _ in names) > len(self.data))
-            raise ConfigError(f"two series of a sweep must not have one name, and {twice!r} is there twice")
+            twice = next(name for i, name in enumerate(names) if name in names[:i])
+            raise ConfigError(f"two series of a sweep must not have one name, and {twice[0]!r} is there twice")
         return found
 
     def _keeps(self, one: "Series") -> bool:
-        return one.name in self.kept.get(one.source.called, (one.name,))
+        return not self.kept or one.name in self.kept.get(one.source.called, ())
 
     def _settings(self, own: Point) -> Point:
         return {**{path: value for path, value in self.common.items() if path not in own}, **own}
@@ -334,7 +333,6 @@ class Series:
         path: of the budget; None where there is none.
         budgets: values, ("risk",) where they have to be found, (None,) where there is none.
         start: where the search begins.
-        alone: whether budgets are found on its own data set's texts, because its options are for them.
     """
 
     entry: str
@@ -347,7 +345,6 @@ class Series:
     path: str | None = None
     budgets: tuple[Any, ...] = (None,)
     start: float = 10.0
-    alone: bool = False
 
     @property
     def searched(self) -> bool:
@@ -390,6 +387,7 @@ class Series:
             "rows": VERSION,
             "data": digest,
             "task": self.source.task,
+            "source": [self.source.name, self.source.subset, self.source.columns],
             "attacks": sweep.attacks,
             "attacked": sweep.attacked,
             "measures": sweep.measures,

@@ -271,11 +271,11 @@ def bench_task_words(
     """
     import yaml
 
-    from textveil import files, formats
-    from textveil.bench.data import load
+    from textveil import files
+    from textveil.bench.data import is_file, load
     from textveil.bench.task_words import learn
 
-    own = formats.suffix(name) is not None
+    own = is_file(name)
     columns: dict[str, Any] = {"fields": (field,), "label": label} if own else {}
     split = "test" if own and "{split}" not in name else "train"
     found = learn(load(name, split=split, folder=folder, **columns), count)

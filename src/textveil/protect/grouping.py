@@ -185,7 +185,11 @@ class Grouping:
         task, texts = self.options.task, tokens.texts
         if task is not None or self.options.importance != "cosine":
             if queries is not None:
-                raise InputError("give protect.task or a query per text, not both")
+                raise InputError(
+                    "give protect.task or a query per text, not both"
+                    if task is not None
+                    else f"protect.importance={self.options.importance} takes no queries"
+                )
             queries = texts if task == SELF or task is None else (task,) * len(texts)
         if queries is None or len(queries) != len(texts):
             given = "none" if queries is None else str(len(queries))

@@ -110,14 +110,18 @@ class Listed:
     def __post_init__(self) -> None:
         if any(not isinstance(word, str) for word in self.words):
             raise ConfigError("protect.important must be a list of words, and has something else in it")
-        if len(tokenize(self.words).words) != len(self.words):
-            raise ConfigError("protect.important must have single words, and has a phrase, a blank or a mark with it")
+        wrong = np.flatnonzero(tokenize(self.words).sizes != 1)
+        if len(wrong):
+            raise ConfigError(
+                f"protect.important must have single words, and entry {wrong[0] + 1} is none: a phrase, a blank, or a "
+                "word with a mark in it, which is several"
+            )
 
     def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
-        """The scores of N words of B texts, float32 [N]: 1 for those of the list, -1 for others."""
+        """The scores of N words of B texts, float32 [N]: 1 for those of the list, minus infinity for others."""
         _check(words, documents, queries)
         listed = self._folded
-        return np.array([1.0 if word.casefold() in listed else -1.0 for word in words], np.float32)
+        return np.array([1.0 if word.casefold() in listed else -np.inf for word in words], np.float32)
 
     @cached_property
     def _folded(self) -> frozenset[str]:

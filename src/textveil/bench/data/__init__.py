@@ -4,8 +4,8 @@ In: a name or a path. Out: `DataSet`s.
 Not here: how they are privatized (`trials`) and judged (`tasks`).
 """
 
-from textveil.bench.data.loading import load
+from textveil.bench.data.loading import is_file, load
 from textveil.bench.data.own import Columns
 from textveil.bench.data.sources import SOURCES
 
-__all__ = ["SOURCES", "Columns", "load"]
+__all__ = ["SOURCES", "Columns", "is_file", "load"]

@@ -65,7 +65,7 @@ def load(
     """
     if limit is not None and limit < 1:
         raise ConfigError("a limit must be an integer of 1 or more, or none")
-    if formats.suffix(name) is None and os.sep not in name:
+    if not is_file(name):
         base, _, named = name.partition("-")
         if base not in SOURCES:
             raise UnknownName("data set", name, SOURCES)
@@ -80,6 +80,11 @@ def load(
     left: Counter[str] = Counter()
     examples = tuple(_whole(found.examples, left, found.kind))
     return _cut(replace(found, examples=examples, remarks=_said(left)), limit, spread=split == "train")
+
+
+def is_file(name: str) -> bool:
+    """Whether a name is that of a file of one's own, and not of a data set of the table."""
+    return formats.suffix(name) is not None or os.sep in name
 
 
 @dataclass(frozen=True, kw_only=True)
