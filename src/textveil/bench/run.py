@@ -200,9 +200,11 @@ def preview(sweep: Sweep, folder: Path | None, places: Places) -> list[str]:
     found = list(rows.read([folder])) if folder is not None and (folder / rows.FILE).exists() else []
     made = plan(sweep, found, {} if folder is None else _known(folder), places)
     lines = [f"sweep {sweep.name}: {made.cells + len(made.there):,} cells, {len(made.there):,} of them are there"]
+    words = 0
     for source in sweep.data:
         data = load(source, sweep.limit, places)
         own = sum(len(job.cells) for job in made.jobs if job.series.source.called == source.called)
+        words += own * len(tokenize([joined(example) for example in data.examples]).words)
         lines.append(f"  {source.called}: {len(data):,} examples from {data.source}, {own:,} cells left")
         lines += [f"    {remark}" for remark in data.remarks]
     if made.searched:
@@ -211,10 +213,12 @@ def preview(sweep: Sweep, folder: Path | None, places: Places) -> list[str]:
         lines.append(
             f"  {len(made.searched):,} series of up to {count} cells wait for budgets at an attack success of {levels}"
         )
-    took = [sum(row["seconds"].values()) for row in made.there]
-    if took:
-        left = made.cells * sum(took) / len(took) / 60
-        lines.append(f"about {left:.0f} minutes of one core, if the others take as long as those that are there")
+    known = made.there or found
+    if made.cells and known:
+        pace = sum(sum(row["seconds"].values()) for row in known) / sum(sum(row["lengths"]) for row in known)
+        lines.append(f"about {words * pace / 60:.0f} minutes of one core, at the pace of the cells that are there")
+    elif made.cells:
+        lines.append("how long that takes is told once some cells are there")
     return lines
 
 
