@@ -95,14 +95,16 @@ def test_at_equal_risk(rows):
 
 def test_a_budget_that_was_chosen_for_a_level_stands_for_it_where_the_curve_ends(rows):
     own = [copy.deepcopy(row) for row in rows if row["series"] == "noise" and row["budget"]["value"] in (80, 120)]
-    for row in own:
-        row["level"] = {80: 0.1, 120: 0.5}[row["budget"]["value"]]
     (noise,) = series(own)
     low = noise.cells[0].estimates[EXPOSED].value
-    assert low > 0.1  # the search ended a little above
-    found = noise.at_risk(EXPOSED, ACCURACY, 0.1)
-    assert found is noise.cells[0].estimates[ACCURACY]
-    assert noise.at_risk(EXPOSED, ACCURACY, 0.05) is None
+    near, far = 0.95 * low, 0.5 * low  # the search ended a little above the one, and far above the other
+    for level, expected in ((near, noise.cells[0].estimates[ACCURACY].value), (far, None)):
+        for row in own:
+            row["level"] = {80: level, 120: 0.5}[row["budget"]["value"]]
+        (noise,) = series(own)
+        found = noise.at_risk(EXPOSED, ACCURACY, level)
+        assert (found and found.value) == expected
+    assert noise.at_risk(EXPOSED, ACCURACY, 0.3 * low) is None, "no budget was chosen for it"
 
 
 def test_differences_are_paired_over_texts(rows):
