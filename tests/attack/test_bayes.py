@@ -193,3 +193,26 @@ def test_options():
         Bayes(priors=("zipf",))  # type: ignore[arg-type]
     with pytest.raises(UnknownName):
         Bayes(prior="unigram")  # type: ignore[call-arg]
+
+
+def test_an_attacker_knows_the_public_list_that_makes_the_groups():
+    """Of two listed words the right one is guessed about every second time, however little the draw tells."""
+    from textveil import Privatizer
+
+    words = ["anchor", "lantern"]
+    privatizer = Privatizer(
+        "krr",
+        table="minilm-s",
+        seed=5,
+        protect={"importance": "list", "important": words},
+        groups={"budgets": (0, 0, 1e-6, 0)},
+    )
+    case = Case.of(privatizer, [f"the {word} and the harbor" for word in words * 150])
+    assert case.view.row_group is not None
+    assert (case.view.row_group == case.view.group[0]).sum() == 2
+    outcomes = Bayes(priors=("uniform",), k=2).run(case, rng=SeededRandomness(1))
+    found = {outcome.metric: outcome for outcome in outcomes}
+    assert len(found["top-1"].values) == 300
+    assert found["top-1"].values.mean() == pytest.approx(0.5, abs=5 * (0.25 / 300) ** 0.5)
+    assert found["top-2"].values.mean() == 1
+    assert found["stated top-1"].values.mean() == pytest.approx(0.475, abs=0.01)

@@ -43,3 +43,20 @@ def test_the_most_usual_word_behind_a_placeholder_is_guessed():
     usual = table.words[int(static(table, "unigram").argmax())]
     _, everything, _ = attacked((1, 1, 60, 0), text=f"the anchor and {usual} and lantern")
     assert everything.values.tolist() == [1, 1, 0]
+
+
+def test_behind_a_placeholder_nobody_guesses_a_word_of_another_group():
+    """The most usual word is on the list: a placeholder of a word that is not is none of it."""
+    from textveil.attack.prior import static
+    from textveil.table import load_table
+
+    table = load_table("minilm-s")
+    first, second = (table.words[i] for i in (-static(table, "unigram")).argsort()[:2].tolist())
+    protect = {"importance": "list", "important": [first, "anchor"]}
+    privatizer = Privatizer("krr", table="minilm-s", protect=protect, groups={"budgets": (1, 1, 60, 0)}, seed=1)
+    case = Case.of(privatizer, [f"the anchor and {second} and {first}"])
+    outcomes = Bayes(priors=("unigram",), k=2).run(case, rng=SeededRandomness(1))
+    everything, _ = exposed(case, next(outcome for outcome in outcomes if outcome.metric == "top-1"))
+    assert sorted(everything.values.tolist()) == [1, 1, 1], (
+        "the second most usual word is guessed behind its placeholder"
+    )

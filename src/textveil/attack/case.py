@@ -6,21 +6,22 @@ Not here: the guesses (the modules beside this one), and how rates are summed up
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from textveil.budget import Budget
-from textveil.config import WordsOptions
+from textveil.config import NameOptions, ProtectOptions, WordsOptions
 from textveil.errors import ConfigError
 from textveil.mechanism import PLACEHOLDER, Layout, Mechanism, Role
 from textveil.oov import apart
 from textveil.pipeline import Privatizer
-from textveil.protect import PUBLIC
+from textveil.protect import PUBLIC, listed
+from textveil.protect.grouping import Grouping
 from textveil.results import Rehearsal
 from textveil.table import EmbeddingTable, Ids
-from textveil.words import Kind, Released
+from textveil.words import Kind, Released, tokenize
 
 Values = NDArray[np.float64]
 
@@ -48,6 +49,8 @@ class View:
         groups: names of the budget groups.
         group: int64 [n], the number of each protected position's group.
         budget: the rule that gave every word its epsilon; None where the mechanism's own parameter did.
+        row_group: int64 [V], the number of the group that each row's own word has, -1 for one that no text has there;
+            None where the group of a word does not follow from the word alone. Public, as the lists and the task are.
     """
 
     released: tuple[Released, ...]
@@ -62,6 +65,7 @@ class View:
     groups: tuple[str, ...]
     group: Ids = field(repr=False)
     budget: Budget | None = None
+    row_group: Ids | None = field(default=None, repr=False)
     memo: dict[object, object] = field(default_factory=dict, init=False, repr=False)
     """What several attacks compute from the view; it lives as long as the view."""
 
@@ -162,6 +166,7 @@ class Case:
             groups=rehearsal.protection.labels,
             group=rehearsal.protection.group[layout.words].astype(np.int64),
             budget=privatizer.budget,
+            row_group=_row_group(privatizer, rehearsal.protection.labels),
         )
         texts = tuple(result.private.text for result in rehearsal.results)
         truth = Truth(texts=texts, words=rehearsal.words, rows=block.secret)
@@ -176,6 +181,28 @@ class Case:
     def lengths(self) -> Ids:
         """Words of every text, int64 [B]."""
         return np.diff(self.view.documents)
+
+
+def _row_group(privatizer: Privatizer, labels: Sequence[str]) -> Ids | None:
+    """See `View.row_group`: every word of the table is grouped as a text of its own."""
+    grouping = privatizer.grouping
+    if grouping is None or not grouping.context_free or privatizer.table.holds_pieces:
+        return None
+    if grouping.options.importance == "cosine" and grouping.options.task is None:
+        return None  # every text has a query of its own
+    own, groups = _grouped(grouping.options, privatizer.table, privatizer.words)
+    number = {label: i for i, label in enumerate(labels)}
+    return np.array([number.get(label, -1) for label in own], np.int64)[groups]
+
+
+@lru_cache(maxsize=8)
+def _grouped(options: ProtectOptions, table: EmbeddingTable, words: WordsOptions) -> tuple[tuple[str, ...], Ids]:
+    """The labels of groups, and the number of each row's, by its first word where it has several."""
+    grouping = Grouping.of(options, NameOptions())
+    assert grouping is not None, "the options make groups"
+    tokens = tokenize(table.words)
+    found = grouping.decide(tokens, listed(tokens.words, words), None)
+    return found.labels, found.group[tokens.documents[:-1]].astype(np.int64)
 
 
 def judged(privatizer: Privatizer) -> None:

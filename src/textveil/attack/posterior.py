@@ -136,14 +136,20 @@ def _singly(
 
 def _priors(view: View, name: PriorName, part: Likelihoods, model: str | None) -> Iterator[tuple[Ids, torch.Tensor]]:
     """Some of the part's positions at a time, and ln of the prior there, [m, V] or [1, V]."""
+    group = view.group[part.positions]
     if name != "context":
         same = torch.from_numpy(prior.static(view.table, name, view.words.stopwords))[None]
-        for start in range(0, len(part.positions), RANKED):
-            yield np.arange(start, min(start + RANKED, len(part.positions))), same
+        for number in np.unique(group).tolist():
+            own, expected = np.flatnonzero(group == number), prior.within(view, same, number)
+            for start in range(0, len(own), RANKED):
+                yield own[start : start + RANKED], expected
         return
-    for which, expected in prior.context(view, part.positions, model):
-        for start in range(0, len(which), RANKED):
-            yield which[start : start + RANKED], expected[start : start + RANKED].double()
+    for which, found in prior.context(view, part.positions, model):
+        for number in np.unique(group[which]).tolist():
+            own = np.flatnonzero(group[which] == number)
+            for start in range(0, len(own), RANKED):
+                some = own[start : start + RANKED]
+                yield which[some], prior.within(view, found[torch.from_numpy(some)].double(), number)
 
 
 def _jointly(

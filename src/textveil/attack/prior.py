@@ -32,6 +32,9 @@ CELLS = 1 << 26
 EVEN = 0.5
 """The share of the uniform prior in the unigram prior: texts at hand are not the text that was counted."""
 
+OUTSIDE = 0.05
+"""Of the prior in a group, the share of words outside the table, of which nobody knows which row stands for them."""
+
 USUAL, TEMPER = 0.3, 0.7
 """Of the language model's prior, the share of the unigram prior, and the factor of the logits: what the model reads is
 noisy, and it is too sure. Found on sentences of SST-2's training set, under the exponential mechanism."""
@@ -48,6 +51,20 @@ def static(table: EmbeddingTable, name: StaticName, stopwords: Literal["pass", "
     even = np.full(len(table), 1 / len(table))
     share = even if name == "uniform" else EVEN * even + (1 - EVEN) * shares(table, listed=stopwords == "protect")
     return np.log(share).astype(np.float64)
+
+
+def within(view: View, log_prior: torch.Tensor, group: int) -> torch.Tensor:
+    """The prior [m, V] of a position whose group is seen: rows whose words have another group are expected no more.
+
+    A share stays with all rows, which stand for words outside the table, too. The same prior where the group of a word
+    does not follow from the word alone, or no row has this one.
+    """
+    if view.row_group is None or not (own := view.row_group == group).any():
+        return log_prior
+    prior = log_prior.exp()
+    inside = prior.masked_fill(torch.from_numpy(~own), 0.0)
+    inside /= inside.sum(dim=1, keepdim=True)
+    return (inside.mul_(1 - OUTSIDE) + prior.mul_(OUTSIDE)).log_()
 
 
 def checked(name: str) -> PriorName:

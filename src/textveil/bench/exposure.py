@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import cast
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from textveil.attack import Case, Outcome
-from textveil.attack.prior import StaticName, static
+from textveil.attack.prior import StaticName, static, within
 from textveil.protect import PUBLIC
 from textveil.words import Kind
 
@@ -35,7 +36,9 @@ def exposed(case: Case, top: Outcome) -> tuple[Outcome, NDArray[np.int64]]:
     """
     view = case.view
     prior = cast(StaticName, top.setting["prior"])
-    guess = int(static(view.table, prior, view.words.stopwords).argmax())
+    same = torch.from_numpy(static(view.table, prior, view.words.stopwords))[None]
+    guesses = {label: int(within(view, same, i).argmax()) for i, label in enumerate(view.groups)}
+    usual = int(same.argmax())
     texts, values = [view.text[top.where]], [top.values]
     drawn = set(view.item.tolist())
     for b, released in enumerate(view.released):
@@ -46,8 +49,11 @@ def exposed(case: Case, top: Outcome) -> tuple[Outcome, NDArray[np.int64]]:
             if item.group != PUBLIC and first + i not in drawn and item.kind in (Kind.VERBATIM, Kind.PLACEHOLDER)
         ]
         passed = sum(item.end - item.start for item, _ in own if item.kind is Kind.VERBATIM)
-        hidden = [case.truth.words[i] for item, i in own if item.kind is Kind.PLACEHOLDER]
-        hits = view.table.lookup(hidden)[0] == guess if hidden else np.empty(0, bool)
+        hidden = [
+            (case.truth.words[i], guesses.get(item.group, usual)) for item, i in own if item.kind is Kind.PLACEHOLDER
+        ]
+        words, guess = zip(*hidden, strict=True) if hidden else ((), ())
+        hits = view.table.lookup(words)[0] == np.array(guess, np.int64)
         values.append(np.concatenate([np.ones(passed), hits.astype(np.float64)]))
         texts.append(np.full(passed + len(hidden), b))
     everything = np.concatenate(values)
