@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from tests.encoder.conftest import SIZE, save, wordpiece
-from textveil import pipeline
 from textveil.encoder.context import LanguageModel
 from textveil.pipeline import Privatizer, sweep
 from textveil.results import Rehearsal
@@ -92,12 +91,9 @@ def test_the_language_model_is_asked_once_for_all_budgets(
     assert sum(asked) == words * len(EPSILONS)
 
 
-def test_every_part_is_asked_about_once(
-    small_table: EmbeddingTable, model: str, asked: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_part_is_asked_about_once(small_table: EmbeddingTable, model: str, asked: list[int]) -> None:
     """Parts of at most ten words; a longer text is a part of its own."""
-    monkeypatch.setattr(pipeline, "SWEPT", 10)
-    parts = list(sweep(several(small_table, model, "public"), TEXTS))
+    parts = list(sweep(several(small_table, model, "public"), TEXTS, part=10))
     assert [len(part[0].results) for part in parts] == [1, 2, 2] or len(parts) > 2
     assert [result.private.text for part in parts for result in part[0].results] == TEXTS
     assert sum(asked) == sum(len(part[0].plan.block.layout.positions) for part in parts)

@@ -60,7 +60,11 @@ ROUNDING = 1e-12
 
 
 def sweep(
-    privatizers: Sequence["Privatizer"], texts: Sequence[str], queries: Sequence[str] | None = None
+    privatizers: Sequence["Privatizer"],
+    texts: Sequence[str],
+    queries: Sequence[str] | None = None,
+    *,
+    part: int = SWEPT,
 ) -> Iterator[tuple[Rehearsal, ...]]:
     """Rehearses the same texts with several privatizers: what a language model says of them is computed once.
 
@@ -71,14 +75,15 @@ def sweep(
         privatizers: at least one.
         texts: any number.
         queries: what each text is for, see `Privatizer.privatize`.
+        part: words of a part; the logits of all of them are held at once, 4 bytes a candidate.
 
     Yields:
-        for every part of the texts, in order, a rehearsal by each privatizer. A part has 1,024 words or is one text.
+        for every part of the texts, in order, a rehearsal by each privatizer. A part has so many words or is one text.
     """
     first = words = 0
     for stop, text in enumerate(texts):
         own = len(tokenize([text]).words)
-        if first < stop and words + own > SWEPT:
+        if first < stop and words + own > part:
             yield _swept(privatizers, texts, queries, slice(first, stop))
             first, words = stop, 0
         words += own

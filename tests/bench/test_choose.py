@@ -1,5 +1,7 @@
 """Choices: options are chosen on the trial, and judged on other texts; what is not reached is not judged."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -90,13 +92,20 @@ def test_as_plain_data():
     assert all(np.isfinite(each["above_chance"]["value"]) for each in plain["families"])
 
 
-def test_the_trial_is_on_training_texts_and_attacks_nothing():
+def test_the_trial_is_on_other_examples_and_attacks_nothing():
     sweep = Sweep.read("choose")
     made = trial(sweep, choose.Trial(limit=7))
-    assert {(source.split, source.limit) for source in made.data} == {("train", 7)}
+    assert {(source.split, source.limit) for source in made.data} == {("test", 7)}
+    assert [source.beside for source in made.data] == [source.limit or sweep.limit for source in sweep.data]
     assert made.attacks == ()
     assert {series.whose for series in made.series} == {"paper", "ours"}
     assert all(series.searched for series in made.series)
+
+
+def test_a_trial_needs_examples_that_are_not_judged():
+    sweep = replace(Sweep.read("choose"), limit=None)
+    with pytest.raises(ConfigError, match="set a limit"):
+        trial(replace(sweep, data=tuple(replace(source, limit=None) for source in sweep.data)), choose.Trial())
 
 
 def test_rows_without_a_headline_choose_nothing():

@@ -9,7 +9,8 @@ import pytest
 
 from tests.bench.conftest import opinions
 from textveil.bench import cells, headlines, rows, run
-from textveil.bench.spec import Sweep
+from textveil.bench.run import Places, load
+from textveil.bench.spec import Source, Sweep
 from textveil.errors import ConfigError, InputError
 
 CANARY = "zanzibarquux"
@@ -174,3 +175,13 @@ def test_rows_of_another_version(tmp_path):
     path.write_text('{"key": "a", "scores": [], "version": 0}\n')
     with pytest.raises(ConfigError, match="version"):
         rows.read([path])
+
+
+def test_examples_beside_others_share_no_text_with_them():
+    taken = load(Source(name="opinions"), 10, Places())
+    other = load(Source(name="opinions", beside=10), 5, Places())
+    assert len(other) == 5
+    assert {each.texts for each in other.examples}.isdisjoint({each.texts for each in taken.examples})
+    everything = len(load(Source(name="opinions"), None, Places()))
+    with pytest.raises(ConfigError, match="must have examples beside"):
+        load(Source(name="opinions", beside=everything), 5, Places())

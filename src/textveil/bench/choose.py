@@ -3,9 +3,9 @@
 In: a sweep whose budgets are found by risk. Out: a `Choice` for each data set and risk; lines of a table.
 Not here: how budgets are found (`calibrate`), how cells are run (`run`), and estimates (`compare`).
 
-Options are chosen on training texts and judged on test texts, for the best of many tries on the texts that they are
-judged on looks better than it is. Budgets come from training texts, too; what an attacker really gets of the test texts
-is measured, and figures are read where that risk is at the level.
+Options are chosen on other examples than those they are judged on, for the best of many tries looks better than it is.
+Neither are training texts, which judges have learned. Budgets come from training texts; what an attacker really gets of
+the judged texts is measured, and figures are read where that risk is at the level.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from textveil.bench import run as runs
 from textveil.bench.compare import Metric, Row, Series, chance, series
 from textveil.bench.estimates import Estimate, ratio
 from textveil.bench.exposure import METRIC
-from textveil.bench.spec import Sweep
+from textveil.bench.spec import Source, Sweep
 from textveil.errors import ConfigError
 
 OPTIONS = "options"
@@ -35,7 +35,7 @@ class Trial:
     """How options are chosen.
 
     Attributes:
-        limit: training examples of each data set.
+        limit: examples of each data set, besides those that mechanisms are judged on.
         seeds: of the draws.
     """
 
@@ -71,7 +71,7 @@ class Choice:
         baselines: what identity, mask and uniform keep above chance, whatever the risk.
         chance: what is reached without a text.
         found: one for each family, the best first.
-        best: the family of each side ("paper", "ours") that was best on training texts.
+        best: the family of each side ("paper", "ours") that was best when options were chosen.
     """
 
     data: str
@@ -123,7 +123,7 @@ class Choice:
 
 
 def trial(sweep: Sweep, how: Trial) -> Sweep:
-    """The sweep by which options are chosen: on training texts, judged but not attacked.
+    """The sweep by which options are chosen: on other examples, judged but not attacked.
 
     Raises:
         ConfigError: an entry has other budgets than those of a risk.
@@ -134,9 +134,16 @@ def trial(sweep: Sweep, how: Trial) -> Sweep:
         raise ConfigError(f"the risk is that of the attack bayes with the prior {sweep.risk.prior}: name it in attacks")
     if any(not one.searched for one in sweep.series if one.whose != "baseline"):
         raise ConfigError("mechanisms are compared at equal risk: every entry must have a budget that is `risk`")
-    data = tuple(replace(source, split="train", limit=how.limit) for source in sweep.data)
+    data = tuple(replace(one, limit=how.limit, beside=_limit(one, sweep)) for one in sweep.data)
     name = f"{sweep.name}, {OPTIONS}"
     return replace(sweep, name=name, data=data, seeds=how.seeds, attacks=(), measures=(), baselines=(), gallery=0)
+
+
+def _limit(source: Source, sweep: Sweep) -> int:
+    limit = source.limit or sweep.limit
+    if limit is None:
+        raise ConfigError("options are chosen on examples that are not judged: set a limit that leaves some")
+    return limit
 
 
 def kept(rows: Iterable[Row], levels: Sequence[float]) -> dict[str, tuple[str, ...]]:
@@ -191,7 +198,7 @@ def choices(rows: Sequence[Row], tried: Sequence[Row], levels: Sequence[float], 
 
     Args:
         rows: on test texts.
-        tried: on training texts, by which options are chosen.
+        tried: on other examples, by which options are chosen.
         levels: of the risk.
         prior: of the attacker.
     """

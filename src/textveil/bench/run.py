@@ -241,17 +241,31 @@ _HELD: dict[str, Any] = {}
 def load(source: Source, limit: int | None, places: Places) -> DataSet:
     """The examples of a data set of a sweep."""
     limit = source.limit or limit
-    key = _key("data", source.name, source.split, source.subset, source.columns, limit, places.corpora)
+    key = _key("data", source.name, source.split, source.subset, source.columns, limit, source.beside, places.corpora)
     if key not in _HELD:
-        named: dict[str, Any] = {
-            "split": source.split,
-            "limit": limit,
-            "folder": places.corpora,
-            "subset": source.subset,
-        }
-        _HELD[key] = loaders.load(source.name, **named, **source.columns)
+        named: dict[str, Any] = {"split": source.split, "folder": places.corpora, "subset": source.subset}
+        if source.beside:
+            whole = loaders.load(source.name, limit=None, **named, **source.columns)
+            _HELD[key] = _beside(whole, load(replace(source, beside=0), source.beside, places), limit)
+        else:
+            _HELD[key] = loaders.load(source.name, limit=limit, **named, **source.columns)
     found: DataSet = _HELD[key]
     return found
+
+
+def _beside(whole: DataSet, taken: DataSet, limit: int | None) -> DataSet:
+    """Examples of a data set, evenly spaced, that share no text with those that are taken.
+
+    Raises:
+        ConfigError: nothing is left.
+    """
+    known = {text for example in taken.examples for text in example.texts}
+    left = [example for example in whole.examples if known.isdisjoint(example.texts)]
+    if not left:
+        raise ConfigError(f"{whole.name} must have examples beside the {len(taken):,} that are taken, and has none")
+    count = min(len(left), limit or len(left))
+    chosen = tuple(left[i * len(left) // count] for i in range(count))
+    return replace(whole, examples=chosen, remarks=(*whole.remarks, f"beside {len(taken):,} that are not among them"))
 
 
 def judges(source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:

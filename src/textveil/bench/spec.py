@@ -64,6 +64,7 @@ class Source:
         name: of a data set, or a file of a user's own.
         split: "test" or "train".
         limit: examples; None for that of the sweep.
+        beside: so many examples are left out, those that a run with this limit takes; 0 for none.
         subset: a part of the data set ("medical"), see `data`.
         task: judges by name, with options; none for the usual ones of the kind.
         columns: of a user's own file: options of `data.Columns`.
@@ -73,6 +74,7 @@ class Source:
     name: str
     split: str = "test"
     limit: Annotated[int, Field(ge=1)] | None = None
+    beside: Annotated[int, Field(ge=0)] = 0
     subset: str | None = None
     task: Parts = ()
     columns: Mapping[str, Any] = Field(default_factory=dict)

@@ -128,8 +128,8 @@ def bench_choose(
 ) -> None:
     """Compare mechanisms at equal success of the Bayes attacker, each at its own best options.
 
-    Budgets and options are found on training texts, and what comes out is judged on test texts, above chance. Words
-    that pass count as guessed.
+    Budgets are found on training texts, options on test texts that are left out of the judgement, and what comes out
+    is judged on the other test texts, above chance. Words that pass count as guessed.
     """
     from textveil.bench import choose, run
     from textveil.bench.spec import Sweep
