@@ -112,9 +112,9 @@ _CHOSEN = re.compile(r"(<!-- choose -->\n).*?(<!-- end of choose -->)", re.DOTAL
 def chosen(folder: Path = CHOOSE) -> str:
     """All mechanisms at equal risk as Markdown, from the stored rows of `textveil bench choose`; empty without rows."""
     from textveil.bench import choose
-    from textveil.bench.rows import FILE, read
+    from textveil.bench.rows import read
 
-    if not (folder / FILE).exists():
+    if not folder.exists():
         return ""
     rows = read([folder])
     tried = [row for row in rows if row["sweep"].endswith(choose.OPTIONS)]

@@ -1,5 +1,6 @@
 """Runs: rows are complete, a run goes on where it was, and nothing is computed twice."""
 
+import gzip
 import json
 import math
 from pathlib import Path
@@ -168,6 +169,21 @@ def test_files_without_rows(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(InputError):
         rows.read([path])
+
+
+def test_compressed_rows_are_read_as_plain_ones(tmp_path):
+    line = json.dumps({"version": rows.VERSION, "key": "1", "scores": []}).encode() + b"\n"
+    packed = tmp_path / "rows.jsonl.gz"
+    packed.write_bytes(gzip.compress(line * 3))
+    assert len(rows.read([tmp_path])) == len(rows.read([packed])) == 3
+    packed.write_bytes(packed.read_bytes()[:-12])
+    with pytest.raises(InputError, match="cut short"):
+        rows.read([packed])
+    packed.write_bytes(b"not a gzip file")
+    with pytest.raises(InputError, match="no gzip file"):
+        rows.read([packed])
+    (tmp_path / rows.FILE).write_bytes(line)
+    assert len(rows.read([tmp_path])) == 1  # the plain file is the newer one: a run goes on there
 
 
 def test_rows_of_another_version(tmp_path):

@@ -22,9 +22,11 @@ A row, as JSON (version 1):
 - `circumstances`: time, commit, python, versions, machine, cores, threads, device.
 """
 
+import gzip
 import json
 import os
 import warnings
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -49,7 +51,7 @@ Row = dict[str, Any]
 
 
 def read(paths: Iterable[Path]) -> list[Row]:
-    """The rows of files, or of the folders of runs.
+    """The rows of files, or of the folders of runs, as they are or compressed (rows.jsonl.gz).
 
     A last line that was cut short is left out: the run that wrote it was interrupted, and computes it again.
 
@@ -64,11 +66,20 @@ def stream(paths: Iterable[Path]) -> Iterator[Row]:
     """The same, one row at a time, with a warning for a line that is left out."""
     empty = True
     for path in paths:
-        for row in _rows(path / FILE if path.is_dir() else path, told=True):
+        for row in _rows(_file(path), told=True):
             empty = False
             yield row
     if empty:
         raise InputError("the files must hold at least one row, and hold none")
+
+
+def _file(path: Path) -> Path:
+    """The file with the rows of a folder: the plain one, where both are there."""
+    if not path.is_dir():
+        return path
+    plain = path / FILE
+    packed = plain.with_name(f"{FILE}.gz")
+    return packed if packed.exists() and not plain.exists() else plain
 
 
 def gallery(paths: Iterable[Path]) -> Iterator[Row]:
@@ -102,7 +113,7 @@ def _lines(path: Path, *, told: bool) -> Iterator[tuple[int, Row]]:
         told: whether a line that is left out is worth a warning.
     """
     try:
-        with open(path, "rb") as file:
+        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
             for number, line in enumerate(file, 1):
                 if not line.strip():
                     continue
@@ -118,7 +129,9 @@ def _lines(path: Path, *, told: bool) -> Iterator[tuple[int, Row]]:
                     said = f"the last line of {path.name!r} was cut short and is left out; the run that goes on adds it"
                     warnings.warn(said, TextveilWarning, stacklevel=2)
     except OSError as error:
-        raise InputError(f"the rows {path.name!r} cannot be read: {error.strerror}") from None
+        raise InputError(f"the rows {path.name!r} cannot be read: {error.strerror or 'it is no gzip file'}") from None
+    except (EOFError, zlib.error):
+        raise InputError(f"the rows {path.name!r} cannot be read: the gzip file is damaged or was cut short") from None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
