@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.bench.conftest import opinions
-from textveil.bench import cells, headlines, rows, run
-from textveil.bench.spec import Sweep
-from textveil.errors import ConfigError, InputError
+from textveil.bench import cells, compare, headlines, rows, run
+from textveil.bench.spec import Source, Sweep
+from textveil.errors import ConfigError, EndpointError, InputError, UnknownName
 
 CANARY = "zanzibarquux"
 
@@ -89,6 +89,52 @@ def test_rows_are_complete_and_a_run_goes_on(sweep, tmp_path, monkeypatch):
     other = run.run(Sweep(**{**vars(sweep), "name": "another"}), folder, places=places)
     assert {row["sweep"] for row in other} == {"another"}
     assert len(rows.read([folder])) == 24, "under both names"
+
+
+@pytest.mark.parametrize("error", [EndpointError, ConfigError])
+def test_what_fails_on_one_cell_is_told_and_the_sweep_goes_on(sweep, tmp_path, monkeypatch, error):
+    from textveil.attack.neighbour import Neighbour
+    from textveil.bench.tasks.meaning import Meaning
+    from textveil.measure import report as measures
+
+    attack, judged = Neighbour.run, Meaning.score
+
+    def fails(self, case, **how):
+        yield from attack(self, case, **how)
+        raise error("the endpoint h.example\ngave no answer")
+
+    def silent(self, data, trials):
+        if trials[0].texts != trials[0].example.texts:
+            raise error("there is no judgement")
+        return judged(self, data, trials)
+
+    def unmeasured(case):
+        raise error("there is no measure")
+        yield
+
+    monkeypatch.setattr(Neighbour, "run", fails)
+    monkeypatch.setattr(Meaning, "score", silent)
+    monkeypatch.setattr(measures, "retention", unmeasured)
+    part = sweep.narrowed(seeds=(1,), only=["stencil"])
+    found = {row["series"]: row for row in run.run(part, tmp_path / "rows", places=run.Places(cache=tmp_path / "c"))}
+    assert set(found) == {"identity", "mask", "uniform", "stencil"}
+    row = found["stencil"]
+    assert row["not_run"]["neighbour"] == "the endpoint h.example gave no answer"
+    assert row["not_run"]["retention"] == "there is no measure"
+    (name,) = (name for name in row["not_run"] if name.startswith("meaning"))
+    assert row["not_run"][name] == "there is no judgement"
+    assert {"neighbour", "retention"}.isdisjoint(each["source"] for each in row["scores"]), "half of it is none"
+    assert {"bayes", "cosine"} <= {each["source"] for each in row["scores"]}, "the others are there"
+    assert score(found["identity"], "meaning", "cosine of texts")["value"] == pytest.approx(1)
+    assert [each for each in compare.series(rows.read([tmp_path / "rows"])) if each.name == "stencil"]
+
+
+def test_wrong_options_of_judges_fail_before_anything_is_run(sweep, tmp_path, monkeypatch):
+    monkeypatch.setattr(cells, "compute", lambda *_: pytest.fail("nothing may be computed"))
+    monkeypatch.setattr(run, "_search", lambda *_: pytest.fail("nothing may be searched"))
+    source = Source(**{**vars(sweep.data[0]), "task": [{"name": "head", "rowz": 5}]})
+    with pytest.raises(UnknownName, match="rowz"):
+        run.run(Sweep(**{**vars(sweep), "data": (source,)}), tmp_path / "rows")
 
 
 def test_what_was_cut_short_is_computed_again(sweep, tmp_path):

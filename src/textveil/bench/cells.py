@@ -8,7 +8,7 @@ text is computed once. All others are run cell by cell.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from textveil.bench.exposure import METRIC, exposed
 from textveil.bench.spec import Cell, Series, Sweep
 from textveil.bench.tasks.contract import Score, Task
 from textveil.bench.trials import Trial, joined, trials
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, EndpointError
 from textveil.guarantee import Guarantee
 from textveil.pipeline import Privatizer, sweep
 from textveil.results import Rehearsal
@@ -66,6 +66,7 @@ class _Run:
     guarantees: list[Guarantee] = field(default_factory=list)
     found: dict[tuple[str, ...], _Found] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("draw", "attack", "task"), 0.0))
 
 
@@ -119,7 +120,7 @@ def compute(
             "epsilon": _epsilon(run.guarantees),
             "protected": [guarantee.protected for guarantee in run.guarantees],
             "scores": [*scores, *own],
-            "not_run": {**refused, **run.refused},
+            "not_run": {**refused, **run.refused, **run.failed},
             "seconds": {name: round(value, 3) for name, value in run.seconds.items()},
             "circumstances": dict(circumstances),
             "texts": _shown(run.trials, asked.gallery),
@@ -246,20 +247,39 @@ def _attack(run: _Run, case: Case, asked: Sweep, first: int) -> None:
     assert run.cell.config.seed is not None, "cells have seeds of their own"
     rng: Randomness = SeededRandomness(run.cell.config.seed).part(SIMULATION + first)
     for attacker in attackers(asked):
-        if reason := attacker.refusal(case.view):
-            run.refused[attacker.name] = reason
-            continue
-        for outcome in attacker.run(case, rng=rng):
+        _take_outcomes(run, attacker.name, _outcomes(run, attacker, case, rng), case, first)
+    for name, outcomes in measure.outcomes(case, [name for name in asked.measures if name != "meaning"], rng=rng):
+        _take_outcomes(run, name, outcomes, case, first)
+    run.seconds["attack"] += time.perf_counter() - start
+
+
+def _outcomes(run: _Run, attacker: Attack, case: Case, rng: Randomness) -> Iterator[Outcome]:
+    """What an attacker gets, nothing where it refuses."""
+    if reason := attacker.refusal(case.view):
+        run.refused[attacker.name] = reason
+    else:
+        yield from attacker.run(case, rng=rng)
+
+
+def _take_outcomes(run: _Run, name: str, outcomes: Iterable[Outcome], case: Case, first: int) -> None:
+    """What an attack or measure found in one part; where it fails, nothing that it found in any part is kept."""
+    if name in run.failed:
+        return
+    try:
+        for outcome in outcomes:
             texts = case.view.text[outcome.where] if outcome.unit == "word" else outcome.where
             _collect(run, outcome, first + texts)
             if (outcome.source, outcome.metric) == ("bayes", "top-1") and outcome.setting["prior"] != "context":
                 everything, owners = exposed(case, outcome)
                 _collect(run, everything, first + owners)
-    for _, outcomes in measure.outcomes(case, [name for name in asked.measures if name != "meaning"], rng=rng):
-        for outcome in outcomes:
-            texts = case.view.text[outcome.where] if outcome.unit == "word" else outcome.where
-            _collect(run, outcome, first + texts)
-    run.seconds["attack"] += time.perf_counter() - start
+    except (ConfigError, EndpointError) as error:
+        run.failed[name] = _line(error)
+        run.found = {key: found for key, found in run.found.items() if found.outcome.source != name}
+
+
+def _line(error: Exception) -> str:
+    """Why something failed, in one line; messages hold no text that is privatized."""
+    return " ".join(str(error).split())
 
 
 def attackers(asked: Sweep) -> list[Attack]:
@@ -330,10 +350,13 @@ def _judged(
     found: list[rows.Row] = []
     refused: dict[str, str] = {}
     for judge in judges:
-        if reason := judge.refusal(data):
-            refused[judge.name] = reason
-            continue
-        found += [_judgement(judge, each) for each in judge.score(data, tried)]
+        try:
+            if reason := judge.refusal(data):
+                refused[judge.name] = reason
+                continue
+            found += [_judgement(judge, each) for each in judge.score(data, tried)]
+        except (ConfigError, EndpointError) as error:
+            refused[judge.name] = _line(error)
     seconds["task"] += time.perf_counter() - start
     return found, refused
 

@@ -17,7 +17,7 @@ A row, as JSON (version 1):
   "headline", "geometric", "values", "weights"}. `values` has one number for each text (for the first texts, where a
   score was not asked of all), null where a text has none; `weights` is how many words it is the mean of, null where
   each text counts once. `value` is their weighted mean, exp of it where `geometric`.
-- `not_run`: what says nothing of such releases, and why.
+- `not_run`: what says nothing of such releases, or failed on them (an endpoint that gave no answer), and why, by name.
 - `seconds`: {"draw", "attack", "task"}.
 - `circumstances`: time, commit, python, versions, machine, cores, threads, device.
 """

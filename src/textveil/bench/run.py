@@ -162,6 +162,8 @@ def run(
     """
     places = places or Places()
     computed.check(sweep)
+    for source in sweep.data:
+        judges(source, sweep, places)  # built, and not fitted yet: a wrong option is told before anything is run
     with rows.opened(folder) as store, _Pool(processes) as pool:
         known = _known(folder)
         first = plan(sweep, store.rows, known, places)
