@@ -25,6 +25,7 @@ from textveil.bench.exposure import METRIC, exposed
 from textveil.bench.spec import Cell, Series, Sweep
 from textveil.bench.tasks.contract import Score, Task
 from textveil.bench.trials import Trial, joined, trials
+from textveil.config import Config, ProtectOptions
 from textveil.errors import ConfigError, EndpointError
 from textveil.guarantee import Guarantee
 from textveil.pipeline import Privatizer, sweep
@@ -167,9 +168,13 @@ def _in_context(made: Sequence[_Run], data: DataSet, texts: Sequence[str], asked
 
 
 def privatizer(cell: Cell) -> Privatizer:
-    """The privatizer of a cell that has one; its detectors look at a text once for all cells of a process."""
-    config = cell.config
-    assert config is not None, "the baseline identity has none"
+    """The privatizer of a cell that has one."""
+    assert cell.config is not None, "the baseline identity has none"
+    return built(cell.config)
+
+
+def built(config: Config) -> Privatizer:
+    """A privatizer whose detectors look at a text once for all cells of a process."""
     found = tuple(remembered(each) if isinstance(each, str) else each for each in config.protect.detectors)
     return Privatizer.from_config(replace(config, protect=replace(config.protect, detectors=found)))
 
@@ -180,13 +185,26 @@ def queries(privatizer: Privatizer, data: DataSet, first: int, count: int) -> li
     Raises:
         ConfigError: the examples have no questions.
     """
-    options = privatizer.grouping.options if privatizer.grouping is not None else None
-    if options is None or options.importance != "cosine" or options.task is not None:
+    if privatizer.grouping is None or not asks(privatizer.grouping.options):
         return None
+    return questions(data)[first : first + count]
+
+
+def asks(options: ProtectOptions) -> bool:
+    """Whether importance is asked for and no task is fixed, so that each text needs a query."""
+    return options.importance == "cosine" and options.task is None
+
+
+def questions(data: DataSet) -> list[str]:
+    """The question of each example.
+
+    Raises:
+        ConfigError: the examples have none.
+    """
     if QUESTION not in data.fields:
         raise ConfigError(f"importance needs a task for {data.name}, which has no questions: set protect.task")
     place = data.fields.index(QUESTION)
-    return [example.texts[place] for example in data.examples[first : first + count]]
+    return [example.texts[place] for example in data.examples]
 
 
 def _split(privatizer: Privatizer, texts: Sequence[str], attacked: int | None) -> list[list[str]]:

@@ -303,14 +303,17 @@ def _key(*parts: object) -> str:
 
 def search_key(sweep: Sweep, series: Series, places: Places) -> str:
     """What a search for budgets depends on; series that differ in nothing but their data set share it."""
+    data = calibration_data(calibrating(sweep, series), sweep.risk.words, places)
     asked = {
         "settings": series.settings,
         "path": series.path,
         "start": series.start,
         "risk": [sweep.risk.prior, sweep.risk.levels, sweep.risk.words],
-        "texts": calibration_texts(calibrating(sweep, series), sweep.risk.words, places),
+        "texts": _texts(data),
         "version": VERSION,
     }
+    if (queries := _queries(series, data)) is not None:
+        asked["queries"] = queries
     return blake2b(json.dumps(asked, sort_keys=True, default=str).encode(), digest_size=12).hexdigest()
 
 
@@ -342,7 +345,7 @@ def _search(
         return {}
     found: dict[str, Mapping[float, float]] = {}
     given = [
-        (key, series, sweep, calibration_texts(calibrating(sweep, series), sweep.risk.words, places))
+        (key, series, sweep, calibration_data(calibrating(sweep, series), sweep.risk.words, places))
         for key, series in asked.items()
     ]
     report("calibrating", 0, len(asked))
@@ -354,32 +357,56 @@ def _search(
     return found
 
 
-def calibration_texts(given: Sequence[Source], words: int, places: Places) -> tuple[str, ...]:
-    """Texts with about so many private words, the same number from each data set."""
+def calibration_data(given: Sequence[Source], words: int, places: Places) -> tuple[DataSet, ...]:
+    """Examples with about so many private words, the same number from each data set."""
     share = words / len(given)
-    chosen: list[str] = []
+    chosen: list[DataSet] = []
     for source in given:
-        found = 0
-        for example in load(source, max(1, round(share)), places).examples:
-            text = joined(example)
-            found += sum(not is_public(word) for word in tokenize([text]).words)
-            chosen.append(text)
+        data = load(source, max(1, round(share)), places)
+        found = stop = 0
+        for example in data.examples:
+            found += sum(not is_public(word) for word in tokenize([joined(example)]).words)
+            stop += 1
             if found >= share:
                 break
+        chosen.append(data.take(stop))
     return tuple(chosen)
 
 
-def _find(given: tuple[str, Series, Sweep, tuple[str, ...]]) -> Mapping[float, float]:
-    _, series, sweep, texts = given
+def _texts(data: Sequence[DataSet]) -> tuple[str, ...]:
+    return tuple(joined(example) for each in data for example in each.examples)
+
+
+def _queries(series: Series, data: Sequence[DataSet]) -> tuple[str, ...] | None:
+    """What each text is for, as the cells of a series have it; None where they need none.
+
+    Raises:
+        ConfigError: a data set has no questions, and the series needs them.
+    """
+    config = series.config(series.start)
+    if config is None or not computed.asks(config.protect):
+        return None
+    return tuple(question for each in data for question in computed.questions(each))
+
+
+def _find(given: tuple[str, Series, Sweep, tuple[DataSet, ...]]) -> Mapping[float, float]:
+    _, series, sweep, data = given
 
     def make(budget: float) -> Privatizer:
         config = series.config(budget, seed=0)
         assert config is not None, "baselines have no budget"
-        return Privatizer.from_config(config)
+        return computed.built(config)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return budgets(make, texts, sweep.risk.levels, start=series.start, prior=sweep.risk.prior)
+        return budgets(
+            make,
+            _texts(data),
+            sweep.risk.levels,
+            start=series.start,
+            prior=sweep.risk.prior,
+            queries=_queries(series, data),
+        )
 
 
 # ---- the gallery -------------------------------------------------------------------------------------------
