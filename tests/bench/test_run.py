@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -163,6 +164,34 @@ def test_two_processes_give_what_one_gives(sweep, tmp_path):
     one = run.run(part, tmp_path / "one", places=places)
     two = run.run(part, tmp_path / "two", places=places, processes=2)
     assert sorted(map(repr, map(strip, one))) == sorted(map(repr, map(strip, two)))
+    assert {row["circumstances"]["threads"] for row in two} == {1}
+
+
+def threads(_: object) -> tuple[int, set[int]]:
+    """Those of torch and of all libraries of linear algebra in this process."""
+    import torch
+    from threadpoolctl import threadpool_info
+
+    return torch.get_num_threads(), {each["num_threads"] for each in threadpool_info()}
+
+
+def test_other_processes_have_the_one_thread_that_rows_tell_of(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    with run._Pool(2) as pool:
+        ((_, found),) = pool.map(threads, [None])
+    assert found == (1, {1})
+    assert os.environ["OMP_NUM_THREADS"] == "3"
+    assert "OPENBLAS_NUM_THREADS" not in os.environ
+
+
+def test_rows_tell_of_the_process_that_computed_them(sweep, tmp_path, monkeypatch):
+    told = iter(range(100))
+    monkeypatch.setattr(run, "circumstances", lambda: {"commit": "", "time": "", "threads": next(told)})
+    part = sweep.narrowed(seeds=(1,), only=["krr"], limit=4)
+    part = Sweep(**{**vars(part), "baselines": (), "attacks": (), "measures": ()})
+    found = run.run(part, tmp_path / "rows", places=run.Places(cache=tmp_path / "cache"))
+    assert [row["circumstances"]["threads"] for row in found] == [0, 1], "looked at for each job"
 
 
 def test_no_two_runs_at_once(sweep, tmp_path):

@@ -19,7 +19,8 @@ A row, as JSON (version 1):
   each text counts once. `value` is their weighted mean, exp of it where `geometric`.
 - `not_run`: what says nothing of such releases, or failed on them (an endpoint that gave no answer), and why, by name.
 - `seconds`: {"draw", "attack", "task"}.
-- `circumstances`: time, commit, python, versions, machine, cores, threads, device.
+- `circumstances`: of the process that computed the cell: time, commit, python, versions, machine, cores, threads,
+  device.
 """
 
 import json

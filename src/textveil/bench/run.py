@@ -179,8 +179,7 @@ def run(
                     tasks.prepare(judge)  # fitted once, here; the processes load them
         found = list(made.there)
         report("cells", 0, made.cells)
-        said = circumstances()
-        for (job, _, _), done in pool.map(_job, [(job, places, said) for job in made.jobs]):
+        for (job, _), done in pool.map(_job, [(job, places) for job in made.jobs]):
             for row in done:
                 texts = row.pop("texts")
                 store.append(row)
@@ -224,13 +223,13 @@ def preview(sweep: Sweep, folder: Path | None, places: Places) -> list[str]:
     return lines
 
 
-def _job(given: tuple[Job, Places, Mapping[str, Any]]) -> list[rows.Row]:
-    job, places, said = given
+def _job(given: tuple[Job, Places]) -> list[rows.Row]:
+    job, places = given
     data = load(job.series.source, job.sweep.limit, places)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that epsilon bounds nothing under some mechanisms is in their rows
         asked = judges(job.series.source, job.sweep, places)
-        return list(computed.compute(job.series, job.cells, data, asked, job.sweep, said))
+        return list(computed.compute(job.series, job.cells, data, asked, job.sweep, circumstances()))
 
 
 # ---- data and judges ---------------------------------------------------------------------------------------
@@ -428,8 +427,12 @@ def _keep_texts(folder: Path, job: Job, texts: Sequence[rows.Row], row: rows.Row
 # ---- processes ---------------------------------------------------------------------------------------------
 
 
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""What libraries of linear algebra read when they are loaded."""
+
+
 class _Pool:
-    """Several processes, or this one."""
+    """Several processes of one thread each, or this one as it is."""
 
     def __init__(self, processes: int) -> None:
         if processes < 1:
@@ -439,6 +442,7 @@ class _Pool:
             if processes == 1
             else ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_one_thread)
         )
+        self._before: dict[str, str | None] = {}
 
     def map(self, function: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         """What was given with what came of it, in the order in which it comes."""
@@ -452,15 +456,22 @@ class _Pool:
             yield each, future.result()
 
     def __enter__(self) -> "_Pool":
+        if self._executor is not None:  # processes start with what stands here; later is too late for their libraries
+            self._before = {name: os.environ.get(name) for name in THREADS}
+            os.environ.update(dict.fromkeys(THREADS, "1"))
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _one_thread() -> None:
     import torch
 
-    os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
