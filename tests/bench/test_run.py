@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,9 @@ def test_rows_are_complete_and_a_run_goes_on(sweep, tmp_path, monkeypatch):
     kept = math.exp(12) / (math.exp(12) + 21_718)
     assert score(row, "retention", "retention")["value"] == pytest.approx(kept, abs=5 * math.sqrt(0.2 / 60))
     assert score(by_name["uniform", None, 1], "bayes", "exposed")["value"] < 0.1
+    train = run.load(replace(sweep.data[0], split="train", limit=None), None, places)
+    of_judges = {"source": train.source, "digest": train.digest, "examples": 48}
+    assert all((row["data"]["training"], row["data"]["learned"]) == (of_judges, None) for row in found)
     assert by_name["stencil", None, 1]["epsilon"]["ldp"] == "infinite"
 
     assert CANARY not in (folder / rows.FILE).read_text(encoding="utf-8")
@@ -147,6 +151,21 @@ def test_what_was_cut_short_is_computed_again(sweep, tmp_path):
     after = run.run(part, folder, places=places)
     assert [strip(row) for row in sorted(after, key=key)] == [strip(row) for row in sorted(before, key=key)]
     assert len(path.read_bytes().splitlines()) == len(before)
+
+
+def test_rows_tell_what_important_words_were_learned_from(sweep, tmp_path):
+    entry = {"name": "taught", "set": {"mechanism.name": "krr", "groups.budgets": [1, 1, 2, 1]}}
+    entry |= {"budget": {"groups.base": 9}, "grid": {"learned": [1, 2]}}
+    bare = {"entries": [entry], "baselines": [], "seeds": [1], "attacks": [], "measures": []}
+    source = Source(**{**vars(sweep.data[0]), "task": [{"name": "meaning"}], "limit": 3})
+    taught = Sweep.read({**vars(sweep), **bare, "data": [source]})
+    places = run.Places(cache=tmp_path / "cache")
+    one, two = run.run(taught, tmp_path / "rows", places=places)
+    train = run.load(replace(source, split="train", limit=run.TAUGHT), None, places)
+    told = {"source": train.source, "digest": train.digest, "examples": 48}
+    assert one["data"]["learned"] == {**told, "words": run._digest(run.task_words(taught.series[0], places))}
+    assert one["data"]["learned"]["words"] != two["data"]["learned"]["words"]
+    assert one["data"]["training"] is None, "no judge learns"
 
 
 def key(row):

@@ -84,6 +84,11 @@ def test_options_by_data_set_and_learned_words():
     assert config.mechanism.options["k"] == 7
     assert made.narrowed(only=["ag_news"]).entries == (), "it is for another data set"
     assert made.narrowed(only=["sst2"]).series
+    keys = [
+        next(series.taught(words).at({0.1: 3.0}).cells(made, "d")).key
+        for words in (("good", "bad"), ("bad", "good"), ("good", "dull"))
+    ]
+    assert len(set(keys)) == 3, "the list is a part of the key"
     with pytest.raises(UnknownName, match="ag_news"):
         sweep(entries=[{**entry, "for_data": {"ag_nevs": {}}}])
 

@@ -78,6 +78,7 @@ def compute(
     judges: Sequence[Task],
     asked: Sweep,
     circumstances: Mapping[str, Any],
+    training: Mapping[str, Any],
 ) -> Iterator[rows.Row]:
     """The rows of some cells of a series.
 
@@ -88,6 +89,7 @@ def compute(
         judges: the tasks.
         asked: with attacks and measures.
         circumstances: what every row says of where it was computed.
+        training: what it says of training texts: `training` and `learned` of its `data`.
     """
     shared = {
         "version": rows.VERSION,
@@ -105,6 +107,7 @@ def compute(
             "digest": data.digest,
             "examples": len(data),
             "remarks": list(data.remarks),
+            **training,
         },
         "lengths": tokenize([joined(example) for example in data.examples]).sizes.tolist(),
     }

@@ -58,11 +58,13 @@ class Job:
         sweep: with what is asked.
         series: with its data set.
         cells: of it.
+        learned: what rows say of the list of important words that the series has; None for no such list.
     """
 
     sweep: Sweep
     series: Series
     cells: tuple[Cell, ...]
+    learned: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,8 +100,11 @@ def plan(sweep: Sweep, found: Sequence[rows.Row], known: Mapping[str, Mapping[fl
     any_key = {row["key"]: row for row in found}
     jobs, there, searched = [], [], []
     for series in sweep.series:
+        learned = None
         if series.learned:
-            series = series.taught(task_words(series, places))
+            words = task_words(series, places)
+            learned = {**_told(taught_by(series.source, places)), "words": _digest(words)}
+            series = series.taught(words)
         if series.searched:
             if (asked := search_key(sweep, series, places)) not in known:
                 searched.append(series)
@@ -114,7 +119,7 @@ def plan(sweep: Sweep, found: Sequence[rows.Row], known: Mapping[str, Mapping[fl
                 there.append(_renamed(any_key[cell.key], sweep, series, cell))
             else:
                 left.append(cell)
-        jobs += [Job(sweep=sweep, series=series, cells=part) for part in _parts(left)]
+        jobs += [Job(sweep=sweep, series=series, cells=part, learned=learned) for part in _parts(left)]
     return Plan(jobs=tuple(jobs), there=tuple(there), searched=tuple(searched))
 
 
@@ -229,7 +234,8 @@ def _job(given: tuple[Job, Places]) -> list[rows.Row]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that epsilon bounds nothing under some mechanisms is in their rows
         asked = judges(job.series.source, job.sweep, places)
-        return list(computed.compute(job.series, job.cells, data, asked, job.sweep, circumstances()))
+        training = {"training": trained(job.series.source, data, asked, places), "learned": job.learned}
+        return list(computed.compute(job.series, job.cells, data, asked, job.sweep, circumstances(), training))
 
 
 # ---- data and judges ---------------------------------------------------------------------------------------
@@ -264,7 +270,7 @@ def judges(source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:
         endpoint = None if sweep.endpoint is None else Endpoint(**sweep.endpoint)
 
         def train() -> DataSet:
-            return load(replace(source, split="train", limit=None), None, places)
+            return training_texts(source, places)
 
         wanted = [*(source.task or ({"name": tasks.usual(data.kind)},))]
         wanted += [{"name": "meaning"}] * ("meaning" in sweep.measures)
@@ -287,10 +293,45 @@ def task_words(series: Series, places: Places) -> tuple[str, ...]:
     source = series.source
     key = _key("words", source.name, source.subset, source.columns, series.learned, places.corpora)
     if key not in _HELD:
-        train = load(replace(series.source, split="train", limit=TAUGHT), None, places)
-        _HELD[key] = learn(train, series.learned)
+        _HELD[key] = learn(taught_by(source, places), series.learned)
     found: tuple[str, ...] = _HELD[key]
     return found
+
+
+def taught_by(source: Source, places: Places) -> DataSet:
+    """The training texts that important words are learned from."""
+    return load(replace(source, split="train", limit=TAUGHT), None, places)
+
+
+def training_texts(source: Source, places: Places) -> DataSet:
+    """The training texts that judges are given."""
+    return load(replace(source, split="train", limit=None), None, places)
+
+
+def trained(source: Source, data: DataSet, asked: Sequence[Task], places: Places) -> Mapping[str, Any] | None:
+    """What rows say of the texts that judges learn from; None where none of them learns.
+
+    Args:
+        source: of the data set.
+        data: its examples.
+        asked: its judges.
+        places: where the data is.
+    """
+    if not any(hasattr(judge, "train") and not judge.refusal(data) for judge in asked):
+        return None
+    key = _key("training", source.name, source.subset, source.columns, places.corpora)
+    if key not in _HELD:
+        _HELD[key] = _told(training_texts(source, places))
+    found: Mapping[str, Any] = _HELD[key]
+    return found
+
+
+def _told(train: DataSet) -> Mapping[str, Any]:
+    return {"source": train.source, "digest": train.digest, "examples": len(train)}
+
+
+def _digest(words: Sequence[str]) -> str:
+    return blake2b(json.dumps(words).encode(), digest_size=12).hexdigest()
 
 
 def _key(*parts: object) -> str:
