@@ -5,6 +5,9 @@ Not here: the attack itself (`attack.bayes`).
 
 Mechanisms are compared at equal risk. A rate among the drawn words only would let a release that passes most words
 look safe: so a word that passes counts as guessed, and of a placeholder the attacker guesses what is most usual.
+
+A placeholder may stand for several words. Each of them counts, but for the punctuation, which passes in the parts of a
+text that are not joined: so there are as many words with joined parts as without.
 """
 
 from dataclasses import replace
@@ -16,8 +19,9 @@ from numpy.typing import NDArray
 
 from textveil.attack import Case, Outcome
 from textveil.attack.prior import StaticName, static, within
-from textveil.protect import PUBLIC
-from textveil.words import Kind
+from textveil.config import WordsOptions
+from textveil.protect import PUBLIC, listed
+from textveil.words import Kind, tokenize
 
 METRIC = "exposed"
 NOTE = "top-1 of all private words: one that passes counts as guessed, of a placeholder the likeliest word is guessed"
@@ -50,7 +54,10 @@ def exposed(case: Case, top: Outcome) -> tuple[Outcome, NDArray[np.int64]]:
         ]
         passed = sum(item.end - item.start for item, _ in own if item.kind is Kind.VERBATIM)
         hidden = [
-            (case.truth.words[i], guesses.get(item.group, usual)) for item, i in own if item.kind is Kind.PLACEHOLDER
+            (word, guesses.get(item.group, usual))
+            for item, i in own
+            if item.kind is Kind.PLACEHOLDER
+            for word in _counted(case.truth.words[i], view.words)
         ]
         words, guess = zip(*hidden, strict=True) if hidden else ((), ())
         hits = view.table.lookup(words)[0] == np.array(guess, np.int64)
@@ -59,3 +66,10 @@ def exposed(case: Case, top: Outcome) -> tuple[Outcome, NDArray[np.int64]]:
     everything = np.concatenate(values)
     found = replace(top, metric=METRIC, where=np.concatenate(texts).astype(np.int64), values=everything, note=NOTE)
     return replace(found, baseline=None, headline=True), found.where
+
+
+def _counted(words: str, options: WordsOptions) -> list[str]:
+    """The words that a placeholder stands for, which are one string, without punctuation that passes elsewhere."""
+    found = tokenize([words]).words
+    public = listed(found, options)
+    return [word for word, known in zip(found, public, strict=True) if not known or any(map(str.isalnum, word))]
