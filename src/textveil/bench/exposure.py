@@ -10,6 +10,7 @@ A placeholder may stand for several words. Each of them counts, but for the punc
 text that are not joined: so there are as many words with joined parts as without.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from textveil.attack import Case, Outcome
 from textveil.attack.prior import StaticName, static, within
+from textveil.bench.trials import source_places
 from textveil.config import WordsOptions
 from textveil.protect import PUBLIC, listed
 from textveil.words import Kind, tokenize
@@ -53,11 +55,13 @@ def exposed(case: Case, top: Outcome) -> tuple[Outcome, NDArray[np.int64]]:
             if item.group != PUBLIC and first + i not in drawn and item.kind in (Kind.VERBATIM, Kind.PLACEHOLDER)
         ]
         passed = sum(item.end - item.start for item, _ in own if item.kind is Kind.VERBATIM)
+        text, stop = case.truth.texts[b], int(view.documents[b + 1])
+        source, places = tokenize([text]).words, source_places(text, case.truth.words[first:stop])
         hidden = [
             (word, guesses.get(item.group, usual))
             for item, i in own
             if item.kind is Kind.PLACEHOLDER
-            for word in _counted(case.truth.words[i], view.words)
+            for word in _counted(source[places[i - first] : places[i - first + 1]], view.words)
         ]
         words, guess = zip(*hidden, strict=True) if hidden else ((), ())
         hits = view.table.lookup(words)[0] == np.array(guess, np.int64)
@@ -68,8 +72,7 @@ def exposed(case: Case, top: Outcome) -> tuple[Outcome, NDArray[np.int64]]:
     return replace(found, baseline=None, headline=True), found.where
 
 
-def _counted(words: str, options: WordsOptions) -> list[str]:
-    """The words that a placeholder stands for, which are one string, without punctuation that passes elsewhere."""
-    found = tokenize([words]).words
-    public = listed(found, options)
-    return [word for word, known in zip(found, public, strict=True) if not known or any(map(str.isalnum, word))]
+def _counted(words: Sequence[str], options: WordsOptions) -> list[str]:
+    """Of the words that a placeholder stands for, all but punctuation that passes elsewhere."""
+    public = listed(words, options)
+    return [word for word, known in zip(words, public, strict=True) if not known or any(map(str.isalnum, word))]

@@ -7,7 +7,7 @@ The fields of an example are one text, with an empty line between them: a questi
 where equal words of a text have equal releases, they have them in both.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -120,7 +120,7 @@ def _parts(example: Example, released: Released, words: Sequence[str]) -> list[P
     """The fields; `words` are those that items count, of which one may be several of the text's."""
     tokens = tokenize(example.texts)
     bounds = tokens.documents.tolist()
-    places = tokenize(words).documents.tolist()
+    places = source_places(joined(example), words)
     given = [item._replace(start=places[item.start], end=places[item.end]) for item in released.items]
     owners = [bisect_right(bounds, item.start) - 1 for item in given]
     parts = []
@@ -141,6 +141,22 @@ def _parts(example: Example, released: Released, words: Sequence[str]) -> list[P
             )
         )
     return parts
+
+
+def source_places(text: str, words: Sequence[str]) -> list[int]:
+    """Which word of a text each word of a release begins at, and how many the text has: of those several may be one.
+
+    Args:
+        text: the original.
+        words: of the original, in order; all of it but whitespace.
+    """
+    starts = tokenize([text]).starts.tolist()
+    places, end = [], 0
+    for word in words:
+        begin = text.index(word, end)
+        places.append(bisect_left(starts, begin))
+        end = begin + len(word)
+    return [*places, len(starts)]
 
 
 def _as_it_was(text: str) -> Part:
