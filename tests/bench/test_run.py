@@ -188,10 +188,11 @@ def test_two_processes_give_what_one_gives(sweep, tmp_path):
 
 def threads(_: object) -> tuple[int, set[int]]:
     """Those of torch and of all libraries of linear algebra in this process."""
-    import torch
-    from threadpoolctl import threadpool_info
+    from importlib import import_module
 
-    return torch.get_num_threads(), {each["num_threads"] for each in threadpool_info()}
+    import torch
+
+    return torch.get_num_threads(), {each["num_threads"] for each in import_module("threadpoolctl").threadpool_info()}
 
 
 def test_other_processes_have_the_one_thread_that_rows_tell_of(monkeypatch):
