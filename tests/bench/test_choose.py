@@ -97,6 +97,7 @@ def test_the_trial_is_on_other_examples_and_attacks_nothing():
     made = trial(sweep, choose.Trial(limit=7))
     assert {(source.split, source.limit) for source in made.data} == {("test", 7)}
     assert [source.beside for source in made.data] == [source.limit or sweep.limit for source in sweep.data]
+    assert [source.training() for source in made.data] == [source.training() for source in sweep.data]
     assert made.attacks == ()
     assert {series.whose for series in made.series} == {"paper", "ours"}
     assert all(series.searched for series in made.series)

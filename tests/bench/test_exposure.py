@@ -60,3 +60,24 @@ def test_behind_a_placeholder_nobody_guesses_a_word_of_another_group():
     assert sorted(everything.values.tolist()) == [1, 1, 1], (
         "the second most usual word is guessed behind its placeholder"
     )
+
+
+def test_joined_words_count_as_many_as_they_are_alone():
+    """A part that becomes one placeholder has as many words as where each of them is drawn; its "+" passes there."""
+
+    def values(sensitive, **protect):
+        privatizer = Privatizer(
+            "krr",
+            table="minilm-s",
+            protect={"detectors": ["patterns"], **protect},
+            groups={"budgets": (sensitive, sensitive, 60, 60)},
+            seed=1,
+        )
+        case = Case.of(privatizer, ["call +49 30 901820 in the harbor"])
+        outcomes = Bayes(priors=("unigram",), k=2).run(case, rng=SeededRandomness(1))
+        found, owners = exposed(case, next(outcome for outcome in outcomes if outcome.metric == "top-1"))
+        assert len(owners) == len(found.values)
+        return len(case.view.released[0].items), len(found.values)
+
+    assert values(60, placeholders=[]) == (8, 5), "call, 49, 30, 901820, harbor"
+    assert values(0) == (5, 5)

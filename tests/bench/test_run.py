@@ -3,16 +3,18 @@
 import gzip
 import json
 import math
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.bench.conftest import opinions
-from textveil.bench import cells, headlines, rows, run
+from textveil.bench import cells, compare, headlines, rows, run
 from textveil.bench.run import Places, load
 from textveil.bench.spec import Source, Sweep
-from textveil.errors import ConfigError, InputError
+from textveil.errors import ConfigError, EndpointError, InputError, UnknownName
 
 CANARY = "zanzibarquux"
 
@@ -80,6 +82,9 @@ def test_rows_are_complete_and_a_run_goes_on(sweep, tmp_path, monkeypatch):
     kept = math.exp(12) / (math.exp(12) + 21_718)
     assert score(row, "retention", "retention")["value"] == pytest.approx(kept, abs=5 * math.sqrt(0.2 / 60))
     assert score(by_name["uniform", None, 1], "bayes", "exposed")["value"] < 0.1
+    train = run.load(replace(sweep.data[0], split="train", limit=None), None, places)
+    of_judges = {"source": train.source, "digest": train.digest, "examples": 48}
+    assert all((row["data"]["training"], row["data"]["learned"]) == (of_judges, None) for row in found)
     assert by_name["stencil", None, 1]["epsilon"]["ldp"] == "infinite"
 
     assert CANARY not in (folder / rows.FILE).read_text(encoding="utf-8")
@@ -93,6 +98,52 @@ def test_rows_are_complete_and_a_run_goes_on(sweep, tmp_path, monkeypatch):
     assert len(rows.read([folder])) == 24, "under both names"
 
 
+@pytest.mark.parametrize("error", [EndpointError, ConfigError])
+def test_what_fails_on_one_cell_is_told_and_the_sweep_goes_on(sweep, tmp_path, monkeypatch, error):
+    from textveil.attack.neighbour import Neighbour
+    from textveil.bench.tasks.meaning import Meaning
+    from textveil.measure import report as measures
+
+    attack, judged = Neighbour.run, Meaning.score
+
+    def fails(self, case, **how):
+        yield from attack(self, case, **how)
+        raise error("the endpoint h.example\ngave no answer")
+
+    def silent(self, data, trials):
+        if trials[0].texts != trials[0].example.texts:
+            raise error("there is no judgement")
+        return judged(self, data, trials)
+
+    def unmeasured(case):
+        raise error("there is no measure")
+        yield
+
+    monkeypatch.setattr(Neighbour, "run", fails)
+    monkeypatch.setattr(Meaning, "score", silent)
+    monkeypatch.setattr(measures, "retention", unmeasured)
+    part = sweep.narrowed(seeds=(1,), only=["stencil"])
+    found = {row["series"]: row for row in run.run(part, tmp_path / "rows", places=run.Places(cache=tmp_path / "c"))}
+    assert set(found) == {"identity", "mask", "uniform", "stencil"}
+    row = found["stencil"]
+    assert row["not_run"]["neighbour"] == "the endpoint h.example gave no answer"
+    assert row["not_run"]["retention"] == "there is no measure"
+    (name,) = (name for name in row["not_run"] if name.startswith("meaning"))
+    assert row["not_run"][name] == "there is no judgement"
+    assert {"neighbour", "retention"}.isdisjoint(each["source"] for each in row["scores"]), "half of it is none"
+    assert {"bayes", "cosine"} <= {each["source"] for each in row["scores"]}, "the others are there"
+    assert score(found["identity"], "meaning", "cosine of texts")["value"] == pytest.approx(1)
+    assert [each for each in compare.series(rows.read([tmp_path / "rows"])) if each.name == "stencil"]
+
+
+def test_wrong_options_of_judges_fail_before_anything_is_run(sweep, tmp_path, monkeypatch):
+    monkeypatch.setattr(cells, "compute", lambda *_: pytest.fail("nothing may be computed"))
+    monkeypatch.setattr(run, "_search", lambda *_: pytest.fail("nothing may be searched"))
+    source = Source(**{**vars(sweep.data[0]), "task": [{"name": "head", "rowz": 5}]})
+    with pytest.raises(UnknownName, match="rowz"):
+        run.run(Sweep(**{**vars(sweep), "data": (source,)}), tmp_path / "rows")
+
+
 def test_what_was_cut_short_is_computed_again(sweep, tmp_path):
     folder, places = tmp_path / "rows", run.Places(cache=tmp_path / "cache")
     part = sweep.narrowed(seeds=(1,), only=["stencil"])
@@ -102,6 +153,21 @@ def test_what_was_cut_short_is_computed_again(sweep, tmp_path):
     after = run.run(part, folder, places=places)
     assert [strip(row) for row in sorted(after, key=key)] == [strip(row) for row in sorted(before, key=key)]
     assert len(path.read_bytes().splitlines()) == len(before)
+
+
+def test_rows_tell_what_important_words_were_learned_from(sweep, tmp_path):
+    entry = {"name": "taught", "set": {"mechanism.name": "krr", "groups.budgets": [1, 1, 2, 1]}}
+    entry |= {"budget": {"groups.base": 9}, "grid": {"learned": [1, 2]}}
+    bare = {"entries": [entry], "baselines": [], "seeds": [1], "attacks": [], "measures": []}
+    source = Source(**{**vars(sweep.data[0]), "task": [{"name": "meaning"}], "limit": 3})
+    taught = Sweep.read({**vars(sweep), **bare, "data": [source]})
+    places = run.Places(cache=tmp_path / "cache")
+    one, two = run.run(taught, tmp_path / "rows", places=places)
+    train = run.load(replace(source, split="train", limit=run.TAUGHT), None, places)
+    told = {"source": train.source, "digest": train.digest, "examples": 48}
+    assert one["data"]["learned"] == {**told, "words": run._digest(run.task_words(taught.series[0], places))}
+    assert one["data"]["learned"]["words"] != two["data"]["learned"]["words"]
+    assert one["data"]["training"] is None, "no judge learns"
 
 
 def key(row):
@@ -119,6 +185,35 @@ def test_two_processes_give_what_one_gives(sweep, tmp_path):
     one = run.run(part, tmp_path / "one", places=places)
     two = run.run(part, tmp_path / "two", places=places, processes=2)
     assert sorted(map(repr, map(strip, one))) == sorted(map(repr, map(strip, two)))
+    assert {row["circumstances"]["threads"] for row in two} == {1}
+
+
+def threads(_: object) -> tuple[int, set[int]]:
+    """Those of torch and of all libraries of linear algebra in this process."""
+    from importlib import import_module
+
+    import torch
+
+    return torch.get_num_threads(), {each["num_threads"] for each in import_module("threadpoolctl").threadpool_info()}
+
+
+def test_other_processes_have_the_one_thread_that_rows_tell_of(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    with run._Pool(2) as pool:
+        ((_, found),) = pool.map(threads, [None])
+    assert found == (1, {1})
+    assert os.environ["OMP_NUM_THREADS"] == "3"
+    assert "OPENBLAS_NUM_THREADS" not in os.environ
+
+
+def test_rows_tell_of_the_process_that_computed_them(sweep, tmp_path, monkeypatch):
+    told = iter(range(100))
+    monkeypatch.setattr(run, "circumstances", lambda: {"commit": "", "time": "", "threads": next(told)})
+    part = sweep.narrowed(seeds=(1,), only=["krr"], limit=4)
+    part = Sweep(**{**vars(part), "baselines": (), "attacks": (), "measures": ()})
+    found = run.run(part, tmp_path / "rows", places=run.Places(cache=tmp_path / "cache"))
+    assert [row["circumstances"]["threads"] for row in found] == [0, 1], "looked at for each job"
 
 
 def test_no_two_runs_at_once(sweep, tmp_path):

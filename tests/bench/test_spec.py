@@ -84,6 +84,11 @@ def test_options_by_data_set_and_learned_words():
     assert config.mechanism.options["k"] == 7
     assert made.narrowed(only=["ag_news"]).entries == (), "it is for another data set"
     assert made.narrowed(only=["sst2"]).series
+    keys = [
+        next(series.taught(words).at({0.1: 3.0}).cells(made, "d")).key
+        for words in (("good", "bad"), ("bad", "good"), ("good", "dull"))
+    ]
+    assert len(set(keys)) == 3, "the list is a part of the key"
     with pytest.raises(UnknownName, match="ag_news"):
         sweep(entries=[{**entry, "for_data": {"ag_nevs": {}}}])
 
@@ -100,9 +105,36 @@ def test_a_part_of_a_sweep():
         sweep().narrowed(only=["stensil"])
 
 
+@pytest.mark.parametrize(("own", "of_sweep", "left"), [(None, 20, 20), (30, 20, 30), (200, 20, 100), (None, None, 100)])
+def test_a_part_has_no_more_examples_than_the_whole(own, of_sweep, left):
+    part = sweep(data=[{"name": "sst2", "limit": own}], limit=of_sweep).narrowed(limit=100)
+    assert part.data[0].limit == left
+    assert part.limit == min(100, of_sweep or 100)
+
+
+def test_a_part_in_which_nothing_is_left_is_refused():
+    entry = {"name": "stencil", "set": {"mechanism.name": "stencil"}, "for_data": {"sst2": {}}}
+    made = sweep(entries=[entry])
+    with pytest.raises(
+        ConfigError, match=r"'stencil' must be for a data set that is left \(ag_news\), and is for sst2"
+    ):
+        made.narrowed(only=["stencil", "ag_news"])
+    with pytest.raises(ConfigError, match="nothing is; it has data: sst2, ag_news; entries: stencil"):
+        sweep(entries=[entry], baselines=[]).narrowed(only=["ag_news"])
+
+
+@pytest.mark.parametrize("learned", ["many", 2.5, True, -1, [3]])
+def test_a_wrong_number_of_learned_words_is_told(learned):
+    entry = {"name": "a", "set": {"mechanism.name": "krr"}, "grid": {"learned": [learned]}, "budget": {"epsilon": 1}}
+    with pytest.raises(ConfigError, match=r"learned of 'a, learned .*' must be a whole number of 0 or more, got "):
+        check(sweep(entries=[entry]))
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "says"),
     [
+        ({"entries": [{"name": "a", "budget": {"epsilon": []}}]}, ConfigError, "epsilon of the entry 'a' must have a"),
+        ({"entries": [{"name": "a", "grid": {"mechanism.L": []}}]}, ConfigError, r"mechanism\.L of the entry 'a'"),
         ({"seeds": [1, 1]}, ConfigError, "each once"),
         ({"seeds": []}, ConfigError, "at least one"),
         ({"data": []}, ConfigError, r"sweep\.data"),

@@ -56,13 +56,24 @@ def test_an_empty_field_stays_one():
     assert trial.parts[1].behind(0, 100) == "The anchor"
 
 
+def test_what_stands_for_several_words_is_in_its_own_field():
+    example = Example(texts=("Call Emden's +49 30 901820 from the harbor", "The anchor lay in Emden"))
+    trial = released(example, mechanism="krr", epsilon=60, protect={"detectors": ["patterns"]})
+    assert [len(part.items) for part in trial.parts] == [7, 5]
+    question, context = trial.parts
+    place = question.text.index("<PHONE>")
+    assert question.behind(place, place + 3) == "+49 30 901820"
+    assert question.behind(len(question.text) - 1, len(question.text)) == "harbor"
+    assert context.behind(0, len(context.text)) == example.texts[1]
+
+
 def test_an_item_over_two_fields_is_refused():
     items = (
         Item(text="Ask", kind=Kind.WORD, group="", start=0, end=1),
-        Item(text="[NAME]", kind=Kind.PLACEHOLDER, group="NAME", start=1, end=3),
+        Item(text="[NAME]", kind=Kind.PLACEHOLDER, group="NAME", start=1, end=2),
     )
-    released = Released(items=items, gaps=("", " ", ""), mask=Mask(words=3, placeholders=((1, "NAME"),)))
-    result: Any = SimpleNamespace(released=released)
+    released = Released(items=items, gaps=("", " ", ""), mask=Mask(words=2, placeholders=((1, "NAME"),)))
+    result: Any = SimpleNamespace(released=released, private=SimpleNamespace(words=("Ask", "Maren\n\nHolt")))
     with pytest.raises(InputError, match="words of one field"):
         trials([Example(texts=("Ask Maren", "Holt"))], [result])
 

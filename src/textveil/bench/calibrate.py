@@ -38,6 +38,7 @@ def budgets(
     *,
     start: float,
     prior: PriorName,
+    queries: Sequence[str] | None = None,
     report: Callable[[str, int, int], None] = lambda step, done, total: None,
 ) -> Mapping[float, float]:
     """A budget for every level that can be reached.
@@ -51,19 +52,26 @@ def budgets(
         levels: shares of private words that are guessed, above 0 and below 1.
         start: the first budget, above 0.
         prior: of the attacker.
+        queries: what each text is for, see `Privatizer.privatize`.
         report: told the step "calibrating", how many levels are done, and how many there are.
     """
     tried: Shares = {}
     found: dict[float, float] = {}
     for done, level in enumerate(sorted(levels)):
         report("calibrating", done, len(levels))
-        budget = _search(lambda budget: share(make, texts, prior, budget), level, start, tried)
+        budget = _search(lambda budget: share(make, texts, prior, budget, queries), level, start, tried)
         if budget is not None:
             found[level] = budget
     return found
 
 
-def share(make: Callable[[float], Privatizer], texts: Sequence[str], prior: PriorName, budget: float) -> float:
+def share(
+    make: Callable[[float], Privatizer],
+    texts: Sequence[str],
+    prior: PriorName,
+    budget: float,
+    queries: Sequence[str] | None = None,
+) -> float:
     """The share of all private words that the attacker guesses at a budget; 1 where the budget is too large to be."""
     attacker = Bayes(priors=(prior,), k=2)
     rng = SeededRandomness(0).part(SIMULATION)
@@ -72,7 +80,8 @@ def share(make: Callable[[float], Privatizer], texts: Sequence[str], prior: Prio
         privatizer = make(budget)
     except BudgetError:
         return 1.0
-    parts = sweep([privatizer], texts) if looks(privatizer.mechanism) else ((privatizer.rehearse(texts),),)
+    apart = looks(privatizer.mechanism)
+    parts = sweep([privatizer], texts, queries) if apart else ((privatizer.rehearse(texts, queries=queries),),)
     for (rehearsal,) in parts:
         case = Case.after(privatizer, rehearsal)
         for outcome in attacker.run(case, rng=rng):

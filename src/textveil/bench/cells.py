@@ -8,7 +8,7 @@ text is computed once. All others are run cell by cell.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,7 +25,8 @@ from textveil.bench.exposure import METRIC, exposed
 from textveil.bench.spec import Cell, Series, Sweep
 from textveil.bench.tasks.contract import Score, Task
 from textveil.bench.trials import Trial, joined, trials
-from textveil.errors import ConfigError
+from textveil.config import Config, ProtectOptions
+from textveil.errors import ConfigError, EndpointError
 from textveil.guarantee import Guarantee
 from textveil.pipeline import SWEPT, Privatizer, sweep
 from textveil.results import Rehearsal
@@ -69,6 +70,7 @@ class _Run:
     guarantees: list[Guarantee] = field(default_factory=list)
     found: dict[tuple[str, ...], _Found] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("draw", "attack", "task"), 0.0))
 
 
@@ -79,6 +81,7 @@ def compute(
     judges: Sequence[Task],
     asked: Sweep,
     circumstances: Mapping[str, Any],
+    training: Mapping[str, Any],
 ) -> Iterator[rows.Row]:
     """The rows of some cells of a series.
 
@@ -89,6 +92,7 @@ def compute(
         judges: the tasks.
         asked: with attacks and measures.
         circumstances: what every row says of where it was computed.
+        training: what it says of training texts: `training` and `learned` of its `data`.
     """
     shared = {
         "version": rows.VERSION,
@@ -106,6 +110,7 @@ def compute(
             "digest": data.digest,
             "examples": len(data),
             "remarks": list(data.remarks),
+            **training,
         },
         "lengths": tokenize([joined(example) for example in data.examples]).sizes.tolist(),
     }
@@ -122,7 +127,7 @@ def compute(
             "epsilon": _epsilon(run.guarantees),
             "protected": [guarantee.protected for guarantee in run.guarantees],
             "scores": [*scores, *own],
-            "not_run": {**refused, **run.refused},
+            "not_run": {**refused, **run.refused, **run.failed},
             "seconds": {name: round(value, 3) for name, value in run.seconds.items()},
             "circumstances": dict(circumstances),
             "texts": _shown(run.trials, asked.gallery),
@@ -170,9 +175,13 @@ def _in_context(made: Sequence[_Run], data: DataSet, texts: Sequence[str], asked
 
 
 def privatizer(cell: Cell) -> Privatizer:
-    """The privatizer of a cell that has one; its detectors look at a text once for all cells of a process."""
-    config = cell.config
-    assert config is not None, "the baseline identity has none"
+    """The privatizer of a cell that has one."""
+    assert cell.config is not None, "the baseline identity has none"
+    return built(cell.config)
+
+
+def built(config: Config) -> Privatizer:
+    """A privatizer whose detectors look at a text once for all cells of a process."""
     found = tuple(remembered(each) if isinstance(each, str) else each for each in config.protect.detectors)
     return Privatizer.from_config(replace(config, protect=replace(config.protect, detectors=found)))
 
@@ -183,13 +192,26 @@ def queries(privatizer: Privatizer, data: DataSet, first: int, count: int) -> li
     Raises:
         ConfigError: the examples have no questions.
     """
-    options = privatizer.grouping.options if privatizer.grouping is not None else None
-    if options is None or options.importance != "cosine" or options.task is not None:
+    if privatizer.grouping is None or not asks(privatizer.grouping.options):
         return None
+    return questions(data)[first : first + count]
+
+
+def asks(options: ProtectOptions) -> bool:
+    """Whether importance is asked for and no task is fixed, so that each text needs a query."""
+    return options.importance == "cosine" and options.task is None
+
+
+def questions(data: DataSet) -> list[str]:
+    """The question of each example.
+
+    Raises:
+        ConfigError: the examples have none.
+    """
     if QUESTION not in data.fields:
         raise ConfigError(f"importance needs a task for {data.name}, which has no questions: set protect.task")
     place = data.fields.index(QUESTION)
-    return [example.texts[place] for example in data.examples[first : first + count]]
+    return [example.texts[place] for example in data.examples]
 
 
 def _split(privatizer: Privatizer, texts: Sequence[str], attacked: int | None) -> list[list[str]]:
@@ -250,20 +272,39 @@ def _attack(run: _Run, case: Case, asked: Sweep, first: int) -> None:
     assert run.cell.config.seed is not None, "cells have seeds of their own"
     rng: Randomness = SeededRandomness(run.cell.config.seed).part(SIMULATION + first)
     for attacker in attackers(asked):
-        if reason := attacker.refusal(case.view):
-            run.refused[attacker.name] = reason
-            continue
-        for outcome in attacker.run(case, rng=rng):
+        _take_outcomes(run, attacker.name, _outcomes(run, attacker, case, rng), case, first)
+    for name, outcomes in measure.outcomes(case, [name for name in asked.measures if name != "meaning"], rng=rng):
+        _take_outcomes(run, name, outcomes, case, first)
+    run.seconds["attack"] += time.perf_counter() - start
+
+
+def _outcomes(run: _Run, attacker: Attack, case: Case, rng: Randomness) -> Iterator[Outcome]:
+    """What an attacker gets, nothing where it refuses."""
+    if reason := attacker.refusal(case.view):
+        run.refused[attacker.name] = reason
+    else:
+        yield from attacker.run(case, rng=rng)
+
+
+def _take_outcomes(run: _Run, name: str, outcomes: Iterable[Outcome], case: Case, first: int) -> None:
+    """What an attack or measure found in one part; where it fails, nothing that it found in any part is kept."""
+    if name in run.failed:
+        return
+    try:
+        for outcome in outcomes:
             texts = case.view.text[outcome.where] if outcome.unit == "word" else outcome.where
             _collect(run, outcome, first + texts)
             if (outcome.source, outcome.metric) == ("bayes", "top-1") and outcome.setting["prior"] != "context":
                 everything, owners = exposed(case, outcome)
                 _collect(run, everything, first + owners)
-    for _, outcomes in measure.outcomes(case, [name for name in asked.measures if name != "meaning"], rng=rng):
-        for outcome in outcomes:
-            texts = case.view.text[outcome.where] if outcome.unit == "word" else outcome.where
-            _collect(run, outcome, first + texts)
-    run.seconds["attack"] += time.perf_counter() - start
+    except (ConfigError, EndpointError) as error:
+        run.failed[name] = _line(error)
+        run.found = {key: found for key, found in run.found.items() if found.outcome.source != name}
+
+
+def _line(error: Exception) -> str:
+    """Why something failed, in one line; messages hold no text that is privatized."""
+    return " ".join(str(error).split())
 
 
 def attackers(asked: Sweep) -> list[Attack]:
@@ -334,10 +375,13 @@ def _judged(
     found: list[rows.Row] = []
     refused: dict[str, str] = {}
     for judge in judges:
-        if reason := judge.refusal(data):
-            refused[judge.name] = reason
-            continue
-        found += [_judgement(judge, each) for each in judge.score(data, tried)]
+        try:
+            if reason := judge.refusal(data):
+                refused[judge.name] = reason
+                continue
+            found += [_judgement(judge, each) for each in judge.score(data, tried)]
+        except (ConfigError, EndpointError) as error:
+            refused[judge.name] = _line(error)
     seconds["task"] += time.perf_counter() - start
     return found, refused
 

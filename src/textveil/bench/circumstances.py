@@ -8,6 +8,7 @@ import os
 import platform
 import subprocess
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,10 @@ PACKAGES = ("textveil", "torch", "numpy", "scikit-learn", "randomgen", "tokenize
 
 
 def circumstances(*also: str) -> dict[str, Any]:
-    """Time, commit, versions, machine, cores, threads and device.
+    """Time, commit, versions, machine, cores, and this process's threads and device.
 
     The commit is that of the working tree which the package is imported from, with a "+" where something in it was
-    changed, and None where there is none.
+    changed, and None where there is none; it is looked up once in a process, whose code does not change any more.
 
     Args:
         also: packages whose versions are told besides the usual ones.
@@ -45,6 +46,7 @@ def _version(name: str) -> str | None:
         return None
 
 
+@cache
 def _commit() -> str | None:
     here = Path(__file__).resolve().parents[3]
     if not (here / ".git").exists():

@@ -5,8 +5,12 @@ Not here: the attack itself (`attack.bayes`).
 
 Mechanisms are compared at equal risk. A rate among the drawn words only would let a release that passes most words
 look safe: so a word that passes counts as guessed, and of a placeholder the attacker guesses what is most usual.
+
+A placeholder may stand for several words. Each of them counts, but for the punctuation, which passes in the parts of a
+text that are not joined: so there are as many words with joined parts as without.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -16,8 +20,10 @@ from numpy.typing import NDArray
 
 from textveil.attack import Case, Outcome
 from textveil.attack.prior import StaticName, static, within
-from textveil.protect import PUBLIC
-from textveil.words import Kind
+from textveil.bench.trials import source_places
+from textveil.config import WordsOptions
+from textveil.protect import PUBLIC, listed
+from textveil.words import Kind, tokenize
 
 METRIC = "exposed"
 NOTE = "top-1 of all private words: one that passes counts as guessed, of a placeholder the likeliest word is guessed"
@@ -49,8 +55,13 @@ def exposed(case: Case, top: Outcome) -> tuple[Outcome, NDArray[np.int64]]:
             if item.group != PUBLIC and first + i not in drawn and item.kind in (Kind.VERBATIM, Kind.PLACEHOLDER)
         ]
         passed = sum(item.end - item.start for item, _ in own if item.kind is Kind.VERBATIM)
+        text, stop = case.truth.texts[b], int(view.documents[b + 1])
+        source, places = tokenize([text]).words, source_places(text, case.truth.words[first:stop])
         hidden = [
-            (case.truth.words[i], guesses.get(item.group, usual)) for item, i in own if item.kind is Kind.PLACEHOLDER
+            (word, guesses.get(item.group, usual))
+            for item, i in own
+            if item.kind is Kind.PLACEHOLDER
+            for word in _counted(source[places[i - first] : places[i - first + 1]], view.words)
         ]
         words, guess = zip(*hidden, strict=True) if hidden else ((), ())
         hits = view.table.lookup(words)[0] == np.array(guess, np.int64)
@@ -59,3 +70,9 @@ def exposed(case: Case, top: Outcome) -> tuple[Outcome, NDArray[np.int64]]:
     everything = np.concatenate(values)
     found = replace(top, metric=METRIC, where=np.concatenate(texts).astype(np.int64), values=everything, note=NOTE)
     return replace(found, baseline=None, headline=True), found.where
+
+
+def _counted(words: Sequence[str], options: WordsOptions) -> list[str]:
+    """Of the words that a placeholder stands for, all but punctuation that passes elsewhere."""
+    public = listed(words, options)
+    return [word for word, known in zip(words, public, strict=True) if not known or any(map(str.isalnum, word))]

@@ -8,7 +8,10 @@ A row, as JSON (version 1):
 - `key`: the fingerprint of everything that decides the cell; a run that finds it does not compute it again.
 - `sweep`, `entry`, `series`, `family`, `whose` ("paper", "ours", "baseline"), `seed`, `level` (the attack success for
   which the budget was chosen, or null).
-- `data`: name, split, kind, source, digest, examples, remarks.
+- `data`: name, split, kind, source, digest, examples, remarks; `training` {"source", "digest", "examples"}, the texts
+  that judges learn from, null where none learns; `learned` {"source", "digest", "examples", "words"}, those that the
+  important words were learned from, and the fingerprint of the list, null where none was. Rows of older runs have
+  neither.
 - `mechanism`, `table`, `configuration` (as `Config.to_dict`; null where nothing is privatized), `budget` {"path",
   "value"}, null for what has none.
 - `epsilon`: {"kind", "metric", "per_word" (largest), "ldp"} of the statements; "infinite" where there is no bound.
@@ -17,9 +20,10 @@ A row, as JSON (version 1):
   "headline", "geometric", "values", "weights"}. `values` has one number for each text (for the first texts, where a
   score was not asked of all), null where a text has none; `weights` is how many words it is the mean of, null where
   each text counts once. `value` is their weighted mean, exp of it where `geometric`.
-- `not_run`: what says nothing of such releases, and why.
+- `not_run`: what says nothing of such releases, or failed on them (an endpoint that gave no answer), and why, by name.
 - `seconds`: {"draw", "attack", "task"}.
-- `circumstances`: time, commit, python, versions, machine, cores, threads, device.
+- `circumstances`: of the process that computed the cell: time, commit, python, versions, machine, cores, threads,
+  device.
 """
 
 import gzip

@@ -58,11 +58,13 @@ class Job:
         sweep: with what is asked.
         series: with its data set.
         cells: of it.
+        learned: what rows say of the list of important words that the series has; None for no such list.
     """
 
     sweep: Sweep
     series: Series
     cells: tuple[Cell, ...]
+    learned: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,8 +100,11 @@ def plan(sweep: Sweep, found: Sequence[rows.Row], known: Mapping[str, Mapping[fl
     any_key = {row["key"]: row for row in found}
     jobs, there, searched = [], [], []
     for series in sweep.series:
+        learned = None
         if series.learned:
-            series = series.taught(task_words(series, places))
+            words = task_words(series, places)
+            learned = {**_told(taught_by(series.source, places)), "words": _digest(words)}
+            series = series.taught(words)
         if series.searched:
             if (asked := search_key(sweep, series, places)) not in known:
                 searched.append(series)
@@ -114,7 +119,7 @@ def plan(sweep: Sweep, found: Sequence[rows.Row], known: Mapping[str, Mapping[fl
                 there.append(_renamed(any_key[cell.key], sweep, series, cell))
             else:
                 left.append(cell)
-        jobs += [Job(sweep=sweep, series=series, cells=part) for part in _parts(left)]
+        jobs += [Job(sweep=sweep, series=series, cells=part, learned=learned) for part in _parts(left)]
     return Plan(jobs=tuple(jobs), there=tuple(there), searched=tuple(searched))
 
 
@@ -162,6 +167,8 @@ def run(
     """
     places = places or Places()
     computed.check(sweep)
+    for source in sweep.data:
+        judges(source, sweep, places)  # built, and not fitted yet: a wrong option is told before anything is run
     with rows.opened(folder) as store, _Pool(processes) as pool:
         known = _known(folder)
         first = plan(sweep, store.rows, known, places)
@@ -177,8 +184,7 @@ def run(
                     tasks.prepare(judge)  # fitted once, here; the processes load them
         found = list(made.there)
         report("cells", 0, made.cells)
-        said = circumstances()
-        for (job, _, _), done in pool.map(_job, [(job, places, said) for job in made.jobs]):
+        for (job, _), done in pool.map(_job, [(job, places) for job in made.jobs]):
             for row in done:
                 texts = row.pop("texts")
                 store.append(row)
@@ -222,13 +228,14 @@ def preview(sweep: Sweep, folder: Path | None, places: Places) -> list[str]:
     return lines
 
 
-def _job(given: tuple[Job, Places, Mapping[str, Any]]) -> list[rows.Row]:
-    job, places, said = given
+def _job(given: tuple[Job, Places]) -> list[rows.Row]:
+    job, places = given
     data = load(job.series.source, job.sweep.limit, places)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that epsilon bounds nothing under some mechanisms is in their rows
         asked = judges(job.series.source, job.sweep, places)
-        return list(computed.compute(job.series, job.cells, data, asked, job.sweep, said))
+        training = {"training": trained(job.series.source, data, asked, places), "learned": job.learned}
+        return list(computed.compute(job.series, job.cells, data, asked, job.sweep, circumstances(), training))
 
 
 # ---- data and judges ---------------------------------------------------------------------------------------
@@ -277,7 +284,7 @@ def judges(source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:
         endpoint = None if sweep.endpoint is None else Endpoint(**sweep.endpoint)
 
         def train() -> DataSet:
-            return load(replace(source, split="train", limit=None), None, places)
+            return training_texts(source, places)
 
         wanted = [*(source.task or ({"name": tasks.usual(data.kind)},))]
         wanted += [{"name": "meaning"}] * ("meaning" in sweep.measures)
@@ -300,10 +307,45 @@ def task_words(series: Series, places: Places) -> tuple[str, ...]:
     source = series.source
     key = _key("words", source.name, source.subset, source.columns, series.learned, places.corpora)
     if key not in _HELD:
-        train = load(replace(series.source, split="train", limit=TAUGHT), None, places)
-        _HELD[key] = learn(train, series.learned)
+        _HELD[key] = learn(taught_by(source, places), series.learned)
     found: tuple[str, ...] = _HELD[key]
     return found
+
+
+def taught_by(source: Source, places: Places) -> DataSet:
+    """The training texts that important words are learned from."""
+    return load(source.training(TAUGHT), None, places)
+
+
+def training_texts(source: Source, places: Places) -> DataSet:
+    """The training texts that judges are given."""
+    return load(source.training(), None, places)
+
+
+def trained(source: Source, data: DataSet, asked: Sequence[Task], places: Places) -> Mapping[str, Any] | None:
+    """What rows say of the texts that judges learn from; None where none of them learns.
+
+    Args:
+        source: of the data set.
+        data: its examples.
+        asked: its judges.
+        places: where the data is.
+    """
+    if not any(hasattr(judge, "train") and not judge.refusal(data) for judge in asked):
+        return None
+    key = _key("training", source.name, source.subset, source.columns, places.corpora)
+    if key not in _HELD:
+        _HELD[key] = _told(training_texts(source, places))
+    found: Mapping[str, Any] = _HELD[key]
+    return found
+
+
+def _told(train: DataSet) -> Mapping[str, Any]:
+    return {"source": train.source, "digest": train.digest, "examples": len(train)}
+
+
+def _digest(words: Sequence[str]) -> str:
+    return blake2b(json.dumps(words).encode(), digest_size=12).hexdigest()
 
 
 def _key(*parts: object) -> str:
@@ -315,21 +357,24 @@ def _key(*parts: object) -> str:
 
 def search_key(sweep: Sweep, series: Series, places: Places) -> str:
     """What a search for budgets depends on; series that differ in nothing but their data set share it."""
+    data = calibration_data(calibrating(sweep, series), sweep.risk.words, places)
     asked = {
         "settings": series.settings,
         "path": series.path,
         "start": series.start,
         "risk": [sweep.risk.prior, sweep.risk.levels, sweep.risk.words],
-        "texts": calibration_texts(calibrating(sweep, series), sweep.risk.words, places),
+        "texts": _texts(data),
         "version": VERSION,
     }
+    if (queries := _queries(series, data)) is not None:
+        asked["queries"] = queries
     return blake2b(json.dumps(asked, sort_keys=True, default=str).encode(), digest_size=12).hexdigest()
 
 
 def calibrating(sweep: Sweep, series: Series) -> tuple[Source, ...]:
     """The data sets on whose training texts the budgets of a series are found: its own, where none are named."""
     given = tuple(Source(**each) for each in sweep.risk.data) or (series.source,)
-    return tuple(replace(source, split="train", limit=None) for source in given)
+    return tuple(source.training() for source in given)
 
 
 def _known(folder: Path) -> dict[str, Mapping[float, float]]:
@@ -354,7 +399,7 @@ def _search(
         return {}
     found: dict[str, Mapping[float, float]] = {}
     given = [
-        (key, series, sweep, calibration_texts(calibrating(sweep, series), sweep.risk.words, places))
+        (key, series, sweep, calibration_data(calibrating(sweep, series), sweep.risk.words, places))
         for key, series in asked.items()
     ]
     report("calibrating", 0, len(asked))
@@ -366,32 +411,56 @@ def _search(
     return found
 
 
-def calibration_texts(given: Sequence[Source], words: int, places: Places) -> tuple[str, ...]:
-    """Texts with about so many private words, the same number from each data set."""
+def calibration_data(given: Sequence[Source], words: int, places: Places) -> tuple[DataSet, ...]:
+    """Examples with about so many private words, the same number from each data set."""
     share = words / len(given)
-    chosen: list[str] = []
+    chosen: list[DataSet] = []
     for source in given:
-        found = 0
-        for example in load(source, max(1, round(share)), places).examples:
-            text = joined(example)
-            found += sum(not is_public(word) for word in tokenize([text]).words)
-            chosen.append(text)
+        data = load(source, max(1, round(share)), places)
+        found = stop = 0
+        for example in data.examples:
+            found += sum(not is_public(word) for word in tokenize([joined(example)]).words)
+            stop += 1
             if found >= share:
                 break
+        chosen.append(data.take(stop))
     return tuple(chosen)
 
 
-def _find(given: tuple[str, Series, Sweep, tuple[str, ...]]) -> Mapping[float, float]:
-    _, series, sweep, texts = given
+def _texts(data: Sequence[DataSet]) -> tuple[str, ...]:
+    return tuple(joined(example) for each in data for example in each.examples)
+
+
+def _queries(series: Series, data: Sequence[DataSet]) -> tuple[str, ...] | None:
+    """What each text is for, as the cells of a series have it; None where they need none.
+
+    Raises:
+        ConfigError: a data set has no questions, and the series needs them.
+    """
+    config = series.config(series.start)
+    if config is None or not computed.asks(config.protect):
+        return None
+    return tuple(question for each in data for question in computed.questions(each))
+
+
+def _find(given: tuple[str, Series, Sweep, tuple[DataSet, ...]]) -> Mapping[float, float]:
+    _, series, sweep, data = given
 
     def make(budget: float) -> Privatizer:
         config = series.config(budget, seed=0)
         assert config is not None, "baselines have no budget"
-        return Privatizer.from_config(config)
+        return computed.built(config)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return budgets(make, texts, sweep.risk.levels, start=series.start, prior=sweep.risk.prior)
+        return budgets(
+            make,
+            _texts(data),
+            sweep.risk.levels,
+            start=series.start,
+            prior=sweep.risk.prior,
+            queries=_queries(series, data),
+        )
 
 
 # ---- the gallery -------------------------------------------------------------------------------------------
@@ -413,8 +482,12 @@ def _keep_texts(folder: Path, job: Job, texts: Sequence[rows.Row], row: rows.Row
 # ---- processes ---------------------------------------------------------------------------------------------
 
 
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""What libraries of linear algebra read when they are loaded."""
+
+
 class _Pool:
-    """Several processes, or this one."""
+    """Several processes of one thread each, or this one as it is."""
 
     def __init__(self, processes: int) -> None:
         if processes < 1:
@@ -424,6 +497,7 @@ class _Pool:
             if processes == 1
             else ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_one_thread)
         )
+        self._before: dict[str, str | None] = {}
 
     def map(self, function: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         """What was given with what came of it, in the order in which it comes."""
@@ -437,15 +511,22 @@ class _Pool:
             yield each, future.result()
 
     def __enter__(self) -> "_Pool":
+        if self._executor is not None:  # processes start with what stands here; later is too late for their libraries
+            self._before = {name: os.environ.get(name) for name in THREADS}
+            os.environ.update(dict.fromkeys(THREADS, "1"))
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _one_thread() -> None:
     import torch
 
-    os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)

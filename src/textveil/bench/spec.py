@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field
 
 from textveil import sources
 from textveil.config import Config, resolve
-from textveil.errors import ConfigError, UnknownName
+from textveil.errors import ConfigError, UnknownName, shown
 from textveil.options import options
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
@@ -85,6 +85,10 @@ class Source:
         """What rows call it."""
         return self.as_name or (f"{self.name}, {self.subset}" if self.subset else self.name)
 
+    def training(self, limit: int | None = None) -> Self:
+        """The training split of the same data set; all of it, or as many examples as the limit says."""
+        return replace(self, split="train", limit=limit, beside=0)
+
 
 @options("entries.")
 class Entry:
@@ -114,6 +118,9 @@ class Entry:
     def __post_init__(self) -> None:
         if len(self.budget) > 1:
             raise ConfigError(f"the entry {self.name!r} must have one budget, got {', '.join(self.budget)}")
+        for path, values in (*self.budget.items(), *self.grid.items()):
+            if not values:
+                raise ConfigError(f"{path} of the entry {self.name!r} must have a value at least, and has none")
 
 
 @options("risk.")
@@ -207,12 +214,13 @@ class Sweep:
         """A part of the sweep.
 
         Args:
-            limit: examples of each data set at most.
+            limit: examples of each data set at most; a smaller limit of the sweep stays.
             seeds: in the place of its own.
             only: names of data sets and entries; where one of a kind is named, the others of it are left out.
 
         Raises:
             UnknownName: neither a data set nor an entry has such a name.
+            ConfigError: an entry is named and is for none of the data sets, or nothing is left.
         """
         known = {"data": [source.called for source in self.data], "entries": [entry.name for entry in self.entries]}
         for name in only:
@@ -223,9 +231,20 @@ class Sweep:
         left = {source.called for source in data}
         own = [replace(each, for_data={k: v for k, v in each.for_data.items() if k in left}) for each in named]
         entries = tuple(one for one, each in zip(own, named, strict=True) if one.for_data or not each.for_data)
+        for entry in named:
+            if entry.name in only and entry.name not in {each.name for each in entries}:
+                raise ConfigError(
+                    f"the entry {entry.name!r} must be for a data set that is left ({', '.join(sorted(left))}), and is "
+                    f"for {', '.join(entry.for_data)}"
+                )
         if limit is not None:
-            data = tuple(replace(source, limit=min(limit, source.limit or limit)) for source in data)
-        return replace(self, data=data, entries=entries, seeds=seeds or self.seeds, limit=limit or self.limit)
+            data = tuple(replace(source, limit=_least(limit, source.limit or self.limit)) for source in data)
+            limit = _least(limit, self.limit)
+        made = replace(self, data=data, entries=entries, seeds=seeds or self.seeds, limit=limit or self.limit)
+        if only and not made.series:
+            there = "; ".join(f"{kind}: {', '.join(names) or 'none'}" for kind, names in known.items())
+            raise ConfigError(f"something of the sweep must be left to run, and nothing is; it has {there}")
+        return made
 
     @property
     def series(self) -> "list[Series]":
@@ -268,6 +287,10 @@ class Sweep:
 
     def _settings(self, own: Point) -> Point:
         return {**{path: value for path, value in self.common.items() if path not in own}, **own}
+
+
+def _least(limit: int, own: int | None) -> int:
+    return limit if own is None else min(limit, own)
 
 
 def _path(given: str | Path) -> Path:
@@ -366,8 +389,16 @@ class Series:
 
     @property
     def learned(self) -> int:
-        """How many important words are learned from training texts; 0 for none."""
-        return int(self.settings.get(LEARNED, 0))
+        """How many important words are learned from training texts; 0 for none.
+
+        Raises:
+            ConfigError: it is no whole number, or below 0.
+        """
+        count = self.settings.get(LEARNED, 0)
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            given = shown(count) if isinstance(count, str) else f"a {type(count).__name__}"
+            raise ConfigError(f"learned of {self.name!r} must be a whole number of 0 or more, got {given}")
+        return count
 
     def taught(self, words: tuple[str, ...]) -> Self:
         """The series with the words that were learned."""

@@ -7,7 +7,7 @@ The fields of an example are one text, with an empty line between them: a questi
 where equal words of a text have equal releases, they have them in both.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -104,42 +104,59 @@ def trials(examples: Sequence[Example], results: Sequence[Result]) -> list[Trial
 
     Args:
         examples: B examples.
-        results: what was released of `joined` of each, with its original.
+        results: what was released of `joined` of each, with its original. What stands for several words counts as
+            one word there, and as all of them in a part.
 
     Raises:
         InputError: an item stands for words of two fields.
     """
     return [
-        Trial(example=example, parts=tuple(_parts(example, result.released)))
+        Trial(example=example, parts=tuple(_parts(example, result.released, result.private.words)))
         for example, result in zip(examples, results, strict=True)
     ]
 
 
-def _parts(example: Example, released: Released) -> list[Part]:
+def _parts(example: Example, released: Released, words: Sequence[str]) -> list[Part]:
+    """The fields; `words` are those that items count, of which one may be several of the text's."""
     tokens = tokenize(example.texts)
     bounds = tokens.documents.tolist()
-    owners = [bisect_right(bounds, item.start) - 1 for item in released.items]
+    places = source_places(joined(example), words)
+    given = [item._replace(start=places[item.start], end=places[item.end]) for item in released.items]
+    owners = [bisect_right(bounds, item.start) - 1 for item in given]
     parts = []
     for b, (first, stop) in enumerate(pairwise(bounds)):
         own = [i for i, owner in enumerate(owners) if owner == b]
-        if any(released.items[i].end > stop for i in own):
+        if any(given[i].end > stop for i in own):
             raise InputError("an item must stand for words of one field, and stands for words of two")
-        items = tuple(
-            released.items[i]._replace(start=released.items[i].start - first, end=released.items[i].end - first)
-            for i in own
-        )
+        items = tuple(given[i]._replace(start=given[i].start - first, end=given[i].end - first) for i in own)
         gaps = ("", *(released.gaps[i] for i in own[1:]), "") if own else ("",)
-        words = slice(first, stop)
+        inside = slice(first, stop)
         parts.append(
             Part(
                 items=items,
                 gaps=gaps,
                 original=example.texts[b],
-                starts=tuple(tokens.starts[words].tolist()),
-                ends=tuple(tokens.ends[words].tolist()),
+                starts=tuple(tokens.starts[inside].tolist()),
+                ends=tuple(tokens.ends[inside].tolist()),
             )
         )
     return parts
+
+
+def source_places(text: str, words: Sequence[str]) -> list[int]:
+    """Which word of a text each word of a release begins at, and how many the text has: of those several may be one.
+
+    Args:
+        text: the original.
+        words: of the original, in order; all of it but whitespace.
+    """
+    starts = tokenize([text]).starts.tolist()
+    places, end = [], 0
+    for word in words:
+        begin = text.index(word, end)
+        places.append(bisect_left(starts, begin))
+        end = begin + len(word)
+    return [*places, len(starts)]
 
 
 def _as_it_was(text: str) -> Part:

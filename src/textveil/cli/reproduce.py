@@ -109,22 +109,23 @@ def reproduce(
         place = Path(output) / named(target, how)
         evaluation.write_json(found, f"{place}.json")
         if made.series:
-            _page(made, place)
+            _page(made, found, place)
         if as_json:
             say(json.dumps(found, ensure_ascii=False, allow_nan=False))
         else:
             _show(found)
 
 
-def _page(made: "Reproduced", place: Path) -> None:
-    """The figures of a target as a page beside its rows."""
+def _page(made: "Reproduced", found: Plain, place: Path) -> None:
+    """What came of a target, and the figures of its rows, as a page beside them."""
     from textveil.bench.report import report
+    from textveil.bench.reproduce.page import sections
     from textveil.bench.rows import gallery
 
     keys = {row["key"] for row in made.rows}
     shown = [each for each in gallery([place.parent]) if each.get("key") in keys]
     with progress.bars(lambda _, done: f"{done:,}", " figures") as told:
-        page = report(made.series, shown, title=made.target.title, progress=told)
+        page = report(made.series, shown, title=made.target.title, first=sections(found), progress=told)
     with files.output(f"{place}.html") as written:
         written.write(page)
 
@@ -135,7 +136,9 @@ def _page(made: "Reproduced", place: Path) -> None:
 def _show(found: Plain) -> None:
     say(f"{found['title']}\n{found['paper']}. {found['shows'].strip()}")
     if found["scale"] == "quick":
-        say("\nThis is a quick run, on a few invented sentences: it says nothing of the mechanisms.")
+        from textveil.bench.reproduce.page import QUICK
+
+        say(f"\n{QUICK}")
     for data in dict.fromkeys(cell["data"] for cell in found["cells"]):
         own = [cell for cell in found["cells"] if cell["data"] == data]
         say(f"\n{data}: {own[0]['examples']:,} examples, seeds {', '.join(map(str, own[-1]['seeds']))}")

@@ -114,7 +114,19 @@ def test_a_target_is_run_and_goes_on_where_it_was(capsys, made_up, tmp_path):
     found = json.loads((folder / "made-up-fig1.json").read_text(encoding="utf-8"))
     assert [cell["series"] for cell in found["cells"]] == ["identity", "noise", "noise"]
     assert [claim["answer"] for claim in found["claims"]] == ["holds", "does not hold"]
-    assert (folder / "made-up-fig1.html").read_text(encoding="utf-8").startswith("<!")
+    page = (folder / "made-up-fig1.html").read_text(encoding="utf-8")
+    assert page.startswith("<!")
+    for claim in found["claims"]:
+        row = next(line for line in page.splitlines() if f'<th scope="row">{claim["claim"]}</th>' in line)
+        assert f"<td>{claim['answer']}</td>" in row
+    assert "our interval holds the paper&#x27;s value" in page
+    for title, sentence in (
+        ("Panels that were not run", "asked: needs an LLM"),
+        ("What differs from the paper", "Everything differs."),
+        ("Where the paper is wrong, or cannot be right as it stands", "Nothing holds."),
+    ):
+        assert f">{title}</a>" in page, "in the contents"
+        assert f"<li>{sentence}</li>" in page.partition(f">{title}</h2>")[2].partition("<h2")[0]
     before = rows.read([folder])
 
     code, out, _ = run(capsys, "made-up-fig1", "--output", folder, "--processes", 1, "--json")
@@ -130,6 +142,7 @@ def test_a_quick_run_says_that_it_says_nothing(capsys, made_up, tmp_path):
     assert "it says nothing of the mechanisms" in out
     assert "opinions: 4 examples" in out
     assert (tmp_path / "out" / "made-up-fig1-quick.json").exists()
+    assert "it says nothing of the mechanisms" in (tmp_path / "out" / "made-up-fig1-quick.html").read_text("utf-8")
 
 
 def test_a_target_may_be_a_table_alone(capsys, made_up, tmp_path):

@@ -4,7 +4,7 @@ In: series of rows, texts before and after. Out: HTML; the figures as files, whe
 Not here: the numbers (`bench.compare`), and how figures are drawn (`picture`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import count
@@ -19,12 +19,19 @@ from textveil.bench.report.markup import Html, element, figure, joined, legend, 
 from textveil.bench.report.study import REFERENCE, Study
 from textveil.files import writing
 
-__all__ = ["Study", "report"]
+__all__ = ["Section", "Study", "report"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Section:
-    """A part of the page: its heading, a sentence, and what stands there."""
+class Section:
+    """A part of the page.
+
+    Attributes:
+        title: its heading; no two parts of a page have the same.
+        text: a sentence below it.
+        groups: figures.
+        content: gives what stands below them; None for nothing.
+    """
 
     title: str
     text: str
@@ -37,6 +44,7 @@ def report(
     shown: Sequence[Shown] = (),
     *,
     title: str | None = None,
+    first: Iterable[Section] = (),
     figures: Path | None = None,
     progress: Callable[[str, int, int], object] = lambda *_: None,
 ) -> str:
@@ -46,6 +54,7 @@ def report(
         series: one at least, as `compare.series` makes them.
         shown: texts before and after, of data sets that may be shown.
         title: its heading; None for one with the name of the sweep.
+        first: sections that stand before those of the rows.
         figures: a folder that is there, for every figure as PNG and SVG with its legend; None for none.
         progress: told a step's name, how much of it is done, and how much there is.
 
@@ -53,7 +62,7 @@ def report(
         OutputError: a figure cannot be written.
     """
     study = Study(series=tuple(series))
-    sections = [section for section in _sections(study, shown) if section.groups or section.content]
+    sections = [section for section in (*first, *_sections(study, shown)) if section.groups or section.content]
     total = sum(len(group.panels) for section in sections for group in section.groups)
     numbers = count(1)
 
@@ -75,8 +84,9 @@ def report(
         panels = element("div", joined(drawn), class_=f"panels by{group.columns}")
         return joined((element("h3", group.title), text, legend(group.panels), panels))
 
-    def write(section: _Section) -> Html:
-        parts = [element("h2", section.title, id=slug(section.title)), element("p", section.text, class_="soft")]
+    def write(section: Section) -> Html:
+        parts = [element("h2", section.title, id=slug(section.title))]
+        parts += [element("p", section.text, class_="soft")] if section.text else []
         parts += [draw(group) for group in section.groups]
         return joined(parts if section.content is None else [*parts, section.content()])
 
@@ -86,41 +96,41 @@ def report(
     return page.shell(title or f"Usefulness and risk: {sweeps}", content, styles=styles)
 
 
-def _sections(study: Study, shown: Sequence[Shown]) -> Iterator[_Section]:
+def _sections(study: Study, shown: Sequence[Shown]) -> Iterator[Section]:
     risk = "an attack" if study.risk is None else study.risk.title
-    yield _Section(
+    yield Section(
         title="Usefulness against attacks",
         text=f"Of every mechanism the options that keep most where {risk} succeeds in {REFERENCE:.0%} of cases; "
         "further down, all of them.",
         groups=tuple(curves.against_attacks(study)),
     )
-    yield _Section(
+    yield Section(
         title="At equal risk",
         text=f"What is kept where {risk} succeeds equally often, read between the two budgets about it. Differences "
         "and ratios are paired: over the same texts.",
         content=lambda: tables.equal_risk(study),
     )
-    yield _Section(
+    yield Section(
         title="Usefulness against the budget",
         text="Budgets of different names are not comparable, nor are those of different mechanisms.",
         groups=tuple(curves.against_budgets(study)),
     )
-    yield _Section(
+    yield Section(
         title="Usefulness against local DP",
         text="The epsilon of local DP that the statement bounds, for mechanisms that have one.",
         groups=tuple(curves.against_local_dp(study)),
     )
-    yield _Section(
+    yield Section(
         title="What options do",
         text="One option at a time, at each budget; the others as in the family's best series.",
         groups=tuple(options.single(study)),
     )
-    yield _Section(
+    yield Section(
         title="Two options at once",
         text="A map for each budget.",
         groups=tuple(options.pairs(study)),
     )
-    yield _Section(
+    yield Section(
         title="Odd and even windows",
         text="Windows of odd length have the word in their middle; those of even length have not.",
         groups=tuple(options.parity(study)),
@@ -128,7 +138,7 @@ def _sections(study: Study, shown: Sequence[Shown]) -> Iterator[_Section]:
     yield from _lists(study, shown)
 
 
-def _lists(study: Study, shown: Sequence[Shown]) -> Iterator[_Section]:
+def _lists(study: Study, shown: Sequence[Shown]) -> Iterator[Section]:
     parts: list[tuple[str, str, Callable[[], Html]]] = [
         ("All cells", "Means over seeds, with intervals.", lambda: tables.all_cells(study)),
         ("Measures", "How far releases are from their originals.", lambda: tables.measures(study)),
@@ -147,7 +157,7 @@ def _lists(study: Study, shown: Sequence[Shown]) -> Iterator[_Section]:
         )
         parts.append(("Texts before and after", text, lambda: gallery(study, shown)))
     for title, text, content in parts:
-        yield _Section(title=title, text=text, content=content)
+        yield Section(title=title, text=text, content=content)
 
 
 # ---- the head of the page ------------------------------------------------------------------------------
@@ -199,7 +209,7 @@ def _how(study: Study) -> Html:
     return joined((element("h2", "How to read this", id="how"), *(element("p", each) for each in said)))
 
 
-def _contents(sections: Sequence[_Section]) -> Html:
+def _contents(sections: Sequence[Section]) -> Html:
     items = (element("li", element("a", each.title, href=f"#{slug(each.title)}")) for each in sections)
     return element("nav", element("ol", joined(items)), aria_label="Contents")
 

@@ -1,0 +1,82 @@
+"""What came of a reproduction, as sections of the page of its rows.
+
+In: a document. Out: sections of HTML: claims, published values, tables, what was not run, differs and is wrong.
+Not here: the document (`document`), its form on a terminal (`cli.reproduce`), the rest of the page (`bench.report`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
+from typing import Any
+
+from textveil.bench.report import Section
+from textveil.bench.report.markup import Html, element, joined, spelled, table
+from textveil.intervals import Interval
+
+Plain = Mapping[str, Any]
+
+QUICK = "This is a quick run, on a few invented sentences: it says nothing of the mechanisms."
+
+
+def sections(found: Plain) -> Iterator[Section]:
+    """Those that have something to say.
+
+    Args:
+        found: what `document` made.
+    """
+    quick = [QUICK] if found["scale"] == "quick" else []
+    if found["claims"]:
+        text = ["First less second, with 95% intervals.", *quick]
+        yield _section("The paper's claims in our rows", " ".join(text), _claims(found["claims"]))
+    if found["published"]:
+        text = ["Values of the paper's text and tables, and ours with 95% intervals.", *quick]
+        yield _section("Beside the paper", " ".join(text), _published(found["published"]))
+    if found["tables"]:
+        yield _section("Tables", "", joined(map(_table, found["tables"])))
+    if found["not_run"]:
+        panels = [f"{panel}: {why}" for panel, why in found["not_run"].items()]
+        yield _section("Panels that were not run", "", _sentences(panels))
+    if found["differs"]:
+        yield _section("What differs from the paper", "", _sentences(found["differs"]))
+    if found["contradicts"]:
+        title = "Where the paper is wrong, or cannot be right as it stands"
+        yield _section(title, "", _sentences(found["contradicts"]))
+
+
+def _section(title: str, text: str, content: Html) -> Section:
+    return Section(title=title, text=text, content=lambda: content)
+
+
+def _claims(claims: Sequence[Plain]) -> Html:
+    rows = [[each[name] for name in ("claim", "answer", "data", "metric", "says", "source")] for each in claims]
+    return table(["claim", "answer", "data", "metric", "what our rows say", "source"], rows, "")
+
+
+def _published(values: Sequence[Plain]) -> Html:
+    rows = [
+        [each["series"], each["metric"], f"{each['published']:.4g}", _interval(each), each["says"], each["source"]]
+        for each in values
+    ]
+    return table(["ours", "metric", "paper", "ours", "", "source"], rows, "Published values")
+
+
+def _interval(found: Plain) -> Html:
+    if found["value"] is None:
+        return spelled(None)
+    low, high = (open_ if end is None else end for end, open_ in ((found["low"], -inf), (found["high"], inf)))
+    return spelled(Interval(value=found["value"], low=low, high=high))
+
+
+def _table(found: Plain) -> Html:
+    rows = [[_spelled(value) for value in row] for row in found["rows"]]
+    parts = [element("h3", found["title"]), table(found["columns"], rows, found["title"])]
+    return joined([*parts, _sentences(found["notes"])] if found["notes"] else parts)
+
+
+def _spelled(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _sentences(given: Sequence[str]) -> Html:
+    return element("ul", joined(element("li", each) for each in given))
