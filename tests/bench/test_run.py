@@ -115,8 +115,12 @@ def test_two_processes_give_what_one_gives(sweep, tmp_path):
     places = run.Places(cache=tmp_path / "cache")
     part = sweep.narrowed(only=["krr"], limit=4)
     one = run.run(part, tmp_path / "one", places=places)
-    two = run.run(part, tmp_path / "two", places=places, processes=2)
-    assert sorted(map(repr, map(strip, one))) == sorted(map(repr, map(strip, two)))
+    with run.Pool(2) as pool:
+        several = [run.run(part, tmp_path / name, places=places, processes=pool) for name in ("two", "again")]
+    for two in several:
+        assert sorted(map(repr, map(strip, one))) == sorted(map(repr, map(strip, two)))
+    with pytest.raises(RuntimeError, match="shutdown"):
+        run.run(part, tmp_path / "closed", places=places, processes=pool)
 
 
 def test_no_two_runs_at_once(sweep, tmp_path):

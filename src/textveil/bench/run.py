@@ -9,6 +9,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from multiprocessing import get_context
@@ -144,7 +145,7 @@ def run(
     folder: Path,
     *,
     places: Places | None = None,
-    processes: int = 1,
+    processes: "int | Pool" = 1,
     report: Report = lambda step, done, total: None,
 ) -> list[rows.Row]:
     """Computes what is not there yet, and gives all rows of the sweep.
@@ -153,7 +154,8 @@ def run(
         sweep: what is wanted.
         folder: where rows are kept; made if it is not there. A run that finds some goes on.
         places: where data and fitted judges are.
-        processes: how many; each has one thread of the linear algebra and its own copy of the models.
+        processes: how many; each has one thread of the linear algebra and its own copy of the models. A pool stays
+            open, so that several runs load the models once.
         report: told of "calibrating" and "cells".
 
     Raises:
@@ -162,7 +164,7 @@ def run(
     """
     places = places or Places()
     computed.check(sweep)
-    with rows.opened(folder) as store, _Pool(processes) as pool:
+    with rows.opened(folder) as store, _pool(processes) as pool:
         known = _known(folder)
         first = plan(sweep, store.rows, known, places)
         known |= _search(sweep, first.searched, folder, places, pool, report)
@@ -333,7 +335,7 @@ def _known(folder: Path) -> dict[str, Mapping[float, float]]:
 
 
 def _search(
-    sweep: Sweep, searched: Sequence[Series], folder: Path, places: Places, pool: "_Pool", report: Report
+    sweep: Sweep, searched: Sequence[Series], folder: Path, places: Places, pool: "Pool", report: Report
 ) -> dict[str, Mapping[float, float]]:
     asked = {search_key(sweep, series, places): series for series in searched}
     if not asked:
@@ -399,8 +401,12 @@ def _keep_texts(folder: Path, job: Job, texts: Sequence[rows.Row], row: rows.Row
 # ---- processes ---------------------------------------------------------------------------------------------
 
 
-class _Pool:
-    """Several processes, or this one."""
+class Pool:
+    """Several processes, or this one. A process keeps the tables, models and data sets that it has loaded.
+
+    Raises:
+        ConfigError: there would be less than one process.
+    """
 
     def __init__(self, processes: int) -> None:
         if processes < 1:
@@ -422,12 +428,17 @@ class _Pool:
             each = waiting[future]
             yield each, future.result()
 
-    def __enter__(self) -> "_Pool":
+    def __enter__(self) -> "Pool":
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _pool(processes: int | Pool) -> AbstractContextManager[Pool]:
+    """A pool of its own, or one that whoever opened it closes."""
+    return nullcontext(processes) if isinstance(processes, Pool) else Pool(processes)
 
 
 def _one_thread() -> None:
