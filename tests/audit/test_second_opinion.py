@@ -31,7 +31,7 @@ DISTANCE = 1.0
 
 def lower_bound(mechanism: Mechanism, seed: int) -> float:
     """What the estimator says is lost at least between two words, if outputs right of the middle mean the right one."""
-    layout = Layout.of(*[1] * TRIALS)
+    layout = Layout.of(*[50] * (TRIALS // 50))  # words are drawn on their own: one stream serves 50
     parameter = mechanism.calibrate(LINE, layout, np.full(TRIALS, EPSILON))
     rng = SeededRandomness(seed)
     said = {

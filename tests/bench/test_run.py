@@ -183,9 +183,13 @@ def test_two_processes_give_what_one_gives(sweep, tmp_path):
     places = run.Places(cache=tmp_path / "cache")
     part = sweep.narrowed(only=["krr"], limit=4)
     one = run.run(part, tmp_path / "one", places=places)
-    two = run.run(part, tmp_path / "two", places=places, processes=2)
-    assert sorted(map(repr, map(strip, one))) == sorted(map(repr, map(strip, two)))
-    assert {row["circumstances"]["threads"] for row in two} == {1}
+    with run.Pool(2) as pool:
+        several = [run.run(part, tmp_path / name, places=places, processes=pool) for name in ("two", "again")]
+    for two in several:
+        assert sorted(map(repr, map(strip, one))) == sorted(map(repr, map(strip, two)))
+        assert {row["circumstances"]["threads"] for row in two} == {1}
+    with pytest.raises(RuntimeError, match="shutdown"):
+        run.run(part, tmp_path / "closed", places=places, processes=pool)
 
 
 def threads(_: object) -> tuple[int, set[int]]:
@@ -200,7 +204,7 @@ def threads(_: object) -> tuple[int, set[int]]:
 def test_other_processes_have_the_one_thread_that_rows_tell_of(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    with run._Pool(2) as pool:
+    with run.Pool(2) as pool:
         ((_, found),) = pool.map(threads, [None])
     assert found == (1, {1})
     assert os.environ["OMP_NUM_THREADS"] == "3"

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
 
-ANGLES = 5760
+CIRCLE, DISC = 5760, 1440
+"""Angles of the grid on the circle, and of the grid in the disc, which has many radii at each."""
+
 RADII = np.linspace(0, 5, 161)[1:] - 5 / 320
 
 
@@ -20,10 +22,11 @@ class Plane:
     """A density family over a fixed grid, decoded by a table."""
 
     def __init__(self, log_density: Callable[[Values, Values, float], Values], *, on_circle: bool) -> None:
-        angle = (np.arange(ANGLES) + 0.5) * 2 * np.pi / ANGLES
+        angles = CIRCLE if on_circle else DISC
+        angle = (np.arange(angles) + 0.5) * 2 * np.pi / angles
         circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         self.points = circle if on_circle else (RADII[:, None, None] * circle).reshape(-1, 2)
-        self.area = np.ones(ANGLES) if on_circle else np.repeat(RADII, ANGLES)
+        self.area = np.ones(angles) if on_circle else np.repeat(RADII, angles)
         self.log_density = log_density
 
     def law(self, centre: Values, parameter: float, cells: NDArray[np.int64], words: int) -> Values:

@@ -15,9 +15,9 @@ from pydantic import Field
 from textveil.attack.bayes import NOTHING_PROTECTED
 from textveil.attack.case import Case, View
 from textveil.attack.contract import Outcome, Report, Values, quiet
-from textveil.attack.prior import expect, seen
+from textveil.attack.prior import expect, masked_lm, seen
 from textveil.attack.reconstruction import fill, written
-from textveil.encoder import LanguageModel, load_context
+from textveil.encoder import LanguageModel
 from textveil.frequency import shares
 from textveil.options import options
 from textveil.overlap import rouge_l
@@ -62,7 +62,7 @@ class Masked:
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
         """top-1, top-k, and Rouge-L of the texts with the first guesses filled in."""
         view, private = case.view, case.truth.rows
-        context = load_context(view.table, self.model, kind="masked-lm")
+        context = masked_lm(view.table, self.model)
         guesses = self.guess(view, context, report)
         usual = np.argsort(-shares(view.table, listed=view.words.stopwords == "protect"), kind="stable")[: self.k]
         found, known = (rows == private[:, None] for rows in (guesses, usual))

@@ -99,7 +99,7 @@ def context(view: View, positions: Ids, model: str | None = None) -> Iterator[tu
     Yields:
         Which of the positions, and ln of the probability of every row there, float32 [m, V].
     """
-    loaded = _load(view.table, model)
+    loaded = masked_lm(view.table, model)
     limited = replace(loaded, batch=max(1, min(loaded.batch, CELLS // len(view.table))))
     usual = torch.from_numpy(USUAL * np.exp(static(view.table, "unigram", view.words.stopwords))).float()
     for which, logits in limited.batches(seen(view), view.item[positions]):
@@ -130,7 +130,16 @@ def _listed(table: EmbeddingTable) -> torch.Tensor:
 
 
 @lru_cache(maxsize=2)
-def _load(table: EmbeddingTable, model: str | None) -> LanguageModel:
+def masked_lm(table: EmbeddingTable, model: str | None) -> LanguageModel:
+    """A masked language model over a table's words, kept for the next texts: a sweep asks it in every cell.
+
+    Args:
+        table: its words are the candidates.
+        model: a folder or hub id; None is the bundled one.
+
+    Raises:
+        ModelError: there is no such model.
+    """
     return load_context(table, model, kind="masked-lm")
 
 

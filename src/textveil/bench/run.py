@@ -9,6 +9,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from multiprocessing import get_context
@@ -149,7 +150,7 @@ def run(
     folder: Path,
     *,
     places: Places | None = None,
-    processes: int = 1,
+    processes: "int | Pool" = 1,
     report: Report = lambda step, done, total: None,
 ) -> list[rows.Row]:
     """Computes what is not there yet, and gives all rows of the sweep.
@@ -158,7 +159,8 @@ def run(
         sweep: what is wanted.
         folder: where rows are kept; made if it is not there. A run that finds some goes on.
         places: where data and fitted judges are.
-        processes: how many; each has one thread of the linear algebra and its own copy of the models.
+        processes: how many; each has one thread of the linear algebra and its own copy of the models. A pool stays
+            open, so that several runs load the models once.
         report: told of "calibrating" and "cells".
 
     Raises:
@@ -169,7 +171,7 @@ def run(
     computed.check(sweep)
     for source in sweep.data:
         judges(source, sweep, places)  # built, and not fitted yet: a wrong option is told before anything is run
-    with rows.opened(folder) as store, _Pool(processes) as pool:
+    with rows.opened(folder) as store, _pool(processes) as pool:
         known = _known(folder)
         first = plan(sweep, store.rows, known, places)
         known |= _search(sweep, first.searched, folder, places, pool, report)
@@ -392,7 +394,7 @@ def _known(folder: Path) -> dict[str, Mapping[float, float]]:
 
 
 def _search(
-    sweep: Sweep, searched: Sequence[Series], folder: Path, places: Places, pool: "_Pool", report: Report
+    sweep: Sweep, searched: Sequence[Series], folder: Path, places: Places, pool: "Pool", report: Report
 ) -> dict[str, Mapping[float, float]]:
     asked = {search_key(sweep, series, places): series for series in searched}
     if not asked:
@@ -486,8 +488,14 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """What libraries of linear algebra read when they are loaded."""
 
 
-class _Pool:
-    """Several processes of one thread each, or this one as it is."""
+class Pool:
+    """Several processes of one thread each, or this one as it is.
+
+    A process keeps the tables, models and data sets that it has loaded.
+
+    Raises:
+        ConfigError: there would be less than one process.
+    """
 
     def __init__(self, processes: int) -> None:
         if processes < 1:
@@ -510,7 +518,7 @@ class _Pool:
             each = waiting[future]
             yield each, future.result()
 
-    def __enter__(self) -> "_Pool":
+    def __enter__(self) -> "Pool":
         if self._executor is not None:  # processes start with what stands here; later is too late for their libraries
             self._before = {name: os.environ.get(name) for name in THREADS}
             os.environ.update(dict.fromkeys(THREADS, "1"))
@@ -524,6 +532,11 @@ class _Pool:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def _pool(processes: int | Pool) -> AbstractContextManager[Pool]:
+    """A pool of its own, or one that whoever opened it closes."""
+    return nullcontext(processes) if isinstance(processes, Pool) else Pool(processes)
 
 
 def _one_thread() -> None:

@@ -89,31 +89,32 @@ def reproduce(
     chosen = [targets.load(each) for each in (targets.names() if name == ALL else [name])]
     from textveil.bench.reproduce.document import document
     from textveil.bench.reproduce.run import How, named, preview, reproduce
-    from textveil.bench.run import Places
+    from textveil.bench.run import Places, Pool
 
-    how = How(
-        scale="quick" if quick else "full" if full else "usual",
-        hub=hub,
-        endpoint=None if upstream is None else {"url": upstream, "model": model},
-        places=Places(corpora=None if folder is None else Path(folder)),
-        processes=processes or os.cpu_count() or 1,
-    )
-    for target in chosen:
-        if dry_run:
-            for line in preview(target, Path(output), how):
-                say(line)
-            continue
-        with progress.bars(lambda _, done: f"{done:,}") as report:
-            made = reproduce(target, Path(output), how, report=report)
-        found = document(made)
-        place = Path(output) / named(target, how)
-        evaluation.write_json(found, f"{place}.json")
-        if made.series:
-            _page(made, found, place)
-        if as_json:
-            say(json.dumps(found, ensure_ascii=False, allow_nan=False))
-        else:
-            _show(found)
+    with Pool(processes or os.cpu_count() or 1) as pool:
+        how = How(
+            scale="quick" if quick else "full" if full else "usual",
+            hub=hub,
+            endpoint=None if upstream is None else {"url": upstream, "model": model},
+            places=Places(corpora=None if folder is None else Path(folder)),
+            processes=pool,
+        )
+        for target in chosen:
+            if dry_run:
+                for line in preview(target, Path(output), how):
+                    say(line)
+                continue
+            with progress.bars(lambda _, done: f"{done:,}") as report:
+                made = reproduce(target, Path(output), how, report=report)
+            found = document(made)
+            place = Path(output) / named(target, how)
+            evaluation.write_json(found, f"{place}.json")
+            if made.series:
+                _page(made, found, place)
+            if as_json:
+                say(json.dumps(found, ensure_ascii=False, allow_nan=False))
+            else:
+                _show(found)
 
 
 def _page(made: "Reproduced", found: Plain, place: Path) -> None:

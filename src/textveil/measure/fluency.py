@@ -17,7 +17,8 @@ import torch
 
 from textveil.attack.case import Case
 from textveil.attack.contract import Outcome, Report, Values, quiet
-from textveil.encoder import LanguageModel, Ragged, load_context
+from textveil.attack.prior import masked_lm
+from textveil.encoder import LanguageModel, Ragged
 from textveil.measure.mapping import order
 from textveil.table import Ids
 from textveil.words import Kind
@@ -42,7 +43,7 @@ def perplexity(case: Case, *, report: Report = quiet) -> Iterator[Outcome]:
     items = _chosen(case, np.flatnonzero((private >= 0) & (released >= 0)))
     if not len(items):
         return
-    context = load_context(case.view.table, kind="masked-lm")
+    context = masked_lm(case.view.table, None)
     context = replace(context, batch=max(1, min(context.batch, CELLS // len(case.view.table))))
     kinds = [item.kind for each in case.view.released for item in each.items]
     shown = ["" if kind is Kind.PLACEHOLDER else word for word, kind in zip(case.view.items, kinds, strict=True)]

@@ -1,6 +1,7 @@
 """The verb reproduce, on a target of its own over invented sentences."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -153,15 +154,22 @@ def test_a_target_may_be_a_table_alone(capsys, made_up, tmp_path):
     assert not list((tmp_path / "out").glob("*.html"))
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A folder for the rows and judges of several targets: what one has computed, no other computes again."""
+    return tmp_path_factory.mktemp("shared")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["stencil-fig2", "stencil-fig4", "stamp-table1", "stamp-fig5", "stamp-fig6", "stamp-fig7-10"]
 )
-def test_what_targets_look_at_is_in_their_rows(name, tmp_path, monkeypatch):
+def test_what_targets_look_at_is_in_their_rows(name, shared, monkeypatch):
+    """One value of every grid and budget is enough to see that."""
     monkeypatch.delenv("TEXTVEIL_CORPORA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(shared))
     target = targets.load(name)
-    made = reproduce(target, tmp_path / "out", How(scale="quick"))
+    made = reproduce(replace(target, quick={**target.quick, "thin": 1}), shared / "rows", How(scale="quick"))
     found = {figure["metric"] for cell in document(made)["cells"] for figure in cell["figures"]}
     wanted = {metric.title for metric in metrics(target)}
     assert wanted - found <= {"exposed (unigram)"}, "of a panel that quick runs leave out"

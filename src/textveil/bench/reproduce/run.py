@@ -18,7 +18,7 @@ from textveil.bench.reproduce.computed import Asked, Table, compute
 from textveil.bench.reproduce.targets import Scale, Target, planned
 from textveil.bench.reproduce.verdict import Beside, Judged, beside, contradicted, judged
 from textveil.bench.rows import Row
-from textveil.bench.run import Places
+from textveil.bench.run import Places, Pool
 from textveil.bench.spec import Sweep
 
 Report = Callable[[str, int, int], None]
@@ -60,14 +60,14 @@ class How:
         hub: whether the paper's own models and tables take the place of ours.
         endpoint: options of `Endpoint`; without it, panels that need a language model are not run.
         places: where data and fitted judges are.
-        processes: how many at once.
+        processes: how many at once, or a pool of them for several targets.
     """
 
     scale: Scale = "usual"
     hub: bool = False
     endpoint: Mapping[str, Any] | None = None
     places: Places = field(default_factory=Places)
-    processes: int = 1
+    processes: int | Pool = 1
 
 
 def named(target: Target, how: How) -> str:
