@@ -4,6 +4,10 @@ import gzip
 import json
 import math
 import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -218,6 +222,33 @@ def test_rows_tell_of_the_process_that_computed_them(sweep, tmp_path, monkeypatc
     part = Sweep(**{**vars(part), "baselines": (), "attacks": (), "measures": ()})
     found = run.run(part, tmp_path / "rows", places=run.Places(cache=tmp_path / "cache"))
     assert [row["circumstances"]["threads"] for row in found] == [0, 1], "looked at for each job"
+
+
+def test_no_process_outlives_the_one_that_started_it(tmp_path):
+    program = tmp_path / "run.py"
+    program.write_text(
+        "import os, signal\n"
+        "from textveil.bench.run import Pool\n"
+        "if __name__ == '__main__':\n"
+        "    with Pool(2) as pool:\n"
+        "        print(next(iter(pool.map(os.getenv, ['HOME'])))[0], *pool._executor._processes, flush=True)\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    ended = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False, timeout=300)
+    started = [int(each) for each in ended.stdout.split()[1:]]
+    assert ended.returncode == -signal.SIGKILL
+    assert started
+    for _ in range(600):
+        if not any(map(_runs, started)):
+            return
+        time.sleep(0.1)
+    pytest.fail("a process is still there")
+
+
+def _runs(process: int) -> bool:
+    """Whether a process is there, and not only waits to be told of."""
+    status = Path(f"/proc/{process}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def test_no_two_runs_at_once(sweep, tmp_path):

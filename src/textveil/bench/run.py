@@ -12,8 +12,11 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from textveil import files
@@ -503,7 +506,7 @@ class Pool:
         self._executor = (
             None
             if processes == 1
-            else ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_one_thread)
+            else ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_begin)
         )
         self._before: dict[str, str | None] = {}
 
@@ -539,7 +542,15 @@ def _pool(processes: int | Pool) -> AbstractContextManager[Pool]:
     return nullcontext(processes) if isinstance(processes, Pool) else Pool(processes)
 
 
-def _one_thread() -> None:
+def _begin() -> None:
+    """What a process does first: one thread, and no life after the process that started it, however that ends."""
     import torch
 
     torch.set_num_threads(1)
+    Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
+
+
+def _end_with(other: BaseProcess | None) -> None:
+    if other is not None:
+        wait([other.sentinel])
+        os._exit(1)

@@ -152,14 +152,13 @@ class Lists:
     def log_probs(self, table: EmbeddingTable, rows: Ids, parameter: Values) -> Values:  # noqa: D102
         columns, scores = self._lists(table, rows)
         own = weights(scores, parameter).astype(np.float64)
-        law = np.zeros((len(rows), len(table)))
+        total = own.sum(axis=1)
+        logs = np.full((len(rows), len(table)), -np.inf)
         line, column = np.nonzero(own)
-        law[line, columns[line, column]] = own[line, column]
+        logs[line, columns[line, column]] = np.log(own[line, column] / total[line])
         fixed = self._fixed(table, rows)
-        law[fixed] = 0
-        law[fixed, rows[fixed]] = 1
-        with np.errstate(divide="ignore"):
-            logs: Values = np.log(law / law.sum(axis=1, keepdims=True))
+        logs[fixed] = -np.inf
+        logs[fixed, rows[fixed]] = 0
         return logs
 
     def _fixed(self, table: EmbeddingTable, rows: Ids) -> Flags:
