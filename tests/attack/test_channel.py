@@ -310,6 +310,46 @@ def test_one_part_is_held_for_the_next_attack(view):
     assert first is second
 
 
+def views(table, *, epsilons=(C, C)):
+    """Of several seeds; a placeholder among the words of the first."""
+    seeds = enumerate(epsilons)
+    made = [Case.of(Privatizer("exponential", c=c, table=table, seed=i), [" ".join(NOUNS)]).view for i, c in seeds]
+    return [replace(made[0], drawn=np.where(np.arange(60) == 17, -1, made[0].drawn)), *made[1:]]
+
+
+def laws_at(view):
+    """The line of every position [n, V]."""
+    found = torch.full((len(view.drawn), len(view.table)), torch.nan)
+    for part in likelihoods(view, draws=2, rng=SeededRandomness(0)):
+        assert part.evidence == "exact"
+        found[torch.from_numpy(part.positions)] = part.lines[torch.from_numpy(part.which)]
+    assert not found.isnan().any()
+    return found
+
+
+def test_several_views_share_the_law_of_all_their_rows(small_table, monkeypatch):
+    several, alone = (views(small_table, epsilons=(C, C, C)) for _ in range(2))
+    channel.share(several)
+    monkeypatch.setattr(channel, "exact", lambda *_: pytest.fail("the law is there"))
+    lines = {id(part.lines) for view in several for part in likelihoods(view, draws=2, rng=SeededRandomness(0))}
+    assert len(lines) == 1
+    monkeypatch.undo()
+    for one, other in zip(several, alone, strict=True):
+        assert torch.equal(laws_at(one), laws_at(other))
+
+
+def test_views_that_differ_in_their_law_share_none(small_table, monkeypatch):
+    two_budgets = views(small_table, epsilons=(C, C / 2))
+    noisy = [Case.of(Privatizer("noise", eta=9.0, table=small_table, seed=i), ["a house"]).view for i in range(2)]
+    for several in (two_budgets, noisy):
+        channel.share(several)
+        assert not any(view.memo for view in several)
+    monkeypatch.setattr(channel, "CELLS", 60 * 5)
+    too_many = views(small_table)
+    channel.share(too_many)
+    assert not any(view.memo for view in too_many)
+
+
 class Whole(Stub):
     """A law that may depend on all words of a text."""
 

@@ -105,10 +105,11 @@ def likelihoods(view: View, *, draws: int, rng: Randomness, report: Report = qui
     if context.looks(view.mechanism):
         yield from _in_context(view, report)
         return
-    held = view.memo.get(("likelihoods", draws))
-    if isinstance(held, Likelihoods):
-        yield held
-        return
+    for key in ("law", ("likelihoods", draws)):
+        held = view.memo.get(key)
+        if isinstance(held, Likelihoods):
+            yield held
+            return
     parts = list(_parts(view))
     for positions in parts:
         rows, which = np.unique(view.drawn[positions], return_inverse=True)
@@ -120,13 +121,41 @@ def likelihoods(view: View, *, draws: int, rng: Randomness, report: Report = qui
 
 
 def share(views: Sequence[View], report: Report = quiet) -> None:
-    """Computes the channel of several views of mechanisms that look at a context, and keeps it in their memos.
+    """Computes what the channels of several views have in common once, and keeps it in their memos.
 
-    What they have in common, the distances of the table above all, is computed once.
+    Of mechanisms that look at a context that is the distances of the table above all. Of others it is the whole law of
+    the rows that are released in any view, where it is exact, has one parameter, and can be held.
+
+    Args:
+        views: on one table; of one mechanism, if it looks at each word alone.
+        report: told of progress.
     """
+    if not context.looks(views[0].mechanism):
+        _share_law(views, report)
+        return
     found = context.lines([(view, np.arange(len(view.drawn))) for view in views], report)
     for view, lines in zip(views, found, strict=True):
         view.memo["in context"] = _per_position(view, np.arange(len(view.drawn)), lines)
+
+
+def _share_law(views: Sequence[View], report: Report) -> None:
+    first = views[0]
+    if isinstance(first.mechanism, Perturb) or refusal(first):  # a law that is estimated is estimated for each
+        return
+    drawn = [view.drawn != PLACEHOLDER for view in views]
+    rows = np.unique(np.concatenate([view.drawn[own] for view, own in zip(views, drawn, strict=True)]))
+    parameters = {float(each) for view, own in zip(views, drawn, strict=True) for each in view.parameter[own]}
+    alike = all(view.mechanism == first.mechanism and view.table is first.table for view in views)
+    if not alike or len(parameters) != 1 or len(rows) * len(first.table) > CELLS:
+        return
+    lines = exact(first.mechanism, first.table, rows, parameters.pop(), report)
+    if lines is None:
+        return
+    lines = torch.cat([torch.zeros(1, len(first.table)), lines])  # a placeholder is as probable for every row
+    for view, own in zip(views, drawn, strict=True):
+        which = np.where(own, np.searchsorted(rows, view.drawn) + 1, 0)
+        everywhere = np.arange(len(view.drawn))
+        view.memo["law"] = Likelihoods(positions=everywhere, which=which, lines=lines, evidence="exact")
 
 
 def _in_context(view: View, report: Report) -> Iterator[Likelihoods]:

@@ -142,17 +142,26 @@ def _runs(cells: Sequence[Cell], data: DataSet, asked: Sweep) -> Iterator[_Run]:
         _in_context(made, data, texts, asked)
         yield from made
         return
-    for run in made:
-        first = 0
-        for part in _split(run.privatizer, texts, asked.attacked):
-            start = time.perf_counter()
-            rehearsal = run.privatizer.rehearse(part, queries=queries(run.privatizer, data, first, len(part)))
-            run.seconds["draw"] += time.perf_counter() - start
-            _take(run, data, rehearsal, first)
-            if first == 0:
-                _attack(run, Case.after(run.privatizer, rehearsal), asked, 0)
-            first += len(part)
+    cases = [(run, _alone(run, data, texts, asked)) for run in made]
+    if any(each["name"] in KNOWING for each in asked.attacks):
+        _share(cases)
+    for run, case in cases:
+        _attack(run, case, asked, 0)
         yield run
+
+
+def _alone(run: _Run, data: DataSet, texts: Sequence[str], asked: Sweep) -> Case:
+    """Draws one cell; gives what is attacked of it."""
+    first, cases = 0, []
+    for part in _split(run.privatizer, texts, asked.attacked):
+        start = time.perf_counter()
+        rehearsal = run.privatizer.rehearse(part, queries=queries(run.privatizer, data, first, len(part)))
+        run.seconds["draw"] += time.perf_counter() - start
+        _take(run, data, rehearsal, first)
+        if first == 0:
+            cases.append(Case.after(run.privatizer, rehearsal))
+        first += len(part)
+    return cases[0]
 
 
 def _in_context(made: Sequence[_Run], data: DataSet, texts: Sequence[str], asked: Sweep) -> None:

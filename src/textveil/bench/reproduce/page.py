@@ -56,7 +56,7 @@ def _published(values: Sequence[Plain]) -> Html:
         [each["series"], each["metric"], f"{each['published']:.4g}", _interval(each), each["says"], each["source"]]
         for each in values
     ]
-    return table(["ours", "metric", "paper", "ours", "", "source"], rows, "Published values")
+    return table(["series", "metric", "paper", "ours", "", "source"], rows, "Published values")
 
 
 def _interval(found: Plain) -> Html:
