@@ -28,15 +28,29 @@ def test_every_level_of_a_rising_share_is_found(start):
         assert 1 / (1 + np.exp(-(budget - 12) / 3)) == pytest.approx(level, rel=0.12)
 
 
-def test_levels_outside_of_what_a_mechanism_can_do_are_left_out():
+def test_levels_outside_of_what_a_mechanism_can_do_have_the_budget_that_comes_nearest():
     def share(budget):
         return 0.08 + 0.1 / (1 + np.exp(-(budget - 12)))
 
-    assert found(share, (0.05, 0.1, 0.3)) == {0.05: None, 0.1: pytest.approx(10.6, abs=0.65), 0.3: None}
+    budgets = found(share, (0.05, 0.1, 0.3))
+    assert share(budgets[0.05]) == pytest.approx(0.08, abs=0.002)
+    assert budgets[0.1] == pytest.approx(10.6, abs=0.65)
+    assert share(budgets[0.3]) == pytest.approx(0.18, abs=0.002)
 
 
-def test_levels_that_a_share_jumps_past_are_left_out():
-    assert found(lambda b: 0.9 if b > 7 else 0.01, (0.05, 0.1)) == {0.05: None, 0.1: None}
+def test_levels_that_a_share_jumps_past_have_the_nearer_side():
+    budgets = found(lambda b: 0.9 if b > 7 else 0.01, (0.05, 0.6))
+    assert budgets[0.05] < 7 < budgets[0.6]
+
+
+def test_budgets_that_cannot_be_are_not_found():
+    assert found(lambda b: 1.0, (0.05,)) == {0.05: None}
+
+
+def test_a_budget_for_several_levels_is_there_once(monkeypatch):
+    monkeypatch.setattr(calibrate, "share", lambda make, texts, prior, budget, *_: 0.3 if budget > 7 else 0.01)
+    budgets = calibrate.budgets(lambda _: pytest.fail("unused"), [], (0.1, 0.25, 0.4), start=10, prior="uniform")
+    assert sorted(budgets) == [0.1, 0.25]
 
 
 def test_the_share_at_the_budget_is_that_of_the_attack():

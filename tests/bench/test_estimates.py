@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from textveil.bench import estimates as bootstrap
-from textveil.bench.estimates import Estimate, Sample, at, difference, estimates, ratio, resamples
+from textveil.bench.estimates import Estimate, Sample, at, best, difference, estimates, ratio, resamples
 from textveil.errors import ConfigError
 
 RNG = np.random.default_rng
@@ -176,3 +176,20 @@ def test_some_texts_only():
     assert found.value == 1.0
     assert found.interval.low == found.interval.high == 1.0
     assert np.isnan(found.draws).sum() == (resamples(4)[:, [0, 3]].sum(axis=1) == 0).sum() > 0
+
+
+def test_the_best_of_several_that_are_equal_is_no_better_than_one():
+    """Ten figures of 200 texts with the same mean: the largest is 1.5 standard errors above it, and told to be less."""
+    off, figures = [], list[Estimate]()
+    for seed in range(40):
+        values = np.random.default_rng(seed).normal(size=(10, 200))
+        figures = estimates([Sample(texts="t", sums=each, sizes=np.ones(200)) for each in values])
+        found = best(figures)
+        assert found is not None
+        off.append((max(each.value for each in figures), found.value))
+    error = 1 / np.sqrt(200)
+    plain, corrected = np.mean(off, axis=0) / error
+    assert plain == pytest.approx(1.54, abs=0.4), "the mean of the largest of ten; 0.59 / sqrt(40) is its error"
+    assert abs(corrected) < 0.6
+    assert best(figures[:1]) is figures[0]
+    assert best([]) is None

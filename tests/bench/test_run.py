@@ -312,6 +312,9 @@ def test_compressed_rows_are_read_as_plain_ones(tmp_path):
     packed.write_bytes(b"not a gzip file")
     with pytest.raises(InputError, match="no gzip file"):
         rows.read([packed])
+    with pytest.raises(ConfigError, match="gunzip"), rows.opened(tmp_path):
+        pass
+    assert not (tmp_path / rows.FILE).exists()
     (tmp_path / rows.FILE).write_bytes(line)
     assert len(rows.read([tmp_path])) == 1  # the plain file is the newer one: a run goes on there
 
@@ -325,9 +328,10 @@ def test_rows_of_another_version(tmp_path):
 
 def test_examples_beside_others_share_no_text_with_them():
     taken = load(Source(name="opinions"), 10, Places())
-    other = load(Source(name="opinions", beside=10), 5, Places())
+    other = load(Source(name="opinions", limit=5, beside=10), 7, Places())
     assert len(other) == 5
-    assert {each.texts for each in other.examples}.isdisjoint({each.texts for each in taken.examples})
     everything = len(load(Source(name="opinions"), None, Places()))
+    assert len(load(Source(name="opinions", beside=10), None, Places())) <= everything - 10
+    assert {each.texts for each in other.examples}.isdisjoint({each.texts for each in taken.examples})
     with pytest.raises(ConfigError, match="must have examples beside"):
         load(Source(name="opinions", beside=everything), 5, Places())

@@ -1,6 +1,6 @@
 """The budget at which the Bayes attacker guesses as many private words as asked.
 
-In: a privatizer for each budget, texts, shares. Out: budgets, with the share that was found at each.
+In: a privatizer for each budget, texts, shares. Out: a budget for each share, or the one that comes nearest.
 Not here: the attack (`attack.bayes`), and what is compared at these budgets (`compare`).
 """
 
@@ -41,7 +41,7 @@ def budgets(
     queries: Sequence[str] | None = None,
     report: Callable[[str, int, int], None] = lambda step, done, total: None,
 ) -> Mapping[float, float]:
-    """A budget for every level that can be reached.
+    """A budget for every level, or the one that comes nearest to it; a budget that does so for several is there once.
 
     The share rises with the budget; it is looked for from `start` on, twice as far at each step, and between two
     budgets where the line through ln of the budgets meets the level.
@@ -62,7 +62,11 @@ def budgets(
         budget = _search(lambda budget: share(make, texts, prior, budget, queries), level, start, tried)
         if budget is not None:
             found[level] = budget
-    return found
+    nearest = {
+        budget: min(found, key=lambda level: (found[level] != budget, abs(level - tried[budget])))
+        for budget in found.values()
+    }
+    return {level: budget for level, budget in found.items() if nearest[budget] == level}
 
 
 def share(
@@ -93,7 +97,7 @@ def share(
 
 
 def _search(at: Callable[[float], float], level: float, start: float, tried: Shares) -> float | None:
-    """The budget of a level, or None; what is tried is remembered for the next level."""
+    """The budget of a level, or the nearest one; None where no budget can be. What is tried is remembered."""
     if start not in tried:
         tried[start] = at(start)
     for _ in range(TRIES):
@@ -104,15 +108,16 @@ def _search(at: Callable[[float], float], level: float, start: float, tried: Sha
             return nearest
         if below is not None and above is not None:
             if above / below < CLOSE:  # the share jumps past the level
-                return None
+                break
             budget = _between(below, above, tried, level)
         else:
             found = _beyond(tried, down=below is None)
             if found is None:
-                return None
+                break
             budget = found
         tried[budget] = at(budget)
-    return None
+    possible = [budget for budget, share in tried.items() if share < 1]
+    return min(possible, key=lambda budget: abs(tried[budget] - level), default=None)
 
 
 def _beyond(tried: Shares, *, down: bool) -> float | None:

@@ -4,8 +4,11 @@ In: a sweep whose budgets are found by risk. Out: a `Choice` for each data set a
 Not here: how budgets are found (`calibrate`), how cells are run (`run`), and estimates (`compare`).
 
 Options are chosen on other examples than those they are judged on, for the best of many tries looks better than it is.
-Neither are training texts, which judges have learned. Budgets come from training texts; what an attacker really gets of
-the judged texts is measured, and figures are read where that risk is at the level.
+Neither are training texts, which judges have learned. Budgets come from training texts; what an attacker really gets is
+measured, when options are chosen and when they are judged, and figures are read there.
+
+The papers' best mechanism is the one that is best on the judged examples: that favours the papers. Ours is the one that
+was best when options were chosen.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,8 +20,8 @@ import numpy as np
 
 from textveil.attack.prior import PRIORS
 from textveil.bench import run as runs
-from textveil.bench.compare import Metric, Row, Series, chance, series
-from textveil.bench.estimates import Estimate, ratio
+from textveil.bench.compare import Cell, Metric, Row, Series, chance, series
+from textveil.bench.estimates import Estimate, difference, ratio
 from textveil.bench.exposure import METRIC
 from textveil.bench.spec import Source, Sweep
 from textveil.errors import ConfigError
@@ -27,7 +30,10 @@ OPTIONS = "options"
 """Of the name of the sweep that options are chosen by."""
 
 ABOVE = 0.15
-"""How far above chance the score on originals must be, or the task says nothing of mechanisms."""
+"""How far above the floor the score on originals must be, or the task says nothing of mechanisms."""
+
+FLOORS = ("mask", "uniform")
+"""Baselines that tell nothing of any word: what they keep is kept without the words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +57,15 @@ class Found:
         family: its name; whose is "paper" or "ours".
         whose: see `family`.
         name: of the series with the options that were chosen.
-        above: the score above chance, with its interval; None where the risk is not reached.
+        above: the score above the floor, with its interval; None where the risk is not reached.
+        bound: whether the attacker's success was estimated, and may be more.
     """
 
     family: str
     whose: str
     name: str
     above: Estimate | None
+    bound: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,40 +74,42 @@ class Choice:
 
     Attributes:
         data: its name.
-        level: the risk.
+        level: the risk, at most.
         metric: what is judged.
-        baselines: what identity, mask and uniform keep above chance, whatever the risk.
-        chance: what is reached without a text.
+        baselines: what each keeps above the floor, whatever the risk.
+        floor: what is kept without the words: the most of chance, mask and uniform.
+        originals: the score on originals.
+        attacked: texts that the risk was measured on.
         found: one for each family, the best first.
-        best: the family of each side ("paper", "ours") that was best when options were chosen.
+        best: a family of each side: of "paper" the best one here, of "ours" the best one when options were chosen.
     """
 
     data: str
     level: float
     metric: str
     baselines: Mapping[str, Estimate]
-    chance: float
+    floor: float
+    originals: float
+    attacked: int
     found: tuple[Found, ...]
     best: Mapping[str, str]
 
     @property
-    def clean(self) -> float:
-        """Of the originals, above chance."""
-        return self.baselines["identity"].value
-
-    @property
     def counts(self) -> bool:
         """Whether the task tells mechanisms apart at all."""
-        return self.clean >= ABOVE
+        return self.originals - self.floor >= ABOVE
+
+    @property
+    def lead(self) -> Estimate | None:
+        """How much more ours keeps than the papers' best one; None where one is missing."""
+        pair = self._pair
+        return None if pair is None else difference(*pair)
 
     @property
     def gain(self) -> Estimate | None:
-        """How many times the above-chance score of the papers' best one ours keeps; None where one is missing."""
-        sides = [self._of(side) for side in ("ours", "paper")]
-        if any(side is None or side.above is None for side in sides):
-            return None
-        ours, paper = (side.above for side in sides if side is not None and side.above is not None)
-        return ratio(ours, paper)
+        """How many times as much above the floor; None where the papers' best one is not above it for certain."""
+        pair = self._pair
+        return None if pair is None or pair[1].interval.low <= 0 else ratio(*pair)
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain data; None for what is not reached, and for ends of intervals that are not there."""
@@ -108,35 +118,52 @@ class Choice:
             "level": self.level,
             "metric": self.metric,
             "baselines": {name: _ends(found) for name, found in self.baselines.items()},
-            "chance": self.chance,
+            "floor": self.floor,
+            "originals": self.originals,
+            "attacked_texts": self.attacked,
             "counts": self.counts,
             "families": [
-                {"family": each.family, "whose": each.whose, "series": each.name, "above_chance": _ends(each.above)}
+                {
+                    "family": each.family,
+                    "whose": each.whose,
+                    "series": each.name,
+                    "above_floor": _ends(each.above),
+                    "risk_is_a_lower_bound": each.bound,
+                }
                 for each in self.found
             ],
             "best": dict(self.best),
+            "lead": _ends(self.lead),
             "gain": _ends(self.gain),
         }
 
-    def _of(self, side: str) -> Found | None:
-        return next((found for found in self.found if found.family == self.best.get(side)), None)
+    @property
+    def _pair(self) -> tuple[Estimate, Estimate] | None:
+        ours, paper = (
+            next((found.above for found in self.found if found.family == self.best.get(side)), None)
+            for side in ("ours", "paper")
+        )
+        return None if ours is None or paper is None else (ours, paper)
 
 
 def trial(sweep: Sweep, how: Trial) -> Sweep:
-    """The sweep by which options are chosen: on other examples, judged but not attacked.
+    """The sweep by which options are chosen: on other examples, with the attack that risk is measured by.
 
     Raises:
         ConfigError: an entry has other budgets than those of a risk.
     """
     if "identity" not in sweep.baselines:
         raise ConfigError("what is kept is told beside what the originals have: name the baseline identity")
-    if not any(each["name"] == "bayes" and sweep.risk.prior in each.get("priors", PRIORS) for each in sweep.attacks):
+    attacks = tuple(
+        each for each in sweep.attacks if each["name"] == "bayes" and sweep.risk.prior in each.get("priors", PRIORS)
+    )
+    if not attacks:
         raise ConfigError(f"the risk is that of the attack bayes with the prior {sweep.risk.prior}: name it in attacks")
     if any(not one.searched for one in sweep.series if one.whose != "baseline"):
         raise ConfigError("mechanisms are compared at equal risk: every entry must have a budget that is `risk`")
     data = tuple(replace(one, limit=how.limit, beside=_limit(one, sweep)) for one in sweep.data)
     name = f"{sweep.name}, {OPTIONS}"
-    return replace(sweep, name=name, data=data, seeds=how.seeds, attacks=(), measures=(), baselines=(), gallery=0)
+    return replace(sweep, name=name, data=data, seeds=how.seeds, attacks=attacks, measures=(), baselines=(), gallery=0)
 
 
 def _limit(source: Source, sweep: Sweep) -> int:
@@ -146,119 +173,120 @@ def _limit(source: Source, sweep: Sweep) -> int:
     return limit
 
 
-def kept(rows: Iterable[Row], levels: Sequence[float]) -> dict[str, tuple[str, ...]]:
+def kept(rows: Iterable[Row], levels: Sequence[float], prior: str) -> dict[str, tuple[str, ...]]:
     """By data set the names of series that are best of their family at some level, on the rows of a trial."""
     found: dict[str, dict[str, None]] = {}
-    for names in best(rows, levels).values():
-        for (data, _), name in names.items():
+    for values in tuned(rows, levels, prior).values():
+        for (data, _), (name, _) in values.items():
             found.setdefault(data, {})[name] = None
     return {data: tuple(names) for data, names in found.items()}
 
 
-def best(rows: Iterable[Row], levels: Sequence[float]) -> dict[float, dict[tuple[str, str], str]]:
-    """By level, data set and family the name of the best series, on the rows of a trial."""
-    scores = tuned(rows)
-    found: dict[float, dict[tuple[str, str], str]] = {}
-    for level in levels:
-        chosen: dict[tuple[str, str], tuple[float, str]] = {}
-        for one, points in scores:
-            value = _read(points, level)
-            key = (one.data.name, one.family)
-            if value is not None and value > chosen.get(key, (-np.inf, ""))[0]:
-                chosen[key] = (value, one.name)
-        found[level] = {key: name for key, (_, name) in chosen.items()}
-    return found
+Tuned = Mapping[tuple[str, str], tuple[str, float]]
+"""By data set and family the name of a series, and its score."""
 
 
-def tuned(rows: Iterable[Row]) -> list[tuple[Series, list[tuple[float, float]]]]:
-    """Each series with its headline score at each level of risk."""
-    found = []
+def tuned(rows: Iterable[Row], levels: Sequence[float], prior: str) -> dict[float, Tuned]:
+    """By level the best series of each family on each data set, on the rows of a trial.
+
+    A family whose series do not come down to the level is not there.
+    """
+    risk = _risk(prior)
+    found: dict[float, dict[tuple[str, str], tuple[str, float]]] = {level: {} for level in levels}
     for one in series(rows):
         figure = headline(one)
-        points = [(cell.level, cell.estimates[figure].value) for cell in one.cells if cell.level is not None]
-        found.append((one, sorted(points)))
-    return found
+        for level, best in found.items():
+            value = None if figure is None else one.at_most(risk, figure, level)
+            key = (one.data.name, one.family)
+            if value is not None and (key not in best or value.value > best[key][1]):
+                best[key] = (one.name, value.value)
+    return dict(found)
 
 
-def headline(one: Series) -> Metric:
-    """What a data set is judged by.
+def _risk(prior: str) -> Metric:
+    return Metric("bayes", METRIC, (("prior", prior),))
 
-    Raises:
-        ConfigError: no judge says a headline.
-    """
+
+def headline(one: Series) -> Metric | None:
+    """What a data set is judged by; None where no cell of the series was judged."""
     for cell in one.cells:
         for metric, score in cell.scores.items():
             if metric.role == "task" and score.headline:
                 return metric
-    raise ConfigError(f"{one.name} on {one.data.name} must have a judge's headline, and has none")
+    return None
 
 
 def choices(rows: Sequence[Row], tried: Sequence[Row], levels: Sequence[float], prior: str) -> list[Choice]:
     """All families at equal risk.
 
     Args:
-        rows: on test texts.
-        tried: on other examples, by which options are chosen.
+        rows: of the examples that are judged.
+        tried: of other examples, by which options are chosen.
         levels: of the risk.
         prior: of the attacker.
+
+    Raises:
+        ConfigError: originals were not judged.
     """
-    chosen, everything = best(tried, levels), series(rows)
-    values = {(one.data.name, one.name): points for one, points in tuned(tried)}
-    risk = Metric("bayes", METRIC, (("prior", prior),))
+    chosen = tuned(tried, levels, prior)
     by_data: dict[str, list[Series]] = {}
-    for one in everything:
+    for one in series(rows):
         by_data.setdefault(one.data.name, []).append(one)
-    return [_choice(data, own, level, chosen[level], values, risk) for data, own in by_data.items() for level in levels]
+    return [_choice(data, own, level, chosen[level], _risk(prior)) for data, own in by_data.items() for level in levels]
 
 
-def _choice(
-    data: str,
-    own: Sequence[Series],
-    level: float,
-    chosen: Mapping[tuple[str, str], str],
-    values: Mapping[tuple[str, str], Sequence[tuple[float, float]]],
-    risk: Metric,
-) -> Choice:
-    figure = headline(own[0])
-    nothing = chance(figure, (cell for one in own for cell in one.cells)) or 0.0
-    baselines = {one.name: one.cells[0].estimates[figure].minus(nothing) for one in own if one.whose == "baseline"}
-    found, scored = [], dict[str, tuple[float, str]]()
+def _choice(data: str, own: Sequence[Series], level: float, chosen: Tuned, risk: Metric) -> Choice:
+    baselines = {one.name: one.cells[0] for one in own if one.whose == "baseline"}
+    figure = next((headline(one) for one in own if one.name == "identity"), None)
+    if figure is None:
+        raise ConfigError(f"the originals of {data} must have a judge's headline, and have none: see `not_run` of rows")
+    known = {name: cell.estimates[figure] for name, cell in baselines.items() if figure in cell.estimates}
+    floor = _floor(figure, known, [cell for one in own for cell in one.cells])
+
+    def above(value: Estimate) -> Estimate:
+        return value.minus(floor) if isinstance(floor, float) else difference(value, floor)
+
+    found = []
     for one in own:
-        if chosen.get((data, one.family)) != one.name:
-            continue
-        value = one.at_risk(risk, figure, level)
-        above = None if value is None else value.minus(nothing)
-        found.append(Found(family=one.family, whose=one.whose, name=one.name, above=above))
-        tune = _read(values[data, one.name], level)
-        if tune is not None and tune > scored.get(one.whose, (-np.inf, ""))[0]:
-            scored[one.whose] = (tune, one.family)
+        if chosen.get((data, one.family), ("", 0.0))[0] == one.name:
+            value = one.at_most(risk, figure, level)
+            own_above = None if value is None else above(value)
+            bound = any("lower bound" in note for cell in one.cells for note in _notes(cell, risk))
+            found.append(Found(family=one.family, whose=one.whose, name=one.name, above=own_above, bound=bound))
+    there = sorted(found, key=lambda each: (each.above is None, 0.0 if each.above is None else -each.above.value))
+    best = {each.whose: each.family for each in reversed(there) if each.above is not None}
+    ours = [each.family for each in there if each.whose == "ours" and each.above is not None]
+    if ours:
+        best["ours"] = max(ours, key=lambda family: chosen[data, family][1])
+    cells = (cell for one in own if one.whose != "baseline" for cell in one.cells if risk in cell.scores)
     return Choice(
         data=data,
         level=level,
         metric=figure.title,
-        baselines=baselines,
-        chance=nothing,
-        found=tuple(sorted(found, key=_order)),
-        best={side: family for side, (_, family) in scored.items()},
+        baselines={name: above(value) for name, value in known.items()},
+        floor=floor if isinstance(floor, float) else floor.value,
+        originals=known["identity"].value,
+        attacked=next((int((cell.scores[risk].sample.sizes > 0).sum()) for cell in cells), 0),
+        found=tuple(there),
+        best=best,
     )
 
 
-def _order(found: Found) -> tuple[bool, float]:
-    return found.above is None, 0.0 if found.above is None else -found.above.value
+def _floor(figure: Metric, known: Mapping[str, Estimate], cells: Iterable[Cell]) -> Estimate | float:
+    """What is kept without the words."""
+    nothing = chance(figure, cells) or 0.0
+    most = max((known[name] for name in FLOORS if name in known), key=lambda found: found.value, default=None)
+    return nothing if most is None or most.value <= nothing else most
 
 
-def _read(points: Sequence[tuple[float, float]], level: float) -> float | None:
-    """The score at a level, between the two that were run about it."""
-    if not points or not points[0][0] <= level <= points[-1][0]:
-        return None
-    risks, scores = zip(*points, strict=True)
-    return float(np.interp(level, np.array(risks), np.array(scores)))
+def _notes(cell: Cell, risk: Metric) -> tuple[str, ...]:
+    return cell.scores[risk].notes if risk in cell.scores else ()
 
 
 def run(
     sweep: Sweep, folder: Path, how: Trial, *, levels: Sequence[float], **options: Any
 ) -> tuple[Sequence[Row], Sequence[Row]]:
-    """Runs the trial, and then what was best in it, on test texts.
+    """Runs the trial, and then what was best in it, on the examples that are judged.
 
     Args:
         sweep: with entries whose budgets are "risk".
@@ -268,13 +296,14 @@ def run(
         options: of `bench.run.run`.
 
     Returns:
-        the rows on test texts, and those of the trial.
+        the rows of the judged examples, and those of the trial.
     """
     reach = min(sweep.risk.levels), max(sweep.risk.levels)
     if not all(reach[0] <= level <= reach[1] for level in levels):
         raise ConfigError(f"levels must be from {reach[0]:g} to {reach[1]:g}, between those of the sweep's risk")
     tried = runs.run(trial(sweep, how), folder, **options)
-    return runs.run(replace(sweep, kept=kept(tried, levels)), folder, **options), tried
+    chosen = kept(tried, levels, sweep.risk.prior)
+    return runs.run(replace(sweep, kept=chosen), folder, **options), tried
 
 
 def _ends(found: Estimate | None) -> dict[str, float | None] | None:
@@ -289,21 +318,28 @@ def _ends(found: Estimate | None) -> dict[str, float | None] | None:
 
 # ---- as Markdown ---------------------------------------------------------------------------------------
 
+ESTIMATED = "*"
+"""Behind what an attacker may get more of than was measured."""
+
 
 def markdown(found: Sequence[Choice]) -> Iterator[str]:
     """A table for each data set: families, and what they keep at each level."""
     for data in dict.fromkeys(choice.data for choice in found):
         own = [choice for choice in found if choice.data == data]
         first = own[0]
-        yield f"**{data}**: {first.metric}, originals {first.clean + first.chance:.3f}, chance {first.chance:.3f}"
-        yield "" if first.counts else "\nThe originals are too near to chance: this task does not count.\n"
-        yield f"| above chance at attack success | {' | '.join(f'{choice.level:g}' for choice in own)} |"
+        yield (
+            f"**{data}**: {first.metric}, originals {first.originals:.3f}, floor {first.floor:.3f}; risk measured on "
+            f"{first.attacked} texts"
+        )
+        yield "" if first.counts else "\nThe originals are too near to the floor: this task does not count.\n"
+        yield f"| above the floor, at attack success of at most | {' | '.join(f'{choice.level:g}' for choice in own)} |"
         yield "|---" * (1 + len(own)) + "|"
         for name, kept_by in first.baselines.items():
             yield f"| *{name}* | {' | '.join(_spelled(kept_by) for _ in own)} |"
         for family in dict.fromkeys(each.family for choice in own for each in choice.found):
             yield f"| {family} | {' | '.join(_cell(choice, family) for choice in own)} |"
-        yield f"| ours over the best of the papers | {' | '.join(_gain(choice.gain) for choice in own)} |"
+        yield f"| ours less the best of the papers | {' | '.join(_signed(choice.lead) for choice in own)} |"
+        yield f"| ours over the best of the papers | {' | '.join(_times(choice) for choice in own)} |"
         yield ""
 
 
@@ -313,7 +349,7 @@ def _cell(choice: Choice, family: str) -> str:
         return "not reached"
     options = found.name.removeprefix(family).strip(", ")
     bold = family in choice.best.values()
-    return _spelled(found.above, bold=bold) + (f" {options}" if options else "")
+    return _spelled(found.above, bold=bold) + ESTIMATED * found.bound + (f" {options}" if options else "")
 
 
 def _spelled(found: Estimate, *, bold: bool = False) -> str:
@@ -322,10 +358,18 @@ def _spelled(found: Estimate, *, bold: bool = False) -> str:
     return f"{value} ({ends.low:.3f} to {ends.high:.3f})"
 
 
-def _gain(found: Estimate | None) -> str:
+def _signed(found: Estimate | None) -> str:
     if found is None:
         return ""
     ends = found.interval
-    return " to ".join("no end" if not np.isfinite(end) else f"{end:.2f}" for end in (ends.low, ends.high)).join(
-        (f"{ends.value:.2f} (", ")")
-    )
+    return f"{ends.value:+.3f} ({ends.low:+.3f} to {ends.high:+.3f})"
+
+
+def _times(choice: Choice) -> str:
+    if choice.lead is None:
+        return ""
+    if choice.gain is None:
+        return "theirs is not above the floor for certain"
+    ends = choice.gain.interval
+    low, high = ("no end" if not np.isfinite(end) else f"{end:.2f}" for end in (ends.low, ends.high))
+    return f"{ends.value:.2f} ({low} to {high})"

@@ -201,6 +201,19 @@ class Series:
             found = next((figure for figure, off in near if off <= NEAR * level), None)
         return found
 
+    def at_most(self, risk: Metric, figure: Metric, level: float) -> Estimate | None:
+        """The same where a risk is at most at a level: a curve that ends below it is read at its end.
+
+        Returns:
+            None where the risk is larger everywhere.
+        """
+        found = self.at_risk(risk, figure, level)
+        points = self.curve(risk, figure)
+        if found is None and points:
+            most, value = max((values for _, values in points), key=lambda values: values[0].value)
+            found = value if most.value <= level else None
+        return found
+
 
 def series(rows: Iterable[Row]) -> list[Series]:
     """All series of rows, in the order of their first ones. Of rows with one key, the last one counts.

@@ -137,16 +137,35 @@ def difference(one: Estimate, other: Estimate) -> Estimate:
 
 
 def ratio(one: Estimate, other: Estimate) -> Estimate:
-    """One figure over the other, on the same texts; infinite where the other is not above 0.
+    """One figure over the other, on the same texts; infinite where it alone is above 0, NaN where neither is.
 
     Raises:
         ConfigError: the texts differ.
     """
     _same([one.texts, other.texts])
     with np.errstate(divide="ignore", invalid="ignore"):
-        draws = np.where(other.draws > 0, one.draws / other.draws, np.inf)
-    value = one.value / other.value if other.value > 0 else np.inf
+        draws = np.where(other.draws > 0, one.draws / other.draws, np.where(one.draws > 0, np.inf, np.nan))
+    value = one.value / other.value if other.value > 0 else np.inf if one.value > 0 else np.nan
     return Estimate(texts=one.texts, value=float(value), draws=draws)
+
+
+def best(figures: Sequence[Estimate]) -> Estimate | None:
+    """The largest of figures on the same texts, less what the largest of several has by chance; None of none.
+
+    That is how far the largest of a resample is above its own value on all texts, in the mean: Efron's optimism (1983).
+
+    Raises:
+        ConfigError: the texts differ.
+    """
+    if len(figures) < 2:
+        return next(iter(figures), None)
+    _same([each.texts for each in figures])
+    first = max(figures, key=lambda each: each.value)
+    draws = np.nan_to_num(np.stack([each.draws for each in figures]), nan=-np.inf)
+    winner, every = draws.argmax(axis=0), np.arange(draws.shape[1])
+    apart = draws[winner, every] - np.array([each.value for each in figures])[winner]
+    chance = max(0.0, float(apart[np.isfinite(apart)].mean()))
+    return Estimate(texts=first.texts, value=first.value - chance, draws=first.draws - chance)
 
 
 def mean(figures: Sequence[Estimate]) -> Estimate:

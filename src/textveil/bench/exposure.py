@@ -68,7 +68,8 @@ def exposed(case: Case, top: Outcome) -> tuple[Outcome, NDArray[np.int64]]:
         values.append(np.concatenate([np.ones(passed), hits.astype(np.float64)]))
         texts.append(np.full(passed + len(hidden), b))
     everything = np.concatenate(values)
-    found = replace(top, metric=METRIC, where=np.concatenate(texts).astype(np.int64), values=everything, note=NOTE)
+    note = "; ".join(filter(None, (NOTE, top.note)))
+    found = replace(top, metric=METRIC, where=np.concatenate(texts).astype(np.int64), values=everything, note=note)
     return replace(found, baseline=None, headline=True), found.where
 
 

@@ -78,7 +78,7 @@ def stream(paths: Iterable[Path]) -> Iterator[Row]:
 
 
 def _file(path: Path) -> Path:
-    """The file with the rows of a folder: the plain one, where both are there."""
+    """The file with the rows of a folder: the plain one, where both are there or none."""
     if not path.is_dir():
         return path
     plain = path / FILE
@@ -164,8 +164,10 @@ def opened(folder: Path) -> Iterator[Store]:
     """The rows of a folder, made or found; another run into the same folder is refused meanwhile.
 
     Raises:
-        ConfigError: another process is at work in it.
+        ConfigError: another process is at work in it, or its rows are compressed.
     """
+    if not (folder / FILE).exists() and _file(folder).exists():
+        raise ConfigError(f"a run goes on from rows that are not compressed: unpack {FILE}.gz with gunzip first")
     with files.writing():
         files.make_folder(folder)
         file = open(folder / FILE, "a+b")  # noqa: SIM115 - closed below, after what is done with it

@@ -9,6 +9,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -31,11 +32,14 @@ from textveil.bench.task_words import learn
 from textveil.bench.tasks.contract import Task
 from textveil.bench.trials import joined
 from textveil.endpoint import Endpoint
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, TextveilError
 from textveil.pipeline import Privatizer
 from textveil.words import is_public, tokenize
 
 Report = Callable[[str, int, int], None]
+
+SEARCHED = 2
+"""Of how budgets are searched; what an older search has found is found again."""
 
 TAUGHT = 20_000
 """Training texts that important words are learned from, at most."""
@@ -258,7 +262,7 @@ def load(source: Source, limit: int | None, places: Places) -> DataSet:
         named: dict[str, Any] = {"split": source.split, "folder": places.corpora, "subset": source.subset}
         if source.beside:
             whole = loaders.load(source.name, limit=None, **named, **source.columns)
-            _HELD[key] = _beside(whole, load(replace(source, beside=0), source.beside, places), limit)
+            _HELD[key] = _beside(whole, load(replace(source, limit=source.beside, beside=0), None, places), limit)
         else:
             _HELD[key] = loaders.load(source.name, limit=limit, **named, **source.columns)
     found: DataSet = _HELD[key]
@@ -369,7 +373,7 @@ def search_key(sweep: Sweep, series: Series, places: Places) -> str:
         "start": series.start,
         "risk": [sweep.risk.prior, sweep.risk.levels, sweep.risk.words],
         "texts": _texts(data),
-        "version": VERSION,
+        "version": [VERSION, SEARCHED],
     }
     if (queries := _queries(series, data)) is not None:
         asked["queries"] = queries
@@ -377,8 +381,12 @@ def search_key(sweep: Sweep, series: Series, places: Places) -> str:
 
 
 def calibrating(sweep: Sweep, series: Series) -> tuple[Source, ...]:
-    """The data sets on whose training texts the budgets of a series are found: its own, where none are named."""
-    given = tuple(Source(**each) for each in sweep.risk.data) or (series.source,)
+    """The data sets on whose training texts the budgets of a series are found.
+
+    Its own, where none are named, or where words have learned from it what matters: elsewhere they matter less.
+    """
+    named = () if series.teaches else tuple(Source(**each) for each in sweep.risk.data)
+    given = named or (series.source,)
     return tuple(source.training() for source in given)
 
 
@@ -517,9 +525,14 @@ class Pool:
                 yield each, function(each)
             return
         waiting: dict[Future[Any], Any] = {self._executor.submit(function, each): each for each in given}
-        for future in as_completed(waiting):
-            each = waiting[future]
-            yield each, future.result()
+        try:
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+        except BrokenProcessPool:
+            raise TextveilError(
+                "every process must live until its work is done, and one has ended (out of memory?); "
+                "with fewer --processes the run goes on from what is there"
+            ) from None
 
     def __enter__(self) -> "Pool":
         if self._executor is not None:  # processes start with what stands here; later is too late for their libraries

@@ -26,8 +26,10 @@ BASELINES: Mapping[str, Mapping[str, Any]] = {
     "identity": {},
     "mask": {"mechanism.name": "placeholder"},
     "uniform": {"mechanism.name": "krr", "epsilon": 1e-6},
+    "equality": {"mechanism.name": "krr", "epsilon": 1e-6, "words.consistent": True},
 }
-"""Nothing is changed; every private word is a placeholder; every private word is any word of the table."""
+"""Nothing is changed; every private word is a placeholder; every private word is any word of the table; every private
+word is any word of the table, and equal words of a text are the same one: what is left is which words are equal."""
 
 LEARNED = "learned"
 """In the place of a path: how many important words are learned from training texts."""
@@ -43,7 +45,10 @@ Point = Mapping[str, Any]
 
 def _named(value: object) -> object:
     """A name alone as {"name": ...}, and one part alone as a list of one."""
-    return tuple({"name": each} if isinstance(each, str) else each for each in _several(value))
+    found = tuple({"name": each} if isinstance(each, str) else each for each in _several(value))
+    if not all(isinstance(each, Mapping) and isinstance(each.get("name"), str) for each in found):
+        raise ConfigError("attacks, tasks and data sets must be names, or mappings with a name and options")
+    return found
 
 
 def _several(value: object) -> list[Any] | tuple[Any, ...]:
@@ -135,7 +140,7 @@ class Risk:
     """
 
     prior: Literal["uniform", "unigram"] = "unigram"
-    levels: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = (0.05, 0.1, 0.2)
+    levels: Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Field(min_length=1)] = (0.05, 0.1, 0.2)
     words: Annotated[int, Field(ge=50)] = 1000
     data: Parts = ()
 
@@ -153,10 +158,10 @@ class Sweep:
         attacks: attacks by name, with options.
         attacked: private words that attacks and measures of words look at, whole texts from the first on; None: all.
         measures: see `MEASURES`.
-        baselines: of identity, mask, uniform.
+        baselines: of identity, mask, uniform, equality.
         entries: the mechanisms.
         risk: see `Risk`.
-        kept: names of series by data set: besides baselines only these are run; all for an empty mapping.
+        kept: names of series by data set: besides baselines only these are run; all for None.
         gallery: texts of each series that are kept before and after, for the page; 0 for none.
         endpoint: of a language model, for judges that need one; its key is taken from the environment.
     """
@@ -169,10 +174,10 @@ class Sweep:
     attacks: Parts = ()
     attacked: Annotated[int, Field(ge=1)] | None = 1000
     measures: tuple[str, ...] = ()
-    baselines: tuple[str, ...] = tuple(BASELINES)
+    baselines: tuple[str, ...] = ("identity", "mask", "uniform")
     entries: tuple[Entry, ...] = ()
     risk: Risk = Field(default_factory=Risk)
-    kept: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    kept: Mapping[str, tuple[str, ...]] | None = None
     gallery: Annotated[int, Field(ge=0)] = 2
     endpoint: Mapping[str, Any] | None = None
 
@@ -283,7 +288,7 @@ class Sweep:
         return found
 
     def _keeps(self, one: "Series") -> bool:
-        return not self.kept or one.name in self.kept.get(one.source.called, ())
+        return self.kept is None or one.name in self.kept.get(one.source.called, ())
 
     def _settings(self, own: Point) -> Point:
         return {**{path: value for path, value in self.common.items() if path not in own}, **own}
@@ -399,6 +404,11 @@ class Series:
             given = shown(count) if isinstance(count, str) else f"a {type(count).__name__}"
             raise ConfigError(f"learned of {self.name!r} must be a whole number of 0 or more, got {given}")
         return count
+
+    @property
+    def teaches(self) -> bool:
+        """Whether it has such words, learned already or not."""
+        return bool(self.learned) or "protect.important" in self.settings
 
     def taught(self, words: tuple[str, ...]) -> Self:
         """The series with the words that were learned."""

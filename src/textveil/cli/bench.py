@@ -116,7 +116,7 @@ def bench_choose(
     folder: Folder = None,
     processes: Processes = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Examples of each data set.")] = None,
-    trial: Annotated[int, typer.Option("--trial", metavar="N", help="Training examples to choose options on.")] = 150,
+    trial: Annotated[int, typer.Option("--trial", metavar="N", help="Other examples to choose options on.")] = 150,
     seeds: Annotated[str | None, typer.Option("--seeds", metavar="N,...", help="In place of the sweep's.")] = None,
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="NAME", help="Only this data set, or this entry; repeatable.")

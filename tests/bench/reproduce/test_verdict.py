@@ -124,13 +124,13 @@ def test_at_equal_risk(series):
     assert [place.name for place in levels.places] == ["exposed 0.1", "exposed 0.2"]
 
 
-def test_at_a_risk_the_best_of_several_series_is_taken(series):
+def test_at_a_risk_the_best_of_several_series_is_taken_less_what_that_gains_by_chance(series):
     both = judge(series, {"entry": "wide"}, WORSE, at={**RISK, "levels": [0.1]})
     each = [
         judge(series, {"entry": "wide", "mechanism.k": k}, WORSE, at={**RISK, "levels": [0.1]}).places[0].one
         for k in (20, 200)
     ]
-    assert both.places[0].one == max(each)
+    assert max(each) - 0.02 < both.places[0].one < max(each)
     assert each[0] != each[1]
 
 

@@ -201,8 +201,8 @@ def _how(study: Study) -> Html:
         "give one value, the interval is that of the row, or none.",
         "In figures with a green corner, the horizontal axis is how often an attack succeeds and the vertical one what "
         "releases are still good for: the nearer to the corner, the better. Horizontal lines are baselines: identity "
-        "changes nothing, mask makes every private word a placeholder, uniform puts any word in its place. A series "
-        "has one colour and one sign on the whole page.",
+        "changes nothing, mask makes every private word a placeholder, uniform puts any word in its place, equality "
+        "the same one for equal words. A series has one colour and one sign on the whole page.",
     ]
     if study.risk is not None:
         said.append(f"Equal risk means: {study.risk.title} succeeds equally often.")

@@ -7,6 +7,8 @@ Not here: figures (`curves`, `options`), and how a table is written (`markup`).
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from textveil.bench.compare import Cell, Data, Metric, Series
 from textveil.bench.estimates import Estimate, difference, ratio
 from textveil.bench.report.markup import Html, budget, element, joined, spelled, table, unfolding
@@ -71,7 +73,8 @@ def _beside(at: Estimate | None, best: tuple[Series, Estimate] | None, chance: f
     if at is None:
         return [_interval(None)] * 2
     apart = difference(at, best[1])
-    return [_interval(apart), _interval(None if chance is None else ratio(at.minus(chance), best[1].minus(chance)))]
+    times = None if chance is None else ratio(at.minus(chance), best[1].minus(chance))
+    return [_interval(apart), _interval(None if times is None or np.isnan(times.value) else times)]
 
 
 def all_cells(study: Study) -> Html:

@@ -25,7 +25,7 @@ import numpy as np
 
 from textveil.bench import compare
 from textveil.bench.compare import Cell, Series
-from textveil.bench.estimates import Estimate, at, difference
+from textveil.bench.estimates import Estimate, at, best, difference
 from textveil.bench.reproduce.computed import Table
 from textveil.bench.reproduce.targets import AtRisk, Expectation, Metric, Published, Shown, Target
 from textveil.errors import ConfigError
@@ -431,7 +431,10 @@ def _estimates(one: Estimate | float | None, other: Estimate | float | None) -> 
 
 
 def _at_risk(expectation: Expectation, one: Side, other: Side) -> Iterator[Met]:
-    """The two at equal risk; where a selector means several series, each level has the best of them."""
+    """The two at equal risk; where a selector means several series, each level has the best of them.
+
+    What the best of several has by chance is taken off.
+    """
     assert isinstance(expectation.at, AtRisk), "asked for"
     if isinstance(one, float) or isinstance(other, float):
         raise ConfigError("a number is compared at budgets, not at a risk")
@@ -462,4 +465,4 @@ def _best(expectation: Expectation, curves: Sequence[Curve], risk: Metric, level
         value = at([a for a, _ in both], [b for _, b in both], level)
         if value is not None:
             found.append(value)
-    return max(found, key=lambda each: each.value, default=None)
+    return best(found)
