@@ -148,7 +148,7 @@ def test_as_plain_data():
 
 def test_the_trial_is_on_other_examples_and_measures_the_risk():
     sweep = Sweep.read("choose")
-    made = trial(sweep, choose.Trial(limit=7))
+    made = trial(sweep, choose.Tuning(limit=7))
     assert {(source.split, source.limit) for source in made.data} == {("test", 7)}
     assert [source.beside for source in made.data] == [source.limit or sweep.limit for source in sweep.data]
     assert [source.training() for source in made.data] == [source.training() for source in sweep.data]
@@ -160,4 +160,4 @@ def test_the_trial_is_on_other_examples_and_measures_the_risk():
 def test_a_trial_needs_examples_that_are_not_judged():
     sweep = replace(Sweep.read("choose"), limit=None)
     with pytest.raises(ConfigError, match="set a limit"):
-        trial(replace(sweep, data=tuple(replace(source, limit=None) for source in sweep.data)), choose.Trial())
+        trial(replace(sweep, data=tuple(replace(source, limit=None) for source in sweep.data)), choose.Tuning())

@@ -37,7 +37,7 @@ FLOORS = ("mask", "uniform")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class Tuning:
     """How options are chosen.
 
     Attributes:
@@ -146,7 +146,7 @@ class Choice:
         return None if ours is None or paper is None else (ours, paper)
 
 
-def trial(sweep: Sweep, how: Trial) -> Sweep:
+def trial(sweep: Sweep, how: Tuning) -> Sweep:
     """The sweep by which options are chosen: on other examples, with the attack that risk is measured by.
 
     Raises:
@@ -284,7 +284,7 @@ def _notes(cell: Cell, risk: Metric) -> tuple[str, ...]:
 
 
 def run(
-    sweep: Sweep, folder: Path, how: Trial, *, levels: Sequence[float], **options: Any
+    sweep: Sweep, folder: Path, how: Tuning, *, levels: Sequence[float], **options: Any
 ) -> tuple[Sequence[Row], Sequence[Row]]:
     """Runs the trial, and then what was best in it, on the examples that are judged.
 

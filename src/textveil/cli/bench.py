@@ -141,7 +141,7 @@ def bench_choose(
         rows, tried = choose.run(
             chosen,
             Path(output),
-            choose.Trial(limit=trial),
+            choose.Tuning(limit=trial),
             levels=risks,
             places=run.Places(corpora=None if folder is None else Path(folder)),
             processes=_processes(processes),
