@@ -33,7 +33,7 @@ ABOVE = 0.15
 """How far above the floor the score on originals must be, or the task says nothing of mechanisms."""
 
 FLOORS = ("mask", "uniform")
-"""Baselines that tell nothing of any word: what they keep is kept without the words."""
+"""Baselines that tell nothing of any private word: what they keep of a task that knows no chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class Choice:
         level: the risk, at most.
         metric: what is judged.
         baselines: what each keeps above the floor, whatever the risk.
-        floor: what is kept without the words: the most of chance, mask and uniform.
+        floor: what is kept by chance; where the judge knows none above 0, the most that mask or uniform keep.
         originals: the score on originals.
         attacked: texts that the risk was measured on.
         found: one for each family, the best first.
@@ -273,10 +273,10 @@ def _choice(data: str, own: Sequence[Series], level: float, chosen: Tuned, risk:
 
 
 def _floor(figure: Metric, known: Mapping[str, Estimate], cells: Iterable[Cell]) -> Estimate | float:
-    """What is kept without the words."""
-    nothing = chance(figure, cells) or 0.0
-    most = max((known[name] for name in FLOORS if name in known), key=lambda found: found.value, default=None)
-    return nothing if most is None or most.value <= nothing else most
+    """See `Choice.floor`."""
+    if nothing := chance(figure, cells):
+        return nothing
+    return max((known[name] for name in FLOORS if name in known), key=lambda found: found.value, default=0.0)
 
 
 def _notes(cell: Cell, risk: Metric) -> tuple[str, ...]:
