@@ -23,6 +23,7 @@ from textveil.bench.detections import remembered
 from textveil.bench.examples import DataSet
 from textveil.bench.exposure import METRIC, exposed
 from textveil.bench.spec import Cell, Series, Sweep
+from textveil.bench.tasks import models
 from textveil.bench.tasks.contract import Score, Task
 from textveil.bench.trials import Trial, joined, trials
 from textveil.config import Config, ProtectOptions
@@ -388,7 +389,8 @@ def _judged(
             if reason := judge.refusal(data):
                 refused[judge.name] = reason
                 continue
-            found += [_judgement(judge, each) for each in judge.score(data, tried)]
+            with models.quick():
+                found += [_judgement(judge, each) for each in judge.score(data, tried)]
         except (ConfigError, EndpointError) as error:
             refused[judge.name] = _line(error)
     seconds["task"] += time.perf_counter() - start

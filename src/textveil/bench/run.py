@@ -29,6 +29,7 @@ from textveil.bench.circumstances import circumstances
 from textveil.bench.examples import DataSet
 from textveil.bench.spec import VERSION, Cell, Series, Source, Sweep
 from textveil.bench.task_words import learn
+from textveil.bench.tasks import models
 from textveil.bench.tasks.contract import Task
 from textveil.bench.trials import joined
 from textveil.endpoint import Endpoint
@@ -244,7 +245,8 @@ def _job(given: tuple[Job, Places]) -> list[rows.Row]:
         warnings.simplefilter("ignore")  # that epsilon bounds nothing under some mechanisms is in their rows
         asked = judges(job.series.source, job.sweep, places)
         training = {"training": trained(job.series.source, data, asked, places), "learned": job.learned}
-        return list(computed.compute(job.series, job.cells, data, asked, job.sweep, circumstances(), training))
+        around = {**circumstances(), "judges": models.precision()}
+        return list(computed.compute(job.series, job.cells, data, asked, job.sweep, around, training))
 
 
 # ---- data and judges ---------------------------------------------------------------------------------------
