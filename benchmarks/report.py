@@ -1,11 +1,13 @@
 """Fills the tables of the documents from the stored rows: no number in them is typed.
 
-In: benchmarks/rows/*.jsonl. Out: the newest row of every measurement, between marks like `<!-- bench decode -->`.
+In: benchmarks/rows. Out: the newest row of every measurement, between marks like `<!-- bench decode -->`; what
+`textveil bench choose` and `textveil reproduce` found.
 Not here: measuring (`run`).
 """
 
 import json
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ ROWS = HERE / "rows" / "speed.jsonl"
 RATES = HERE / "rows" / "rates.jsonl"
 EVIDENCE = HERE / "rows" / "evidence.jsonl"
 CHOOSE = HERE / "rows" / "choose"
+REPRODUCED = HERE / "rows" / "reproduce"
 LEVELS = 0.05, 0.1, 0.2
 """Shares of private words that are guessed, at which mechanisms are compared."""
 
@@ -122,6 +125,54 @@ def chosen(folder: Path = CHOOSE) -> str:
     return "\n".join(choose.markdown(choose.choices(tested, tried, LEVELS, "unigram")))
 
 
+_REPRODUCED = re.compile(r"(<!-- reproduced -->\n).*?(<!-- end of reproduced -->)", re.DOTALL)
+
+
+def reproduced(folder: Path = REPRODUCED) -> str:
+    """What became of the papers' claims, as Markdown, from the stored documents of `textveil reproduce`."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    return "\n".join(line for each in found for line in _target(each))
+
+
+def _target(found: dict[str, Any]) -> Iterator[str]:
+    """A figure or table: data, claims, values beside the paper's, what was not run, and what is wrong."""
+    yield from (f"## {found['title']}", "", f"`textveil reproduce {found['target']}`. {found['shows'].strip()}", "")
+    examples = {cell["data"]: cell["examples"] for cell in found["cells"]}
+    if examples:
+        yield from (f"Data: {', '.join(f'{name} ({count:,} examples)' for name, count in examples.items())}.", "")
+    if found["claims"]:
+        yield from ("| claim | source | data | | what our rows say |", "|---" * 5 + "|")
+        for each in found["claims"]:
+            cells = each["claim"], each["source"], each["data"], f"**{each['answer']}**", each["says"]
+            yield f"| {' | '.join(map(_cell, cells))} |"
+        yield ""
+    if published := [each for each in found["published"] if each["value"] is not None]:
+        yield from ("| beside the paper | metric | paper | ours | source |", "|---" * 5 + "|")
+        for each in published:
+            cells = each["series"], each["metric"], f"{each['published']:.4g}", _rate(each), each["source"]
+            yield f"| {' | '.join(map(_cell, cells))} |"
+        yield ""
+    if found["not_run"]:
+        yield from (*(f"- {panel}: not run: {why}." for panel, why in found["not_run"].items()), "")
+    for title, told in (("What differs", found["differs"]), ("Where the paper is wrong", found["contradicts"])):
+        if told:
+            yield from (f"{title}:", "", *(f"- {each}" for each in told), "")
+
+
+def _cell(text: str) -> str:
+    """Text as a cell of a Markdown table."""
+    return text.replace("|", "\\|")
+
+
+def compared(text: str) -> str:
+    """A document with what long runs found between its marks."""
+    for mark, made in ((_CHOSEN, chosen), (_REPRODUCED, reproduced)):
+        if mark.search(text):
+            filling = made()
+            text = mark.sub(lambda match, filling=filling: f"{match[1]}\n{filling}\n{match[2]}", text)
+    return text
+
+
 def stored() -> list[dict[str, Any]]:
     """All rows, the oldest first."""
     files = [path for path in (ROWS, RATES, EVIDENCE) if path.exists()]
@@ -135,8 +186,7 @@ def write() -> None:
     for document in DOCUMENTS:
         before = document.read_text(encoding="utf-8")
         after = fill(before, stored())
-        if _CHOSEN.search(after):
-            after = _CHOSEN.sub(lambda match: f"{match[1]}\n{chosen()}\n{match[2]}", after)
+        after = compared(after)
         if after != before:
             document.write_text(after, encoding="utf-8")
 

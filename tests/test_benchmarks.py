@@ -20,6 +20,38 @@ def test_tables_are_the_newest_rows(document):
     )
 
 
+@pytest.mark.parametrize("document", ["which.md", "papers.md"])
+def test_what_long_runs_found_is_the_stored_rows(document):
+    (path,) = (path for path in report.DOCUMENTS if path.name == document)
+    text = path.read_text(encoding="utf-8")
+    assert report.compared(text) == text
+
+
+def test_the_claims_of_a_target_stand_with_what_became_of_them(tmp_path):
+    claim = {"claim": "a|b", "source": "figure 2", "data": "sst2", "answer": "does not hold", "says": "-.1"}
+    published = {"series": "noise", "metric": "accuracy", "published": 0.5, "source": "table 1"}
+    found = {
+        "target": "fig-1",
+        "title": "Figure 1",
+        "shows": "What it shows.",
+        "cells": [{"data": "sst2", "examples": 1500}] * 2,
+        "claims": [claim],
+        "published": [{**published, "value": 0.25, "low": 0.2, "high": 0.3}, {**published, "value": None}],
+        "not_run": {"GPT": "needs an LLM"},
+        "differs": ["The model."],
+        "contradicts": [],
+    }
+    (tmp_path / "fig-1.json").write_text(json.dumps(found), encoding="utf-8")
+    lines = report.reproduced(tmp_path).splitlines()
+    assert lines[0] == "## Figure 1"
+    assert "Data: sst2 (1,500 examples)." in lines
+    assert "| a\\|b | figure 2 | sst2 | **does not hold** | -.1 |" in lines
+    assert "| noise | accuracy | 0.5 | 0.250 (0.200 to 0.300) | table 1 |" in lines
+    assert sum("table 1" in line for line in lines) == 1, "what we have no value for is left out"
+    assert "- GPT: not run: needs an LLM." in lines
+    assert "Where the paper is wrong:" not in lines
+
+
 def test_the_newest_row_of_a_measurement_counts():
     rows = [
         {"what": what, "value": value, "unit": "us", "threads": 2, "commit": "0123456789"}

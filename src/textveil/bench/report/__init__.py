@@ -171,7 +171,9 @@ def _facts(study: Study, sweeps: str) -> Html:
     around = [row["circumstances"] for row in rows]
     times = sorted(str(each["time"])[:16].replace("T", " ") for each in around)
     machines = dict.fromkeys(
-        f"{each['machine']}, {each['cores']} cores, {each['threads']} threads, {each['device']}" for each in around
+        f"{each['machine']}, {each['cores']} cores, {each['threads']} threads, {each['device']}, "
+        f"judges in {each.get('judges', 'float32')}"
+        for each in around
     )
     versions = [f"{name} {version}" for each in around for name, version in each["versions"].items()]
     told = [
