@@ -18,11 +18,11 @@ from textveil.options import options
 from textveil.rng import Randomness
 from textveil.table import SLAB, EmbeddingTable, Ids
 
-CELLS = 1 << 24
-"""Distances that are held at once: 128 MiB."""
+CELLS = 1 << 22
+"""Distances that are held at once: 32 MiB."""
 
 ROUNDING = 1e-12
-"""Distances that differ by less are one distance."""
+"""Distances that differ by less, in units of the rows' squared lengths, are one distance."""
 
 NOTHING_DRAWN = "nothing was drawn: all protected words are placeholders, or none is there"
 
@@ -77,36 +77,51 @@ def rank(table: EmbeddingTable, released: Ids, private: Ids, distance: Distance,
     Rows that are as near as the private one, but for rounding, do not count.
     """
     nearer = np.zeros(len(released), np.int64)
-    distinct, which = np.unique(released, return_inverse=True)
-    order = np.argsort(which, kind="stable")
-    bounds = np.searchsorted(which[order], np.arange(len(distinct) + 1))
-    step = max(1, CELLS // len(table))
-    for start in range(0, len(distinct), step):
-        report("neighbours", start, len(distinct))
-        part = torch.from_numpy(distinct[start : start + step])
-        gaps = _gaps(table, part, distance)
-        for first in range(bounds[start], bounds[min(start + step, len(distinct))], step):
-            own = order[first : min(first + step, bounds[min(start + step, len(distinct))])]
-            rows = gaps[torch.from_numpy(which[own] - start)]
-            limit = rows.gather(1, torch.from_numpy(private[own])[:, None])
-            nearer[own] = (rows < limit - ROUNDING).sum(dim=1).cpu().numpy()
-    nearer[released == private] = 0
+    changed = np.flatnonzero(released != private)
+    changed = changed[np.argsort(released[changed], kind="stable")]
+    distinct, which = np.unique(released[changed], return_inverse=True)
+    own, place = _rows(table, distinct, distance), torch.from_numpy(which)
+    limits = _limits(table, own, place, private[changed], distance)
+    counts = torch.zeros(len(changed), dtype=torch.int64)
+    for start in range(0, len(table), SLAB):
+        slab = _rows(table, np.arange(start, min(start + SLAB, len(table))), distance)
+        squares = None if distance == "cosine" else slab.square().sum(dim=1)
+        step = max(1, CELLS // len(slab))
+        for first in range(0, len(changed), step):
+            report("neighbours", start * len(changed) + first * len(slab), len(changed) * len(table))
+            part = place[first : first + step]  # sorted, so that it is a range of the distinct rows
+            low = int(part[0])
+            products = own[low : int(part[-1]) + 1] @ slab.T
+            gaps = products.neg_() if squares is None else torch.sub(squares, products, alpha=2, out=products)
+            rows = gaps if len(gaps) == len(part) else gaps[part - low]
+            counts[first : first + step] += torch.count_nonzero(rows < limits[first : first + step, None], dim=1)
+    nearer[changed] = counts.numpy()
     return nearer
 
 
-def _gaps(table: EmbeddingTable, rows: torch.Tensor, distance: Distance) -> torch.Tensor:
-    """How far every row of the table is from these rows, float64 [m, V]; any measure that orders as the distance."""
-    found = []
-    own = _rows(table, rows, distance)
-    for start in range(0, len(table), SLAB):
-        part = _rows(table, torch.arange(start, min(start + SLAB, len(table))), distance)
-        products = own @ part.T
-        found.append(-products if distance == "cosine" else part.square().sum(dim=1) - 2 * products)
-    return torch.cat(found, dim=1)
+def _limits(
+    table: EmbeddingTable, own: torch.Tensor, place: torch.Tensor, private: Ids, distance: Distance
+) -> torch.Tensor:
+    """What a row's gap must be below to be nearer than the private row, float64 [n].
+
+    A gap is any measure that orders rows as the distance does: the product with its sign turned, or the squared
+    distance less the part that all rows have.
+    """
+    limits = torch.empty(len(private), dtype=torch.float64)
+    step = max(1, CELLS // own.shape[1])
+    for first in range(0, len(private), step):
+        one = own[place[first : first + step]]
+        other = _rows(table, private[first : first + step], distance)
+        products, squares = (one * other).sum(dim=1), other.square().sum(dim=1)
+        gaps = -products if distance == "cosine" else squares - 2 * products
+        scale = one.square().sum(dim=1) + squares
+        limits[first : first + step] = gaps - ROUNDING * scale
+    return limits
 
 
-def _rows(table: EmbeddingTable, rows: torch.Tensor, distance: Distance) -> torch.Tensor:
+def _rows(table: EmbeddingTable, numbers: Ids, distance: Distance) -> torch.Tensor:
     """Unit rows for the cosine, raw rows for the Euclidean distance, float64."""
+    rows = torch.from_numpy(numbers)
     vectors = table.take(rows.to(table.device)).double().cpu()
     if distance == "cosine":
         vectors /= vectors.norm(dim=1, keepdim=True).clamp(min=1e-300)
