@@ -23,7 +23,7 @@ A row, as JSON (version 1):
 - `not_run`: what says nothing of such releases, or failed on them (an endpoint that gave no answer), and why, by name.
 - `seconds`: {"draw", "attack", "task"}.
 - `circumstances`: of the process that computed the cell: time, commit, python, versions, machine, cores, threads,
-  device, and `judges`, what their networks multiply in ("bfloat16" or "float32").
+  device, and `judges`, what their networks, and that of the attack `masked`, multiply in ("bfloat16" or "float32").
 """
 
 import gzip

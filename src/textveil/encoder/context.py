@@ -122,8 +122,13 @@ class LanguageModel:
                         torch.inference_mode()
                     ):  # not around the yield: the mode would be the caller's until the next part
                         read = outputs[torch.from_numpy(place[like[own]]), torch.from_numpy(at[own])]
-                        logits = torch.addmm(self.bias, read, self.rows.T)
+                        logits = self._head(read)
                     yield start + own, logits
+
+    def _head(self, read: torch.Tensor) -> torch.Tensor:
+        """Logits float32 [m, V], in float32 even where a caller lets the network multiply in something shorter."""
+        with torch.autocast(read.device.type, enabled=False):
+            return torch.addmm(self.bias, read.float(), self.rows.T)
 
     def _reach(self, pieces: Cut, documents: Ints, positions: Ints, hidden: Bools | None) -> tuple[Ints, Ints]:
         """How many pieces are seen on the left and on the right of each position [n].

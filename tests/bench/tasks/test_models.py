@@ -4,6 +4,10 @@ import numpy as np
 import torch
 
 from textveil.bench.tasks import models
+from textveil.encoder.context import load_context
+from textveil.encoder.ragged import Ragged
+from textveil.table import load_table
+from textveil.words import tokenize
 
 TEXTS = ["A splendid film, and a long one.", "The report was sent to the board on Monday.", "who wrote it"]
 QUESTIONS = ["Who wrote the report?"]
@@ -21,6 +25,19 @@ def test_what_is_quick_is_nearly_the_same(monkeypatch):
     assert (exact * near).sum(axis=1).min() > 0.999
     assert np.abs(exact - near).max() > 1e-5, "no number is another: nothing was quick"
     assert [each.text for each in found] == [each.text for each in read] != [""]
+
+
+def test_the_last_layer_of_a_language_model_stays_exact(monkeypatch):
+    """Logits of bfloat16 alone would be multiples of 1/16 or more: many words at one place."""
+    monkeypatch.setattr(models, "precision", lambda: "bfloat16")
+    context = load_context(load_table("minilm-s"))
+    texts = Ragged.of(tokenize(["the film is good"]))
+    exact = context.logits(texts, np.arange(4))
+    with models.quick():
+        near = context.logits(texts, np.arange(4))
+    assert near.dtype == torch.float32
+    assert 1e-5 < (exact - near).abs().max() < 0.5
+    assert len(near.unique()) > 0.99 * len(exact.unique())
 
 
 def test_a_processor_without_instructions_for_it_takes_float32(monkeypatch):

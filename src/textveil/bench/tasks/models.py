@@ -37,7 +37,7 @@ def precision() -> Literal["bfloat16", "float32"]:
 
 
 def quick() -> AbstractContextManager[object]:
-    """Lets the networks of judges multiply in `precision`.
+    """Lets networks that judge, or guess words, multiply in `precision`.
 
     In bfloat16 judging, which is most of a sweep's time, takes a half to a third of it. Sentence vectors keep a cosine
     above 0.999 with those in float32. Nothing that is released depends on it.
