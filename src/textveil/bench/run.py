@@ -204,6 +204,35 @@ def run(
         return found
 
 
+def there(sweep: Sweep, found: Sequence[rows.Row]) -> list[rows.Row]:
+    """The rows of a sweep that are among others: of its names, budgets and seeds. No data is looked at.
+
+    Of several runs of a series the one with most examples counts, of those that have no more than the sweep asks for.
+
+    Args:
+        sweep: what is wanted; its budgets are known.
+        found: rows of any sweeps.
+    """
+    named: dict[tuple[str, str], list[rows.Row]] = {}
+    for row in found:
+        if row["sweep"] == sweep.name:
+            named.setdefault((row["series"], row["data"]["name"]), []).append(row)
+    kept: list[rows.Row] = []
+    for series in sweep.series:
+        limit = series.source.limit or sweep.limit
+        budgets = {json.dumps(budget) for budget in series.budgets}
+        own = [
+            row
+            for row in named.get((series.name, series.source.called), ())
+            if row["seed"] in sweep.seeds
+            and json.dumps(row["budget"] and row["budget"]["value"]) in budgets
+            and (limit is None or row["data"]["examples"] <= limit)
+        ]
+        most = max((row["data"]["examples"] for row in own), default=0)
+        kept += [row for row in own if row["data"]["examples"] == most]
+    return kept
+
+
 def preview(sweep: Sweep, folder: Path | None, places: Places) -> list[str]:
     """What a run would do, in lines for a person; nothing is computed.
 

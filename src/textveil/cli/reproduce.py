@@ -15,7 +15,7 @@ import typer
 from textveil import files, progress
 from textveil.cli import evaluation
 from textveil.cli.app import app, examples
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, InputError
 from textveil.shell import say
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 ALL = "all"
 OUTPUT = "reproduced"
+INDEX = "index.html"
 
 Plain = Mapping[str, Any]
 
@@ -35,6 +36,7 @@ Plain = Mapping[str, Any]
         "textveil reproduce stencil-fig3 --quick",
         "textveil reproduce stamp-table1 --folder corpora --processes 2 --output runs/stamp",
         "textveil reproduce all --folder corpora --dry-run",
+        "textveil reproduce all --rows benchmarks/rows/reproduce --output pages",
         "textveil reproduce stencil-fig4 --upstream http://localhost:8000/v1 --model NAME",
     ),
 )
@@ -63,6 +65,14 @@ def reproduce(
     processes: Annotated[
         int | None, typer.Option("--processes", metavar="N", help="Processes of one thread each; as many as cores.")
     ] = None,
+    stored: Annotated[
+        str | None,
+        typer.Option(
+            "--rows",
+            metavar="DIR",
+            help="Show what an earlier run has found, which this folder holds: nothing is run, and no data is needed.",
+        ),
+    ] = None,
     upstream: Annotated[
         str | None,
         typer.Option("--upstream", metavar="URL", help="Of a language model, for the panels that need one."),
@@ -82,12 +92,18 @@ def reproduce(
         for each in targets.names():
             say(f"{each:14}{targets.load(each).title}")
         return
+    if stored is not None and (dry_run or folder is not None):
+        raise ConfigError("with --rows nothing is run: leave out --dry-run and --folder")
+    if stored is not None and not Path(stored).is_dir():
+        raise InputError("--rows must be the folder of an earlier run")
     if quick and full:
         raise ConfigError("give --quick or --full, not both")
     if (upstream is None) != (model is None):
         raise ConfigError("a language model needs --upstream URL and --model NAME: give both or none")
     chosen = [targets.load(each) for each in (targets.names() if name == ALL else [name])]
+    from textveil.bench.report import overview
     from textveil.bench.reproduce.document import document
+    from textveil.bench.reproduce.page import Shown, index
     from textveil.bench.reproduce.run import How, named, preview, reproduce
     from textveil.bench.run import Places, Pool
 
@@ -98,7 +114,10 @@ def reproduce(
             endpoint=None if upstream is None else {"url": upstream, "model": model},
             places=Places(corpora=None if folder is None else Path(folder)),
             processes=pool,
+            stored=None if stored is None else Path(stored),
         )
+        shown: list[Shown] = []
+        keys: set[str] = set()
         for target in chosen:
             if dry_run:
                 for line in preview(target, Path(output), how):
@@ -111,10 +130,17 @@ def reproduce(
             evaluation.write_json(found, f"{place}.json")
             if made.series:
                 _page(made, found, place)
+            own = {row["key"] for row in made.rows}
+            groups = () if own <= keys else overview(made.series)  # several targets show one sweep
+            keys |= own
+            shown.append(Shown(found=found, page=f"{place.name}.html" if made.series else None, groups=groups))
             if as_json:
                 say(json.dumps(found, ensure_ascii=False, allow_nan=False))
             else:
                 _show(found)
+    if len(shown) > 1:
+        with files.output(str(Path(output) / INDEX)) as written:
+            written.write(index(shown))
 
 
 def _page(made: "Reproduced", found: Plain, place: Path) -> None:

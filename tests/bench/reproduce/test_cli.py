@@ -1,5 +1,6 @@
 """The verb reproduce, on a target of its own over invented sentences."""
 
+import gzip
 import json
 from dataclasses import replace
 
@@ -152,6 +153,51 @@ def test_a_target_may_be_a_table_alone(capsys, made_up, tmp_path):
     assert "Local DP of a word of groups 1, 2, 3, 4" in out
     assert "150, 50, 450, 350" in out
     assert not list((tmp_path / "out").glob("*.html"))
+
+
+def test_stored_rows_are_shown_without_data_and_without_a_run(capsys, made_up, tmp_path, monkeypatch):
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    run(capsys, "all", "--output", first, "--processes", 1)
+    run(capsys, "made-up-fig1", "--quick", "--output", first, "--processes", 1)  # with less data, and not asked for
+    monkeypatch.setattr("textveil.bench.reproduce.run.compute", None)
+    monkeypatch.setattr("textveil.bench.run.load", None)
+    (first / "rows.jsonl.gz").write_bytes(gzip.compress((first / "rows.jsonl").read_bytes()))
+    (first / "rows.jsonl").unlink()
+
+    code, out, _ = run(capsys, "all", "--rows", first, "--output", second)
+    assert code == 0
+    assert "opinions: 8 examples, seeds 1" in out
+    for name in ("made-up-fig1", "stamp-alone"):
+        one, other = (json.loads((folder / f"{name}.json").read_text("utf-8")) for folder in (first, second))
+        assert {**one, "circumstances": None} == {**other, "circumstances": None}
+    assert [path.name for path in sorted(second.glob("*.html"))] == ["index.html", "made-up-fig1.html"]
+
+    (first / "stamp-alone.json").unlink()
+    code, out, _ = run(capsys, "stamp-alone", "--rows", first, "--output", third)
+    assert (code, "the table stamp-budgets: not run: nothing of it is stored" in out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--rows", "nowhere"], "--rows must be the folder of an earlier run"),
+        (["--rows", ".", "--dry-run"], "leave out --dry-run"),
+    ],
+)
+def test_rows_are_a_folder_and_nothing_else_is_asked(capsys, made_up, arguments, says):
+    code, _, err = run(capsys, "all", *arguments)
+    assert (code, says in err) == (2, True)
+
+
+def test_several_targets_have_a_page_that_leads_to_theirs(capsys, made_up, tmp_path):
+    run(capsys, "all", "--quick", "--output", tmp_path / "out", "--processes", 1)
+    page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert 'href="made-up-fig1-quick.html"' in page
+    assert "it says nothing of the mechanisms" in page
+    assert page.count("<figure>") >= 1
+    assert "more budget keeps more" in page
+    assert "Local DP of a word of groups 1, 2, 3, 4" in page, "a table without a page of its own"
+    assert "asked: not run: needs an LLM" in page
 
 
 @pytest.fixture(scope="module")

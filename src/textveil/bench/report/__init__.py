@@ -7,7 +7,7 @@ Not here: the numbers (`bench.compare`), and how figures are drawn (`picture`).
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 
 from textveil import page, picture
@@ -19,7 +19,9 @@ from textveil.bench.report.markup import Html, element, figure, joined, legend, 
 from textveil.bench.report.study import REFERENCE, Study
 from textveil.files import writing
 
-__all__ = ["Section", "Study", "report"]
+__all__ = ["Section", "Study", "compose", "overview", "report"]
+
+NOTHING = Html("")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +64,43 @@ def report(
         OutputError: a figure cannot be written.
     """
     study = Study(series=tuple(series))
-    sections = [section for section in (*first, *_sections(study, shown)) if section.groups or section.content]
+    sweeps = ", ".join(dict.fromkeys(cell.row["sweep"] for cell in _cells(study)))
+    return compose(
+        title or f"Usefulness and risk: {sweeps}",
+        [*first, *_sections(study, shown)],
+        head=joined((_facts(study, sweeps), _how(study))),
+        figures=figures,
+        progress=progress,
+    )
+
+
+def overview(series: Sequence[Series]) -> tuple[Group, ...]:
+    """The figures that say most of a few series: usefulness against attacks, or else what options do; none of none."""
+    study = Study(series=tuple(series))
+    return tuple(islice((*curves.against_attacks(study), *options.single(study)), 1))
+
+
+def compose(
+    title: str,
+    sections: Iterable[Section],
+    *,
+    head: Html = NOTHING,
+    figures: Path | None = None,
+    progress: Callable[[str, int, int], object] = lambda *_: None,
+) -> str:
+    """A page of sections.
+
+    Args:
+        title: its heading.
+        sections: those with nothing in them are left out.
+        head: stands before them and their contents.
+        figures: a folder that is there, for every figure as PNG and SVG with its legend; None for none.
+        progress: told a step's name, how much of it is done, and how much there is.
+
+    Raises:
+        OutputError: a figure cannot be written.
+    """
+    sections = [section for section in sections if section.groups or section.content]
     total = sum(len(group.panels) for section in sections for group in section.groups)
     numbers = count(1)
 
@@ -90,10 +128,9 @@ def report(
         parts += [draw(group) for group in section.groups]
         return joined(parts if section.content is None else [*parts, section.content()])
 
-    sweeps = ", ".join(dict.fromkeys(cell.row["sweep"] for cell in _cells(study)))
-    content = joined((_facts(study, sweeps), _how(study), _contents(sections), *map(write, sections)))
+    content = joined((head, _contents(sections), *map(write, sections)))
     styles = (files("textveil") / "data" / "report.css").read_text(encoding="utf-8")
-    return page.shell(title or f"Usefulness and risk: {sweeps}", content, styles=styles)
+    return page.shell(title, content, styles=styles)
 
 
 def _sections(study: Study, shown: Sequence[Shown]) -> Iterator[Section]:

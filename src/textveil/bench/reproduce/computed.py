@@ -7,7 +7,7 @@ Not here: sweeps (`run`), and how tables are shown (`show`).
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint
-from typing import Any
+from typing import Any, Self
 
 from textveil.bench.reproduce.targets import Scale
 from textveil.bench.run import Places
@@ -61,6 +61,16 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Self:
+        """A table of a document."""
+        return cls(
+            title=values["title"],
+            columns=tuple(values["columns"]),
+            rows=tuple(map(tuple, values["rows"])),
+            notes=tuple(values["notes"]),
+        )
 
 
 def compute(name: str, asked: Asked) -> Table:

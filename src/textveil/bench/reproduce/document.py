@@ -36,7 +36,7 @@ def document(made: Reproduced) -> Plain:
         "cells": [each for series in made.series for each in _cells(target, series)],
         "published": [_beside(each) for each in made.beside],
         "claims": [_judged(each) for each in made.judged],
-        "tables": [asdict(table) for table in made.tables],
+        "tables": [{"name": name, **asdict(table)} for name, table in made.tables.items()],
         "not_run": dict(made.not_run),
         "differs": list(target.differs),
         "contradicts": list(made.contradicts),

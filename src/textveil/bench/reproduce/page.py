@@ -1,14 +1,17 @@
 """What came of a reproduction, as sections of the page of its rows.
 
-In: a document. Out: sections of HTML: claims, published values, tables, what was not run, differs and is wrong.
+In: documents. Out: sections of HTML: claims, published values, tables, what was not run, differs and is wrong; the page
+that leads to those of several targets.
 Not here: the document (`document`), its form on a terminal (`cli.reproduce`), the rest of the page (`bench.report`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from textveil.bench.report import Section
+from textveil.bench.report import Section, compose
+from textveil.bench.report.curves import Group
 from textveil.bench.report.markup import Html, element, joined, spelled, table
 from textveil.intervals import Interval
 
@@ -40,6 +43,56 @@ def sections(found: Plain) -> Iterator[Section]:
     if found["contradicts"]:
         title = "Where the paper is wrong, or cannot be right as it stands"
         yield _section(title, "", _sentences(found["contradicts"]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A target that has been shown.
+
+    Attributes:
+        found: what `document` made.
+        page: the name of its page; None for none.
+        groups: its first figures; none where an earlier target has shown them.
+    """
+
+    found: Plain
+    page: str | None
+    groups: tuple[Group, ...] = ()
+
+
+def index(shown: Sequence[Shown]) -> str:
+    """A page of several targets: figures and claims of each, and the way to its own page."""
+    quick = [QUICK] if any(each.found["scale"] == "quick" for each in shown) else []
+    told = [HEAD, *quick]
+    sections = [Section(title=each.found["title"], text="", groups=each.groups, content=_told(each)) for each in shown]
+    return compose(
+        "What became of the papers' figures and tables",
+        sections,
+        head=joined(element("p", each) for each in told),
+    )
+
+
+HEAD = (
+    "Our mechanisms beside the papers' ones, and what became of each claim. A claim holds where the paired difference "
+    "is on its side with all texts drawn again and again; it does not hold where it is on the other side; else it "
+    "cannot be told. In figures with a green corner, the nearer to it, the better: little risk, much use."
+)
+
+
+def _told(shown: Shown) -> Callable[[], Html]:
+    found = shown.found
+    parts = [element("p", found["shows"].strip(), class_="soft")]
+    if found["claims"]:
+        rows = [[each[name] for name in ("claim", "answer", "data", "says")] for each in found["claims"]]
+        parts.append(table(["claim", "answer", "data", "what our rows say"], rows, ""))
+    if shown.page is not None:
+        parts.append(element("p", element("a", "All figures, values and intervals", href=shown.page)))
+    else:
+        parts += [joined(map(_table, found["tables"]))]
+        parts += [_sentences(found["contradicts"])] if found["contradicts"] else []
+    if found["not_run"]:
+        parts.append(_sentences([f"{panel}: not run: {why}" for panel, why in found["not_run"].items()]))
+    return lambda: joined(parts)
 
 
 def _section(title: str, text: str, content: Html) -> Section:

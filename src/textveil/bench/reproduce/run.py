@@ -4,8 +4,10 @@ In: a target, a folder for its rows. Out: `Reproduced`.
 Not here: targets (`targets`), how a sweep is run (`bench.run`), and how what came out is shown (`show`).
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,9 @@ from textveil.bench import run as runs
 from textveil.bench.compare import Series
 from textveil.bench.reproduce.bounds import bounded
 from textveil.bench.reproduce.computed import Asked, Table, compute
-from textveil.bench.reproduce.targets import Scale, Target, planned
+from textveil.bench.reproduce.targets import Plans, Scale, Target, planned
 from textveil.bench.reproduce.verdict import Beside, Judged, beside, contradicted, judged
-from textveil.bench.rows import Row
+from textveil.bench.rows import Row, stream
 from textveil.bench.run import Places, Pool
 from textveil.bench.spec import Sweep
 
@@ -33,7 +35,7 @@ class Reproduced:
         scale: usual, quick or full.
         rows: of all panels that were run.
         series: the same, read for comparison.
-        tables: what was computed besides.
+        tables: what was computed besides, by name.
         beside: the published values with ours.
         judged: the claims.
         contradicts: where the paper is wrong, with figures of these rows.
@@ -44,7 +46,7 @@ class Reproduced:
     scale: Scale
     rows: tuple[Row, ...] = field(repr=False)
     series: tuple[Series, ...] = field(repr=False)
-    tables: tuple[Table, ...]
+    tables: Mapping[str, Table]
     beside: tuple[Beside, ...]
     judged: tuple[Judged, ...]
     contradicts: tuple[str, ...]
@@ -61,6 +63,7 @@ class How:
         endpoint: options of `Endpoint`; without it, panels that need a language model are not run.
         places: where data and fitted judges are.
         processes: how many at once, or a pool of them for several targets.
+        stored: a folder with what earlier runs have found: nothing is run, and no data is looked at; None to run.
     """
 
     scale: Scale = "usual"
@@ -68,6 +71,10 @@ class How:
     endpoint: Mapping[str, Any] | None = None
     places: Places = field(default_factory=Places)
     processes: int | Pool = 1
+    stored: Path | None = None
+
+
+NOT_STORED = "nothing of it is stored"
 
 
 def named(target: Target, how: How) -> str:
@@ -107,24 +114,51 @@ def reproduce(target: Target, folder: Path, how: How, *, report: Report = lambda
         InputError: data cannot be read.
     """
     plans = planned(target, how.scale, hub=how.hub, endpoint=how.endpoint)
-    plain = [bounded(each, how.scale, how.places) for each in plans.sweeps.values()]
-    wanted = [Sweep.read(each) for each in plain]  # all are checked before the first is run
     with files.writing():
         files.make_folder(folder)
-    found: list[Row] = []
-    for sweep in wanted:
-        found += runs.run(sweep, folder, places=how.places, processes=how.processes, report=report)
-    asked = Asked(scale=how.scale, places=how.places, endpoint=how.endpoint, report=report)
-    tables = {name: compute(name, asked) for name in plans.tables}
+    found, tables, missing = _run(plans, folder, how, report) if how.stored is None else _read(target, plans, how)
     series = compare.series(found)
     return Reproduced(
         target=target,
         scale=how.scale,
         rows=tuple(found),
         series=tuple(series),
-        tables=tuple(tables.values()),
+        tables=tables,
         beside=tuple(beside(target, series, tables)),
         judged=tuple(judged(target, series, anywhere=how.scale == "quick")),
         contradicts=tuple(contradicted(target, series)),
-        not_run=plans.not_run,
+        not_run={**plans.not_run, **dict.fromkeys(missing, NOT_STORED)},
     )
+
+
+Made = tuple[list[Row], dict[str, Table], list[str]]
+"""Rows, tables by name, and what is not there."""
+
+
+def _run(plans: Plans, folder: Path, how: How, report: Report) -> Made:
+    plain = [bounded(each, how.scale, how.places) for each in plans.sweeps.values()]
+    wanted = [Sweep.read(each) for each in plain]  # all are checked before the first is run
+    found: list[Row] = []
+    for sweep in wanted:
+        found += runs.run(sweep, folder, places=how.places, processes=how.processes, report=report)
+    asked = Asked(scale=how.scale, places=how.places, endpoint=how.endpoint, report=report)
+    return found, {name: compute(name, asked) for name in plans.tables}, []
+
+
+def _read(target: Target, plans: Plans, how: How) -> Made:
+    """What is stored of a target: its rows, and the tables of its document."""
+    assert how.stored is not None
+    kept = _rows(how.stored)
+    own = {panel: runs.there(Sweep.read(plain), kept) for panel, plain in plans.sweeps.items()}
+    document = how.stored / f"{named(target, how)}.json"
+    stored = json.loads(document.read_text(encoding="utf-8"))["tables"] if document.exists() else []
+    tables = {each["name"]: Table.read(each) for each in stored if each["name"] in plans.tables}
+    missing = [panel for panel, found in own.items() if not found]
+    missing += [f"the table {name}" for name in plans.tables if name not in tables]
+    return [row for found in own.values() for row in found], tables, missing
+
+
+@lru_cache(maxsize=1)
+def _rows(folder: Path) -> tuple[Row, ...]:
+    """All rows of a folder, read once for all targets."""
+    return tuple(stream([folder]))
