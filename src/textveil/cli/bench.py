@@ -281,4 +281,4 @@ def bench_task_words(
     found = learn(load(name, split=split, folder=folder, **columns), count)
     with files.output(output) as out:
         out.write(yaml.safe_dump({"protect": {"importance": "list", "important": list(found)}}, allow_unicode=True))
-    shell.note(f"{len(found):,} words")
+    shell.note(f"{len(found):,} word{'s' * (len(found) != 1)}")
