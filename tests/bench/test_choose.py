@@ -94,6 +94,21 @@ def test_the_floor_of_a_task_without_chance_is_what_is_kept_without_its_words():
     assert found.baselines["identity"].value == pytest.approx(found.originals - 2 / 3)
 
 
+def test_the_first_table_has_ours_beside_the_best_of_the_papers():
+    found = choices(final(), tried(), LEVELS, "unigram")
+    lines = list(markdown(found))
+    assert lines[0].endswith("at most | 0.05 | 0.1 | 0.2 |")
+    (own,) = (choice for choice in found if choice.level == 0.1)
+    ours, paper = (
+        next(each for each in own.found if each.family == own.best[side] and each.above) for side in ("ours", "paper")
+    )
+    beside = lines[2].split(" | ")[2]
+    assert beside.startswith(f"{ours.above.interval.value:.3f} {ours.name} beside {paper.above.interval.value:.3f} ")
+    assert f"; {own.gain.interval.value:.2f} times (" in beside
+    short = [row for row in final() if row["whose"] != "ours"]
+    assert "none beside" in list(markdown(choices(short, tried(), (0.1,), "unigram")))[2]
+
+
 def test_what_failed_in_a_cell_is_left_out():
     rows = [row if i % 5 else {**row, "scores": row["scores"][1:]} for i, row in enumerate(final())]
     assert choices(rows, tried(), (0.1,), "unigram")[0].found

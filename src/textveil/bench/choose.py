@@ -323,7 +323,8 @@ ESTIMATED = "*"
 
 
 def markdown(found: Sequence[Choice]) -> Iterator[str]:
-    """A table for each data set: families, and what they keep at each level."""
+    """A table of all data sets, ours beside the papers' best; and one for each: families, and what they keep."""
+    yield from _summary(found)
     for data in dict.fromkeys(choice.data for choice in found):
         own = [choice for choice in found if choice.data == data]
         first = own[0]
@@ -341,6 +342,28 @@ def markdown(found: Sequence[Choice]) -> Iterator[str]:
         yield f"| ours less the best of the papers | {' | '.join(_signed(choice.lead) for choice in own)} |"
         yield f"| ours over the best of the papers | {' | '.join(_times(choice) for choice in own)} |"
         yield ""
+
+
+def _summary(found: Sequence[Choice]) -> Iterator[str]:
+    levels = dict.fromkeys(choice.level for choice in found)
+    yield f"| ours beside the best of the papers, at most | {' | '.join(f'{level:g}' for level in levels)} |"
+    yield "|---" * (1 + len(levels)) + "|"
+    for data in dict.fromkeys(choice.data for choice in found):
+        cells = (_pair(choice) for choice in found if choice.data == data)
+        yield f"| {data} | {' | '.join(cells)} |"
+    yield ""
+
+
+def _pair(choice: Choice) -> str:
+    if not choice.counts:
+        return "does not count"
+    named = {each.family: each for each in choice.found if each.above is not None}
+    sides = []
+    for side in ("ours", "paper"):
+        best = named.get(choice.best.get(side, ""))
+        sides.append("none" if best is None or best.above is None else f"{best.above.interval.value:.3f} {best.name}")
+    times = _times(choice)
+    return "; ".join((f"{sides[0]} beside {sides[1]}", *([times] if times else ())))
 
 
 def _cell(choice: Choice, family: str) -> str:
@@ -372,4 +395,4 @@ def _times(choice: Choice) -> str:
         return "theirs is not above the floor for certain"
     ends = choice.gain.interval
     low, high = ("no end" if not np.isfinite(end) else f"{end:.2f}" for end in (ends.low, ends.high))
-    return f"{ends.value:.2f} ({low} to {high})"
+    return f"{ends.value:.2f} times ({low} to {high})"
