@@ -99,10 +99,12 @@ def test_the_first_table_has_ours_beside_the_best_of_the_papers():
     lines = list(markdown(found))
     assert lines[0].endswith("at most | 0.05 | 0.1 | 0.2 |")
     (own,) = (choice for choice in found if choice.level == 0.1)
-    ours, paper = (
-        next(each for each in own.found if each.family == own.best[side] and each.above) for side in ("ours", "paper")
-    )
+    named = {each.family: each for each in own.found}
+    ours, paper = (named[own.best[side]] for side in ("ours", "paper"))
     beside = lines[2].split(" | ")[2]
+    assert ours.above is not None
+    assert paper.above is not None
+    assert own.gain is not None
     assert beside.startswith(f"{ours.above.interval.value:.3f} {ours.name} beside {paper.above.interval.value:.3f} ")
     assert f"; {own.gain.interval.value:.2f} times (" in beside
     short = [row for row in final() if row["whose"] != "ours"]
