@@ -8,9 +8,13 @@ Not here: measuring (`run`).
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from textveil.bench.choose import Choice
 
 HERE = Path(__file__).resolve().parent
 ROWS = HERE / "rows" / "speed.jsonl"
@@ -18,6 +22,13 @@ RATES = HERE / "rows" / "rates.jsonl"
 EVIDENCE = HERE / "rows" / "evidence.jsonl"
 CHOOSE = HERE / "rows" / "choose"
 REPRODUCED = HERE / "rows" / "reproduce"
+PICTURE = HERE.parent / "docs" / "assets" / "which.svg"
+PICTURED = (
+    *("rankcape, consistent", "rankcape", "noise, projected, consistent", "window of two, projected"),
+    *("noise", "d-chi-stencil", "santext+", "custext+"),
+)
+"""Families in the picture: four of ours, four of the papers."""
+
 LEVELS = 0.05, 0.1, 0.2
 """Shares of private words that are guessed, at which mechanisms are compared."""
 
@@ -109,20 +120,51 @@ def fill(text: str, rows: list[dict[str, Any]]) -> str:
     )
 
 
+_SUMMARY = re.compile(r"(<!-- choose summary -->\n).*?(<!-- end of choose -->)", re.DOTALL)
 _CHOSEN = re.compile(r"(<!-- choose -->\n).*?(<!-- end of choose -->)", re.DOTALL)
 
 
-def chosen(folder: Path = CHOOSE) -> str:
-    """All mechanisms at equal risk as Markdown, from the stored rows of `textveil bench choose`; empty without rows."""
+@cache
+def choices() -> "list[Choice]":
+    """All mechanisms at equal risk, from the stored rows of `textveil bench choose`."""
     from textveil.bench import choose
     from textveil.bench.rows import read
 
-    if not folder.exists():
-        return ""
-    rows = read([folder])
+    rows = read([CHOOSE])
     tried = [row for row in rows if row["sweep"].endswith(choose.OPTIONS)]
     tested = [row for row in rows if not row["sweep"].endswith(choose.OPTIONS)]
-    return "\n".join(choose.markdown(choose.choices(tested, tried, LEVELS, "unigram")))
+    return choose.choices(tested, tried, LEVELS, "unigram")
+
+
+def summary() -> str:
+    """Ours beside the best of the papers, as Markdown."""
+    from textveil.bench import choose
+
+    return "\n".join(choose.summary(choices()))
+
+
+def chosen() -> str:
+    """All mechanisms, as Markdown."""
+    from textveil.bench import choose
+
+    return "\n".join(choose.markdown(choices()))
+
+
+def draw() -> None:
+    """The picture of some mechanisms at equal risk."""
+    from textveil import picture
+
+    panels = []
+    for data in dict.fromkeys(choice.data for choice in choices()):
+        curves: dict[str, Curve] = {}
+        for family in PICTURED:
+            for choice in choices():
+                for each in choice.found if choice.data == data else ():
+                    if each.family == family and each.above is not None:
+                        curves.setdefault(family, []).append((choice.level, each.above.interval.value))
+        panels.append((f"{data}: words that the attacker guesses, at most", curves))
+    figure = picture.curves(panels, title="What is kept at equal risk", scale="score above the floor", columns=2)
+    picture.save(figure, PICTURE)
 
 
 _REPRODUCED = re.compile(r"(<!-- reproduced -->\n).*?(<!-- end of reproduced -->)", re.DOTALL)
@@ -166,7 +208,7 @@ def _cell(text: str) -> str:
 
 def compared(text: str) -> str:
     """A document with what long runs found between its marks."""
-    for mark, made in ((_CHOSEN, chosen), (_REPRODUCED, reproduced)):
+    for mark, made in ((_SUMMARY, summary), (_CHOSEN, chosen), (_REPRODUCED, reproduced)):
         if mark.search(text):
             filling = made()
             text = mark.sub(lambda match, filling=filling: f"{match[1]}\n{filling}\n{match[2]}", text)
@@ -182,13 +224,14 @@ def stored() -> list[dict[str, Any]]:
 
 
 def write() -> None:
-    """Fills all documents."""
+    """Fills all documents, and draws what stands in them."""
     for document in DOCUMENTS:
         before = document.read_text(encoding="utf-8")
         after = fill(before, stored())
         after = compared(after)
         if after != before:
             document.write_text(after, encoding="utf-8")
+    draw()
 
 
 def _columns(typed: str) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.bench import synthetic
 from textveil.bench import choose
-from textveil.bench.choose import choices, kept, markdown, trial, tuned
+from textveil.bench.choose import choices, kept, markdown, summary, trial, tuned
 from textveil.bench.spec import Sweep
 from textveil.errors import ConfigError
 
@@ -96,7 +96,7 @@ def test_the_floor_of_a_task_without_chance_is_what_is_kept_without_its_words():
 
 def test_the_first_table_has_ours_beside_the_best_of_the_papers():
     found = choices(final(), tried(), LEVELS, "unigram")
-    lines = list(markdown(found))
+    lines = list(summary(found))
     assert lines[0].endswith("at most | 0.05 | 0.1 | 0.2 |")
     (own,) = (choice for choice in found if choice.level == 0.1)
     named = {each.family: each for each in own.found}
@@ -108,7 +108,7 @@ def test_the_first_table_has_ours_beside_the_best_of_the_papers():
     assert beside.startswith(f"{ours.above.interval.value:.3f} {ours.name} beside {paper.above.interval.value:.3f} ")
     assert f"; {own.gain.interval.value:.2f} times (" in beside
     short = [row for row in final() if row["whose"] != "ours"]
-    assert "none beside" in list(markdown(choices(short, tried(), (0.1,), "unigram")))[2]
+    assert "none beside" in list(summary(choices(short, tried(), (0.1,), "unigram")))[2]
 
 
 def test_what_failed_in_a_cell_is_left_out():

@@ -322,9 +322,19 @@ ESTIMATED = "*"
 """Behind what an attacker may get more of than was measured."""
 
 
+def summary(found: Sequence[Choice]) -> Iterator[str]:
+    """A table of all data sets: ours beside the best of the papers, at each level."""
+    levels = dict.fromkeys(choice.level for choice in found)
+    yield f"| ours beside the best of the papers, at most | {' | '.join(f'{level:g}' for level in levels)} |"
+    yield "|---" * (1 + len(levels)) + "|"
+    for data in dict.fromkeys(choice.data for choice in found):
+        cells = (_pair(choice) for choice in found if choice.data == data)
+        yield f"| {data} | {' | '.join(cells)} |"
+    yield ""
+
+
 def markdown(found: Sequence[Choice]) -> Iterator[str]:
-    """A table of all data sets, ours beside the papers' best; and one for each: families, and what they keep."""
-    yield from _summary(found)
+    """A table for each data set: families, and what they keep at each level."""
     for data in dict.fromkeys(choice.data for choice in found):
         own = [choice for choice in found if choice.data == data]
         first = own[0]
@@ -342,16 +352,6 @@ def markdown(found: Sequence[Choice]) -> Iterator[str]:
         yield f"| ours less the best of the papers | {' | '.join(_signed(choice.lead) for choice in own)} |"
         yield f"| ours over the best of the papers | {' | '.join(_times(choice) for choice in own)} |"
         yield ""
-
-
-def _summary(found: Sequence[Choice]) -> Iterator[str]:
-    levels = dict.fromkeys(choice.level for choice in found)
-    yield f"| ours beside the best of the papers, at most | {' | '.join(f'{level:g}' for level in levels)} |"
-    yield "|---" * (1 + len(levels)) + "|"
-    for data in dict.fromkeys(choice.data for choice in found):
-        cells = (_pair(choice) for choice in found if choice.data == data)
-        yield f"| {data} | {' | '.join(cells)} |"
-    yield ""
 
 
 def _pair(choice: Choice) -> str:

@@ -151,7 +151,7 @@ def bench_choose(
     if as_json:
         say(json_line({"choices": [each.to_json() for each in found]}).rstrip("\n"))
         return
-    for line in choose.markdown(found):
+    for line in (*choose.summary(found), *choose.markdown(found)):
         say(line)
 
 

@@ -89,7 +89,11 @@ def densities(
 
 
 def curves(
-    panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]]]], *, title: str, scale: str
+    panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]]]],
+    *,
+    title: str,
+    scale: str,
+    columns: int | None = None,
 ) -> "Figure":
     """One figure: a panel for each risk, in it what is got at that risk, a curve for each mechanism.
 
@@ -98,24 +102,31 @@ def curves(
             eight curves, and the same names have the same colour in all panels.
         title: what was compared.
         scale: what the vertical axis is called.
+        columns: panels side by side; None: all of them.
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(1.6 + 4.2 * len(panels), 4.6), layout="constrained")
-    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    columns = columns or len(panels)
+    lines = -(-len(panels) // columns)
+    figure = Figure(figsize=(1.6 + 4.2 * columns, 1 + 3.6 * lines), layout="constrained")
+    axes = figure.subplots(lines, columns, sharey=True, squeeze=False)
     names = list(dict.fromkeys(name for _, drawn in panels for name in drawn))
-    for axis, (risk, drawn) in zip(axes, panels, strict=True):
+    shown: dict[str, Any] = {}
+    for axis, (risk, drawn) in zip(axes.flat, panels, strict=False):
         for name, colour, marker in zip(names, COLOURS, MARKERS, strict=False):
             if name in drawn:
                 x, y = zip(*drawn[name], strict=True)
-                axis.plot(x, y, marker=marker, color=colour, markersize=5, linewidth=1.2, label=name)
+                shown[name] = axis.plot(x, y, marker=marker, color=colour, markersize=5, linewidth=1.2)[0]
         axis.set_xlabel(risk, fontsize=9)
         axis.tick_params(labelsize=8)
         axis.set_xlim(left=0)
         tidy(axis)
-    axes[0].set_ylabel(scale, fontsize=9)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    for axis in axes[:, 0]:
+        axis.set_ylabel(scale, fontsize=9)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    inside = {name: shown[name] for name in names if name in shown}
+    figure.legend(inside.values(), inside, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
     return figure
 
