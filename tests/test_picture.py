@@ -74,6 +74,15 @@ def test_saved_in_the_format_of_the_name(tmp_path, suffix):
     assert path.read_bytes().startswith({".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}[suffix])
 
 
+def test_one_figure_is_one_svg(tmp_path):
+    panels = [("risk", {"noise": [(0.1, 0.2), (0.2, 0.3)], "polar": [(0.1, 0.1)]}), ("other", {"santext": [(0, 1)]})]
+    for name in ("one", "other"):
+        picture.save(picture.curves(panels, title="t", scale="s", columns=1), tmp_path / f"{name}.svg")
+    one, other = ((tmp_path / f"{name}.svg").read_text("utf-8") for name in ("one", "other"))
+    assert one == other
+    assert all(f"<!-- {name} -->" in one for name in ("noise", "polar", "santext")), "all are in the legend"
+
+
 def test_an_open_interval_is_drawn_without_an_end():
     rows = [{**row("mean", 3.0), "low": None, "high": None}]
     picture.rates(rows, title="t").draw_without_rendering()

@@ -81,14 +81,17 @@ def check_name(path: Path) -> None:
 
 
 def save(figure: "Figure", path: Path) -> None:
-    """Write a figure in the format that the name ends in.
+    """Write a figure in the format that the name ends in; the same figure is the same file.
 
     Raises:
         ConfigError: the name ends in another.
     """
+    from matplotlib import rc_context
+
     check_name(path)
     metadata = {"Date": None} if path.suffix == ".svg" else {}
-    figure.savefig(path, dpi=150, bbox_inches="tight", metadata=metadata)
+    with rc_context({"svg.hashsalt": "textveil"}):  # else names inside of SVG are drawn at random
+        figure.savefig(path, dpi=150, bbox_inches="tight", metadata=metadata)
 
 
 def inline(figure: "Figure", name: str, label: str) -> str:
