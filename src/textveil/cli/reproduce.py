@@ -104,7 +104,7 @@ def reproduce(
     from textveil.bench.report import overview
     from textveil.bench.reproduce.document import document
     from textveil.bench.reproduce.page import Shown, index
-    from textveil.bench.reproduce.run import How, named, preview, reproduce
+    from textveil.bench.reproduce.run import How, Stored, named, preview, reproduce
     from textveil.bench.run import Places, Pool
 
     with Pool(processes or os.cpu_count() or 1) as pool:
@@ -114,7 +114,7 @@ def reproduce(
             endpoint=None if upstream is None else {"url": upstream, "model": model},
             places=Places(corpora=None if folder is None else Path(folder)),
             processes=pool,
-            stored=None if stored is None else Path(stored),
+            stored=None if stored is None else Stored.read(Path(stored)),
         )
         shown: list[Shown] = []
         keys: set[str] = set()

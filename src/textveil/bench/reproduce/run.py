@@ -7,9 +7,8 @@ Not here: targets (`targets`), how a sweep is run (`bench.run`), and how what ca
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from textveil import files
 from textveil.bench import compare
@@ -22,6 +21,7 @@ from textveil.bench.reproduce.verdict import Beside, Judged, beside, contradicte
 from textveil.bench.rows import Row, stream
 from textveil.bench.run import Places, Pool
 from textveil.bench.spec import Sweep
+from textveil.errors import InputError
 
 Report = Callable[[str, int, int], None]
 
@@ -63,7 +63,7 @@ class How:
         endpoint: options of `Endpoint`; without it, panels that need a language model are not run.
         places: where data and fitted judges are.
         processes: how many at once, or a pool of them for several targets.
-        stored: a folder with what earlier runs have found: nothing is run, and no data is looked at; None to run.
+        stored: what earlier runs have found: nothing is run, and no data is looked at; None to run.
     """
 
     scale: Scale = "usual"
@@ -71,7 +71,44 @@ class How:
     endpoint: Mapping[str, Any] | None = None
     places: Places = field(default_factory=Places)
     processes: int | Pool = 1
-    stored: Path | None = None
+    stored: "Stored | None" = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """What earlier runs have found.
+
+    Attributes:
+        folder: with the documents of their targets.
+        rows: all rows that it holds.
+    """
+
+    folder: Path
+    rows: tuple[Row, ...] = field(repr=False)
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """The rows of a folder.
+
+        Raises:
+            InputError: there are none, or they cannot be read.
+        """
+        return cls(folder=folder, rows=tuple(stream([folder])))
+
+    def tables(self, name: str) -> dict[str, Table]:
+        """The tables of a target, by name; none where it has no document.
+
+        Raises:
+            InputError: its document is none.
+        """
+        path = self.folder / f"{name}.json"
+        if not path.exists():
+            return {}
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))["tables"]
+            return {each["name"]: Table.read(each) for each in found}
+        except (OSError, ValueError, KeyError, TypeError):
+            raise InputError(f"{path.name} must be what an earlier run has written, and is not") from None
 
 
 NOT_STORED = "nothing of it is stored"
@@ -114,9 +151,9 @@ def reproduce(target: Target, folder: Path, how: How, *, report: Report = lambda
         InputError: data cannot be read.
     """
     plans = planned(target, how.scale, hub=how.hub, endpoint=how.endpoint)
+    found, tables, missing = _run(plans, folder, how, report) if how.stored is None else _read(target, plans, how)
     with files.writing():
         files.make_folder(folder)
-    found, tables, missing = _run(plans, folder, how, report) if how.stored is None else _read(target, plans, how)
     series = compare.series(found)
     return Reproduced(
         target=target,
@@ -148,17 +185,9 @@ def _run(plans: Plans, folder: Path, how: How, report: Report) -> Made:
 def _read(target: Target, plans: Plans, how: How) -> Made:
     """What is stored of a target: its rows, and the tables of its document."""
     assert how.stored is not None
-    kept = _rows(how.stored)
-    own = {panel: runs.there(Sweep.read(plain), kept) for panel, plain in plans.sweeps.items()}
-    document = how.stored / f"{named(target, how)}.json"
-    stored = json.loads(document.read_text(encoding="utf-8"))["tables"] if document.exists() else []
-    tables = {each["name"]: Table.read(each) for each in stored if each["name"] in plans.tables}
+    own = {panel: runs.there(Sweep.read(plain), how.stored.rows) for panel, plain in plans.sweeps.items()}
+    kept = how.stored.tables(named(target, how))
+    tables = {name: kept[name] for name in plans.tables if name in kept}
     missing = [panel for panel, found in own.items() if not found]
     missing += [f"the table {name}" for name in plans.tables if name not in tables]
     return [row for found in own.values() for row in found], tables, missing
-
-
-@lru_cache(maxsize=1)
-def _rows(folder: Path) -> tuple[Row, ...]:
-    """All rows of a folder, read once for all targets."""
-    return tuple(stream([folder]))
