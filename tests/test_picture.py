@@ -75,7 +75,8 @@ def test_saved_in_the_format_of_the_name(tmp_path, suffix):
 
 
 def test_one_figure_is_one_svg(tmp_path):
-    panels = [("risk", {"noise": [(0.1, 0.2), (0.2, 0.3)], "polar": [(0.1, 0.1)]}), ("other", {"santext": [(0, 1)]})]
+    first: dict[str, list[tuple[float, float]]] = {"noise": [(0.1, 0.2), (0.2, 0.3)], "polar": [(0.1, 0.1)]}
+    panels = [("risk", first), ("other", {"santext": [(0.0, 1.0)]})]
     for name in ("one", "other"):
         picture.save(picture.curves(panels, title="t", scale="s", columns=1), tmp_path / f"{name}.svg")
     one, other = ((tmp_path / f"{name}.svg").read_text("utf-8") for name in ("one", "other"))
