@@ -80,6 +80,9 @@ def test_one_place_against_refutes_what_holds_on_the_whole(series):
     found = judge(compare.series(made), {"entry": "crossing"}, WORSE)
     assert found.gaps[0].low > 0
     assert found.answer == "does not hold"
+    assert [place.name for place in found.against] == ["4.0"]
+    assert f", but at 4.0 {found.places[0].gap.value:+.3f} (" in found.says
+    assert ", but" not in judge(series, WORSE, BETTER).says, "it is on the other side as a whole"
     assert judge(compare.series(made), {"entry": "crossing"} | first, WORSE | first).answer == "does not hold"
 
 
@@ -138,12 +141,12 @@ def test_at_a_risk_the_best_of_several_series_is_taken_less_what_that_gains_by_c
     ("members", "values", "why"),
     [
         (({"entry": "none"}, WORSE), {}, "no rows of ours for one of the series"),
-        (({"entry": "none"}, {"entry": "nor"}), {}, "no rows of ours for both of the series"),
+        (({"entry": "none"}, {"entry": "nor"}), {}, "no rows of ours for either of the series"),
         (({"entry": "wide"}, WORSE), {}, "a selector must mean one series where budgets are compared"),
         ((BETTER, WORSE), {"metric": "BLEU"}, "no BLEU in rows of ours"),
         ((BETTER, WORSE), {"at": {"risk": "BLEU"}}, "no BLEU in rows of ours"),
         ((BETTER, {"entry": "mask"}), {"at": RISK}, "the two series have no place in common"),
-        ((BETTER, WORSE), {"data": ["agnews"]}, "no rows of ours for both of the series"),
+        ((BETTER, WORSE), {"data": ["agnews"]}, "no rows of ours for either of the series"),
         ((BETTER, WORSE), {"metric": "measure"}, "no measure in rows of ours"),
     ],
 )

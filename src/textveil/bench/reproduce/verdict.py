@@ -18,7 +18,7 @@ is surely outside. Surely: of k places that are looked at, each may be wrong wit
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import pairwise, product
+from itertools import compress, pairwise, product
 from typing import Any, Literal
 
 import numpy as np
@@ -102,6 +102,7 @@ class Judged:
         answer: what came out.
         gaps: of each pair of neighbours, the mean difference with its interval.
         places: of all pairs.
+        against: those that are on the other side for certain.
         why: why it cannot be told, where there was nothing to compare.
     """
 
@@ -110,15 +111,27 @@ class Judged:
     answer: Answer
     gaps: tuple[Interval, ...] = ()
     places: tuple[Place, ...] = field(default=(), repr=False)
+    against: tuple[Place, ...] = field(default=(), repr=False)
     why: str = ""
 
     @property
     def says(self) -> str:
-        """The difference, or why there is none."""
+        """The difference, and where it is on the other side; or why there is none."""
         if not self.gaps:
             return self.why
-        gaps = "; ".join(f"{gap.value:+.3f} ({gap.low:+.3f} to {gap.high:+.3f})" for gap in self.gaps)
-        return f"{gaps}, {len(self.places)} place{'s' * (len(self.places) != 1)}"
+        said = f"{'; '.join(map(_signed, self.gaps))}, {len(self.places)} place{'s' * (len(self.places) != 1)}"
+        if 0 < len(self.against) < len(self.places):
+            worst = (min if self.expectation.direction == "above" else max)(self.against, key=_gap)
+            said += f", but at {worst.name} {_signed(worst.gap)}"
+        return said
+
+
+def _gap(place: Place) -> float:
+    return place.gap.value
+
+
+def _signed(gap: Interval) -> str:
+    return f"{gap.value:+.3f} ({gap.low:+.3f} to {gap.high:+.3f})"
 
 
 def beside(target: Target, series: Sequence[Series], tables: Mapping[str, Table] | None = None) -> list[Beside]:
@@ -306,6 +319,7 @@ def judge(expectation: Expectation, series: Sequence[Series], data: str) -> Judg
     ]
     gaps: list[Interval] = []
     places: list[Place] = []
+    against: list[Place] = []
     answers: list[Answer] = []
     met = _at_risk if isinstance(expectation.at, AtRisk) else _at_budgets
     try:
@@ -322,11 +336,19 @@ def judge(expectation: Expectation, series: Sequence[Series], data: str) -> Judg
             ]
             gaps.append(_mean(differences).interval)
             places += found
+            against += compress(found, (_against(expectation, gap, len(own)) for gap in differences))
             answers.append(_answer(expectation, differences))
     except ConfigError as error:  # rows that are not what the target expects: said, and the other claims are judged
         return Judged(expectation=expectation, data=data, answer="cannot be told", why=str(error))
     answer = reduce(_worse, answers)
-    return Judged(expectation=expectation, data=data, answer=answer, gaps=tuple(gaps), places=tuple(places))
+    return Judged(
+        expectation=expectation,
+        data=data,
+        answer=answer,
+        gaps=tuple(gaps),
+        places=tuple(places),
+        against=tuple(against),
+    )
 
 
 Side = list[Curve] | float
@@ -335,7 +357,7 @@ Side = list[Curve] | float
 
 def _missing(expectation: Expectation, one: Side, other: Side) -> str:
     if [] in (one, other):
-        return "no rows of ours for " + ("both" if one == other else "one") + " of the series"
+        return "no rows of ours for " + ("either" if one == other else "one") + " of the series"
     for metric in _needed(expectation):
         for side in (one, other):
             cells = [] if isinstance(side, float) else [cell for curve in side for cell in curve.cells]
@@ -350,18 +372,22 @@ def _worse(one: Answer, other: Answer) -> Answer:
 
 
 def _answer(expectation: Expectation, gaps: Sequence[Estimate]) -> Answer:
-    by = expectation.by
+    by, against = expectation.by, any(_against(expectation, gap, len(gaps)) for gap in gaps)
     if expectation.direction == "near":
         if all(-by <= gap.interval.low and gap.interval.high <= by for gap in gaps):
             return "holds"
-        outside = any(_surely_below(gap, -by, len(gaps)) or _surely_below(_turned(gap), -by, len(gaps)) for gap in gaps)
-        return "does not hold" if outside else "cannot be told"
-    if expectation.direction == "below":
-        gaps = [_turned(gap) for gap in gaps]
-    mean = _mean(gaps).interval
-    if mean.high < by or any(_surely_below(gap, by, len(gaps)) for gap in gaps):
+        return "does not hold" if against else "cannot be told"
+    mean = _mean([_turned(gap) for gap in gaps] if expectation.direction == "below" else gaps).interval
+    if mean.high < by or against:
         return "does not hold"
     return "holds" if mean.low > by else "cannot be told"
+
+
+def _against(expectation: Expectation, gap: Estimate, places: int) -> bool:
+    """Whether the difference at one of the places is on the other side for certain."""
+    if expectation.direction == "near":
+        return any(_surely_below(each, -expectation.by, places) for each in (gap, _turned(gap)))
+    return _surely_below(_turned(gap) if expectation.direction == "below" else gap, expectation.by, places)
 
 
 def _surely_below(gap: Estimate, limit: float, places: int) -> bool:
