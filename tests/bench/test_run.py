@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from tests.bench.conftest import opinions
 from textveil.bench import cells, compare, headlines, rows, run
 from textveil.bench.run import Places, load
 from textveil.bench.spec import Source, Sweep
-from textveil.errors import ConfigError, EndpointError, InputError, UnknownName
+from textveil.errors import ConfigError, EndpointError, InputError, OutputError, UnknownName
 
 CANARY = "zanzibarquux"
 
@@ -146,6 +147,36 @@ def test_wrong_options_of_judges_fail_before_anything_is_run(sweep, tmp_path, mo
     source = Source(**{**vars(sweep.data[0]), "task": [{"name": "head", "rowz": 5}]})
     with pytest.raises(UnknownName, match="rowz"):
         run.run(Sweep(**{**vars(sweep), "data": (source,)}), tmp_path / "rows")
+
+
+@pytest.mark.parametrize("dry", [True, False])
+def test_judges_that_cannot_be_asked_are_told_before_anything_is_run(tmp_path, dry):
+    path = tmp_path / "mine.csv"
+    path.write_text("text,label\nOne is kind.,a\nOne is not.,b\n", encoding="utf-8")
+    source: dict[str, Any] = {"name": str(path), "columns": {"label": "label"}}
+    for task, says in (
+        ([], "mine: head .* learns from a training split: name files with {split} in their place"),
+        (["haed"], "did you mean 'head'"),
+    ):
+        entry = {"name": "noise", "set": {"mechanism.name": "noise"}, "budget": {"mechanism.eta": [40]}}
+        asked = Sweep.read({"name": "s", "data": [{**source, "task": task}], "entries": [entry], "baselines": []})
+        with pytest.raises((ConfigError, UnknownName), match=says):
+            run.preview(asked, tmp_path / "rows", Places()) if dry else run.run(asked, tmp_path / "rows")
+    assert not (tmp_path / "rows").exists()
+
+
+def test_a_judge_that_is_a_measure_too_is_asked_once(tmp_path):
+    asked = {"name": "s", "data": [{"name": "opinions", "task": "meaning", "limit": 3}], "measures": ["meaning"]}
+    entry = {"name": "noise", "set": {"mechanism.name": "noise"}, "budget": {"mechanism.eta": [40]}}
+    sweep = Sweep.read({**asked, "entries": [entry], "baselines": []})
+    assert [judge.name for judge in run.judges(sweep.data[0], sweep, run.Places())] == ["meaning"]
+
+
+def test_a_folder_without_rows_yet_and_a_file_in_its_place(sweep, tmp_path):
+    (tmp_path / "rows.jsonl").touch()
+    assert run.preview(sweep, tmp_path, run.Places())[0].endswith("0 of them are there")
+    with pytest.raises(OutputError, match="must be a folder"), rows.opened(tmp_path / "rows.jsonl"):
+        pytest.fail("a file is no folder")
 
 
 def test_what_was_cut_short_is_computed_again(sweep, tmp_path):
@@ -289,6 +320,10 @@ def test_rows_as_tables(sweep, tmp_path):
     table = pq.read_table(tmp_path / "scores.parquet").to_pylist()
     assert table[-1]["metric"] == lines[-1]["metric"]
     assert table[0]["epsilon_ldp"] == math.inf
+    written = (tmp_path / "scores.jsonl").read_text(encoding="utf-8").splitlines()
+    strict = [json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is no JSON")) for line in written]
+    assert strict[0]["epsilon_ldp"] == "infinite"
+    assert [line["value"] for line in strict] == [line["value"] for line in lines]
     with pytest.raises(ConfigError, match="must end in"):
         rows.export(found, tmp_path / "scores.xlsx")
 

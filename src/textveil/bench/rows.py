@@ -28,6 +28,7 @@ A row, as JSON (version 1):
 
 import gzip
 import json
+import math
 import os
 import warnings
 import zlib
@@ -38,7 +39,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from textveil import files
-from textveil.errors import ConfigError, InputError, TextveilWarning
+from textveil.errors import ConfigError, InputError, OutputError, TextveilWarning
 
 try:
     import fcntl
@@ -75,6 +76,12 @@ def stream(paths: Iterable[Path]) -> Iterator[Row]:
             yield row
     if empty:
         raise InputError("the files must hold at least one row, and hold none")
+
+
+def found(folder: Path) -> list[Row]:
+    """The rows of a folder, as `read` gives them; none where no run has written any yet."""
+    path = _file(folder)
+    return list(_rows(path)) if path.exists() else []
 
 
 def _file(path: Path) -> Path:
@@ -165,7 +172,10 @@ def opened(folder: Path) -> Iterator[Store]:
 
     Raises:
         ConfigError: another process is at work in it, or its rows are compressed.
+        OutputError: it is a file.
     """
+    if folder.exists() and not folder.is_dir():
+        raise OutputError("the output must be a folder, and is a file")
     if not (folder / FILE).exists() and _file(folder).exists():
         raise ConfigError(f"a run goes on from rows that are not compressed: unpack {FILE}.gz with gunzip first")
     with files.writing():
@@ -218,9 +228,14 @@ def table(rows: Iterable[Row]) -> Iterator[Row]:
             yield {**shared, "setting": json.dumps(score["setting"]), **{name: score[name] for name in own}}
 
 
+def plain(line: Row) -> Row:
+    """A line of `table` as JSON has it, which knows no infinity: "infinite", as in rows."""
+    return {name: "infinite" if value == math.inf else value for name, value in line.items()}
+
+
 def _bound(row: Row, name: str) -> float | None:
     found = (row["epsilon"] or {}).get(name)
-    return float("inf") if found == "infinite" else found
+    return math.inf if found == "infinite" else found
 
 
 def export(rows: Iterable[Row], path: Path) -> int:
@@ -232,7 +247,7 @@ def export(rows: Iterable[Row], path: Path) -> int:
     writers: dict[str, Callable[[list[Row], BinaryIO], None]] = {
         ".parquet": _parquet,
         ".csv": _csv,
-        ".jsonl": lambda lines, stream: stream.writelines(json.dumps(line).encode() + b"\n" for line in lines),
+        ".jsonl": lambda lines, stream: stream.writelines(files.json_line(plain(line)).encode() for line in lines),
     }
     if path.suffix not in writers:
         raise ConfigError(f"a table's name must end in {', '.join(writers)}, got {path.suffix!r}")

@@ -42,6 +42,9 @@ Report = Callable[[str, int, int], None]
 SEARCHED = 2
 """Of how budgets are searched; what an older search has found is found again."""
 
+PACE = 10_000
+"""Words of the cells that are there, of which a time is told: what few texts take says little of many."""
+
 TAUGHT = 20_000
 """Training texts that important words are learned from, at most."""
 
@@ -178,7 +181,7 @@ def run(
     places = places or Places()
     computed.check(sweep)
     for source in sweep.data:
-        judges(source, sweep, places)  # built, and not fitted yet: a wrong option is told before anything is run
+        _ready(source, sweep, places)
     with rows.opened(folder) as store, _pool(processes) as pool:
         known = _known(folder)
         first = plan(sweep, store.rows, known, places)
@@ -242,7 +245,9 @@ def preview(sweep: Sweep, folder: Path | None, places: Places) -> list[str]:
         places: where the data is.
     """
     computed.check(sweep)
-    found = list(rows.read([folder])) if folder is not None and (folder / rows.FILE).exists() else []
+    for source in sweep.data:
+        _ready(source, sweep, places)
+    found = [] if folder is None else rows.found(folder)
     made = plan(sweep, found, {} if folder is None else _known(folder), places)
     lines = [f"sweep {sweep.name}: {made.cells + len(made.there):,} cells, {len(made.there):,} of them are there"]
     words = 0
@@ -259,9 +264,11 @@ def preview(sweep: Sweep, folder: Path | None, places: Places) -> list[str]:
             f"  {len(made.searched):,} series of up to {count} cells wait for budgets at an attack success of {levels}"
         )
     known = made.there or found
-    if made.cells and known:
+    if made.cells and sum(sum(row["lengths"]) for row in known) >= PACE:
         pace = sum(sum(row["seconds"].values()) for row in known) / sum(sum(row["lengths"]) for row in known)
-        lines.append(f"about {words * pace / 60:.0f} minutes of one core, at the pace of the cells that are there")
+        minutes = max(1, round(words * pace / 60))
+        told = f"{minutes} minute{'s' * (minutes != 1)} of one core, at the pace of the cells that are there"
+        lines.append(f"about {told}")
     elif made.cells:
         lines.append("how long that takes is told once some cells are there")
     return lines
@@ -327,7 +334,8 @@ def judges(source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:
             return training_texts(source, places)
 
         wanted = [*(source.task or ({"name": tasks.usual(data.kind)},))]
-        wanted += [{"name": "meaning"}] * ("meaning" in sweep.measures)
+        if "meaning" in sweep.measures and "meaning" not in {each["name"] for each in wanted}:
+            wanted.append({"name": "meaning"})
         _HELD[key] = tuple(
             tasks.make(
                 each["name"],
@@ -340,6 +348,24 @@ def judges(source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:
         )
     found: tuple[Task, ...] = _HELD[key]
     return found
+
+
+def _ready(source: Source, sweep: Sweep, places: Places) -> None:
+    """Builds the judges of a data set, and fits none: what is wrong with them is told before anything is run.
+
+    Raises:
+        ConfigError: an option is wrong, or a judge learns from a file that is not named. UnknownName: there is no such
+            judge.
+    """
+    asked = judges(source, sweep, places)
+    if not loaders.is_file(source.name) or loaders.SPLIT in source.name:
+        return
+    data = load(source, sweep.limit, places)
+    if learning := [judge.name for judge in asked if hasattr(judge, "train") and not judge.refusal(data)]:
+        raise ConfigError(
+            f"{source.called}: {learning[0]} learns from a training split: name files with {loaders.SPLIT} in their "
+            "place, one for train and one for test, or another judge, such as task: meaning"
+        )
 
 
 def task_words(series: Series, places: Places) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field
 
 from textveil import sources
+from textveil.bench.data import called, is_file
 from textveil.config import Config, resolve
 from textveil.errors import ConfigError, UnknownName, shown
 from textveil.options import options
@@ -73,7 +74,7 @@ class Source:
         subset: a part of the data set ("medical"), see `data`.
         task: judges by name, with options; none for the usual ones of the kind.
         columns: of a user's own file: options of `data.Columns`.
-        as_name: what rows call it; the name where it is None.
+        as_name: what rows call it; None: its name, and of a file no more than that.
     """
 
     name: str
@@ -88,7 +89,10 @@ class Source:
     @property
     def called(self) -> str:
         """What rows call it."""
-        return self.as_name or (f"{self.name}, {self.subset}" if self.subset else self.name)
+        if self.as_name is not None:
+            return self.as_name
+        name = called(self.name) if is_file(self.name) else self.name
+        return f"{name}, {self.subset}" if self.subset else name
 
     def training(self, limit: int | None = None) -> Self:
         """The training split of the same data set; all of it, or as many examples as the limit says."""

@@ -21,6 +21,9 @@ SEEN = 3
 STRENGTH = 0.3
 """The inverse strength of the penalty: words of few texts count little."""
 
+TELLS = 0.01
+"""Log-odds that a word must change: a word that changes less tells nothing, however few the others are."""
+
 
 def learn(data: DataSet, count: int) -> tuple[str, ...]:
     """The words whose weight in a logistic regression on which words a text has is largest for any label.
@@ -33,7 +36,7 @@ def learn(data: DataSet, count: int) -> tuple[str, ...]:
         count: how many words at most, 1 or more.
 
     Raises:
-        ConfigError: the data has no labels for single texts, or the count is below 1.
+        ConfigError: the data has no labels for single texts, or the count is below 1, or no word tells anything.
     """
     if data.kind != "classification" or count < 1:
         raise ConfigError(f"task words need a classification and a count of 1 or more, got a {data.kind} and {count}")
@@ -53,8 +56,11 @@ def learn(data: DataSet, count: int) -> tuple[str, ...]:
     matrix = csr_matrix((np.ones(len(rows)), (rows, columns)), (len(texts), len(distinct)))[:, kept]
     labels = [example.label for example in data.examples]
     weights = np.abs(LogisticRegression(C=STRENGTH, max_iter=500).fit(matrix, labels).coef_).max(axis=0)
+    order = [i for i in np.argsort(-weights, kind="stable")[:count] if weights[i] > TELLS]
+    if not order:
+        raise ConfigError(f"no word of {data.name} tells its labels apart")
     words = np.array(distinct, object)[kept]
-    return tuple(words[np.argsort(-weights, kind="stable")[:count]].tolist())
+    return tuple(words[order].tolist())
 
 
 def _counts(word: str) -> bool:

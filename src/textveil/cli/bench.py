@@ -28,8 +28,8 @@ Processes = Annotated[
 @bench_app.callback(
     invoke_without_command=True,
     epilog=examples(
-        "textveil bench run conf/sweep.yaml --output runs/sweep",
-        "textveil bench report runs/sweep --output sweep.html",
+        "textveil bench run quick --output runs/quick",
+        "textveil bench report runs/quick --output quick.html",
     ),
 )
 def _bench(context: typer.Context) -> None:
@@ -41,8 +41,8 @@ def _bench(context: typer.Context) -> None:
 @bench_app.command(
     "run",
     epilog=examples(
-        "textveil bench run conf/sweep.yaml --output runs/sweep --dry-run",
-        "textveil bench run conf/sweep.yaml --output runs/sweep --folder corpora --processes 2",
+        "textveil bench run quick --output runs/quick --dry-run",
+        "textveil bench run sweep --output runs/sweep --folder corpora --processes 2",
         "textveil bench run mine.yaml --output runs/mine --limit 100 --seeds 1",
     ),
 )
@@ -52,7 +52,11 @@ def bench_run(
     ],
     output: Annotated[
         str | None,
-        typer.Option("--output", metavar="DIR", help="Where rows are kept; a run that finds some goes on."),
+        typer.Option(
+            "--output",
+            metavar="DIR",
+            help="Where rows are kept; a run that finds some goes on. Only --dry-run does without.",
+        ),
     ] = None,
     folder: Folder = None,
     processes: Processes = None,
@@ -86,15 +90,18 @@ def bench_run(
     with progress.bars(lambda _, done: f"{done:,}", "") as report:
         rows = run.run(chosen, Path(output), places=places, processes=_processes(processes), report=report)
     if as_json:
-        from textveil.bench.rows import table
+        from textveil.bench.rows import plain, table
         from textveil.files import json_line
 
         for line in table(rows):
-            say(json_line(line).rstrip("\n"))
+            say(json_line(plain(line)).rstrip("\n"))
         return
     _show(rows)
     shell.note(
-        shell.wrap(f"{len(rows):,} rows are in {Path(output).name}. `textveil bench report` makes a page of them.")
+        shell.wrap(
+            f"{len(rows):,} row{'s are' if len(rows) != 1 else ' is'} in {Path(output).name}. `textveil bench report` "
+            "makes a page of them."
+        )
     )
 
 
@@ -205,9 +212,12 @@ def bench_fantasy(
         written = fantasy.ask(Endpoint(url=upstream, model=model), count)
         shell.note(shell.wrap(str(written)))
         passages = iter(written.passages)
+    made = list(fantasy.lines(passages))
     with files.output(output) as out:
-        for line in fantasy.lines(passages):
+        for line in made:
             out.write(line)
+    if output is not None:
+        shell.note(f"{len(made):,} line{'s' * (len(made) != 1)}")
 
 
 def _processes(asked: int | None) -> int:

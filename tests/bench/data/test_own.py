@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from textveil.bench.data import load
+from textveil.bench.spec import Source
 from textveil.errors import ConfigError, InputError, UnknownName
 
 CANARY = "zyxqorvian"
@@ -66,6 +67,19 @@ def test_lines_are_texts(put):
     assert (data.kind, data.remarks) == ("text", ("left out: 1 with an empty text",))
 
 
+def test_rows_without_a_label_are_left_out(put):
+    data = load(put("letters.csv", "text,label\nhello,a\nhow,\nyou,b\nthere, \n,a\n"), label="label")
+    assert [example.texts for example in data.examples] == [("hello",), ("you",)]
+    assert data.labels == ("a", "b")
+    assert data.remarks == ("left out: 2 without a label", "left out: 1 with an empty text")
+
+
+def test_where_a_file_lies_is_not_told(put, tmp_path):
+    data = load(put("letters.csv", "text\nhello\n"))
+    assert (data.name, data.source) == ("letters", "letters.csv")
+    assert Source(name=str(tmp_path / "letters-{split}.csv")).called == "letters"
+
+
 def test_pairs_choices_and_groups(put):
     path = put("p.csv", "a,b,c,right,from\nq,x,y,c,north\nr,z,w,0,south\n")
     data = load(path, fields=["a", "b", "c"], label="right", group="from")
@@ -105,7 +119,7 @@ def test_what_is_wrong_with_options(put):
 def test_what_is_wrong_with_rows(put, tmp_path):
     path = put("a.csv", f"text,other\n{CANARY},2\n{CANARY},3\n")
     refused(
-        "a.csv, row 1: it must have the field 'body'; the fields there are: 'text', 'other'",
+        "a.csv, row 1: it must have the field 'body', and has 2 others",
         InputError,
         path,
         fields=["body"],

@@ -5,7 +5,7 @@ Not here: how they are privatized (`trials`) and judged (`tasks`).
 """
 
 from textveil.bench.data.loading import is_file, load
-from textveil.bench.data.own import Columns
+from textveil.bench.data.own import SPLIT, Columns, called
 from textveil.bench.data.sources import SOURCES
 
-__all__ = ["SOURCES", "Columns", "is_file", "load"]
+__all__ = ["SOURCES", "SPLIT", "Columns", "called", "is_file", "load"]

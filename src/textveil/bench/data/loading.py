@@ -79,7 +79,9 @@ def load(
     found = read_own(name, split, Columns(**columns))
     left: Counter[str] = Counter()
     examples = tuple(_whole(found.examples, left, found.kind))
-    return _cut(replace(found, examples=examples, remarks=_said(left)), limit, spread=split == "train")
+    return _cut(
+        replace(found, examples=examples, remarks=(*found.remarks, *_said(left))), limit, spread=split == "train"
+    )
 
 
 def is_file(name: str) -> bool:

@@ -5,6 +5,7 @@ Not here: the data sets that are known by name (`sources`), and which rows a lim
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,25 +81,36 @@ def read_own(path: str, split: str, columns: Columns) -> DataSet:
     if columns.label is not None and not labels:
         labels = columns.fields[1:] if columns.kind == "choice" else _labels(path, split, columns.label)
     chosen = _place(path, split)
-    stem = Path(path).name.partition(".")[0].replace(SPLIT, "").strip("-_ ")
+    left: Counter[str] = Counter()
     return DataSet(
-        name=stem or Path(path).resolve().parent.name,
+        name=called(path),
         split=split,
         kind=columns.kind,
         fields=columns.fields,
         labels=labels,
-        examples=tuple(_examples(chosen, columns, labels)),
-        source=chosen,
+        examples=tuple(_examples(chosen, columns, labels, left)),
+        source=Path(chosen).name,  # where it lies is nobody's business
+        remarks=tuple(f"left out: {count} {what}" for what, count in left.items()),
     )
+
+
+def called(path: str) -> str:
+    """What a file is called in rows and on pages: its name, without the folder, the split and the ending."""
+    stem = Path(path).name.partition(".")[0].replace(SPLIT, "").strip("-_ ")
+    return stem or Path(path).resolve().parent.name
 
 
 def _place(path: str, split: str) -> str:
     return path.replace(SPLIT, split)
 
 
-def _examples(path: str, columns: Columns, labels: tuple[str, ...]) -> Iterator[Example]:
+def _examples(path: str, columns: Columns, labels: tuple[str, ...], left: Counter[str]) -> Iterator[Example]:
+    """All rows but those with an empty label, which are counted."""
     for where, record in _rows(path):
         with within(where):
+            if columns.label is not None and not _value(record, columns.label).strip():
+                left["without a label"] += 1
+                continue
             texts = tuple(text(record, name) for name in columns.fields)
             yield Example(
                 texts=texts,
@@ -142,7 +154,9 @@ def _labels(path: str, split: str, name: str) -> tuple[str, ...]:
     for place in (each for each in places if os.path.isfile(each) or each == _place(path, split)):
         for where, record in _rows(place):
             with within(where):
-                found.add(label := _value(record, name))
+                label = _value(record, name)
+            if label.strip():
+                found.add(label)
             if len(found) > MOST or len(label) > LONGEST:
                 raise ConfigError(
                     f"label must have {MOST} different values at most, none above {LONGEST} characters; is it a text?"

@@ -151,13 +151,16 @@ def member(record: Record, name: str) -> Any:
     """What a record has in a field.
 
     Raises:
-        InputError: it has no such field; it names those that there are.
+        InputError: it has no such field. Those that it has are not named: a table without a line of names would show
+            its first row.
     """
     if not isinstance(record, Mapping):
         raise InputError("it must be an object with fields")
     if name not in record:
-        there = ", ".join(map(shown, record))
-        raise InputError(f"it must have the field {shown(name)}; the fields there are: {there or 'none'}")
+        others = f"{len(record)} other{'s' * (len(record) != 1)}" if record else "none"
+        raise InputError(
+            f"it must have the field {shown(name)}, and has {others}; the first line of a table names its fields"
+        )
     return record[name]
 
 
