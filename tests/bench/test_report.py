@@ -11,7 +11,7 @@ from tests.bench import synthetic
 from tests.bench.synthetic import Entry
 from textveil import picture
 from textveil.bench.compare import Metric, series
-from textveil.bench.report import curves, options, report
+from textveil.bench.report import curves, options, report, tables
 from textveil.bench.report.gallery import marked
 from textveil.bench.report.markup import spelled
 from textveil.bench.report.study import Study
@@ -239,6 +239,38 @@ def test_where_there_are_many_the_best_of_a_paper_is_in_every_panel():
     assert study.reference in ("noise", "santext+", "custext+", "cape")
     assert all(names[0] == study.reference for names in study.overview)
     assert {name for names in study.overview for name in names} == set(study.best.values())
+
+
+def test_notes_say_of_whom_they_are_true_and_what_is_nowhere_is_named():
+    rows = list(synthetic.rows(entries=synthetic.ENTRIES, data=("sst2",)))
+    wide = next(row["entry"] for row in rows if row["whose"] == "ours")
+    for row in rows:
+        for score in row["scores"]:
+            if score["metric"] == EXPOSED.metric:
+                score["note"] = "estimated" if row["entry"] == wide else "exact"
+    study = Study(series=tuple(series(rows)))
+    notes = study.notes(next(metric for metric in study.risks if metric.metric == EXPOSED.metric))
+    others = {row["entry"] for row in rows if row["whose"] != "baseline"} - {wide}
+    assert f"estimated ({wide})" in notes
+    assert any(note.startswith("exact (") and all(name in note for name in others) for note in notes)
+
+
+def test_series_that_reach_no_level_are_named_with_what_they_reach():
+    rows = list(synthetic.rows(entries=synthetic.ENTRIES, data=("sst2",)))
+    for row in rows:
+        for score in row["scores"] if row["entry"] == "noise" else ():
+            if score["metric"] == EXPOSED.metric:
+                score["values"] = [0.9] * len(score["values"])
+    page = tables.equal_risk(Study(series=tuple(series(rows))))
+    assert "Nowhere at these risks: noise (0.900)." in page
+
+
+def test_what_is_compared_by_can_be_asked_for():
+    study = Study(series=tuple(series(synthetic.rows(data=("sst2",)))))
+    other = study.risks[-1]
+    assert study.risk != other
+    assert Study(series=study.series, by=other).risk == other
+    assert set(Study(series=study.series, by=other).risks) == set(study.risks)
 
 
 def test_a_trade_off_has_the_corner_the_baselines_and_both_intervals():

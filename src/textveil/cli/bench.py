@@ -4,6 +4,8 @@ In: a sweep as YAML, a folder. Out: rows in the folder, a table of the headlines
 Not here: what is run (`bench`), and the verbs that have a module of their own (`report`, `lm_eval`).
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +25,16 @@ Folder = Annotated[
 Processes = Annotated[
     int | None, typer.Option("--processes", metavar="N", help="Processes of one thread each; as many as cores.")
 ]
+
+
+@contextmanager
+def kept(folder: str) -> Iterator[None]:
+    """Says after an interrupt that nothing is lost that was finished."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        shell.note(f"Interrupted. What was finished is in {Path(folder).name}; the same command goes on from there.")
+        raise
 
 
 @bench_app.callback(
@@ -87,7 +99,7 @@ def bench_run(
         return
     if output is None:
         raise ConfigError("give --output DIR, where rows are kept")
-    with progress.bars(lambda _, done: f"{done:,}", "") as report:
+    with kept(output), progress.bars(lambda _, done: f"{done:,}", "") as report:
         rows = run.run(chosen, Path(output), places=places, processes=_processes(processes), report=report)
     if as_json:
         from textveil.bench.rows import plain, table
@@ -144,7 +156,7 @@ def bench_choose(
 
     chosen = Sweep.read(sweep).narrowed(limit=limit, seeds=_numbers(seeds), only=only or ())
     risks = _shares(levels)
-    with progress.bars(lambda _, done: f"{done:,}", "") as report:
+    with kept(output), progress.bars(lambda _, done: f"{done:,}", "") as report:
         rows, tried = choose.run(
             chosen,
             Path(output),

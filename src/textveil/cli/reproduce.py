@@ -15,8 +15,9 @@ import typer
 from textveil import files, progress
 from textveil.cli import evaluation
 from textveil.cli.app import app, examples
+from textveil.cli.bench import kept
 from textveil.errors import ConfigError, InputError
-from textveil.shell import say
+from textveil.shell import note, say
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -105,6 +106,7 @@ def reproduce(
     from textveil.bench.reproduce.document import document
     from textveil.bench.reproduce.page import Shown, index
     from textveil.bench.reproduce.run import How, Stored, named, preview, reproduce
+    from textveil.bench.reproduce.verdict import risk
     from textveil.bench.run import Places, Pool
 
     with Pool(processes or os.cpu_count() or 1) as pool:
@@ -123,36 +125,44 @@ def reproduce(
                 for line in preview(target, Path(output), how):
                     say(line)
                 continue
-            with progress.bars(lambda _, done: f"{done:,}") as report:
+            with kept(output), progress.bars(lambda _, done: f"{done:,}") as report:
                 made = reproduce(target, Path(output), how, report=report)
             found = document(made)
             place = Path(output) / named(target, how)
             evaluation.write_json(found, f"{place}.json")
-            if made.series:
-                _page(made, found, place)
+            _page(made, found, place)
             own = {row["key"] for row in made.rows}
-            groups = () if own <= keys else overview(made.series)  # several targets show one sweep
+            groups = () if own <= keys else overview(made.series, risk(target, made.series))  # targets share sweeps
             keys |= own
-            shown.append(Shown(found=found, page=f"{place.name}.html" if made.series else None, groups=groups))
+            shown.append(Shown(found=found, page=f"{place.name}.html", groups=groups))
             if as_json:
                 say(json.dumps(found, ensure_ascii=False, allow_nan=False))
             else:
                 _show(found)
+                note(f"Written to {Path(output).name}: {place.name}.json, {place.name}.html.")
     if len(shown) > 1:
         with files.output(str(Path(output) / INDEX)) as written:
             written.write(index(shown))
+        note(f"Written to {Path(output).name}: {INDEX}, which leads to the page of each.")
 
 
 def _page(made: "Reproduced", found: Plain, place: Path) -> None:
     """What came of a target, and the figures of its rows, as a page beside them."""
-    from textveil.bench.report import report
+    from textveil.bench.report import compose, report
     from textveil.bench.reproduce.page import sections
+    from textveil.bench.reproduce.verdict import risk
     from textveil.bench.rows import gallery
 
     keys = {row["key"] for row in made.rows}
     shown = [each for each in gallery([place.parent]) if each.get("key") in keys]
     with progress.bars(lambda _, done: f"{done:,}", " figures") as told:
-        page = report(made.series, shown, title=made.target.title, first=sections(found), progress=told)
+        title, beside = made.target.title, list(sections(found))
+        by = risk(made.target, made.series)
+        page = (
+            report(made.series, shown, title=title, beside=beside, by=by, progress=told)
+            if made.series
+            else compose(title, beside)
+        )
     with files.output(f"{place}.html") as written:
         written.write(page)
 
@@ -248,7 +258,9 @@ def _interval(figure: Plain) -> str:
 def _spelled(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if 10_000 <= abs(value) < 1e9 else f"{value:.4g}"
+    return str(value)
 
 
 def _sentences(title: str, sentences: Sequence[str]) -> None:

@@ -152,7 +152,9 @@ def test_a_target_may_be_a_table_alone(capsys, made_up, tmp_path):
     assert code == 0
     assert "Local DP of a word of groups 1, 2, 3, 4" in out
     assert "150, 50, 450, 350" in out
-    assert not list((tmp_path / "out").glob("*.html"))
+    page = (tmp_path / "out" / "stamp-alone.html").read_text(encoding="utf-8")
+    assert "Local DP of a word of groups 1, 2, 3, 4" in page
+    assert "150, 50, 450, 350" in page
 
 
 def test_stored_rows_are_shown_without_data_and_without_a_run(capsys, made_up, tmp_path, monkeypatch):
@@ -170,7 +172,8 @@ def test_stored_rows_are_shown_without_data_and_without_a_run(capsys, made_up, t
     for name in ("made-up-fig1", "stamp-alone"):
         one, other = (json.loads((folder / f"{name}.json").read_text("utf-8")) for folder in (first, second))
         assert {**one, "circumstances": None} == {**other, "circumstances": None}
-    assert [path.name for path in sorted(second.glob("*.html"))] == ["index.html", "made-up-fig1.html"]
+    pages = [path.name for path in sorted(second.glob("*.html"))]
+    assert pages == ["index.html", "made-up-fig1.html", "stamp-alone.html"]
 
     for broken in ("[", '{"tables": [{"title": "a"}]}'):
         (first / "stamp-alone.json").write_text(broken, encoding="utf-8")
@@ -200,7 +203,7 @@ def test_several_targets_have_a_page_that_leads_to_theirs(capsys, made_up, tmp_p
     assert "it says nothing of the mechanisms" in page
     assert page.count("<figure>") >= 1
     assert "more budget keeps more" in page
-    assert "Local DP of a word of groups 1, 2, 3, 4" in page, "a table without a page of its own"
+    assert "Local DP of a word of groups 1, 2, 3, 4" in page, "a table stands there as it is"
     assert "asked: not run: needs an LLM" in page
 
 

@@ -49,8 +49,8 @@ def load_tasks(names: Sequence[str], include: str | None = None) -> Tasks:
         except Exception as error:  # many kinds, of datasets and hubs; a message may hold a row
             failure = type(error).__name__
     raise InputError(
-        f"the tasks {', '.join(found)} could not be loaded ({failure}): their data comes from a hub, "
-        "which must be reached once, or from files that the task names"
+        f"the tasks {', '.join(found)} could not be loaded ({failure}): a hub that has their data must be reached "
+        "once, or the files that a task names must be there, and each of their lines be what its format asks for"
     )
 
 

@@ -11,7 +11,7 @@ from itertools import count, islice
 from pathlib import Path
 
 from textveil import page, picture
-from textveil.bench.compare import Cell, Series
+from textveil.bench.compare import Cell, Metric, Series
 from textveil.bench.report import curves, options, tables
 from textveil.bench.report.curves import Group
 from textveil.bench.report.gallery import Shown, gallery
@@ -46,7 +46,8 @@ def report(
     shown: Sequence[Shown] = (),
     *,
     title: str | None = None,
-    first: Iterable[Section] = (),
+    beside: Iterable[Section] = (),
+    by: Metric | None = None,
     figures: Path | None = None,
     progress: Callable[[str, int, int], object] = lambda *_: None,
 ) -> str:
@@ -56,28 +57,34 @@ def report(
         series: one at least, as `compare.series` makes them.
         shown: texts before and after, of data sets that may be shown.
         title: its heading; None for one with the name of the sweep.
-        first: sections that stand before those of the rows.
+        beside: sections that stand after the first figures.
+        by: the attack at whose success mechanisms are compared; None: the strongest usual one.
         figures: a folder that is there, for every figure as PNG and SVG with its legend; None for none.
         progress: told a step's name, how much of it is done, and how much there is.
 
     Raises:
         OutputError: a figure cannot be written.
     """
-    study = Study(series=tuple(series))
+    study = Study(series=tuple(series), by=by)
+    figured, *others = _sections(study, shown)
     sweeps = ", ".join(dict.fromkeys(cell.row["sweep"] for cell in _cells(study)))
     return compose(
         title or f"Usefulness and risk: {sweeps}",
-        [*first, *_sections(study, shown)],
+        [figured, *beside, *others],
         head=joined((_facts(study, sweeps), _how(study))),
         figures=figures,
         progress=progress,
     )
 
 
-def overview(series: Sequence[Series]) -> tuple[Group, ...]:
-    """The figures that say most of a few series: usefulness against attacks, or else what options do; none of none."""
-    study = Study(series=tuple(series))
-    return tuple(islice((*curves.against_attacks(study), *options.single(study)), 1))
+def overview(series: Sequence[Series], by: Metric | None = None) -> tuple[Group, ...]:
+    """The figures that say most of a few series: usefulness against an attack, or else what options do; none of none.
+
+    Of one entry all series are shown, of several the best of each.
+    """
+    study = Study(series=tuple(series), by=by)
+    alone = curves.inside(study) if len(study.best) == 1 else ()
+    return tuple(islice((*alone, *curves.against_attacks(study), *options.single(study)), 1))
 
 
 def compose(

@@ -79,10 +79,15 @@ def against_attacks(study: Study) -> Iterator[Group]:
                 group
                 for risk in study.risks
                 for group in _group(
-                    study, f"Against {risk.title}{part}", " ".join(study.notes(risk)), _attack(study, risk), names
+                    study, f"Against {risk.title}{part}", "; ".join(study.notes(risk)), _attack(study, risk), names
                 )
             ],
         )
+    yield from inside(study)
+
+
+def inside(study: Study) -> Iterator[Group]:
+    """Usefulness against the first attack: all series of entries that have several."""
     if study.risk is None:
         return
     for entry, parts in study.inside.items():

@@ -38,9 +38,11 @@ class Study:
 
     Attributes:
         series: all of them, baselines too.
+        by: the attack at whose success mechanisms are compared; None: the strongest usual one.
     """
 
     series: tuple[Series, ...] = field(repr=False)
+    by: Metric | None = None
 
     @cached_property
     def data(self) -> tuple[Data, ...]:
@@ -85,7 +87,7 @@ class Study:
     def risks(self) -> tuple[Metric, ...]:
         """What attackers reach: that by which mechanisms are compared first."""
         found = [metric for metric in self.headlines if metric.role == "attack"]
-        return tuple(sorted(found, key=_usual))
+        return tuple(sorted(found, key=lambda metric: (metric != self.by, *_usual(metric))))
 
     @property
     def risk(self) -> Metric | None:
@@ -100,18 +102,28 @@ class Study:
         return tuple(tasks or near[:1])
 
     def notes(self, metric: Metric) -> tuple[str, ...]:
-        """What a reader of a metric has to know."""
-        return tuple(dict.fromkeys(note for score in self._scores(metric) for note in score.notes))
+        """What a reader of a metric has to know, with the entries that it is true of where it is not true of all."""
+        found: dict[str, dict[str, None]] = {}
+        entries: dict[str, None] = {}
+        for entry, score in self._scores(metric):
+            entries[entry] = None
+            for note in score.notes:
+                found.setdefault(note, {})[entry] = None
+        return tuple(
+            note if len(names) == len(entries) else f"{note} ({', '.join(names)})" for note, names in found.items()
+        )
 
     def unit(self, metric: Metric) -> str:
         """What is counted in a metric."""
-        return next(self._scores(metric)).unit
+        return next(score.unit for _, score in self._scores(metric))
 
-    def _scores(self, metric: Metric) -> Iterator[Score]:
-        """A metric in all cells, or in those of baselines alone where no others have it."""
+    def _scores(self, metric: Metric) -> Iterator[tuple[str, Score]]:
+        """A metric in all cells, or in those of baselines alone where no others have it, with their entries."""
         for baseline in (False, True):
             own = [series for series in self.series if (series.whose == BASELINE) == baseline]
-            found = [cell.scores[metric] for cell in self._cells(own) if metric in cell.scores]
+            found = [
+                (series.entry, cell.scores[metric]) for series in own for cell in series.cells if metric in cell.scores
+            ]
             if found:
                 yield from found
                 return

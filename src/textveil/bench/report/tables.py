@@ -55,15 +55,26 @@ def _equal(study: Study, data: Data, figure: Metric, risk: Metric) -> Html:
             cells = [series.name, WHOSE.get(series.whose, series.whose), *map(_interval, values)]
             own = best is not None and best[0] is series
             lines[series.name] = -1.0 if at is None else at.value, [*cells, *_beside(None if own else at, best, chance)]
+    elsewhere = [_reach(series, risk) for series in study.of(data) if series.name not in lines]
+    others = element("p", f"Nowhere at these risks: {'; '.join(elsewhere)}.", class_="soft") if elsewhere else Html("")
     if not lines:
-        return element("p", f"No series reaches a success of {' or '.join(f'{level:g}' for level in LEVELS)}.")
+        return others
     order = sorted(lines, key=lambda name: -lines[name][0])
     first = [name for name in order if name in study.best.values()]
     parts = [table(columns, [lines[name][1] for name in first], f"{figure.title}, the best series of each mechanism")]
     if len(first) < len(order):
         whole = table(columns, [lines[name][1] for name in order], "")
         parts.append(unfolding(f"All {len(order)} series", whole))
-    return joined(parts)
+    return joined([*parts, others])
+
+
+def _reach(series: Series, risk: Metric) -> str:
+    """A series and from where to where an attack on it succeeds."""
+    found = [cell.estimates[risk].value for cell in series.cells if risk in cell.estimates]
+    if not found:
+        return f"{series.name} (no attack)"
+    low, high = min(found), max(found)
+    return f"{series.name} ({low:.3f})" if low == high else f"{series.name} ({low:.3f} to {high:.3f})"
 
 
 def _beside(at: Estimate | None, best: tuple[Series, Estimate] | None, chance: float | None) -> list[str]:

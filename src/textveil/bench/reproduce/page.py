@@ -51,12 +51,12 @@ class Shown:
 
     Attributes:
         found: what `document` made.
-        page: the name of its page; None for none.
+        page: the name of its page.
         groups: its first figures; none where an earlier target has shown them.
     """
 
     found: Plain
-    page: str | None
+    page: str
     groups: tuple[Group, ...] = ()
 
 
@@ -85,11 +85,9 @@ def _told(shown: Shown) -> Callable[[], Html]:
     if found["claims"]:
         rows = [[each[name] for name in ("claim", "answer", "data", "says")] for each in found["claims"]]
         parts.append(table(["claim", "answer", "data", "what our rows say"], rows, ""))
-    if shown.page is not None:
-        parts.append(element("p", element("a", "All figures, values and intervals", href=shown.page)))
-    else:
-        parts += [joined(map(_table, found["tables"]))]
-        parts += [_sentences(found["contradicts"])] if found["contradicts"] else []
+    if not found["cells"]:
+        parts += map(_table, found["tables"])
+    parts.append(element("p", element("a", "All figures, values and intervals", href=shown.page)))
     if found["not_run"]:
         parts.append(_sentences([f"{panel}: not run: {why}" for panel, why in found["not_run"].items()]))
     return lambda: joined(parts)
@@ -128,7 +126,9 @@ def _table(found: Plain) -> Html:
 def _spelled(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if 10_000 <= abs(value) < 1e9 else f"{value:.4g}"
+    return str(value)
 
 
 def _sentences(given: Sequence[str]) -> Html:

@@ -141,6 +141,13 @@ def beside(target: Target, series: Sequence[Series], tables: Mapping[str, Table]
     ]
 
 
+def risk(target: Target, series: Sequence[Series]) -> compare.Metric | None:
+    """The attack at whose success a target's first claim compares; None where none does, or no row has it."""
+    asked = [each.at.risk for each in target.expect if isinstance(each.at, AtRisk)]
+    there = (own for each in series for cell in each.cells for own in cell.scores)
+    return next((own for own in there if asked and _is(asked[0], own)), None)
+
+
 def contradicted(target: Target, series: Sequence[Series]) -> Iterator[str]:
     """The sentences of a target's contradictions, with their figures; "not run" stands where there is none."""
     for each in target.contradicts:
