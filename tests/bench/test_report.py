@@ -11,7 +11,7 @@ from tests.bench import synthetic
 from tests.bench.synthetic import Entry
 from textveil import picture
 from textveil.bench.compare import Metric, series
-from textveil.bench.report import curves, options, report, tables
+from textveil.bench.report import curves, options, overview, report, tables
 from textveil.bench.report.gallery import marked
 from textveil.bench.report.markup import spelled
 from textveil.bench.report.study import Study
@@ -263,6 +263,12 @@ def test_series_that_reach_no_level_are_named_with_what_they_reach():
                 score["values"] = [0.9] * len(score["values"])
     page = tables.equal_risk(Study(series=tuple(series(rows))))
     assert "Nowhere at these risks: noise (0.900)." in page
+
+
+def test_all_options_come_first_where_there_is_one_mechanism():
+    study = Study(series=tuple(made(entries=(SMALL,), data=("sst2",))))
+    assert next(curves.against_attacks(study)).title.startswith("d-chi-stencil: all options")
+    assert overview(study.series) == (next(curves.against_attacks(study)),)
 
 
 def test_what_is_compared_by_can_be_asked_for():

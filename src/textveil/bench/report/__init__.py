@@ -78,13 +78,9 @@ def report(
 
 
 def overview(series: Sequence[Series], by: Metric | None = None) -> tuple[Group, ...]:
-    """The figures that say most of a few series: usefulness against an attack, or else what options do; none of none.
-
-    Of one entry all series are shown, of several the best of each.
-    """
+    """The figures that say most of some series: usefulness against an attack, or what options do; none of none."""
     study = Study(series=tuple(series), by=by)
-    alone = curves.inside(study) if len(study.best) == 1 else ()
-    return tuple(islice((*alone, *curves.against_attacks(study), *options.single(study)), 1))
+    return tuple(islice((*curves.against_attacks(study), *options.single(study)), 1))
 
 
 def compose(

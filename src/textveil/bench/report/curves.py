@@ -70,7 +70,13 @@ def axis(study: Study, metric: Metric) -> str:
 
 
 def against_attacks(study: Study) -> Iterator[Group]:
-    """Usefulness against each attack: the best series of every entry, then all series of entries that have several."""
+    """Usefulness against each attack: the best series of every entry, then all series of entries that have several.
+
+    Where there is one entry alone, all its series come first: they are what is compared.
+    """
+    alone = len(study.best) == 1
+    if alone:
+        yield from inside(study)
     for number, names in enumerate(study.overview, 1):
         part = _part(number, study.overview)
         yield from _together(
@@ -83,7 +89,8 @@ def against_attacks(study: Study) -> Iterator[Group]:
                 )
             ],
         )
-    yield from inside(study)
+    if not alone:
+        yield from inside(study)
 
 
 def inside(study: Study) -> Iterator[Group]:
