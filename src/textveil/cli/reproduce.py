@@ -104,7 +104,7 @@ def reproduce(
     chosen = [targets.load(each) for each in (targets.names() if name == ALL else [name])]
     from textveil.bench.report import overview
     from textveil.bench.reproduce.document import document
-    from textveil.bench.reproduce.page import Shown, index
+    from textveil.bench.reproduce.page import Shown, drawings, index
     from textveil.bench.reproduce.run import How, Stored, named, preview, reproduce
     from textveil.bench.reproduce.verdict import risk
     from textveil.bench.run import Places, Pool
@@ -132,7 +132,10 @@ def reproduce(
             evaluation.write_json(found, f"{place}.json")
             _page(made, found, place)
             own = {row["key"] for row in made.rows}
-            groups = () if own <= keys else overview(made.series, risk(target, made.series))  # targets share sweeps
+            if made.series and not own <= keys:  # else an earlier target has shown them
+                groups = overview(made.series, risk(target, made.series))
+            else:
+                groups = drawings(found["tables"])
             keys |= own
             shown.append(Shown(found=found, page=f"{place.name}.html", groups=groups))
             if as_json:

@@ -51,6 +51,8 @@ def test_buckets_shorten_the_tail(opinions):
     assert (unlikely[::2] > unlikely[1::2]).all()
     assert (likely[::2] < likely[1::2]).all()
     assert (np.diff(likely[1::2]) > 0).all()
+    assert table.drawing is not None
+    assert [y for _, y in table.drawing.lines["50 buckets: the 20 best"]] == likely[1::2].tolist()
     shares = np.array([row[2:] for row in table.rows], np.float64)
     assert (shares >= 0).all()
     assert (shares <= 1 + 1e-9).all()
@@ -68,6 +70,10 @@ def test_histograms_hold_every_word_of_the_table(make):
     table = make(QUICK)
     assert sum(column(table, "candidates")) == len(load_table("minilm-s"))
     assert (column(table, table.columns[0])[1:] == column(table, "to")[:-1]).all()
+    assert table.drawing is not None
+    ((x, y),) = (zip(*points, strict=True) for points in table.drawing.lines.values())
+    assert list(y) == column(table, "candidates").tolist()
+    assert (np.array(x) > column(table, table.columns[0])).all()
 
 
 def test_the_word_itself_is_the_nearest():

@@ -55,6 +55,9 @@ def made_up(tmp_path, monkeypatch):
     (conf / "stamp-alone.yaml").write_text(
         "{title: 'A table', paper: p, shows: s, computed: stamp-budgets, differs: [d]}", encoding="utf-8"
     )
+    (conf / "cape-drawn.yaml").write_text(
+        "{title: 'A histogram', paper: p, shows: s, computed: cape-distances, differs: [d]}", encoding="utf-8"
+    )
     monkeypatch.setattr(targets, "CONF", conf)
     monkeypatch.delenv("TEXTVEIL_CORPORA", raising=False)
 
@@ -169,11 +172,12 @@ def test_stored_rows_are_shown_without_data_and_without_a_run(capsys, made_up, t
     code, out, _ = run(capsys, "all", "--rows", first, "--output", second)
     assert code == 0
     assert "opinions: 8 examples, seeds 1" in out
-    for name in ("made-up-fig1", "stamp-alone"):
+    for name in ("made-up-fig1", "stamp-alone", "cape-drawn"):
         one, other = (json.loads((folder / f"{name}.json").read_text("utf-8")) for folder in (first, second))
         assert {**one, "circumstances": None} == {**other, "circumstances": None}
     pages = [path.name for path in sorted(second.glob("*.html"))]
-    assert pages == ["index.html", "made-up-fig1.html", "stamp-alone.html"]
+    assert pages == ["cape-drawn.html", "index.html", "made-up-fig1.html", "stamp-alone.html"]
+    assert (second / "cape-drawn.html").read_text("utf-8").count("<figure>") == 1
 
     for broken in ("[", '{"tables": [{"title": "a"}]}'):
         (first / "stamp-alone.json").write_text(broken, encoding="utf-8")

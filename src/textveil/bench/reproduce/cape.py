@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from textveil.bench.examples import DataSet
-from textveil.bench.reproduce.computed import Asked, Table, Value
+from textveil.bench.reproduce.computed import Asked, Drawing, Table, Value
 from textveil.bench.run import load
 from textveil.bench.spec import Source
 from textveil.encoder import Ragged, load_context
@@ -28,7 +28,10 @@ NOMINALS = (1.0, 2.0, 3.0, 6.0, 10.0, 14.0, 20.0)
 """The epsilons of the paper's tables."""
 
 TAILS = (1e-5, 1e-4, 1e-3, 1e-2)
-"""Up to which probability a candidate counts as one of the long tail; figure 4 looks at 1e-4."""
+"""Up to which probability a candidate counts as one of the long tail."""
+
+TAIL = 1e-4
+"""The one that figure 4 looks at."""
 
 BEST = 20
 POSITIONS = {"quick": 8, "usual": 100, "full": 400}
@@ -94,6 +97,7 @@ def tail(asked: Asked) -> Table:
     cut = rule.cut(table, utility, scores)
     order = np.argsort(-scores, axis=1)[:, :BEST]
     rows: list[tuple[Value, ...]] = []
+    lines: dict[str, list[tuple[float, float]]] = {}
     for nominal in NOMINALS:
         rate = rule.rate(table, utility, np.full(len(scores), nominal))
         laws = {
@@ -104,6 +108,9 @@ def tail(asked: Asked) -> Table:
             law = np.exp(logs)
             best = float(np.take_along_axis(law, order, axis=1).sum(axis=1).mean())
             rows.append((nominal, name, *(float(law[law <= most].sum() / len(law)) for most in TAILS), best))
+            low = float(law[law <= TAIL].sum() / len(law))
+            lines.setdefault(f"{name}: candidates up to {TAIL:g}", []).append((nominal, low))
+            lines.setdefault(f"{name}: the {BEST} best", []).append((nominal, best))
         asked.report("laws", len(rows) // 2, len(NOMINALS))
     ceiling = BEST * np.exp(NOMINALS[3] / 2) / (BEST * np.exp(NOMINALS[3] / 2) + len(table) - BEST)
     return Table(
@@ -118,6 +125,11 @@ def tail(asked: Asked) -> Table:
         notes=(
             f"Under the exponential mechanism {BEST} of {len(table):,} candidates have at most {ceiling:.3f} together "
             f"at epsilon {NOMINALS[3]:g}, whatever the scores.",
+        ),
+        drawing=Drawing(
+            x="nominal epsilon",
+            y="share of the probability",
+            lines={name: tuple(points) for name, points in lines.items()},
         ),
     )
 
@@ -150,6 +162,11 @@ def _histogram(title: str, what: str, values: Values, table: EmbeddingTable) -> 
         notes=(
             f"The word itself has {own:.3g}; median {np.median(values):.3g}, smallest {values.min():.3g}, largest "
             f"{values.max():.3g}; {np.mean(values <= 0):.1%} of the values are not above 0.",
+        ),
+        drawing=Drawing(
+            x=what,
+            y=f"candidates, in bins of {edges[1] - edges[0]:.2g}",
+            lines={what: tuple(zip(((edges[:-1] + edges[1:]) / 2).tolist(), counts.tolist(), strict=True))},
         ),
     )
 

@@ -47,6 +47,21 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """How a table is drawn as lines.
+
+    Args:
+        x: the name of the horizontal axis, with its unit.
+        y: that of the vertical one.
+        lines: by name the points (x, y), from left to right; at most eight lines.
+    """
+
+    x: str
+    y: str
+    lines: Mapping[str, tuple[tuple[float, float], ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Table:
     """Plain values in columns.
 
@@ -55,21 +70,25 @@ class Table:
         columns: their headings, with units.
         rows: as many values as columns each; None where there is none.
         notes: what a reader has to know.
+        drawing: the same as lines; None where a table says more.
     """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
     notes: tuple[str, ...] = ()
+    drawing: Drawing | None = None
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:
         """A table of a document."""
+        drawn = values.get("drawing")
         return cls(
             title=values["title"],
             columns=tuple(values["columns"]),
             rows=tuple(map(tuple, values["rows"])),
             notes=tuple(values["notes"]),
+            drawing=None if drawn is None else Drawing(x=drawn["x"], y=drawn["y"], lines=drawn["lines"]),
         )
 
 

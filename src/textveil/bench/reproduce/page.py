@@ -14,6 +14,7 @@ from textveil.bench.report import Section, compose
 from textveil.bench.report.curves import Group
 from textveil.bench.report.markup import Html, element, joined, spelled, table
 from textveil.intervals import Interval
+from textveil.picture import COLOURS, MARKERS, Curve, Look, Panel, Point
 
 Plain = Mapping[str, Any]
 
@@ -34,7 +35,8 @@ def sections(found: Plain) -> Iterator[Section]:
         text = ["Values of the paper's text and tables, and ours with 95% intervals.", *quick]
         yield _section("Beside the paper", " ".join(text), _published(found["published"]))
     if found["tables"]:
-        yield _section("Tables", "", joined(map(_table, found["tables"])))
+        drawn = drawings(found["tables"])
+        yield Section(title="Tables", text="", groups=drawn, content=lambda: joined(map(_table, found["tables"])))
     if found["not_run"]:
         panels = [f"{panel}: {why}" for panel, why in found["not_run"].items()]
         yield _section("Panels that were not run", "", _sentences(panels))
@@ -129,6 +131,26 @@ def _spelled(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if 10_000 <= abs(value) < 1e9 else f"{value:.4g}"
     return str(value)
+
+
+def drawings(tables: Sequence[Plain]) -> tuple[Group, ...]:
+    """The drawings of tables that have one."""
+    return tuple(
+        Group(title=each["title"], text="", panels=(_panel(each["drawing"]),)) for each in tables if each["drawing"]
+    )
+
+
+def _panel(drawing: Plain) -> Panel:
+    looks = [Look(colour=colour, marker=marker) for colour, marker in zip(COLOURS, MARKERS, strict=False)]
+    curves = [
+        Curve(name=name, look=look, points=tuple(Point(_exact(x), _exact(y)) for x, y in points))
+        for (name, points), look in zip(drawing["lines"].items(), looks, strict=False)
+    ]
+    return Panel(title=", ".join(drawing["lines"]), x=drawing["x"], y=drawing["y"], curves=tuple(curves))
+
+
+def _exact(value: float) -> Interval:
+    return Interval(value=value, low=value, high=value)
 
 
 def _sentences(given: Sequence[str]) -> Html:
