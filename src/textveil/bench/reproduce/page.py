@@ -146,7 +146,9 @@ def _panel(drawing: Plain) -> Panel:
         Curve(name=name, look=look, points=tuple(Point(_exact(x), _exact(y)) for x, y in points))
         for (name, points), look in zip(drawing["lines"].items(), looks, strict=False)
     ]
-    return Panel(title=", ".join(drawing["lines"]), x=drawing["x"], y=drawing["y"], curves=tuple(curves))
+    least = min(x for points in drawing["lines"].values() for x, _ in points)
+    title = f"{drawing['y']} against {drawing['x']}"
+    return Panel(title=title, x=drawing["x"], y=drawing["y"], curves=tuple(curves), zero=least >= 0)
 
 
 def _exact(value: float) -> Interval:
