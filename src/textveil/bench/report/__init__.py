@@ -5,7 +5,7 @@ Not here: the numbers (`bench.compare`), and how figures are drawn (`picture`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import count, islice
 from pathlib import Path
@@ -57,7 +57,7 @@ def report(
         series: one at least, as `compare.series` makes them.
         shown: texts before and after, of data sets that may be shown.
         title: its heading; None for one with the name of the sweep.
-        beside: sections that stand after the first figures.
+        beside: sections that stand after the first group of figures, before the others.
         by: the attack at whose success mechanisms are compared; None: the strongest usual one.
         figures: a folder that is there, for every figure as PNG and SVG with its legend; None for none.
         progress: told a step's name, how much of it is done, and how much there is.
@@ -70,11 +70,21 @@ def report(
     sweeps = ", ".join(dict.fromkeys(cell.row["sweep"] for cell in _cells(study)))
     return compose(
         title or f"Usefulness and risk: {sweeps}",
-        [figured, *beside, *others],
+        [*_around(figured, list(beside)), *others],
         head=joined((_facts(study, sweeps), _how(study))),
         figures=figures,
         progress=progress,
     )
+
+
+def _around(figured: Section, beside: Sequence[Section]) -> Iterator[Section]:
+    """Sections that stand between the first group of figures and the others."""
+    if not beside:
+        yield figured
+        return
+    yield replace(figured, groups=figured.groups[:1])
+    yield from beside
+    yield replace(figured, title="Other figures of usefulness against attacks", text="", groups=figured.groups[1:])
 
 
 def overview(series: Sequence[Series], by: Metric | None = None) -> tuple[Group, ...]:
