@@ -86,6 +86,20 @@ def test_one_place_against_refutes_what_holds_on_the_whole(series):
     assert judge(compare.series(made), {"entry": "crossing"} | first, WORSE | first).answer == "does not hold"
 
 
+def test_a_trifle_at_one_place_refutes_nothing():
+    """Both series reach the same at their ends, but for something that no text decides."""
+    good = synthetic.Entry(name="good", edge=0.0, budgets=(4.0, 6.0, 8.0, 10.0, 14.0))
+    made = list(synthetic.rows(entries=(*ENTRIES, good), data=("sst2",), texts=200))
+    for row in made:
+        if row["entry"] in ("good", WORSE["entry"]) and row["budget"]["value"] == 4.0:
+            _set(row, "accuracy", 0.8 - 0.004 * (row["entry"] == "good"))
+        elif row["entry"] == "good":
+            _set(row, "accuracy", 1.0)
+    found = judge(compare.series(made), {"entry": "good"}, WORSE)
+    assert found.places[0].gap.high < 0
+    assert (found.answer, found.against) == ("holds", ())
+
+
 def _set(row, metric, value):
     for score in row["scores"]:
         if score["metric"] == metric:

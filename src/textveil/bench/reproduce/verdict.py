@@ -48,6 +48,10 @@ OWN = ("entry", "series", "family", "whose")
 ENDS = {"first": 0, "last": -1}
 
 
+TRIFLE = 0.005
+"""A difference at one place that is not larger refutes nothing."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Beside:
     """A published value and ours.
@@ -398,9 +402,14 @@ def _against(expectation: Expectation, gap: Estimate, places: int) -> bool:
 
 
 def _surely_below(gap: Estimate, limit: float, places: int) -> bool:
-    """Whether a difference is below a limit, at a level that allows for how many places are looked at."""
+    """Whether a difference is below a limit by more than a trifle, at a level that allows for the number of places.
+
+    Where two curves end in one point, what is left between them has no spread, and says nothing.
+    """
     found = gap.draws[~np.isnan(gap.draws)]
-    return gap.value < limit and bool(len(found)) and float((found >= limit).mean()) <= (1 - LEVEL) / 2 / places
+    return (
+        gap.value < limit - TRIFLE and bool(len(found)) and float((found >= limit).mean()) <= (1 - LEVEL) / 2 / places
+    )
 
 
 def _turned(gap: Estimate) -> Estimate:
