@@ -104,7 +104,7 @@ reproduce-quick: $(VENV)/run.stamp ## every figure and table of the papers on ti
 	@echo "== quick reproduction"
 	@made=$$(mktemp -d); trap 'rm -rf "$$made"' EXIT; \
 	env -u TEXTVEIL_CORPORA XDG_CACHE_HOME="$$made/cache" \
-		$(BIN)/textveil reproduce all --quick --processes $(WORKERS) --output "$$made" >"$$made/said" \
+		$(BIN)/textveil reproduce all --quick --processes $(WORKERS) --output "$$made" >"$$made/said" 2>&1 \
 		|| { status=$$?; tail -n 20 "$$made/said"; exit $$status; }
 
 docs docs-serve: export NO_MKDOCS_2_WARNING := 1
