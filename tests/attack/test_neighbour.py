@@ -28,10 +28,11 @@ def sorted_by_hand(distance, released, private):
 
 
 @pytest.mark.parametrize("distance", module.DISTANCES)
-@pytest.mark.parametrize("cells", [1 << 24, 130])
-def test_rank_is_the_place_in_sorted_order(table, monkeypatch, distance, cells):
-    """With raw rows for the Euclidean distance, on a table that keeps unit rows; in one batch and in many."""
+@pytest.mark.parametrize(("cells", "slab"), [(1 << 24, 1 << 16), (130, 1 << 16), (130, 7)])
+def test_rank_is_the_place_in_sorted_order(table, monkeypatch, distance, cells, slab):
+    """With raw rows for the Euclidean distance, on a table that keeps unit rows; in one batch and slab, and in many."""
     monkeypatch.setattr(module, "CELLS", cells)
+    monkeypatch.setattr(module, "SLAB", slab)
     random = np.random.default_rng(0)
     released, private = random.integers(0, 60, 300), random.integers(0, 60, 300)
     expected = [sorted_by_hand(distance, *pair) for pair in zip(released, private, strict=True)]

@@ -39,8 +39,8 @@ def precision() -> Literal["bfloat16", "float32"]:
 def quick() -> AbstractContextManager[object]:
     """Lets networks that judge, or guess words, multiply in `precision`.
 
-    In bfloat16 judging, which is most of a sweep's time, takes a half to a third of it. Sentence vectors keep a cosine
-    above 0.999 with those in float32. Nothing that is released depends on it.
+    Judging is most of a sweep's time, and bfloat16 takes less of it. Sentence vectors keep a cosine above 0.999 with
+    those in float32. Nothing that is released depends on it.
     """
     import torch
 
