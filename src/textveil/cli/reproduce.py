@@ -202,16 +202,18 @@ def _show(found: Plain) -> None:
 
 
 def _cells(cells: Sequence[Plain]) -> "Table":
+    from textveil.bench.reproduce.page import plainly
+
     names = list(dict.fromkeys(figure["metric"] for cell in cells for figure in cell["figures"]))
     table = _table(["series", "budget", *names, "epsilon", "local DP"], words=1)
     for cell in cells:
         values = {figure["metric"]: figure for figure in cell["figures"]}
         table.add_row(
             cell["series"],
-            _spelled(cell["budget"]),
+            plainly(cell["budget"]),
             *(_interval(values[name]) if name in values else "" for name in names),
-            _spelled(cell["epsilon"]["per_word"]),
-            _spelled(cell["epsilon"]["ldp"]),
+            plainly(cell["epsilon"]["per_word"]),
+            plainly(cell["epsilon"]["ldp"]),
         )
     return table
 
@@ -234,9 +236,11 @@ def _claims(claims: Iterable[Plain]) -> "Table":
 
 
 def _plain_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
+    from textveil.bench.reproduce.page import plainly
+
     table = _table(columns, words=1)
     for row in rows:
-        table.add_row(*(_spelled(value) for value in row))
+        table.add_row(*(plainly(value) for value in row))
     return table
 
 
@@ -256,14 +260,6 @@ def _interval(figure: Plain) -> str:
     if None in ends or ends[0] == ends[1]:
         return evaluation.number(figure["value"])
     return f"{evaluation.number(figure['value'])} ({evaluation.number(ends[0])} to {evaluation.number(ends[1])})"
-
-
-def _spelled(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:,.0f}" if 10_000 <= abs(value) < 1e9 else f"{value:.4g}"
-    return str(value)
 
 
 def _sentences(title: str, sentences: Sequence[str]) -> None:

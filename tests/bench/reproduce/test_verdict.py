@@ -80,8 +80,8 @@ def test_one_place_against_refutes_what_holds_on_the_whole(series):
     found = judge(compare.series(made), {"entry": "crossing"}, WORSE)
     assert found.gaps[0].low > 0
     assert found.answer == "does not hold"
-    assert [place.name for place in found.against] == ["4.0"]
-    assert f", but at 4.0 {found.places[0].gap.value:+.3f} (" in found.says
+    assert [place.name for place in found.against] == ["epsilon 4"]
+    assert f", but at epsilon 4 {found.places[0].gap.value:+.3f} (" in found.says
     assert ", but" not in judge(series, WORSE, BETTER).says, "it is on the other side as a whole"
     assert judge(compare.series(made), {"entry": "crossing"} | first, WORSE | first).answer == "does not hold"
 
@@ -116,7 +116,7 @@ def test_a_chain_holds_where_every_pair_does(series):
 def test_a_series_of_one_cell_is_compared_with_all_of_the_other(series):
     found = judge(series, {"entry": "identity"}, {"entry": "custext+"})
     assert found.answer == "holds"
-    assert [place.name for place in found.places] == ["4.0", "6.0", "8.0", "10.0", "14.0"]
+    assert [place.name for place in found.places] == [f"epsilon {each}" for each in (4, 6, 8, 10, 14)]
 
 
 def test_a_number_stands_for_itself(series):
@@ -130,7 +130,7 @@ def test_order_pairs_budgets_of_unlike_kinds(series):
     assert judge(series, BETTER, noise).why == "the two series have no place in common"
     found = judge(series, BETTER, noise, at="order")
     assert len(found.places) == 5
-    assert found.places[0].name == "4.0, 40"
+    assert found.places[0].name == "epsilon 4, eta 40"
 
 
 def test_at_equal_risk(series):

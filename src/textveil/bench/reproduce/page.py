@@ -120,12 +120,13 @@ def _interval(found: Plain) -> Html:
 
 
 def _table(found: Plain) -> Html:
-    rows = [[_spelled(value) for value in row] for row in found["rows"]]
+    rows = [[plainly(value) for value in row] for row in found["rows"]]
     parts = [element("h3", found["title"]), table(found["columns"], rows, found["title"])]
     return joined([*parts, _sentences(found["notes"])] if found["notes"] else parts)
 
 
-def _spelled(value: Any) -> str:
+def plainly(value: Any) -> str:
+    """A value of a table as text; large numbers have no digits behind the point."""
     if value is None:
         return ""
     if isinstance(value, float):

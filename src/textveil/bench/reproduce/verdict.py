@@ -26,6 +26,7 @@ import numpy as np
 from textveil.bench import compare
 from textveil.bench.compare import Cell, Series
 from textveil.bench.estimates import Estimate, at, best, difference
+from textveil.bench.report.markup import budget
 from textveil.bench.reproduce.computed import Table
 from textveil.bench.reproduce.targets import AtRisk, Expectation, Metric, Published, Shown, Target
 from textveil.errors import ConfigError
@@ -443,8 +444,8 @@ def _at_budgets(expectation: Expectation, one: Side, other: Side) -> Iterator[Me
     for a, b in pairs:
         values = [each if isinstance(each, float) else figure(expectation.metric, each) for each in (a, b)]
         if None not in values:
-            told = dict.fromkeys(str(budget) for each in (a, b) if (budget := _budget(each)) is not None)
-            yield ", ".join(told), *_estimates(*values)
+            told = dict.fromkeys(budget(each.row["budget"]) for each in (a, b) if not isinstance(each, float))
+            yield ", ".join(filter(None, told)), *_estimates(*values)
 
 
 def _single(side: Side) -> Sequence[Cell | float]:
