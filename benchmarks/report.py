@@ -8,6 +8,7 @@ Not here: measuring (`run`).
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from textveil.bench.choose import Choice
+    from textveil.bench.compare import Cell, Series
+    from textveil.bench.estimates import Estimate
 
 HERE = Path(__file__).resolve().parent
 ROWS = HERE / "rows" / "speed.jsonl"
@@ -22,12 +25,18 @@ RATES = HERE / "rows" / "rates.jsonl"
 EVIDENCE = HERE / "rows" / "evidence.jsonl"
 CHOOSE = HERE / "rows" / "choose"
 REPRODUCED = HERE / "rows" / "reproduce"
+DOMAINS = HERE / "rows" / "domains"
 PICTURE = HERE.parent / "docs" / "assets" / "which.svg"
 PICTURED = (
     *("rankcape, consistent", "rankcape", "noise, projected, consistent", "window of two, projected"),
     *("noise", "d-chi-stencil", "santext+", "custext+"),
 )
 """Families in the picture: four of ours, four of the papers."""
+
+DOMAINS_PICTURE = HERE.parent / "docs" / "assets" / "domains.svg"
+GUESSED = "bayes exposed (unigram)"
+KEPT = "meaning cosine of texts"
+"""Metrics of the picture of domains."""
 
 LEVELS = 0.05, 0.1, 0.2
 """Shares of private words that are guessed, at which mechanisms are compared."""
@@ -150,7 +159,7 @@ def chosen() -> str:
     return "\n".join(choose.markdown(choices()))
 
 
-def draw() -> None:
+def draw(path: Path = PICTURE) -> None:
     """The picture of some mechanisms at equal risk."""
     from textveil import picture
 
@@ -164,7 +173,57 @@ def draw() -> None:
                         curves.setdefault(family, []).append((choice.level, each.above.interval.value))
         panels.append((f"{data}: words that the attacker guesses, at most", curves))
     figure = picture.curves(panels, title="What is kept at equal risk", scale="score above the floor", columns=2)
-    picture.save(figure, PICTURE)
+    picture.save(figure, path)
+
+
+_DOMAINS = re.compile(r"(<!-- domains ([^\n]+?) -->\n).*?(<!-- end of domains -->)", re.DOTALL)
+
+
+@cache
+def slices() -> "dict[str, list[Series]]":
+    """By domain the series of the stored rows of `textveil bench run domains`."""
+    from textveil.bench import compare
+    from textveil.bench.rows import read
+
+    found: dict[str, list[Series]] = {}
+    for each in compare.series(read([DOMAINS])):
+        found.setdefault(each.data.name, []).append(each)
+    return found
+
+
+def domains(title: str) -> str:
+    """A metric of every release in every domain as Markdown, with 95% intervals over texts."""
+    from textveil.bench.report.markup import budget
+
+    values: dict[str, dict[str, str]] = {}
+    for domain, each in slices().items():
+        for cell in (cell for one in each for cell in one.cells):
+            release = ", ".join(filter(None, (cell.row["series"], budget(cell.row["budget"]))))
+            found = _titled(cell, title)
+            values.setdefault(release, {})[domain] = "" if found is None else _rate(asdict(found.interval))
+    lines = [f"| release | {' | '.join(slices())} |", "|---" * (1 + len(slices())) + "|"]
+    lines += [f"| {release} | {' | '.join(by_domain.values())} |" for release, by_domain in values.items()]
+    return "\n".join(lines) + "\n"
+
+
+def draw_domains(path: Path = DOMAINS_PICTURE) -> None:
+    """The picture of what is kept and guessed in every domain, a curve for each mechanism."""
+    from textveil import picture
+
+    panels = []
+    for domain, each in slices().items():
+        curves: dict[str, Curve] = {}
+        for one in (one for one in each if one.whose != "baseline"):
+            points = [[_titled(cell, title) for title in (GUESSED, KEPT)] for cell in one.cells]
+            curves[one.name] = sorted((x.value, y.value) for x, y in points if x is not None and y is not None)
+        panels.append((f"{domain}: {GUESSED}", curves))
+    figure = picture.curves(panels, title="What is kept and guessed, by domain", scale=KEPT, columns=3)
+    picture.save(figure, path)
+
+
+def _titled(cell: "Cell", title: str) -> "Estimate | None":
+    """A metric by its title; None where the cell has no such metric."""
+    return next((found for metric, found in cell.estimates.items() if metric.title == title), None)
 
 
 _REPRODUCED = re.compile(r"(<!-- reproduced -->\n).*?(<!-- end of reproduced -->)", re.DOTALL)
@@ -172,16 +231,50 @@ _REPRODUCED = re.compile(r"(<!-- reproduced -->\n).*?(<!-- end of reproduced -->
 
 def reproduced(folder: Path = REPRODUCED) -> str:
     """What became of the papers' claims, as Markdown, from the stored documents of `textveil reproduce`."""
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
-    return "\n".join(line for each in found for line in _target(each))
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"), key=_numbered)]
+    return "\n".join([*_cost(folder), *_counts(found), *(line for each in found for line in _target(each))])
+
+
+def _cost(folder: Path) -> Iterator[str]:
+    """What the rows took; a cell that stands in several sweeps was computed once."""
+    from textveil.bench.rows import read
+
+    seconds = {(row["key"], row["seed"]): sum(row["seconds"].values()) for row in read([folder])}
+    yield from (f"The {len(seconds):,} cells took {sum(seconds.values()) / 60:.0f} minutes of one core.", "")
+
+
+ANSWERS = "holds", "cannot be told", "does not hold"
+
+
+def _counts(found: list[dict[str, Any]]) -> Iterator[str]:
+    """How many claims of each paper came out how, those of ours beside them on a line of their own."""
+    papers: dict[str, list[str]] = {}
+    for each in found:
+        for claim in each["claims"]:
+            whose = "ours, beside them" if claim["claim"].startswith("ours: ") else "of the paper"
+            papers.setdefault(f"{each['paper']} | {whose}", []).append(claim["answer"])
+    yield from (f"| paper | claims | {' | '.join(ANSWERS)} |", "|---" * (2 + len(ANSWERS)) + "|")
+    for paper in sorted(papers):
+        yield f"| {paper} | {' | '.join(str(papers[paper].count(answer)) for answer in ANSWERS)} |"
+    yield ""
+
+
+def _numbered(path: Path) -> list[str | int]:
+    """The order of names with numbers: figure 9 before figure 10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.stem)]
 
 
 def _target(found: dict[str, Any]) -> Iterator[str]:
-    """A figure or table: data, claims, values beside the paper's, what was not run, and what is wrong."""
+    """A figure or table: data, claims, values beside the paper's, tables, what was not run, and what is wrong."""
+    from textveil.bench.reproduce.page import plainly
+
     yield from (f"## {found['title']}", "", f"`textveil reproduce {found['target']}`. {found['shows'].strip()}", "")
     examples = {cell["data"]: cell["examples"] for cell in found["cells"]}
     if examples:
         yield from (f"Data: {', '.join(f'{name} ({count:,} examples)' for name, count in examples.items())}.", "")
+    else:  # rows have their own
+        made = found["circumstances"]
+        yield from (f"Computed on {made['cores']} cores ({made['machine']}), commit {made['commit'][:7]}.", "")
     if found["claims"]:
         yield from ("| claim | source | data | | what our rows say |", "|---" * 5 + "|")
         for each in found["claims"]:
@@ -194,6 +287,12 @@ def _target(found: dict[str, Any]) -> Iterator[str]:
             cells = each["series"], each["metric"], f"{each['published']:.4g}", _rate(each), each["source"]
             yield f"| {' | '.join(map(_cell, cells))} |"
         yield ""
+    for each in found["tables"]:
+        yield from (f"{each['title']}:", "", f"| {' | '.join(map(_cell, each['columns']))} |")
+        yield "|---" * len(each["columns"]) + "|"
+        for row in each["rows"]:
+            yield f"| {' | '.join(_cell(plainly(value)) for value in row)} |"
+        yield from ("", *(f"- {note}" for note in each["notes"]), *[""] * bool(each["notes"]))
     if found["not_run"]:
         yield from (*(f"- {panel}: not run: {why}." for panel, why in found["not_run"].items()), "")
     for title, told in (("What differs", found["differs"]), ("Where the paper is wrong", found["contradicts"])):
@@ -212,7 +311,7 @@ def compared(text: str) -> str:
         if mark.search(text):
             filling = made()
             text = mark.sub(lambda match, filling=filling: f"{match[1]}\n{filling}\n{match[2]}", text)
-    return text
+    return _DOMAINS.sub(lambda match: f"{match[1]}\n{domains(match[2].strip())}\n{match[3]}", text)
 
 
 def stored() -> list[dict[str, Any]]:
@@ -232,6 +331,7 @@ def write() -> None:
         if after != before:
             document.write_text(after, encoding="utf-8")
     draw()
+    draw_domains()
 
 
 def _columns(typed: str) -> list[str]:
@@ -247,7 +347,11 @@ def _rate(row: dict[str, Any] | None) -> str:
     if row is None:
         return ""
     digits = 3 if abs(row["value"]) < 10 else 1
-    ends = "" if row["low"] is None else f" ({row['low']:.{digits}f} to {row['high']:.{digits}f})"
+    ends = (
+        ""
+        if row["low"] is None or row["low"] == row["high"]
+        else f" ({row['low']:.{digits}f} to {row['high']:.{digits}f})"
+    )
     return f"{row['value']:.{digits}f}{ends}"
 
 

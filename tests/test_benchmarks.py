@@ -1,11 +1,15 @@
 """The tables of the documents are the stored rows."""
 
+import gzip
 import json
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from tests.bench import synthetic
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
 report = import_module("report")
@@ -20,11 +24,30 @@ def test_tables_are_the_newest_rows(document):
     )
 
 
-@pytest.mark.parametrize("document", ["which.md", "papers.md"])
+@pytest.mark.parametrize("document", ["which.md", "papers.md", "domains.md"])
 def test_what_long_runs_found_is_the_stored_rows(document):
     (path,) = (path for path in report.DOCUMENTS if path.name == document)
     text = path.read_text(encoding="utf-8")
     assert report.compared(text) == text
+
+
+@pytest.mark.parametrize(
+    ("draw", "stored"), [(report.draw, report.PICTURE), (report.draw_domains, report.DOMAINS_PICTURE)]
+)
+def test_pictures_are_the_stored_rows(draw, stored, tmp_path):
+    """Their lines are where the rows are; letters are left out, for fonts differ by machine."""
+    draw(tmp_path / "drawn.svg")
+    drawn, kept = (_lines(path.read_text(encoding="utf-8")) for path in (tmp_path / "drawn.svg", stored))
+    assert len(kept) > 8
+    assert len(drawn) == len(kept)
+    for one, other in zip(drawn, kept, strict=True):
+        assert one == pytest.approx(other, abs=0.5)
+
+
+def _lines(svg):
+    """Coordinates of the curves of a picture."""
+    paths = re.findall(r'<path d="([^"]+)" clip-path="[^"]+" style="fill: none; stroke: #(?!ddd)', svg)
+    return [[float(number) for number in re.findall(r"-?[0-9.]+", path)] for path in paths]
 
 
 def test_the_claims_of_a_target_stand_with_what_became_of_them(tmp_path):
@@ -32,6 +55,9 @@ def test_the_claims_of_a_target_stand_with_what_became_of_them(tmp_path):
     published = {"series": "noise", "metric": "accuracy", "published": 0.5, "source": "table 1"}
     found = {
         "target": "fig-1",
+        "paper": "P (2025)",
+        "tables": [{"title": "T", "columns": ["a", "b"], "rows": [["x|y", 0.5], [None, 2.0]], "notes": ["n"]}],
+        "circumstances": {"cores": 2, "machine": "x86_64", "commit": "0123456789"},
         "title": "Figure 1",
         "shows": "What it shows.",
         "cells": [{"data": "sst2", "examples": 1500}] * 2,
@@ -42,14 +68,28 @@ def test_the_claims_of_a_target_stand_with_what_became_of_them(tmp_path):
         "contradicts": [],
     }
     (tmp_path / "fig-1.json").write_text(json.dumps(found), encoding="utf-8")
-    lines = report.reproduced(tmp_path).splitlines()
-    assert lines[0] == "## Figure 1"
+    with gzip.open(tmp_path / "rows.jsonl.gz", "wt", encoding="utf-8") as stored:
+        stored.writelines(json.dumps(row) + "\n" for row in synthetic.rows(data=("sst2",), texts=2))
+    cost, empty, *lines = report.reproduced(tmp_path).splitlines()
+    assert re.fullmatch(r"The \d+ cells took \d+ minutes of one core\.", cost)
+    assert not empty
+    assert lines[:4] == [
+        "| paper | claims | holds | cannot be told | does not hold |",
+        "|---|---|---|---|---|",
+        "| P (2025) | of the paper | 0 | 0 | 1 |",
+        "",
+    ]
+    assert lines[4] == "## Figure 1"
+    assert not any("Computed on" in line for line in lines), "rows have their own circumstances"
+    assert lines[lines.index("| x\\|y | 0.5 |") + 1] == "|  | 2 |"
     assert "Data: sst2 (1,500 examples)." in lines
     assert "| a\\|b | figure 2 | sst2 | **does not hold** | -.1 |" in lines
     assert "| noise | accuracy | 0.5 | 0.250 (0.200 to 0.300) | table 1 |" in lines
     assert sum("table 1" in line for line in lines) == 1, "what we have no value for is left out"
     assert "- GPT: not run: needs an LLM." in lines
     assert "Where the paper is wrong:" not in lines
+    (tmp_path / "fig-1.json").write_text(json.dumps({**found, "cells": []}), encoding="utf-8")
+    assert "Computed on 2 cores (x86_64), commit 0123456." in report.reproduced(tmp_path).splitlines()
 
 
 def test_the_newest_row_of_a_measurement_counts():

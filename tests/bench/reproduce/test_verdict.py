@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -6,6 +8,7 @@ from textveil.bench import compare
 from textveil.bench.reproduce.computed import Table
 from textveil.bench.reproduce.targets import read
 from textveil.bench.reproduce.verdict import beside, chosen, contradicted, judged
+from textveil.intervals import Interval
 
 ENTRIES = (
     synthetic.Entry(name="noise", path="mechanism.eta", budgets=(40, 60, 80, 120, 160), middle=80),
@@ -81,8 +84,8 @@ def test_one_place_against_refutes_what_holds_on_the_whole(series):
     assert found.gaps[0].low > 0
     assert found.answer == "does not hold"
     assert [place.name for place in found.against] == ["epsilon 4"]
-    assert f", but at epsilon 4 {found.places[0].gap.value:+.3f} (" in found.says
-    assert ", but" not in judge(series, WORSE, BETTER).says, "it is on the other side as a whole"
+    assert f"; most against it: epsilon 4, {found.places[0].gap.value:+.3f} (" in found.says
+    assert "against it" not in judge(series, WORSE, BETTER).says, "it is on the other side as a whole"
     assert judge(compare.series(made), {"entry": "crossing"} | first, WORSE | first).answer == "does not hold"
 
 
@@ -204,6 +207,12 @@ def test_ours_stands_beside_the_published_value(series):
     assert found.says == f"ours is {found.ours.value - 0.5:.3g} higher"
     near = published(series, {"data": "sst2", "entry": "identity"}, round(found.ours.value, 3))
     assert near.says == "our interval holds the paper's value"
+
+
+def test_what_differs_by_rounding_is_the_same(series):
+    found = published(series, {"data": "sst2", "entry": "identity"}, 0.5)
+    said = replace(found, ours=Interval(value=0.5, low=0.5 - 1e-10, high=0.5 - 1e-11)).says
+    assert said == "ours is the paper's value"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from textveil.bench.circumstances import circumstances
 from textveil.bench.compare import Cell, Series
 from textveil.bench.reproduce.run import Reproduced
 from textveil.bench.reproduce.targets import AtRisk, Metric, Target
@@ -40,7 +39,7 @@ def document(made: Reproduced) -> Plain:
         "not_run": dict(made.not_run),
         "differs": list(target.differs),
         "contradicts": list(made.contradicts),
-        "circumstances": made.rows[0]["circumstances"] if made.rows else circumstances(),
+        "circumstances": dict(made.circumstances),
     }
 
 

@@ -1,11 +1,11 @@
 """One reproduction: the sweeps of a target are run, and what came out is put beside the paper.
 
 In: a target, a folder for its rows. Out: `Reproduced`.
-Not here: targets (`targets`), how a sweep is run (`bench.run`), and how what came out is shown (`show`).
+Not here: targets (`targets`), how a sweep is run (`bench.run`), and how what came out is shown (`document`, `page`).
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -13,6 +13,7 @@ from typing import Any, Self
 from textveil import files
 from textveil.bench import compare
 from textveil.bench import run as runs
+from textveil.bench.circumstances import circumstances
 from textveil.bench.compare import Series
 from textveil.bench.reproduce.bounds import bounded
 from textveil.bench.reproduce.computed import Asked, Table, compute
@@ -40,6 +41,7 @@ class Reproduced:
         judged: the claims.
         contradicts: where the paper is wrong, with figures of these rows.
         not_run: panels, and why they were not run.
+        circumstances: of the process that computed the first row, or the tables where there are no rows.
     """
 
     target: Target
@@ -51,6 +53,7 @@ class Reproduced:
     judged: tuple[Judged, ...]
     contradicts: tuple[str, ...]
     not_run: Mapping[str, str]
+    circumstances: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,18 +98,18 @@ class Stored:
         """
         return cls(folder=folder, rows=tuple(stream([folder])))
 
-    def tables(self, name: str) -> dict[str, Table]:
-        """The tables of a target, by name; none where it has no document.
+    def tables(self, name: str) -> tuple[dict[str, Table], Mapping[str, Any] | None]:
+        """The tables of a target, by name, and what computed them; none where it has no document.
 
         Raises:
             InputError: its document is none.
         """
         path = self.folder / f"{name}.json"
         if not path.exists():
-            return {}
+            return {}, None
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))["tables"]
-            return {each["name"]: Table.read(each) for each in found}
+            found = json.loads(path.read_text(encoding="utf-8"))
+            return {each["name"]: Table.read(each) for each in found["tables"]}, found["circumstances"]
         except (OSError, ValueError, KeyError, TypeError):
             raise InputError(f"{path.name} must be what an earlier run has written, and is not") from None
 
@@ -151,43 +154,51 @@ def reproduce(target: Target, folder: Path, how: How, *, report: Report = lambda
         InputError: data cannot be read.
     """
     plans = planned(target, how.scale, hub=how.hub, endpoint=how.endpoint)
-    found, tables, missing = _run(plans, folder, how, report) if how.stored is None else _read(target, plans, how)
+    made = _run(plans, folder, how, report) if how.stored is None else _read(target, plans, how)
     with files.writing():
         files.make_folder(folder)
-    series = compare.series(found)
+    series = compare.series(made.rows)
     return Reproduced(
         target=target,
         scale=how.scale,
-        rows=tuple(found),
+        rows=tuple(made.rows),
         series=tuple(series),
-        tables=tables,
-        beside=tuple(beside(target, series, tables)),
+        tables=made.tables,
+        beside=tuple(beside(target, series, made.tables)),
         judged=tuple(judged(target, series, anywhere=how.scale == "quick")),
         contradicts=tuple(contradicted(target, series)),
-        not_run={**plans.not_run, **dict.fromkeys(missing, NOT_STORED)},
+        not_run={**plans.not_run, **dict.fromkeys(made.missing, NOT_STORED)},
+        circumstances=made.rows[0]["circumstances"] if made.rows else made.circumstances or circumstances(),
     )
 
 
-Made = tuple[list[Row], dict[str, Table], list[str]]
-"""Rows, tables by name, and what is not there."""
+@dataclass(frozen=True, kw_only=True)
+class _Made:
+    """Rows, tables by name, what is not there, and what computed the tables where that was an earlier run."""
+
+    rows: list[Row]
+    tables: dict[str, Table]
+    missing: Sequence[str] = ()
+    circumstances: Mapping[str, Any] | None = None
 
 
-def _run(plans: Plans, folder: Path, how: How, report: Report) -> Made:
+def _run(plans: Plans, folder: Path, how: How, report: Report) -> _Made:
     plain = [bounded(each, how.scale, how.places) for each in plans.sweeps.values()]
     wanted = [Sweep.read(each) for each in plain]  # all are checked before the first is run
     found: list[Row] = []
     for sweep in wanted:
         found += runs.run(sweep, folder, places=how.places, processes=how.processes, report=report)
     asked = Asked(scale=how.scale, places=how.places, endpoint=how.endpoint, report=report)
-    return found, {name: compute(name, asked) for name in plans.tables}, []
+    return _Made(rows=found, tables={name: compute(name, asked) for name in plans.tables})
 
 
-def _read(target: Target, plans: Plans, how: How) -> Made:
+def _read(target: Target, plans: Plans, how: How) -> _Made:
     """What is stored of a target: its rows, and the tables of its document."""
     assert how.stored is not None
     own = {panel: runs.there(Sweep.read(plain), how.stored.rows) for panel, plain in plans.sweeps.items()}
-    kept = how.stored.tables(named(target, how))
+    kept, computed = how.stored.tables(named(target, how))
     tables = {name: kept[name] for name in plans.tables if name in kept}
     missing = [panel for panel, found in own.items() if not found]
     missing += [f"the table {name}" for name in plans.tables if name not in tables]
-    return [row for found in own.values() for row in found], tables, missing
+    found = [row for each in own.values() for row in each]
+    return _Made(rows=found, tables=tables, missing=missing, circumstances=computed)

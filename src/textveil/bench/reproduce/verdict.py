@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import compress, pairwise, product
+from math import isclose
 from typing import Any, Literal
 
 import numpy as np
@@ -77,6 +78,8 @@ class Beside:
         gap = self.ours.value - self.published.value
         if self.ours.low <= self.published.value <= self.ours.high:
             return "our interval holds the paper's value"
+        if isclose(gap, 0, abs_tol=1e-9):
+            return "ours is the paper's value"
         return f"ours is {abs(gap):.3g} {'higher' if gap > 0 else 'lower'}"
 
 
@@ -127,7 +130,7 @@ class Judged:
         said = f"{'; '.join(map(_signed, self.gaps))}, {len(self.places)} place{'s' * (len(self.places) != 1)}"
         if 0 < len(self.against) < len(self.places):
             worst = (min if self.expectation.direction == "above" else max)(self.against, key=_gap)
-            said += f", but at {worst.name} {_signed(worst.gap)}"
+            said += f"; most against it: {worst.name}, {_signed(worst.gap)}"
         return said
 
 
