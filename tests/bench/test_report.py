@@ -325,6 +325,30 @@ def test_budgets_of_one_name_stand_together_and_local_dp_where_there_is_one():
     assert {curve.name.partition(",")[0] for curve in local.curves} == {"noise", "cape", "wide staircase"}
 
 
+def test_a_metric_stands_over_budgets_of_all_names():
+    study = study_of(data=("sst2",), entries=synthetic.ENTRIES[:3], texts=20, seeds=(1,))
+    accuracy = study.figures(study.data[0])[0]
+    (group,) = curves.over_budgets(study, [EXPOSED, accuracy])
+    exposed, useful = drawn(group)
+    assert exposed.x == useful.x == "budget: mechanism.eta or epsilon"
+    assert (exposed.y, exposed.corner) == ("bayes exposed (unigram), mean over words", False)
+    (curve,) = [each for each in exposed.curves if each.name == "noise"]
+    noise = study.named("noise", study.data[0])
+    assert noise is not None
+    assert [(point.x.value, point.y) for point in curve.points] == [
+        (cell.budget, cell.estimates[EXPOSED].interval) for cell in noise.cells
+    ]
+    assert "labels" in group.text
+    assert overview(study.series, over=[EXPOSED, accuracy]) == (group,)
+
+    several = study_of(entries=synthetic.ENTRIES[:3], texts=20, seeds=(1,))
+    groups = list(curves.over_budgets(several, [EXPOSED, accuracy]))
+    assert [len(group.panels) for group in groups] == [2, 1], "a panel for each data set that has the metric"
+    page = report(several.series, over=[EXPOSED])
+    assert page.index(">Over the budget</h2>") < page.index(">Usefulness against attacks</h2>")
+    assert ">Over the budget</h2>" not in report(several.series, over=[Metric("nobody", "nothing")])
+
+
 def test_options_are_studied_one_at_a_time_and_in_pairs():
     study = study_of(entries=(synthetic.GRID,), data=("sst2",), texts=20, seeds=(1,))
     groups = {group.title: group for group in options.single(study)}

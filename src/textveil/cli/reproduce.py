@@ -106,7 +106,7 @@ def reproduce(
     from textveil.bench.reproduce.document import document
     from textveil.bench.reproduce.page import Shown, drawings, index
     from textveil.bench.reproduce.run import How, Stored, named, preview, reproduce
-    from textveil.bench.reproduce.verdict import risk
+    from textveil.bench.reproduce.verdict import over, risk
     from textveil.bench.run import Places, Pool
 
     with Pool(processes or os.cpu_count() or 1) as pool:
@@ -132,8 +132,9 @@ def reproduce(
             evaluation.write_json(found, f"{place}.json")
             _page(made, found, place)
             own = {row["key"] for row in made.rows}
-            if made.series and not own <= keys:  # else an earlier target has shown them
-                groups = overview(made.series, risk(target, made.series))
+            drawn = over(target, made.series)
+            if made.series and (drawn or not own <= keys):  # else an earlier target has shown them
+                groups = overview(made.series, risk(target, made.series), drawn)
             else:
                 groups = drawings(found["tables"])
             keys |= own
@@ -153,16 +154,16 @@ def _page(made: "Reproduced", found: Plain, place: Path) -> None:
     """What came of a target, and the figures of its rows, as a page beside them."""
     from textveil.bench.report import compose, report
     from textveil.bench.reproduce.page import sections
-    from textveil.bench.reproduce.verdict import risk
+    from textveil.bench.reproduce.verdict import over, risk
     from textveil.bench.rows import gallery
 
     keys = {row["key"] for row in made.rows}
     shown = [each for each in gallery([place.parent]) if each.get("key") in keys]
     with progress.bars(lambda _, done: f"{done:,}", " figures") as told:
         title, beside = made.target.title, list(sections(found))
-        by = risk(made.target, made.series)
+        by, drawn = risk(made.target, made.series), over(made.target, made.series)
         page = (
-            report(made.series, shown, title=title, beside=beside, by=by, progress=told)
+            report(made.series, shown, title=title, beside=beside, by=by, over=drawn, progress=told)
             if made.series
             else compose(title, beside)
         )

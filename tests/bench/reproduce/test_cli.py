@@ -29,6 +29,7 @@ sweep:
 panels:
   - {name: opinions, quick: {limit: 4}}
   - {name: asked, needs: llm}
+over: [cosine of texts, {metric: nothing, source: nobody}]
 published:
   - {where: {entry: identity}, metric: cosine of texts, value: 1.0, source: table 1}
   - {where: {entry: santext}, metric: cosine of texts, value: 0.5, source: table 1}
@@ -132,6 +133,7 @@ def test_a_target_is_run_and_goes_on_where_it_was(capsys, made_up, tmp_path):
     ):
         assert f">{title}</a>" in page, "in the contents"
         assert f"<li>{sentence}</li>" in page.partition(f">{title}</h2>")[2].partition("<h2")[0]
+    assert "meaning cosine of texts over the budget" in page.partition(">The paper&#x27;s claims in our rows</h2>")[0]
     before = rows.read([folder])
 
     code, out, _ = run(capsys, "made-up-fig1", "--output", folder, "--processes", 1, "--json")

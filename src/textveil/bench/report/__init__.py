@@ -48,6 +48,7 @@ def report(
     title: str | None = None,
     beside: Iterable[Section] = (),
     by: Metric | None = None,
+    over: Sequence[Metric] = (),
     figures: Path | None = None,
     progress: Callable[[str, int, int], object] = lambda *_: None,
 ) -> str:
@@ -59,6 +60,7 @@ def report(
         title: its heading; None for one with the name of the sweep.
         beside: sections that stand after the first group of figures, before the others.
         by: the attack at whose success mechanisms are compared; None: the strongest usual one.
+        over: metrics that are drawn over the budget, before everything else.
         figures: a folder that is there, for every figure as PNG and SVG with its legend; None for none.
         progress: told a step's name, how much of it is done, and how much there is.
 
@@ -67,14 +69,22 @@ def report(
     """
     study = Study(series=tuple(series), by=by)
     figured, *others = _sections(study, shown)
+    lead = tuple(_over(study, over))
     sweeps = ", ".join(dict.fromkeys(cell.row["sweep"] for cell in _cells(study)))
     return compose(
         title or f"Usefulness and risk: {sweeps}",
-        [*_around(figured, list(beside)), *others],
+        [*lead, *beside, figured, *others] if lead else [*_around(figured, list(beside)), *others],
         head=joined((_facts(study, sweeps), _how(study))),
         figures=figures,
         progress=progress,
     )
+
+
+def _over(study: Study, metrics: Sequence[Metric]) -> Iterator[Section]:
+    """The figures over the budget, where some series has them."""
+    groups = tuple(curves.over_budgets(study, metrics))
+    if groups:
+        yield Section(title="Over the budget", text="", groups=groups)
 
 
 def _around(figured: Section, beside: Sequence[Section]) -> Iterator[Section]:
@@ -87,9 +97,20 @@ def _around(figured: Section, beside: Sequence[Section]) -> Iterator[Section]:
     yield replace(figured, title="Other figures of usefulness against attacks", text="", groups=figured.groups[1:])
 
 
-def overview(series: Sequence[Series], by: Metric | None = None) -> tuple[Group, ...]:
-    """The figures that say most of some series: usefulness against an attack, or what options do; none of none."""
+def overview(series: Sequence[Series], by: Metric | None = None, over: Sequence[Metric] = ()) -> tuple[Group, ...]:
+    """The figures that say most of some series.
+
+    Args:
+        series: of one or more data sets.
+        by: the attack at whose success mechanisms are compared.
+        over: what is drawn over the budget.
+
+    Returns:
+        these, or where there are none the first of usefulness against an attack, or of what options do.
+    """
     study = Study(series=tuple(series), by=by)
+    if over:
+        return tuple(curves.over_budgets(study, over))
     return tuple(islice((*curves.against_attacks(study), *options.single(study)), 1))
 
 

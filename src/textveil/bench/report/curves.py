@@ -114,6 +114,17 @@ def against_budgets(study: Study) -> Iterator[Group]:
             yield from _group(study, f"Against {path}", "", scale, own, joined=2)
 
 
+def over_budgets(study: Study, figures: Sequence[Metric]) -> Iterator[Group]:
+    """Some metrics over budgets of all names, as papers draw them: a group for each, or for a data set that is alone."""
+    paths = dict.fromkeys(series.path for series in study.series if series.path is not None)
+    across = Across(name=f"budget: {' or '.join(paths)}", place=_budget)
+    text = "Budgets are labels here: what a word spends of privacy differs by mechanism." if len(paths) > 1 else ""
+    for own in [figures] if len(study.data) == 1 else [[figure] for figure in figures]:
+        for number, names in enumerate(study.overview, 1):
+            title = f"{', '.join(figure.title for figure in own)} over the budget{_part(number, study.overview)}"
+            yield from _group(study, title, text, across, names, joined=2, figures=own)
+
+
 def against_local_dp(study: Study) -> Iterator[Group]:
     """Usefulness against the epsilon of local DP, where a statement has one."""
     across = Across(name="local DP: epsilon per word, at most", place=_local)
@@ -130,12 +141,19 @@ def exactly(value: float) -> Interval:
 
 
 def _group(
-    study: Study, title: str, text: str, across: Across, names: Sequence[str], *, joined: int = 1
+    study: Study,
+    title: str,
+    text: str,
+    across: Across,
+    names: Sequence[str],
+    *,
+    joined: int = 1,
+    figures: Sequence[Metric] | None = None,
 ) -> Iterator[Group]:
     """A panel for each data set and figure that has a curve of `joined` points at least."""
     panels = []
     for data in study.data:
-        for figure in study.figures(data):
+        for figure in study.figures(data) if figures is None else figures:
             curves = tuple(_curves(study, data, figure, across, names, joined))
             if curves:
                 panels.append(

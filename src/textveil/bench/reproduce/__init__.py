@@ -16,6 +16,7 @@ A target is a YAML file with these keys; `targets.Target` says what each means, 
                             `panels` there is one, which is the sweep
     quick, full, hub        changes of the sweep for --quick, --full and --hub
     hub_first               sentences: what has to be there before --hub, and how it is made
+    over                    metrics that the paper draws over the budget: figures of the page
     published               the values that the paper's text gives: {where, metric, value, source}; `values`, in the
                             place of `value`, has several by budget
     expect                  claims of its text, as checks of our rows: {claim, source, series, metric, at, is, by}

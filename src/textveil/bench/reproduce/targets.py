@@ -61,6 +61,10 @@ def _metric(value: object) -> object:
     return Metric(metric=value) if isinstance(value, str) else _made(Metric, value)
 
 
+def _metrics(value: object) -> object:
+    return tuple(map(_metric, value)) if isinstance(value, list | tuple) else value
+
+
 def _made(kind: type, value: object) -> object:
     """A mapping as one of our options, so that wrong names in it are complained about as everywhere."""
     return kind(**value) if isinstance(value, Mapping) else value
@@ -243,6 +247,7 @@ class Target:
     full: Plain = Field(default_factory=dict)
     hub: Plain = Field(default_factory=dict)
     hub_first: Sentences = ()
+    over: Annotated[tuple[Metric, ...], BeforeValidator(_metrics)] = ()
     published: Annotated[tuple[Published, ...], BeforeValidator(_published)] = ()
     expect: Annotated[tuple[Expectation, ...], BeforeValidator(_expectations)] = ()
     differs: Sentences = ()

@@ -156,6 +156,12 @@ def risk(target: Target, series: Sequence[Series]) -> compare.Metric | None:
     return next((own for own in there if asked and _is(asked[0], own)), None)
 
 
+def over(target: Target, series: Sequence[Series]) -> tuple[compare.Metric, ...]:
+    """The metrics that a target draws over the budget, as rows have them; without those that no row has."""
+    there = list(dict.fromkeys(own for each in series for cell in each.cells for own in cell.scores))
+    return tuple(own for metric in target.over for own in there if _is(metric, own))
+
+
 def contradicted(target: Target, series: Sequence[Series]) -> Iterator[str]:
     """The sentences of a target's contradictions, with their figures; "not run" stands where there is none."""
     for each in target.contradicts:
