@@ -115,7 +115,7 @@ def against_budgets(study: Study) -> Iterator[Group]:
 
 
 def over_budgets(study: Study, figures: Sequence[Metric]) -> Iterator[Group]:
-    """Some metrics over budgets of all names, as papers draw them: a group for each, or for a data set that is alone."""
+    """Some metrics over budgets of all names, as papers draw them: a group for each, or for one data set alone."""
     paths = dict.fromkeys(series.path for series in study.series if series.path is not None)
     across = Across(name=f"budget: {' or '.join(paths)}", place=_budget)
     text = "Budgets are labels here: what a word spends of privacy differs by mechanism." if len(paths) > 1 else ""
