@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from textveil.bench.choose import Choice
-    from textveil.bench.compare import Cell, Series
-    from textveil.bench.estimates import Estimate
+    from textveil.bench.compare import Cell, Metric, Series
 
 HERE = Path(__file__).resolve().parent
 ROWS = HERE / "rows" / "speed.jsonl"
@@ -196,13 +195,18 @@ def domains(title: str) -> str:
     from textveil.bench.report.markup import budget
 
     values: dict[str, dict[str, str]] = {}
+    texts: dict[str, int] = {}
     for domain, each in slices().items():
         for cell in (cell for one in each for cell in one.cells):
             release = ", ".join(filter(None, (cell.row["series"], budget(cell.row["budget"]))))
-            found = _titled(cell, title)
-            values.setdefault(release, {})[domain] = "" if found is None else _rate(asdict(found.interval))
+            metric = _titled(cell, title)
+            found = "" if metric is None else _rate(asdict(cell.estimates[metric].interval))
+            values.setdefault(release, {})[domain] = found
+            if metric is not None:
+                texts[domain] = int((cell.scores[metric].sample.sizes > 0).sum())
     lines = [f"| release | {' | '.join(slices())} |", "|---" * (1 + len(slices())) + "|"]
     lines += [f"| {release} | {' | '.join(by_domain.values())} |" for release, by_domain in values.items()]
+    lines += [f"| *texts that were looked at* | {' | '.join(str(texts.get(domain, 0)) for domain in slices())} |"]
     return "\n".join(lines) + "\n"
 
 
@@ -214,16 +218,20 @@ def draw_domains(path: Path = DOMAINS_PICTURE) -> None:
     for domain, each in slices().items():
         curves: dict[str, Curve] = {}
         for one in (one for one in each if one.whose != "baseline"):
-            points = [[_titled(cell, title) for title in (GUESSED, KEPT)] for cell in one.cells]
-            curves[one.name] = sorted((x.value, y.value) for x, y in points if x is not None and y is not None)
+            named = [(cell, _titled(cell, GUESSED), _titled(cell, KEPT)) for cell in one.cells]
+            curves[one.name] = sorted(
+                (cell.estimates[guessed].value, cell.estimates[kept].value)
+                for cell, guessed, kept in named
+                if guessed is not None and kept is not None
+            )
         panels.append((f"{domain}: {GUESSED}", curves))
     figure = picture.curves(panels, title="What is kept and guessed, by domain", scale=KEPT, columns=3)
     picture.save(figure, path)
 
 
-def _titled(cell: "Cell", title: str) -> "Estimate | None":
+def _titled(cell: "Cell", title: str) -> "Metric | None":
     """A metric by its title; None where the cell has no such metric."""
-    return next((found for metric, found in cell.estimates.items() if metric.title == title), None)
+    return next((metric for metric in cell.scores if metric.title == title), None)
 
 
 _REPRODUCED = re.compile(r"(<!-- reproduced -->\n).*?(<!-- end of reproduced -->)", re.DOTALL)
