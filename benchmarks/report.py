@@ -191,7 +191,11 @@ def slices() -> "dict[str, list[Series]]":
 
 
 def domains(title: str) -> str:
-    """A metric of every release in every domain as Markdown, with 95% intervals over texts."""
+    """A metric of every release in every domain as Markdown, with 95% intervals over texts.
+
+    Raises:
+        ValueError: no row has such a metric.
+    """
     from textveil.bench.report.markup import budget
 
     values: dict[str, dict[str, str]] = {}
@@ -204,8 +208,13 @@ def domains(title: str) -> str:
             values.setdefault(release, {})[domain] = found
             if metric is not None:
                 texts[domain] = int((cell.scores[metric].sample.sizes > 0).sum())
+    if not texts:
+        raise ValueError(f"no row of a domain has the metric {title!r}")
     lines = [f"| release | {' | '.join(slices())} |", "|---" * (1 + len(slices())) + "|"]
-    lines += [f"| {release} | {' | '.join(by_domain.values())} |" for release, by_domain in values.items()]
+    lines += [
+        f"| {release} | {' | '.join(by_domain.get(domain, '') for domain in slices())} |"
+        for release, by_domain in values.items()
+    ]
     lines += [f"| *texts that were looked at* | {' | '.join(str(texts.get(domain, 0)) for domain in slices())} |"]
     return "\n".join(lines) + "\n"
 
@@ -280,13 +289,14 @@ def _target(found: dict[str, Any]) -> Iterator[str]:
     examples = {cell["data"]: cell["examples"] for cell in found["cells"]}
     if examples:
         yield from (f"Data: {', '.join(f'{name} ({count:,} examples)' for name, count in examples.items())}.", "")
-    else:  # rows have their own
+    elif found["tables"]:  # rows have their own
         made = found["circumstances"]
         yield from (f"Computed on {made['cores']} cores ({made['machine']}), commit {made['commit'][:7]}.", "")
     if found["claims"]:
-        yield from ("| claim | source | data | | what our rows say |", "|---" * 5 + "|")
+        yield from ("| claim | source | data | metric | | what our rows say |", "|---" * 6 + "|")
         for each in found["claims"]:
-            cells = each["claim"], each["source"], each["data"], f"**{each['answer']}**", each["says"]
+            answer = f"**{each['answer']}**"
+            cells = each["claim"], each["source"], each["data"], each["metric"], answer, each["says"]
             yield f"| {' | '.join(map(_cell, cells))} |"
         yield ""
     if published := [each for each in found["published"] if each["value"] is not None]:
@@ -303,7 +313,10 @@ def _target(found: dict[str, Any]) -> Iterator[str]:
         yield from ("", *(f"- {note}" for note in each["notes"]), *[""] * bool(each["notes"]))
     if found["not_run"]:
         yield from (*(f"- {panel}: not run: {why}." for panel, why in found["not_run"].items()), "")
-    for title, told in (("What differs", found["differs"]), ("Where the paper is wrong", found["contradicts"])):
+    for title, told in (
+        ("What differs", found["differs"]),
+        ("Where the paper is wrong, or cannot be right as it stands", found["contradicts"]),
+    ):
         if told:
             yield from (f"{title}:", "", *(f"- {each}" for each in told), "")
 
@@ -354,7 +367,7 @@ def _rate(row: dict[str, Any] | None) -> str:
     """A rate with its interval."""
     if row is None:
         return ""
-    digits = 3 if abs(row["value"]) < 10 else 1
+    digits = 3 if abs(row["value"]) < 10 else 1 if abs(row["value"]) < 1000 else 0
     ends = (
         ""
         if row["low"] is None or row["low"] == row["high"]

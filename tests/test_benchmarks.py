@@ -44,6 +44,11 @@ def test_pictures_are_the_stored_rows(draw, stored, tmp_path):
         assert one == pytest.approx(other, abs=0.5)
 
 
+def test_a_metric_that_no_domain_has_is_an_error():
+    with pytest.raises(ValueError, match="no row of a domain has the metric 'nothing'"):
+        report.domains("nothing")
+
+
 def _lines(svg):
     """Coordinates of the curves of a picture."""
     paths = re.findall(r'<path d="([^"]+)" clip-path="[^"]+" style="fill: none; stroke: #(?!ddd)', svg)
@@ -52,6 +57,7 @@ def _lines(svg):
 
 def test_the_claims_of_a_target_stand_with_what_became_of_them(tmp_path):
     claim = {"claim": "a|b", "source": "figure 2", "data": "sst2", "answer": "does not hold", "says": "-.1"}
+    claim["metric"] = "accuracy"
     published = {"series": "noise", "metric": "accuracy", "published": 0.5, "source": "table 1"}
     found = {
         "target": "fig-1",
@@ -83,11 +89,11 @@ def test_the_claims_of_a_target_stand_with_what_became_of_them(tmp_path):
     assert not any("Computed on" in line for line in lines), "rows have their own circumstances"
     assert lines[lines.index("| x\\|y | 0.5 |") + 1] == "|  | 2 |"
     assert "Data: sst2 (1,500 examples)." in lines
-    assert "| a\\|b | figure 2 | sst2 | **does not hold** | -.1 |" in lines
+    assert "| a\\|b | figure 2 | sst2 | accuracy | **does not hold** | -.1 |" in lines
     assert "| noise | accuracy | 0.5 | 0.250 (0.200 to 0.300) | table 1 |" in lines
     assert sum("table 1" in line for line in lines) == 1, "what we have no value for is left out"
     assert "- GPT: not run: needs an LLM." in lines
-    assert "Where the paper is wrong:" not in lines
+    assert not any(line.startswith("Where the paper is wrong") for line in lines)
     (tmp_path / "fig-1.json").write_text(json.dumps({**found, "cells": []}), encoding="utf-8")
     assert "Computed on 2 cores (x86_64), commit 0123456." in report.reproduced(tmp_path).splitlines()
 

@@ -7,7 +7,7 @@ from tests.bench import synthetic
 from textveil.bench import compare
 from textveil.bench.reproduce.computed import Table
 from textveil.bench.reproduce.targets import read
-from textveil.bench.reproduce.verdict import beside, chosen, contradicted, judged
+from textveil.bench.reproduce.verdict import Place, beside, chosen, contradicted, judged
 from textveil.intervals import Interval
 
 ENTRIES = (
@@ -67,7 +67,21 @@ def test_near(series):
     assert judge(series, BETTER, BETTER, **{"is": "near"}, by=0.01).answer == "holds"
     assert judge(series, BETTER, WORSE, **{"is": "near"}, by=0.01).answer == "does not hold"
     wide = judge(series, BETTER, WORSE).gaps[0].value
-    assert judge(series, BETTER, WORSE, **{"is": "near"}, by=wide).answer != "holds"
+    found = judge(series, BETTER, WORSE, **{"is": "near"}, by=wide)
+    assert found.answer != "holds"
+
+
+def test_of_what_is_near_the_place_that_is_farthest_is_told(series):
+    gaps = [Interval(value=value, low=value - 0.1, high=value + 0.1) for value in (0.02, -0.05)]
+    places = tuple(Place(name=f"epsilon {i}", one=0.5, other=0.5, gap=gap) for i, gap in enumerate(gaps))
+    near = judge(series, BETTER, BETTER, **{"is": "near"}, by=0.06)
+    assert "farthest" not in near.says, "it holds"
+    open_ = replace(near, answer="cannot be told", places=places)
+    assert open_.says.endswith("; farthest at epsilon 1: -0.050 (-0.150 to +0.050)")
+    refuted = replace(near, answer="does not hold", places=(*places, places[0]), against=places)
+    assert "; surely on the other side at epsilon 1: -0.050 (" in refuted.says
+    below = replace(refuted, expectation=replace(near.expectation, direction="below"))
+    assert "; surely on the other side at epsilon 0: +0.020 (" in below.says
 
 
 def test_one_place_against_refutes_what_holds_on_the_whole(series):
@@ -84,8 +98,8 @@ def test_one_place_against_refutes_what_holds_on_the_whole(series):
     assert found.gaps[0].low > 0
     assert found.answer == "does not hold"
     assert [place.name for place in found.against] == ["epsilon 4"]
-    assert f"; most against it: epsilon 4, {found.places[0].gap.value:+.3f} (" in found.says
-    assert "against it" not in judge(series, WORSE, BETTER).says, "it is on the other side as a whole"
+    assert f"; surely on the other side at epsilon 4: {found.places[0].gap.value:+.3f} (" in found.says
+    assert "on the other side" not in judge(series, WORSE, BETTER).says, "it is on the other side as a whole"
     assert judge(compare.series(made), {"entry": "crossing"} | first, WORSE | first).answer == "does not hold"
 
 

@@ -58,7 +58,7 @@ def report(
         series: one at least, as `compare.series` makes them.
         shown: texts before and after, of data sets that may be shown.
         title: its heading; None for one with the name of the sweep.
-        beside: sections that stand after the first group of figures, before the others.
+        beside: sections that stand after the first group of figures, or after those over the budget.
         by: the attack at whose success mechanisms are compared; None: the strongest usual one.
         over: metrics that are drawn over the budget, before everything else.
         figures: a folder that is there, for every figure as PNG and SVG with its legend; None for none.

@@ -75,7 +75,7 @@ def statements(asked: Asked) -> Table:
     ten = cape(nominal=1.0, context="original")
     columns.append(np.array([ten.spend(table, Layout.of(10), np.full(10, each))[0] for each in nominals]))
     return Table(
-        title="Cape's nominal epsilon, and what a word really spends",
+        title="Cape's nominal epsilon, and what is known of a word's true one",
         columns=(
             "nominal",
             f"theorem 4.1, {len(few):,} words",
@@ -155,13 +155,15 @@ def distances(asked: Asked) -> Table:
 def _histogram(title: str, what: str, values: Values, table: EmbeddingTable) -> Table:
     counts, edges = np.histogram(values, BINS)
     own = values[table.row_of[AT]]
+    share = np.mean(values <= 0)
+    below = f"; {share:.1%} of the values are not above 0" if share else ""
     return Table(
         title=title,
         columns=(f"{what} from", "to", "candidates"),
         rows=tuple(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)),
         notes=(
             f"The word itself has {own:.3g}; median {np.median(values):.3g}, smallest {values.min():.3g}, largest "
-            f"{values.max():.3g}; {np.mean(values <= 0):.1%} of the values are not above 0.",
+            f"{values.max():.3g}{below}.",
         ),
         drawing=Drawing(
             x=what,

@@ -1,7 +1,7 @@
 """Tables that are no sweep: what follows from a mechanism and a public table alone, or is measured in another way.
 
 In: a name, what is asked. Out: a `Table` of plain values.
-Not here: sweeps (`run`), and how tables are shown (`show`).
+Not here: sweeps (`run`), and how tables are shown (`document`, `page`).
 """
 
 from collections.abc import Callable, Mapping

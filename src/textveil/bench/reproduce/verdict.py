@@ -1,7 +1,8 @@
 """Verdicts: our values beside those that a paper gives, and whether its claims hold in our rows.
 
 In: a target, series of rows. Out: `Beside` for each published value, `Judged` for each claim on each data set.
-Not here: intervals and figures at equal risk (`bench.compare`, `bench.estimates`), and how verdicts are shown (`show`).
+Not here: intervals and figures at equal risk (`bench.compare`, `bench.estimates`), and how verdicts are shown
+(`document`, `page`).
 
 A claim says that one series is above the next, below it or near it. Both are read at the same places, budgets or
 values of a risk, on the same texts; a place has the difference with a 95% interval of the paired bootstrap, and so has
@@ -129,13 +130,17 @@ class Judged:
             return self.why
         said = f"{'; '.join(map(_signed, self.gaps))}, {len(self.places)} place{'s' * (len(self.places) != 1)}"
         if 0 < len(self.against) < len(self.places):
-            worst = (min if self.expectation.direction == "above" else max)(self.against, key=_gap)
-            said += f"; most against it: {worst.name}, {_signed(worst.gap)}"
+            worst = max(self.against, key=self._apart)
+            said += f"; surely on the other side at {worst.name}: {_signed(worst.gap)}"
+        elif self.expectation.direction == "near" and self.answer == "cannot be told" and len(self.places) > 1:
+            widest = max(self.places, key=self._apart)
+            said += f"; farthest at {widest.name}: {_signed(widest.gap)}"
         return said
 
-
-def _gap(place: Place) -> float:
-    return place.gap.value
+    def _apart(self, place: Place) -> float:
+        """How far a place is from what is claimed, in the units of the metric."""
+        value = place.gap.value
+        return {"above": -value, "below": value, "near": abs(value)}[self.expectation.direction]
 
 
 def _signed(gap: Interval) -> str:
