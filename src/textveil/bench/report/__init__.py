@@ -109,9 +109,8 @@ def overview(series: Sequence[Series], by: Metric | None = None, over: Sequence[
         these, or where there are none the first of usefulness against an attack, or of what options do.
     """
     study = Study(series=tuple(series), by=by)
-    if over:
-        return tuple(curves.over_budgets(study, over))
-    return tuple(islice((*curves.against_attacks(study), *options.single(study)), 1))
+    asked = tuple(curves.over_budgets(study, over))
+    return asked or tuple(islice((*curves.against_attacks(study), *options.single(study)), 1))
 
 
 def compose(
