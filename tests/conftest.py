@@ -6,6 +6,7 @@ Not here: anything that one test file alone needs.
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -24,6 +25,9 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from textveil.guarantee import Claim
 from textveil.mechanism import Block, Layout
 from textveil.table import EmbeddingTable, Pieces, load_table
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell's background jobs ignore ctrl-c, and so would ours
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 NOUNS = re.findall(
     r"\w+",
