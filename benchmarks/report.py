@@ -234,7 +234,7 @@ def draw_domains(path: Path = DOMAINS_PICTURE) -> None:
                 if guessed is not None and kept is not None
             )
         panels.append((f"{domain}: {GUESSED}", curves))
-    figure = picture.curves(panels, title="What is kept and guessed, by domain", scale=KEPT, columns=3)
+    figure = picture.curves(panels, title="What is kept and guessed, by domain", scale=KEPT, columns=2)
     picture.save(figure, path)
 
 
