@@ -340,6 +340,7 @@ def test_a_metric_stands_over_budgets_of_all_names():
     ]
     assert "labels" in group.text
     assert overview(study.series, over=[EXPOSED, accuracy]) == (group,)
+    assert overview(study.series, over=[Metric("nobody", "nothing")]) == overview(study.series), "it gives way"
 
     several = study_of(entries=synthetic.ENTRIES[:3], texts=20, seeds=(1,))
     groups = list(curves.over_budgets(several, [EXPOSED, accuracy]))

@@ -78,6 +78,8 @@ def test_histograms_hold_every_word_of_the_table(make):
 
 def test_the_word_itself_is_the_nearest():
     table = cape.distances(QUICK)
+    assert "not above 0" not in table.notes[0], "no distance is below"
+    assert "of the values are not above 0" in cape.logits(QUICK).notes[0]
     assert "The word itself has 0;" in table.notes[0]
     assert table.rows[0][0] == 0
 

@@ -155,8 +155,7 @@ def distances(asked: Asked) -> Table:
 def _histogram(title: str, what: str, values: Values, table: EmbeddingTable) -> Table:
     counts, edges = np.histogram(values, BINS)
     own = values[table.row_of[AT]]
-    share = np.mean(values <= 0)
-    below = f"; {share:.1%} of the values are not above 0" if share else ""
+    below = f"; {np.mean(values <= 0):.1%} of the values are not above 0" if values.min() < 0 else ""
     return Table(
         title=title,
         columns=(f"{what} from", "to", "candidates"),
