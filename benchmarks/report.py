@@ -219,6 +219,32 @@ def domains(title: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def lead() -> str:
+    """What `document` keeps more than others where it is exposed as at its larger budget, as Markdown."""
+    from textveil.bench.estimates import difference
+
+    cells: dict[str, dict[str, str]] = {}
+    for domain, each in slices().items():
+        (own,) = (one for one in each if one.entry == "document")
+        cell = own.cells[-1]
+        guessed, kept = _titled(cell, GUESSED), _titled(cell, KEPT)
+        assert guessed is not None, "attacked"
+        assert kept is not None, "judged"
+        level = cell.estimates[guessed].value
+        cells.setdefault("*exposed*", {})[domain] = f"{level:.3f}"
+        for one in (one for one in each if one.whose != "baseline" and one is not own):
+            pair = own.at_risk(guessed, kept, level), one.at_risk(guessed, kept, level)
+            ends = None if pair[0] is None or pair[1] is None else difference(*pair).interval
+            told = "not reached" if ends is None else f"{ends.value:+.3f} ({ends.low:+.3f} to {ends.high:+.3f})"
+            cells.setdefault(one.name, {})[domain] = told
+    lines = [f"| `document` less | {' | '.join(slices())} |", "|---" * (1 + len(slices())) + "|"]
+    lines += [
+        f"| {name} | {' | '.join(by_domain.get(domain, '') for domain in slices())} |"
+        for name, by_domain in cells.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def draw_domains(path: Path = DOMAINS_PICTURE) -> None:
     """The picture of what is kept and guessed in every domain, a curve for each mechanism."""
     from textveil import picture
@@ -243,6 +269,7 @@ def _titled(cell: "Cell", title: str) -> "Metric | None":
     return next((metric for metric in cell.scores if metric.title == title), None)
 
 
+_LEAD = re.compile(r"(<!-- lead -->\n).*?(<!-- end of lead -->)", re.DOTALL)
 _REPRODUCED = re.compile(r"(<!-- reproduced -->\n).*?(<!-- end of reproduced -->)", re.DOTALL)
 
 
@@ -328,7 +355,7 @@ def _cell(text: str) -> str:
 
 def compared(text: str) -> str:
     """A document with what long runs found between its marks."""
-    for mark, made in ((_SUMMARY, summary), (_CHOSEN, chosen), (_REPRODUCED, reproduced)):
+    for mark, made in ((_SUMMARY, summary), (_CHOSEN, chosen), (_LEAD, lead), (_REPRODUCED, reproduced)):
         if mark.search(text):
             filling = made()
             text = mark.sub(lambda match, filling=filling: f"{match[1]}\n{filling}\n{match[2]}", text)

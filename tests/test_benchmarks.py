@@ -96,6 +96,8 @@ def test_the_claims_of_a_target_stand_with_what_became_of_them(tmp_path):
     assert not any(line.startswith("Where the paper is wrong") for line in lines)
     (tmp_path / "fig-1.json").write_text(json.dumps({**found, "cells": []}), encoding="utf-8")
     assert "Computed on 2 cores (x86_64), commit 0123456." in report.reproduced(tmp_path).splitlines()
+    (tmp_path / "fig-1.json").write_text(json.dumps({**found, "cells": [], "tables": []}), encoding="utf-8")
+    assert "Computed on" not in report.reproduced(tmp_path), "nothing was"
 
 
 def test_the_newest_row_of_a_measurement_counts():
