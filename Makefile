@@ -35,16 +35,19 @@ fi; \
 rm -f $(VENV)/complete
 endef
 
+PROJECTS := pyproject.toml packages/textveil-bench/pyproject.toml
+BENCH := packages/textveil-bench
+
 $(VENV)/run.stamp: pyproject.toml constraints.txt
 	@$(new_venv)
 	@echo "installing textveil into $(VENV) (some minutes the first time)"
 	@$(PIP_INSTALL) --editable .
 	@touch $(VENV)/complete $@
 
-$(VENV)/dev.stamp: pyproject.toml constraints.txt
+$(VENV)/dev.stamp: $(PROJECTS) constraints.txt
 	@$(new_venv)
 	@echo "installing textveil and the tools for tests, checks and documents into $(VENV) (some minutes the first time)"
-	@$(PIP_INSTALL) --editable '.[dev,docs]'
+	@$(PIP_INSTALL) --editable '.[dev,docs]' --editable './$(BENCH)[hub,lm-eval]'
 	@touch $(VENV)/complete $(VENV)/run.stamp $@
 
 .venv: $(VENV)/dev.stamp ## the full environment, as constraints.txt pins it
@@ -93,14 +96,14 @@ spelling: $(VENV)/dev.stamp ## codespell
 	@$(BIN)/codespell
 
 audit-small: export HF_HUB_OFFLINE := 1
-audit-small: $(VENV)/run.stamp ## the short audit of every mechanism
+audit-small: $(VENV)/dev.stamp ## the short audit of every mechanism
 	@echo "== audit"
 	@$(BIN)/textveil audit --all --small
 
 # Without a folder of corpora, and with judges that are fitted anew: both would hide that something is missing.
 reproduce-quick: export HF_HUB_OFFLINE := 1
 reproduce-quick: export TOKENIZERS_PARALLELISM := false
-reproduce-quick: $(VENV)/run.stamp ## every figure and table of the papers on tiny data, which shows that all of them run
+reproduce-quick: $(VENV)/dev.stamp ## every figure and table of the papers on tiny data, which shows that all of them run
 	@echo "== quick reproduction"
 	@made=$$(mktemp -d); trap 'rm -rf "$$made"' EXIT; \
 	env -u TEXTVEIL_CORPORA XDG_CACHE_HOME="$$made/cache" \
@@ -118,19 +121,19 @@ docs-serve: $(VENV)/dev.stamp ## read the documents at http://127.0.0.1:8000 whi
 	@$(BIN)/mkdocs serve
 
 bench: $(VENV)/dev.stamp ## the benchmarks
-	@$(BIN)/python benchmarks/run.py $(ARGS)
+	@$(BIN)/python $(BENCH)/benchmarks/run.py $(ARGS)
 
 evidence: export HF_HUB_OFFLINE := 1
 evidence: export OMP_NUM_THREADS := 1
 evidence: $(VENV)/dev.stamp ## compare mechanisms at equal risk on the corpora of $$TEXTVEIL_CORPORA (about 40 minutes)
-	@$(BIN)/python benchmarks/evidence.py $(ARGS)
+	@$(BIN)/python $(BENCH)/benchmarks/evidence.py $(ARGS)
 
 audit: export HF_HUB_OFFLINE := 1
-audit: $(VENV)/run.stamp ## audit every mechanism on the whole default table, and store the findings
-	@$(BIN)/python benchmarks/audit.py $(ARGS)
+audit: $(VENV)/dev.stamp ## audit every mechanism on the whole default table, and store the findings
+	@$(BIN)/python $(BENCH)/benchmarks/audit.py $(ARGS)
 
-constants: $(VENV)/run.stamp ## recompute the public constants of the shipped tables
-	@$(BIN)/python benchmarks/constants.py $(ARGS)
+constants: $(VENV)/dev.stamp ## recompute the public constants of the shipped tables
+	@$(BIN)/python $(BENCH)/benchmarks/constants.py $(ARGS)
 
 train-masked-lm: ## train the masked LM; goes on where it was stopped (training/README.md)
 train-tagger: ## train the entity tagger

@@ -24,14 +24,14 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from textveil.guarantee import Claim
 from textveil.mechanism import Block, Layout
-from textveil.table import EmbeddingTable, Pieces, load_table
+from textveil.table.embedding import EmbeddingTable, Pieces, load_table
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell's background jobs ignore ctrl-c, and so would ours
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 NOUNS = re.findall(
     r"\w+",
-    """
+    """  # noqa: D205
     anchor apple autumn bakery bridge butter candle carpet castle cellar cherry circle copper cotton dinner
     engine fabric family farmer feather finger forest garden ginger hammer harbor island jacket jungle kettle
     ladder lantern lemon letter marble market meadow mirror needle ocean onion orange palace pencil pepper

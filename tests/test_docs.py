@@ -26,8 +26,9 @@ from unittest.mock import patch
 import pytest
 import yaml
 
-from textveil import errors, registry
+from textveil import errors
 from textveil.cli import main
+from textveil.config import registry
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from textveil.words import tokenize
+from textveil.text.tokens import tokenize
 
 TYPES = {
     **dict.fromkeys(("PER", "person", "PERSON"), "PERSON"),

@@ -2,7 +2,7 @@
 
 In: the folder of corpora (`wikipedia_en`). Out: `data/frequencies/` of the package: the list, and how many words fall
 on each row of the shipped tables.
-Not here: what the list is used for (`textveil.frequency`), and how a text is cut into words (`textveil.words`).
+Not here: what the list is used for (`textveil.table`), and how a text is cut into words (`textveil.text`).
 """
 
 import argparse
@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from textveil import frequency
-from textveil.table import load_table
-from textveil.words import tokenize
+from textveil.table import frequency
+from textveil.table.embedding import load_table
+from textveil.text.tokens import tokenize
 from training import cli, data
 
 LEAST = 5

@@ -1,7 +1,7 @@
 """Measures how large the bundled masked LM's logits are on public text: `make logit-bounds`.
 
 In: WikiText-2, test part, and the shipped tables. Out: src/textveil/data/logits/NAME.json.
-Not here: how logits are measured (`textveil.encoder.calibration`), and other texts (`textveil calibrate-context`).
+Not here: how logits are measured (`textveil.models.calibration`), and other texts (`textveil calibrate-context`).
 """
 
 import argparse
@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from textveil import progress
-from textveil.encoder import LogitRange, Ragged, load_context, measure_logits
-from textveil.encoder.adapters import manifest
-from textveil.table import EmbeddingTable, load_table
-from textveil.words import Tokens, is_public, tokenize
+from textveil.cli import progress
+from textveil.models import LogitRange, Ragged, load_context, measure_logits
+from textveil.models.adapters import manifest
+from textveil.table.embedding import EmbeddingTable, load_table
+from textveil.text.public import is_public
+from textveil.text.tokens import Tokens, tokenize
 from training import cli, data
 
 TABLES = "minilm", "minilm-s"

@@ -1,7 +1,7 @@
 """Low-rank adapters of the small encoder: what is trained, and how it is written down.
 
 In: the encoder as its authors made it. Out: the same encoder whose linear layers carry a trainable low-rank change,
-and the tensors of that change. Not here: how adapters are loaded and merged (`textveil.encoder.adapters`).
+and the tensors of that change. Not here: how adapters are loaded and merged (`textveil.models.adapters`).
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Trains the masked LM: `make train-masked-lm`.
 
 In: the articles of wikipedia_en. Out: the adapter `masked-lm`.
-Not here: how it is used (`textveil.encoder.context`) and measured (`measure`).
+Not here: how it is used (`textveil.models.context`) and measured (`measure`).
 
 A hidden word is one [MASK], and only words that are one piece are hidden. Words off the public list are hidden more
 often than those on it: function words are learned in any case. The output layer is tied to the input embeddings and,
@@ -18,9 +18,9 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from textveil import minilm
-from textveil.encoder.models import backbone, bundled_folder
-from textveil.words import is_public
+from textveil.models.networks import backbone, bundled_folder
+from textveil.table import minilm
+from textveil.text.public import is_public
 from training import cli, data, lowrank
 from training.loop import Run, fit
 

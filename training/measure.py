@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from textveil.bench.tasks.answers import exact, token_f1
-from textveil.encoder import LanguageModel, Ragged, load_context, load_reader, load_tagger
-from textveil.encoder.adapters import manifest
-from textveil.table import EmbeddingTable, load_table
-from textveil.words import Ints, is_public, tokenize
+from textveil.models import LanguageModel, Ragged, load_context, load_reader, load_tagger
+from textveil.models.adapters import manifest
+from textveil.table.embedding import EmbeddingTable, load_table
+from textveil.text.public import is_public
+from textveil.text.tokens import Ints, tokenize
+from textveil_bench.tasks.answers import exact, token_f1
 from training import data
 from training.cli import with_corpora
 

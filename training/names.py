@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from textveil.protect.names import KINDS
 from textveil.protect.spans import NAMES
-from textveil.table import load_table
+from textveil.table.embedding import load_table
 from training import cli, data
 
 PERSONS = {

@@ -1,7 +1,7 @@
 """Trains the reader: `make train-reader`.
 
 In: the rows of SQuAD's training set that are here. Out: the adapter `reader`.
-Not here: how it is used (`textveil.encoder.reading`) and measured (`measure`).
+Not here: how it is used (`textveil.models.reading`) and measured (`measure`).
 """
 
 from typing import NamedTuple
@@ -13,8 +13,8 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from textveil import minilm
-from textveil.encoder.models import backbone, bundled_folder
+from textveil.models.networks import backbone, bundled_folder
+from textveil.table import minilm
 from training import cli, data, lowrank
 from training.loop import Run, fit
 

@@ -1,7 +1,7 @@
 """Trains the entity tagger: `make train-tagger`.
 
 In: wikigold, WNUT-17, WikiANN and presidio_synth, without their test parts. Out: the adapter `tagger`.
-Not here: how it is used (`textveil.encoder.entities`) and measured (`measure`).
+Not here: how it is used (`textveil.models.entities`) and measured (`measure`).
 
 Input and output are those of the product: textveil's words, their casings as token types, a label at each word's
 first piece.
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from textveil import minilm
-from textveil.encoder.entities import CASINGS, LABELS, casing
-from textveil.encoder.models import backbone, bundled_folder
-from textveil.words import tokenize
+from textveil.models.entities import CASINGS, LABELS, casing
+from textveil.models.networks import backbone, bundled_folder
+from textveil.table import minilm
+from textveil.text.tokens import tokenize
 from training import cli, data, lowrank
 from training.loop import Run, fit
 

@@ -27,11 +27,10 @@ if TYPE_CHECKING:
         VocabularyError,
     )
     from textveil.guarantee import Guarantee
-    from textveil.pipeline import Privatizer
-    from textveil.results import Result
+    from textveil.pipeline import Privatizer, Result
     from textveil.session import Session
     from textveil.table import EmbeddingTable, load_table
-    from textveil.words import Item, Kind, Mask, Released
+    from textveil.text import Item, Kind, Mask, Released
 
 __all__ = [
     "BudgetError",

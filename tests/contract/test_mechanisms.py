@@ -12,11 +12,12 @@ import torch
 from scipy import stats
 
 from tests.contract import plane
-from textveil import registry, rng
+from textveil.config import registry
 from textveil.mechanism import PLACEHOLDER, Block, Law, Layout, Mechanism, NoNoise, Perturb, Restricting
 from textveil.mechanism.papers import NoiseName, d_chi_stencil, exponential, laplace, noise, polar, stencil
-from textveil.rng import SeededRandomness, SystemRandomness
-from textveil.table import EmbeddingTable
+from textveil.randomness import streams
+from textveil.randomness.streams import SeededRandomness, SystemRandomness
+from textveil.table.embedding import EmbeddingTable
 
 NAMES = registry.names("mechanism")
 ALARM = 1e-6
@@ -78,8 +79,8 @@ class TestEveryMechanism:
 
         def run(tape: int) -> list[int]:
             recorded = np.random.default_rng(tape)
-            monkeypatch.setattr(rng, "os_entropy", recorded.bytes)
-            monkeypatch.setattr(rng, "_process", rng._CallLog())
+            monkeypatch.setattr(streams, "os_entropy", recorded.bytes)
+            monkeypatch.setattr(streams, "_process", streams._CallLog())
             return mechanism.privatize(TABLE, BLOCK, parameter, rng=SystemRandomness()).tolist()
 
         assert run(1) == run(1)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from textveil import cli, pipeline
+from textveil import cli
 from textveil.errors import TextveilError
-from textveil.pipeline import Privatizer
-from textveil.table import EmbeddingTable
+from textveil.pipeline import privatizer
+from textveil.pipeline.privatizer import Privatizer
+from textveil.table.embedding import EmbeddingTable
 
 CANARY = "Zyxqorvian"
 CONTEXT: dict[str, Any] = {"context": "public", "bound": 3.0, "floor": 0.0, "epsilon": 20.0}
@@ -93,7 +94,7 @@ def test_on_the_command_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(pipeline, "load_table", lambda *_, **__: small_table)
+    monkeypatch.setattr(privatizer, "load_table", lambda *_, **__: small_table)
     arguments = ["privatize", f"{CANARY} river castle garden the silver", "--mechanism", name]
     for option, value in options.items():
         text = spelled(value)

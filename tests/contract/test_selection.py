@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.conftest import NOUNS
-from tests.encoder.conftest import SIZE, save, wordpiece
+from tests.models.conftest import SIZE, save, wordpiece
 from textveil.mechanism import PLACEHOLDER, Block, Context, Layout, Role, Select
 from textveil.mechanism.papers import cape, rankcape
-from textveil.rng import SeededRandomness
-from textveil.table import EmbeddingTable
+from textveil.randomness.streams import SeededRandomness
+from textveil.table.embedding import EmbeddingTable
 
 Values = NDArray[np.float64]
 Ids = NDArray[np.int64]

@@ -2,12 +2,13 @@
 
 import pytest
 
-from textveil import registry
-from textveil.config import WordsOptions
+from textveil.config import registry
+from textveil.config.sections import WordsOptions
 from textveil.errors import BudgetError, ConfigError
-from textveil.pipeline import Privatizer
-from textveil.table import EmbeddingTable
-from textveil.words import Kind, stopwords
+from textveil.pipeline.privatizer import Privatizer
+from textveil.table.embedding import EmbeddingTable
+from textveil.text.public import stopwords
+from textveil.text.released import Kind
 
 STRANGE = [
     "Zyqxorvian",

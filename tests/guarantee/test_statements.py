@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from textveil.errors import GuaranteeError
 from textveil.guarantee import Claim, Guarantee, Restricted, compose, condense, summarize
-from textveil.guarantee.statements import number
+from textveil.guarantee.wording import number
 
 METRIC = Claim(mechanism="noise", kind="metric", metric="chord", table="t", diameter=1.5, parameter="eta")
 

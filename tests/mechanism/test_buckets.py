@@ -16,8 +16,8 @@ from textveil.mechanism import Block, Bucketized, Hybrid, Layout
 from textveil.mechanism.buckets import Cut, losses
 from textveil.mechanism.papers import cape
 from textveil.mechanism.rule import EXPONENT_CAP, ROUNDING
-from textveil.rng import SeededRandomness
-from textveil.table import EmbeddingTable, Metric, load_table
+from textveil.randomness.streams import SeededRandomness
+from textveil.table.embedding import EmbeddingTable, Metric, load_table
 
 Values = NDArray[np.float64]
 

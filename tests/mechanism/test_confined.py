@@ -14,8 +14,8 @@ from scipy import stats
 from textveil.mechanism import Block, Layout, confined
 from textveil.mechanism.confined import Sensitive, spread
 from textveil.mechanism.papers import custext, custext_plus, rantext, santext_plus
-from textveil.rng import SeededRandomness
-from textveil.table import EmbeddingTable
+from textveil.randomness.streams import SeededRandomness
+from textveil.table.embedding import EmbeddingTable
 
 Values = NDArray[np.float64]
 

@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.encoder.conftest import SIZE, save, wordpiece
+from tests.models.conftest import SIZE, save, wordpiece
 
-from textveil.encoder.context import load_context
-from textveil.encoder.ragged import Ragged
 from textveil.errors import ConfigError
 from textveil.mechanism import Block, Fill, Layout, Role
-from textveil.pipeline import Privatizer
-from textveil.rng import SeededRandomness
-from textveil.table import EmbeddingTable
+from textveil.models.context import load_context
+from textveil.models.ragged import Ragged
+from textveil.pipeline.privatizer import Privatizer
+from textveil.randomness.streams import SeededRandomness
+from textveil.table.embedding import EmbeddingTable
 
 WORDS = ["apple", "butter", "castle", "doctor", "lantern", "market", "meadow", "needle", "river", "stone"]
 TABLE = EmbeddingTable.build(name="ten", words=WORDS, vectors=np.random.default_rng(3).normal(size=(10, 6)))

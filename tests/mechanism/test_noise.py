@@ -8,8 +8,8 @@ from scipy import integrate, optimize
 from textveil.errors import ConfigError
 from textveil.mechanism import CoordinateLaplace, Layout, MultivariateLaplace, Perturb, VonMisesFisher, Window
 from textveil.mechanism.papers import d_chi_stencil, laplace, polar
-from textveil.samplers import mean_resultant_length
-from textveil.table import EmbeddingTable
+from textveil.randomness.samplers import mean_resultant_length
+from textveil.table.embedding import EmbeddingTable
 
 
 def table_of(rows: np.ndarray, metric: str = "chord") -> EmbeddingTable:

@@ -7,9 +7,10 @@ import pytest
 
 from textveil.mechanism import Block, Layout, Perturb
 from textveil.mechanism.papers import laplace, noise, polar, stencil
-from textveil.rng import SeededRandomness
-from textveil.table import EmbeddingTable, load_table
-from textveil.words import is_public, tokenize
+from textveil.randomness.streams import SeededRandomness
+from textveil.table.embedding import EmbeddingTable, load_table
+from textveil.text.public import is_public
+from textveil.text.tokens import tokenize
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ from textveil.errors import ConfigError
 from textveil.mechanism import Exponential
 from textveil.mechanism import rule as rule_module
 from textveil.mechanism.rule import EXPONENT_CAP, _bits, _upper
-from textveil.pairs import Pairs
-from textveil.rng import Draws, SeededRandomness
-from textveil.table import EmbeddingTable
+from textveil.randomness.streams import Draws, SeededRandomness
+from textveil.table.embedding import EmbeddingTable
+from textveil.table.pairs import Pairs
 
 RATE = 1e-6
 RULE = Exponential()

@@ -12,9 +12,9 @@ from scipy import optimize, stats
 from textveil.errors import ConfigError
 from textveil.mechanism import Block, Bucketized, Exponential, Hybrid, Layout, Select, Staircase, staircase
 from textveil.mechanism.papers import krr, rankcape
-from textveil.rng import Draws, SeededRandomness
-from textveil.samplers import weighted_choice
-from textveil.table import EmbeddingTable
+from textveil.randomness.samplers import weighted_choice
+from textveil.randomness.streams import Draws, SeededRandomness
+from textveil.table.embedding import EmbeddingTable
 
 Values = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ import pytest
 import spacy
 from spacy.language import Language
 
-from tests.encoder.conftest import LABELS, SIZE, save, wordpiece
-from textveil import encoder
+from tests.models.conftest import LABELS, SIZE, save, wordpiece
+from textveil import models
 from textveil.errors import ConfigError, DetectorError, ModelError
 from textveil.protect import adapters
 from textveil.protect.adapters import Gliner, Presidio, Spacy, Stanza, Tagger, load_presidio, load_tagger, type_of
@@ -67,7 +67,7 @@ class Capitals:
 
     name = "capitals"
 
-    def find(self, texts: encoder.Ragged) -> list[encoder.Entity]:
+    def find(self, texts: models.Ragged) -> list[models.Entity]:
         found = []
         for b, (low, high) in enumerate(pairwise(texts.documents)):
             i = low
@@ -76,7 +76,7 @@ class Capitals:
                 while j < high and texts.words[j][0].isupper():
                     j += 1
                 if j > i:
-                    found.append(encoder.Entity(b, int(i - low), int(j - low), "per", 1.0000001))
+                    found.append(models.Entity(b, int(i - low), int(j - low), "per", 1.0000001))
                 i = max(j, i + 1)
         return found
 
@@ -103,7 +103,7 @@ def test_a_token_classifier_from_a_folder_is_a_detector(tmp_path):
     )
     texts = ["maria met john near acme corp plus paris " * 40, "", "old town"]
     found = detector(f"tagger:{folder}").find(texts)
-    own = encoder.load_tagger(folder).find(encoder.Ragged.join([text.split() for text in texts]))
+    own = models.load_tagger(folder).find(models.Ragged.join([text.split() for text in texts]))
     places = [[(m.start(), m.end()) for m in re.finditer(r"\S+", text)] for text in texts]
     assert len(own) > 10
     assert [(s.text, s.start, s.end, s.type) for s in found] == [

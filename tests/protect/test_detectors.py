@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from textveil.errors import ConfigError, DetectorError, InputError, UnknownName
 from textveil.protect.detectors import detector, find_all, merge
 from textveil.protect.spans import Detector, Span
-from textveil.words import tokenize
+from textveil.text.tokens import tokenize
 
 CANARY = "zanzibarquux"
 TEXTS = [f"see {CANARY} here", "x"]

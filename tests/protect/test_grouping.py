@@ -7,14 +7,14 @@ import re
 import numpy as np
 import pytest
 
-from textveil.budget import RULES, TABLE1, Grouped
-from textveil.config import GroupOptions, NameOptions, ProtectOptions, WordsOptions
+from textveil.config.sections import GroupOptions, NameOptions, ProtectOptions, WordsOptions
 from textveil.errors import BudgetError, ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
-from textveil.protect import GROUPS, PUBLIC, Protection, listed
+from textveil.protect.budget import RULES, TABLE1, Grouped
 from textveil.protect.grouping import Grouping, join
 from textveil.protect.names import load_names
+from textveil.protect.protection import GROUPS, PUBLIC, Protection, listed
 from textveil.protect.spans import Span
-from textveil.words import tokenize
+from textveil.text.tokens import tokenize
 
 INF = math.inf
 CANARY = "Zyxqorvian"

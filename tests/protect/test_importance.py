@@ -5,12 +5,13 @@ import pytest
 import torch
 
 from tests.conftest import NOUNS, gaussian_rows
-from tests.encoder.conftest import SIZE, save, wordpiece
-from textveil import encoder, frequency
+from tests.models.conftest import SIZE, save, wordpiece
+from textveil import models
 from textveil.errors import ConfigError, InputError, ModelError
 from textveil.protect.importance import Cosine, Listed, Saliency
-from textveil.table import EmbeddingTable
-from textveil.words import tokenize
+from textveil.table import frequency
+from textveil.table.embedding import EmbeddingTable
+from textveil.text.tokens import tokenize
 
 CANARY = "zanzibarquux"
 
@@ -110,7 +111,7 @@ def test_saliency_is_that_of_the_classifier_and_asks_no_query(tmp_path):
     )
     tokens = tokenize(["maria met john at acme corp", "", "old town"])
     found = Saliency(source=str(folder)).scores(tokens.words, tokens.documents, ["x", "", "y"])
-    own = encoder.load_classifier(folder).saliency(encoder.Ragged.of(tokens))
+    own = models.load_classifier(folder).saliency(models.Ragged.of(tokens))
     assert np.array_equal(found, own)
     assert found.max() == 1
     with pytest.raises(InputError):

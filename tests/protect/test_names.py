@@ -8,8 +8,8 @@ import pytest
 from textveil.errors import UnknownName
 from textveil.protect.names import KINDS, load_names
 from textveil.protect.spans import NAMES
-from textveil.table import load_table
-from textveil.words import is_public
+from textveil.table.embedding import load_table
+from textveil.text.public import is_public
 
 LEAST = {"PERSON": 1500, "LOCATION": 500, "ORGANIZATION": 150}
 

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from textveil.encoder import adapters
+from textveil.models import adapters
 from training import data, measure
 
 

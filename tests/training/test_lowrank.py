@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from torch import nn
 from transformers import BertConfig, BertForTokenClassification
 
-from textveil.encoder import adapters
+from textveil.models import adapters
 from training import lowrank
 
 IDS = torch.tensor([[1, 5, 9, 2], [3, 3, 8, 7]])

@@ -6,47 +6,75 @@ Not here: reading and writing (`files`), errors and exit codes (`shell`), option
 
 import sys
 from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import entry_points
 
-from textveil import shell
 from textveil.cli import (  # each adds its verbs to the application
     attack,
     audit,
-    bench,
     calibrate,
     chat,
-    lm_eval,
     measure,
     names,
     privatize,
     proxy,
-    report,
-    reproduce,
     restore,
-    sweep,
+    shell,
     tables,
 )
-from textveil.cli.app import app
+from textveil.cli.app import (
+    ConfigFile,
+    Epsilon,
+    Mechanism,
+    Profile,
+    Rerank,
+    Seed,
+    Setting,
+    TableName,
+    Task,
+    app,
+    examples,
+    resolve,
+)
+from textveil.cli.shell import note, say
 
 __all__ = [
+    "ConfigFile",
+    "Epsilon",
+    "Mechanism",
+    "Profile",
+    "Rerank",
+    "Seed",
+    "Setting",
+    "TableName",
+    "Task",
+    "app",
     "attack",
     "audit",
-    "bench",
     "calibrate",
     "chat",
-    "lm_eval",
+    "examples",
     "main",
     "measure",
     "names",
+    "note",
     "privatize",
     "proxy",
-    "report",
-    "reproduce",
+    "resolve",
     "restore",
-    "sweep",
+    "say",
     "tables",
 ]
 
 
+@cache
+def _join() -> None:
+    """Let other packages add their verbs."""
+    for point in entry_points(group="textveil.commands"):
+        point.load()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code, see `shell.run`."""
+    _join()
     return shell.run(app, "textveil", sys.argv[1:] if arguments is None else arguments)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil.shell import say
+from textveil.cli.shell import say
 
 if TYPE_CHECKING:
     from textveil.config import Config
@@ -119,7 +119,7 @@ def resolve(
 
     Without `complete`, a mechanism that lacks a budget is no error.
     """
-    from textveil import config, sources
+    from textveil.config import layers, sources
 
     flags = {
         "mechanism.name": mechanism,
@@ -132,4 +132,4 @@ def resolve(
         "profile": profile,
     }
     overrides = sources.assignments(setting or [], flags)
-    return config.resolve(file=file, environ=os.environ, overrides=overrides, complete=complete)
+    return layers.resolve(file=file, environ=os.environ, overrides=overrides, complete=complete)

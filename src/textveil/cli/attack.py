@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textveil import files, progress, shell
-from textveil.cli import evaluation
+from textveil.cli import evaluation, progress, shell
 from textveil.cli.app import (
     ConfigFile,
     Epsilon,
@@ -27,10 +26,11 @@ from textveil.cli.app import (
     resolve,
 )
 from textveil.errors import ConfigError, UnknownName
+from textveil.files import streams
 
 if TYPE_CHECKING:
-    from textveil.attack import Attack, Findings
     from textveil.config import Config
+    from textveil.evaluate.attack import Attack, Findings
 
 PREFIX = "attack."
 FINDINGS = "findings.json"
@@ -121,7 +121,7 @@ def attack(
 
 
 def _chosen(attacks: str, options: Mapping[str, Any]) -> list[str]:
-    from textveil import registry
+    from textveil.config import registry
 
     known = registry.names("attack")
     chosen = known if attacks == "all" else [name.strip() for name in attacks.split(",") if name.strip()]
@@ -135,7 +135,7 @@ def _chosen(attacks: str, options: Mapping[str, Any]) -> list[str]:
 
 def _options(typed: list[str]) -> dict[str, dict[str, Any]]:
     """Settings of attacks: {"bayes": {"draws": 1000}} of attack.bayes.draws=1000."""
-    from textveil import registry, sources
+    from textveil.config import registry, sources
 
     options: dict[str, dict[str, Any]] = {}
     for path, text in sources.assignments(typed).items():
@@ -151,7 +151,7 @@ def _options(typed: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def _run(names: list[str], options: Mapping[str, Mapping[str, Any]], texts: list[str], config: "Config") -> "Findings":
-    from textveil.attack import Case, attack, load
+    from textveil.evaluate.attack import Case, attack, load
     from textveil.pipeline import Privatizer
 
     attackers: list[Attack] = [load(name, options.get(name)) for name in names]
@@ -168,7 +168,7 @@ def _title(config: "Config") -> str:
 
 def _same_kind(one: str, other: str) -> bool:
     """Whether a field's name in one file can be meant for the other, too."""
-    from textveil import formats
+    from textveil.files import formats
 
     kinds = [formats.suffix(path) for path in (one, other)]
     return kinds[1] is not None and kinds[1][0] != "txt" and (kinds[0] or ("", False))[0] == kinds[1][0]
@@ -178,21 +178,21 @@ def _check_folder(output: str) -> None:
     """Refuse what cannot be a folder before the work, and not after it."""
     if os.path.exists(output) and not os.path.isdir(output):
         raise ConfigError("--output must be a folder, and is a file")
-    with files.writing():
-        files.make_folder(Path(os.path.realpath(output)))
+    with streams.writing():
+        streams.make_folder(Path(os.path.realpath(output)))
 
 
 def _write(document: Mapping[str, Any], folder: str, title: str) -> None:
-    from textveil import picture
+    from textveil.evaluate import pictures
 
     evaluation.write_json(document, os.path.join(folder, FINDINGS))
     for name in dict.fromkeys(row["attack"] for row in document["rows"]):
         rows = [row for row in document["rows"] if row["attack"] == name]
-        figure = picture.rates(
+        figure = pictures.rates(
             rows,
             title=f"{name}: {title}",
             subtitle=f"{document['texts']:,} texts, {document['protected']:,} protected words",
         )
         for suffix in (".svg", ".png"):
-            picture.save(figure, Path(folder) / f"{name}{suffix}")
+            pictures.save(figure, Path(folder) / f"{name}{suffix}")
     shell.note(f"Written to {folder}: findings.json and a picture of each attack.")

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil import progress, shell
+from textveil.cli import progress, shell
 from textveil.cli.app import ConfigFile, Epsilon, Profile, Setting, TableName, app, examples, resolve
+from textveil.cli.shell import say
 from textveil.errors import ConfigError
-from textveil.shell import say
 
 if TYPE_CHECKING:
-    from textveil.audit import Finding
+    from textveil.evaluate.audit import Finding
 
 
 @app.command(
@@ -51,9 +51,9 @@ def audit(
     Laws are computed exactly where they can be written down; else samples give lower bounds of the loss, which accuse a
     mechanism that keeps its claim once in a million checks. Without --epsilon the budget is one of local DP 12.
     """
-    from textveil import registry
-    from textveil.audit import CHECKS, Configured
-    from textveil.audit import audit as run
+    from textveil.config import registry
+    from textveil.evaluate.audit import CHECKS, Configured
+    from textveil.evaluate.audit import audit as run
 
     if every == (mechanism is not None):
         raise ConfigError("audit needs a mechanism's name or --all")

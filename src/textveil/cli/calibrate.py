@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil import files, progress, shell
-from textveil.cli import evaluation
+from textveil.cli import evaluation, progress, shell
 from textveil.cli.app import TableName, app, examples
-from textveil.shell import say
+from textveil.cli.shell import say
+from textveil.files import streams
 
 if TYPE_CHECKING:
-    from textveil.encoder import LogitRange
+    from textveil.models import LogitRange
 
 
 @app.command(
@@ -56,13 +56,14 @@ def calibrate_context(
     Every word that is not on the public list is hidden once, and the table's words are its candidates. The largest
     logit is a public part of the mechanism, so the texts must be public too: nothing is promised for them.
     """
-    from textveil import demo, picture
-    from textveil.encoder import Ragged, load_context, measure_logits
+    from textveil.cli import demo
+    from textveil.evaluate import pictures
+    from textveil.models import Ragged, load_context, measure_logits
     from textveil.table import load_table
-    from textveil.words import tokenize
+    from textveil.text import tokenize
 
     if plot is not None:
-        picture.check_name(Path(plot))
+        pictures.check_name(Path(plot))
     for path in texts or ():
         evaluation.refuse_same(path, output)
     found = list(chain.from_iterable(evaluation.texts(path, field, limit) for path in texts or ()))[:limit]
@@ -75,7 +76,7 @@ def calibrate_context(
     if output is not None:
         evaluation.write_json(logits.to_json(), output)
     if plot is not None:
-        figure = picture.densities(
+        figure = pictures.densities(
             {"all candidates": logits.candidates, "the best of each position": logits.best},
             lowest=logits.lowest,
             width=logits.width,
@@ -83,8 +84,8 @@ def calibrate_context(
             title=f"{logits.model}, table {logits.table}, {logits.positions:,} hidden words",
             scale="logit",
         )
-        with files.writing():
-            picture.save(figure, Path(plot))
+        with streams.writing():
+            pictures.save(figure, Path(plot))
 
 
 def _show(found: "LogitRange") -> None:

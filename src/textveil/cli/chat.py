@@ -13,24 +13,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil import files, shell
-from textveil.cli.app import (
-    ConfigFile,
-    Epsilon,
-    Mechanism,
-    Profile,
-    Seed,
-    Setting,
-    TableName,
-    app,
-    examples,
-    resolve,
-)
+from textveil.cli import shell
+from textveil.cli.app import ConfigFile, Epsilon, Mechanism, Profile, Seed, Setting, TableName, app, examples, resolve
 from textveil.errors import InputError, OutputError, TextveilError
+from textveil.files import streams
 
 if TYPE_CHECKING:
-    from textveil.chat import Conversation
-    from textveil.results import Result
+    from textveil.gateway import Conversation
+    from textveil.pipeline import Result
 
 PROFILE = "chat"
 """The profile where nothing says how to privatize."""
@@ -97,17 +87,17 @@ def chat(
     """
     talks = prompt is None and sys.stdin is not None and sys.stdin.isatty()
     if not talks:
-        files.require_input(prompt)
+        streams.require_input(prompt)
     chosen = profile_or_default(profile, mechanism, config, setting)
     resolved = resolve(mechanism, epsilon, setting, chosen, config, table, seed)
-    from textveil.chat import Conversation
-    from textveil.endpoint import Endpoint
+    from textveil.gateway import Conversation
+    from textveil.models import Endpoint
     from textveil.pipeline import Privatizer
 
     endpoint = Endpoint(url=upstream, model=model, timeout=timeout, temperature=temperature)
     with ExitStack() as stack:
-        kept = None if transcript is None else stack.enter_context(files.appended(transcript))
-        sink = stack.enter_context(files.output(None))
+        kept = None if transcript is None else stack.enter_context(streams.appended(transcript))
+        sink = stack.enter_context(streams.output(None))
         conversation = Conversation(Privatizer.from_config(resolved), endpoint, system=system)
         if conversation.system is not None:
             _tell(conversation.system, show_sent, explain)
@@ -135,14 +125,14 @@ def profile_or_default(
 def _whole(prompt: str | None) -> str:
     """The argument, or all of standard input."""
     if prompt is not None and prompt != "-":
-        return files.decode(os.fsencode(prompt))
-    with files.opened(prompt) as stream:
-        return files.read_whole(stream)
+        return streams.decode(os.fsencode(prompt))
+    with streams.opened(prompt) as stream:
+        return streams.read_whole(stream)
 
 
 def _lines() -> Iterator[str]:
     """Lines of a terminal that are not empty, each asked for."""
-    lines = files.read_lines(sys.stdin.buffer)
+    lines = streams.read_lines(sys.stdin.buffer)
     while True:
         print("> ", end="", file=sys.stderr, flush=True)
         line = next(lines, None)
@@ -156,8 +146,8 @@ def _lines() -> Iterator[str]:
 def _turn(
     conversation: "Conversation",
     prompt: str,
-    sink: files.Output,
-    kept: files.Output | None,
+    sink: streams.Output,
+    kept: streams.Output | None,
     show_sent: bool,
     explain: bool,
 ) -> None:
@@ -174,7 +164,7 @@ def _turn(
     finally:
         if kept is not None:
             for turn in conversation.turns[before:]:
-                kept.write(files.json_line(turn.to_json()))
+                kept.write(streams.json_line(turn.to_json()))
         if last and not last.endswith("\n"):
             sink.write("\n")
 

@@ -12,14 +12,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textveil import files, formats
 from textveil.errors import ConfigError, InputError
+from textveil.files import formats, streams
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from textveil.config import Config
-    from textveil.rng import Randomness
+    from textveil.randomness import Randomness
 
 Row = Mapping[str, Any]
 
@@ -41,7 +41,7 @@ def texts(path: str, field: str | None = None, limit: int | None = None) -> list
     """
     _check_limit(limit)
     if path == "-":
-        with files.texts(None) as lines:
+        with streams.texts(None) as lines:
             return _some(lines, limit)
     return _some(_rows(path, field), limit)
 
@@ -115,7 +115,7 @@ def circumstances(config: "Config", file: str) -> dict[str, Any]:
 
 def simulation(config: "Config") -> "Randomness":
     """The randomness of whoever simulates a mechanism: apart from the mechanism's own under one seed."""
-    from textveil.rng import SeededRandomness, SystemRandomness
+    from textveil.randomness import SeededRandomness, SystemRandomness
 
     return SystemRandomness() if config.seed is None else SeededRandomness(config.seed).part(SIMULATION)
 
@@ -161,7 +161,7 @@ def draw(table: "Table") -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
-    with files.writing():
+    with streams.writing():
         console.print(table)
 
 
@@ -197,5 +197,5 @@ def number(value: float | None) -> str:
 
 def write_json(document: Mapping[str, Any], path: str | None) -> None:
     """One JSON object to a file, or to standard output for None."""
-    with files.output(path) as sink:
+    with streams.output(path) as sink:
         sink.write(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")

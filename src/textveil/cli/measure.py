@@ -1,15 +1,14 @@
 """The verb `measure`.
 
 In: a file of private texts and a configuration. Out: figures with intervals, and no text.
-Not here: what is measured (`textveil.measure`), and how a file is read and rows are shown (`evaluation`).
+Not here: what is measured (`textveil.evaluate.measure`), and how a file is read and rows are shown (`evaluation`).
 """
 
 from typing import Annotated
 
 import typer
 
-from textveil import progress, shell
-from textveil.cli import evaluation
+from textveil.cli import evaluation, progress, shell
 from textveil.cli.app import (
     ConfigFile,
     Epsilon,
@@ -75,9 +74,9 @@ def measure(
     the texts read to a masked language model. The last two look at a part of the words, always the same.
     """
     resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank)
-    from textveil.attack import Case
-    from textveil.measure import check
-    from textveil.measure import measure as measured
+    from textveil.evaluate.attack import Case
+    from textveil.evaluate.measure import check
+    from textveil.evaluate.measure import measure as measured
     from textveil.pipeline import Privatizer
 
     names = check(metrics.split(",") if metrics != "all" else None)

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from textveil import files
 from textveil.cli.app import (
     ConfigFile,
     Epsilon,
@@ -23,8 +22,9 @@ from textveil.cli.app import (
     examples,
     resolve,
 )
+from textveil.cli.shell import say
 from textveil.errors import UnknownName
-from textveil.shell import say
+from textveil.files import streams
 
 
 @app.command(
@@ -42,8 +42,7 @@ def list_names(
     ] = False,
 ) -> None:
     """List names: one per line, with a summary behind each."""
-    from textveil import registry
-    from textveil.sources import profiles
+    from textveil.config import profiles, registry
 
     if what == "mechanisms":
         rows = {name: registry.entry("mechanism", name).summary for name in registry.names("mechanism")}
@@ -118,7 +117,7 @@ def explain(
     """Say what a mechanism does, guarantees and needs, or what an attack finds; with sources and options."""
     import inspect
 
-    from textveil import registry
+    from textveil.config import registry
 
     kind: registry.KindOfName = "attack" if name in registry.names("attack") else "mechanism"
     target = registry.load(kind, name)
@@ -148,11 +147,11 @@ def demo(seed: Seed = None) -> None:
     """Privatize a packaged letter (an invented one) with four mechanisms, and show it beside the original."""
     from rich.console import Console
 
-    from textveil import config, sources
-    from textveil import demo as demonstration
+    from textveil.cli import demo as demonstration
+    from textveil.config import layers, sources
 
-    number = config.resolve(overrides=sources.assignments([], {"seed": seed}), complete=False).seed
-    with files.writing():
+    number = layers.resolve(overrides=sources.assignments([], {"seed": seed}), complete=False).seed
+    with streams.writing():
         demonstration.show(Console(highlight=False, soft_wrap=False), seed=number)
 
 

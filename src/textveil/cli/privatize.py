@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil import files, formats, progress, shell
+from textveil.cli import progress, shell
 from textveil.cli.app import (
     AsJson,
     ConfigFile,
@@ -32,12 +32,13 @@ from textveil.cli.app import (
     resolve,
 )
 from textveil.errors import ConfigError, UnknownName
+from textveil.files import formats, streams
 
 if TYPE_CHECKING:
-    from textveil import corpus
     from textveil.config import Config
+    from textveil.corpus import runs
     from textveil.guarantee import Guarantee
-    from textveil.results import Result
+    from textveil.pipeline import Result
 
 KEPT_STATEMENTS = 1_000
 """Statements that are kept one by one; more are summed up on the way, so that memory hardly grows."""
@@ -172,7 +173,7 @@ def privatize(
         _privatize_files(arguments, into, resolved, field, query, whole, 1 if jobs is None else jobs, resume, explain)
         return
     only = arguments[0] if arguments else None
-    files.require_input(only)  # before the options, because a text is what a newcomer forgets
+    streams.require_input(only)  # before the options, because a text is what a newcomer forgets
     if show not in (None, "groups", "risk"):
         raise UnknownName("view for --show", show, ("groups", "risk"))
     if html is not None and show is None:
@@ -190,22 +191,22 @@ def privatize(
     if show is not None:
         _show_risk(only, resolved, whole, output, html, as_json, with_original, explain, prior)
         return
-    from textveil import keep
     from textveil.guarantee import summarize
     from textveil.pipeline import Privatizer
+    from textveil.session import store
 
     if with_original and not as_json:
         shell.note("textveil: warning: the output holds the private originals beside the releases (--with-original)")
 
     with ExitStack() as stack:
-        texts = stack.enter_context(files.texts(only, whole=whole, output=output))
-        sink = stack.enter_context(files.output(output, private=with_original))
+        texts = stack.enter_context(streams.texts(only, whole=whole, output=output))
+        sink = stack.enter_context(streams.output(output, private=with_original))
         privatizer = Privatizer.from_config(resolved)
         results: Iterable[Result]
         if session is None:
             results = privatizer.privatize_many(texts)
         else:
-            with keep.kept(session) as remembered:
+            with store.kept(session) as remembered:
                 results = list(privatizer.privatize_many(texts, remembered))
             # only now, for what cannot be restored must not go out
         guarantees: list[Guarantee] = []
@@ -215,7 +216,7 @@ def privatize(
                 if len(guarantees) == KEPT_STATEMENTS:
                     guarantees = [summarize(guarantees)]
             if as_json:
-                sink.write(files.json_line(result.to_json(with_original=with_original)))
+                sink.write(streams.json_line(result.to_json(with_original=with_original)))
             elif with_original:
                 _write_beside(sink, result)
             else:
@@ -228,17 +229,17 @@ def privatize(
 # ---- output --------------------------------------------------------------------------------------
 
 
-def _write_beside(sink: files.Output, result: "Result") -> None:
+def _write_beside(sink: streams.Output, result: "Result") -> None:
     """Original and released text: two columns on a terminal, else two fields with a tab between."""
     if not sink.terminal:
-        sink.write(files.tab_line(result.private.text, result.text))
+        sink.write(streams.tab_line(result.private.text, result.text))
         return
     from rich.console import Console
 
-    from textveil.demo import beside, shows_styles
+    from textveil.cli.demo import beside, shows_styles
 
     console = Console(file=sink.stream, highlight=False)
-    with files.writing():
+    with streams.writing():
         console.print(beside(result, marked=shows_styles(console)))
 
 
@@ -277,32 +278,32 @@ def _show_risk(
     """Release texts, and tell their owner what an attacker makes of them: first the risk, then the statement."""
     from rich.console import Console
 
-    from textveil import risk
-    from textveil.attack import Case
-    from textveil.attack.prior import checked
+    from textveil.cli.demo import shows_styles
     from textveil.cli.evaluation import simulation
-    from textveil.demo import shows_styles
+    from textveil.evaluate.attack import Case, checked
+    from textveil.evaluate.risk import assess, sentence
     from textveil.pipeline import BATCH_TEXTS, Privatizer
+    from textveil.show import risk
 
     name = checked(prior)
     privatizer = Privatizer.from_config(config)
-    with files.texts(argument, whole=whole, output=output) as found:
+    with streams.texts(argument, whole=whole, output=output) as found:
         texts = list(islice(found, BATCH_TEXTS + 1))
     if len(texts) > BATCH_TEXTS:
         raise ConfigError(f"--show risk is for at most {BATCH_TEXTS} texts; for more use `textveil attack`")
     rehearsal = privatizer.rehearse(texts)
     with progress.bars(lambda _, done: f"{done:,}") as report:
-        risks = risk.assess(Case.after(privatizer, rehearsal), prior=name, rng=simulation(config), report=report)
+        risks = assess(Case.after(privatizer, rehearsal), prior=name, rng=simulation(config), report=report)
     statements = [result.guarantee for result in rehearsal.results]
     if as_json or with_original:
         shell.note("textveil: warning: keep the output to yourself, it holds what is private (--show, --with-original)")
     console = Console(stderr=True, highlight=False)
-    with files.output(output, private=as_json or with_original) as sink:
+    with streams.output(output, private=as_json or with_original) as sink:
         seen = sink.terminal and console.is_terminal  # one person sees both streams: the coloured text is enough
         for result, each in zip(rehearsal.results, risks, strict=True):
             if as_json:
                 line = {**result.to_json(with_original=with_original), "risk": each.to_json()}
-                sink.write(files.json_line(line))
+                sink.write(streams.json_line(line))
             elif with_original:
                 _write_beside(sink, result)
             elif not seen:
@@ -314,9 +315,9 @@ def _show_risk(
         console.print(risk.legend(marked=marked), soft_wrap=not console.is_terminal)
     if statements:
         if html is not None:
-            with files.output(html, private=True) as target:
+            with streams.output(html, private=True) as target:
                 target.write(risk.page(risks, _summed(statements)))
-        shell.note(shell.wrap(risk.sentence(risks)))
+        shell.note(shell.wrap(sentence(risks)))
         shell.note(shell.wrap(statement(statements, explain)))
 
 
@@ -337,25 +338,26 @@ def _show_groups(
     """Release texts, and show which word is in which group."""
     from rich.console import Console
 
-    from textveil import groups, keep
-    from textveil.demo import shows_styles
+    from textveil.cli.demo import shows_styles
     from textveil.pipeline import BATCH_TEXTS, Privatizer
+    from textveil.session import store
+    from textveil.show import groups
 
     privatizer = Privatizer.from_config(config)
     if privatizer.grouping is None:
         raise ConfigError("--show groups needs groups: take --profile chat or document, or set protect.detectors")
-    with files.texts(argument, whole=whole, output=output) as found:
+    with streams.texts(argument, whole=whole, output=output) as found:
         texts = list(islice(found, BATCH_TEXTS + 1))
     if len(texts) > BATCH_TEXTS:
         raise ConfigError(f"--show groups is for at most {BATCH_TEXTS} texts")
-    with nullcontext() if session is None else keep.kept(session) as remembered:
+    with nullcontext() if session is None else store.kept(session) as remembered:
         results = list(privatizer.privatize_many(texts, remembered))
     console = Console(stderr=True, highlight=False)
-    with files.output(output, private=with_original) as sink:
+    with streams.output(output, private=with_original) as sink:
         seen = sink.terminal and console.is_terminal
         for result in results:
             if as_json:
-                sink.write(files.json_line(result.to_json(with_original=with_original)))
+                sink.write(streams.json_line(result.to_json(with_original=with_original)))
             elif with_original:
                 _write_beside(sink, result)
             elif not seen:
@@ -370,7 +372,7 @@ def _show_groups(
     if results:
         statements = [result.guarantee for result in results]
         if html is not None:
-            with files.output(html) as target:
+            with streams.output(html) as target:
                 target.write(groups.page([result.released for result in results], _summed(statements)))
         shell.note(shell.wrap(statement(statements, explain)))
 
@@ -389,11 +391,11 @@ def _privatize_files(
     resume: bool,
     explain: bool,
 ) -> None:
-    from textveil import corpus
+    from textveil.corpus import runs
 
     try:
         with progress.bars(lambda _, rows: f"{rows:,}", " rows") as report:
-            finished = corpus.privatize_files(
+            finished = runs.privatize_files(
                 paths, folder, config, field=field, query=query, whole=whole, jobs=jobs, resume=resume, report=report
             )
     except (KeyboardInterrupt, SystemExit):
@@ -403,7 +405,7 @@ def _privatize_files(
         shell.note(shell.wrap("\n".join(_about_file(done, explain))))
 
 
-def _about_file(done: "corpus.Done", explain: bool) -> "Iterator[str]":
+def _about_file(done: "runs.Done", explain: bool) -> "Iterator[str]":
     """What is said of one file. The statement of a file that was finished before is known from its own file only."""
     found, stated = done.document, done.document["guarantee"]
     counted = ", ".join(_count(found[f"{what}s"], what) for what in ("row", "text", "word"))

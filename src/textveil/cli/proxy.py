@@ -8,19 +8,8 @@ from typing import Annotated
 
 import typer
 
-from textveil import shell
-from textveil.cli.app import (
-    ConfigFile,
-    Epsilon,
-    Mechanism,
-    Profile,
-    Seed,
-    Setting,
-    TableName,
-    app,
-    examples,
-    resolve,
-)
+from textveil.cli import shell
+from textveil.cli.app import ConfigFile, Epsilon, Mechanism, Profile, Seed, Setting, TableName, app, examples, resolve
 from textveil.cli.chat import Timeout, Upstream, profile_or_default
 
 LOCAL = ("localhost", "::1")
@@ -63,8 +52,8 @@ def proxy(
     """
     chosen = profile_or_default(profile, mechanism, config, setting)
     resolved = resolve(mechanism, epsilon, setting, chosen, config, table, seed)
+    from textveil.gateway import Proxy, listen, server
     from textveil.pipeline import Privatizer
-    from textveil.proxy import Proxy, listen, server
 
     served = Proxy(privatizer=Privatizer.from_config(resolved), upstream=upstream, timeout=timeout, limit=limit)
     with listen(host, port) as listening:

@@ -1,15 +1,16 @@
 """The verbs `restore` and `repair`: what is done with an answer, and with a release.
 
 In: arguments. Out: texts on standard output.
-Not here: what is put back (`textveil.restore`), the session's file (`keep`), and what a model is asked (`repair`).
+Not here: what is put back (`session.restore`), the session's file (`session`), what a model is asked (`models`).
 """
 
 from typing import Annotated
 
 import typer
 
-from textveil import files, progress
+from textveil.cli import progress
 from textveil.cli.app import app, examples
+from textveil.files import streams
 
 
 @app.command(
@@ -40,17 +41,17 @@ def restore(
 
     Nothing leaves this machine. What is printed is as private as the original text.
     """
-    files.require_input(text)
-    from textveil import keep
+    streams.require_input(text)
+    from textveil.session import store
 
-    restorer = keep.load(session).restorer(escape="json" if json_escape else "none")
-    with files.output(None) as sink:
-        if text is not None and files.is_text(text):
-            with files.texts(text) as given:
+    restorer = store.load(session).restorer(escape="json" if json_escape else "none")
+    with streams.output(None) as sink:
+        if text is not None and streams.is_text(text):
+            with streams.texts(text) as given:
                 sink.write("".join(map(restorer.feed, given)) + restorer.close() + "\n")
             return
-        with files.opened(text) as stream:
-            for piece in files.read_pieces(stream):
+        with streams.opened(text) as stream:
+            for piece in streams.read_pieces(stream):
                 sink.write(restorer.feed_bytes(piece))
             sink.write(restorer.close())
 
@@ -88,17 +89,17 @@ def repair(
     What is given is sent to the endpoint as it is. The statement of the release holds for the repaired text too. A text
     whose placeholders the model changes each time stays as it was, and a warning says how many those are.
     """
-    files.require_input(text)
-    from textveil import repair as repairs
-    from textveil.endpoint import Endpoint
+    streams.require_input(text)
+    from textveil.models import Endpoint
+    from textveil.models import repair as repair_all
 
     endpoint = Endpoint(url=url, model=model)
-    with files.texts(text, whole=whole, output=output) as given:
+    with streams.texts(text, whole=whole, output=output) as given:
         texts = list(given)
     with progress.bars(lambda _, done: f"{done:,}", " texts") as report:
-        repaired = repairs.repair(texts, endpoint, attempts=attempts, report=report)
-    lines = not whole and (text is None or not files.is_text(text))
-    with files.output(output) as sink:
+        repaired = repair_all(texts, endpoint, attempts=attempts, report=report)
+    lines = not whole and (text is None or not streams.is_text(text))
+    with streams.output(output) as sink:
         for each in repaired:
             line = " ".join(each.splitlines()) if lines else each
             sink.write(line if line.endswith("\n") else line + "\n")

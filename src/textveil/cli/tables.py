@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 
-from textveil import files, progress, shell
+from textveil.cli import progress, shell
 from textveil.cli.app import app, examples
-from textveil.shell import say
+from textveil.cli.shell import say
+from textveil.files import streams
 
 table_app = typer.Typer(rich_markup_mode=None)
 app.add_typer(table_app, name="table")
@@ -96,10 +97,10 @@ def table_build(
     """Convert word vectors into the folder of a table, which --table takes. It appears only when it is whole."""
     from typing import Any, cast
 
-    from textveil import store, vectors
+    from textveil.table import store, vectors
 
     with (
-        files.signals_as_exits(),
+        streams.signals_as_exits(),
         vectors.opened(
             source,
             format=cast(Any, format),
@@ -144,7 +145,7 @@ def table_info(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object, with the whole curve.")] = False,
 ) -> None:
     """Say what a table holds. The files of a folder are checked against their checksums."""
-    from textveil import store
+    from textveil.table import store
 
     say(json.dumps(store.describe(table), ensure_ascii=False) if as_json else store.summary(table))
 
@@ -160,7 +161,8 @@ def table_list(
     folder: Annotated[str, typer.Argument(metavar="[FOLDER]", show_default=False)] = ".",
 ) -> None:
     """List the tables that --table takes: registered names, and folders of tables in FOLDER (here)."""
-    from textveil import registry, store
+    from textveil.config import registry
+    from textveil.table import store
 
     rows = {name: registry.entry("table", name).summary for name in registry.names("table")}
     rows |= dict(store.folders(folder))
@@ -183,7 +185,7 @@ def table_neighbours(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Print the nearest words of a word, with their distances."""
-    from textveil import store
+    from textveil.table import store
 
     known, row, near = store.nearest_words(table, word, count)
     if not known:

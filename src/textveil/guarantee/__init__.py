@@ -5,6 +5,18 @@ Not here: how a mechanism earns its claim (`mechanism`), and what attackers get.
 """
 
 from textveil.guarantee.accounting import compose, condense, summarize
-from textveil.guarantee.statements import Claim, Group, Guarantee, Restricted
+from textveil.guarantee.claim import FLOATING_POINT, Claim, Restricted
+from textveil.guarantee.guarantee import Group, Guarantee
+from textveil.guarantee.wording import number
 
-__all__ = ["Claim", "Group", "Guarantee", "Restricted", "compose", "condense", "summarize"]
+__all__ = [
+    "FLOATING_POINT",
+    "Claim",
+    "Group",
+    "Guarantee",
+    "Restricted",
+    "compose",
+    "condense",
+    "number",
+    "summarize",
+]

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textveil.errors import GuaranteeError
-from textveil.guarantee.statements import Claim, Group, Guarantee, Restricted
-from textveil.words import MASK_FIELDS
+from textveil.guarantee.claim import Claim, Restricted
+from textveil.guarantee.guarantee import Group, Guarantee
+from textveil.text import MASK_FIELDS
 
 _GROUPING = ("protect", "groups", "names")
 """Options of a claim by which words are joined to one, or passed."""

@@ -5,26 +5,31 @@ Not here: what passes or is replaced (`protect`, `budget`), and how statements r
 """
 
 from textveil.mechanism.block import PLACEHOLDER, Block, Layout, Role
-from textveil.mechanism.buckets import Bucketized
+from textveil.mechanism.buckets import Bucketized, Cut, losses
 from textveil.mechanism.confined import Confined
 from textveil.mechanism.context import Context
 from textveil.mechanism.contract import Law, Mechanism, Published, Restricting
 from textveil.mechanism.fill import Fill
+from textveil.mechanism.names import Names
 from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher
+from textveil.mechanism.oov import Rule, apart
+from textveil.mechanism.papers import cape
 from textveil.mechanism.perturb import Perturb
 from textveil.mechanism.rule import Exponential
 from textveil.mechanism.select import Placeholder, Select
 from textveil.mechanism.staircase import Staircase
 from textveil.mechanism.utility import Distance, Hybrid
-from textveil.mechanism.window import Mixing, Window
+from textveil.mechanism.window import SINKHORN_ROUNDS, Mixing, Window
 
 __all__ = [
     "PLACEHOLDER",
+    "SINKHORN_ROUNDS",
     "Block",
     "Bucketized",
     "Confined",
     "Context",
     "CoordinateLaplace",
+    "Cut",
     "Distance",
     "Exponential",
     "Fill",
@@ -34,14 +39,19 @@ __all__ = [
     "Mechanism",
     "Mixing",
     "MultivariateLaplace",
+    "Names",
     "NoNoise",
     "Perturb",
     "Placeholder",
     "Published",
     "Restricting",
     "Role",
+    "Rule",
     "Select",
     "Staircase",
     "VonMisesFisher",
     "Window",
+    "apart",
+    "cape",
+    "losses",
 ]

@@ -20,15 +20,13 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
-from textveil.constants import Progress
+from textveil.config import options
 from textveil.errors import BudgetError
 from textveil.mechanism.block import Ids
 from textveil.mechanism.rule import EXPONENT_CAP, ROUNDING, SCALE
 from textveil.mechanism.utility import Hybrid
-from textveil.options import options
-from textveil.rng import Draws
-from textveil.samplers import weighted_choice
-from textveil.table import EmbeddingTable, ships
+from textveil.randomness import Draws, weighted_choice
+from textveil.table import EmbeddingTable, Progress, ships
 
 Values = NDArray[np.float64]
 Weights = NDArray[np.int64]

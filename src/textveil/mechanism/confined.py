@@ -13,17 +13,15 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
+from textveil.config import options, plain
 from textveil.errors import ConfigError
-from textveil.frequency import shares
 from textveil.guarantee import Claim, Restricted
 from textveil.mechanism.block import Block, Ids, Layout
 from textveil.mechanism.radius import radii
 from textveil.mechanism.rule import EXPONENT_CAP, SCALE, Exponential
-from textveil.options import options, plain
-from textveil.rng import Draws, Randomness
-from textveil.samplers import weighted_choice
-from textveil.table import LISTED, EmbeddingTable
-from textveil.words import stopwords
+from textveil.randomness import Draws, Randomness, weighted_choice
+from textveil.table import LISTED, EmbeddingTable, shares
+from textveil.text import stopwords
 
 Values = NDArray[np.float64]
 Weights = NDArray[np.int64]

@@ -13,11 +13,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from textveil.encoder.context import LanguageModel, load_context
-from textveil.encoder.ragged import Ragged
+from textveil.config import options
 from textveil.errors import ConfigError
 from textveil.mechanism.block import PLACEHOLDER, Block, Ids, Layout, Role
-from textveil.options import options
+from textveil.models import LanguageModel, Ragged, load_context
 from textveil.table import EmbeddingTable
 
 Values = NDArray[np.float64]

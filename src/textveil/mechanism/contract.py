@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from textveil.guarantee import Claim
 from textveil.mechanism.block import Block, Ids, Layout
-from textveil.rng import Randomness
+from textveil.randomness import Randomness
 from textveil.table import EmbeddingTable
 
 Values = NDArray[np.float64]

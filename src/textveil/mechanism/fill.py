@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from textveil.config import options, plain
 from textveil.guarantee import Claim
 from textveil.mechanism.block import PLACEHOLDER, Block, Ids, Layout
 from textveil.mechanism.context import Context, Logits
 from textveil.mechanism.rule import SCALE
-from textveil.options import options, plain
-from textveil.rng import Randomness
-from textveil.samplers import weighted_choice
+from textveil.randomness import Randomness, weighted_choice
 from textveil.table import EmbeddingTable
 
 Values = NDArray[np.float64]

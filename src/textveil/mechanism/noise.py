@@ -11,10 +11,9 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
+from textveil.config import options
 from textveil.errors import ConfigError
-from textveil.options import options
-from textveil.rng import Draws
-from textveil.samplers import coordinate_laplace, mean_resultant_length, multivariate_laplace, von_mises_fisher
+from textveil.randomness import Draws, coordinate_laplace, mean_resultant_length, multivariate_laplace, von_mises_fisher
 from textveil.table import EmbeddingTable
 
 Values = NDArray[np.float64]

@@ -12,14 +12,13 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
+from textveil.config import options, plain
 from textveil.errors import ConfigError
-from textveil.guarantee import Claim
-from textveil.guarantee.statements import FLOATING_POINT
+from textveil.guarantee import FLOATING_POINT, Claim
 from textveil.mechanism.block import Block, Ids, Layout
 from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher, lengthening
 from textveil.mechanism.window import Mixing, Window
-from textveil.options import options, plain
-from textveil.rng import Draws, Randomness
+from textveil.randomness import Draws, Randomness
 from textveil.table import EmbeddingTable
 
 Values = NDArray[np.float64]

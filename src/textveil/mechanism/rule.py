@@ -12,12 +12,10 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
+from textveil.config import options
 from textveil.errors import ConfigError
-from textveil.options import options
-from textveil.pairs import BATCH
-from textveil.rng import Draws
-from textveil.samplers import weighted_choice
-from textveil.table import EmbeddingTable
+from textveil.randomness import Draws, weighted_choice
+from textveil.table import BATCH, EmbeddingTable
 
 Ids = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -8,6 +8,7 @@ Not here: scores (`utility`), how one is drawn (`rule`, `buckets`, `staircase`),
 import numpy as np
 from numpy.typing import NDArray
 
+from textveil.config import options, plain
 from textveil.errors import ConfigError
 from textveil.guarantee import Claim
 from textveil.mechanism.block import PLACEHOLDER, Block, Ids, Layout
@@ -17,8 +18,7 @@ from textveil.mechanism.noise import lengthening
 from textveil.mechanism.rule import Exponential
 from textveil.mechanism.staircase import Staircase
 from textveil.mechanism.utility import Blend, Distance, Hybrid, Scores
-from textveil.options import options, plain
-from textveil.rng import Draws, Randomness
+from textveil.randomness import Draws, Randomness
 from textveil.table import EmbeddingTable
 
 Values = NDArray[np.float64]

@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from textveil.config import options
 from textveil.errors import ConfigError
 from textveil.mechanism.block import Ids
 from textveil.mechanism.rule import SCALE
 from textveil.mechanism.utility import Scores
-from textveil.options import options
-from textveil.rng import Draws
-from textveil.samplers import weighted_choice
+from textveil.randomness import Draws, weighted_choice
 from textveil.table import EmbeddingTable
 
 Values = NDArray[np.float64]

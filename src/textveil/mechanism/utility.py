@@ -14,11 +14,11 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
-from textveil.encoder.calibration import bundled_range
+from textveil.config import options
 from textveil.errors import ConfigError
 from textveil.mechanism.block import Block, Ids
 from textveil.mechanism.context import Context, Logits
-from textveil.options import options
+from textveil.models import bundled_range
 from textveil.table import EmbeddingTable, Metric, load_table, ships
 
 Values = NDArray[np.float64]

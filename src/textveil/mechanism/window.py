@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from textveil.config import options
 from textveil.errors import ConfigError
 from textveil.mechanism.block import Ids, Layout, Role
-from textveil.options import options
 
 Values = NDArray[np.float64]
 

@@ -15,11 +15,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import textveil.encoder as encoder
-from textveil.encoder.models import fetch
+import textveil.models as encoder
 from textveil.errors import ConfigError, DetectorError, ModelError, shown
 from textveil.protect.spans import Span
-from textveil.words import is_public, tokenize
+from textveil.table import fetch
+from textveil.text import is_public, tokenize
 
 UNSCORED = 0.85
 """The score of what a library finds without saying how sure it is; Presidio's own convention."""

@@ -18,7 +18,7 @@ from typing import Any
 from textveil.errors import ConfigError, DetectorError, UnknownName, shown
 from textveil.protect import adapters
 from textveil.protect.spans import IDENTIFIERS, LISTED, TYPE_NAME, Detector, Span
-from textveil.words import Tokens, check_texts
+from textveil.text import Tokens, check_texts
 
 DETECTORS: dict[str, str] = {
     "patterns": "patterns",

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from textveil.config import SELF, NameOptions, ProtectOptions
 from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
-from textveil.protect import GROUPS, PUBLIC, Flags, Ids, Protection
 from textveil.protect.detectors import detector, find_all, merge
 from textveil.protect.importance import Cosine, Listed, Saliency
 from textveil.protect.lists import Lists
 from textveil.protect.names import load_names
+from textveil.protect.protection import GROUPS, PUBLIC, Flags, Ids, Protection
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, Detector, Span
-from textveil.words import Tokens, tokenize
+from textveil.text import Tokens, tokenize
 
 PERSON_LABELS = ("PERSON given", "PERSON family", "PERSON")
 """What a word of a person's name is labelled: of several words the last is the family name; one alone is what the

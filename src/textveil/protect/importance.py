@@ -12,11 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from textveil import frequency
-from textveil.encoder import Classifier, Ragged, load_classifier
 from textveil.errors import ConfigError, InputError
-from textveil.table import EmbeddingTable, load_table
-from textveil.words import check_texts, is_public, tokenize
+from textveil.models import Classifier, Ragged, load_classifier
+from textveil.table import EmbeddingTable, frequency, load_table
+from textveil.text import check_texts, is_public, tokenize
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float32]

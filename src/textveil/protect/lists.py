@@ -14,7 +14,7 @@ import regex
 
 from textveil.errors import ConfigError, DetectorError
 from textveil.protect.spans import IDENTIFIERS, LISTED, TYPE_NAME, Span
-from textveil.words import check_texts, tokenize
+from textveil.text import check_texts, tokenize
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

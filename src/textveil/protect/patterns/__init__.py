@@ -2,7 +2,7 @@
 
 In: texts. Out: spans that do not overlap.
 Not here: what each identifier looks like (`accounts`, `net`, `keys`, `people`, `addresses`, `phones`), names
-(`textveil.encoder`), and what users list themselves (`detectors`).
+(`textveil.models`), and what users list themselves (`detectors`).
 """
 
 from bisect import bisect_left

@@ -1,0 +1,44 @@
+import math
+from typing import Any
+
+import pytest
+
+from textveil.errors import UnknownName
+from textveil.table.embedding import load_table
+from textveil_bench.reproduce.computed import Asked, compute
+
+
+def test_what_the_vectors_promise_in_local_dp():
+    found = compute("stamp-budgets", Asked())
+    table = load_table("minilm-s")
+    vector, paper, code, laplace = map(str, found.rows[0])
+    assert vector == "150, 50, 450, 350"
+    assert numbers(paper) == pytest.approx([each * table.diameter for each in (150, 50, 450, 350)], rel=1e-3)
+    assert numbers(code) == pytest.approx([each / math.pi for each in numbers(paper)], rel=1e-3)
+    share = table.l1_diameter / table.coordinate_range
+    assert numbers(laplace) == pytest.approx([each * share for each in (150, 50, 450, 350)], rel=1e-3)
+    assert len(found.rows) == 5
+    assert "3.09 times" in found.notes[1]
+
+
+def numbers(spelled):
+    return [float(each) for each in spelled.split(", ")]
+
+
+def test_repaired_releases_are_judged_beside_the_others(openai_server, monkeypatch, tmp_path):
+    monkeypatch.delenv("TEXTVEIL_CORPORA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    asked = Asked(scale="quick", endpoint={"url": openai_server, "model": "echo"})
+    found = compute("stamp-repaired", asked)
+    assert [row[:3] for row in found.rows] == [
+        ("opinions", name, 4) for name in ("STAMP with polar", "uniform laplace", "uniform laplace, local DP of polar")
+    ]
+    figures: list[Any] = [row[3:] for row in found.rows]
+    for released, repaired, low, high in figures:  # the model gives back what it was sent
+        assert released == repaired
+        assert low <= 0 <= high
+
+
+def test_a_table_of_no_name_is_refused():
+    with pytest.raises(UnknownName, match="did you mean 'stamp-budgets'"):
+        compute("stamp-budget", Asked())

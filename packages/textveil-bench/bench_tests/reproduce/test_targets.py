@@ -1,0 +1,285 @@
+from dataclasses import replace
+
+import pytest
+
+from textveil.errors import ConfigError, UnknownName
+from textveil.protect.budget import TABLE1
+from textveil.table.embedding import load_table
+from textveil_bench import cells
+from textveil_bench.reproduce import bounds, targets
+from textveil_bench.reproduce.computed import COMPUTED
+from textveil_bench.reproduce.targets import AtRisk, Target, changed, load, names, planned, read
+from textveil_bench.run import Places
+from textveil_bench.spec import Sweep
+
+NAMES = {
+    *("stencil-fig2", "stencil-fig3", "stencil-fig4"),
+    *("stamp-table1", "stamp-fig5", "stamp-fig6", "stamp-fig7-10"),
+    *(f"cape-table{i}" for i in (3, 4, 5, 6, 7, 8, 10)),
+    *(f"cape-fig{i}" for i in range(4, 13)),
+    "efficiency",
+}
+
+ENDPOINT = {"url": "http://localhost:1/v1", "model": "none"}
+
+SWEEP = {
+    "name": "made-up",
+    "limit": 300,
+    "common": {"table.name": "minilm-s"},
+    "data": [{"name": "sst2"}],
+    "entries": [
+        {"name": "noise", "set": {"mechanism.name": "noise"}, "budget": {"mechanism.eta": [1, 2, 3, 4, 5]}},
+        {"name": "mask", "set": {"mechanism.name": "placeholder"}},
+    ],
+}
+
+
+def target(**values):
+    return read("made-up", {"title": "t", "paper": "p", "shows": "s", "sweep": SWEEP, **values})
+
+
+def test_every_figure_and_table_has_a_target():
+    assert set(names()) >= NAMES
+
+
+def test_names_are_in_the_order_of_their_numbers():
+    found = names()
+    assert found.index("stencil-fig2") < found.index("stencil-fig4")
+    assert found.index("stamp-fig7-10") < found.index("stamp-table1")
+
+
+def test_an_unknown_name_is_refused_with_the_nearest():
+    with pytest.raises(UnknownName, match="did you mean 'stencil-fig3'"):
+        load("stencil-fgi3")
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("scale", ["usual", "quick", "full"])
+@pytest.mark.parametrize("hub", [False, True])
+def test_every_panel_is_a_sweep_whose_options_there_are(name, scale, hub, monkeypatch):
+    monkeypatch.setattr(bounds, "_texts", lambda *_: ("a",))
+    monkeypatch.setattr(bounds, "_measured", lambda *_: (5.0, -12.0))
+    for sweep in planned(load(name), scale, hub=hub, endpoint=ENDPOINT).sweeps.values():
+        made = Sweep.read(bounds.bounded(sweep, scale, Places()))
+        cells.check(made)
+        assert made.series
+
+
+@pytest.mark.parametrize("name", names())
+def test_targets_say_what_differs_and_where_values_are_from(name):
+    found = load(name)
+    assert found.differs
+    assert all(each.source and each.value is not None for each in found.published)
+    assert all(each.claim and each.source for each in found.expect)
+    assert set(found.computed) | {panel.computed for panel in found.panels if panel.computed} <= set(COMPUTED)
+
+
+@pytest.mark.parametrize("name", names())
+def test_values_and_claims_choose_series_that_are_run(name):
+    found = load(name)
+    plans = [planned(found, hub=hub, endpoint=ENDPOINT) for hub in (False, True)]
+    series = [each for plan in plans for sweep in plan.sweeps.values() for each in Sweep.read(sweep).series]
+    wanted = [each.where for each in found.published if "table" not in each.where]
+    wanted += [where for each in found.expect for where in each.series if not isinstance(where, float)]
+    for where in wanted:
+        assert any(_fits(each, where) for each in series), where
+
+
+def _fits(series, where):
+    own = {"data": series.source.called, "entry": series.entry, "series": series.name, "family": series.family}
+    own |= {"whose": series.whose, **series.settings}
+    lists = {path: value if isinstance(value, list) else [value] for path, value in where.items()}
+    budget = where.get("budget", "first")
+    if budget not in ("first", "last", *series.budgets) and not set(_several(budget)) & set(map(str, series.budgets)):
+        return False
+    return all(own.get(path) in values for path, values in lists.items() if path not in ("budget", "level"))
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_quick_runs_need_no_folder_of_corpora(name):
+    sweeps = planned(load(name), "quick").sweeps
+    assert sweeps or not load(name).sweep
+    for sweep in sweeps.values():
+        made = Sweep.read(sweep)
+        assert {source.name for source in made.data} <= {"opinions", "fantasy-generated"}
+        assert made.limit is not None
+        assert made.limit <= 12
+        assert made.seeds == (1,)
+
+
+def test_the_papers_grids_are_run():
+    fig4 = Sweep.read(planned(load("stencil-fig4")).sweeps["SST-2 in place of SWAG"])
+    (entry,) = fig4.entries
+    assert entry.grid["mechanism.L"] == (1, 2, 3, 4, 5, 8, 9)
+    assert {80, 120, 160, 200, 240} <= set(entry.budget["mechanism.eta"])
+    fig3 = Sweep.read(planned(load("stencil-fig3")).sweeps["SST-2"])
+    assert fig3.entries[0].grid["mechanism.sigma"] == (0.5, 0.75, 1.0, 1.25)
+
+
+def test_the_vectors_of_table_1_are_those_of_the_rules():
+    table1 = Sweep.read(planned(load("stamp-table1")).sweeps["AG News"])
+    for entry in table1.entries:
+        assert [tuple(each) for each in entry.budget["groups.budgets"]] == list(TABLE1.values())
+
+
+@pytest.mark.parametrize("name", ["stamp-table1", "stamp-fig7-10"])
+def test_the_papers_scale_of_laplace_is_that_of_the_table(name):
+    table = load_table("minilm-s")
+    bases = [
+        entry.set["groups.base"]
+        for entry in Sweep.read(load(name).sweep).entries
+        if entry.set["mechanism.name"] == "laplace"
+    ]
+    paper, equal = bases
+    assert paper == pytest.approx(1 / table.coordinate_range, rel=1e-5)
+    assert equal == pytest.approx(table.diameter / (3.141592653589793 * table.l1_diameter), rel=1e-5)
+
+
+def _several(budget):
+    return map(str, budget if isinstance(budget, list) else [budget])
+
+
+# ---- changes ---------------------------------------------------------------------------------------------------------
+
+
+def test_changes_merge_common_options_and_replace_the_rest():
+    made = changed(SWEEP, {"common": {"words.casing": "copy"}, "limit": None, "seeds": [7]})
+    assert made["common"] == {"table.name": "minilm-s", "words.casing": "copy"}
+    assert made["limit"] is None
+    assert made["seeds"] == [7]
+    assert SWEEP["common"] == {"table.name": "minilm-s"}
+
+
+def test_thin_keeps_the_ends():
+    made = changed(SWEEP, {"thin": 2})
+    assert made["entries"][0]["budget"] == {"mechanism.eta": [1, 5]}
+    assert changed(SWEEP, {"thin": 3})["entries"][0]["budget"] == {"mechanism.eta": [1, 3, 5]}
+    assert changed(SWEEP, {"thin": 9}) == SWEEP
+
+
+def test_only_keeps_entries_and_knows_their_names():
+    assert [each["name"] for each in changed(SWEEP, {"only": ["mask"]})["entries"]] == ["mask"]
+    with pytest.raises(UnknownName, match="no entry of the sweep is named 'mak'"):
+        changed(SWEEP, {"only": ["mak"]})
+
+
+PANELS = [
+    {"name": "one", "quick": {"limit": 5}},
+    {"name": "two", "changes": {"limit": 40}},
+    {"name": "asked", "needs": "llm", "changes": {"limit": 30}},
+    {"name": "mended", "needs": "llm", "computed": "stamp-repaired"},
+]
+
+
+def test_panels_that_need_a_model_are_not_run_without_one():
+    plans = planned(target(panels=PANELS))
+    assert list(plans.sweeps) == ["one", "two"]
+    assert plans.not_run == {"asked": "needs an LLM", "mended": "needs an LLM"}
+    assert plans.tables == ()
+
+
+def test_with_a_model_they_are_run_and_are_told_of_it():
+    plans = planned(target(panels=PANELS), endpoint=ENDPOINT)
+    assert plans.sweeps["asked"]["endpoint"] == ENDPOINT
+    assert "endpoint" not in plans.sweeps["one"]
+    assert plans.tables == ("stamp-repaired",)
+    assert not plans.not_run
+
+
+def test_a_quick_run_has_the_panels_that_say_so_with_their_changes():
+    plans = planned(target(panels=PANELS, quick={"limit": 12, "seeds": [1]}), "quick")
+    assert list(plans.sweeps) == ["one"]
+    assert plans.sweeps["one"]["limit"] == 5
+    assert plans.sweeps["one"]["seeds"] == [1]
+    assert plans.not_run["two"] == targets.NOT_QUICK
+
+
+def test_changes_of_a_run_come_after_those_of_a_panel():
+    made = target(panels=PANELS, full={"limit": None}, hub={"common": {"table.name": "./glove"}})
+    assert planned(made, "full").sweeps["two"]["limit"] is None
+    assert planned(made, hub=True).sweeps["two"]["common"]["table.name"] == "./glove"
+
+
+def test_set_has_options_of_entries_by_name():
+    made = changed(SWEEP, {"set": {"noise": {"mechanism.project": 8}, "another": {"mechanism.L": 3}}})
+    assert made["entries"][0]["set"] == {"mechanism.name": "noise", "mechanism.project": 8}
+    assert made["entries"][1]["set"] == {"mechanism.name": "placeholder"}
+    assert "mechanism.project" not in str(SWEEP)
+
+
+HUB = [{"name": "here"}, {"name": "there", "needs": "hub"}, {"name": "both", "needs": "llm, hub"}]
+
+
+def test_panels_that_need_a_hub_are_run_with_it_only():
+    plans = planned(target(panels=HUB))
+    assert list(plans.sweeps) == ["here"]
+    assert plans.not_run == {"there": targets.NEEDS["hub"], "both": "needs an LLM"}
+    assert planned(target(panels=HUB), endpoint=ENDPOINT).not_run["both"] == targets.NEEDS["hub"]
+    plans = planned(target(panels=HUB), hub=True, endpoint=ENDPOINT)
+    assert not plans.not_run
+    assert "endpoint" not in plans.sweeps["there"]
+    assert plans.sweeps["both"]["endpoint"] == ENDPOINT
+
+
+def test_a_target_like_another_has_its_sweep_with_changes_and_its_panels():
+    shared = {"title": "t", "paper": "p", "shows": "s", "like": "cape-fig5"}
+    made, other = read("made-up", {**shared, "sweep": {"only": ["cape"], "limit": 7}}), load("cape-fig5")
+    assert made.panels == other.panels
+    assert made.quick == other.quick
+    assert [entry["name"] for entry in made.sweep["entries"]] == ["cape"]
+    assert {**made.sweep, "limit": 500, "entries": None} == {**other.sweep, "entries": None}
+    assert not made.published
+    assert [panel.name for panel in read("made-up", {**shared, "panels": [{"name": "own"}]}).panels] == ["own"]
+
+
+def test_values_by_budget_are_as_many_values():
+    given = {"where": {"entry": "noise"}, "metric": "accuracy", "source": "table 1", "values": {1: 0.5, 20: 0.75}}
+    found = target(published=[given]).published
+    assert [(each.where, each.value, each.source) for each in found] == [
+        ({"entry": "noise", "budget": 1}, 0.5, "table 1"),
+        ({"entry": "noise", "budget": 20}, 0.75, "table 1"),
+    ]
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+
+SHOWN = {"where": {"entry": "noise"}, "metric": "accuracy"}
+CLAIM = {"claim": "c", "source": "section 1", "series": [{"entry": "noise"}, {"entry": "mask"}], "metric": "accuracy"}
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"tilte": "t"}, "did you mean 'title'"),
+        ({"sweep": {}}, "must have a sweep"),
+        ({"sweep": {}, "computed": "stamp-budgets", "expect": [CLAIM]}, "has no sweep"),
+        ({"expect": [{**CLAIM, "srce": "x"}]}, "did you mean 'source'"),
+        ({"expect": [{**CLAIM, "source": ""}]}, "source"),
+        ({"expect": [{**CLAIM, "is": "near"}]}, "must say how far apart"),
+        ({"expect": [{**CLAIM, "is": "over"}]}, "direction"),
+        ({"expect": [{**CLAIM, "series": [{"entry": "noise"}]}]}, "series"),
+        ({"published": [{"where": {}, "metric": "accuracy", "value": 0.5}]}, "source"),
+        ({"panels": [{"name": "x", "need": "llm"}]}, "did you mean 'needs'"),
+        ({"contradicts": [{"says": "at {one} and {two}", "shows": {"one": SHOWN}}]}, "see two"),
+        ({"contradicts": [{"says": "none", "shows": {"one": SHOWN}}]}, "see one"),
+    ],
+)
+def test_wrong_targets_are_refused(values, says):
+    with pytest.raises(ConfigError, match=says):
+        target(**values)
+
+
+def test_metrics_are_names_or_mappings():
+    (found,) = target(expect=[{**CLAIM, "at": {"risk": {"metric": "Pr@5", "source": "neighbour"}}}]).expect
+    assert found.metric.metric == "accuracy"
+    assert isinstance(found.at, AtRisk)
+    assert found.at.risk.source == "neighbour"
+    with pytest.raises(ConfigError):
+        replace(found, at="nowhere")
+
+
+def test_a_target_of_a_table_alone_needs_no_sweep():
+    made = target(sweep={}, computed="stamp-budgets")
+    assert isinstance(made, Target)
+    assert planned(made).tables == ("stamp-budgets",)
+    assert not planned(made).sweeps

@@ -1,0 +1,164 @@
+"""The tables of the documents are the stored rows."""
+
+import gzip
+import json
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from bench_tests import synthetic
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+report = import_module("report")
+
+
+@pytest.mark.parametrize("document", report.DOCUMENTS, ids=lambda path: path.name)
+def test_tables_are_the_newest_rows(document):
+    text = document.read_text(encoding="utf-8")
+    assert report.fill(text, report.stored()) == text
+    assert sum(text.count(f"<!-- {mark} ") for mark in ("bench", "rates", "equal")) == text.count(
+        "<!-- end of bench -->"
+    )
+
+
+@pytest.mark.parametrize("document", ["which.md", "papers.md", "domains.md"])
+def test_what_long_runs_found_is_the_stored_rows(document):
+    (path,) = (path for path in report.DOCUMENTS if path.name == document)
+    text = path.read_text(encoding="utf-8")
+    assert report.compared(text) == text
+
+
+@pytest.mark.parametrize(
+    ("draw", "stored"), [(report.draw, report.PICTURE), (report.draw_domains, report.DOMAINS_PICTURE)]
+)
+def test_pictures_are_the_stored_rows(draw, stored, tmp_path):
+    """Their lines are where the rows are; letters are left out, for fonts differ by machine."""
+    draw(tmp_path / "drawn.svg")
+    drawn, kept = (_lines(path.read_text(encoding="utf-8")) for path in (tmp_path / "drawn.svg", stored))
+    assert len(kept) > 8
+    assert len(drawn) == len(kept)
+    for one, other in zip(drawn, kept, strict=True):
+        assert one == pytest.approx(other, abs=0.5)
+
+
+def test_a_metric_that_no_domain_has_is_an_error():
+    with pytest.raises(ValueError, match="no row of a domain has the metric 'nothing'"):
+        report.domains("nothing")
+
+
+def _lines(svg):
+    """Coordinates of the curves of a picture."""
+    paths = re.findall(r'<path d="([^"]+)" clip-path="[^"]+" style="fill: none; stroke: #(?!ddd)', svg)
+    return [[float(number) for number in re.findall(r"-?[0-9.]+", path)] for path in paths]
+
+
+def test_the_claims_of_a_target_stand_with_what_became_of_them(tmp_path):
+    claim = {"claim": "a|b", "source": "figure 2", "data": "sst2", "answer": "does not hold", "says": "-.1"}
+    claim["metric"] = "accuracy"
+    published = {"series": "noise", "metric": "accuracy", "published": 0.5, "source": "table 1"}
+    found = {
+        "target": "fig-1",
+        "paper": "P (2025)",
+        "tables": [{"title": "T", "columns": ["a", "b"], "rows": [["x|y", 0.5], [None, 2.0]], "notes": ["n"]}],
+        "circumstances": {"cores": 2, "machine": "x86_64", "commit": "0123456789"},
+        "title": "Figure 1",
+        "shows": "What it shows.",
+        "cells": [{"data": "sst2", "examples": 1500}] * 2,
+        "claims": [claim],
+        "published": [{**published, "value": 0.25, "low": 0.2, "high": 0.3}, {**published, "value": None}],
+        "not_run": {"GPT": "needs an LLM"},
+        "differs": ["The model."],
+        "contradicts": [],
+    }
+    (tmp_path / "fig-1.json").write_text(json.dumps(found), encoding="utf-8")
+    with gzip.open(tmp_path / "rows.jsonl.gz", "wt", encoding="utf-8") as stored:
+        stored.writelines(json.dumps(row) + "\n" for row in synthetic.rows(data=("sst2",), texts=2))
+    cost, empty, *lines = report.reproduced(tmp_path).splitlines()
+    assert re.fullmatch(r"The \d+ cells took \d+ minutes of one core\.", cost)
+    assert not empty
+    assert lines[:4] == [
+        "| paper | claims | holds | cannot be told | does not hold |",
+        "|---|---|---|---|---|",
+        "| P (2025) | of the paper | 0 | 0 | 1 |",
+        "",
+    ]
+    assert lines[4] == "## Figure 1"
+    assert not any("Computed on" in line for line in lines), "rows have their own circumstances"
+    assert lines[lines.index("| x\\|y | 0.5 |") + 1] == "|  | 2 |"
+    assert "Data: sst2 (1,500 examples)." in lines
+    assert "| a\\|b | figure 2 | sst2 | accuracy | **does not hold** | -.1 |" in lines
+    assert "| noise | accuracy | 0.5 | 0.250 (0.200 to 0.300) | table 1 |" in lines
+    assert sum("table 1" in line for line in lines) == 1, "what we have no value for is left out"
+    assert "- GPT: not run: needs an LLM." in lines
+    assert not any(line.startswith("Where the paper is wrong") for line in lines)
+    (tmp_path / "fig-1.json").write_text(json.dumps({**found, "cells": []}), encoding="utf-8")
+    assert "Computed on 2 cores (x86_64), commit 0123456." in report.reproduced(tmp_path).splitlines()
+    (tmp_path / "fig-1.json").write_text(json.dumps({**found, "cells": [], "tables": []}), encoding="utf-8")
+    assert "Computed on" not in report.reproduced(tmp_path), "nothing was"
+
+
+def test_the_newest_row_of_a_measurement_counts():
+    rows = [
+        {"what": what, "value": value, "unit": "us", "threads": 2, "commit": "0123456789"}
+        for what, value in (("decode, a", 3.0), ("decode, b", 2000.4), ("other, a", 9.0), ("decode, a", 1.25))
+    ]
+    text = report.fill("x\n<!-- bench decode -->\nold\n<!-- end of bench -->\ny", rows)
+    assert "| a | 1.25 | us | 2 | 0123456 |\n| b | 2,000 | us | 2 | 0123456 |" in text
+    assert "old" not in text
+    assert "9" not in text.replace("0123456789", "")
+
+
+def test_rates_stand_by_release_and_metric_with_their_intervals():
+    rows = [
+        {"what": f"attacks, a, {release}, {metric}", "release": release, "metric": metric, **numbers}
+        for release, metric, numbers in (
+            ("noise", "cosine >= 0.6", {"value": 0.5, "low": 0.4, "high": 0.6}),
+            ("noise", "left", {"value": 12.34, "low": None, "high": None}),
+            ("polar", "cosine >= 0.6", {"value": 0.25, "low": 0.2, "high": 0.3}),
+        )
+    ]
+    text = report.fill("<!-- rates attacks, a | cosine >= 0.6 | left -->\nold\n<!-- end of bench -->", rows)
+    assert "| release | cosine >= 0.6 | left |\n|---|---|---|\n" in text
+    assert "| noise | 0.500 (0.400 to 0.600) | 12.3 |\n| polar | 0.250 (0.200 to 0.300) |  |\n" in text
+    assert "old" not in text
+
+
+def evidence(series, budget, **metrics):
+    """Rows of one budget of a series."""
+    release = f"{series}, epsilon {budget:g}"
+    shared = {"series": series, "release": release, "low": None, "high": None}
+    return [
+        {"what": f"evidence, a, {release}: {metric}", "metric": metric, "value": value, **shared}
+        for metric, value in metrics.items()
+    ]
+
+
+def test_a_metric_at_equal_risk_lies_between_the_budgets_about_it():
+    rows = [
+        *evidence("krr", 9, MAP=0.3, cosine=0.5),
+        *evidence("krr", 7, MAP=0.1, cosine=0.2),
+        *evidence("noise", 40, MAP=0.05, cosine=0.1),
+        *evidence("noise", 60, MAP=0.15, cosine=0.4),
+        *evidence("other", 1, MAP=0.9, cosine=0.9),
+    ]
+    text = report.fill("<!-- equal evidence, a | MAP | .10 .15 .30 .5 | cosine -->\nold\n<!-- end of bench -->", rows)
+    assert "| cosine at MAP of | .10 | .15 | .30 | .5 |\n|---|---|---|---|---|\n" in text
+    assert "| krr | 0.200 | 0.275 | 0.500 |  |\n| noise | 0.250 | 0.400 |  |  |\n\n<!-- end" in text
+    assert "old" not in text
+    assert "other" not in text
+
+
+def test_of_a_series_only_the_last_run_counts(tmp_path, monkeypatch):
+    lines = [
+        {"series": "krr", "run": 1, "value": 1},
+        {"series": "noise", "run": 1, "value": 2},
+        {"series": "krr", "run": 2, "value": 3},
+    ]
+    (tmp_path / "evidence.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    monkeypatch.setattr(report, "EVIDENCE", tmp_path / "evidence.jsonl")
+    for name in ("ROWS", "RATES"):
+        monkeypatch.setattr(report, name, tmp_path / "none")
+    assert [row["value"] for row in report.stored()] == [2, 3]

@@ -1,0 +1,185 @@
+"""Sweeps: what YAML means, which cells there are, and what tells them apart."""
+
+from pathlib import Path
+
+import pytest
+
+from textveil.errors import BudgetError, ConfigError, TextveilError, UnknownName
+from textveil_bench.cells import check
+from textveil_bench.spec import CONF, Sweep
+
+GIVEN = {
+    "name": "small",
+    "seeds": [1, 2],
+    "common": {"table.name": "minilm-s"},
+    "data": [{"name": "sst2", "task": "head"}, "ag_news"],
+    "attacks": ["neighbour", {"name": "bayes", "priors": ["unigram"]}],
+    "entries": [
+        {
+            "name": "window",
+            "set": {"mechanism.name": "d-chi-stencil"},
+            "grid": {"mechanism.L": [2, 3], "mechanism.sigma": 0.75},
+            "budget": {"mechanism.eta": [80, 120]},
+        },
+        {"name": "stencil", "set": {"mechanism.name": "stencil"}},
+    ],
+}
+
+
+def sweep(**changes) -> Sweep:
+    return Sweep.read({**GIVEN, **changes})
+
+
+def cells(made: Sweep, digest: str = "d"):
+    return [cell for series in made.series for cell in series.cells(made, digest)]
+
+
+def test_series_are_the_grid_on_every_data_set():
+    made = sweep()
+    names = [series.name for series in made.series if series.source.called == "ag_news"]
+    assert names == ["identity", "mask", "uniform", "window, L 2, sigma 0.75", "window, L 3, sigma 0.75", "stencil"]
+    assert len(made.series) == 12
+    window = next(series for series in made.series if series.name.startswith("window, L 3"))
+    config = window.config(80, seed=7)
+    assert config is not None
+    assert (config.mechanism.options, config.seed) == ({"L": 3, "sigma": 0.75, "eta": 80}, 7)
+    assert config.table.name == "minilm-s"
+    check(made)
+
+
+def test_cells_are_budgets_with_seeds_and_each_has_draws_of_its_own():
+    found = cells(sweep())
+    assert len(found) == 2 * (2 + 2 + 2 + 2 * 2 * 2 + 2)
+    drawn = [cell for cell in found if cell.config is not None]
+    assert len({cell.key for cell in drawn}) == len(drawn)
+    # The two data sets have one digest here, which would be the same texts: they have the same draws.
+    assert len({cell.config.seed for cell in drawn}) == len(drawn) / 2
+
+
+def test_a_key_follows_from_everything_that_decides_the_row():
+    before = {cell.key for cell in cells(sweep())}
+    assert before == {cell.key for cell in cells(sweep(name="another name"))}
+    several: list[dict] = [{"attacks": ["neighbour"]}, {"attacked": 9}, {"measures": ["retention"]}, {"common": {}}]
+    for changes in several:
+        after = {cell.key for cell in cells(sweep(**changes)) if cell.config is not None}
+        assert not before & after, changes
+    assert not before & {cell.key for cell in cells(sweep(), digest="others")}
+
+
+def test_options_by_data_set_and_learned_words():
+    entry = {
+        "name": "tasked",
+        "set": {"mechanism.name": "rankcape", "learned": 5, "groups.budgets": [0, 0, 1, 0]},
+        "budget": {"groups.base": "risk"},
+        "for_data": {"sst2": {"mechanism.k": 7}},
+    }
+    made = sweep(entries=[entry])
+    (series,) = [series for series in made.series if series.whose != "baseline"]
+    assert series.source.called == "sst2"
+    assert series.searched
+    assert series.learned == 5
+    config = series.taught(("good", "bad")).config(3.0)
+    assert config is not None
+    assert config.protect.important == ("good", "bad")
+    assert config.mechanism.options["k"] == 7
+    assert made.narrowed(only=["ag_news"]).entries == (), "it is for another data set"
+    assert made.narrowed(only=["sst2"]).series
+    keys = [
+        next(series.taught(words).at({0.1: 3.0}).cells(made, "d")).key
+        for words in (("good", "bad"), ("bad", "good"), ("good", "dull"))
+    ]
+    assert len(set(keys)) == 3, "the list is a part of the key"
+    with pytest.raises(UnknownName, match="ag_news"):
+        sweep(entries=[{**entry, "for_data": {"ag_nevs": {}}}])
+
+
+def test_a_part_of_a_sweep():
+    part = sweep().narrowed(limit=9, seeds=(5,), only=["sst2", "stencil"])
+    assert {series.source.called for series in part.series} == {"sst2"}
+    assert [series.name for series in part.series] == ["identity", "mask", "uniform", "stencil"]
+    assert part.data[0].limit == 9
+    assert {cell.seed for cell in cells(part)} == {5}
+    kept = sweep(kept={"sst2": ["stencil"]})
+    assert len(kept.series) == 4 + 3
+    with pytest.raises(UnknownName, match="stencil"):
+        sweep().narrowed(only=["stensil"])
+
+
+@pytest.mark.parametrize(("own", "of_sweep", "left"), [(None, 20, 20), (30, 20, 30), (200, 20, 100), (None, None, 100)])
+def test_a_part_has_no_more_examples_than_the_whole(own, of_sweep, left):
+    part = sweep(data=[{"name": "sst2", "limit": own}], limit=of_sweep).narrowed(limit=100)
+    assert part.data[0].limit == left
+    assert part.limit == min(100, of_sweep or 100)
+
+
+def test_a_part_in_which_nothing_is_left_is_refused():
+    entry = {"name": "stencil", "set": {"mechanism.name": "stencil"}, "for_data": {"sst2": {}}}
+    made = sweep(entries=[entry])
+    with pytest.raises(
+        ConfigError, match=r"'stencil' must be for a data set that is left \(ag_news\), and is for sst2"
+    ):
+        made.narrowed(only=["stencil", "ag_news"])
+    with pytest.raises(ConfigError, match="nothing is; it has data: sst2, ag_news; entries: stencil"):
+        sweep(entries=[entry], baselines=[]).narrowed(only=["ag_news"])
+
+
+@pytest.mark.parametrize("learned", ["many", 2.5, True, -1, [3]])
+def test_a_wrong_number_of_learned_words_is_told(learned):
+    entry = {"name": "a", "set": {"mechanism.name": "krr"}, "grid": {"learned": [learned]}, "budget": {"epsilon": 1}}
+    with pytest.raises(ConfigError, match=r"learned of 'a, learned .*' must be a whole number of 0 or more, got "):
+        check(sweep(entries=[entry]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "says"),
+    [
+        ({"entries": [{"name": "a", "budget": {"epsilon": []}}]}, ConfigError, "epsilon of the entry 'a' must have a"),
+        ({"entries": [{"name": "a", "grid": {"mechanism.L": []}}]}, ConfigError, r"mechanism\.L of the entry 'a'"),
+        ({"seeds": [1, 1]}, ConfigError, "each once"),
+        ({"seeds": []}, ConfigError, "at least one"),
+        ({"data": []}, ConfigError, r"sweep\.data"),
+        ({"data": ["sst2", "sst2"]}, ConfigError, "as_name"),
+        ({"measures": ["retain"]}, UnknownName, "measure"),
+        ({"baselines": ["identiti"]}, UnknownName, "identity"),
+        ({"limit": 0}, ConfigError, r"sweep\.limit"),
+        ({"typo": 1}, UnknownName, "typo"),
+        ({"data": [{"name": "sst2", "tusk": "head"}]}, UnknownName, "tusk"),
+        ({"entries": [{"name": "two", "budget": {"epsilon": 1, "mechanism.eta": 2}}]}, ConfigError, "one budget"),
+        ({"entries": [{"name": "a", "budget": {"epsilon": 1}}] * 2}, ConfigError, "'a' is there twice"),
+        ({"risk": {"levels": [1.5]}}, ConfigError, r"risk\.levels"),
+    ],
+)
+def test_what_is_wrong_with_a_sweep_is_said(changes, error, says):
+    with pytest.raises(error, match=says):
+        cells(sweep(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"attacks": ["neighbor"]}, UnknownName),
+        ({"entries": [{"name": "a", "set": {"mechanism.name": "noize"}, "budget": {"epsilon": 1}}]}, UnknownName),
+        ({"entries": [{"name": "a", "set": {"mechanism.L": 3}, "budget": {"epsilon": 1}}]}, UnknownName),
+        ({"entries": [{"name": "a", "budget": {"epsilon": [-1]}}]}, BudgetError),
+        ({"entries": [{"name": "a"}]}, BudgetError),
+    ],
+)
+def test_options_are_checked_before_anything_is_run(changes, error):
+    with pytest.raises(error):
+        check(sweep(**changes))
+
+
+def test_files_that_are_no_sweeps(tmp_path):
+    for content in (b"- a list", b"name: [", b"\xff\xfe\x00", b"name: x"):
+        path = tmp_path / "sweep.yaml"
+        path.write_bytes(content)
+        with pytest.raises(TextveilError):
+            Sweep.read(path)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        Sweep.read(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
+def test_packaged_sweeps_are_ones(path: Path):
+    if "entries" in path.read_text(encoding="utf-8"):
+        check(Sweep.read(path.stem))

@@ -1,0 +1,62 @@
+"""Audits every mechanism on the whole default table and writes rows: `make audit`.
+
+In: the installed package. Out: a JSON row per mechanism and check in benchmarks/rows/audit.jsonl; exit code 1 where a
+claim is violated or cannot be checked.
+Not here: the checks (`textveil.evaluate.audit.run`), and speed (run.py).
+"""
+
+import argparse
+import json
+import sys
+import warnings
+from functools import partial
+
+from report import ROWS
+from rich.console import Console
+from rich.progress import track
+
+from textveil.config import registry
+from textveil.config.layers import resolve
+from textveil.evaluate.audit.configured import Configured
+from textveil.evaluate.audit.run import CHECKS, audit
+from textveil_bench.circumstances import circumstances
+
+AUDIT = ROWS.with_name("audit.jsonl")
+
+
+def main() -> int:
+    """Runs the audit and appends a row per finding, as they come."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--small", action="store_true", help="fewer words and draws")
+    parser.add_argument("names", nargs="*", help="mechanisms (default: all)")
+    options = parser.parse_args()
+    names = options.names or registry.names("mechanism")
+    builds = {
+        name: Configured(name=name, resolve=partial(resolve, overrides={"mechanism.name": name}, complete=False))
+        for name in names
+    }
+    shared = {**circumstances(), "small": options.small}
+    AUDIT.parent.mkdir(exist_ok=True)
+    broken = 0
+    found = track(
+        audit(*builds.values(), small=options.small),
+        total=len(builds) * len(CHECKS),
+        description="auditing",
+        console=Console(stderr=True),
+        refresh_per_second=0.2,
+    )
+    for each in found:
+        row = {**each.to_json(), **shared}
+        if each.check != "build":  # else there is neither a table nor a budget
+            config = builds[each.mechanism].config
+            row |= {"table": config.table.name, "epsilon": config.epsilon}
+        with AUDIT.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row, sort_keys=True) + "\n")
+        print(f"{each.mechanism}: {each.check}: {each.verdict}: {each.why}")
+        broken += each.fails
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # what options are warned of is no finding
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Writes the constants of the tables that ship with textveil, into src/textveil/data/constants/.
+
+In: the tables themselves (`table`). Out: one small file each, on the safe side; progress on stderr.
+Not here: what the constants mean and how they are proved (src/textveil/constants.py).
+
+Run: python benchmarks/constants.py [NAME-METRIC ... | cape]   (about half an hour for all on two cores)
+"""
+
+import json
+import sys
+import time
+from itertools import product
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from textveil.table.constants import Progress, TableConstants, compute
+
+FOLDER = Path(__file__).resolve().parent.parent / "src" / "textveil" / "data" / "constants"
+TABLES = ("minilm-s", "minilm", "minilm-wordpiece")
+METRICS: tuple[Literal["chord", "euclidean"], ...] = ("chord", "euclidean")
+
+
+def meter(label: str) -> Progress:
+    """A progress callback that rewrites one line of stderr, at most once a second."""
+    last = 0.0
+
+    def show(done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= 1 or done == total:
+            last = time.monotonic()
+            print(f"\r{label}: {done} of {total} blocks", end="", file=sys.stderr, flush=True)
+
+    return show
+
+
+def text(found: TableConstants) -> str:
+    """JSON with sorted keys, one to a line at the two upper levels, so that a difference can be read."""
+
+    def lines(values: dict[str, object], indent: str) -> str:
+        rows = []
+        for key, value in sorted(values.items()):
+            inner = lines(value, indent + "  ") if isinstance(value, dict) else json.dumps(value)
+            rows.append(f"{indent}  {json.dumps(key)}: {inner}")
+        return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
+
+    return lines(found.to_json(), "") + "\n"
+
+
+def write(name: str, metric: str, vectors: Tensor) -> Path:
+    """Computes the constants of one table (the curve for the chord metric) and writes its file."""
+    began = time.monotonic()
+    found = compute(vectors, metric, curve=metric == "chord", progress=meter(f"{name}-{metric}"))
+    target = FOLDER / f"{name}-{metric}.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text(found), encoding="utf-8")
+    seconds = time.monotonic() - began
+    print(f"\r{target.name}: {found.words} x {found.dimension} in {seconds:.0f} s", file=sys.stderr)
+    return target
+
+
+def write_cape(names: tuple[str, ...] = TABLES[:2]) -> Path:
+    """Computes what Cape without context really loses on the tables of words, and writes it into cape.json."""
+    from textveil.mechanism.buckets import NOMINALS, Bucketized, key, losses
+    from textveil.mechanism.utility import Hybrid
+    from textveil.table.embedding import load_table
+
+    target = FOLDER / "cape.json"
+    known = json.loads(target.read_text(encoding="utf-8")) if target.is_file() else {}
+    rule = Bucketized()
+    for name, distance in product(names, METRICS):
+        utility, table = Hybrid(distance=distance), load_table(name)
+        label = key(table, utility, rule)
+        found = losses(table, utility, rule, np.array(NOMINALS), progress=meter(label))
+        safe = (np.ceil(found * (1 + 1e-7) * 1e6) / 1e6).tolist()  # other machines round distances otherwise
+        known[label] = {"loss": safe, "nominal": list(NOMINALS)}
+        rows = [f"  {json.dumps(each)}: {json.dumps(known[each], sort_keys=True)}" for each in sorted(known)]
+        target.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+    return target
+
+
+def main() -> None:
+    """Writes the files named on the command line, or all of them."""
+    from textveil.table.embedding import load_table
+
+    torch.set_num_threads(2)
+    for name, metric in product(TABLES, METRICS):
+        if not sys.argv[1:] or f"{name}-{metric}" in sys.argv[1:]:
+            write(name, metric, load_table(name, metric=metric).vectors)
+    if not sys.argv[1:] or "cape" in sys.argv[1:]:
+        write_cape()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,411 @@
+"""Fills the tables of the documents from the stored rows: no number in them is typed.
+
+In: benchmarks/rows. Out: the newest row of every measurement, between marks like `<!-- bench decode -->`; what
+`textveil bench choose` and `textveil reproduce` found.
+Not here: measuring (`run`).
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from textveil_bench.choose import Choice
+    from textveil_bench.compare import Cell, Metric, Series
+
+HERE = Path(__file__).resolve().parent
+ROWS = HERE / "rows" / "speed.jsonl"
+RATES = HERE / "rows" / "rates.jsonl"
+EVIDENCE = HERE / "rows" / "evidence.jsonl"
+CHOOSE = HERE / "rows" / "choose"
+REPRODUCED = HERE / "rows" / "reproduce"
+DOMAINS = HERE / "rows" / "domains"
+PICTURE = HERE.parent / "docs" / "assets" / "which.svg"
+PICTURED = (
+    *("rankcape, consistent", "rankcape", "noise, projected, consistent", "window of two, projected"),
+    *("noise", "d-chi-stencil", "santext+", "custext+"),
+)
+"""Families in the picture: four of ours, four of the papers."""
+
+DOMAINS_PICTURE = HERE.parent / "docs" / "assets" / "domains.svg"
+GUESSED = "bayes exposed (unigram)"
+KEPT = "meaning cosine of texts"
+"""Metrics of the picture of domains."""
+
+LEVELS = 0.05, 0.1, 0.2
+"""Shares of private words that are guessed, at which mechanisms are compared."""
+
+DOCUMENTS = tuple(
+    sorted(path for part in ("guide", "mechanisms", "bench") for path in (HERE.parent / "docs" / part).glob("*.md"))
+)
+_MARKED = re.compile(r"(<!-- bench ([a-z]+) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
+_EQUAL = re.compile(
+    r"(<!-- equal ([^|\n]+)\|([^|\n]+)\|([^|\n]+)\|([^|\n]+?) -->\n).*?(<!-- end of bench -->)", re.DOTALL
+)
+_RATES = re.compile(r"(<!-- rates ([^|\n]+)\|([^\n]+?) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
+
+
+def newest(rows: list[dict[str, Any]], part: str) -> list[dict[str, Any]]:
+    """Of every measurement of a part ("decode, ..."), the row that was written last, in the order of the first ones."""
+    latest = {row["what"]: row for row in rows if row["what"].startswith(f"{part}, ")}
+    return list(latest.values())
+
+
+def table(rows: list[dict[str, Any]], part: str) -> str:
+    """The newest rows of a part as a Markdown table, those of rates not among them."""
+    lines = ["| what | value | unit | threads | commit |", "|---|---|---|---|---|"]
+    lines += [
+        f"| {row['what'].removeprefix(f'{part}, ')} | {_spell(row['value'])} | {row['unit']} | {row['threads']} "
+        f"| {row['commit'][:7]}{'+' * row['commit'].endswith('+')} |"
+        for row in newest(rows, part)
+        if "metric" not in row
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def matrix(rows: list[dict[str, Any]], part: str, columns: list[str]) -> str:
+    """Newest rows of a part as a Markdown table: a line for each release, a column for each metric."""
+    found = newest(rows, part)
+    lines = [f"| release | {' | '.join(columns)} |", "|---" * (1 + len(columns)) + "|"]
+    for release in dict.fromkeys(row["release"] for row in found):
+        cells = {row["metric"]: row for row in found if row["release"] == release}
+        if not cells.keys() & {*columns}:
+            continue
+        lines.append(f"| {release} | {' | '.join(_rate(cells.get(column)) for column in columns)} |")
+    return "\n".join(lines) + "\n"
+
+
+Curve = list[tuple[float, float]]
+
+
+def curve(rows: list[dict[str, Any]], series: str, risk: str, metric: str) -> Curve:
+    """A risk and a metric at each budget of a series, in the order of its rows."""
+    own = {
+        name: {row["release"]: row["value"] for row in rows if _of(row) == (series, name)} for name in (risk, metric)
+    }
+    return [(own[risk][release], own[metric][release]) for release in own[risk] if release in own[metric]]
+
+
+def at(points: Curve, level: float) -> float | None:
+    """The metric where the risk is at a level, on the line between the two budgets about it; None outside of all."""
+    for (low, one), (high, other) in pairwise(sorted(points)):
+        if low <= level <= high:
+            return one if high == low else one + (other - one) * (level - low) / (high - low)
+    return None
+
+
+def equal(rows: list[dict[str, Any]], part: str, risk: str, levels: list[str], metric: str) -> str:
+    """A metric at equal risk as a Markdown table: a line for each series, a column for each level."""
+    found = newest(rows, part)
+    lines = [f"| {metric} at {risk} of | {' | '.join(levels)} |", "|---" * (1 + len(levels)) + "|"]
+    for series in dict.fromkeys(row["series"] for row in found):
+        points = curve(found, series, risk, metric)
+        values = [at(points, float(level)) for level in levels]
+        if any(value is not None for value in values):
+            digits = 1 if metric == "true epsilon" else 3
+            cells = ["" if value is None else f"{value:.{digits}f}" for value in values]
+            lines.append(f"| {series} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def fill(text: str, rows: list[dict[str, Any]]) -> str:
+    """A document with the tables of the rows between its marks.
+
+    `<!-- bench decode -->` is a table of a part; `<!-- rates attacks, SST-2 dev | metric | metric -->` a matrix of one;
+    `<!-- equal evidence, SST-2 | risk | .05 .10 | metric -->` a metric where the risk is at these levels.
+    """
+    text = _EQUAL.sub(
+        lambda m: f"{m[1]}\n{equal(rows, m[2].strip(), m[3].strip(), m[4].split(), m[5].strip())}\n{m[6]}", text
+    )
+    text = _MARKED.sub(lambda match: f"{match[1]}\n{table(rows, match[2])}\n{match[3]}", text)
+    return _RATES.sub(
+        lambda match: f"{match[1]}\n{matrix(rows, match[2].strip(), _columns(match[3]))}\n{match[4]}", text
+    )
+
+
+_SUMMARY = re.compile(r"(<!-- choose summary -->\n).*?(<!-- end of choose -->)", re.DOTALL)
+_CHOSEN = re.compile(r"(<!-- choose -->\n).*?(<!-- end of choose -->)", re.DOTALL)
+
+
+@cache
+def choices() -> "list[Choice]":
+    """All mechanisms at equal risk, from the stored rows of `textveil bench choose`."""
+    from textveil_bench import choose
+    from textveil_bench.rows import read
+
+    rows = read([CHOOSE])
+    tried = [row for row in rows if row["sweep"].endswith(choose.OPTIONS)]
+    tested = [row for row in rows if not row["sweep"].endswith(choose.OPTIONS)]
+    return choose.choices(tested, tried, LEVELS, "unigram")
+
+
+def summary() -> str:
+    """Ours beside the best of the papers, as Markdown."""
+    from textveil_bench import choose
+
+    return "\n".join(choose.summary(choices()))
+
+
+def chosen() -> str:
+    """All mechanisms, as Markdown."""
+    from textveil_bench import choose
+
+    return "\n".join(choose.markdown(choices()))
+
+
+def draw(path: Path = PICTURE) -> None:
+    """The picture of some mechanisms at equal risk."""
+    from textveil.evaluate import pictures
+
+    panels = []
+    for data in dict.fromkeys(choice.data for choice in choices()):
+        curves: dict[str, Curve] = {}
+        for family in PICTURED:
+            for choice in choices():
+                for each in choice.found if choice.data == data else ():
+                    if each.family == family and each.above is not None:
+                        curves.setdefault(family, []).append((choice.level, each.above.interval.value))
+        panels.append((f"{data}: words that the attacker guesses, at most", curves))
+    figure = pictures.curves(panels, title="What is kept at equal risk", scale="score above the floor", columns=2)
+    pictures.save(figure, path)
+
+
+_DOMAINS = re.compile(r"(<!-- domains ([^\n]+?) -->\n).*?(<!-- end of domains -->)", re.DOTALL)
+
+
+@cache
+def slices() -> "dict[str, list[Series]]":
+    """By domain the series of the stored rows of `textveil bench run domains`."""
+    from textveil_bench import compare
+    from textveil_bench.rows import read
+
+    found: dict[str, list[Series]] = {}
+    for each in compare.series(read([DOMAINS])):
+        found.setdefault(each.data.name, []).append(each)
+    return found
+
+
+def domains(title: str) -> str:
+    """A metric of every release in every domain as Markdown, with 95% intervals over texts.
+
+    Raises:
+        ValueError: no row has such a metric.
+    """
+    from textveil_bench.report.markup import budget
+
+    values: dict[str, dict[str, str]] = {}
+    texts: dict[str, int] = {}
+    for domain, each in slices().items():
+        for cell in (cell for one in each for cell in one.cells):
+            release = ", ".join(filter(None, (cell.row["series"], budget(cell.row["budget"]))))
+            metric = _titled(cell, title)
+            found = "" if metric is None else _rate(asdict(cell.estimates[metric].interval))
+            values.setdefault(release, {})[domain] = found
+            if metric is not None:
+                texts[domain] = int((cell.scores[metric].sample.sizes > 0).sum())
+    if not texts:
+        raise ValueError(f"no row of a domain has the metric {title!r}")
+    lines = [f"| release | {' | '.join(slices())} |", "|---" * (1 + len(slices())) + "|"]
+    lines += [
+        f"| {release} | {' | '.join(by_domain.get(domain, '') for domain in slices())} |"
+        for release, by_domain in values.items()
+    ]
+    lines += [f"| *texts that were looked at* | {' | '.join(str(texts.get(domain, 0)) for domain in slices())} |"]
+    return "\n".join(lines) + "\n"
+
+
+def lead() -> str:
+    """What `document` keeps more than others where it is exposed as at its larger budget, as Markdown."""
+    from textveil_bench.estimates import difference
+
+    cells: dict[str, dict[str, str]] = {}
+    for domain, each in slices().items():
+        (own,) = (one for one in each if one.entry == "document")
+        cell = own.cells[-1]
+        guessed, kept = _titled(cell, GUESSED), _titled(cell, KEPT)
+        assert guessed is not None, "attacked"
+        assert kept is not None, "judged"
+        level = cell.estimates[guessed].value
+        cells.setdefault("*exposed*", {})[domain] = f"{level:.3f}"
+        for one in (one for one in each if one.whose != "baseline" and one is not own):
+            pair = own.at_risk(guessed, kept, level), one.at_risk(guessed, kept, level)
+            ends = None if pair[0] is None or pair[1] is None else difference(*pair).interval
+            told = "not reached" if ends is None else f"{ends.value:+.3f} ({ends.low:+.3f} to {ends.high:+.3f})"
+            cells.setdefault(one.name, {})[domain] = told
+    lines = [f"| `document` less | {' | '.join(slices())} |", "|---" * (1 + len(slices())) + "|"]
+    lines += [
+        f"| {name} | {' | '.join(by_domain.get(domain, '') for domain in slices())} |"
+        for name, by_domain in cells.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def draw_domains(path: Path = DOMAINS_PICTURE) -> None:
+    """The picture of what is kept and guessed in every domain, a curve for each mechanism."""
+    from textveil.evaluate import pictures
+
+    panels = []
+    for domain, each in slices().items():
+        curves: dict[str, Curve] = {}
+        for one in (one for one in each if one.whose != "baseline"):
+            named = [(cell, _titled(cell, GUESSED), _titled(cell, KEPT)) for cell in one.cells]
+            curves[one.name] = sorted(
+                (cell.estimates[guessed].value, cell.estimates[kept].value)
+                for cell, guessed, kept in named
+                if guessed is not None and kept is not None
+            )
+        panels.append((f"{domain}: {GUESSED}", curves))
+    figure = pictures.curves(panels, title="What is kept and guessed, by domain", scale=KEPT, columns=2)
+    pictures.save(figure, path)
+
+
+def _titled(cell: "Cell", title: str) -> "Metric | None":
+    """A metric by its title; None where the cell has no such metric."""
+    return next((metric for metric in cell.scores if metric.title == title), None)
+
+
+_LEAD = re.compile(r"(<!-- lead -->\n).*?(<!-- end of lead -->)", re.DOTALL)
+_REPRODUCED = re.compile(r"(<!-- reproduced -->\n).*?(<!-- end of reproduced -->)", re.DOTALL)
+
+
+def reproduced(folder: Path = REPRODUCED) -> str:
+    """What became of the papers' claims, as Markdown, from the stored documents of `textveil reproduce`."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"), key=_numbered)]
+    return "\n".join([*_cost(folder), *_counts(found), *(line for each in found for line in _target(each))])
+
+
+def _cost(folder: Path) -> Iterator[str]:
+    """What the rows took; a cell that stands in several sweeps was computed once."""
+    from textveil_bench.rows import read
+
+    seconds = {(row["key"], row["seed"]): sum(row["seconds"].values()) for row in read([folder])}
+    yield from (f"The {len(seconds):,} cells took {sum(seconds.values()) / 60:.0f} minutes of one core.", "")
+
+
+ANSWERS = "holds", "cannot be told", "does not hold"
+
+
+def _counts(found: list[dict[str, Any]]) -> Iterator[str]:
+    """How many claims of each paper came out how, those of ours beside them on a line of their own."""
+    papers: dict[str, list[str]] = {}
+    for each in found:
+        for claim in each["claims"]:
+            whose = "ours, beside them" if claim["claim"].startswith("ours: ") else "of the paper"
+            papers.setdefault(f"{each['paper']} | {whose}", []).append(claim["answer"])
+    yield from (f"| paper | claims | {' | '.join(ANSWERS)} |", "|---" * (2 + len(ANSWERS)) + "|")
+    for paper in sorted(papers):
+        yield f"| {paper} | {' | '.join(str(papers[paper].count(answer)) for answer in ANSWERS)} |"
+    yield ""
+
+
+def _numbered(path: Path) -> list[str | int]:
+    """The order of names with numbers: figure 9 before figure 10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.stem)]
+
+
+def _target(found: dict[str, Any]) -> Iterator[str]:
+    """A figure or table: data, claims, values beside the paper's, tables, what was not run, and what is wrong."""
+    from textveil_bench.reproduce.page import plainly
+
+    yield from (f"## {found['title']}", "", f"`textveil reproduce {found['target']}`. {found['shows'].strip()}", "")
+    examples = {cell["data"]: cell["examples"] for cell in found["cells"]}
+    if examples:
+        yield from (f"Data: {', '.join(f'{name} ({count:,} examples)' for name, count in examples.items())}.", "")
+    elif found["tables"]:  # rows have their own
+        made = found["circumstances"]
+        yield from (f"Computed on {made['cores']} cores ({made['machine']}), commit {made['commit'][:7]}.", "")
+    if found["claims"]:
+        yield from ("| claim | source | data | metric | | what our rows say |", "|---" * 6 + "|")
+        for each in found["claims"]:
+            answer = f"**{each['answer']}**"
+            cells = each["claim"], each["source"], each["data"], each["metric"], answer, each["says"]
+            yield f"| {' | '.join(map(_cell, cells))} |"
+        yield ""
+    if published := [each for each in found["published"] if each["value"] is not None]:
+        yield from ("| beside the paper | metric | paper | ours | source |", "|---" * 5 + "|")
+        for each in published:
+            cells = each["series"], each["metric"], f"{each['published']:.4g}", _rate(each), each["source"]
+            yield f"| {' | '.join(map(_cell, cells))} |"
+        yield ""
+    for each in found["tables"]:
+        yield from (f"{each['title']}:", "", f"| {' | '.join(map(_cell, each['columns']))} |")
+        yield "|---" * len(each["columns"]) + "|"
+        for row in each["rows"]:
+            yield f"| {' | '.join(_cell(plainly(value)) for value in row)} |"
+        yield from ("", *(f"- {note}" for note in each["notes"]), *[""] * bool(each["notes"]))
+    if found["not_run"]:
+        yield from (*(f"- {panel}: not run: {why}." for panel, why in found["not_run"].items()), "")
+    for title, told in (
+        ("What differs", found["differs"]),
+        ("Where the paper is wrong, or cannot be right as it stands", found["contradicts"]),
+    ):
+        if told:
+            yield from (f"{title}:", "", *(f"- {each}" for each in told), "")
+
+
+def _cell(text: str) -> str:
+    """Text as a cell of a Markdown table."""
+    return text.replace("|", "\\|")
+
+
+def compared(text: str) -> str:
+    """A document with what long runs found between its marks."""
+    for mark, made in ((_SUMMARY, summary), (_CHOSEN, chosen), (_LEAD, lead), (_REPRODUCED, reproduced)):
+        if mark.search(text):
+            filling = made()
+            text = mark.sub(lambda match, filling=filling: f"{match[1]}\n{filling}\n{match[2]}", text)
+    return _DOMAINS.sub(lambda match: f"{match[1]}\n{domains(match[2].strip())}\n{match[3]}", text)
+
+
+def stored() -> list[dict[str, Any]]:
+    """All rows, the oldest first."""
+    files = [path for path in (ROWS, RATES, EVIDENCE) if path.exists()]
+    rows = [json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+    last = {row["series"]: row["run"] for row in rows if "run" in row}  # budgets that are no longer run are left out
+    return [row for row in rows if "run" not in row or row["run"] == last[row["series"]]]
+
+
+def write() -> None:
+    """Fills all documents, and draws what stands in them."""
+    for document in DOCUMENTS:
+        before = document.read_text(encoding="utf-8")
+        after = fill(before, stored())
+        after = compared(after)
+        if after != before:
+            document.write_text(after, encoding="utf-8")
+    draw()
+    draw_domains()
+
+
+def _columns(typed: str) -> list[str]:
+    return [column.strip() for column in typed.split("|")]
+
+
+def _of(row: dict[str, Any]) -> tuple[str, str]:
+    return row["series"], row["metric"]
+
+
+def _rate(row: dict[str, Any] | None) -> str:
+    """A rate with its interval."""
+    if row is None:
+        return ""
+    digits = 3 if abs(row["value"]) < 10 else 1 if abs(row["value"]) < 1000 else 0
+    ends = (
+        ""
+        if row["low"] is None or row["low"] == row["high"]
+        else f" ({row['low']:.{digits}f} to {row['high']:.{digits}f})"
+    )
+    return f"{row['value']:.{digits}f}{ends}"
+
+
+def _spell(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 or value == int(value) else f"{value:.3g}"
+
+
+if __name__ == "__main__":
+    write()

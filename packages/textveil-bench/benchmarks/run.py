@@ -1,0 +1,150 @@
+"""Measures speed, and what attackers get, and writes rows: `make bench`.
+
+In: the installed package, the packaged letter, corpora. Out: a JSON row per measurement in benchmarks/rows/.
+Not here: any limit; a timing never decides a test.
+
+Every row holds the configuration, the commit, versions, machine and the best of `--repeat` runs.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import attacks  # the files beside this one
+import corpora
+import decode
+import detection
+import encoder
+import proxy
+import report
+import selection
+import thresholds
+from report import RATES, ROWS
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from textveil_bench.circumstances import circumstances
+from textveil_bench.process import best
+
+HERE = Path(__file__).resolve().parent
+ALSO = "phonenumbers", "presidio-analyzer"
+"""Packages whose versions matter besides."""
+
+EPSILON = {"laplace": 5.0, "exponential": 8.0, "santext": 8.0, "santext+": 8.0, "custext": 6.0, "custext+": 6.0} | {
+    "rantext": 6.0,
+    "krr": 12.0,
+    "cape": 12.0,
+    "rankcape": 8.0,
+}
+"""Budgets per mechanism; 70 per unit of chord for the others. Time hardly depends on them."""
+
+
+def command(*arguments: str) -> Callable[[], object]:
+    """A run of the command line in a process of its own."""
+    line = [sys.executable, "-m", "textveil", *arguments]
+    return lambda: subprocess.run(line, check=True, capture_output=True, env={**os.environ, "HF_HUB_OFFLINE": "1"})
+
+
+def measurements(repeat: int, words: int) -> Iterator[dict[str, Any]]:
+    """One measurement at a time: what was run, and what it took."""
+    sentence = "Maria from Lisbon saw the doctor on Monday about her blood pressure."
+    yield {"what": "--help", "unit": "s", "value": best(command("--help"), repeat)}
+    yield {
+        "what": "one sentence, new process",
+        "unit": "s",
+        "value": best(command("privatize", sentence, "--mechanism", "noise", "--epsilon", "60"), repeat),
+    }
+    from textveil import Privatizer
+    from textveil.config import registry
+    from textveil.text.tokens import tokenize
+
+    letter = (files("textveil") / "data" / "demo.txt").read_text(encoding="utf-8").strip()
+    per_letter = len(tokenize([letter]).words)
+    texts = [letter] * max(1, words // per_letter)
+    size = sum(len(text.encode()) for text in texts)
+    yield {"what": "tokenize", "unit": "MB/s", "value": size / 1e6 / best(lambda: tokenize(texts), repeat)}
+    for name in registry.names("mechanism"):
+        epsilon = EPSILON.get(name, 70.0)
+        privatizer = Privatizer(name, epsilon=None if name == "stencil" else epsilon)
+        privatizer.privatize(sentence)
+        for batch, chosen in (("batch", texts), ("one text", [letter])):
+            done = list(privatizer.privatize_many(chosen))
+            protected = sum(result.guarantee.protected for result in done)
+
+            def run(p: Privatizer = privatizer, t: list[str] = chosen) -> object:
+                return sum(1 for _ in p.privatize_many(t))
+
+            yield {
+                "what": f"mechanisms, {name}, {batch}",
+                "unit": "us/protected word",
+                "value": 1e6 * best(run, repeat) / protected,
+                "mechanism": name,
+                "epsilon": epsilon,
+                "table": privatizer.table.name,
+                "texts": len(chosen),
+                "words": per_letter * len(chosen),
+                "protected": protected,
+            }
+
+
+def main() -> None:
+    """Runs everything, appends the rows and prints them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeat", type=int, default=3, help="runs per measurement; the best counts (default 3)")
+    parser.add_argument(
+        "--only",
+        choices=(
+            "mechanisms",
+            "decode",
+            "selection",
+            "files",
+            "encoder",
+            "detection",
+            "attacks",
+            "thresholds",
+            "proxy",
+        ),
+        help="one part of it (default: all)",
+    )
+    parser.add_argument("--words", type=int, default=10_000, help="words in a batch (default 10,000)")
+    options = parser.parse_args()
+    console = Console()
+    parts = {
+        "mechanisms": measurements(options.repeat, options.words),
+        "decode": decode.measurements(options.repeat),
+        "selection": selection.measurements(options.repeat),
+        "files": corpora.measurements(options.repeat),
+        "encoder": encoder.measurements(options.repeat),
+        "detection": detection.measurements(options.repeat),
+        "attacks": attacks.measurements(),
+        "thresholds": thresholds.measurements(),
+        "proxy": proxy.measurements(),
+    }
+    chosen = [part for name, part in parts.items() if options.only in (None, name)]
+    # seldom drawn, because two threads that wait for one another are slowed by any third
+    found = track(chain(*chosen), description="measuring", console=Console(stderr=True), refresh_per_second=0.2)
+    shared = circumstances(*ALSO)
+    ROWS.parent.mkdir(exist_ok=True)
+    rows = []
+    for row in found:  # written as they come: a long run that is cut short keeps what it has
+        rows.append(row)
+        with (RATES if "metric" in row else ROWS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**row, "repeat": options.repeat, **shared}, sort_keys=True) + "\n")
+    report.write()
+    table = Table("what", "value", "unit")
+    for row in rows:
+        table.add_row(row["what"], f"{row['value']:.3g}", row["unit"])
+    console.print(table)
+    console.print(f"{len(rows)} rows appended to {ROWS.parent.relative_to(HERE.parent)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,507 @@
+"""Cells: one series on one data set, at some budgets and seeds, to rows.
+
+In: a series, its data set, what is asked. Out: a row for each cell, and some texts before and after.
+Not here: which cells there are (`spec`), in which process they are computed (`run`), the judges (`tasks`).
+
+A mechanism that asks a language model is run with all budgets and seeds side by side, so that what the model says of a
+text is computed once. All others are run cell by cell.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.config import Config, ProtectOptions
+from textveil.errors import ConfigError, EndpointError
+from textveil.evaluate import attack, intervals, measure
+from textveil.evaluate.attack import Attack, Case, Outcome, channel, looks
+from textveil.guarantee import Guarantee
+from textveil.pipeline import SWEPT, Privatizer, Rehearsal, sweep
+from textveil.randomness import Randomness, SeededRandomness
+from textveil.text import tokenize
+from textveil_bench import rows
+from textveil_bench.detections import remembered
+from textveil_bench.examples import DataSet
+from textveil_bench.exposure import METRIC, exposed
+from textveil_bench.spec import Cell, Series, Sweep
+from textveil_bench.tasks import models
+from textveil_bench.tasks.contract import Score, Task
+from textveil_bench.trials import Trial, joined, trials
+
+Values = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+SIMULATION = 2**100
+"""The part of a seed's streams that attackers who simulate a mechanism draw from; no text has such a number."""
+
+QUESTION = "question"
+"""The field that says what the others are read for."""
+
+KNOWING = frozenset(("bayes", "semantic", "membership"))
+"""Attacks that ask for the law of a mechanism, which takes a second a position where it looks at a context."""
+
+ASKING = frozenset(("masked",))
+"""Attacks that ask a network of words, whose answers are ordered and not added up: it may be quick."""
+
+TOGETHER = 4096
+"""Words of texts that are attacked as one, where what a language model says of them is held: 360 MB at 21,719 rows."""
+
+BY_DEFINITION = "by definition: every word is released as it is"
+
+
+@dataclass(kw_only=True)
+class _Found:
+    """What one outcome gives, collected over parts of the texts."""
+
+    outcome: Outcome
+    values: list[Values] = field(default_factory=list)
+    texts: list[Ids] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class _Run:
+    """One cell while it is computed."""
+
+    cell: Cell
+    privatizer: Privatizer
+    trials: list[Trial] = field(default_factory=list)
+    guarantees: list[Guarantee] = field(default_factory=list)
+    found: dict[tuple[str, ...], _Found] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("draw", "attack", "task"), 0.0))
+
+
+def compute(
+    series: Series,
+    cells: Sequence[Cell],
+    data: DataSet,
+    judges: Sequence[Task],
+    asked: Sweep,
+    circumstances: Mapping[str, Any],
+    training: Mapping[str, Any],
+) -> Iterator[rows.Row]:
+    """The rows of some cells of a series.
+
+    Args:
+        series: what is run.
+        cells: of it, at least one.
+        data: its data set.
+        judges: the tasks.
+        asked: with attacks and measures.
+        circumstances: what every row says of where it was computed.
+        training: what it says of training texts: `training` and `learned` of its `data`.
+    """
+    shared = {
+        "version": rows.VERSION,
+        "sweep": asked.name,
+        "entry": series.entry,
+        "series": series.name,
+        "family": series.family,
+        "whose": series.whose,
+        "point": dict(series.point),
+        "data": {
+            "name": series.source.called,
+            "split": data.split,
+            "kind": data.kind,
+            "source": data.source,
+            "digest": data.digest,
+            "examples": len(data),
+            "remarks": list(data.remarks),
+            **training,
+        },
+        "lengths": tokenize([joined(example) for example in data.examples]).sizes.tolist(),
+    }
+    if cells[0].config is None:
+        for cell in cells:
+            yield {**shared, **_untouched(cell, data, judges, asked), "circumstances": dict(circumstances)}
+        return
+    for run in _runs(cells, data, asked):
+        scores, refused = _judged(judges, data, run.trials, run.seconds)
+        own = [_score(found, len(data)) for found in run.found.values() if any(map(len, found.values))]
+        yield {
+            **shared,
+            **_described(run.cell, series, run.privatizer),
+            "epsilon": _epsilon(run.guarantees),
+            "protected": [guarantee.protected for guarantee in run.guarantees],
+            "scores": [*scores, *own],
+            "not_run": {**refused, **run.refused, **run.failed},
+            "seconds": {name: round(value, 3) for name, value in run.seconds.items()},
+            "circumstances": dict(circumstances),
+            "texts": _shown(run.trials, asked.gallery),
+        }
+
+
+def _runs(cells: Sequence[Cell], data: DataSet, asked: Sweep) -> Iterator[_Run]:
+    """Every cell with what was released, attacked and measured."""
+    texts = [joined(example) for example in data.examples]
+    made = [_Run(cell=cell, privatizer=privatizer(cell)) for cell in cells]
+    if looks(made[0].privatizer.mechanism):
+        _in_context(made, data, texts, asked)
+        yield from made
+        return
+    cases = [(run, _alone(run, data, texts, asked)) for run in made]
+    if any(each["name"] in KNOWING for each in asked.attacks):
+        _share(cases)
+    for run, case in cases:
+        _attack(run, case, asked, 0)
+        yield run
+
+
+def _alone(run: _Run, data: DataSet, texts: Sequence[str], asked: Sweep) -> Case:
+    """Draws one cell; gives what is attacked of it."""
+    first, cases = 0, []
+    for part in _split(run.privatizer, texts, asked.attacked):
+        start = time.perf_counter()
+        rehearsal = run.privatizer.rehearse(part, queries=queries(run.privatizer, data, first, len(part)))
+        run.seconds["draw"] += time.perf_counter() - start
+        _take(run, data, rehearsal, first)
+        if first == 0:
+            cases.append(Case.after(run.privatizer, rehearsal))
+        first += len(part)
+    return cases[0]
+
+
+def _in_context(made: Sequence[_Run], data: DataSet, texts: Sequence[str], asked: Sweep) -> None:
+    """All cells side by side: what a language model says of a text is computed once."""
+    first = 0
+    for number, chunk in enumerate(_split(made[0].privatizer, texts, asked.attacked)):
+        part = TOGETHER if number == 0 else SWEPT
+        for rehearsals in _timed_sweep(made, chunk, queries(made[0].privatizer, data, first, len(chunk)), part):
+            done = len(rehearsals[0].results)
+            cases = []
+            for run, rehearsal in zip(made, rehearsals, strict=True):
+                _take(run, data, rehearsal, first)
+                if number == 0:
+                    cases.append((run, Case.after(run.privatizer, rehearsal)))
+            if any(each["name"] in KNOWING for each in asked.attacks):
+                _share(cases)
+            for run, case in cases:
+                _attack(run, case, asked, first)
+            first += done
+
+
+def privatizer(cell: Cell) -> Privatizer:
+    """The privatizer of a cell that has one."""
+    assert cell.config is not None, "the baseline identity has none"
+    return built(cell.config)
+
+
+def built(config: Config) -> Privatizer:
+    """A privatizer whose detectors look at a text once for all cells of a process."""
+    found = tuple(remembered(each) if isinstance(each, str) else each for each in config.protect.detectors)
+    return Privatizer.from_config(replace(config, protect=replace(config.protect, detectors=found)))
+
+
+def queries(privatizer: Privatizer, data: DataSet, first: int, count: int) -> list[str] | None:
+    """What each of some examples is for, where importance is asked for and no task is fixed: their questions.
+
+    Raises:
+        ConfigError: the examples have no questions.
+    """
+    if privatizer.grouping is None or not asks(privatizer.grouping.options):
+        return None
+    return questions(data)[first : first + count]
+
+
+def asks(options: ProtectOptions) -> bool:
+    """Whether importance is asked for and no task is fixed, so that each text needs a query."""
+    return options.importance == "cosine" and options.task is None
+
+
+def questions(data: DataSet) -> list[str]:
+    """The question of each example.
+
+    Raises:
+        ConfigError: the examples have none.
+    """
+    if QUESTION not in data.fields:
+        raise ConfigError(f"importance needs a task for {data.name}, which has no questions: set protect.task")
+    place = data.fields.index(QUESTION)
+    return [example.texts[place] for example in data.examples]
+
+
+def _split(privatizer: Privatizer, texts: Sequence[str], attacked: int | None) -> list[list[str]]:
+    """The texts that are attacked, which have so many private words, and the others."""
+    if attacked is None:
+        return [list(texts)]
+    stop = attacked_texts(privatizer, texts, attacked)
+    return [part for part in (list(texts[:stop]), list(texts[stop:])) if part]
+
+
+def attacked_texts(privatizer: Privatizer, texts: Sequence[str], attacked: int) -> int:
+    """How many texts, from the first on, have so many private words; all of them where they have fewer."""
+    from textveil.protect import listed
+
+    tokens = tokenize(texts)
+    private = np.concatenate([[0], np.cumsum(~listed(tokens.words, privatizer.words))])
+    return min(len(texts), int(np.searchsorted(private[tokens.documents[1:]], attacked)) + 1)
+
+
+def _timed_sweep(
+    made: Sequence[_Run], texts: Sequence[str], asked: Sequence[str] | None, part: int
+) -> Iterator[tuple[Rehearsal, ...]]:
+    """`sweep`, with its time shared evenly among the cells."""
+    found = sweep([run.privatizer for run in made], texts, asked, part=part)
+    while True:
+        start = time.perf_counter()
+        rehearsals = next(found, None)
+        if rehearsals is None:
+            return
+        for run in made:
+            run.seconds["draw"] += (time.perf_counter() - start) / len(made)
+        yield rehearsals
+
+
+def _take(run: _Run, data: DataSet, rehearsal: Rehearsal, first: int) -> None:
+    examples = data.examples[first : first + len(rehearsal.results)]
+    run.trials += trials(examples, rehearsal.results)
+    run.guarantees += [result.guarantee for result in rehearsal.results]
+
+
+# ---- attacks and measures of the releases ----------------------------------------------------------------
+
+
+def _share(cases: Sequence[tuple[_Run, Case]]) -> None:
+    """What the channels of the cells have in common is computed once."""
+    views = [case.view for _, case in cases if len(case.view.drawn)]
+    if views and not channel.refusal(views[0]):
+        start = time.perf_counter()
+        channel.share(views)
+        for run, _ in cases:
+            run.seconds["attack"] += (time.perf_counter() - start) / len(cases)
+
+
+def _attack(run: _Run, case: Case, asked: Sweep, first: int) -> None:
+    """All attacks and measures on one part of the texts, the first of which has this number."""
+    start = time.perf_counter()
+    assert run.cell.config is not None
+    assert run.cell.config.seed is not None, "cells have seeds of their own"
+    rng: Randomness = SeededRandomness(run.cell.config.seed).part(SIMULATION + first)
+    for attacker in attackers(asked):
+        with models.quick() if attacker.name in ASKING else nullcontext():
+            _take_outcomes(run, attacker.name, _outcomes(run, attacker, case, rng), case, first)
+    for name, outcomes in measure.outcomes(case, [name for name in asked.measures if name != "meaning"], rng=rng):
+        _take_outcomes(run, name, outcomes, case, first)
+    run.seconds["attack"] += time.perf_counter() - start
+
+
+def _outcomes(run: _Run, attacker: Attack, case: Case, rng: Randomness) -> Iterator[Outcome]:
+    """What an attacker gets, nothing where it refuses."""
+    if reason := attacker.refusal(case.view):
+        run.refused[attacker.name] = reason
+    else:
+        yield from attacker.run(case, rng=rng)
+
+
+def _take_outcomes(run: _Run, name: str, outcomes: Iterable[Outcome], case: Case, first: int) -> None:
+    """What an attack or measure found in one part; where it fails, nothing that it found in any part is kept."""
+    if name in run.failed:
+        return
+    try:
+        for outcome in outcomes:
+            texts = case.view.text[outcome.where] if outcome.unit == "word" else outcome.where
+            _collect(run, outcome, first + texts)
+            if (outcome.source, outcome.metric) == ("bayes", "top-1") and outcome.setting["prior"] != "context":
+                everything, owners = exposed(case, outcome)
+                _collect(run, everything, first + owners)
+    except (ConfigError, EndpointError) as error:
+        run.failed[name] = _line(error)
+        run.found = {key: found for key, found in run.found.items() if found.outcome.source != name}
+
+
+def _line(error: Exception) -> str:
+    """Why something failed, in one line; messages hold no text that is privatized."""
+    return " ".join(str(error).split())
+
+
+def attackers(asked: Sweep) -> list[Attack]:
+    """The attackers of a sweep.
+
+    Raises:
+        UnknownName: there is no such attack, or it has no such option.
+    """
+    return [
+        attack.load(each["name"], {name: value for name, value in each.items() if name != "name"})
+        for each in asked.attacks
+    ]
+
+
+def _collect(run: _Run, outcome: Outcome, texts: Ids) -> None:
+    key = (outcome.source, outcome.metric, *map(str, outcome.setting.items()))
+    found = run.found.setdefault(key, _Found(outcome=outcome))
+    found.values.append(outcome.values)
+    found.texts.append(texts)
+
+
+def _score(found: _Found, texts: int) -> rows.Row:
+    """An outcome as a row has it."""
+    outcome, values, owners = found.outcome, np.concatenate(found.values), np.concatenate(found.texts)
+    weights = np.bincount(owners, minlength=texts)
+    sums = np.bincount(owners, values, minlength=texts)
+    stop = int(owners.max()) + 1 if len(owners) else 0
+    means = [s / w if w else None for s, w in zip(sums[:stop].tolist(), weights[:stop].tolist(), strict=True)]
+    return score(
+        source=outcome.source,
+        metric=outcome.metric,
+        setting=dict(outcome.setting),
+        unit=outcome.unit,
+        interval=intervals.mean(values, owners, share=outcome.share),
+        n=len(values),
+        baseline=outcome.baseline,
+        note=outcome.note,
+        headline=outcome.headline,
+        geometric=outcome.geometric,
+        values=means,
+        weights=weights[:stop].tolist() if outcome.unit == "word" else None,
+    )
+
+
+def score(
+    *, interval: intervals.Interval, values: Sequence[float | None], geometric: bool = False, **named: Any
+) -> rows.Row:
+    """One score of a row; numbers of texts are rounded to five digits."""
+    value, low, high = (
+        _finite(np.exp(end) if geometric else end) for end in (interval.value, interval.low, interval.high)
+    )
+    short = [None if each is None else float(f"{each:.5g}") for each in values]
+    return {**named, "value": value, "low": low, "high": high, "geometric": geometric, "values": short}
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+# ---- the judges ----------------------------------------------------------------------------------------
+
+
+def _judged(
+    judges: Sequence[Task], data: DataSet, tried: Sequence[Trial], seconds: dict[str, float]
+) -> tuple[list[rows.Row], dict[str, str]]:
+    """The scores of all judges, and who says nothing."""
+    start = time.perf_counter()
+    found: list[rows.Row] = []
+    refused: dict[str, str] = {}
+    for judge in judges:
+        try:
+            if reason := judge.refusal(data):
+                refused[judge.name] = reason
+                continue
+            with models.quick():
+                found += [_judgement(judge, each) for each in judge.score(data, tried)]
+        except (ConfigError, EndpointError) as error:
+            refused[judge.name] = _line(error)
+    seconds["task"] += time.perf_counter() - start
+    return found, refused
+
+
+def _judgement(judge: Task, given: Score) -> rows.Row:
+    """A judge's score as a row has it."""
+    return score(
+        source=judge.name,
+        metric=given.metric,
+        setting={},
+        unit="text",
+        interval=intervals.mean(given.values, np.arange(len(given.values)), share=given.share),
+        n=len(given.values),
+        baseline=given.chance,
+        note=given.note,
+        headline=given.headline,
+        values=given.values.tolist(),
+        weights=None,
+    )
+
+
+def _untouched(cell: Cell, data: DataSet, judges: Sequence[Task], asked: Sweep) -> rows.Row:
+    """The row of the baseline that privatizes nothing."""
+    seconds = dict.fromkeys(("draw", "attack", "task"), 0.0)
+    scores, refused = _judged(judges, data, [Trial.untouched(example) for example in data.examples], seconds)
+    if any(each["name"] == "bayes" for each in asked.attacks):
+        ones = np.ones(len(data))
+        scores.append(
+            score(
+                source="bayes",
+                metric=METRIC,
+                setting={"prior": asked.risk.prior},
+                unit="text",
+                interval=intervals.Interval(value=1.0, low=1.0, high=1.0),
+                n=len(ones),
+                baseline=None,
+                note=BY_DEFINITION,
+                headline=True,
+                values=ones.tolist(),
+                weights=None,
+            )
+        )
+    return {
+        **_described(cell, None, None),
+        "epsilon": {"kind": "none", "metric": None, "per_word": "infinite", "ldp": "infinite"},
+        "protected": None,
+        "scores": scores,
+        "not_run": refused,
+        "seconds": seconds,
+        "texts": [],
+    }
+
+
+def _described(cell: Cell, series: Series | None, made: Privatizer | None) -> rows.Row:
+    """What a row says of its cell."""
+    path = series.path if series else None
+    return {
+        "key": cell.key,
+        "seed": cell.seed,
+        "level": cell.level,
+        "mechanism": made.claim.mechanism if made else "identity",
+        "table": made.table.name if made else None,
+        "configuration": _plain(cell.config.public()) if cell.config else None,
+        "budget": None if path is None else {"path": path, "value": _plain(cell.budget)},
+    }
+
+
+def _epsilon(guarantees: Sequence[Guarantee]) -> rows.Row:
+    """The largest of the statements."""
+    kinds = {guarantee.kind for guarantee in guarantees}
+    metrics = {guarantee.claim.metric for guarantee in guarantees}
+    return {
+        "kind": "none" if "none" in kinds else kinds.pop(),
+        "metric": metrics.pop(),
+        "per_word": _plain(max((guarantee.epsilon for guarantee in guarantees), default=0.0)),
+        "ldp": _plain(max((guarantee.epsilon_ldp for guarantee in guarantees), default=0.0)),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Plain data without infinities, which JSON does not have."""
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return "infinite" if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _shown(tried: Sequence[Trial], count: int) -> list[rows.Row]:
+    """Some texts before and after, for the gallery."""
+    return [
+        {"original": joined(trial.example), "released": joined(replace(trial.example, texts=trial.texts))}
+        for trial in tried[:count]
+    ]
+
+
+def check(made: Sweep) -> None:
+    """Builds every part of a sweep that costs nothing, so that what is wrong with it is said before anything is run.
+
+    Raises:
+        ConfigError: an option is wrong. UnknownName: there is no such mechanism, attack, option.
+    """
+    attackers(made)
+    for series in (each.taught(("word",)) if each.learned else each for each in made.series):
+        for budget in (series.start,) if series.searched else series.budgets:
+            series.config(budget)
+    for own in made.data:
+        if not own.task and own.limit is None and made.limit is None and own.split == "train":
+            raise ConfigError("a sweep over training texts needs a limit")

@@ -1,0 +1,61 @@
+"""Where and when something was measured.
+
+In: the machine, the installed packages, the repository that the package is in, if it is in one. Out: plain data.
+Not here: what was measured.
+"""
+
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("textveil", "torch", "numpy", "scikit-learn", "randomgen", "tokenizers", "transformers")
+
+
+def circumstances(*also: str) -> dict[str, Any]:
+    """Time, commit, versions, machine, cores, and this process's threads and device.
+
+    The commit is that of the working tree which the package is imported from, with a "+" where something in it was
+    changed, and None where there is none; it is looked up once in a process, whose code does not change any more.
+
+    Args:
+        also: packages whose versions are told besides the usual ones.
+    """
+    import torch
+
+    return {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "versions": {name: found for name in (*PACKAGES, *also) if (found := _version(name)) is not None},
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "device": "cpu",
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+@cache
+def _commit() -> str | None:
+    here = Path(__file__).resolve().parents[4]
+    if not (here / ".git").exists():
+        return None
+    try:
+        head, changed = (
+            subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
+            for words in (("rev-parse", "HEAD"), ("status", "--porcelain"))
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return head + "+" * bool(changed)

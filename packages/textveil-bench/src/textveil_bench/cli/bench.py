@@ -1,0 +1,304 @@
+"""The verbs of `textveil bench`: sweeps and their rows.
+
+In: a sweep as YAML, a folder. Out: rows in the folder, a table of the headlines; no text.
+Not here: what is run (`bench`), and the verbs that have a module of their own (`report`, `lm_eval`).
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from textveil.cli import app, examples, progress, say, shell
+
+bench_app = typer.Typer(rich_markup_mode=None)
+app.add_typer(bench_app, name="bench")
+
+Folder = Annotated[
+    str | None,
+    typer.Option("--folder", metavar="DIR", help="The folder of corpora; $TEXTVEIL_CORPORA where it is not given."),
+]
+Processes = Annotated[
+    int | None, typer.Option("--processes", metavar="N", help="Processes of one thread each; as many as cores.")
+]
+
+
+@contextmanager
+def kept(folder: str) -> Iterator[None]:
+    """Says after an interrupt that nothing is lost that was finished."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        shell.note(f"Interrupted. What was finished is in {Path(folder).name}; the same command goes on from there.")
+        raise
+
+
+@bench_app.callback(
+    invoke_without_command=True,
+    epilog=examples(
+        "textveil bench run quick --output runs/quick",
+        "textveil bench report runs/quick --output quick.html",
+    ),
+)
+def _bench(context: typer.Context) -> None:
+    """Measure mechanisms on data sets: how useful releases are, and what attackers get."""
+    if context.invoked_subcommand is None:
+        say(context.get_help())
+
+
+@bench_app.command(
+    "run",
+    epilog=examples(
+        "textveil bench run quick --output runs/quick --dry-run",
+        "textveil bench run sweep --output runs/sweep --folder corpora --processes 2",
+        "textveil bench run mine.yaml --output runs/mine --limit 100 --seeds 1",
+    ),
+)
+def bench_run(
+    sweep: Annotated[
+        str, typer.Argument(metavar="FILE|NAME", help="A sweep as YAML, or a packaged one.", show_default=False)
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            metavar="DIR",
+            help="Where rows are kept; a run that finds some goes on. Only --dry-run does without.",
+        ),
+    ] = None,
+    folder: Folder = None,
+    processes: Processes = None,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Examples of each data set.")] = None,
+    seeds: Annotated[str | None, typer.Option("--seeds", metavar="N,...", help="In place of the sweep's.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help="Only this data set, or this entry; repeatable.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run, and end.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="All rows as JSON, one a line, without values of texts.")
+    ] = False,
+) -> None:
+    """Run a sweep: every mechanism at every budget, with every seed, on every data set.
+
+    Rows are appended as they are computed. A run that was interrupted goes on where it was, and what another sweep in
+    the same folder has computed is not computed again.
+    """
+    from textveil.errors import ConfigError
+    from textveil_bench import run
+    from textveil_bench.spec import Sweep
+
+    chosen = Sweep.read(sweep).narrowed(limit=limit, seeds=_numbers(seeds), only=only or ())
+    places = run.Places(corpora=None if folder is None else Path(folder))
+    if dry_run:
+        for said in run.preview(chosen, None if output is None else Path(output), places):
+            say(said)
+        return
+    if output is None:
+        raise ConfigError("give --output DIR, where rows are kept")
+    with kept(output), progress.bars(lambda _, done: f"{done:,}", "") as report:
+        rows = run.run(chosen, Path(output), places=places, processes=_processes(processes), report=report)
+    if as_json:
+        from textveil.files import json_line
+        from textveil_bench.rows import plain, table
+
+        for line in table(rows):
+            say(json_line(plain(line)).rstrip("\n"))
+        return
+    _show(rows)
+    shell.note(
+        shell.wrap(
+            f"{len(rows):,} row{'s are' if len(rows) != 1 else ' is'} in {Path(output).name}. `textveil bench report` "
+            "makes a page of them."
+        )
+    )
+
+
+@bench_app.command(
+    "choose",
+    epilog=examples(
+        "textveil bench choose --output runs/choose --folder corpora",
+        "textveil bench choose --output runs/choose --only sst2 --limit 100 --seeds 1 --trial 60",
+        "textveil bench choose mine.yaml --output runs/mine --levels 0.1,0.3 --json",
+    ),
+)
+def bench_choose(
+    sweep: Annotated[
+        str, typer.Argument(metavar="FILE|NAME", help="A sweep as YAML whose budgets are `risk`, or a packaged one.")
+    ] = "choose",
+    output: Annotated[
+        str, typer.Option("--output", metavar="DIR", help="Where rows are kept; a run that finds some goes on.")
+    ] = "choose",
+    folder: Folder = None,
+    processes: Processes = None,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Examples of each data set.")] = None,
+    trial: Annotated[int, typer.Option("--trial", metavar="N", help="Other examples to choose options on.")] = 150,
+    seeds: Annotated[str | None, typer.Option("--seeds", metavar="N,...", help="In place of the sweep's.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help="Only this data set, or this entry; repeatable.")
+    ] = None,
+    levels: Annotated[
+        str, typer.Option("--levels", metavar="P,...", help="Shares of private words that an attacker guesses.")
+    ] = "0.05,0.1,0.2",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object in place of tables.")] = False,
+) -> None:
+    """Compare mechanisms at equal success of the Bayes attacker, each at its own best options.
+
+    Budgets are found on training texts, options on test texts that are left out of the judgement, and what comes out
+    is judged on the other test texts, above chance. Words that pass count as guessed.
+    """
+    from textveil.files import json_line
+    from textveil_bench import choose, run
+    from textveil_bench.spec import Sweep
+
+    chosen = Sweep.read(sweep).narrowed(limit=limit, seeds=_numbers(seeds), only=only or ())
+    risks = _shares(levels)
+    with kept(output), progress.bars(lambda _, done: f"{done:,}", "") as report:
+        rows, tried = choose.run(
+            chosen,
+            Path(output),
+            choose.Tuning(limit=trial),
+            levels=risks,
+            places=run.Places(corpora=None if folder is None else Path(folder)),
+            processes=_processes(processes),
+            report=report,
+        )
+    found = choose.choices(rows, tried, risks, chosen.risk.prior)
+    if as_json:
+        say(json_line({"choices": [each.to_json() for each in found]}).rstrip("\n"))
+        return
+    for line in (*choose.summary(found), *choose.markdown(found)):
+        say(line)
+
+
+@bench_app.command(
+    "export",
+    epilog=examples(
+        "textveil bench export runs/sweep --output scores.parquet",
+        "textveil bench export runs/sweep runs/other --output scores.csv",
+    ),
+)
+def bench_export(
+    paths: Annotated[list[str], typer.Argument(metavar="DIR|FILE...", help="Folders of runs, or files of rows.")],
+    output: Annotated[str, typer.Option("--output", metavar="FILE", help="A .parquet, .csv or .jsonl.")],
+) -> None:
+    """Write rows as one table with a line for each score."""
+    from textveil_bench import rows
+
+    count = rows.export(rows.read(map(Path, paths)), Path(output))
+    shell.note(f"{count:,} lines")
+
+
+@bench_app.command(
+    "fantasy",
+    epilog=examples(
+        "textveil bench fantasy --count 100 --seed 1 --output fantasy.jsonl",
+        "textveil bench fantasy --count 20 --upstream http://localhost:8000/v1 --model NAME",
+    ),
+)
+def bench_fantasy(
+    count: Annotated[int, typer.Option("--count", metavar="N", help="Paragraphs, of about five questions.")] = 20,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the grammar: the same questions again.")] = 0,
+    upstream: Annotated[
+        str | None, typer.Option("--upstream", metavar="URL", help="A language model that invents them instead.")
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Its name there.")] = None,
+    output: Annotated[str | None, typer.Option("--output", metavar="FILE", help="JSON lines.")] = None,
+) -> None:
+    """Make questions about invented facts, which no model can know, with their answers.
+
+    A grammar makes them, or a language model; of its questions only those whose answers stand in their paragraph stay.
+    """
+    from textveil.errors import ConfigError
+    from textveil.files import streams
+    from textveil.models import Endpoint
+    from textveil_bench import fantasy
+
+    if (upstream is None) != (model is None):
+        raise ConfigError("give --upstream and --model, or neither")
+    passages = fantasy.generate(count, seed=seed)
+    if upstream is not None and model is not None:
+        written = fantasy.ask(Endpoint(url=upstream, model=model), count)
+        shell.note(shell.wrap(str(written)))
+        passages = iter(written.passages)
+    made = list(fantasy.lines(passages))
+    with streams.output(output) as out:
+        for line in made:
+            out.write(line)
+    if output is not None:
+        shell.note(f"{len(made):,} line{'s' * (len(made) != 1)}")
+
+
+def _processes(asked: int | None) -> int:
+    import os
+
+    return (os.cpu_count() or 1) if asked is None else asked
+
+
+def _numbers(typed: str | None) -> tuple[int, ...] | None:
+    from textveil.errors import ConfigError
+
+    if typed is None:
+        return None
+    try:
+        return tuple(int(part) for part in typed.split(","))
+    except ValueError:
+        raise ConfigError("--seeds must be whole numbers with commas between them, such as 1,2,3") from None
+
+
+def _shares(typed: str) -> tuple[float, ...]:
+    from textveil.errors import ConfigError
+
+    try:
+        found = tuple(sorted({float(part) for part in typed.split(",")}))
+    except ValueError:
+        found = (0.0,)
+    if not all(0 < share < 1 for share in found):
+        raise ConfigError("--levels must be numbers between 0 and 1 with commas between them, such as 0.05,0.1")
+    return found
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
+    """The headlines, the mean over seeds."""
+    from textveil_bench.headlines import headlines
+
+    for line in headlines(rows):
+        say(line)
+
+
+@bench_app.command(
+    "task-words",
+    epilog=examples(
+        "textveil bench task-words sst2 --count 1000 --output words.yaml",
+        "textveil bench task-words reviews.csv --field text --label stars --output words.yaml",
+        "textveil privatize letter.txt --config words.yaml --mechanism rankcape -o groups.budgets=0,0,1,0 "
+        "-o groups.base=8",
+    ),
+)
+def bench_task_words(
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A data set, or a file of public labelled texts.")],
+    output: Annotated[str, typer.Option("--output", metavar="FILE", help="A configuration as YAML.")],
+    count: Annotated[int, typer.Option("--count", metavar="N", help="How many words at most.")] = 1000,
+    field: Annotated[str, typer.Option("--field", "--column", metavar="NAME", help="Where a file has texts.")] = "text",
+    label: Annotated[str, typer.Option("--label", metavar="NAME", help="Where a file has labels.")] = "label",
+    folder: Folder = None,
+) -> None:
+    """Learn the words that tell labels apart, to be the important ones: `protect.importance=list`.
+
+    The texts must be public, and not those that are privatized: the list tells of them. The group of a word then
+    follows from the word alone.
+    """
+    import yaml
+
+    from textveil.files import streams
+    from textveil_bench.data import is_file, load
+    from textveil_bench.task_words import learn
+
+    own = is_file(name)
+    columns: dict[str, Any] = {"fields": (field,), "label": label} if own else {}
+    split = "test" if own and "{split}" not in name else "train"
+    found = learn(load(name, split=split, folder=folder, **columns), count)
+    with streams.output(output) as out:
+        out.write(yaml.safe_dump({"protect": {"importance": "list", "important": list(found)}}, allow_unicode=True))
+    shell.note(f"{len(found):,} word{'s' * (len(found) != 1)}")

@@ -1,0 +1,162 @@
+"""The verb `bench lm-eval`.
+
+In: names of tasks, a model, a configuration. Out: metrics, and the statement of the releases; no text.
+Not here: what is done (`textveil_bench.lm_eval`).
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from textveil.cli import (
+    ConfigFile,
+    Epsilon,
+    Mechanism,
+    Profile,
+    Rerank,
+    Seed,
+    Setting,
+    TableName,
+    evaluation,
+    examples,
+    progress,
+    resolve,
+    shell,
+)
+from textveil_bench.cli.bench import bench_app
+
+
+@bench_app.command(
+    "lm-eval",
+    epilog=examples(
+        "textveil bench lm-eval --tasks sst2,qnli --model_args pretrained=FOLDER --epsilon 60 --cache releases",
+        "textveil bench lm-eval --tasks mmlu --num_fewshot 5 --mechanism rankcape --epsilon 8 --dry-run",
+        "textveil bench lm-eval --tasks mine --include_path tasks --fields mine=title,body --model local-completions "
+        "--model_args model=NAME,base_url=URL --mechanism rankcape --epsilon 8 --output found.json",
+    ),
+)
+def lm_eval(
+    tasks: Annotated[
+        str, typer.Option("--tasks", metavar="NAME,...", help="Tasks and groups; patterns such as 'mmlu_*' too.")
+    ],
+    model: Annotated[str, typer.Option("--model", metavar="KIND", help="hf, local-completions, ...")] = "hf",
+    model_args: Annotated[
+        str, typer.Option("--model_args", "--model-args", metavar="NAME=VALUE,...", help="As lm_eval takes them.")
+    ] = "",
+    mechanism: Mechanism = None,
+    epsilon: Epsilon = None,
+    setting: Setting = None,
+    profile: Profile = None,
+    config: ConfigFile = None,
+    table: TableName = None,
+    seed: Seed = None,
+    rerank: Rerank = None,
+    num_fewshot: Annotated[
+        int | None, typer.Option("--num_fewshot", "--num-fewshot", metavar="N", help="Examples in each prompt.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only N documents of each task.")] = None,
+    batch_size: Annotated[
+        str | None, typer.Option("--batch_size", "--batch-size", metavar="N|auto", help="Requests at once.")
+    ] = None,
+    device: Annotated[str | None, typer.Option("--device", metavar="NAME", help="Of the model: cpu, cuda.")] = None,
+    include_path: Annotated[
+        str | None, typer.Option("--include_path", "--include-path", metavar="FOLDER", help="Task files of your own.")
+    ] = None,
+    chat: Annotated[
+        bool, typer.Option("--apply_chat_template", "--apply-chat-template", help="For chat models.")
+    ] = False,
+    fields: Annotated[
+        list[str] | None,
+        typer.Option("--fields", metavar="TASK=FIELD,...", help="What prompts show, where templates do not tell."),
+    ] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option("--keep", metavar="TASK=FIELD,...", help="Fields that are shown as they are.")
+    ] = None,
+    keep_choices: Annotated[
+        bool, typer.Option("--keep-choices", help="Show options and endings as they are; they are then not private.")
+    ] = False,
+    cache: Annotated[
+        str | None,
+        typer.Option("--cache", metavar="FOLDER", help="Keep releases there: for other models, and to go on."),
+    ] = None,
+    baseline: Annotated[
+        bool, typer.Option("--baseline", help="Also ask the model, which must run here, about the originals.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be privatized, and end.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object with everything.")] = False,
+    output: Annotated[str | None, typer.Option("--output", metavar="FILE", help="Write that object there.")] = None,
+) -> None:
+    """Evaluate a language model with lm-evaluation-harness on privatized documents.
+
+    Every document and every few-shot example is privatized before a prompt is made of it, options included; labels
+    stay. The model sees nothing else. Needs pip install 'textveil[lm-eval]'.
+    """
+    resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank)
+    from textveil_bench.lm_eval import Asked, evaluate, preview
+    from textveil_bench.lm_eval.fields import parsed
+
+    asked = Asked(
+        tasks=tuple(name.strip() for name in tasks.split(",") if name.strip()),
+        include_path=include_path,
+        model=model,
+        model_args=model_args,
+        batch_size=batch_size,
+        device=device,
+        num_fewshot=num_fewshot,
+        limit=limit,
+        fields=parsed("--fields", fields or []),
+        keep=parsed("--keep", keep or []),
+        keep_choices=keep_choices,
+        chat=chat,
+        baseline=baseline,
+    )
+    folder = None if cache is None else Path(cache)
+    if dry_run:
+        found = preview(resolved, asked, folder)
+    else:
+        found = evaluate(resolved, asked, folder, partial(progress.bars, lambda _, done: f"{done:,}", " documents"))
+    if as_json:
+        evaluation.write_json(found, None)
+    else:
+        _show(found)
+    if output is not None:
+        evaluation.write_json(found, output)
+
+
+def _show(found: Mapping[str, Any]) -> None:
+    if "results" in found:
+        columns = {"task": "task", "metric": "metric", "value": "value", "stderr": "stderr", "n": "n"}
+        if any("baseline" in row for row in found["results"]):
+            columns |= {"baseline": "originals"}
+        _table(found["results"], columns)
+        shell.note(shell.wrap(found["guarantee"]["statement"]))
+    else:
+        names = "task", "privatized", "kept", "documents", "num_fewshot", "examples", "words"
+        _table(found["tasks"], {name: name for name in names})
+        shell.note(f"{found['to_draw']:,} releases are to be drawn.")
+    for each in found["tasks"]:
+        if each["kept"]:
+            shell.note(f"{each['task']}: shown as they are: {', '.join(each['kept'])}.")
+
+
+def _table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for name, heading in columns.items():
+        table.add_column(heading, justify="left" if isinstance(rows[0][name], str | list) else "right")
+    for row in rows:
+        table.add_row(*(_spelled(row[name]) for name in columns))
+    evaluation.draw(table)
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(value)
+    if isinstance(value, float):
+        return evaluation.number(value)
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

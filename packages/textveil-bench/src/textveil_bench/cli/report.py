@@ -1,0 +1,73 @@
+"""The verb `bench report`.
+
+In: rows of sweeps. Out: a page of their figures, and the figures as files.
+Not here: what is on the page (`bench.report`), and where rows come from (`bench`).
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from textveil.cli import evaluation, examples, progress, shell
+from textveil.errors import OutputError, UnknownName
+from textveil.files import streams
+from textveil_bench.cli.bench import bench_app
+
+
+@bench_app.command(
+    "report",
+    epilog=examples(
+        "textveil bench report runs/sweep",
+        "textveil bench report runs/sweep runs/other --output both.html --title 'Windows of both kinds'",
+        "textveil bench report runs/sweep --only sst2 --figures figures",
+    ),
+)
+def bench_report(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="ROWS...", help="Folders of runs, or files of rows (.jsonl).", show_default=False),
+    ],
+    output: Annotated[str, typer.Option("--output", metavar="FILE", help="The page; - is standard output.")] = (
+        "report.html"
+    ),
+    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The page's heading.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="DATA", help="Only this data set; repeatable.")
+    ] = None,
+    figures: Annotated[
+        str | None,
+        typer.Option("--figures", metavar="DIR", help="Write each figure there, too, as PNG and as SVG."),
+    ] = None,
+) -> None:
+    """Make a page of rows: usefulness against risk, with figures, tables and intervals.
+
+    The page is one file without scripts that asks nobody for anything. It has figures and texts of public data sets,
+    where the run kept some, and no others.
+    """
+    from textveil_bench import rows
+    from textveil_bench.compare import series
+    from textveil_bench.report import report
+
+    places = [Path(path) for path in paths]
+    for place in places:
+        evaluation.refuse_same(str(place / rows.FILE if place.is_dir() else place), output)
+    found = series(rows.stream(places))
+    names = dict.fromkeys(each.data.name for each in found)
+    for name in only or ():
+        if name not in names:
+            raise UnknownName("data set of these rows", name, names)
+    chosen = [each for each in found if not only or each.data.name in only]
+    folder = None if figures is None else Path(figures)
+    if folder is not None:
+        if folder.exists() and not folder.is_dir():
+            raise OutputError("--figures must be a folder, and is a file")
+        with streams.writing():
+            streams.make_folder(folder)
+    with progress.bars(lambda _, done: f"{done:,}", " figures") as told:
+        page = report(chosen, list(rows.gallery(places)), title=title, figures=folder, progress=told)
+    with streams.output(output) as written:
+        written.write(page)
+    if output != "-":
+        cells = sum(len(each.cells) for each in chosen)
+        shell.note(f"Written to {Path(output).name}: a page of {cells:,} cell{'s' * (cells != 1)}.")

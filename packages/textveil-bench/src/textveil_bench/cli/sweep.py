@@ -1,0 +1,163 @@
+"""The verbs of `textveil sweep`.
+
+In: a file of private texts, a configuration, values of one option. Out: a row of figures for each, and no text.
+Not here: what is measured (`sweeps`), and how a file is read (`evaluation`).
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from textveil.cli import (
+    ConfigFile,
+    Epsilon,
+    Mechanism,
+    Profile,
+    Rerank,
+    Seed,
+    Setting,
+    TableName,
+    Task,
+    app,
+    evaluation,
+    examples,
+    progress,
+    resolve,
+    say,
+    shell,
+)
+from textveil.errors import ConfigError
+from textveil.files import streams
+
+sweep_app = typer.Typer(rich_markup_mode=None)
+app.add_typer(sweep_app, name="sweep")
+
+
+@sweep_app.callback(
+    invoke_without_command=True,
+    epilog=examples("textveil sweep tau letters.txt --profile paper-stamp"),
+)
+def _sweep(context: typer.Context) -> None:
+    """Vary one option, and measure what comes out."""
+    if context.invoked_subcommand is None:
+        say(context.get_help())
+
+
+@sweep_app.command(
+    "tau",
+    epilog=examples(
+        "textveil sweep tau letters.txt --profile paper-stamp --task 'what does the landlord want?'",
+        "textveil sweep tau questions.jsonl --field context --query question --profile paper-stamp --limit 100",
+        "textveil sweep tau letters.txt --profile paper-stamp --taus 0.1,0.2,0.3 --output figure.svg",
+    ),
+)
+def sweep_tau(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|-", help="Texts: .txt (one a line), .jsonl, .csv, .tsv, .parquet.", show_default=False
+        ),
+    ],
+    taus: Annotated[
+        str, typer.Option("--taus", metavar="T,...", help="The thresholds, from -1 to 1.")
+    ] = "0.3,0.4,0.5,0.6,0.7",
+    mechanism: Mechanism = None,
+    epsilon: Epsilon = None,
+    setting: Setting = None,
+    profile: Profile = None,
+    config: ConfigFile = None,
+    table: TableName = None,
+    seed: Seed = None,
+    rerank: Rerank = None,
+    task: Task = None,
+    query: Annotated[
+        str | None, typer.Option("--query", metavar="NAME", help="The field with what each text is for. Not secret.")
+    ] = None,
+    field: Annotated[str | None, typer.Option("--field", "--column", metavar="NAME", help="Where texts are.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N texts.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object with all figures.")] = False,
+    output: Annotated[
+        str | None, typer.Option("--output", metavar="FILE", help="Draw the figure: .png, .svg or .pdf.")
+    ] = None,
+) -> None:
+    """Measure how near texts stay to their originals, against the importance threshold tau (figure 5 of STAMP).
+
+    Every text is privatized once for each threshold. Nothing of the texts is printed, only the mean cosine of their
+    sentence vectors, the share of words in each group, and the mean budget. The groups have to spend unequally for
+    that: where they do not, the budgets are 2:1:4:3 (groups.budgets=heuristic).
+    """
+    from textveil.evaluate import pictures
+
+    if output is not None:
+        pictures.check_name(Path(output))
+    thresholds = _numbers(taus)
+    if task is not None and query is not None:
+        raise ConfigError("give --task for all texts, or --query for a field with what each is for, not both")
+    wanted = [*(setting or []), *([] if query is None else ["protect.importance=cosine"])]
+    resolved = resolve(mechanism, epsilon, wanted, profile, config, table, seed, rerank=rerank, task=task)
+    protect = resolved.protect if query is None else replace(resolved.protect, task=None)
+    if protect.importance != "cosine" or (protect.task is None and query is None):
+        raise ConfigError("a sweep of tau needs a task: give --task TEXT, --task self or --query FIELD")
+    groups = resolved.groups
+    if groups.budgets == "uniform":
+        groups = replace(groups, budgets="heuristic")
+    from textveil.pipeline import Privatizer
+    from textveil_bench import tau
+
+    evaluation.refuse_same(file, output)
+    queries = None
+    if query is None:
+        texts = evaluation.texts(file, field, limit)
+    else:
+        texts, queries = evaluation.texts_with_labels(file, field, query, limit)
+    with progress.bars(lambda _, done: f"{done:,}", " texts") as report:
+        rows = tau.tau(
+            texts,
+            lambda tau: Privatizer.from_config(
+                replace(resolved, groups=groups, protect=replace(protect, tau=tau)),
+            ),
+            thresholds,
+            queries=queries,
+            report=report,
+        )
+    shown = [row.to_json() for row in rows]
+    if as_json:
+        evaluation.write_json({**evaluation.circumstances(resolved, file), "rows": shown}, None)
+    else:
+        _show(shown)
+    if output is not None:
+        figure = pictures.thresholds(shown, title=f"{resolved.mechanism.name}, {rows[0].texts:,} texts")
+        with streams.writing():
+            pictures.save(figure, Path(output))
+
+
+def _numbers(typed: str) -> list[float]:
+    try:
+        found = [float(part) for part in typed.split(",")]
+    except ValueError:
+        raise ConfigError("--taus must be numbers with commas between them, such as 0.3,0.5") from None
+    if not all(-1 <= tau <= 1 for tau in found):
+        raise ConfigError("--taus must be from -1 to 1")
+    return sorted(set(found))
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
+    groups = list(rows[0]["shares"])
+    say(
+        f"{'tau':>5}{'similarity':>12}  {'95% interval':16}"
+        + "".join(f"{g:>{len(g) + 2}}" for g in groups)
+        + "    budget"
+    )
+    for row in rows:
+        low, high = (end if isinstance(end, str) else f"{end:.3f}" for end in (row["low"], row["high"]))
+        shares = "".join(f"{row['shares'][group]:>{len(group) + 2}.1%}" for group in groups)
+        budget = row["budget"] if isinstance(row["budget"], str) else f"{row['budget']:.4g}"
+        say(f"{row['tau']:>5.2f}{row['similarity']:>12.3f}  {f'{low} to {high}':16}{shares}{budget:>10}")
+    shell.note(
+        shell.wrap(
+            "Note: similarity is the mean cosine of the sentence vectors of original and release; a group's column is "
+            "its share of the words; the budget is the mean over all words that are not public."
+        )
+    )

@@ -1,0 +1,11 @@
+"""Data sets: those of the papers by name, and any file of a user's own.
+
+In: a name or a path. Out: `DataSet`s.
+Not here: how they are privatized (`trials`) and judged (`tasks`).
+"""
+
+from textveil_bench.data.loading import is_file, load
+from textveil_bench.data.own import SPLIT, Columns, called
+from textveil_bench.data.sources import SOURCES
+
+__all__ = ["SOURCES", "SPLIT", "Columns", "called", "is_file", "load"]

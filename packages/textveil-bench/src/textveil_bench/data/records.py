@@ -1,0 +1,236 @@
+"""From a record of a file or of a hub to examples: one function for each form in which a kind of data is published.
+
+In: a record, as the names of its fields and their values. Out: `Example`s; one without texts or answers is left out.
+Not here: which data set has which form (`sources`), and how files are read (`formats`).
+
+What is wrong with a record is an `InputError` that names its fields and never shows what is in them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from textveil.errors import InputError, shown
+from textveil_bench.examples import Example
+
+Record = Mapping[str, Any]
+Reader = Callable[[Record], Iterator[Example]]
+
+LETTERS = ("A", "B", "C", "D")
+"""How the options of a choice are named."""
+
+GOLD, SILVER = "gold", "silver"
+"""Groups of questions: answers of people, and answers of a model that stand in for them."""
+
+PARAGRAPH = 50
+"""Words that a paragraph must have to be a text."""
+
+
+def plain(*fields: str, labels: Sequence[str] = (), label: str = "label", group: str = "") -> Reader:
+    """Reads records with a field for each text.
+
+    Args:
+        fields: the names of the texts.
+        labels: the names of the labels; a record has one of them, or its number from 0 on. None: there is no label.
+        label: the field that has it.
+        group: the field that has the group.
+    """
+
+    def read(record: Record) -> Iterator[Example]:
+        yield Example(
+            texts=tuple(text(record, field) for field in fields),
+            label=number(record, label, labels) if labels else None,
+            group=str(member(record, group)) if group else "",
+        )
+
+    return read
+
+
+def news(labels: Sequence[str]) -> Reader:
+    """Reads AG News: of files with titles and classes from 1 on, of the hub as one text with classes from 0 on.
+
+    A title and its description are joined by a space, as on the hub.
+    """
+
+    def read(record: Record) -> Iterator[Example]:
+        in_one = "text" in record
+        found = number(record, "label", labels, first=0 if in_one else 1)
+        parts = [text(record, field) for field in (("text",) if in_one else ("title", "description"))]
+        yield Example(texts=(" ".join(part for part in parts if part.strip()),), label=found, group=labels[found])
+
+    return read
+
+
+def reviews(labels: Sequence[str]) -> Reader:
+    r"""Reads Yelp: stars from 1 on in files, labels from 0 on on the hub; a written-out \n becomes a line end."""
+
+    def read(record: Record) -> Iterator[Example]:
+        found = number(record, "stars", labels, first=1) if "stars" in record else number(record, "label", labels)
+        yield Example(texts=(text(record, "text").replace("\\n", "\n"),), label=found)
+
+    return read
+
+
+def endings(record: Record) -> Iterator[Example]:
+    """Reads SWAG: how a scene begins, and four ways in which it could go on."""
+    options = (text(record, f"ending{i}") for i in range(len(LETTERS)))
+    yield Example(texts=(text(record, "startphrase"), *options), label=number(record, "label", LETTERS))
+
+
+def subjects(record: Record) -> Iterator[Example]:
+    """Reads MMLU: a question with four options, in fields of their own or as a list; its group is the subject."""
+    if "choices" in record:
+        options = [str(each) for each in _list(record, "choices")]
+    else:
+        options = [text(record, letter) for letter in LETTERS]
+    if len(options) != len(LETTERS):
+        raise InputError(f"the field choices must have {len(LETTERS)} options, and has {len(options)}")
+    yield Example(
+        texts=(text(record, "question"), *options),
+        label=number(record, "answer", LETTERS),
+        group=text(record, "subject"),
+    )
+
+
+def asked(group: str = "") -> Reader:
+    """Reads SQuAD: the whole of it, nested, or one question with its paragraph and answers in one of several spellings.
+
+    An answer of people must stand in the paragraph. A model's that does not is dropped, and the question is left
+    without an answer.
+
+    Args:
+        group: of questions that people have answered; those that a model has answered are `SILVER`.
+    """
+
+    def read(record: Record) -> Iterator[Example]:
+        if "data" in record:
+            for article in _list(record, "data"):
+                for paragraph in _list(article, "paragraphs"):
+                    for question in _list(paragraph, "qas"):
+                        yield from one(question, text(paragraph, "context"))
+        else:
+            yield from one(record, text(record, "context"))
+
+    def one(record: Record, context: str) -> Iterator[Example]:
+        question = text(record, "question")
+        given = next((record[name] for name in ("gold_answers", "answers", "answer") if record.get(name)), None)
+        found = standing(answers(given), context)
+        if found or "silver_answer" not in record:
+            yield Example(texts=(question, context), answers=found, group=group)
+        else:
+            silver = text(record, "silver_answer")
+            found = (silver,) if silver and silver in context else ()
+            yield Example(texts=(question, context), answers=found, group=SILVER)
+
+    return read
+
+
+def paragraphs(record: Record) -> Iterator[Example]:
+    """Reads WikiText: a line that is a paragraph of `PARAGRAPH` words at least; headings and shorter lines are none."""
+    line = text(record, "text").strip()
+    words = sum(any(map(str.isalnum, word)) for word in line.split())
+    if words >= PARAGRAPH and not (line.startswith("= ") and line.endswith(" =")):
+        yield Example(texts=(line,))
+
+
+@contextmanager
+def within(where: str) -> Iterator[None]:
+    """Says of what is wrong where it stands: a file, a row."""
+    try:
+        yield
+        return
+    except InputError as error:
+        failure = f"{where}: {error}"
+    raise InputError(failure)
+
+
+# ---- fields ----------------------------------------------------------------------------------------------------------
+
+
+def member(record: Record, name: str) -> Any:
+    """What a record has in a field.
+
+    Raises:
+        InputError: it has no such field. Those that it has are not named: a table without a line of names would show
+            its first row.
+    """
+    if not isinstance(record, Mapping):
+        raise InputError("it must be an object with fields")
+    if name not in record:
+        others = f"{len(record)} other{'s' * (len(record) != 1)}" if record else "none"
+        raise InputError(
+            f"it must have the field {shown(name)}, and has {others}; the first line of a table names its fields"
+        )
+    return record[name]
+
+
+def text(record: Record, name: str) -> str:
+    """The text in a field, "" for null.
+
+    Raises:
+        InputError: there is none, or something else, or half a character.
+    """
+    found = member(record, name)
+    found = "" if found is None else found
+    if not isinstance(found, str) or not _is_unicode(found):
+        raise InputError(f"the field {shown(name)} must be a text of valid Unicode")
+    return found
+
+
+def number(record: Record, name: str, labels: Sequence[str], *, first: int = 0) -> int:
+    """The number of the label in a field: it holds a name, or a number from `first` on.
+
+    Raises:
+        InputError: it holds neither.
+    """
+    found = member(record, name)
+    if found in labels:
+        return labels.index(found)
+    try:
+        counted = float(found) - first  # stars come as 4.0, too
+    except (TypeError, ValueError):
+        counted = -1.0
+    if counted in range(len(labels)) and not isinstance(found, bool):
+        return int(counted)
+    raise InputError(
+        f"the field {shown(name)} must have a label: {', '.join(labels)}, or a number from {first} to "
+        f"{first + len(labels) - 1}"
+    )
+
+
+def answers(given: Any) -> tuple[str, ...]:
+    """Answers as data sets spell them, each once: a text, a list of texts or of objects with `text`, or one of lists.
+
+    Raises:
+        InputError: they are something else.
+    """
+    if isinstance(given, Mapping):
+        given = given.get("text")
+    listed = [] if given is None else [given] if isinstance(given, str) else given
+    if isinstance(listed, list | tuple):
+        found: list[Any] = [each.get("text") if isinstance(each, Mapping) else each for each in listed]
+        if all(isinstance(each, str) and _is_unicode(each) for each in found):
+            return tuple(dict.fromkeys(each for each in found if each.strip()))
+    raise InputError("answers must be a text, a list of texts, or objects with the field 'text'")
+
+
+def standing(found: tuple[str, ...], context: str) -> tuple[str, ...]:
+    """The answers, all of which must stand in the text.
+
+    Raises:
+        InputError: one does not.
+    """
+    if any(each not in context for each in found):
+        raise InputError("every answer must stand in the text that the question is about, letter by letter")
+    return found
+
+
+def _list(record: Record, name: str) -> list[Any]:
+    found = member(record, name)
+    if not isinstance(found, list | tuple):
+        raise InputError(f"the field {shown(name)} must be a list")
+    return list(found)
+
+
+def _is_unicode(found: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in found)

@@ -1,0 +1,341 @@
+"""The table of data sets: what each is, how its files are usually called, where a hub has it, how it is cut.
+
+In: nothing. Out: `SOURCES`.
+Not here: how a record becomes an example (`records`), and how one is loaded (`loading`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from textveil_bench.data.records import (
+    GOLD,
+    LETTERS,
+    Reader,
+    asked,
+    endings,
+    news,
+    paragraphs,
+    plain,
+    reviews,
+    subjects,
+)
+from textveil_bench.examples import Kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class File:
+    """What a file of a data set is called, and what its name does not say of it.
+
+    Attributes:
+        name: below the folder of corpora; .gz may follow. With a star it is all such files, in order of their names.
+        format: one of `formats.FORMATS`, where the name does not end in it.
+        columns: those of a table without a first line of names.
+        quoted: whether quotes mean something in a table.
+        star: the field that gets what stands for the star in the name.
+    """
+
+    name: str
+    format: str | None = None
+    columns: tuple[str, ...] = ()
+    quoted: bool = True
+    star: str = ""
+
+    def find(self, folder: Path) -> list[Path]:
+        """The file of that name, or all files if it has a star: those without .gz, else those with it."""
+        found = (sorted(path for path in folder.glob(self.name + end) if path.is_file()) for end in ("", ".gz"))
+        return next(filter(None, found), [])
+
+    def starred(self, path: Path) -> str:
+        """What stands for the star in a name."""
+        before, _, after = Path(self.name).name.partition("*")
+        return path.name.removesuffix(".gz").removeprefix(before).removesuffix(after)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hub:
+    """Where a hub has a data set.
+
+    Attributes:
+        id: owner/name.
+        configuration: which of its parts.
+        splits: what it calls ours.
+    """
+
+    id: str
+    configuration: str | None = None
+    splits: Mapping[str, str] = field(default_factory=lambda: {"test": "test", "train": "train"})
+
+    def shards(self, split: str) -> str:
+        """Its files, downloaded as they lie there."""
+        return f"{self.id}/{self.configuration or '**'}/{self.splits[split]}-*.parquet"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subset:
+    """A part of a data set.
+
+    Attributes:
+        groups: those of the examples that are in it; empty: all.
+        labels: other names of labels.
+        becomes: the new number of each old label, None for one that is left out; empty: labels stay.
+        made: whether examples are made even where a file has some.
+    """
+
+    groups: frozenset[str] = frozenset()
+    labels: tuple[str, ...] = ()
+    becomes: tuple[int | None, ...] = ()
+    made: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A data set.
+
+    Attributes:
+        kind: what an example is.
+        fields: the names of its texts.
+        labels: the names of its labels.
+        read: makes examples of a record.
+        files: by split, what its files are called; the first that is there is taken.
+        hub: where it is fetched from if there is no file.
+        subsets: its named parts.
+        sorted_by: what its files are sorted by; a limit then takes rows from all over the file.
+        first: the group whose examples come first.
+        terms: what its makers or their sources say of its use.
+        remarks: by split, what a reader of figures has to know.
+    """
+
+    kind: Kind
+    fields: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+    read: Reader
+    files: Mapping[str, tuple[File, ...]]
+    hub: Hub | None = None
+    subsets: Mapping[str, Subset] = field(default_factory=dict)
+    sorted_by: str = ""
+    first: str = ""
+    terms: str
+    remarks: Mapping[str, str] = field(default_factory=dict)
+
+    def names(self, split: str) -> tuple[File, ...]:
+        """What the files of a split may be called: as they are published, and as the hub has them."""
+        shards = () if self.hub is None else (File(name=self.hub.shards(split)),)
+        return (*self.files[split], *shards)
+
+
+VALIDATION = {"test": "validation", "train": "train"}
+"""Where a hub hides the labels of its test rows, ours are those of its validation."""
+
+SENTIMENTS = ("negative", "positive")
+ENTAILMENTS = ("entailment", "not_entailment")
+TOPICS = ("World", "Sports", "Business", "Sci/Tech")
+STARS = ("1 star", "2 stars", "3 stars", "4 stars", "5 stars")
+
+MEDICAL = (
+    "anatomy",
+    "clinical_knowledge",
+    "college_medicine",
+    "human_aging",
+    "medical_genetics",
+    "nutrition",
+    "professional_medicine",
+    "virology",
+)
+LEGAL = ("international_law", "jurisprudence", "professional_law")
+FINANCIAL = ("econometrics", "high_school_macroeconomics", "high_school_microeconomics", "professional_accounting")
+"""Subjects of MMLU."""
+
+_NEWS = ("label", "title", "description")
+_STARS = ("stars", "text")
+_CHOICE = ("question", *LETTERS, "answer")
+
+
+def _glue(*names: str) -> tuple[File, ...]:
+    """Tables of GLUE, in which a quote is a letter like others."""
+    return tuple(File(name=name, quoted=False) for name in names)
+
+
+def _named(*names: str) -> tuple[File, ...]:
+    return tuple(File(name=name) for name in names)
+
+
+def _lines(*names: str) -> tuple[File, ...]:
+    return tuple(File(name=name, format="txt") for name in names)
+
+
+def _by_subject(split: str) -> tuple[File, ...]:
+    names = (f"mmlu/{split}/*_{split}.csv", f"mmlu/data/{split}/*_{split}.csv")
+    return tuple(File(name=name, columns=_CHOICE, star="subject") for name in names)
+
+
+SOURCES: Mapping[str, Source] = {
+    "sst2": Source(
+        kind="classification",
+        fields=("sentence",),
+        labels=SENTIMENTS,
+        read=plain("sentence", labels=SENTIMENTS),
+        files={
+            "test": (*_glue("SST-2/dev.tsv", "sst2/dev.tsv"), *_named("sst2/dev.shared.tsv")),
+            "train": _glue("SST-2/train.tsv", "sst2/train.tsv"),
+        },
+        hub=Hub(id="nyu-mll/glue", configuration="sst2", splits=VALIDATION),
+        terms="research use; no licence is stated",
+        remarks={"train": "phrases of sentences among whole ones"},
+    ),
+    "qnli": Source(
+        kind="pairs",
+        fields=("question", "sentence"),
+        labels=ENTAILMENTS,
+        read=plain("question", "sentence", labels=ENTAILMENTS),
+        files={
+            "test": (*_glue("QNLI/dev.tsv", "qnli/dev.tsv"), *_named("qnli/dev.shared.tsv")),
+            "train": _glue("QNLI/train.tsv", "qnli/train.tsv"),
+        },
+        hub=Hub(id="nyu-mll/glue", configuration="qnli", splits=VALIDATION),
+        terms="CC BY-SA 4.0, as SQuAD",
+    ),
+    "swag": Source(
+        kind="choice",
+        fields=("start", *LETTERS),
+        labels=LETTERS,
+        read=endings,
+        files={
+            "test": _named("swag/val.csv", "swagaf/data/val.csv"),
+            "train": _named("swag/train.csv", "swagaf/data/train.csv"),
+        },
+        hub=Hub(id="allenai/swag", configuration="regular", splits=VALIDATION),
+        terms="as its makers say (github.com/rowanz/swagaf)",
+    ),
+    "mmlu": Source(
+        kind="choice",
+        fields=("question", *LETTERS),
+        labels=LETTERS,
+        read=subjects,
+        files={
+            "test": (*_by_subject("test"), *_named("mmlu/test.shared.tsv")),
+            "train": (*_by_subject("val"), *_named("mmlu/val.tsv")),
+            "shots": (*_by_subject("dev"), *_named("mmlu/dev_5shot.tsv")),
+        },
+        hub=Hub(
+            id="cais/mmlu",
+            configuration="all",
+            splits={"test": "test", "train": "validation", "shots": "dev"},
+        ),
+        subsets={
+            "medical": Subset(groups=frozenset(MEDICAL)),
+            "legal": Subset(groups=frozenset(LEGAL)),
+            "financial": Subset(groups=frozenset(FINANCIAL)),
+        },
+        sorted_by="subject",
+        terms="MIT",
+        remarks={"train": "the validation rows", "shots": "the five examples of each subject"},
+    ),
+    "squad": Source(
+        kind="reading",
+        fields=("question", "context"),
+        read=asked(GOLD),
+        files={
+            "test": _named(
+                *(f"{folder}/dev-v1.1.json" for folder in ("squad", "SQuAD", "squad_v11")), "squad_v11/dev.shared.jsonl"
+            ),
+            "train": _named(
+                *(f"{folder}/train-v1.1.json" for folder in ("squad", "SQuAD", "squad_v11")),
+                "squad_v11/train_subset.jsonl",
+            ),
+        },
+        hub=Hub(id="rajpurkar/squad", splits=VALIDATION),
+        subsets={"gold": Subset(groups=frozenset((GOLD,)))},
+        sorted_by="article",
+        first=GOLD,
+        terms="CC BY-SA 4.0",
+    ),
+    "fantasy": Source(
+        kind="reading",
+        fields=("question", "context"),
+        read=asked(),
+        files={
+            "test": _named(
+                "fantasy_squad/fantasy.jsonl", "fantasy/fantasy.jsonl", "fantasy_squad/fantasy.shared.jsonl"
+            ),
+            "train": (),
+        },
+        subsets={"generated": Subset(made=True)},
+        terms="file of STAMP's authors: no licence is stated; generated: as textveil",
+    ),
+    "opinions": Source(
+        kind="classification",
+        fields=("sentence",),
+        labels=SENTIMENTS,
+        read=plain("sentence", labels=SENTIMENTS),
+        files={"test": (), "train": ()},
+        terms="as textveil",
+    ),
+    "yelp": Source(
+        kind="classification",
+        fields=("text",),
+        labels=STARS,
+        read=reviews(STARS),
+        files={
+            "test": (
+                File(name="yelp_review_full_csv/test.csv", columns=_STARS),
+                *_named("yelp/test.csv", "yelp/test.jsonl", "yelp/test.shared.tsv"),
+                File(name="yelp/yelp_academic_dataset_review.json", format="jsonl"),
+            ),
+            "train": (
+                File(name="yelp_review_full_csv/train.csv", columns=_STARS),
+                *_named("yelp/train.csv", "yelp/train.jsonl", "yelp/dev_all.tsv"),
+            ),
+        },
+        hub=Hub(id="Yelp/yelp_review_full"),
+        subsets={"polarity": Subset(labels=SENTIMENTS, becomes=(0, 0, None, 1, 1))},
+        terms="Yelp's terms of use: academic",
+    ),
+    "ag_news": Source(
+        kind="classification",
+        fields=("text",),
+        labels=TOPICS,
+        read=news(TOPICS),
+        files={
+            "test": (
+                *(File(name=f"{folder}/test.csv", columns=_NEWS) for folder in ("ag_news_csv", "ag_news")),
+                *_named("ag_news/test.shared.tsv"),
+            ),
+            "train": (
+                *(File(name=f"{folder}/train.csv", columns=_NEWS) for folder in ("ag_news_csv", "ag_news")),
+                *_named("ag_news/train_subset.tsv"),
+            ),
+        },
+        hub=Hub(id="fancyzhx/ag_news"),
+        subsets={"business": Subset(groups=frozenset(("Business",)))},
+        terms="non-commercial research",
+    ),
+    "wikitext": Source(
+        kind="text",
+        fields=("text",),
+        read=paragraphs,
+        files={
+            "test": (
+                *_lines("wikitext-2-raw/wiki.test.raw", "wikitext-103-raw/wiki.test.raw"),
+                *_lines("wikitext-2/wiki.test.tokens", "wikitext-103/wiki.test.tokens"),
+                *_named("wikitext2/test_raw.shared.txt"),
+            ),
+            "train": (
+                *_lines("wikitext-2-raw/wiki.train.raw", "wikitext-103-raw/wiki.train.raw"),
+                *_lines("wikitext-2/wiki.train.tokens", "wikitext-103/wiki.train.tokens"),
+            ),
+        },
+        hub=Hub(id="Salesforce/wikitext", configuration="wikitext-2-raw-v1"),
+        sorted_by="article",
+        terms="CC BY-SA 3.0 and GFDL",
+    ),
+    "prompts": Source(
+        kind="text",
+        fields=("text",),
+        read=plain("text", group="kind"),
+        files={"test": _named("prompts/prompts.jsonl", "prompts/prompts.shared.jsonl")},
+        sorted_by="collection",
+        terms="those of the collections that the field `source` names",
+    ),
+}
+"""Every data set, by its name."""

@@ -1,0 +1,9 @@
+"""Tasks of lm-evaluation-harness, whose documents and examples are released before a prompt is made of them.
+
+In: names of tasks, a model, a configuration. Out: metrics, and the statement of the releases.
+Not here: the command (`cli.lm_eval`), and the bench's own tasks (`bench.tasks`).
+"""
+
+from textveil_bench.lm_eval.run import Asked, evaluate, preview
+
+__all__ = ["Asked", "evaluate", "preview"]

@@ -1,0 +1,193 @@
+"""Releases of documents, kept in a file, so that several models are judged on the same ones.
+
+In: a privatizer with its configuration, documents' texts. Out: what is shown of them, with a statement for each.
+Not here: where the documents come from (`guarded`).
+
+A document is drawn once for a configuration. Its release is found again by a digest of its texts, in a file that is
+named after the digest of everything that decides a draw: options, budget, seed, the table's content, the version. The
+file is for its owner only: whoever has it can test whether a text they think of was among the documents.
+"""
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Self
+
+from textveil import __version__
+from textveil.config import Config
+from textveil.errors import ConfigError, OutputError
+from textveil.guarantee import Guarantee, condense
+from textveil.pipeline import Privatizer, Result
+from textveil_bench.examples import Example
+from textveil_bench.trials import joined, trials
+
+VERSION = 1
+"""Version of the file; it changes when a release would be made or read otherwise."""
+
+BATCH = 64
+"""Documents that are drawn and kept at once."""
+
+WAIT = 60.0
+"""Seconds to wait for another process that writes."""
+
+SCHEMA = """
+create table if not exists configuration (digest text primary key, options text not null);
+create table if not exists releases (digest blob primary key, texts text not null, statement text not null);
+"""
+
+Texts = tuple[str, ...]
+Report = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Kept:
+    """One release.
+
+    Attributes:
+        texts: what is shown of each text of the document.
+        guarantee: its statement, condensed.
+    """
+
+    texts: Texts = field(repr=False)
+    guarantee: Guarantee
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Releases:
+    """The releases of one configuration.
+
+    Attributes:
+        privatizer: draws what is not there.
+        seeded: whether draws follow from a seed.
+        store: where they are kept.
+    """
+
+    privatizer: Privatizer
+    seeded: bool
+    store: sqlite3.Connection = field(repr=False)
+
+    @classmethod
+    @contextmanager
+    def opened(cls, config: Config, folder: Path | None = None) -> Iterator[Self]:
+        """The releases of a configuration, as long as they are needed.
+
+        Args:
+            config: resolved options.
+            folder: where they are kept; made if it is not there. None keeps them in memory.
+
+        Raises:
+            OutputError: the file cannot be made, read or written.
+            ConfigError: the file is of another configuration.
+        """
+        privatizer = Privatizer.from_config(config)
+        digest = fingerprint(config, privatizer.table.digest)
+        with _connected(folder, digest) as store:
+            with store:
+                store.executescript(SCHEMA)
+                found = [each for (each,) in store.execute("select digest from configuration")]
+                if found not in ([], [digest]):
+                    raise ConfigError(f"{_name(digest)} in the cache is of another configuration; delete it")
+                options = json.dumps({**config.public(), "seed": None if config.seed is None else "not shown"})
+                store.execute("insert or ignore into configuration values (?, ?)", (digest, options))
+            yield cls(privatizer=privatizer, seeded=config.seed is not None, store=store)
+
+    def missing(self, documents: Sequence[Texts]) -> list[Texts]:
+        """Those that were not drawn yet, each once."""
+        return [texts for texts in dict.fromkeys(documents) if self._find(texts) is None]
+
+    def of(self, documents: Sequence[Texts], report: Report = lambda step, done, total: None) -> Mapping[Texts, Kept]:
+        """The release of every document; equal documents have one.
+
+        Args:
+            documents: the texts of each.
+            report: told the step "documents", how many are drawn, and how many there are to draw.
+        """
+        missing = self.missing(documents)
+        for start in range(0, len(missing), BATCH):
+            report("documents", start, len(missing))
+            self._keep(missing[start : start + BATCH])
+        report("documents", len(missing), len(missing))
+        found = {texts: self._find(texts) for texts in dict.fromkeys(documents)}
+        return {texts: kept for texts, kept in found.items() if kept is not None}
+
+    def _find(self, texts: Texts) -> Kept | None:
+        row = self.store.execute("select texts, statement from releases where digest = ?", (_digest(texts),)).fetchone()
+        if row is None:
+            return None
+        return Kept(texts=tuple(json.loads(row[0])), guarantee=Guarantee.unpack(json.loads(row[1])))
+
+    def _keep(self, documents: Sequence[Texts]) -> None:
+        examples = [Example(texts=texts) for texts in documents]
+        results = list(self._drawn(examples))
+        rows = [
+            (_digest(trial.example.texts), json.dumps(_framed(trial.example.texts, trial.texts)), _packed(result))
+            for trial, result in zip(trials(examples, results), results, strict=True)
+        ]
+        with self.store:  # what another process has kept in the meantime stays: a document has one release
+            self.store.executemany("insert or ignore into releases values (?, ?, ?)", rows)
+
+    def _drawn(self, examples: Sequence[Example]) -> Iterator[Result]:
+        if not self.seeded:
+            return self.privatizer.privatize_many(map(joined, examples))
+        # One by one: a draw then follows from the seed and the document, whatever is drawn beside it.
+        return (
+            result
+            for example in examples
+            for result in self.privatizer.privatize_many(
+                [joined(example)], first=int.from_bytes(_digest(example.texts)[:15])
+            )
+        )
+
+
+def fingerprint(config: Config, table: str) -> str:
+    """A digest of everything that decides a draw."""
+    decides = {"version": VERSION, "textveil": __version__, "table": table, "options": config.to_dict()}
+    return blake2b(json.dumps(decides, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _name(digest: str) -> str:
+    return f"releases-{digest}.sqlite"
+
+
+@contextmanager
+def _connected(folder: Path | None, digest: str) -> Iterator[sqlite3.Connection]:
+    place = ":memory:" if folder is None else _made(folder, _name(digest))
+    try:
+        with closing(sqlite3.connect(place, timeout=WAIT)) as store:
+            yield store
+    except sqlite3.Error as error:
+        failure = type(error).__name__
+    else:
+        return
+    raise OutputError(f"{_name(digest)} in the cache cannot be used ({failure}); if no other run is at it, delete it")
+
+
+def _made(folder: Path, name: str) -> str:
+    """The path of a file for its owner only; it is made if it is not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise OutputError(f"the folder of the cache cannot be used: {error.strerror}") from None
+    return str(folder / name)
+
+
+def _digest(texts: Texts) -> bytes:
+    return blake2b(json.dumps(texts).encode(), digest_size=32).digest()
+
+
+def _framed(originals: Texts, released: Texts) -> list[str]:
+    """Releases with the whitespace around the originals, which is released as all spacing is."""
+    return [
+        text[: len(text) - len(text.lstrip())] + shown + text[len(text.rstrip()) :] if text.strip() else text
+        for text, shown in zip(originals, released, strict=True)
+    ]
+
+
+def _packed(result: Result) -> str:
+    return json.dumps(condense(result.guarantee).pack())

@@ -1,0 +1,260 @@
+"""What is to be compared: data sets, attacks and figures, series and how each of them looks.
+
+In: series. Out: `Study`.
+Not here: the figures (`curves`, `options`) and tables (`tables`) that are made of it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from math import inf
+
+from textveil.evaluate.pictures import COLOURS, MARKERS, MOST, Look
+from textveil_bench.compare import Cell, Data, Metric, Score, Series, chance
+from textveil_bench.estimates import Estimate
+
+LEVELS = (0.05, 0.1, 0.2)
+"""Risks at which everything is compared."""
+
+REFERENCE = 0.1
+"""The one by which the best is chosen."""
+
+MARGIN = 0.15
+"""A task that reaches no more than this above chance on the originals says nothing of mechanisms."""
+
+BASELINE, PAPER = "baseline", "paper"
+
+_USUAL = ("exposed", "top-1")
+"""Metrics by which risk is measured, if they are there: the first ones first."""
+
+_NEAR = ("meaning", "cosine", "rouge-l")
+"""Measures that stand in for a task where data have none."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Study:
+    """Series of one or more data sets, put in order.
+
+    Attributes:
+        series: all of them, baselines too.
+        by: the attack at whose success mechanisms are compared; None: the strongest usual one.
+    """
+
+    series: tuple[Series, ...] = field(repr=False)
+    by: Metric | None = None
+
+    @cached_property
+    def data(self) -> tuple[Data, ...]:
+        """The data sets, in their order."""
+        return tuple(dict.fromkeys(each.data for each in self.series))
+
+    def title(self, data: Data) -> str:
+        """A data set's name; with its fingerprint where two of that name differ in their texts."""
+        twice = sum(other.name == data.name for other in self.data) > 1
+        return f"{data.name} ({data.digest[:6]})" if twice else data.name
+
+    def of(self, data: Data) -> list[Series]:
+        """The series of a data set that are no baselines."""
+        return [each for each in self.series if each.data == data and each.whose != BASELINE]
+
+    def baselines(self, data: Data) -> list[Series]:
+        """Its baselines."""
+        return [each for each in self.series if each.data == data and each.whose == BASELINE]
+
+    def named(self, name: str, data: Data) -> Series | None:
+        """The series of a name; None where it was not run on these data."""
+        return next((each for each in self.of(data) if each.name == name), None)
+
+    @cached_property
+    def metrics(self) -> tuple[Metric, ...]:
+        """All metrics of all cells, headlines first."""
+        found: dict[Metric, bool] = {}
+        for cell in self._cells(self.series):
+            for metric, score in cell.scores.items():
+                found[metric] = found.get(metric, False) or score.headline
+        return tuple(sorted(found, key=lambda metric: not found[metric]))
+
+    @cached_property
+    def headlines(self) -> tuple[Metric, ...]:
+        """Those that are shown first."""
+        cells = list(self._cells(self.series))
+        return tuple(
+            metric for metric in self.metrics if any(c.scores[metric].headline for c in cells if metric in c.scores)
+        )
+
+    @cached_property
+    def risks(self) -> tuple[Metric, ...]:
+        """What attackers reach: that by which mechanisms are compared first."""
+        found = [metric for metric in self.headlines if metric.role == "attack"]
+        return tuple(sorted(found, key=lambda metric: (metric != self.by, *_usual(metric))))
+
+    @property
+    def risk(self) -> Metric | None:
+        """The attack at whose success mechanisms are compared; None where none was run."""
+        return self.risks[0] if self.risks else None
+
+    def figures(self, data: Data) -> tuple[Metric, ...]:
+        """What releases of these data are good for: the headlines of tasks, or else how near they are in meaning."""
+        here = {metric for cell in self._cells(self.series, data) for metric in cell.scores}
+        tasks = [metric for metric in self.headlines if metric.role == "task" and metric in here]
+        near = [metric for source in _NEAR for metric in self.metrics if metric.source == source and metric in here]
+        return tuple(tasks or near[:1])
+
+    def notes(self, metric: Metric) -> tuple[str, ...]:
+        """What a reader of a metric has to know, with the entries that it is true of where it is not true of all."""
+        found: dict[str, dict[str, None]] = {}
+        entries: dict[str, None] = {}
+        for entry, score in self._scores(metric):
+            entries[entry] = None
+            for note in score.notes:
+                found.setdefault(note, {})[entry] = None
+        return tuple(
+            note if len(names) == len(entries) else f"{note} ({', '.join(names)})" for note, names in found.items()
+        )
+
+    def unit(self, metric: Metric) -> str:
+        """What is counted in a metric."""
+        return next(score.unit for _, score in self._scores(metric))
+
+    def _scores(self, metric: Metric) -> Iterator[tuple[str, Score]]:
+        """A metric in all cells, or in those of baselines alone where no others have it, with their entries."""
+        for baseline in (False, True):
+            own = [series for series in self.series if (series.whose == BASELINE) == baseline]
+            found = [
+                (series.entry, cell.scores[metric]) for series in own for cell in series.cells if metric in cell.scores
+            ]
+            if found:
+                yield from found
+                return
+
+    def chance(self, data: Data, figure: Metric) -> float | None:
+        """What is reached in a figure without the texts."""
+        return chance(figure, self._cells(self.series, data))
+
+    def clean(self, data: Data, figure: Metric) -> Estimate | None:
+        """What is reached on the originals; None where the baseline `identity` was not run."""
+        identity = next((each for each in self.baselines(data) if each.name == "identity"), None)
+        return None if identity is None else identity.cells[0].estimates.get(figure)
+
+    def _cells(self, series: Iterable[Series], data: Data | None = None) -> Iterable[Cell]:
+        return (cell for each in series if data in (None, each.data) for cell in each.cells)
+
+    # ---- which series stand for their entries, and how they look
+
+    @cached_property
+    def best(self) -> dict[str, str]:
+        """Of each entry the series that keeps most at the reference risk, over the data sets."""
+        entries: dict[str, dict[str, None]] = {}
+        for data in self.data:
+            for each in self.of(data):
+                entries.setdefault(each.entry, {})[each.name] = None
+        return {entry: max(names, key=self._merit) for entry, names in entries.items()}
+
+    def chosen(self, data: Data) -> dict[str, Series]:
+        """The best series of every entry that was run on these data, and the baselines, by name."""
+        own = [*self.baselines(data), *(self.named(name, data) for name in self.best.values())]
+        return {each.name: each for each in own if each is not None}
+
+    def nearest(self, series: Series) -> Cell:
+        """The cell of a series that is nearest to the reference risk."""
+        risk = self.risk
+        if risk is None:
+            return series.cells[len(series.cells) // 2]
+        apart = [
+            abs(cell.estimates[risk].value - REFERENCE) if risk in cell.estimates else inf for cell in series.cells
+        ]
+        return series.cells[apart.index(min(apart))]
+
+    @cached_property
+    def reference(self) -> str | None:
+        """The best series of a paper, with which others are compared; None where there is none."""
+        papers = {each.name for data in self.data for each in self.of(data) if each.whose == PAPER}
+        found = [name for name in self.best.values() if name in papers]
+        return max(found, key=self._merit) if found else None
+
+    def best_paper(self, data: Data, figure: Metric, level: float) -> tuple[Series, Estimate] | None:
+        """On one data set the series of a paper that keeps most at a risk."""
+        if self.risk is None:
+            return None
+        found = [
+            (each, value)
+            for each in self.of(data)
+            if each.whose == PAPER and (value := each.at_risk(self.risk, figure, level)) is not None
+        ]
+        return max(found, key=lambda pair: pair[1].value) if found else None
+
+    @cached_property
+    def overview(self) -> list[list[str]]:
+        """The best series of every entry, in groups for one panel; the best of a paper is in each of them."""
+        names = list(self.best.values())
+        if len(names) <= MOST:
+            return [names]
+        kept = [] if self.reference is None else [self.reference]
+        return [[*kept, *part] for part in _parts([name for name in names if name not in kept], MOST - len(kept))]
+
+    @cached_property
+    def inside(self) -> dict[str, dict[str, list[str]]]:
+        """For each entry with several series, all of them in groups for one panel, by what those of one share."""
+        found: dict[str, dict[str, Series]] = {}
+        for each in (series for data in self.data for series in self.of(data)):
+            found.setdefault(each.entry, {}).setdefault(each.name, each)
+        return {entry: _split(list(own.values())) for entry, own in found.items() if len(own) > 1}
+
+    @cached_property
+    def looks(self) -> dict[str, Look]:
+        """Every series has one look on all pages, and no two series of a panel have the same."""
+        looks: dict[str, Look] = {}
+        for shift, group in enumerate(self.overview):
+            _dress(looks, group, shift)
+        for group in (part for parts in self.inside.values() for part in parts.values()):
+            _dress(looks, group, 0)
+        return looks
+
+    def _merit(self, name: str) -> tuple[int, float]:
+        risk, own = self.risk, [(data, self.named(name, data)) for data in self.data]
+        values = [
+            series.at_risk(risk, figure, REFERENCE)
+            for data, series in own
+            if series is not None and risk is not None
+            for figure in self.figures(data)[:1]
+        ]
+        reached = [value.value for value in values if value is not None]
+        return len(reached), sum(reached)
+
+
+def _usual(metric: Metric) -> tuple[bool, ...]:
+    """Sorts the usual attacks to the front."""
+    prior = dict(metric.setting).get("prior")
+    return *(metric.metric != name for name in _USUAL), metric.source != "bayes", prior != "unigram"
+
+
+def _dress(looks: dict[str, Look], group: Sequence[str], shift: int) -> None:
+    """Gives those of a group that have no look yet colours that the others of it do not have."""
+    taken = {looks[name].colour for name in group if name in looks}
+    free = [i for i, colour in enumerate(COLOURS) if colour not in taken]
+    for name, i in zip([name for name in group if name not in looks], free, strict=False):
+        looks[name] = Look(colour=COLOURS[i], marker=MARKERS[(i + shift) % len(MARKERS)])
+
+
+def _split(series: Sequence[Series]) -> dict[str, list[str]]:
+    """Series of one entry in groups for one panel: by the values of the option that leaves most of them together."""
+    names = [each.name for each in series]
+    if len(names) <= MOST:
+        return {"": names}
+    ways: list[dict[str, list[str]]] = []
+    for path in series[0].settings:
+        groups: dict[str, list[str]] = {}
+        for each in series:
+            groups.setdefault(f"{path} {each.settings.get(path)}", []).append(each.name)
+        if max(map(len, groups.values())) <= MOST:
+            ways.append(groups)
+    parts = _parts(names, MOST)
+    return min(ways, key=len) if ways else {f"part {i} of {len(parts)}": part for i, part in enumerate(parts, 1)}
+
+
+def _parts(names: Sequence[str], size: int) -> list[list[str]]:
+    """Names in as few groups as there must be, of sizes as equal as can be."""
+    count = -(-len(names) // size)
+    ends = [round(i * len(names) / count) for i in range(count + 1)]
+    return [list(names[start:end]) for start, end in pairwise(ends)]

@@ -1,0 +1,525 @@
+"""Verdicts: our values beside those that a paper gives, and whether its claims hold in our rows.
+
+In: a target, series of rows. Out: `Beside` for each published value, `Judged` for each claim on each data set.
+Not here: intervals and figures at equal risk (`bench.compare`, `bench.estimates`), and how verdicts are shown
+(`document`, `page`).
+
+A claim says that one series is above the next, below it or near it. Both are read at the same places, budgets or
+values of a risk, on the same texts; a place has the difference with a 95% interval of the paired bootstrap, and so has
+the mean over all places. With D the difference less the margin that the claim asks for:
+
+    holds            the mean of D is above 0 with its interval, and at no place D is surely below 0
+    does not hold    the mean of D is below 0 with its interval, or D is surely so at some place
+    cannot be told   anything else, also where a series is missing
+
+"near" holds where at every place the interval lies within the margin, and does not where at some place the difference
+is surely outside. Surely: of k places that are looked at, each may be wrong with a probability of 0.05 / k.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import compress, pairwise, product
+from math import isclose
+from typing import Any, Literal
+
+import numpy as np
+
+from textveil.errors import ConfigError
+from textveil.evaluate.intervals import LEVEL, Interval
+from textveil_bench import compare
+from textveil_bench.compare import Cell, Series
+from textveil_bench.estimates import Estimate, at, best, difference
+from textveil_bench.report.markup import budget
+from textveil_bench.reproduce.computed import Table
+from textveil_bench.reproduce.targets import AtRisk, Expectation, Metric, Published, Shown, Target
+
+Answer = Literal["holds", "does not hold", "cannot be told"]
+
+LEVELS = 5
+"""At how many values of a risk series are compared where a target names none."""
+
+SECONDS = "seconds"
+"""The source of times: seconds of a step for each example."""
+
+STATEMENT = {"epsilon": "per_word", "local DP": "ldp"}
+"""Metrics of a sentence that are of the statement."""
+
+OWN = ("entry", "series", "family", "whose")
+"""What a selector may name besides data, budget, level and the paths of options."""
+
+ENDS = {"first": 0, "last": -1}
+
+
+TRIFLE = 0.005
+"""A difference at one place that is not larger refutes nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """A published value and ours.
+
+    Attributes:
+        published: the paper's.
+        name: of our series, with data set and budget; of what was looked for where there is none.
+        ours: with its interval; None where we have none.
+        why: why there is none.
+    """
+
+    published: Published
+    name: str
+    ours: Interval | None
+    why: str = ""
+
+    @property
+    def says(self) -> str:
+        """How the two lie to each other, in words."""
+        if self.ours is None:
+            return f"not measured: {self.why}"
+        gap = self.ours.value - self.published.value
+        if self.ours.low <= self.published.value <= self.ours.high:
+            return "our interval holds the paper's value"
+        if isclose(gap, 0, abs_tol=1e-9):
+            return "ours is the paper's value"
+        return f"ours is {abs(gap):.3g} {'higher' if gap > 0 else 'lower'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where two series were compared.
+
+    Attributes:
+        name: a budget, or a value of the risk.
+        one: the first one's value.
+        other: the second one's.
+        gap: one less other, with its interval.
+    """
+
+    name: str
+    one: float
+    other: float
+    gap: Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A claim on one data set.
+
+    Attributes:
+        expectation: the claim.
+        data: the data set.
+        answer: what came out.
+        gaps: of each pair of neighbours, the mean difference with its interval.
+        places: of all pairs.
+        against: those that are on the other side for certain.
+        why: why it cannot be told, where there was nothing to compare.
+    """
+
+    expectation: Expectation
+    data: str
+    answer: Answer
+    gaps: tuple[Interval, ...] = ()
+    places: tuple[Place, ...] = field(default=(), repr=False)
+    against: tuple[Place, ...] = field(default=(), repr=False)
+    why: str = ""
+
+    @property
+    def says(self) -> str:
+        """The difference, and where it is on the other side; or why there is none."""
+        if not self.gaps:
+            return self.why
+        said = f"{'; '.join(map(_signed, self.gaps))}, {len(self.places)} place{'s' * (len(self.places) != 1)}"
+        if 0 < len(self.against) < len(self.places):
+            worst = max(self.against, key=self._apart)
+            said += f"; surely on the other side at {worst.name}: {_signed(worst.gap)}"
+        elif self.expectation.direction == "near" and self.answer == "cannot be told" and len(self.places) > 1:
+            widest = max(self.places, key=self._apart)
+            said += f"; farthest at {widest.name}: {_signed(widest.gap)}"
+        return said
+
+    def _apart(self, place: Place) -> float:
+        """How far a place is from what is claimed, in the units of the metric."""
+        value = place.gap.value
+        return {"above": -value, "below": value, "near": abs(value)}[self.expectation.direction]
+
+
+def _signed(gap: Interval) -> str:
+    return f"{gap.value:+.3f} ({gap.low:+.3f} to {gap.high:+.3f})"
+
+
+def beside(target: Target, series: Sequence[Series], tables: Mapping[str, Table] | None = None) -> list[Beside]:
+    """Every published value of a target with ours."""
+    return [
+        _of_table(each, tables or {}) if "table" in each.where else _beside(each, series) for each in target.published
+    ]
+
+
+def risk(target: Target, series: Sequence[Series]) -> compare.Metric | None:
+    """The attack at whose success a target's first claim compares; None where none does, or no row has it."""
+    asked = [each.at.risk for each in target.expect if isinstance(each.at, AtRisk)]
+    there = (own for each in series for cell in each.cells for own in cell.scores)
+    return next((own for own in there if asked and _is(asked[0], own)), None)
+
+
+def over(target: Target, series: Sequence[Series]) -> tuple[compare.Metric, ...]:
+    """The metrics that a target draws over the budget, as rows have them; without those that no row has."""
+    there = list(dict.fromkeys(own for each in series for cell in each.cells for own in cell.scores))
+    return tuple(own for metric in target.over for own in there if _is(metric, own))
+
+
+def contradicted(target: Target, series: Sequence[Series]) -> Iterator[str]:
+    """The sentences of a target's contradictions, with their figures; "not run" stands where there is none."""
+    for each in target.contradicts:
+        yield each.says.format(**{name: _told(shown, series) for name, shown in each.shows.items()})
+
+
+def judged(target: Target, series: Sequence[Series], *, anywhere: bool = False) -> list[Judged]:
+    """Every claim of a target on every data set that it is about.
+
+    Args:
+        target: with claims.
+        series: of all data sets.
+        anywhere: whether claims are judged on all data sets that have what they look at, whichever they name.
+    """
+    return [
+        judge(expectation, [each for each in series if each.data.name == data], data)
+        for expectation in target.expect
+        for data in _about(expectation, series, anywhere)
+    ]
+
+
+def _about(expectation: Expectation, series: Sequence[Series], anywhere: bool) -> Sequence[str]:
+    """The data sets of a claim: of those that it names the ones that were run, all of them where none was."""
+    if anywhere or not expectation.data:
+        return _having(expectation, series)
+    run = {each.data.name for each in series}
+    return [data for data in expectation.data if data in run] or expectation.data
+
+
+def _having(expectation: Expectation, series: Sequence[Series]) -> list[str]:
+    """The data sets whose rows have what a claim looks at; all of them where none has, so that it is said of each."""
+    own = [
+        data
+        for data in dict.fromkeys(each.data.name for each in series)
+        if all(_has(metric, data, series) for metric in _needed(expectation))
+    ]
+    return own or list(dict.fromkeys(each.data.name for each in series))
+
+
+def _needed(expectation: Expectation) -> list[Metric]:
+    """What a claim looks at."""
+    return [expectation.metric, *([expectation.at.risk] if isinstance(expectation.at, AtRisk) else [])]
+
+
+def _has(metric: Metric, data: str, series: Sequence[Series]) -> bool:
+    cells = (cell for each in series if each.data.name == data for cell in each.cells)
+    return any(_is(metric, own) for cell in cells for own in cell.scores)
+
+
+# ---- which rows ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """What a selector chose of one series."""
+
+    series: Series
+    cells: tuple[Cell, ...]
+
+
+def chosen(where: Mapping[str, Any], series: Sequence[Series]) -> list[Curve]:
+    """The cells that a selector names, by series; see the package for its keys."""
+    curves = []
+    for each in series:
+        if all(_fits(each, name, value) for name, value in where.items() if name not in ("budget", "level")):
+            cells = each.cells
+            if "level" in where:
+                cells = tuple(cell for cell in cells if _any(cell.level, where["level"]))
+            if "budget" in where:
+                cells = _at_budget(cells, where["budget"])
+            if cells:
+                curves.append(Curve(series=each, cells=cells))
+    return curves
+
+
+def _fits(series: Series, name: str, value: Any) -> bool:
+    if name == "data":
+        return _any(series.data.name, value)
+    return _any(getattr(series, name) if name in OWN else series.settings.get(name), value)
+
+
+def _any(own: Any, wanted: Any) -> bool:
+    return own == wanted or (isinstance(wanted, list | tuple) and own in wanted)
+
+
+def _at_budget(cells: Sequence[Cell], wanted: Any) -> tuple[Cell, ...]:
+    if isinstance(wanted, str) and wanted in ENDS:
+        return (cells[ENDS[wanted]],)
+    return tuple(cell for cell in cells if _any(cell.budget, wanted))
+
+
+def figure(metric: Metric, cell: Cell) -> Estimate | None:
+    """A cell's value of a metric; None where it has none.
+
+    Raises:
+        ConfigError: it has several.
+    """
+    found = [own for own in cell.scores if _is(metric, own)]
+    if len(found) > 1:
+        told = ", ".join(own.title for own in found)
+        raise ConfigError(f"the metric {metric.title} must be one of a row's; say which by source and setting: {told}")
+    return cell.estimates[found[0]] if found else None
+
+
+def _is(metric: Metric, own: compare.Metric) -> bool:
+    setting = dict(own.setting)
+    return (
+        own.metric == metric.metric
+        and own.source.startswith(metric.source)
+        and all(setting.get(name) == value for name, value in metric.setting.items())
+    )
+
+
+# ---- values --------------------------------------------------------------------------------------------
+
+
+def _beside(published: Published, series: Sequence[Series]) -> Beside:
+    curves = chosen(published.where, series)
+    cells = [(curve.series, cell) for curve in curves for cell in curve.cells]
+    name = ", ".join(str(value) for value in published.where.values())
+    if len(cells) != 1:
+        why = "no row of ours is meant" if not cells else f"{len(cells)} rows of ours are meant"
+        return Beside(published=published, name=name, ours=None, why=why)
+    own, cell = cells[0]
+    name = ", ".join([own.data.name, own.name, *([] if cell.budget is None else [str(cell.budget)])])
+    if published.metric.source == SECONDS:
+        value = cell.seconds.get(published.metric.metric, np.nan) / cell.row["data"]["examples"]
+        return Beside(published=published, name=name, ours=Interval(value=value, low=value, high=value))
+    found = figure(published.metric, cell)
+    if found is None:
+        return Beside(published=published, name=name, ours=None, why=f"no {published.metric.title} in its rows")
+    return Beside(published=published, name=name, ours=found.interval)
+
+
+def _of_table(published: Published, tables: Mapping[str, Table]) -> Beside:
+    """A published value with the one in a computed table."""
+    where, column = published.where, published.metric.metric
+    name = f"{where['table']}, {where.get('row')}"
+    table = tables.get(where["table"])
+    if table is None or column not in table.columns:
+        return Beside(published=published, name=name, ours=None, why="no table of ours has it")
+    values = [row[table.columns.index(column)] for row in table.rows if row[0] == where.get("row")]
+    if len(values) != 1 or not isinstance(values[0], int | float):
+        return Beside(published=published, name=name, ours=None, why="no row of ours has it")
+    value = float(values[0])
+    return Beside(published=published, name=name, ours=Interval(value=value, low=value, high=value))
+
+
+def _told(shown: Shown, series: Sequence[Series]) -> str:
+    """A figure as a sentence has it, with its interval where it has one."""
+    cells = [cell for curve in chosen(shown.where, series) for cell in curve.cells]
+    if len(cells) != 1:
+        return "(not run)"
+    if shown.metric.metric in STATEMENT:
+        value = cells[0].row["epsilon"][STATEMENT[shown.metric.metric]]
+        return value if isinstance(value, str) else f"{value:.3g}"
+    found = figure(shown.metric, cells[0])
+    if found is None:
+        return "(not run)"
+    return f"{found.interval.value:.3g} ({found.interval.low:.3g} to {found.interval.high:.3g})"
+
+
+# ---- claims --------------------------------------------------------------------------------------------
+
+
+def judge(expectation: Expectation, series: Sequence[Series], data: str) -> Judged:
+    """A claim on one data set.
+
+    Args:
+        expectation: the claim.
+        series: those of the data set.
+        data: its name.
+    """
+    sides: list[Side] = [
+        float(where) if isinstance(where, int | float) else chosen(where, series) for where in expectation.series
+    ]
+    gaps: list[Interval] = []
+    places: list[Place] = []
+    against: list[Place] = []
+    answers: list[Answer] = []
+    met = _at_risk if isinstance(expectation.at, AtRisk) else _at_budgets
+    try:
+        for one, other in pairwise(sides):
+            own = list(met(expectation, one, other))
+            if not own:
+                return Judged(
+                    expectation=expectation, data=data, answer="cannot be told", why=_missing(expectation, one, other)
+                )
+            differences = [difference(a, b) for _, a, b in own]
+            found = [
+                Place(name=name, one=a.value, other=b.value, gap=gap.interval)
+                for (name, a, b), gap in zip(own, differences, strict=True)
+            ]
+            gaps.append(_mean(differences).interval)
+            places += found
+            against += compress(found, (_against(expectation, gap, len(own)) for gap in differences))
+            answers.append(_answer(expectation, differences))
+    except ConfigError as error:  # rows that are not what the target expects: said, and the other claims are judged
+        return Judged(expectation=expectation, data=data, answer="cannot be told", why=str(error))
+    answer = reduce(_worse, answers)
+    return Judged(
+        expectation=expectation,
+        data=data,
+        answer=answer,
+        gaps=tuple(gaps),
+        places=tuple(places),
+        against=tuple(against),
+    )
+
+
+Side = list[Curve] | float
+"""What is compared: cells of series, or a number."""
+
+
+def _missing(expectation: Expectation, one: Side, other: Side) -> str:
+    if [] in (one, other):
+        return "no rows of ours for " + ("either" if one == other else "one") + " of the series"
+    for metric in _needed(expectation):
+        for side in (one, other):
+            cells = [] if isinstance(side, float) else [cell for curve in side for cell in curve.cells]
+            if not any(_is(metric, own) for cell in cells for own in cell.scores) and cells:
+                return f"no {metric.title} in rows of ours"
+    return "the two series have no place in common"
+
+
+def _worse(one: Answer, other: Answer) -> Answer:
+    order: tuple[Answer, ...] = ("does not hold", "cannot be told", "holds")
+    return min(one, other, key=order.index)
+
+
+def _answer(expectation: Expectation, gaps: Sequence[Estimate]) -> Answer:
+    by, against = expectation.by, any(_against(expectation, gap, len(gaps)) for gap in gaps)
+    if expectation.direction == "near":
+        if all(-by <= gap.interval.low and gap.interval.high <= by for gap in gaps):
+            return "holds"
+        return "does not hold" if against else "cannot be told"
+    mean = _mean([_turned(gap) for gap in gaps] if expectation.direction == "below" else gaps).interval
+    if mean.high < by or against:
+        return "does not hold"
+    return "holds" if mean.low > by else "cannot be told"
+
+
+def _against(expectation: Expectation, gap: Estimate, places: int) -> bool:
+    """Whether the difference at one of the places is on the other side for certain."""
+    if expectation.direction == "near":
+        return any(_surely_below(each, -expectation.by, places) for each in (gap, _turned(gap)))
+    return _surely_below(_turned(gap) if expectation.direction == "below" else gap, expectation.by, places)
+
+
+def _surely_below(gap: Estimate, limit: float, places: int) -> bool:
+    """Whether a difference is below a limit by more than a trifle, at a level that allows for the number of places.
+
+    Where two curves end in one point, what is left between them has no spread, and says nothing.
+    """
+    found = gap.draws[~np.isnan(gap.draws)]
+    return (
+        gap.value < limit - TRIFLE and bool(len(found)) and float((found >= limit).mean()) <= (1 - LEVEL) / 2 / places
+    )
+
+
+def _turned(gap: Estimate) -> Estimate:
+    """The other one less this one."""
+    return Estimate(texts=gap.texts, value=-gap.value, draws=-gap.draws)
+
+
+def _mean(each: Sequence[Estimate]) -> Estimate:
+    """The mean of several estimates over the same texts."""
+    return Estimate(
+        texts=each[0].texts,
+        value=float(np.mean([one.value for one in each])),
+        draws=np.mean([one.draws for one in each], axis=0),
+    )
+
+
+Met = tuple[str, Estimate, Estimate]
+"""A place by name, and the two values there."""
+
+
+def _at_budgets(expectation: Expectation, one: Side, other: Side) -> Iterator[Met]:
+    """The two at equal budgets, or in their order; what has a single cell is compared with all of the other's."""
+    mine, theirs = _single(one), _single(other)
+    pairs: Iterable[tuple[Cell | float, Cell | float]]
+    if min(len(mine), len(theirs)) == 1:
+        pairs = product(mine, theirs)
+    elif expectation.at == "order":
+        pairs = zip(mine, theirs, strict=False)
+    else:
+        pairs = ((a, b) for a in mine for b in theirs if _budget(a) == _budget(b))
+    for a, b in pairs:
+        values = [each if isinstance(each, float) else figure(expectation.metric, each) for each in (a, b)]
+        if None not in values:
+            told = dict.fromkeys(budget(each.row["budget"]) for each in (a, b) if not isinstance(each, float))
+            yield ", ".join(filter(None, told)), *_estimates(*values)
+
+
+def _single(side: Side) -> Sequence[Cell | float]:
+    """The cells of the one series that a selector means, or the number alone."""
+    if isinstance(side, float):
+        return [side]
+    if len(side) > 1:
+        raise ConfigError("a selector must mean one series where budgets are compared, and means several")
+    return side[0].cells if side else ()
+
+
+def _budget(each: Cell | float) -> Any:
+    return None if isinstance(each, float) else each.budget
+
+
+def _estimates(one: Estimate | float | None, other: Estimate | float | None) -> tuple[Estimate, Estimate]:
+    """Both as estimates over the same texts; at least one is."""
+    known = next(each for each in (one, other) if isinstance(each, Estimate))
+    a, b = (
+        each
+        if isinstance(each, Estimate)
+        else Estimate(texts=known.texts, value=float(each or 0), draws=np.full_like(known.draws, each))
+        for each in (one, other)
+    )
+    return a, b
+
+
+def _at_risk(expectation: Expectation, one: Side, other: Side) -> Iterator[Met]:
+    """The two at equal risk; where a selector means several series, each level has the best of them.
+
+    What the best of several has by chance is taken off.
+    """
+    assert isinstance(expectation.at, AtRisk), "asked for"
+    if isinstance(one, float) or isinstance(other, float):
+        raise ConfigError("a number is compared at budgets, not at a risk")
+    risk = expectation.at.risk
+    ends = [_ends_of(curves, risk) for curves in (one, other)]
+    if ends[0] is None or ends[1] is None:
+        return
+    low, high = max(ends[0][0], ends[1][0]), min(ends[0][1], ends[1][1])
+    if low > high:
+        return
+    for level in expectation.at.levels or dict.fromkeys(np.linspace(low, high, LEVELS).tolist()):
+        a, b = (_best(expectation, curves, risk, level) for curves in (one, other))
+        if a is not None and b is not None:
+            yield f"{risk.title} {level:.3g}", a, b
+
+
+def _ends_of(curves: Sequence[Curve], risk: Metric) -> tuple[float, float] | None:
+    """The least and the largest risk that some of the curves reach."""
+    values = [found.value for curve in curves for cell in curve.cells if (found := figure(risk, cell)) is not None]
+    return (min(values), max(values)) if values else None
+
+
+def _best(expectation: Expectation, curves: Sequence[Curve], risk: Metric, level: float) -> Estimate | None:
+    found = []
+    for curve in curves:
+        points = [(figure(risk, cell), figure(expectation.metric, cell)) for cell in curve.cells]
+        both = [(a, b) for a, b in points if a is not None and b is not None]
+        value = at([a for a, _ in both], [b for _, b in both], level)
+        if value is not None:
+            found.append(value)
+    return best(found)

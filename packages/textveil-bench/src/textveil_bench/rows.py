@@ -1,0 +1,279 @@
+"""Rows: one for each cell of a sweep, appended to a file as JSON, and readable as a table in parquet.
+
+In: plain data. Out: a file of rows that is whole up to its last line; a table with a line for each score.
+Not here: how a cell is computed (`cells`), and what is made of rows (`compare`, `report`).
+
+A row, as JSON (version 1):
+
+- `key`: the fingerprint of everything that decides the cell; a run that finds it does not compute it again.
+- `sweep`, `entry`, `series`, `family`, `whose` ("paper", "ours", "baseline"), `seed`, `level` (the attack success for
+  which the budget was chosen, or null).
+- `data`: name, split, kind, source, digest, examples, remarks; `training` {"source", "digest", "examples"}, the texts
+  that judges learn from, null where none learns; `learned` {"source", "digest", "examples", "words"}, those that the
+  important words were learned from, and the fingerprint of the list, null where none was. Rows of older runs have
+  neither.
+- `mechanism`, `table`, `configuration` (as `Config.to_dict`; null where nothing is privatized), `budget` {"path",
+  "value"}, null for what has none.
+- `epsilon`: {"kind", "metric", "per_word" (largest), "ldp"} of the statements; "infinite" where there is no bound.
+- `lengths`, `protected`: words and protected words of each text.
+- `scores`: a list of {"source", "metric", "setting", "unit", "value", "low", "high", "n", "baseline", "note",
+  "headline", "geometric", "values", "weights"}. `values` has one number for each text (for the first texts, where a
+  score was not asked of all), null where a text has none; `weights` is how many words it is the mean of, null where
+  each text counts once. `value` is their weighted mean, exp of it where `geometric`.
+- `not_run`: what says nothing of such releases, or failed on them (an endpoint that gave no answer), and why, by name.
+- `seconds`: {"draw", "attack", "task"}.
+- `circumstances`: of the process that computed the cell: time, commit, python, versions, machine, cores, threads,
+  device, and `judges`, what their networks, and that of the attack `masked`, multiply in ("bfloat16" or "float32").
+"""
+
+import gzip
+import json
+import math
+import os
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from textveil.errors import ConfigError, InputError, OutputError, TextveilWarning
+from textveil.files import streams
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+VERSION = 1
+"""Of the form of a row; it changes when a field changes its meaning."""
+
+FILE, GALLERY, BUDGETS = "rows.jsonl", "gallery.jsonl", "budgets.jsonl"
+"""In a run's folder: the rows, some texts before and after, and budgets that were found for levels of risk."""
+
+Row = dict[str, Any]
+
+
+def read(paths: Iterable[Path]) -> list[Row]:
+    """The rows of files, or of the folders of runs, as they are or compressed (rows.jsonl.gz).
+
+    A last line that was cut short is left out: the run that wrote it was interrupted, and computes it again.
+
+    Raises:
+        InputError: a file cannot be read, a line is no row, or no row is there.
+        ConfigError: a row is of another version.
+    """
+    return list(stream(paths))
+
+
+def stream(paths: Iterable[Path]) -> Iterator[Row]:
+    """The same, one row at a time, with a warning for a line that is left out."""
+    empty = True
+    for path in paths:
+        for row in _rows(_file(path), told=True):
+            empty = False
+            yield row
+    if empty:
+        raise InputError("the files must hold at least one row, and hold none")
+
+
+def found(folder: Path) -> list[Row]:
+    """The rows of a folder, as `read` gives them; none where no run has written any yet."""
+    path = _file(folder)
+    return list(_rows(path)) if path.exists() else []
+
+
+def _file(path: Path) -> Path:
+    """The file with the rows of a folder: the plain one, where both are there or none."""
+    if not path.is_dir():
+        return path
+    plain = path / FILE
+    packed = plain.with_name(f"{FILE}.gz")
+    return packed if packed.exists() and not plain.exists() else plain
+
+
+def gallery(paths: Iterable[Path]) -> Iterator[Row]:
+    """The texts before and after that were kept beside these rows; none where there are none.
+
+    Raises:
+        InputError: a file cannot be read, or a line is no such text.
+    """
+    for path in dict.fromkeys((path if path.is_dir() else path.parent) / GALLERY for path in paths):
+        for number, line in _lines(path, told=True) if path.exists() else ():
+            texts = [line.get(name) for name in ("data", "entry", "series", "original", "released")]
+            if not all(isinstance(text, str) for text in texts):
+                raise InputError(f"line {number} of {path.name!r} must be a text before and after, and is not")
+            yield line
+
+
+def _rows(path: Path, *, told: bool = False) -> Iterator[Row]:
+    for number, row in _lines(path, told=told):
+        if not ("key" in row and "scores" in row):
+            raise InputError(f"line {number} of {path.name!r} must be a row of a bench run, and is not")
+        if row.get("version") != VERSION:
+            raise ConfigError(f"{path.name!r} must have rows of version {VERSION}; line {number} is of another")
+        yield row
+
+
+def _lines(path: Path, *, told: bool) -> Iterator[tuple[int, Row]]:
+    """The objects of a file with their lines' numbers, but for a last line that was cut short.
+
+    Args:
+        path: of the file.
+        told: whether a line that is left out is worth a warning.
+    """
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                if not line.strip():
+                    continue
+                try:
+                    value = json.loads(line)
+                except ValueError:
+                    value = None
+                if isinstance(value, dict):
+                    yield number, value
+                elif line.endswith(b"\n"):
+                    raise InputError(f"line {number} of {path.name!r} must be a JSON object, and is not")
+                elif told:
+                    said = f"the last line of {path.name!r} was cut short and is left out; the run that goes on adds it"
+                    warnings.warn(said, TextveilWarning, stacklevel=2)
+    except OSError as error:
+        raise InputError(f"the rows {path.name!r} cannot be read: {error.strerror or 'it is no gzip file'}") from None
+    except (EOFError, zlib.error):
+        raise InputError(f"the rows {path.name!r} cannot be read: the gzip file is damaged or was cut short") from None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Store:
+    """The rows of a run's folder, held by one process.
+
+    Attributes:
+        folder: of the run.
+        rows: those that were there when it was opened.
+    """
+
+    folder: Path
+    rows: Sequence[Row] = field(repr=False)
+    _file: BinaryIO = field(repr=False)
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Adds a row; it is on the disk when this returns."""
+        with streams.writing():
+            self._file.write(json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Store]:
+    """The rows of a folder, made or found; another run into the same folder is refused meanwhile.
+
+    Raises:
+        ConfigError: another process is at work in it, or its rows are compressed.
+        OutputError: it is a file.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise OutputError("the output must be a folder, and is a file")
+    if not (folder / FILE).exists() and _file(folder).exists():
+        raise ConfigError(f"a run goes on from rows that are not compressed: unpack {FILE}.gz with gunzip first")
+    with streams.writing():
+        streams.make_folder(folder)
+        file = open(folder / FILE, "a+b")  # noqa: SIM115 - closed below, after what is done with it
+    with file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ConfigError(f"another run is at work in {folder.name}; wait until it has ended") from None
+        for name in (FILE, GALLERY, BUDGETS):
+            _repair(folder / name)
+        file.seek(0, os.SEEK_END)
+        rows = list(_rows(folder / FILE))
+        yield Store(folder=folder, rows=rows, _file=file)
+
+
+def _repair(path: Path) -> None:
+    """Cuts off a last line that was not finished."""
+    if path.exists():
+        with streams.writing(), open(path, "r+b") as file:
+            file.truncate(file.read().rfind(b"\n") + 1)
+
+
+# ---- tables --------------------------------------------------------------------------------------------
+
+
+def table(rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows with a line for each score, without the values of single texts; nested fields as JSON."""
+    for row in rows:
+        shared = {
+            **{name: row[name] for name in ("key", "sweep", "entry", "series", "family", "whose", "seed", "level")},
+            "data": row["data"]["name"],
+            "split": row["data"]["split"],
+            "examples": row["data"]["examples"],
+            "mechanism": row["mechanism"],
+            "table": row["table"],
+            "budget_path": (row["budget"] or {}).get("path"),
+            "budget": (row["budget"] or {}).get("value"),
+            "epsilon": _bound(row, "per_word"),
+            "epsilon_ldp": _bound(row, "ldp"),
+            "configuration": json.dumps(row["configuration"], sort_keys=True),
+            "commit": row["circumstances"]["commit"],
+            "time": row["circumstances"]["time"],
+            "circumstances": json.dumps(row["circumstances"], sort_keys=True),
+        }
+        for score in row["scores"]:
+            own = ("source", "metric", "unit", "value", "low", "high", "n", "baseline", "note", "headline")
+            yield {**shared, "setting": json.dumps(score["setting"]), **{name: score[name] for name in own}}
+
+
+def plain(line: Row) -> Row:
+    """A line of `table` as JSON has it, which knows no infinity: "infinite", as in rows."""
+    return {name: "infinite" if value == math.inf else value for name, value in line.items()}
+
+
+def _bound(row: Row, name: str) -> float | None:
+    found = (row["epsilon"] or {}).get(name)
+    return math.inf if found == "infinite" else found
+
+
+def export(rows: Iterable[Row], path: Path) -> int:
+    """Writes `table` as .parquet, .csv or .jsonl, by the name; returns its number of lines.
+
+    Raises:
+        ConfigError: the name ends in none of these.
+    """
+    writers: dict[str, Callable[[list[Row], BinaryIO], None]] = {
+        ".parquet": _parquet,
+        ".csv": _csv,
+        ".jsonl": lambda lines, stream: stream.writelines(streams.json_line(plain(line)).encode() for line in lines),
+    }
+    if path.suffix not in writers:
+        raise ConfigError(f"a table's name must end in {', '.join(writers)}, got {path.suffix!r}")
+    lines = list(table(rows))
+    part = path.with_name(path.name + ".part")
+    with streams.writing():
+        with open(part, "wb") as stream:
+            writers[path.suffix](lines, stream)
+        os.replace(part, path)
+    return len(lines)
+
+
+def _parquet(lines: list[Row], stream: BinaryIO) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.Table.from_pylist(lines), stream)
+
+
+def _csv(lines: list[Row], stream: BinaryIO) -> None:
+    import csv
+    import io
+
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    writer = csv.DictWriter(text, fieldnames=list(lines[0]))
+    writer.writeheader()
+    writer.writerows(lines)
+    text.flush()
+    text.detach()

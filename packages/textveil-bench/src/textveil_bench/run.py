@@ -1,0 +1,626 @@
+"""Runs of a sweep: several processes, rows as they come, going on where a run was interrupted.
+
+In: a sweep, a folder for its rows. Out: the rows of all its cells.
+Not here: which cells there are (`spec`), and how one is computed (`cells`).
+"""
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from textveil.errors import ConfigError, TextveilError
+from textveil.files import streams
+from textveil.models import Endpoint
+from textveil.pipeline import Privatizer
+from textveil.text import is_public, tokenize
+from textveil_bench import cells as computed
+from textveil_bench import data as loaders
+from textveil_bench import rows, tasks
+from textveil_bench.calibrate import budgets
+from textveil_bench.circumstances import circumstances
+from textveil_bench.examples import DataSet
+from textveil_bench.spec import VERSION, Cell, Series, Source, Sweep
+from textveil_bench.task_words import learn
+from textveil_bench.tasks import models
+from textveil_bench.tasks.contract import Task
+from textveil_bench.trials import joined
+
+Report = Callable[[str, int, int], None]
+
+SEARCHED = 2
+"""Of how budgets are searched; what an older search has found is found again."""
+
+PACE = 10_000
+"""Words of the cells that are there, of which a time is told: what few texts take says little of many."""
+
+TAUGHT = 20_000
+"""Training texts that important words are learned from, at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """Where a run finds things.
+
+    Attributes:
+        corpora: the folder of corpora; None for that of the environment, or a hub.
+        cache: where fitted judges are kept; None for the usual place.
+    """
+
+    corpora: Path | None = None
+    cache: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Job:
+    """What one process computes in one go: the cells of a series that share work.
+
+    Attributes:
+        sweep: with what is asked.
+        series: with its data set.
+        cells: of it.
+        learned: what rows say of the list of important words that the series has; None for no such list.
+    """
+
+    sweep: Sweep
+    series: Series
+    cells: tuple[Cell, ...]
+    learned: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """What a run has to do.
+
+    Attributes:
+        jobs: what is left.
+        there: rows of cells that are there already.
+        searched: series whose budgets have to be found first; their cells are not known yet.
+    """
+
+    jobs: tuple[Job, ...]
+    there: tuple[rows.Row, ...] = field(repr=False)
+    searched: tuple[Series, ...]
+
+    @property
+    def cells(self) -> int:
+        """How many are left, of those that are known."""
+        return sum(len(job.cells) for job in self.jobs)
+
+
+def plan(sweep: Sweep, found: Sequence[rows.Row], known: Mapping[str, Mapping[float, float]], places: Places) -> Plan:
+    """What is left of a sweep.
+
+    Args:
+        sweep: what is wanted.
+        found: the rows that are there.
+        known: budgets that were found, by the fingerprint of what they were found for.
+        places: where the data is.
+    """
+    by_key = {_place(row): row for row in found}
+    any_key = {row["key"]: row for row in found}
+    jobs, there, searched = [], [], []
+    for series in sweep.series:
+        learned = None
+        if series.learned:
+            words = task_words(series, places)
+            learned = {**_told(taught_by(series.source, places)), "words": _digest(words)}
+            series = series.taught(words)
+        if series.searched:
+            if (asked := search_key(sweep, series, places)) not in known:
+                searched.append(series)
+                continue
+            series = series.at(known[asked])
+        left = []
+        for cell in series.cells(sweep, load(series.source, sweep.limit, places).digest):
+            own = (cell.key, sweep.name, series.name, series.source.called, cell.level)
+            if own in by_key:
+                there.append(by_key[own])
+            elif cell.key in any_key:
+                there.append(_renamed(any_key[cell.key], sweep, series, cell))
+            else:
+                left.append(cell)
+        jobs += [Job(sweep=sweep, series=series, cells=part, learned=learned) for part in _parts(left)]
+    return Plan(jobs=tuple(jobs), there=tuple(there), searched=tuple(searched))
+
+
+def _place(row: rows.Row) -> tuple[Any, ...]:
+    """What tells a row from all others: two levels of risk may have one budget, and two sweeps one cell."""
+    return row["key"], row["sweep"], row["series"], row["data"]["name"], row["level"]
+
+
+def _renamed(row: rows.Row, sweep: Sweep, series: Series, cell: Cell) -> rows.Row:
+    """The row of a cell that another sweep has computed, under the names of this one."""
+    own = {"sweep": sweep.name, "entry": series.entry, "series": series.name, "family": series.family}
+    data = {**row["data"], "name": series.source.called}
+    return {**row, **own, "whose": series.whose, "point": dict(series.point), "level": cell.level, "data": data}
+
+
+def _parts(left: Sequence[Cell]) -> Iterator[tuple[Cell, ...]]:
+    """Cells that are computed in one go: all of them where a language model is asked, else those of a budget."""
+    if left and left[0].config is not None and left[0].config.mechanism.options.get("context", "none") != "none":
+        yield tuple(left)
+        return
+    for budget in dict.fromkeys(repr(cell.budget) for cell in left):
+        yield tuple(cell for cell in left if repr(cell.budget) == budget)
+
+
+def run(
+    sweep: Sweep,
+    folder: Path,
+    *,
+    places: Places | None = None,
+    processes: "int | Pool" = 1,
+    report: Report = lambda step, done, total: None,
+) -> list[rows.Row]:
+    """Computes what is not there yet, and gives all rows of the sweep.
+
+    Args:
+        sweep: what is wanted.
+        folder: where rows are kept; made if it is not there. A run that finds some goes on.
+        places: where data and fitted judges are.
+        processes: how many; each has one thread of the linear algebra and its own copy of the models. A pool stays
+            open, so that several runs load the models once.
+        report: told of "calibrating" and "cells".
+
+    Raises:
+        ConfigError: the sweep, or an option of it, is wrong; another run is at work in the folder.
+        InputError: data cannot be read.
+    """
+    places = places or Places()
+    computed.check(sweep)
+    for source in sweep.data:
+        _ready(source, sweep, places)
+    with rows.opened(folder) as store, _pool(processes) as pool:
+        known = _known(folder)
+        first = plan(sweep, store.rows, known, places)
+        known |= _search(sweep, first.searched, folder, places, pool, report)
+        made = plan(sweep, store.rows, known, places)
+        own = set(map(_place, store.rows))
+        for row in made.there:
+            if _place(row) not in own:
+                store.append(row)
+        if made.jobs:
+            for source in {job.series.source.called: job.series.source for job in made.jobs}.values():
+                for judge in judges(source, sweep, places):
+                    tasks.prepare(judge)  # fitted once, here; the processes load them
+        found = list(made.there)
+        report("cells", 0, made.cells)
+        for (job, _), done in pool.map(_job, [(job, places) for job in made.jobs]):
+            for row in done:
+                texts = row.pop("texts")
+                store.append(row)
+                _keep_texts(folder, job, texts, row)
+                found.append(row)
+            report("cells", len(found) - len(made.there), made.cells)
+        return found
+
+
+def there(sweep: Sweep, found: Sequence[rows.Row]) -> list[rows.Row]:
+    """The rows of a sweep that are among others: of its names, budgets and seeds. No data is looked at.
+
+    Of several runs of a series the one with most examples counts, of those that have no more than the sweep asks for.
+
+    Args:
+        sweep: what is wanted; its budgets are known.
+        found: rows of any sweeps.
+    """
+    named: dict[tuple[str, str], list[rows.Row]] = {}
+    for row in found:
+        if row["sweep"] == sweep.name:
+            named.setdefault((row["series"], row["data"]["name"]), []).append(row)
+    kept: list[rows.Row] = []
+    for series in sweep.series:
+        limit = series.source.limit or sweep.limit
+        budgets = {json.dumps(budget) for budget in series.budgets}
+        own = [
+            row
+            for row in named.get((series.name, series.source.called), ())
+            if row["seed"] in sweep.seeds
+            and json.dumps(row["budget"] and row["budget"]["value"]) in budgets
+            and (limit is None or row["data"]["examples"] <= limit)
+        ]
+        most = max((row["data"]["examples"] for row in own), default=0)
+        kept += [row for row in own if row["data"]["examples"] == most]
+    return kept
+
+
+def preview(sweep: Sweep, folder: Path | None, places: Places) -> list[str]:
+    """What a run would do, in lines for a person; nothing is computed.
+
+    Args:
+        sweep: what is wanted.
+        folder: of the run, where there may be rows already; None for none.
+        places: where the data is.
+    """
+    computed.check(sweep)
+    for source in sweep.data:
+        _ready(source, sweep, places)
+    found = [] if folder is None else rows.found(folder)
+    made = plan(sweep, found, {} if folder is None else _known(folder), places)
+    lines = [f"sweep {sweep.name}: {made.cells + len(made.there):,} cells, {len(made.there):,} of them are there"]
+    words = 0
+    for source in sweep.data:
+        data = load(source, sweep.limit, places)
+        own = sum(len(job.cells) for job in made.jobs if job.series.source.called == source.called)
+        words += own * len(tokenize([joined(example) for example in data.examples]).words)
+        lines.append(f"  {source.called}: {len(data):,} examples from {data.source}, {own:,} cells left")
+        lines += [f"    {remark}" for remark in data.remarks]
+    if made.searched:
+        levels = ", ".join(f"{level:g}" for level in sweep.risk.levels)
+        count = len(sweep.seeds) * len(sweep.risk.levels)
+        lines.append(
+            f"  {len(made.searched):,} series of up to {count} cells wait for budgets at an attack success of {levels}"
+        )
+    known = made.there or found
+    if made.cells and sum(sum(row["lengths"]) for row in known) >= PACE:
+        pace = sum(sum(row["seconds"].values()) for row in known) / sum(sum(row["lengths"]) for row in known)
+        minutes = max(1, round(words * pace / 60))
+        told = f"{minutes} minute{'s' * (minutes != 1)} of one core, at the pace of the cells that are there"
+        lines.append(f"about {told}")
+    elif made.cells:
+        lines.append("how long that takes is told once some cells are there")
+    return lines
+
+
+def _job(given: tuple[Job, Places]) -> list[rows.Row]:
+    job, places = given
+    data = load(job.series.source, job.sweep.limit, places)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that epsilon bounds nothing under some mechanisms is in their rows
+        asked = judges(job.series.source, job.sweep, places)
+        training = {"training": trained(job.series.source, data, asked, places), "learned": job.learned}
+        around = {**circumstances(), "judges": models.precision()}
+        return list(computed.compute(job.series, job.cells, data, asked, job.sweep, around, training))
+
+
+# ---- data and judges ---------------------------------------------------------------------------------------
+
+
+_HELD: dict[str, Any] = {}
+"""Data sets and judges of this process."""
+
+
+def load(source: Source, limit: int | None, places: Places) -> DataSet:
+    """The examples of a data set of a sweep."""
+    limit = source.limit or limit
+    key = _key("data", source.name, source.split, source.subset, source.columns, limit, source.beside, places.corpora)
+    if key not in _HELD:
+        named: dict[str, Any] = {"split": source.split, "folder": places.corpora, "subset": source.subset}
+        if source.beside:
+            whole = loaders.load(source.name, limit=None, **named, **source.columns)
+            _HELD[key] = _beside(whole, load(replace(source, limit=source.beside, beside=0), None, places), limit)
+        else:
+            _HELD[key] = loaders.load(source.name, limit=limit, **named, **source.columns)
+    found: DataSet = _HELD[key]
+    return found
+
+
+def _beside(whole: DataSet, taken: DataSet, limit: int | None) -> DataSet:
+    """Examples of a data set, evenly spaced, that share no text with those that are taken.
+
+    Raises:
+        ConfigError: nothing is left.
+    """
+    known = {text for example in taken.examples for text in example.texts}
+    left = [example for example in whole.examples if known.isdisjoint(example.texts)]
+    if not left:
+        raise ConfigError(f"{whole.name} must have examples beside the {len(taken):,} that are taken, and has none")
+    count = min(len(left), limit or len(left))
+    chosen = tuple(left[i * len(left) // count] for i in range(count))
+    return replace(whole, examples=chosen, remarks=(*whole.remarks, f"beside {len(taken):,} that are not among them"))
+
+
+def judges(source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:
+    """The judges of a data set of a sweep, fitted."""
+    asked = (source.name, source.subset, source.columns, source.task, sweep.endpoint, "meaning" in sweep.measures)
+    key = _key("judges", *asked, places.corpora, places.cache)
+    if key not in _HELD:
+        data = load(source, sweep.limit, places)
+        endpoint = None if sweep.endpoint is None else Endpoint(**sweep.endpoint)
+
+        def train() -> DataSet:
+            return training_texts(source, places)
+
+        wanted = [*(source.task or ({"name": tasks.usual(data.kind)},))]
+        if "meaning" in sweep.measures and "meaning" not in {each["name"] for each in wanted}:
+            wanted.append({"name": "meaning"})
+        _HELD[key] = tuple(
+            tasks.make(
+                each["name"],
+                {name: value for name, value in each.items() if name != "name"},
+                train=train,
+                cache=places.cache,
+                endpoint=endpoint,
+            )
+            for each in wanted
+        )
+    found: tuple[Task, ...] = _HELD[key]
+    return found
+
+
+def _ready(source: Source, sweep: Sweep, places: Places) -> None:
+    """Builds the judges of a data set, and fits none: what is wrong with them is told before anything is run.
+
+    Raises:
+        ConfigError: an option is wrong, or a judge learns from a file that is not named. UnknownName: there is no such
+            judge.
+    """
+    asked = judges(source, sweep, places)
+    if not loaders.is_file(source.name) or loaders.SPLIT in source.name:
+        return
+    data = load(source, sweep.limit, places)
+    if learning := [judge.name for judge in asked if hasattr(judge, "train") and not judge.refusal(data)]:
+        raise ConfigError(
+            f"{source.called}: {learning[0]} learns from a training split: name files with {loaders.SPLIT} in their "
+            "place, one for train and one for test, or another judge, such as task: meaning"
+        )
+
+
+def task_words(series: Series, places: Places) -> tuple[str, ...]:
+    """The important words of a series that has them learned."""
+    source = series.source
+    key = _key("words", source.name, source.subset, source.columns, series.learned, places.corpora)
+    if key not in _HELD:
+        _HELD[key] = learn(taught_by(source, places), series.learned)
+    found: tuple[str, ...] = _HELD[key]
+    return found
+
+
+def taught_by(source: Source, places: Places) -> DataSet:
+    """The training texts that important words are learned from."""
+    return load(source.training(TAUGHT), None, places)
+
+
+def training_texts(source: Source, places: Places) -> DataSet:
+    """The training texts that judges are given."""
+    return load(source.training(), None, places)
+
+
+def trained(source: Source, data: DataSet, asked: Sequence[Task], places: Places) -> Mapping[str, Any] | None:
+    """What rows say of the texts that judges learn from; None where none of them learns.
+
+    Args:
+        source: of the data set.
+        data: its examples.
+        asked: its judges.
+        places: where the data is.
+    """
+    if not any(hasattr(judge, "train") and not judge.refusal(data) for judge in asked):
+        return None
+    key = _key("training", source.name, source.subset, source.columns, places.corpora)
+    if key not in _HELD:
+        _HELD[key] = _told(training_texts(source, places))
+    found: Mapping[str, Any] = _HELD[key]
+    return found
+
+
+def _told(train: DataSet) -> Mapping[str, Any]:
+    return {"source": train.source, "digest": train.digest, "examples": len(train)}
+
+
+def _digest(words: Sequence[str]) -> str:
+    return blake2b(json.dumps(words).encode(), digest_size=12).hexdigest()
+
+
+def _key(*parts: object) -> str:
+    return json.dumps(parts, sort_keys=True, default=str)
+
+
+# ---- budgets at levels of risk -----------------------------------------------------------------------------
+
+
+def search_key(sweep: Sweep, series: Series, places: Places) -> str:
+    """What a search for budgets depends on; series that differ in nothing but their data set share it."""
+    data = calibration_data(calibrating(sweep, series), sweep.risk.words, places)
+    asked = {
+        "settings": series.settings,
+        "path": series.path,
+        "start": series.start,
+        "risk": [sweep.risk.prior, sweep.risk.levels, sweep.risk.words],
+        "texts": _texts(data),
+        "version": [VERSION, SEARCHED],
+    }
+    if (queries := _queries(series, data)) is not None:
+        asked["queries"] = queries
+    return blake2b(json.dumps(asked, sort_keys=True, default=str).encode(), digest_size=12).hexdigest()
+
+
+def calibrating(sweep: Sweep, series: Series) -> tuple[Source, ...]:
+    """The data sets on whose training texts the budgets of a series are found.
+
+    Its own, where none are named, or where words have learned from it what matters: elsewhere they matter less.
+    """
+    named = () if series.teaches else tuple(Source(**each) for each in sweep.risk.data)
+    given = named or (series.source,)
+    return tuple(source.training() for source in given)
+
+
+def _known(folder: Path) -> dict[str, Mapping[float, float]]:
+    path = folder / rows.BUDGETS
+    if not path.exists():
+        return {}
+    found: dict[str, Mapping[float, float]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:  # a line that was cut short: it is found again
+            continue
+        found[row["asked"]] = {float(level): budget for level, budget in row["found"]}
+    return found
+
+
+def _search(
+    sweep: Sweep, searched: Sequence[Series], folder: Path, places: Places, pool: "Pool", report: Report
+) -> dict[str, Mapping[float, float]]:
+    asked = {search_key(sweep, series, places): series for series in searched}
+    if not asked:
+        return {}
+    found: dict[str, Mapping[float, float]] = {}
+    given = [
+        (key, series, sweep, calibration_data(calibrating(sweep, series), sweep.risk.words, places))
+        for key, series in asked.items()
+    ]
+    report("calibrating", 0, len(asked))
+    for (key, _, _, _), own in pool.map(_find, given):
+        found[key] = own
+        with streams.writing(), open(folder / rows.BUDGETS, "a", encoding="utf-8") as file:
+            file.write(json.dumps({"asked": key, "found": sorted(own.items())}) + "\n")
+        report("calibrating", len(found), len(asked))
+    return found
+
+
+def calibration_data(given: Sequence[Source], words: int, places: Places) -> tuple[DataSet, ...]:
+    """Examples with about so many private words, the same number from each data set."""
+    share = words / len(given)
+    chosen: list[DataSet] = []
+    for source in given:
+        data = load(source, max(1, round(share)), places)
+        found = stop = 0
+        for example in data.examples:
+            found += sum(not is_public(word) for word in tokenize([joined(example)]).words)
+            stop += 1
+            if found >= share:
+                break
+        chosen.append(data.take(stop))
+    return tuple(chosen)
+
+
+def _texts(data: Sequence[DataSet]) -> tuple[str, ...]:
+    return tuple(joined(example) for each in data for example in each.examples)
+
+
+def _queries(series: Series, data: Sequence[DataSet]) -> tuple[str, ...] | None:
+    """What each text is for, as the cells of a series have it; None where they need none.
+
+    Raises:
+        ConfigError: a data set has no questions, and the series needs them.
+    """
+    config = series.config(series.start)
+    if config is None or not computed.asks(config.protect):
+        return None
+    return tuple(question for each in data for question in computed.questions(each))
+
+
+def _find(given: tuple[str, Series, Sweep, tuple[DataSet, ...]]) -> Mapping[float, float]:
+    _, series, sweep, data = given
+
+    def make(budget: float) -> Privatizer:
+        config = series.config(budget, seed=0)
+        assert config is not None, "baselines have no budget"
+        return computed.built(config)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return budgets(
+            make,
+            _texts(data),
+            sweep.risk.levels,
+            start=series.start,
+            prior=sweep.risk.prior,
+            queries=_queries(series, data),
+        )
+
+
+# ---- the gallery -------------------------------------------------------------------------------------------
+
+
+def _keep_texts(folder: Path, job: Job, texts: Sequence[rows.Row], row: rows.Row) -> None:
+    """Texts before and after: of the first seed, and of public data sets only."""
+    if not texts or loaders.is_file(job.series.source.name) or row["seed"] != job.sweep.seeds[0]:
+        return
+    shared = {
+        "data": row["data"]["name"],
+        **{name: row[name] for name in ("sweep", "entry", "series", "budget", "key")},
+    }
+    with streams.writing(), open(folder / rows.GALLERY, "a", encoding="utf-8") as file:
+        for each in texts:
+            file.write(json.dumps({**shared, **each}, ensure_ascii=False) + "\n")
+
+
+# ---- processes ---------------------------------------------------------------------------------------------
+
+
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""What libraries of linear algebra read when they are loaded."""
+
+
+class Pool:
+    """Several processes of one thread each, or this one as it is.
+
+    A process keeps the tables, models and data sets that it has loaded.
+
+    Raises:
+        ConfigError: there would be less than one process.
+    """
+
+    def __init__(self, processes: int) -> None:
+        if processes < 1:
+            raise ConfigError(f"processes must be 1 or more, got {processes}")
+        self._executor = (
+            None
+            if processes == 1
+            else ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_begin)
+        )
+        self._before: dict[str, str | None] = {}
+
+    def map(self, function: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+        """What was given with what came of it, in the order in which it comes."""
+        if self._executor is None:
+            for each in given:
+                yield each, function(each)
+            return
+        waiting: dict[Future[Any], Any] = {self._executor.submit(function, each): each for each in given}
+        try:
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+        except BrokenProcessPool:
+            raise TextveilError(
+                "every process must live until its work is done, and one has ended (out of memory?); "
+                "with fewer --processes the run goes on from what is there"
+            ) from None
+
+    def __enter__(self) -> "Pool":
+        if self._executor is not None:  # processes start with what stands here; later is too late for their libraries
+            self._before = {name: os.environ.get(name) for name in THREADS}
+            os.environ.update(dict.fromkeys(THREADS, "1"))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _pool(processes: int | Pool) -> AbstractContextManager[Pool]:
+    """A pool of its own, or one that whoever opened it closes."""
+    return nullcontext(processes) if isinstance(processes, Pool) else Pool(processes)
+
+
+def _begin() -> None:
+    """What a process does first: one thread, and no life after the process that started it, however that ends."""
+    import torch
+
+    torch.set_num_threads(1)
+    Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
+
+
+def _end_with(other: BaseProcess | None) -> None:
+    if other is not None:
+        wait([other.sentinel])
+        os._exit(1)

@@ -1,0 +1,461 @@
+"""A sweep: which mechanisms, budgets and seeds are run on which data, and what is asked of the releases.
+
+In: YAML. Out: `Sweep`, its `Series` and their `Cell`s.
+Not here: how a cell is computed (`cells`), and in which process (`run`).
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import blake2b
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field
+
+from textveil.config import Config, options, resolve, sources
+from textveil.errors import ConfigError, UnknownName, shown
+from textveil_bench.data import called, is_file
+
+CONF = Path(__file__).resolve().parent / "conf"
+"""The packaged sweeps."""
+
+BASELINES: Mapping[str, Mapping[str, Any]] = {
+    "identity": {},
+    "mask": {"mechanism.name": "placeholder"},
+    "uniform": {"mechanism.name": "krr", "epsilon": 1e-6},
+    "equality": {"mechanism.name": "krr", "epsilon": 1e-6, "words.consistent": True},
+}
+"""Nothing is changed; every private word is a placeholder; every private word is any word of the table; every private
+word is any word of the table, and equal words of a text are the same one: what is left is which words are equal."""
+
+LEARNED = "learned"
+"""In the place of a path: how many important words are learned from training texts."""
+
+RISK = "risk"
+"""In the place of budgets: those under which an attack succeeds as often as `Sweep.risk` says."""
+
+MEASURES = ("retention", "cosine", "oov", "rouge-l", "bleu", "mapping", "perplexity", "meaning")
+
+Point = Mapping[str, Any]
+"""Values by dotted path."""
+
+
+def _named(value: object) -> object:
+    """A name alone as {"name": ...}, and one part alone as a list of one."""
+    found = tuple({"name": each} if isinstance(each, str) else each for each in _several(value))
+    if not all(isinstance(each, Mapping) and isinstance(each.get("name"), str) for each in found):
+        raise ConfigError("attacks, tasks and data sets must be names, or mappings with a name and options")
+    return found
+
+
+def _several(value: object) -> list[Any] | tuple[Any, ...]:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+Part = Mapping[str, Any]
+"""A name with options: {"name": "bayes", "priors": ["unigram"]}."""
+
+Parts = Annotated[tuple[Part, ...], BeforeValidator(_named)]
+
+
+@options("data.")
+class Source:
+    """One data set of a sweep.
+
+    Attributes:
+        name: of a data set, or a file of a user's own.
+        split: "test" or "train".
+        limit: examples; None for that of the sweep.
+        beside: so many examples are left out, those that a run with this limit takes; 0 for none.
+        subset: a part of the data set ("medical"), see `data`.
+        task: judges by name, with options; none for the usual ones of the kind.
+        columns: of a user's own file: options of `data.Columns`.
+        as_name: what rows call it; None: its name, and of a file no more than that.
+    """
+
+    name: str
+    split: str = "test"
+    limit: Annotated[int, Field(ge=1)] | None = None
+    beside: Annotated[int, Field(ge=0)] = 0
+    subset: str | None = None
+    task: Parts = ()
+    columns: Mapping[str, Any] = Field(default_factory=dict)
+    as_name: str | None = None
+
+    @property
+    def called(self) -> str:
+        """What rows call it."""
+        if self.as_name is not None:
+            return self.as_name
+        name = called(self.name) if is_file(self.name) else self.name
+        return f"{name}, {self.subset}" if self.subset else name
+
+    def training(self, limit: int | None = None) -> Self:
+        """The training split of the same data set; all of it, or as many examples as the limit says."""
+        return replace(self, split="train", limit=limit, beside=0)
+
+
+@options("entries.")
+class Entry:
+    """One mechanism of a sweep, with the options that vary.
+
+    Attributes:
+        name: what figures call it.
+        family: which entries are one mechanism with other options; the name where it is None.
+        whose: "paper" for mechanisms as their papers have them, "ours" for others.
+        set: options by dotted path. `learned` is none of a privatizer: so many words that tell the labels of the data
+            set apart are learned from its training texts, and are the important ones (`protect.importance=list`).
+        grid: options with several values; each combination is a series of its own.
+        budget: one path with its values, each a cell, or "risk"; none where the mechanism needs no budget.
+        start: where the search for budgets of a risk begins.
+        for_data: options by the name of a data set: an entry that has some is run on these data sets only.
+    """
+
+    name: str
+    family: str | None = None
+    whose: Literal["paper", "ours"] = "paper"
+    set: Mapping[str, Any] = Field(default_factory=dict)
+    grid: Mapping[str, Annotated[tuple[Any, ...], BeforeValidator(_several)]] = Field(default_factory=dict)
+    budget: Mapping[str, Annotated[tuple[Any, ...], BeforeValidator(_several)]] = Field(default_factory=dict)
+    start: Annotated[float, Field(gt=0)] = 10.0
+    for_data: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if len(self.budget) > 1:
+            raise ConfigError(f"the entry {self.name!r} must have one budget, got {', '.join(self.budget)}")
+        for path, values in (*self.budget.items(), *self.grid.items()):
+            if not values:
+                raise ConfigError(f"{path} of the entry {self.name!r} must have a value at least, and has none")
+
+
+@options("risk.")
+class Risk:
+    """At which success of the Bayes attacker mechanisms are compared.
+
+    Attributes:
+        prior: of the attacker: uniform or unigram.
+        levels: shares of private words that are guessed.
+        words: private words on which budgets are found.
+        data: the data sets whose training texts they are from; none for that of each series.
+    """
+
+    prior: Literal["uniform", "unigram"] = "unigram"
+    levels: Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Field(min_length=1)] = (0.05, 0.1, 0.2)
+    words: Annotated[int, Field(ge=50)] = 1000
+    data: Parts = ()
+
+
+@options("sweep.")
+class Sweep:
+    """Everything that decides a run of the bench.
+
+    Attributes:
+        name: of the sweep.
+        seeds: each is a run of its own, with draws of its own.
+        limit: examples of each data set; None for all.
+        common: options of every entry, by dotted path.
+        data: the data sets.
+        attacks: attacks by name, with options.
+        attacked: private words that attacks and measures of words look at, whole texts from the first on; None: all.
+        measures: see `MEASURES`.
+        baselines: of identity, mask, uniform, equality.
+        entries: the mechanisms.
+        risk: see `Risk`.
+        kept: names of series by data set: besides baselines only these are run; all for None.
+        gallery: texts of each series that are kept before and after, for the page; 0 for none.
+        endpoint: of a language model, for judges that need one; its key is taken from the environment.
+    """
+
+    name: str
+    seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_several)] = (1, 2, 3)
+    limit: Annotated[int, Field(ge=1)] | None = 500
+    common: Mapping[str, Any] = Field(default_factory=dict)
+    data: Annotated[tuple[Source, ...], Field(min_length=1)]
+    attacks: Parts = ()
+    attacked: Annotated[int, Field(ge=1)] | None = 1000
+    measures: tuple[str, ...] = ()
+    baselines: tuple[str, ...] = ("identity", "mask", "uniform")
+    entries: tuple[Entry, ...] = ()
+    risk: Risk = Field(default_factory=Risk)
+    kept: Mapping[str, tuple[str, ...]] | None = None
+    gallery: Annotated[int, Field(ge=0)] = 2
+    endpoint: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        for kind, names, known in (("baseline", self.baselines, BASELINES), ("measure", self.measures, MEASURES)):
+            for name in names:
+                if name not in known:
+                    raise UnknownName(kind, name, list(known))
+        if len(set(self.seeds)) < len(self.seeds) or not self.seeds:
+            raise ConfigError("sweep.seeds must be at least one number, and each once")
+        called = [source.called for source in self.data]
+        for entry in self.entries:
+            for name in entry.for_data:
+                if name not in called:
+                    raise UnknownName(f"data set in for_data of {entry.name!r}", name, called)
+        if len(set(called)) < len(called):
+            raise ConfigError("two data sets of a sweep must not have one name; give one of them as_name")
+
+    @classmethod
+    def read(cls, given: str | Path | Mapping[str, Any]) -> Self:
+        """A sweep from a YAML file, the name of a packaged one ("sweep"), or a mapping.
+
+        Raises:
+            ConfigError: the file cannot be read, or does not describe a sweep.
+            UnknownName: an option, a measure or a baseline has no such name.
+        """
+        values = dict(given) if isinstance(given, Mapping) else dict(sources.read_mapping(_path(given)))
+        values.pop("description", None)
+        for name, section in (("data", Source), ("entries", Entry)):
+            if name in values:
+                values[name] = tuple(_built(section, each, name) for each in _several(values[name]))
+        if "risk" in values:
+            values["risk"] = _built(Risk, values["risk"], "risk")
+        return cls(**values)
+
+    def narrowed(
+        self, *, limit: int | None = None, seeds: tuple[int, ...] | None = None, only: Sequence[str] = ()
+    ) -> Self:
+        """A part of the sweep.
+
+        Args:
+            limit: examples of each data set at most; a smaller limit of the sweep stays.
+            seeds: in the place of its own.
+            only: names of data sets and entries; where one of a kind is named, the others of it are left out.
+
+        Raises:
+            UnknownName: neither a data set nor an entry has such a name.
+            ConfigError: an entry is named and is for none of the data sets, or nothing is left.
+        """
+        known = {"data": [source.called for source in self.data], "entries": [entry.name for entry in self.entries]}
+        for name in only:
+            if name not in known["data"] and name not in known["entries"]:
+                raise UnknownName("data set or entry", name, [*known["data"], *known["entries"]])
+        data = tuple(source for source in self.data if source.called in only) or self.data
+        named = tuple(entry for entry in self.entries if entry.name in only) or self.entries
+        left = {source.called for source in data}
+        own = [replace(each, for_data={k: v for k, v in each.for_data.items() if k in left}) for each in named]
+        entries = tuple(one for one, each in zip(own, named, strict=True) if one.for_data or not each.for_data)
+        for entry in named:
+            if entry.name in only and entry.name not in {each.name for each in entries}:
+                raise ConfigError(
+                    f"the entry {entry.name!r} must be for a data set that is left ({', '.join(sorted(left))}), and is "
+                    f"for {', '.join(entry.for_data)}"
+                )
+        if limit is not None:
+            data = tuple(replace(source, limit=_least(limit, source.limit or self.limit)) for source in data)
+            limit = _least(limit, self.limit)
+        made = replace(self, data=data, entries=entries, seeds=seeds or self.seeds, limit=limit or self.limit)
+        if only and not made.series:
+            there = "; ".join(f"{kind}: {', '.join(names) or 'none'}" for kind, names in known.items())
+            raise ConfigError(f"something of the sweep must be left to run, and nothing is; it has {there}")
+        return made
+
+    @property
+    def series(self) -> "list[Series]":
+        """All series, the baselines first; those of an entry side by side."""
+        found = [
+            Series(entry=name, name=name, family=name, whose="baseline", source=source, settings=self._settings(point))
+            for source in self.data
+            for name, point in BASELINES.items()
+            if name in self.baselines
+        ]
+        for entry in self.entries:
+            path, budgets = next(iter(entry.budget.items()), (None, (None,)))
+            for values in product(*entry.grid.values()):
+                point = dict(zip(entry.grid, values, strict=True))
+                found += [
+                    Series(
+                        entry=entry.name,
+                        name=_title(entry.name, point),
+                        family=entry.family or entry.name,
+                        whose=entry.whose,
+                        source=source,
+                        settings=self._settings({**entry.set, **entry.for_data.get(source.called, {}), **point}),
+                        point=point,
+                        path=path,
+                        budgets=tuple(budgets),
+                        start=entry.start,
+                    )
+                    for source in self.data
+                    if not entry.for_data or source.called in entry.for_data
+                ]
+        found = [one for one in found if one.whose == "baseline" or self._keeps(one)]
+        names = [(series.name, series.source.called) for series in found]
+        if len(set(names)) < len(names):
+            twice = next(name for i, name in enumerate(names) if name in names[:i])
+            raise ConfigError(f"two series of a sweep must not have one name, and {twice[0]!r} is there twice")
+        return found
+
+    def _keeps(self, one: "Series") -> bool:
+        return self.kept is None or one.name in self.kept.get(one.source.called, ())
+
+    def _settings(self, own: Point) -> Point:
+        return {**{path: value for path, value in self.common.items() if path not in own}, **own}
+
+
+def _least(limit: int, own: int | None) -> int:
+    return limit if own is None else min(limit, own)
+
+
+def _path(given: str | Path) -> Path:
+    """A file as it is named, or a packaged sweep."""
+    path = Path(given)
+    if path.exists() or path.suffix != "" or path.name != str(given):
+        return path
+    packaged = CONF / f"{given}.yaml"
+    if not packaged.exists():
+        raise UnknownName(
+            "sweep, as a file or in the package,", str(given), sorted(p.stem for p in CONF.glob("*.yaml"))
+        )
+    return packaged
+
+
+def _built(section: Any, given: Any, name: str) -> Any:
+    if isinstance(given, section):
+        return given
+    values = {"name": given} if isinstance(given, str) else given
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{name} of a sweep must be a mapping of options, or several of them")
+    return section(**values)
+
+
+def _title(name: str, point: Point) -> str:
+    """The name of a series: with the options that tell it from its neighbours."""
+    return ", ".join([name, *(f"{path.rpartition('.')[2]} {_spelled(value)}" for path, value in point.items())])
+
+
+def _spelled(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One budget with one seed: what becomes a row.
+
+    Attributes:
+        budget: the value; None where there is none.
+        level: the risk for which it was chosen; None where it was not.
+        seed: of the sweep's.
+        config: with a seed of its own, that follows from everything here; None where nothing is privatized.
+        key: the fingerprint of everything that decides the row.
+    """
+
+    budget: Any
+    level: float | None
+    seed: int
+    config: Config | None
+    key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """One mechanism with its options on one data set, at several budgets.
+
+    Attributes:
+        entry: the name of its entry.
+        name: with the options of the grid.
+        family: what it is compared under.
+        whose: paper, ours or baseline.
+        source: the data set.
+        settings: options by dotted path, without budget and seed.
+        point: those of the grid.
+        path: of the budget; None where there is none.
+        budgets: values, ("risk",) where they have to be found, (None,) where there is none.
+        start: where the search begins.
+    """
+
+    entry: str
+    name: str
+    family: str
+    whose: str
+    source: Source
+    settings: Point = field(repr=False)
+    point: Point = field(default_factory=dict)
+    path: str | None = None
+    budgets: tuple[Any, ...] = (None,)
+    start: float = 10.0
+
+    @property
+    def searched(self) -> bool:
+        """Whether its budgets are found by risk."""
+        return self.budgets == (RISK,)
+
+    def config(self, budget: Any, seed: int | None = None) -> Config | None:
+        """The options at a budget; None for the baseline that privatizes nothing.
+
+        Raises:
+            ConfigError: an option is wrong; BudgetError: so is the budget. UnknownName: there is no such option.
+        """
+        if self.whose == "baseline" and self.name == "identity":
+            return None
+        chosen = {**self.settings, **({} if self.path is None else {self.path: budget})}
+        return resolve(overrides={**chosen, **({} if seed is None else {"seed": seed})})
+
+    @property
+    def learned(self) -> int:
+        """How many important words are learned from training texts; 0 for none.
+
+        Raises:
+            ConfigError: it is no whole number, or below 0.
+        """
+        count = self.settings.get(LEARNED, 0)
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            given = shown(count) if isinstance(count, str) else f"a {type(count).__name__}"
+            raise ConfigError(f"learned of {self.name!r} must be a whole number of 0 or more, got {given}")
+        return count
+
+    @property
+    def teaches(self) -> bool:
+        """Whether it has such words, learned already or not."""
+        return bool(self.learned) or "protect.important" in self.settings
+
+    def taught(self, words: tuple[str, ...]) -> Self:
+        """The series with the words that were learned."""
+        rest = {path: value for path, value in self.settings.items() if path != LEARNED}
+        return replace(self, settings={**rest, "protect.importance": "list", "protect.important": words})
+
+    def at(self, found: Mapping[float, float]) -> Self:
+        """The series with budgets that were found: by level."""
+        return replace(self, budgets=tuple(found.items()))
+
+    def cells(self, sweep: Sweep, digest: str) -> Iterator[Cell]:
+        """Every budget with every seed.
+
+        Args:
+            sweep: with the seeds, and with what is asked of the releases.
+            digest: of the data set.
+        """
+        asked = {
+            "rows": VERSION,
+            "data": digest,
+            "task": self.source.task,
+            "source": [self.source.name, self.source.subset, self.source.columns],
+            "attacks": sweep.attacks,
+            "attacked": sweep.attacked,
+            "measures": sweep.measures,
+            "prior": sweep.risk.prior,
+            "endpoint": sweep.endpoint,
+        }
+        for given, seed in product(self.budgets, sweep.seeds):
+            level, budget = given if isinstance(given, tuple) else (None, given)
+            config = self.config(budget)
+            drawn = _fingerprint({"data": digest, "config": config and config.to_dict(), "seed": seed})
+            key = _fingerprint({**asked, "drawn": drawn})
+            own = self.config(budget, int(drawn, 16))
+            yield Cell(budget=budget, level=level, seed=seed, config=own, key=key)
+
+
+VERSION = 1
+"""Of what a cell is; it changes when the same options give other figures."""
+
+
+def _fingerprint(value: Mapping[str, Any]) -> str:
+    content = json.dumps(value, sort_keys=True, default=_plain)
+    return blake2b(content.encode(), digest_size=12).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    return asdict(value) if hasattr(value, "__dataclass_fields__") else str(value)

@@ -1,0 +1,84 @@
+"""Tasks: how useful released examples still are. Judges are trained on originals, if at all.
+
+In: a judge's name and options; a data set, and what was released of it. Out: scores, a value for each example.
+Not here: data sets (`data`), and what attackers get (`textveil.evaluate.attack`).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from textveil.errors import UnknownName
+
+if TYPE_CHECKING:  # names are looked up before torch is needed
+    from textveil.evaluate.attack import Report
+    from textveil.models import Endpoint
+    from textveil_bench.examples import DataSet, Kind
+    from textveil_bench.tasks.contract import Task
+
+TASKS: Mapping[str, str] = MappingProxyType(
+    {
+        "head": "head:Head",
+        "classifier": "classifier:Classifier",
+        "finetune": "finetune:Finetune",
+        "reader": "reading:Reading",
+        "asked": "asked:Asked",
+        "generation": "generation:Generation",
+        "meaning": "meaning:Meaning",
+    }
+)
+"""The judges by name, and where each is written."""
+
+USUAL: "Mapping[Kind, str]" = MappingProxyType(
+    {"classification": "head", "pairs": "head", "reading": "reader", "choice": "asked", "text": "generation"}
+)
+
+
+def make(
+    name: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    train: "Callable[[], DataSet]",
+    cache: Path | None = None,
+    endpoint: "Endpoint | None" = None,
+    report: "Report | None" = None,
+) -> "Task":
+    """A judge by its name. Loads no model and no data yet.
+
+    Args:
+        name: one of `TASKS`.
+        options: those of the judge.
+        train: gives the training split, for judges that learn.
+        cache: the folder for what they learned; by default that of `kept.home`.
+        endpoint: a language model, for judges that ask one; without it they refuse.
+        report: told of progress.
+
+    Raises:
+        UnknownName: there is no such judge or option.
+        ConfigError: an option is out of range.
+    """
+    if name not in TASKS:
+        raise UnknownName("task", name, TASKS)
+    module, _, kind = TASKS[name].partition(":")
+    judge = getattr(import_module(f"textveil_bench.tasks.{module}"), kind)
+    given = {"train": train, "folder": cache, "endpoint": endpoint, "report": report}
+    known = {field.name for field in fields(judge)}
+    for option in options or {}:
+        if option not in known - given.keys():
+            raise UnknownName(f"option of the task {name}", option, known - given.keys())
+    own = {key: value for key, value in given.items() if key in known and value is not None}
+    made: Task = judge(**(options or {}), **own)
+    return made
+
+
+def prepare(task: "Task") -> None:
+    """Lets a judge that learns do so now, and keep it, so that other processes find it; others do nothing."""
+    getattr(task, "prepare", lambda: None)()
+
+
+def usual(kind: "Kind") -> str:
+    """The judge that data of a kind has where none is named."""
+    return USUAL[kind]

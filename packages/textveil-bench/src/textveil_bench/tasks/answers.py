@@ -1,0 +1,78 @@
+"""How answers are scored against gold ones: exact match and token F1, as SQuAD does, and nearness in meaning.
+
+In: answers, and the gold ones of each. Out: scores.
+Not here: who answers (`reading`, `asked`).
+"""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from textveil_bench.examples import DataSet
+from textveil_bench.tasks import models, vectors
+from textveil_bench.tasks.contract import Score
+
+_MARKS = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+
+
+def refusal(data: DataSet) -> str:
+    """Where there is no question with a text and answers; empty otherwise."""
+    if data.kind != "reading" or len(data.fields) != 2:
+        return f"it answers questions about texts, and {data.name} is of the kind {data.kind}"
+    return "" if all(example.answers for example in data.examples) else f"{data.name} has questions without answers"
+
+
+def normal(answer: str) -> list[str]:
+    """The words of an answer in SQuAD's normal form: small letters, no punctuation, no articles."""
+    return _ARTICLES.sub(" ", answer.lower().translate(_MARKS)).split()
+
+
+def exact(answer: str, golds: Sequence[str]) -> float:
+    """1 where an answer is one of the gold ones in normal form, 0 elsewhere."""
+    return float(any(normal(answer) == normal(gold) for gold in golds))
+
+
+def token_f1(answer: str, golds: Sequence[str]) -> float:
+    """The best F1 of an answer's words against those of a gold one, in normal form.
+
+    Source: Rajpurkar, Zhang, Lopyrev, Liang, "SQuAD: 100,000+ Questions for Machine Comprehension of Text" (2016),
+    section 6.1.
+    """
+    best = 0.0
+    for gold in golds:
+        mine, theirs = normal(answer), normal(gold)
+        common = sum((Counter(mine) & Counter(theirs)).values())
+        best = max(best, float(mine == theirs) if not (mine and theirs) else 2 * common / (len(mine) + len(theirs)))
+    return best
+
+
+def scores(data: DataSet, answers: Sequence[str], *, view: str = "", headline: str = "", note: str) -> Iterator[Score]:
+    """Exact match, F1 and the cosine with the nearest gold answer.
+
+    Args:
+        data: has the gold answers.
+        answers: one for each example.
+        view: stands before the names of the metrics ("restored ").
+        headline: the metric that the task is judged by, if it is one of these.
+        note: what a reader has to know.
+    """
+    golds = [example.answers for example in data.examples]
+    judges: tuple[tuple[str, Callable[[str, Sequence[str]], float]], ...] = (("exact match", exact), ("F1", token_f1))
+    for metric, judge in judges:
+        values = np.array([judge(answer, own) for answer, own in zip(answers, golds, strict=True)], np.float64)
+        yield Score(metric=view + metric, values=values, chance=0.0, headline=view + metric == headline, note=note)
+    flat = vectors.originals(tuple(gold for own in golds for gold in own))
+    found = vectors.encode(answers)
+    owner = np.repeat(np.arange(len(golds)), list(map(len, golds)))
+    values = np.full(len(golds), -1.0)
+    np.maximum.at(values, owner, vectors.cosines(found[owner], flat))
+    yield Score(
+        metric=f"{view}cosine",
+        values=values,
+        share=False,
+        note=f"{note}; sentence vectors of {models.ENCODER}, the nearest gold answer",
+    )

@@ -1,0 +1,67 @@
+"""What every task offers, and what it gives.
+
+In: nothing. Out: the protocol `Task`, and `Score`.
+Not here: any task, and how scores become rows (`cells`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.errors import ConfigError
+from textveil_bench.examples import DataSet
+from textveil_bench.trials import Trial
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Score:
+    """One metric of a task, with a value for each example; the mean is what is reported.
+
+    Attributes:
+        metric: "accuracy", "F1".
+        values: float64 [B].
+        chance: what guessing without the texts reaches; None where that makes no sense.
+        share: whether values from 0 to 1 are shares.
+        headline: whether it is the metric that the task is judged by.
+        note: what a reader has to know.
+    """
+
+    metric: str
+    values: Values = field(repr=False)
+    chance: float | None = None
+    share: bool = True
+    headline: bool = False
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 1 or not np.isfinite(self.values).all():
+            raise ConfigError(f"the scores of {self.metric} must be one finite number for each example")
+
+
+@runtime_checkable
+class Task(Protocol):
+    """A judge of released examples. It was trained on originals, if at all, and never sees one when it judges."""
+
+    @property
+    def name(self) -> str:
+        """What rows call it: the judge with its model."""
+        ...
+
+    def refusal(self, data: DataSet) -> str:
+        """Why this task says nothing of such data, in words that go on "not run: "; empty if it does."""
+        ...
+
+    def score(self, data: DataSet, trials: Sequence[Trial]) -> Iterator[Score]:
+        """Judges what was released.
+
+        Args:
+            data: what the trials are of; it has the labels.
+            trials: one for each example of `data`. Only `Trial.texts` is shown to the judge; what it answers may be
+                compared with everything.
+        """
+        ...

@@ -1,0 +1,164 @@
+"""Generation: a language model goes on with the released beginning of a text, and a local one works the answer over.
+
+In: released texts, and endpoints. Out: how near what comes back is to the original beginning, and to what was expected.
+Not here: how answers are worked over (`textveil.models`), and texts that are judged as they are (`meaning`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field
+
+from textveil.config import options
+from textveil.errors import ConfigError
+from textveil.evaluate.attack import Report, quiet
+from textveil.models import EXTRACTION_TEMPERATURE, NO_KEY, Address, Endpoint, extract
+from textveil_bench.examples import DataSet
+from textveil_bench.tasks import models, vectors
+from textveil_bench.tasks.asked import NO_ENDPOINT
+from textveil_bench.tasks.contract import Score
+from textveil_bench.trials import Part, Trial
+
+CONTINUE = """\
+The user sends the beginning of a text. Write how it goes on, in about {length} words and in the same style. Your \
+answer is the continuation alone, without the beginning."""
+
+Temperature = Annotated[float, Field(ge=0, le=2)]
+
+
+class Prompt(NamedTuple):
+    """A text at the place where a language model takes over. Secret.
+
+    Args:
+        released: its beginning as it was released.
+        original: the same as it was.
+        rest: how the original goes on.
+    """
+
+    released: str
+    original: str
+    rest: str
+
+
+@options()
+class Generation:
+    """Judges texts by what a language model makes of their released beginnings, as InferDPT and Cape do.
+
+    A remote model goes on with the released beginning; a local one then works the answer into one that suits
+    (`textveil.models`). Both scores are cosines of sentence vectors:
+
+    - `coherence`: of the outcome with the beginning as it was.
+    - `alignment`: of the outcome with what was expected: how the text itself goes on, or what the remote model writes
+      when it is given the original.
+
+    With the options as they are, nothing but releases is sent. Two of them say otherwise: `expected=model` sends the
+    originals to the remote model, once for each call, and `shown=original` sends them to the local one, as the papers
+    do; it therefore has to be named. The papers' sentence vectors are SimCSE's.
+
+    Source: Tong et al., "InferDPT" (2023); Cape, section 5.1.2 and equation 12.
+
+    Args:
+        prefix: words that a text is begun with; of shorter texts half of them.
+        length: words that the continuation is to have, about; as many of the text's own are compared.
+        expected: what alignment is measured with, "text" or "model".
+        temperature: of the remote model; by default the endpoint's.
+        extraction: of the local model; None leaves its part out.
+        shown: the beginning that the local model sees, "released" or "original".
+        local_url: where the local model is asked, without a key; by default where the remote one is.
+        local_model: its name there.
+        encoder: a folder or hub id of a sentence-transformers model; the bundled one by default.
+        endpoint: where the remote model is asked.
+        report: told of progress.
+    """
+
+    prefix: Annotated[int, Field(ge=1, strict=True)] = 50
+    length: Annotated[int, Field(ge=1, strict=True)] = 100
+    expected: Literal["text", "model"] = "text"
+    temperature: Temperature | None = None
+    extraction: Temperature | None = EXTRACTION_TEMPERATURE
+    shown: Literal["released", "original"] = "released"
+    local_url: Address | None = None
+    local_model: Annotated[str, Field(min_length=1)] | None = None
+    encoder: str | None = None
+    endpoint: Endpoint | None = Field(default=None, repr=False)
+    report: Report = Field(default=quiet, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.shown == "original" and (self.local_url is None or self.local_model is None):
+            raise ConfigError("shown=original needs a local model: set local_url and local_model")
+
+    @property
+    def name(self) -> str:
+        """What rows call it."""
+        return f"generation ({self.endpoint.model if self.endpoint else 'no endpoint'})"
+
+    def refusal(self, data: DataSet) -> str:
+        """Where there is no endpoint, or no text to go on with."""
+        if self.endpoint is None:
+            return NO_ENDPOINT
+        return "" if data.kind == "text" else f"it goes on with texts, and {data.name} is of the kind {data.kind}"
+
+    def score(self, data: DataSet, trials: Sequence[Trial]) -> Iterator[Score]:
+        """Coherence and alignment.
+
+        Raises:
+            EndpointError: an endpoint cannot be reached, refused, or answered without text.
+        """
+        prompts = [begun(trial.parts[0], self.prefix, self.length) for trial in trials]
+        written = self._write([prompt.released for prompt in prompts])
+        outcome = self._extract(prompts, written)
+        wanted = [prompt.rest for prompt in prompts]
+        if self.expected == "model":
+            wanted = self._write([prompt.original for prompt in prompts])
+        found = vectors.encode(outcome, self.encoder)
+        what = "the text's own continuation" if self.expected == "text" else "what the model writes for the original"
+        against = {"coherence": ([each.original for each in prompts], "the beginning"), "alignment": (wanted, what)}
+        for metric, (texts, meant) in against.items():
+            yield Score(
+                metric=metric,
+                values=vectors.cosines(found, vectors.encode(texts, self.encoder)),
+                share=False,
+                headline=metric == "coherence",
+                note=f"cosine with {meant}, sentence vectors of {models.called(self.encoder)}",
+            )
+
+    def _write(self, beginnings: Sequence[str]) -> list[str]:
+        """What the remote model writes."""
+        if self.endpoint is None:
+            raise ConfigError(NO_ENDPOINT)
+        endpoint = self.endpoint if self.temperature is None else replace(self.endpoint, temperature=self.temperature)
+        system = CONTINUE.format(length=self.length)
+        written = endpoint.ask([(system, text) for text in beginnings], report=self.report)
+        return [text.encode(errors="replace").decode() for text in written]  # JSON may hold half a character
+
+    def _extract(self, prompts: Sequence[Prompt], written: Sequence[str]) -> list[str]:
+        """What the local model makes of it."""
+        if self.extraction is None or self.endpoint is None:
+            return list(written)
+        local = replace(self.endpoint, model=self.local_model or self.endpoint.model)
+        if self.local_url is not None:
+            local = replace(local, url=self.local_url, key=NO_KEY)  # the key is the remote one's
+        shown = [prompt.original if self.shown == "original" else prompt.released for prompt in prompts]
+        return extract(shown, written, local, temperature=self.extraction, report=self.report)
+
+
+def begun(part: Part, prefix: int, length: int) -> Prompt:
+    """A text cut behind its first words.
+
+    Args:
+        part: what was released of it.
+        prefix: how many words; half of a text that has less than twice as many. An item that stands for words on both
+            sides of the cut belongs to the beginning.
+        length: words of the rest at most.
+    """
+    words = len(part.starts)
+    count = max(1, min(prefix, words // 2))
+    items = [(gap, item) for gap, item in zip(part.gaps, part.items, strict=False) if item.start < count]
+    cut = min(words, max([count, *(item.end for _, item in items)]))
+    stop = min(words, cut + length)
+    return Prompt(
+        released="".join(gap + item.text for gap, item in items),
+        original=part.original[: part.ends[cut - 1]] if cut else "",
+        rest=part.original[part.starts[cut] : part.ends[stop - 1]] if cut < words else "",
+    )

@@ -1,0 +1,209 @@
+"""Head: a classifier on frozen sentence vectors, fitted to originals once.
+
+In: originals with labels to learn from, releases to judge. Out: whether each release still gets its label.
+Not here: networks that are trained as a whole (`finetune`), or were by others (`classifier`).
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from textveil.config import options
+from textveil.evaluate.attack import Report, quiet
+from textveil.table import counts
+from textveil.text import tokenize
+from textveil_bench.examples import DataSet
+from textveil_bench.tasks import kept, labelled, models, vectors
+from textveil_bench.tasks.contract import Score, Values
+from textveil_bench.trials import Trial
+
+RECIPE = 1
+"""Version of the features and of the fit; what an older one left on the disk is not used."""
+
+LIBRARIES = ("numpy", "scikit-learn", "sentence-transformers", "textveil", "tokenizers", "torch", "transformers")
+
+Matrix = NDArray[np.float32]
+
+
+class Fitted(NamedTuple):
+    """A logistic regression of C labels on m features.
+
+    Args:
+        train: the rows that it was fitted to.
+        coefficients: float64 [m, C].
+        intercept: float64 [C].
+    """
+
+    train: DataSet
+    coefficients: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+
+
+@options()
+class Head:
+    """Judges classification and pairs by a logistic regression on sentence vectors.
+
+    The encoder stays as it is. The regression is fitted to originals of the training split, never to releases, and
+    judges all releases of all mechanisms. It is kept on the disk, with the features that it was fitted to.
+
+    Of one text, the features are its sentence vector. Of a pair they are both vectors u and v, |u - v|, and u * v
+    brought to a length of about one; and three numbers, in units of their standard deviations: the cosine of u and v;
+    the share of the first text's words that stand in the second, rare words counting more; and, with `reader`, how
+    sure the bundled reader is of the best answer that the second text gives to the first (it learned from 4,330
+    questions of SQuAD's training set). All of it is computed from the texts that are judged, and from them alone.
+
+    Args:
+        encoder: a folder or hub id of a sentence-transformers model; the bundled one by default.
+        rows: training rows at most, drawn with a fixed seed.
+        C: the inverse strength of the penalty; accuracy hardly moves from .3 to 2.
+        reader: of pairs, whether the reader is asked. It takes about as long as the vectors do.
+        train: gives the training split, where it is needed.
+        folder: where on the disk it is kept; see `kept.home`.
+        report: told of progress.
+    """
+
+    encoder: str | None = None
+    rows: Annotated[int, Field(ge=2, strict=True)] = 8_000
+    C: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.5
+    reader: bool = True
+    train: Callable[[], DataSet] = Field(repr=False)
+    folder: Path | None = Field(default=None, repr=False)
+    report: Report = Field(default=quiet, repr=False)
+
+    @property
+    def name(self) -> str:
+        """What rows call it."""
+        return f"head ({models.called(self.encoder)})"
+
+    def refusal(self, data: DataSet) -> str:
+        """Where there is no label for a text, or for two."""
+        return labelled.refusal(data)
+
+    def prepare(self) -> None:
+        """Fits the regression, unless it lies on the disk.
+
+        Raises:
+            ConfigError: a label has no training row.
+        """
+        _ = self._fitted
+
+    def score(self, data: DataSet, trials: Sequence[Trial]) -> Iterator[Score]:
+        """Accuracy.
+
+        Raises:
+            ConfigError: the training split does not fit.
+        """
+        labelled.check_trained(data, self._fitted.train)
+        logits = self.features([trial.texts for trial in trials]) @ self._fitted.coefficients + self._fitted.intercept
+        note = f"logistic regression on {models.called(self.encoder)}, {len(self._fitted.train):,} originals"
+        yield labelled.accuracy(data, logits.argmax(axis=1), note)
+
+    def features(self, texts: Sequence[Sequence[str]]) -> Matrix:
+        """What the regression sees, float32 [B, m].
+
+        Args:
+            texts: one text for each example, or two.
+        """
+        found = vectors.encode([text for each in texts for text in each], self.encoder, report=self.report)
+        if len(found) == len(texts):
+            return found
+        one, other = found[::2], found[1::2]
+        product = math.sqrt(one.shape[1]) * one * other
+        numbers = [vectors.cosines(one, other), overlaps(texts)]
+        if self.reader:
+            numbers.append(self._certainty(texts))
+        return np.hstack([one, other, abs(one - other), product, np.stack(numbers, axis=1).astype(np.float32)])
+
+    def _certainty(self, texts: Sequence[Sequence[str]]) -> Values:
+        """The reader's logits of its best answer, float64 [B]."""
+        reader = models.reader()
+        scores = []
+        for start in range(0, len(texts), vectors.STEP):
+            self.report("reading", start, len(texts))
+            first, second = zip(*texts[start : start + vectors.STEP], strict=True)
+            scores += [answer.score for answer in reader.answer(first, second)]
+        return np.array(scores, np.float64)
+
+    @cached_property
+    def _fitted(self) -> Fitted:
+        train = labelled.learned_from(self.train(), self.rows)
+        pairs = len(train.fields) == 2
+        numbers = 2 + self.reader if pairs else 0
+        encoder = models.encoder(self.encoder)
+        width = encoder.dimension * (4 if pairs else 1) + numbers
+        seen = kept.key(
+            LIBRARIES,
+            recipe=RECIPE,
+            data=train.digest,
+            encoder=kept.fingerprint(encoder.model),
+            reader=kept.fingerprint(models.reader().model.network) if pairs and self.reader else None,
+        )
+        home = kept.home(self.folder)
+
+        def learn() -> kept.Arrays:
+            examples = [example.texts for example in train.examples]
+            learned = kept.arrays(
+                home / f"features-{seen}.npz",
+                lambda: {"features": self.features(examples)},
+                features=(len(train), width),
+            )
+            return fit(learned["features"], [example.label or 0 for example in train.examples], numbers, self.C)
+
+        fitted = kept.key((), features=seen, C=self.C, labels=len(train.labels))
+        size = (width, len(train.labels))
+        found = kept.arrays(home / f"head-{fitted}.npz", learn, coefficients=size, intercept=size[1:])
+        return Fitted(train, found["coefficients"], found["intercept"])
+
+
+def fit(features: Matrix, labels: Sequence[int], numbers: int, strength: float) -> kept.Arrays:
+    """The coefficients [m, C] and the intercept [C] of a multinomial logistic regression.
+
+    Args:
+        features: float32 [B, m].
+        labels: of each row, 0 to C - 1, each at least once.
+        numbers: how many of the last features are brought to unit variance; the penalty is the same for all.
+        strength: C, the inverse strength of that penalty.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    scale = np.ones(features.shape[1])
+    if numbers:
+        spread = features[:, -numbers:].std(axis=0, dtype=np.float64)
+        scale[-numbers:] = np.where(spread > 0, spread, 1)
+    model = LogisticRegression(C=strength, max_iter=1000).fit(features / scale, labels)
+    coefficients, intercept = model.coef_, model.intercept_
+    if len(intercept) == 1:  # of two labels only the second has a row
+        coefficients, intercept = np.vstack([0 * coefficients, coefficients]), np.append(0, intercept)
+    return {"coefficients": (coefficients / scale).T, "intercept": intercept}
+
+
+def overlaps(texts: Sequence[Sequence[str]]) -> Values:
+    """The share of the first text's distinct words that stand in the second, float64 [B].
+
+    A word weighs the logarithm of how rare it is in public text; casing and punctuation marks do not count.
+    """
+    found = []
+    for first, second in texts:
+        mine, theirs = _words(first), _words(second)
+        whole = sum(map(_weight, mine))
+        found.append(sum(map(_weight, mine & theirs)) / whole if whole else 0.0)
+    return np.array(found, np.float64)
+
+
+def _words(text: str) -> set[str]:
+    return {word.lower() for word in tokenize([text]).words if any(map(str.isalnum, word))}
+
+
+def _weight(word: str) -> float:
+    return math.log(_total() / counts().get(word, 1))
+
+
+@cache
+def _total() -> int:
+    return sum(counts().values())

@@ -1,0 +1,122 @@
+"""What judges learned, kept on the disk: fitted once, and used by every cell of every sweep.
+
+In: what decides it, and how it is made. Out: the same as it was made, from the disk where it is there.
+Not here: what is learned (`head`, `finetune`), and rows of sweeps (`rows`).
+
+What lies there was made from texts, so it is for its owner only. Nothing in it is run: arrays are read without
+pickles, networks from safetensors. What cannot be read, or does not fit, is made anew.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.files import make_folder, sync_folder, writing
+from textveil.randomness import fresh_name
+
+Arrays = dict[str, NDArray[Any]]
+
+DIGEST = 16
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+
+
+def home(folder: Path | None = None) -> Path:
+    """The folder that was named; else `textveil/bench` in the user's caches: in XDG_CACHE_HOME, or ~/.cache."""
+    if folder is not None:
+        return folder
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    caches = Path(named) if os.path.isabs(named) else Path.home() / ".cache"  # the standard ignores others
+    return caches / "textveil" / "bench"
+
+
+def key(libraries: tuple[str, ...], **decides: object) -> str:
+    """A name for what is decided by these values and by the versions of some libraries."""
+    versions = {name: version(name) for name in libraries}
+    return blake2b(repr((sorted(decides.items()), versions)).encode(), digest_size=DIGEST).hexdigest()
+
+
+def fingerprint(network: Any, without: Sequence[str] = ()) -> str:
+    """What tells the weights of a torch network from others.
+
+    Args:
+        network: the network.
+        without: the names of weights that do not count.
+    """
+    found = blake2b(digest_size=DIGEST)
+    for name, tensor in sorted(network.state_dict().items()):
+        if name not in without:
+            found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+            found.update(tensor.detach().cpu().contiguous().view(-1).numpy().data)
+    return found.hexdigest()
+
+
+def arrays(path: Path, make: Callable[[], Arrays], **shapes: tuple[int, ...]) -> Arrays:
+    """Arrays by name: from a file, or made and written there.
+
+    Args:
+        path: an .npz file; it need not be there, nor its folder.
+        make: gives the arrays.
+        shapes: what they must be called, and how large they must be; they must be finite, too.
+    """
+    found = _read(path)
+    if {name: array.shape for name, array in found.items() if np.isfinite(array).all()} != shapes:
+        found = make()
+        _write(path, lambda file: np.savez(file, allow_pickle=False, **found))
+    return found
+
+
+def take_weights(path: Path, network: Any) -> bool:
+    """Fills a torch network with the weights that lie in a file of safetensors; False where none do that fit."""
+    from safetensors.torch import load_file
+
+    try:
+        found = load_file(path)
+    except Exception:  # none are there, or what is there is broken in one of many ways
+        return False
+    wanted = {name: (tensor.shape, tensor.dtype) for name, tensor in network.state_dict().items()}
+    sound = {name: (tensor.shape, tensor.dtype) for name, tensor in found.items() if tensor.isfinite().all()}
+    if sound == wanted:
+        network.load_state_dict(found)
+    return sound == wanted
+
+
+def keep_weights(path: Path, network: Any) -> None:
+    """Writes the weights of a torch network to a file of safetensors."""
+    from safetensors.torch import save
+
+    state = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
+    _write(path, lambda file: file.write(save(state)))
+
+
+def _write(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Makes a file that is there whole or not at all, however many processes make it at once; for its owner only.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    part = path.with_name(f".{path.name}-{fresh_name()}")
+    with writing():
+        make_folder(path.parent)
+        try:
+            with open(os.open(part, NEW, 0o600), "wb") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, path)
+            sync_folder(str(path))
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> Arrays:
+    try:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except Exception:  # none is there, or what is there is broken in one of many ways
+        return {}

@@ -1,0 +1,49 @@
+"""Meaning: how near the release of a text is to its original, as a sentence encoder sees it.
+
+In: originals and releases. Out: the cosine of their sentence vectors.
+Not here: cosines of words (`textveil.evaluate.measure`), and of what attackers rebuild (`textveil.evaluate.attack`).
+"""
+
+from collections.abc import Iterator, Sequence
+
+from textveil.config import options
+from textveil_bench.examples import DataSet
+from textveil_bench.tasks import models, vectors
+from textveil_bench.tasks.contract import Score
+from textveil_bench.trials import BETWEEN, Trial, joined
+
+
+@options()
+class Meaning:
+    """Measures how much of a text's meaning is left, for data of any kind.
+
+    The cosine of the sentence vectors of the whole example, all fields together, before and after. Two English texts
+    about different things still have some cosine, so that 0 is not what is left when nothing is: the baselines
+    `uniform` and `mask` show what is.
+
+    Args:
+        encoder: a folder or hub id of a sentence-transformers model; the bundled one by default.
+    """
+
+    encoder: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What rows call it."""
+        return "meaning" if self.encoder is None else f"meaning ({models.called(self.encoder)})"
+
+    def refusal(self, data: DataSet) -> str:
+        """None: every text has a meaning."""
+        return ""
+
+    def score(self, data: DataSet, trials: Sequence[Trial]) -> Iterator[Score]:
+        """The cosine of each example with its release."""
+        meant = vectors.originals(tuple(joined(trial.example) for trial in trials), self.encoder)
+        released = vectors.encode([BETWEEN.join(trial.texts) for trial in trials], self.encoder)
+        yield Score(
+            metric="cosine of texts",
+            values=vectors.cosines(released, meant),
+            share=False,
+            headline=True,
+            note=f"sentence vectors of {models.called(self.encoder)}, of the whole example before and after",
+        )

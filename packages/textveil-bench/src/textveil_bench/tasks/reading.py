@@ -1,0 +1,77 @@
+"""Reading: answers to released questions about released texts, by an extractive reader.
+
+In: questions and texts after release. Out: how near answers are to the gold ones, as released, and to the text's owner.
+Not here: language models that answer (`asked`), and how answers are scored (`answers`).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from textveil.config import options
+from textveil.evaluate.attack import Report, quiet
+from textveil_bench.examples import DataSet
+from textveil_bench.tasks import answers, models, vectors
+from textveil_bench.tasks.contract import Score
+from textveil_bench.trials import Trial
+
+RESTORED = "restored "
+"""Stands before the names of metrics."""
+
+AS_RELEASED = "the answer as it was released"
+WHAT_STOOD_THERE = "what stood in the original where the answer was found"
+
+
+@options()
+class Reading:
+    """Judges question answering by a reader that marks the answer's span in the text.
+
+    Both the question and the text are released; the reader never sees an original. Its answer is scored in two views:
+
+    - `F1` and the like: the answer as it stands in the released text, as papers report it. It falls wherever a word of
+      the answer was replaced, found or not, so that it cannot be high where answers are hidden; and answers are often
+      names and numbers, which most tables do not have.
+    - `restored F1` and the like: what stood in the original where the answer was found (`Part.behind`). This is what
+      the owner of the text reads, who knows which word became which: whether the right place was found, and no more. A
+      place that is guessed earns a little: the baselines `mask` and `uniform` show how much.
+
+    Which of the two is the headline is an option. By default it is `F1`, which asks for nothing but the release, so
+    that figures stand beside those of others.
+
+    Args:
+        reader: a folder or hub id of a model for extractive question answering; the bundled one by default.
+        headline: the metric that the task is judged by.
+        report: told of progress.
+    """
+
+    reader: str | None = None
+    headline: Literal["F1", "restored F1"] = "F1"
+    report: Report = Field(default=quiet, repr=False)
+
+    @property
+    def name(self) -> str:
+        """What rows call it."""
+        return f"reader ({models.called(self.reader, models.READER)})"
+
+    def refusal(self, data: DataSet) -> str:
+        """Where there is no question with a text and answers."""
+        return answers.refusal(data)
+
+    def score(self, data: DataSet, trials: Sequence[Trial]) -> Iterator[Score]:
+        """Exact match, F1 and cosine of answers, as released and restored.
+
+        Raises:
+            InputError: a question takes more than half of the reader's window.
+        """
+        reader = models.reader(self.reader)
+        released, restored = [], []
+        for start in range(0, len(trials), vectors.STEP):
+            self.report("reading", start, len(trials))
+            batch = trials[start : start + vectors.STEP]
+            questions, texts = zip(*(trial.texts for trial in batch), strict=True)
+            for trial, answer in zip(batch, reader.answer(questions, texts), strict=True):
+                released.append(answer.text)
+                restored.append(trial.parts[1].behind(answer.start, answer.end))
+        yield from answers.scores(data, released, headline=self.headline, note=AS_RELEASED)
+        yield from answers.scores(data, restored, view=RESTORED, headline=self.headline, note=WHAT_STOOD_THERE)

@@ -1,0 +1,51 @@
+"""Sentence vectors for judges: equal texts are encoded once.
+
+In: texts, and an encoder's source. Out: unit vectors, cosines.
+Not here: how encoders are loaded (`models`).
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.evaluate.attack import Report, quiet
+from textveil_bench.tasks import models
+from textveil_bench.tasks.contract import Values
+
+Vectors = NDArray[np.float32]
+
+STEP = 512
+"""Texts between two reports of progress."""
+
+
+def encode(texts: Sequence[str], source: str | None = None, *, report: Report = quiet) -> Vectors:
+    """Unit vectors float32 [B, d]; a text without words has the zero vector.
+
+    Args:
+        texts: equal ones are encoded once.
+        source: the encoder.
+        report: told of progress.
+    """
+    distinct = sorted(set(texts), key=lambda text: (len(text), text))  # alike in length: less padding
+    found = np.zeros((len(distinct), models.encoder(source).dimension), np.float32)
+    for start in range(0, len(distinct), STEP):
+        report("sentence vectors", start, len(distinct))
+        found[start : start + STEP] = models.encoder(source).encode(distinct[start : start + STEP])
+    place = {text: i for i, text in enumerate(distinct)}
+    return found[[place[text] for text in texts]]
+
+
+@lru_cache(maxsize=8)
+def originals(texts: tuple[str, ...], source: str | None = None) -> Vectors:
+    """The same, remembered in memory: every cell of a sweep is held against the same originals. Read-only."""
+    found = encode(texts, source)
+    found.flags.writeable = False
+    return found
+
+
+def cosines(one: Vectors, other: Vectors) -> Values:
+    """The cosine of unit vectors row by row, float64 [B]; 0 where one of them is the zero vector."""
+    found: Values = (one.astype(np.float64) * other).sum(axis=1)
+    return found

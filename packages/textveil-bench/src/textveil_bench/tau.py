@@ -1,0 +1,129 @@
+"""Sweeps: one option of a privatizer is varied, and what comes out is measured.
+
+In: texts, and a privatizer for each value. Out: a row per value.
+Not here: how a row is shown (`cli.sweep`) or drawn (`picture`), and what words are important (`protect.importance`).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from textveil.errors import ConfigError, InputError
+from textveil.evaluate.intervals import Interval, mean
+from textveil.models import SentenceEncoder, load_sentences
+from textveil.pipeline import Privatizer, Result
+from textveil.protect import GROUPS
+
+Report = Callable[[str, int, int], None]
+
+TAUS = (0.3, 0.4, 0.5, 0.6, 0.7)
+"""The thresholds of STAMP's figure 5."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What one threshold gives.
+
+    Attributes:
+        tau: cosine with the task from which a word is important.
+        similarity: mean cosine of original and released text over all texts.
+        words: how many words are in each of the four groups; public words, typed names and placeholders are in none.
+        budget: the mean epsilon of the words that are not public, infinite ones included.
+        texts: how many have a word.
+    """
+
+    tau: float
+    similarity: Interval
+    words: Mapping[str, int]
+    budget: float
+    texts: int
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of each group in the words of all four; 0 where there are none."""
+        total = max(1, sum(self.words.values()))
+        return {group: count / total for group, count in self.words.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as plain data; an infinite budget or end of an interval is the string "infinite"."""
+        return {
+            "tau": self.tau,
+            "similarity": _plain(self.similarity.value),
+            "low": _plain(self.similarity.low),
+            "high": _plain(self.similarity.high),
+            "words": dict(self.words),
+            "shares": self.shares,
+            "budget": _plain(self.budget),
+            "texts": self.texts,
+        }
+
+
+def tau(
+    texts: Sequence[str],
+    privatizer_for: Callable[[float], Privatizer],
+    taus: Sequence[float] = TAUS,
+    *,
+    queries: Sequence[str] | None = None,
+    encoder: SentenceEncoder | None = None,
+    report: Report = lambda step, done, total: None,
+) -> list[Row]:
+    """How near in meaning texts stay to their originals, against the threshold of importance.
+
+    Args:
+        texts: at least one with a word; they are privatized once for each threshold.
+        privatizer_for: makes the privatizer of a threshold, `Privatizer(..., protect={"tau": tau, ...})`.
+        taus: the thresholds, at least one.
+        queries: what each text is for, where the privatizers have no task of their own.
+        encoder: whose vectors are compared; None for the bundled one.
+        report: told the step "texts", how many are done, and how many there are over all thresholds.
+
+    Raises:
+        ConfigError: there is no threshold, or there are not as many queries as texts.
+        InputError: no text has a word.
+
+    Source: STAMP, figure 5 and section 5.1.
+    """
+    if not taus:
+        raise ConfigError("a sweep needs at least one threshold")
+    if queries is not None and len(queries) != len(texts):
+        raise ConfigError(f"there must be a query for every text, got {len(queries)} for {len(texts)} texts")
+    reader = load_sentences() if encoder is None else encoder
+    originals = reader.encode(texts)
+    worded = np.flatnonzero(np.linalg.norm(originals, axis=1) > 0)
+    if not len(worded):
+        raise InputError("the texts must have a word, and have none")
+    rows = []
+    for i, threshold in enumerate(taus):
+        results: list[Result] = []
+        for result in privatizer_for(threshold).privatize_many(texts, queries=queries):
+            results.append(result)
+            report("texts", i * len(texts) + len(results), len(taus) * len(texts))
+        cosines = (originals * reader.encode([result.text for result in results])).sum(axis=1, dtype=np.float64)
+        found = Counter(label for result in results for label in result.released.mask.groups or ())
+        rows.append(
+            Row(
+                tau=threshold,
+                similarity=_clamped(mean(cosines[worded], worded, share=False)),
+                words={group: found[group] for group in GROUPS},
+                budget=_budget(results),
+                texts=len(worded),
+            )
+        )
+    return rows
+
+
+def _clamped(cosine: Interval) -> Interval:
+    """An interval of a cosine; that of few texts may reach beyond what a cosine can be."""
+    return Interval(value=cosine.value, low=max(cosine.low, -1.0), high=min(cosine.high, 1.0))
+
+
+def _budget(results: Sequence[Result]) -> float:
+    spent = np.concatenate([result.guarantee.epsilon_per_word for result in results])
+    return float(spent.mean()) if len(spent) else 0.0
+
+
+def _plain(value: float) -> float | str:
+    return value if np.isfinite(value) else "infinite"

@@ -1,9 +1,0 @@
-"""Tasks of lm-evaluation-harness, whose documents and examples are released before a prompt is made of them.
-
-In: names of tasks, a model, a configuration. Out: metrics, and the statement of the releases.
-Not here: the command (`cli.lm_eval`), and the bench's own tasks (`bench.tasks`).
-"""
-
-from textveil.bench.lm_eval.run import Asked, evaluate, preview
-
-__all__ = ["Asked", "evaluate", "preview"]

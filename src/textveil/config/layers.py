@@ -1,0 +1,232 @@
+"""Layers of options put together: defaults, profile, file, environment, and what a caller sets.
+
+In: layers of values by dotted path. Out: a resolved `Config`.
+Not here: which options there are (`sections`), how each source is read (`sources`).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from textveil.config import registry, sources
+from textveil.config.sections import _OPTIONAL, Config, MechanismOptions, TableOptions, WordsOptions
+from textveil.config.sources import Layer, collect, typed
+from textveil.errors import BudgetError, ConfigError, UnknownName
+
+_PATHS = (
+    "mechanism.name",
+    *(f"words.{field.name}" for field in fields(WordsOptions)),
+    *(f"table.{field.name}" for field in fields(TableOptions)),
+    *(f"{name}.{field.name}" for name, section in _OPTIONAL.items() for field in fields(section)),
+    "epsilon",
+    "seed",
+    "profile",
+)
+"""All paths but those of a mechanism's own options."""
+
+
+def keywords(**values: Any) -> dict[str, Any]:
+    """Python keywords as dotted paths.
+
+    `epsilon`, `seed`, `profile`, `table`, `mechanism` and the sections `words`, `rerank`, `protect`, `groups` and
+    `names` mean themselves; others are the mechanism's options. A section given as a mapping changes what it names.
+
+    >>> keywords(epsilon=80, L=4, table="minilm-s")
+    {'epsilon': 80, 'mechanism.L': 4, 'table.name': 'minilm-s'}
+    """
+    paths: dict[str, Any] = {}
+    for name, value in values.items():
+        if name == "words" or name in _OPTIONAL:
+            section = {"words": WordsOptions, **_OPTIONAL}[name]
+            given = vars(value) if isinstance(value, section) else {**value}
+            section(**given)  # says at once what is wrong
+            paths |= {f"{name}.{option}": given[option] for option in given if option in _names(section)}
+        elif name in ("table", "mechanism"):
+            paths[f"{name}.name"] = value
+        else:
+            paths[name if name in _PATHS else f"mechanism.{name}"] = value
+    return paths
+
+
+def _names(section: type) -> list[str]:
+    return [field.name for field in fields(section)]
+
+
+def resolve(
+    *,
+    profile: str | None = None,
+    file: str | Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    complete: bool = True,
+) -> Config:
+    """Put the layers together: defaults < profile < file < environment < overrides.
+
+    A budget in an upper layer (`epsilon` or the mechanism's own parameter) replaces one in a lower layer, and
+    a layer that names another mechanism leaves behind the options that a lower layer set for its own.
+
+    Args:
+        profile: a packaged profile, see `sources.profiles`. It goes before a profile that a layer names.
+        file: a YAML file in the layout that `Config.to_dict` gives.
+        environ: environment variables such as TEXTVEIL_MECHANISM__K=20; others are not looked at.
+        overrides: values by dotted path ("mechanism.L": 5); texts are read as YAML scalars.
+        complete: whether a mechanism that needs a budget must have one.
+
+    Raises:
+        UnknownName: no mechanism, table, profile or option has that name; the nearest one is proposed.
+        BudgetError: a budget is missing, set twice, not a number or below 0.
+        ConfigError: a file cannot be read, or a value is of the wrong type.
+    """
+    layers = []
+    if file is not None:
+        layers.append(sources.read_file(Path(file)))
+    if environ is not None:
+        layers.append(sources.read_environment(environ, _PATHS))
+    if overrides is not None:
+        layers.append(Layer(source="the options", values=collect(overrides.items(), "the options")))
+    profile = profile or _last(layers, "profile")
+    if profile is not None:
+        layers.insert(0, sources.read_profile(profile))
+    return _compose(layers, profile, complete)
+
+
+def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config:
+    name = _last(layers, "mechanism.name") or MechanismOptions().name
+    parameter, needed = registry.budget_parameter(name)
+    budgets = ["epsilon", *([f"mechanism.{parameter}"] if parameter else []), "groups.base"]
+    merged = _merge([_canonical(layer, name) for layer in _leave_behind(layers, name)], budgets)
+    prefix = "mechanism."
+    chosen = {path.removeprefix(prefix): each for path, each in merged.items() if path.startswith(prefix)}
+    chosen.pop("name", None)
+    found = Config(
+        words=WordsOptions(**_section(WordsOptions, "words", merged)),
+        table=TableOptions(**_section(TableOptions, "table", merged)),
+        mechanism=MechanismOptions(name=name, options=_own_options(name, chosen)),
+        **{name: section(**_section(section, name, merged)) for name, section in _OPTIONAL.items()},
+        epsilon=typed("epsilon", merged.get("epsilon"), float | None),
+        seed=typed("seed", merged.get("seed"), int | None),
+        profile=profile,
+    )
+    registry.entry("table", found.table.name)
+    grouped = found.groups.base is not None or found.groups.fixed
+    if (
+        complete
+        and needed
+        and not grouped
+        and found.epsilon is None
+        and found.mechanism.options.get(parameter or "") is None
+    ):
+        or_own = "".join(f", or {own} (-o {own}=...)" for own in budgets[1:-1])
+        raise BudgetError(f"the mechanism {name!r} needs a budget: set epsilon (--epsilon){or_own}")
+    return found
+
+
+def _merge(layers: Iterable[Layer], budgets: list[str]) -> dict[str, Any]:
+    """Upper layers over lower ones. A budget replaces the one below, whichever of the two paths it has."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        given = [path for path in budgets if layer.values.get(path) is not None]
+        if len(given) > 1:
+            raise BudgetError(f"{layer.source} must set {' or '.join(given)}, not both: one follows from the other")
+        lower = {path: value for path, value in merged.items() if not given or path not in budgets}
+        merged = {**lower, **layer.values}
+    return merged
+
+
+def _leave_behind(layers: list[Layer], name: str) -> list[Layer]:
+    """Drop the mechanism options that were set for another mechanism than `name`.
+
+    Options belong to the mechanism that their layer, or the nearest one below, names; else to `name`.
+    """
+    kept: list[Layer] = []
+    named: str | None = None
+    for layer in layers:
+        named = layer.values.get("mechanism.name") or named
+        if named is not None and named != name:
+            others = {path: each for path, each in layer.values.items() if not path.startswith("mechanism.")}
+            kept.append(replace(layer, values=others))
+        else:
+            kept.append(layer)
+    return kept
+
+
+def _canonical(layer: Layer, mechanism: str) -> Layer:
+    """Check every path of a layer, and give paths from the environment the case of the options they mean."""
+    pairs = [(_meant(path, layer, mechanism), value) for path, value in layer.values.items()]
+    return replace(layer, values=collect(pairs, layer.source))
+
+
+def _meant(path: str, layer: Layer, mechanism: str) -> str:
+    found = _match(path, _PATHS, layer.fold)
+    if not found and path.startswith("mechanism."):
+        options = _options(mechanism)
+        found = _match(path, options.known, layer.fold, "mechanism.") or [path] * options.open
+    if not found:
+        raise _unknown(layer.source, path, mechanism)
+    if len(found) > 1:
+        raise ConfigError(
+            f"{layer.source} cannot tell {' from '.join(found)}; set them in a file or with -o, "
+            "where upper and lower case differ"
+        )
+    return found[0]
+
+
+def _match(path: str, known: Iterable[str], fold: bool, prefix: str = "") -> list[str]:
+    """The known paths that a path means: itself, or with `fold` all that differ from it in case only."""
+    every = [prefix + each for each in known]
+    if path in every and not fold:
+        return [path]
+    return [each for each in every if fold and each.lower() == path.lower()]
+
+
+def _unknown(source: str, path: str, mechanism: str) -> UnknownName:
+    """The complaint about a path, which proposes paths with the same or a near last part first."""
+    known = [*_PATHS, *(f"mechanism.{option}" for option in _options(mechanism).known)]
+    ends = {each: each.rpartition(".")[2].lower() for each in known}
+    last = path.rpartition(".")[2].lower()
+    near = [each for each in known if ends[each] == last]
+    near = near or [each for each in known if get_close_matches(last, [ends[each]], cutoff=0.6)]
+    if "." in path:
+        section = path.partition(".")[0] + "."
+        known = [each for each in known if each.startswith(section)] or known
+    return UnknownName(f"option in {source}", path, near or known)
+
+
+def _options(mechanism: str) -> registry.Options:
+    """The options of a mechanism by name, without those that have a path of their own."""
+    found = registry.signature(registry.load("mechanism", mechanism))
+    known = {name: option for name, option in found.known.items() if name not in ("name", "epsilon")}
+    return registry.Options(known=known, open=found.open)
+
+
+def _last(layers: Iterable[Layer], path: str) -> str | None:
+    """The value of a name in the uppermost layer that has one."""
+    found = None
+    for layer in layers:
+        value = layer.values.get(path)
+        if value is not None and not isinstance(value, str):
+            raise ConfigError(f"{path} in {layer.source} must be a name, got a {type(value).__name__}")
+        found = value or found
+    return found
+
+
+def _section(section: type, name: str, merged: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of one section, each read with the type of its field."""
+    return {
+        field.name: typed(f"{name}.{field.name}", merged[f"{name}.{field.name}"], field.type, shown=field.repr)
+        for field in fields(section)
+        if f"{name}.{field.name}" in merged
+    }
+
+
+def _own_options(mechanism: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The mechanism's options, each read with the type in its signature."""
+    if not options:  # then there is no need to import the mechanism
+        return {}
+    known = _options(mechanism).known
+    return {
+        name: typed(f"mechanism.{name}", value, known[name].annotation if name in known else None)
+        for name, value in options.items()
+    }

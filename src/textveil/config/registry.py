@@ -1,0 +1,355 @@
+"""The names: which mechanisms and tables there are, and where each is written.
+
+In: a kind and a name. Out: its entry, the callable behind it, and that callable's options.
+Not here: the mechanisms (`mechanism.papers`), the tables (`minilm`), profiles and option values (`config`).
+"""
+
+import inspect
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal, get_args, get_origin
+
+from textveil.errors import ConfigError, TextveilWarning, UnknownName
+
+KindOfName = Literal["mechanism", "table", "attack"]
+
+GROUPS: Mapping[KindOfName, str] = {"mechanism": "textveil.mechanisms", "attack": "textveil.attacks"}
+"""Entry-point groups in which other packages offer names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One line of the register.
+
+    Attributes:
+        target: where it is written, as "module:callable".
+        summary: one line for lists.
+        parameter: the option that sets the mechanism's own budget parameter, which then takes the place of
+            `epsilon`; None where there is no such option.
+        budget: whether the mechanism needs a budget at all.
+        package: the distribution that offers the name.
+    """
+
+    target: str
+    summary: str
+    parameter: str | None = None
+    budget: bool = True
+    package: str = "textveil"
+
+
+MECHANISMS: dict[str, Entry] = {
+    "noise": Entry(
+        target="textveil.mechanism.papers:noise",
+        summary="multivariate Laplace noise on each word's vector, then the nearest word",
+        parameter="eta",
+    ),
+    "stencil": Entry(
+        target="textveil.mechanism.papers:stencil",
+        summary="a weighted mean of neighbouring words' vectors, without noise: no guarantee",
+        budget=False,
+    ),
+    "d-chi-stencil": Entry(
+        target="textveil.mechanism.papers:d_chi_stencil",
+        summary="a weighted mean of neighbouring words' vectors plus multivariate Laplace noise",
+        parameter="eta",
+    ),
+    "polar": Entry(
+        target="textveil.mechanism.papers:polar",
+        summary="a von Mises-Fisher draw around each word's direction, then the nearest word",
+        parameter="kappa",
+    ),
+    "laplace": Entry(
+        target="textveil.mechanism.papers:laplace",
+        summary="Laplace noise on every coordinate of each word's vector, then the nearest word",
+        parameter="nominal",
+    ),
+    "exponential": Entry(
+        target="textveil.mechanism.papers:exponential",
+        summary="a word of the whole vocabulary, drawn with a weight that falls with distance",
+        parameter="c",
+    ),
+    "santext": Entry(
+        target="textveil.mechanism.papers:santext",
+        summary="exponential with the paper's weights, exp(-epsilon distance / 2)",
+        parameter="c",
+    ),
+    "santext+": Entry(
+        target="textveil.mechanism.papers:santext_plus",
+        summary="santext among rare words, while frequent ones mostly stay: no guarantee for all words",
+        parameter="c",
+    ),
+    "custext": Entry(
+        target="textveil.mechanism.papers:custext",
+        summary="a word of a list of k words, nearer ones more often: no guarantee for all words",
+        parameter="nominal",
+    ),
+    "custext+": Entry(
+        target="textveil.mechanism.papers:custext_plus",
+        summary="custext that leaves stop words as they are: no guarantee for all words",
+        parameter="nominal",
+    ),
+    "rantext": Entry(
+        target="textveil.mechanism.papers:rantext",
+        summary="a word within a random radius, as InferDPT draws it: no guarantee",
+        parameter="nominal",
+    ),
+    "krr": Entry(
+        target="textveil.mechanism.papers:krr",
+        summary="k-ary randomised response: the word itself, or any other",
+    ),
+    "cape": Entry(
+        target="textveil.mechanism.papers:cape",
+        summary="a bucket of words with like scores (distance, context), then any word of it",
+        parameter="nominal",
+    ),
+    "rankcape": Entry(
+        target="textveil.mechanism.papers:rankcape",
+        summary="a word by its rank under any score (distance, context): local DP whatever the score",
+    ),
+    "mask-and-fill": Entry(
+        target="textveil.mechanism.papers:mask_and_fill",
+        summary="a language model fills every protected word in, from the words that pass alone",
+        budget=False,
+    ),
+    "placeholder": Entry(
+        target="textveil.mechanism.papers:placeholder",
+        summary="every protected word is replaced by a placeholder",
+        budget=False,
+    ),
+}
+
+TABLES: dict[str, Entry] = {
+    "minilm": Entry(
+        target="textveil.table.minilm:minilm",
+        summary="input embeddings of all-MiniLM-L6-v2, ASCII words and numerals (22,580 rows)",
+    ),
+    "minilm-s": Entry(
+        target="textveil.table.minilm:minilm_s",
+        summary="the same, words only (21,719 rows)",
+    ),
+    "minilm-wordpiece": Entry(
+        target="textveil.table.minilm:minilm_wordpiece",
+        summary="the same, every word piece of its tokenizer, for words.unit=wordpiece",
+    ),
+}
+
+ATTACKS: dict[str, Entry] = {
+    "neighbour": Entry(
+        target="textveil.evaluate.attack.neighbour:Neighbour",
+        summary="the private word among the nearest words of the released one (Pr@k, KNN@k)",
+    ),
+    "masked": Entry(
+        target="textveil.evaluate.attack.masked:Masked",
+        summary="a masked language model fills each released position from the words around it",
+    ),
+    "bayes": Entry(
+        target="textveil.evaluate.attack.bayes:Bayes",
+        summary="the best guess of someone who knows the mechanism, and what is usually written (MAP)",
+    ),
+    "window": Entry(
+        target="textveil.evaluate.attack.window:WindowAttack",
+        summary="the joint best guess of all words of a text, for mechanisms that mix neighbours",
+    ),
+    "semantic": Entry(
+        target="textveil.evaluate.attack.semantic:Semantic",
+        summary="how near in meaning the best guesses come, word by word and as texts",
+    ),
+    "membership": Entry(
+        target="textveil.evaluate.attack.membership:Membership",
+        summary="whether a given word or text is what a release was made from (likelihood ratio)",
+    ),
+    "linkage": Entry(
+        target="textveil.evaluate.attack.linkage:Linkage",
+        summary="the original among many texts, from the mask alone and with the released words",
+    ),
+    "attribute": Entry(
+        target="textveil.evaluate.attack.attribute:Attribute",
+        summary="a private label of each text, by a classifier that learned from releases",
+    ),
+    "llm": Entry(
+        target="textveil.evaluate.attack.llm:Reconstruction",
+        summary="a language model behind an endpoint that you name writes the original text",
+    ),
+}
+
+
+def names(kind: KindOfName) -> list[str]:
+    """All names of a kind: the built-in ones in their order, then those of other packages, sorted."""
+    own = _own(kind)
+    return [*own, *sorted(_offers(kind).keys() - own.keys())]
+
+
+def is_folder(name: str) -> bool:
+    """Whether a table's name is the path of a folder, as `textveil table build` makes them."""
+    path = "/" in name or os.sep in name or os.path.isfile(os.path.join(name, "table.json"))
+    return path and name not in TABLES
+
+
+def entry(kind: KindOfName, name: str) -> Entry:
+    """The register's line for a name, or for the folder of a table. Imports nothing.
+
+    Raises:
+        UnknownName: there is no such name; the nearest one is proposed.
+        ConfigError: two packages offer the same name.
+    """
+    own = _own(kind)
+    if name in own:
+        return own[name]
+    if kind == "table" and is_folder(name):
+        return Entry(target="textveil.table.store:load", summary="the folder of a table")
+    offers = _offers(kind)
+    if name not in offers:
+        raise UnknownName(kind, name, [*own, *offers])
+    points = offers[name]
+    packages = sorted({_package(point) for point in points})
+    if len({point.value for point in points}) > 1:
+        raise ConfigError(
+            f"the {kind} {name!r} must come from one package, and is offered by {' and '.join(packages)}; "
+            "uninstall one of them"
+        )
+    return Entry(target=points[0].value, summary=f"from the package {packages[0]}", package=packages[0])
+
+
+def load(kind: KindOfName, name: str) -> Callable[..., Any]:
+    """Import the callable behind a name; for the folder of a table, what loads it.
+
+    Raises:
+        UnknownName: there is no such name.
+        ConfigError: it is offered by another package and cannot be imported.
+    """
+    found = entry(kind, name)
+    try:
+        target = EntryPoint(name, found.target, GROUPS.get(kind, "textveil")).load()
+    except (Exception, SystemExit) as error:
+        if found.package == "textveil":
+            raise
+        # A package's import may fail with anything; its message is not ours to show.
+        raise ConfigError(
+            f"the {kind} {name!r} of the package {found.package} cannot be imported from {found.target!r} "
+            f"({type(error).__name__}); repair or uninstall that package"
+        ) from error
+    if not callable(target):
+        raise ConfigError(
+            f"the {kind} {name!r} of the package {found.package} must be a callable, and {found.target!r} "
+            f"is a {type(target).__name__}; repair or uninstall that package"
+        )
+    return partial(target, name) if kind == "table" and is_folder(name) else target
+
+
+def budget_parameter(name: str) -> tuple[str | None, bool]:
+    """Of a mechanism: the name of its own budget parameter, if any, and whether it needs a budget.
+
+    A mechanism of another package says so by two attributes of its callable, `parameter` and `budget`;
+    without them it has no parameter of its own and needs `epsilon`.
+    """
+    found = entry("mechanism", name)
+    if found.package == "textveil":
+        return found.parameter, found.budget
+    target = load("mechanism", name)
+    parameter = getattr(target, "parameter", None)
+    return (parameter if isinstance(parameter, str) else None), bool(getattr(target, "budget", True))
+
+
+# ---- options -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One keyword of a callable: its type (None where none is written), and its default unless required."""
+
+    name: str
+    annotation: Any
+    default: Any
+    required: bool
+
+    @property
+    def type(self) -> str:
+        """The type as a person would write it, such as "int or none" or "left | right"."""
+        return "any" if self.annotation is None else _spell(self.annotation)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The keywords of a callable, and whether it takes others beside them (`**options`)."""
+
+    known: Mapping[str, Option]
+    open: bool
+
+
+def signature(target: Callable[..., Any]) -> Options:
+    """The options of a mechanism or table, read from its signature."""
+    try:
+        parameters = inspect.signature(target, eval_str=True).parameters.values()
+    except NameError:  # a type that is imported for the type checker only
+        parameters = inspect.signature(target).parameters.values()
+    empty = inspect.Parameter.empty
+    known = {
+        each.name: Option(
+            name=each.name,
+            annotation=None if isinstance(each.annotation, str) or each.annotation is empty else each.annotation,
+            default=None if each.default is empty else each.default,
+            required=each.default is empty,
+        )
+        for each in parameters
+        if each.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    }
+    return Options(known=known, open=any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters))
+
+
+def _spell(annotation: Any) -> str:
+    if annotation is None or annotation is type(None):
+        return "none"
+    if hasattr(annotation, "__metadata__"):  # Annotated: the type without its limits
+        return _spell(annotation.__origin__)
+    if get_origin(annotation) is tuple:
+        return f"list of {_spell(get_args(annotation)[0])}"
+    if type(annotation) is type(Literal["a"]):
+        return " | ".join(str(value) for value in get_args(annotation))
+    if isinstance(annotation, type) and not get_args(annotation):
+        return {"str": "text", "bool": "true | false", "float": "number"}.get(annotation.__name__, annotation.__name__)
+    members = get_args(annotation)
+    if type(None) in members or "|" in str(annotation):
+        return " or ".join(_spell(member) for member in members)
+    return inspect.formatannotation(annotation)
+
+
+# ---- sources of names --------------------------------------------------------------------------------------
+
+
+def _own(kind: KindOfName) -> dict[str, Entry]:
+    if kind == "mechanism":
+        return MECHANISMS
+    if kind == "table":
+        return TABLES
+    if kind == "attack":
+        return ATTACKS
+    raise UnknownName("kind", kind, get_args(KindOfName))
+
+
+def _offers(kind: KindOfName) -> dict[str, list[EntryPoint]]:
+    """What other packages offer. One broken installation must not hide every other name."""
+    if kind not in GROUPS:
+        return {}
+    try:
+        points = list(entry_points(group=GROUPS[kind]))
+    except Exception as error:  # damaged metadata of any installed package can end here
+        warnings.warn(
+            f"{kind}s of other packages are left out, because the installed packages cannot be listed "
+            f"({type(error).__name__})",
+            TextveilWarning,
+            stacklevel=3,
+        )
+        return {}
+    offers: dict[str, list[EntryPoint]] = {}
+    for point in points:
+        offers.setdefault(point.name, []).append(point)
+    return offers
+
+
+def _package(point: EntryPoint) -> str:
+    found = getattr(point, "dist", None)
+    return str(found.name) if found is not None else point.value.partition(":")[0]

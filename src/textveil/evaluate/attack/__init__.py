@@ -1,0 +1,41 @@
+"""Attacks: what an adversary gets from releases.
+
+In: a case, that is releases and their originals, and attackers with options. Out: outcomes, and a report of them.
+Not here: proofs and tests of what is claimed (`audit`), and how useful a release is (`measure`).
+"""
+
+from textveil.evaluate.attack.bayes import Bayes
+from textveil.evaluate.attack.case import Case, Truth, View
+from textveil.evaluate.attack.context import looks
+from textveil.evaluate.attack.contract import Attack, Outcome, Report, Values, quiet
+from textveil.evaluate.attack.posterior import DRAWS
+from textveil.evaluate.attack.prior import PRIORS, PriorName, StaticName, checked, masked_lm, static, within
+from textveil.evaluate.attack.reconstruction import cosines
+from textveil.evaluate.attack.report import Findings, Row, attack, load, rates
+
+__all__ = [
+    "DRAWS",
+    "PRIORS",
+    "Attack",
+    "Bayes",
+    "Case",
+    "Findings",
+    "Outcome",
+    "PriorName",
+    "Report",
+    "Row",
+    "StaticName",
+    "Truth",
+    "Values",
+    "View",
+    "attack",
+    "checked",
+    "cosines",
+    "load",
+    "looks",
+    "masked_lm",
+    "quiet",
+    "rates",
+    "static",
+    "within",
+]

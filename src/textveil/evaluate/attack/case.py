@@ -1,0 +1,220 @@
+"""What an attacker sees, and what the guesses are judged by.
+
+In: a privatizer and texts. Out: `View` (public), `Truth` (secret), and both as a `Case`.
+Not here: the guesses (the modules beside this one), and how rates are summed up (`report`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.config import NameOptions, ProtectOptions, WordsOptions
+from textveil.errors import ConfigError
+from textveil.mechanism import PLACEHOLDER, Layout, Mechanism, Role, apart
+from textveil.pipeline import Privatizer, Rehearsal
+from textveil.protect import PUBLIC, Budget, Grouping, listed
+from textveil.table import EmbeddingTable, Ids
+from textveil.text import Kind, Released, tokenize
+
+Values = NDArray[np.float64]
+
+BEFORE = "from the words before they were re-ranked, which tell at least as much as those that are released"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class View:
+    """All that an attacker sees of B releases: the texts, and the program with its options. Public.
+
+    T positions, n of them protected. In the unit word a position is a word, in the unit wordpiece a piece.
+
+    Attributes:
+        released: the B releases.
+        mechanism: with all its options.
+        table: public, like everything here.
+        words: how text became words.
+        layout: roles and texts of the T positions.
+        drawn: int64 [n], the row that the mechanism drew for every protected position, -1 for a placeholder. Whoever
+            knows the mechanism is given it also where words were re-ranked, though it is then not seen: it tells at
+            least as much as what is, so that no attacker on the release alone does better.
+        shown: int64 [n], the released row there: `drawn` but where words were re-ranked.
+        parameter: float64 [n], the mechanism's parameter there.
+        passed: int64 [T], the row of a word that passed, -1 where none did.
+        groups: names of the budget groups.
+        group: int64 [n], the number of each protected position's group.
+        budget: the rule that gave every word its epsilon; None where the mechanism's own parameter did.
+        row_group: int64 [V], the number of the group that each row's own word has, -1 for one that no text has there;
+            None where the group of a word does not follow from the word alone. Public, as the lists and the task are.
+    """
+
+    released: tuple[Released, ...]
+    mechanism: Mechanism = field(repr=False)
+    table: EmbeddingTable
+    words: WordsOptions
+    layout: Layout = field(repr=False)
+    drawn: Ids = field(repr=False)
+    shown: Ids = field(repr=False)
+    parameter: Values = field(repr=False)
+    passed: Ids = field(repr=False)
+    groups: tuple[str, ...]
+    group: Ids = field(repr=False)
+    budget: Budget | None = None
+    row_group: Ids | None = field(default=None, repr=False)
+    memo: dict[object, object] = field(default_factory=dict, init=False, repr=False)
+    """What several attacks compute from the view; it lives as long as the view."""
+
+    def of_drawn(self, note: str) -> str:
+        """The note of an attacker who looks at `drawn`: where words were re-ranked, it says so."""
+        return note if np.array_equal(self.drawn, self.shown) else "; ".join(filter(None, (note, BEFORE)))
+
+    @cached_property
+    def text(self) -> Ids:
+        """The number of the text that each protected position is in, int64 [n]."""
+        layout = self.layout
+        found: Ids = np.searchsorted(layout.documents, layout.positions, side="right") - 1
+        return found
+
+    @cached_property
+    def item(self) -> Ids:
+        """The number of the item, counted over all texts, that each protected position is in, int64 [n]."""
+        return self.layout.words
+
+    @cached_property
+    def unprotected(self) -> int:
+        """How many private words passed as they were (infinite budget, `words.oov=keep`): they are no positions."""
+        items = (item for released in self.released for item in released.items)
+        return sum(item.kind is Kind.VERBATIM and item.group != PUBLIC for item in items)
+
+    @cached_property
+    def hidden(self) -> int:
+        """How many private words became placeholders by their budget or as unknown words: they are no positions."""
+        items = (item for released in self.released for item in released.items)
+        return sum(item.kind is Kind.PLACEHOLDER for item in items) - len(
+            np.unique(self.item[self.drawn == PLACEHOLDER])
+        )
+
+    @cached_property
+    def items(self) -> tuple[str, ...]:
+        """The strings of all items of all texts, N of them."""
+        return tuple(item.text for released in self.released for item in released.items)
+
+    @cached_property
+    def documents(self) -> Ids:
+        """int64 [B + 1], text b has the items documents[b] up to documents[b + 1]."""
+        return np.cumsum([0, *(len(released.items) for released in self.released)], dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Truth:
+    """The originals. Secret: guesses are made without it, and judged by it.
+
+    Attributes:
+        texts: the B texts.
+        words: their N words, as they stand there.
+        rows: int64 [n], the row of every protected position.
+    """
+
+    texts: tuple[str, ...] = field(repr=False)
+    words: tuple[str, ...] = field(repr=False)
+    rows: Ids = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Case:
+    """Releases, and the originals that an attack on them is judged by."""
+
+    view: View
+    truth: Truth = field(repr=False)
+
+    @classmethod
+    def of(cls, privatizer: Privatizer, texts: Sequence[str]) -> "Case":
+        """Privatizes texts, and keeps both sides.
+
+        Raises:
+            InputError: a text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
+            ConfigError: a paper's own rule takes words out of the mechanism's hands.
+        """
+        judged(privatizer)
+        return cls.after(privatizer, privatizer.rehearse(texts))
+
+    @classmethod
+    def after(cls, privatizer: Privatizer, rehearsal: Rehearsal) -> "Case":
+        """Both sides of what a privatizer has released.
+
+        Raises:
+            ConfigError: a paper's own rule takes words out of the mechanism's hands.
+        """
+        judged(privatizer)
+        block = rehearsal.plan.block
+        layout = block.layout
+        view = View(
+            released=tuple(result.released for result in rehearsal.results),
+            mechanism=privatizer.mechanism,
+            table=privatizer.table,
+            words=privatizer.words,
+            layout=layout,
+            drawn=rehearsal.drawn,
+            shown=rehearsal.shown,
+            parameter=rehearsal.parameter,
+            passed=np.where(layout.roles == Role.PASS, block.rows, -1),
+            groups=rehearsal.protection.labels,
+            group=rehearsal.protection.group[layout.words].astype(np.int64),
+            budget=privatizer.budget,
+            row_group=_row_group(privatizer, rehearsal.protection.labels),
+        )
+        texts = tuple(result.private.text for result in rehearsal.results)
+        truth = Truth(texts=texts, words=rehearsal.words, rows=block.secret)
+        return cls(view=view, truth=truth)
+
+    @cached_property
+    def secret_words(self) -> tuple[str, ...]:
+        """The word that each protected position belongs to, n of them."""
+        return tuple(self.truth.words[i] for i in self.view.item.tolist())
+
+    @cached_property
+    def lengths(self) -> Ids:
+        """Words of every text, int64 [B]."""
+        return np.diff(self.view.documents)
+
+
+def _row_group(privatizer: Privatizer, labels: Sequence[str]) -> Ids | None:
+    """See `View.row_group`: every word of the table is grouped as a text of its own."""
+    grouping = privatizer.grouping
+    if grouping is None or not grouping.context_free or privatizer.table.holds_pieces:
+        return None
+    if grouping.options.importance == "cosine" and grouping.options.task is None:
+        return None  # every text has a query of its own
+    own, groups = _grouped(grouping.options, privatizer.table, privatizer.words)
+    number = {label: i for i, label in enumerate(labels)}
+    return np.array([number.get(label, -1) for label in own], np.int64)[groups]
+
+
+@lru_cache(maxsize=8)
+def _grouped(options: ProtectOptions, table: EmbeddingTable, words: WordsOptions) -> tuple[tuple[str, ...], Ids]:
+    """The labels of groups, and the number of each row's, by its first word where it has several."""
+    grouping = Grouping.of(options, NameOptions())
+    assert grouping is not None, "the options make groups"
+    tokens = tokenize(table.words)
+    found = grouping.decide(tokens, listed(tokens.words, words), None)
+    return found.labels, found.group[tokens.documents[:-1]].astype(np.int64)
+
+
+def judged(privatizer: Privatizer) -> None:
+    """Refuses releases in which words are neither drawn by the mechanism, nor pass, nor are placeholders.
+
+    Raises:
+        ConfigError: says which options to change.
+    """
+    grouping = privatizer.grouping
+    if grouping is not None and (grouping.named or grouping.randomised):
+        raise ConfigError(
+            "attacks and measures need every word drawn by the mechanism, passed or made a placeholder: "
+            "set names.types=none and protect.labels=detected"
+        )
+    if apart(privatizer.words):
+        raise ConfigError(
+            "attacks and measures need every word drawn by the mechanism, passed or made a placeholder: "
+            "set words.oov to surrogate, placeholder, error or keep, and words.numbers to table"
+        )

@@ -1,0 +1,421 @@
+"""The channel: how probable a released row is for every private row.
+
+In: a mechanism with its options, released rows. Out: ln P(released row | private row); the exact best guesses.
+Not here: what is known before a release (`prior`), and both together (`posterior`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from textveil.evaluate.attack import context
+from textveil.evaluate.attack.case import View
+from textveil.evaluate.attack.contract import Report, quiet
+from textveil.mechanism import PLACEHOLDER, Block, Law, Layout, Mechanism, NoNoise, Perturb
+from textveil.randomness import Draws, Randomness
+from textveil.table import EmbeddingTable, Ids, shares
+
+Values = NDArray[np.float64]
+Evidence = Literal["exact", "estimated"]
+
+CANDIDATES = 64
+"""Private rows whose law is written down at once: few, so that what lies between two steps stays in the cache."""
+
+CELLS = 1 << 27
+"""Log-probabilities that are held at once: 512 MiB."""
+
+SMALLER = 4
+"""So many times fewer of them where each position has a line and logits of its own."""
+
+DRAWN = 4096
+"""Noisy vectors that are drawn and decoded at once."""
+
+HELD = 16
+"""So many times as many are held and put in order: 100 MB at d = 384."""
+
+WEIGHED = 256
+"""Draws whose densities around all rows are held at once: 22 MB for 21,719 rows."""
+
+OWN = 0.8
+"""The share of draws around the released rows themselves; all others see to it that no weight is large."""
+
+ENOUGH = 3
+"""Of all draws that became a row no more are weighed than this part of the draws for each row: the first ones."""
+
+HARDER = 8
+"""Rows that no draw hit get this many times the draws."""
+
+FLOOR = -80.0
+"""Densities below e^-80 of a draw's largest one count as that much: float32 has no smaller ones at full speed."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Likelihoods:
+    """The channel at some positions of a view.
+
+    Attributes:
+        positions: int64 [p], protected positions.
+        which: int64 [p], the line of each position.
+        lines: float32 [m, V], ln P(released row | each private row); where estimated, but for a constant of the line.
+        evidence: whether the law was written down or estimated.
+    """
+
+    positions: Ids
+    which: Ids
+    lines: torch.Tensor = field(repr=False)
+    evidence: Evidence
+
+
+def refusal(view: View) -> str:
+    """Why the channel of single words cannot be had, in words that go on "not run: "; empty if it can."""
+    mechanism = view.mechanism
+    if isinstance(mechanism, Perturb) or not (view.drawn != PLACEHOLDER).any():
+        return ""
+    if not isinstance(mechanism, Law):
+        return "the law of the mechanism is not known: it has no log_probs"
+    if context.looks(mechanism):
+        return context.refusal(mechanism)
+    if not getattr(mechanism, "local", False):
+        return "the law of a released word may depend on other words than its own"
+    return ""
+
+
+def estimated(view: View, draws: int) -> str:
+    """What is said of an attack where the channel is not exact."""
+    how = context.ESTIMATED if context.looks(view.mechanism) else f"from {draws} draws for each released word"
+    return f"a lower bound: the law was estimated {how}"
+
+
+def likelihoods(view: View, *, draws: int, rng: Randomness, report: Report = quiet) -> Iterator[Likelihoods]:
+    """The channel at all protected positions of a view, part by part; kept in the view's memo where it is one part.
+
+    Equal released rows with equal parameters share a line. A part has one parameter, and at most `CELLS` numbers.
+
+    Args:
+        view: of a mechanism that does not mix words.
+        draws: noisy vectors per line, where the law has to be estimated.
+        rng: for these.
+        report: told of progress.
+    """
+    if context.looks(view.mechanism):
+        yield from _in_context(view, report)
+        return
+    for key in ("law", ("likelihoods", draws)):
+        held = view.memo.get(key)
+        if isinstance(held, Likelihoods):
+            yield held
+            return
+    parts = list(_parts(view))
+    for positions in parts:
+        rows, which = np.unique(view.drawn[positions], return_inverse=True)
+        lines, evidence = _lines(view, rows, float(view.parameter[positions[0]]), draws, rng, report)
+        found = Likelihoods(positions=positions, which=which, lines=lines, evidence=evidence)
+        if len(parts) == 1:
+            view.memo["likelihoods", draws] = found
+        yield found
+
+
+def share(views: Sequence[View], report: Report = quiet) -> None:
+    """Computes what the channels of several views have in common once, and keeps it in their memos.
+
+    Of mechanisms that look at a context that is the distances of the table above all. Of others it is the whole law of
+    the rows that are released in any view, where it is exact, has one parameter, and can be held.
+
+    Args:
+        views: on one table; of one mechanism, if it looks at each word alone.
+        report: told of progress.
+    """
+    if not context.looks(views[0].mechanism):
+        _share_law(views, report)
+        return
+    found = context.lines([(view, np.arange(len(view.drawn))) for view in views], report)
+    for view, lines in zip(views, found, strict=True):
+        view.memo["in context"] = _per_position(view, np.arange(len(view.drawn)), lines)
+
+
+def _share_law(views: Sequence[View], report: Report) -> None:
+    first = views[0]
+    if isinstance(first.mechanism, Perturb) or refusal(first):  # a law that is estimated is estimated for each
+        return
+    drawn = [view.drawn != PLACEHOLDER for view in views]
+    rows = np.unique(np.concatenate([view.drawn[own] for view, own in zip(views, drawn, strict=True)]))
+    parameters = {float(each) for view, own in zip(views, drawn, strict=True) for each in view.parameter[own]}
+    alike = all(view.mechanism == first.mechanism and view.table is first.table for view in views)
+    if not alike or len(parameters) != 1 or len(rows) * len(first.table) > CELLS:
+        return
+    lines = exact(first.mechanism, first.table, rows, parameters.pop(), report)
+    if lines is None:
+        return
+    lines = torch.cat([torch.zeros(1, len(first.table)), lines])  # a placeholder is as probable for every row
+    for view, own in zip(views, drawn, strict=True):
+        which = np.where(own, np.searchsorted(rows, view.drawn) + 1, 0)
+        everywhere = np.arange(len(view.drawn))
+        view.memo["law"] = Likelihoods(positions=everywhere, which=which, lines=lines, evidence="exact")
+
+
+def _in_context(view: View, report: Report) -> Iterator[Likelihoods]:
+    """The channel of a mechanism that looks at a context: a line for each position."""
+    held = view.memo.get("in context")
+    if isinstance(held, Likelihoods):
+        yield held
+        return
+    limit = max(1, CELLS // (SMALLER * len(view.table)))
+    for start in range(0, len(view.drawn), limit):
+        positions = np.arange(start, min(start + limit, len(view.drawn)))
+        found = _per_position(view, positions, context.lines([(view, positions)], report)[0])
+        if len(positions) == len(view.drawn):
+            view.memo["in context"] = found
+        yield found
+
+
+def _per_position(view: View, positions: Ids, lines: torch.Tensor) -> Likelihoods:
+    evidence: Evidence = "exact" if context.exactly(view) else "estimated"
+    return Likelihoods(positions=positions, which=np.arange(len(positions)), lines=lines, evidence=evidence)
+
+
+def _parts(view: View) -> Iterator[Ids]:
+    """Positions of one parameter, and of as many distinct released rows as can be held."""
+    limit = max(1, CELLS // len(view.table))
+    _, group = np.unique(np.where(view.drawn == PLACEHOLDER, 0.0, view.parameter), return_inverse=True)
+    for number in range(group.max(initial=-1) + 1):
+        own = np.flatnonzero(group == number)
+        _, line = np.unique(view.drawn[own], return_inverse=True)
+        for start in range(0, line.max() + 1, limit):
+            yield own[(line >= start) & (line < start + limit)]
+
+
+def _lines(
+    view: View, rows: Ids, parameter: float, draws: int, rng: Randomness, report: Report
+) -> tuple[torch.Tensor, Evidence]:
+    """Lines [m, V] of distinct released rows; a placeholder, always the first, is as probable for every row."""
+    hidden = int(rows[0] == PLACEHOLDER)
+    even = torch.zeros(hidden, len(view.table))
+    if hidden == len(rows):
+        return even, "exact"
+    lines = exact(view.mechanism, view.table, rows[hidden:], parameter, report)
+    evidence: Evidence = "exact"
+    if lines is None:
+        assert isinstance(view.mechanism, Perturb)
+        lines = estimate(view.mechanism, view.table, rows[hidden:], parameter, draws=draws, rng=rng, report=report)
+        evidence = "estimated"
+    return torch.cat([even, lines]) if hidden else lines, evidence
+
+
+# ---- laws that can be written down -----------------------------------------------------------------
+
+
+def laws(
+    mechanism: Mechanism, table: EmbeddingTable, parameter: float, report: Report = quiet
+) -> Iterator[tuple[int, Values]]:
+    """ln P(y | x) [m, V] of some private rows x at a time, with the first of them; nothing where there is no law.
+
+    Every row stands alone in a text.
+    """
+    if not isinstance(mechanism, Law):
+        return
+    for start in range(0, len(table), CANDIDATES):
+        rows = np.arange(start, min(start + CANDIDATES, len(table)))
+        block = Block(layout=Layout.of(*np.ones_like(rows).tolist()), rows=rows)
+        law = mechanism.log_probs(table, block, np.full(len(rows), parameter))
+        if law is None:
+            return
+        report("laws", start, len(table))
+        yield start, law
+
+
+def exact(
+    mechanism: Mechanism, table: EmbeddingTable, rows: Ids, parameter: float, report: Report = quiet
+) -> torch.Tensor | None:
+    """ln P(row | x) of released rows [m] for all x, float32 [m, V]; None where there is no law."""
+    lines = None
+    for start, law in laws(mechanism, table, parameter, report):
+        lines = torch.empty(len(rows), len(table)) if lines is None else lines
+        lines[:, start : start + len(law)] = torch.from_numpy(law[:, rows].T)
+    return lines
+
+
+def exact_map(
+    mechanism: Mechanism, table: EmbeddingTable, parameter: float, log_prior: Values, *, report: Report = quiet
+) -> tuple[Ids, float]:
+    """The best guess for every released row, and how often it is right.
+
+    With the uniform prior, ln(V * success) = ln sum_y max_x P(y | x) is a certified lower bound on the epsilon of
+    local DP.
+
+    Args:
+        mechanism: has a law.
+        table: its V rows are what can be private, and released.
+        parameter: the mechanism's own, the same for all rows.
+        log_prior: ln of the probability of each private row, float64 [V].
+        report: told of progress.
+
+    Returns:
+        guesses int64 [V], and sum_y max_x prior(x) P(y | x).
+
+    Raises:
+        ValueError: the mechanism has no law that could be written down.
+    """
+    best, guess = np.full(len(table), -np.inf), np.zeros(len(table), np.int64)
+    known = False
+    for start, law in laws(mechanism, table, parameter, report):
+        known = True
+        law += log_prior[start : start + len(law), None]
+        highest = law.max(axis=0)
+        better = np.flatnonzero(highest > best)
+        guess[better] = start + law[:, better].argmax(axis=0)
+        best[better] = highest[better]
+    if not known:
+        raise ValueError("exact_map needs a mechanism with a law")
+    return guess, float(np.exp(best).sum())
+
+
+# ---- laws that have to be estimated ----------------------------------------------------------------
+
+
+def estimate(
+    mechanism: Perturb,
+    table: EmbeddingTable,
+    rows: Ids,
+    parameter: float,
+    *,
+    draws: int,
+    rng: Randomness,
+    report: Report = quiet,
+) -> torch.Tensor:
+    """ln P(row | x) of distinct released rows [m] for all x, but for a constant of the row: float32 [m, V].
+
+    Noisy vectors z are drawn around rows x', most of them around the released rows, a tenth around all rows, a tenth
+    around rows as frequent as in public text, and decoded. With m_x' of them around x', the sum of f(z | x) /
+    sum_x' m_x' f(z | x') over those that became y estimates P(y | x) without bias, for all x at once: the balance
+    heuristic over the pooled draws. A row that none became is drawn around once more, and harder; if none becomes it
+    then, its line is the density at its own vector, which orders rows by their distance to it.
+
+    Where a word's own row is never released, z counts for its nearest row y and all x but y, and for its second nearest
+    and x = y alone; some draw is around every row then, and all draws are weighed.
+
+    Source: Veach and Guibas, "Optimally combining sampling techniques for Monte Carlo rendering", SIGGRAPH 1995.
+
+    Args:
+        mechanism: adds noise, and mixes no words.
+        table: its V rows are what can be private.
+        rows: the released rows.
+        parameter: the noise's.
+        draws: for each released row.
+        rng: for the draws.
+        report: told of progress.
+    """
+    view = mechanism.view(table)
+    pool = _Pool(mechanism=mechanism, view=view, parameter=parameter, rng=rng, report=report)
+    budget = draws * len(rows)
+    around = _proposals(table, rows, budget, rng)
+    if mechanism.exclude_original:  # with little noise, a row is released for those that it is the nearest to
+        around = np.concatenate([around, np.arange(len(table))])
+    lines, hit = pool.lines(rows, around)
+    if not hit.all():
+        missed = np.flatnonzero(~hit)
+        each = max(1, min(HARDER * draws, budget // len(missed)))
+        again, hit = pool.lines(rows[missed], np.repeat(rows[missed], each))
+        vectors = view.take(torch.from_numpy(rows[missed[~hit]]).to(view.device))
+        again[torch.from_numpy(~hit)] = pool.log_density(vectors).cpu()
+        lines[torch.from_numpy(missed)] = again
+    if mechanism.exclude_original:
+        lines[torch.arange(len(rows)), torch.from_numpy(rows)] = -torch.inf
+    return lines
+
+
+def _proposals(table: EmbeddingTable, rows: Ids, budget: int, rng: Randomness) -> Ids:
+    """The rows to draw around."""
+    share = max(1, int(OWN * budget) // len(rows))
+    rest = budget - share * len(rows)
+    cumulated = np.cumsum((1 / len(table) + shares(table)) / 2)
+    uniform = [draws.uniform(1)[:, 0] for _, draws in rng.open([rest]).chunks(rest)] if rest else []
+    others = [np.minimum(np.searchsorted(cumulated, each), len(table) - 1) for each in uniform]
+    return np.concatenate([np.repeat(rows, share), *others])
+
+
+def _shuffled(size: int, rng: Randomness) -> Ids:
+    """A random order, so that the first draws are as good as any."""
+    order: Ids = np.concatenate([draws.uniform(1)[:, 0] for _, draws in rng.open([size]).chunks(size)]).argsort()
+    return order
+
+
+def weigh(log_density: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+    """f(z | x) / sum_x' m_x' f(z | x') of draws z and all x [b, V], from ln f [b, V] and m [V]; in place."""
+    log_density -= log_density.amax(dim=1, keepdim=True)
+    weights = log_density.clamp_(min=FLOOR).exp_()
+    return weights.div_((weights @ counts)[:, None])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Pool:
+    """Draws around many rows, weighed for all rows."""
+
+    mechanism: Perturb
+    view: EmbeddingTable
+    parameter: float
+    rng: Randomness
+    report: Report
+
+    def lines(self, rows: Ids, around: Ids) -> tuple[torch.Tensor, NDArray[np.bool_]]:
+        """Estimates float32 [m, V], from one draw around each of some rows [D]; and whether any draw became the row."""
+        size = len(self.view)
+        line_of = np.full(size, -1)
+        line_of[rows] = np.arange(len(rows))
+        counts = torch.from_numpy(np.bincount(around, minlength=size)).float().to(self.view.device)
+        most = len(around) if self.mechanism.exclude_original else -(-len(around) // (ENOUGH * len(rows)))
+        sums, hits = torch.zeros(len(rows), size), np.zeros(len(rows), np.int64)
+        for noisy, line, only in self._draw(around[_shuffled(len(around), self.rng)], line_of):
+            order = np.argsort(line, kind="stable")  # draws that became one row stand together
+            number = hits[line[order]] + np.arange(len(order)) - np.searchsorted(line[order], line[order])
+            order = order[number < most]
+            hits += np.bincount(line, minlength=len(rows))
+            for start in range(0, len(order), WEIGHED):
+                some = order[start : start + WEIGHED]
+                weights = weigh(self.log_density(noisy[torch.from_numpy(some)].to(self.view.device)), counts)
+                alone = torch.from_numpy(np.flatnonzero(only[some] >= 0))
+                own = torch.from_numpy(only[some])[alone]
+                kept = weights[alone, own]
+                weights[alone] = 0
+                weights[alone, own] = kept
+                first, last = int(line[some[0]]), int(line[some[-1]]) + 1
+                member = torch.from_numpy(line[some] == np.arange(first, last)[:, None]).to(weights)
+                sums[first:last] += (member @ weights).cpu()
+        share = np.maximum(hits, 1) / np.clip(hits, 1, most)
+        return sums.log_().add_(torch.from_numpy(np.log(share)).float()[:, None]), hits > 0
+
+    def log_density(self, noisy: torch.Tensor) -> torch.Tensor:
+        """ln f [m, V] at noisy vectors [m, d] around every row, but for a constant."""
+        noise = self.mechanism.noise
+        assert not isinstance(noise, NoNoise)
+        return noise.log_density(self.view, noisy, self.view.take(slice(None)), self.parameter)
+
+    def _draw(self, around: Ids, line_of: Ids) -> Iterator[tuple[torch.Tensor, Ids, Ids]]:
+        """Noisy vectors that became one of the rows asked for, many at a time.
+
+        Yields:
+            the vectors float32 [h, d], the lines of these rows [h], and the private row for which alone each became
+            its row [h], -1 where for all.
+        """
+        held: list[tuple[torch.Tensor, Ids, Ids]] = []
+        draws: Draws
+        for chunk, draws in self.rng.open([len(around)]).chunks(DRAWN):
+            self.report("draws", chunk.start, len(around))
+            rows = around[chunk]
+            centres = self.view.take(torch.from_numpy(rows).to(self.view.device)).double().cpu().numpy()
+            parameter = np.full(len(rows), self.parameter)
+            noisy = torch.from_numpy(self.mechanism.noise.sample(draws, self.view, centres, rows, parameter)).float()
+            nearest = self.view.nearest(noisy.to(self.view.device))
+            line, only = line_of[nearest], np.full(len(rows), -1)
+            if self.mechanism.exclude_original:
+                second = self.view.nearest(noisy.to(self.view.device), exclude=nearest)
+                noisy = noisy.repeat(2, 1)
+                line, only = np.concatenate([line, line_of[second]]), np.concatenate([only, nearest])
+            held.append((noisy[torch.from_numpy(line >= 0)], line[line >= 0], only[line >= 0]))
+            if len(held) == HELD or chunk.stop == len(around):
+                vectors, lines, single = zip(*held, strict=True)
+                yield torch.cat(vectors), np.concatenate(lines), np.concatenate(single)
+                held = []

@@ -1,0 +1,89 @@
+"""What every attack offers, and what it gives.
+
+In: nothing. Out: the protocol `Attack`, and `Outcome`.
+Not here: any attack, and how outcomes become rates and tables (`report`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.errors import ConfigError
+from textveil.evaluate.attack.case import Case, View
+from textveil.randomness import Randomness
+from textveil.table import Ids
+
+Values = NDArray[np.float64]
+
+Report = Callable[[str, int, int], None]
+"""Told a step's name, how much of it is done, and how much there is."""
+
+Unit = Literal["word", "text"]
+
+
+def quiet(step: str, done: int, total: int) -> None:
+    """Tells nobody."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Outcome:
+    """One measure of an attack, or of releases, as a value for each word or text; its mean is what is reported.
+
+    Attributes:
+        source: the attack or the measure that it is of, by name.
+        metric: "top-1", "Pr@5".
+        setting: what tells this outcome from others of the same source and metric ({"prior": "unigram"}).
+        unit: what a value belongs to.
+        where: int64 [m], the protected position (0..n-1) or text (0..B-1) of each value.
+        values: float64 [m].
+        baseline: the mean that the same attacker reaches without the released words, where that is known.
+        note: what a reader has to know ("a lower bound: ...").
+        share: whether values that are all 0 or 1 are a share, and not sizes that happen to be so.
+        headline: whether it stands in the picture and the short table.
+        geometric: whether the values are logarithms, and what is reported is exp of their mean.
+        sliced: whether a mean over some of the values means anything.
+    """
+
+    source: str
+    metric: str
+    setting: Mapping[str, str | int | float] = field(default_factory=dict)
+    unit: Unit = "word"
+    where: Ids = field(repr=False)
+    values: Values = field(repr=False)
+    baseline: float | None = None
+    note: str = ""
+    share: bool = True
+    headline: bool = True
+    geometric: bool = False
+    sliced: bool = True
+
+    def __post_init__(self) -> None:
+        if self.where.shape != self.values.shape or self.where.ndim != 1:
+            raise ConfigError("an outcome must have one place for each value")
+
+
+@runtime_checkable
+class Attack(Protocol):
+    """An attacker with options; frozen.
+
+    Guesses are made from `case.view` alone; `case.truth` only says whether they are right.
+    """
+
+    name: ClassVar[str]
+
+    def refusal(self, view: View) -> str:
+        """Why this attack says nothing of such releases, in words that go on "not run: "; empty if it does."""
+        ...
+
+    def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
+        """Attacks, and judges the guesses.
+
+        Args:
+            case: the releases and their originals.
+            rng: for attackers who simulate the mechanism.
+            report: told of progress.
+        """
+        ...

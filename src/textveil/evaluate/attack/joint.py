@@ -1,0 +1,147 @@
+"""The joint posterior where a mechanism mixes neighbours: all words of a text are guessed together.
+
+In: released rows, the mechanism with its parameters, a public prior. Out: ranked rows with log-posteriors.
+Not here: the words side by side (`chain`), and mechanisms that change each word by itself (`channel`).
+"""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from textveil.errors import ConfigError
+from textveil.evaluate.attack.chain import SAMPLE, SLICE, STATES, STRATA, WindowChannel, chain_of
+from textveil.evaluate.attack.contract import Report, quiet
+from textveil.mechanism import Block, Layout, Perturb
+from textveil.randomness import Randomness
+from textveil.table import EmbeddingTable, Ids
+
+Values = NDArray[np.float64]
+
+REHEARSED = 2048
+"""Words that the mechanism is tried on, at least."""
+
+CAUTION = 1e-4
+"""What leaving the model's own posterior costs the calibration, per square of a weight."""
+
+
+def decode(
+    mechanism: Perturb,
+    table: EmbeddingTable,
+    layout: Layout,
+    parameter: Values,
+    drawn: Ids,
+    passed: Ids,
+    prior: Values,
+    *,
+    k: int,
+    rng: Randomness,
+    report: Report = quiet,
+) -> tuple[Ids, Values]:
+    """The k most probable rows of every protected word, given all released rows of its text.
+
+    The model: word j has a row x_j of the public prior, released row y_i is the nearest to r_i = sum_j f_ij e(x_j) plus
+    noise. Approximations, each fitted to the mechanism itself on words drawn from the prior (a rehearsal):
+
+    - P(y | r) = exp(s_y / tau) / sum_v exp(s_v / tau), s_v the score of row v before noise: noise on scores as if it
+      were independent of Gumbel's law. tau by maximum likelihood. Of the sum, the candidates of the window are taken
+      one by one and all other rows as a constant.
+    - A word is one of few candidates, or something else; that is a handful of rows drawn from the prior, stratified
+      by score, which carry the rest of its mass.
+    - Up to three neighbouring words are weighed jointly: sums and products over all combinations, passed along the
+      text as in a hidden Markov model. Words of small weight in a window enter by their expected vectors.
+    - The result is calibrated: logits are a multiple of log-posteriors, plus a constant for each output that a
+      candidate is, fitted to the words of the rehearsal.
+
+    Args:
+        mechanism: a window with any noise, or none.
+        table: public.
+        layout: of the releases.
+        parameter: the mechanism's own, [n].
+        drawn: the released rows [n].
+        passed: the row of every word that passed [T], -1 elsewhere.
+        prior: probability of every row [V], positive.
+        k: guesses per word, at most 9 (and at most V).
+        rng: for the rehearsal.
+        report: told of progress.
+
+    Returns:
+        rows int64 [n, k], the most probable first, and their log-posteriors float64 [n, k].
+
+    Raises:
+        ConfigError: k is out of range.
+    """
+    seen = mechanism.view(table)
+    most = min(STATES[3] - STRATA, len(table))
+    if not 1 <= k <= most:
+        raise ConfigError(f"k must be 1 to {most}")
+    if not len(drawn):
+        return np.zeros((0, k), np.int64), np.zeros((0, k))
+    own, own_passed, numbers = _copies(layout, passed)
+    rows = own_passed.copy()
+    rows[own.positions] = secret = _pick(prior, len(own.positions), rng)
+    output = mechanism.privatize(table, Block(layout=own, rows=rows), parameter[numbers], rng=rng)
+    chain = chain_of(mechanism, own, output, own_passed, parameter[numbers])
+    channel = WindowChannel.fit(
+        seen, chain, rows[chain.place], _pick(prior, SAMPLE, rng), prior, mechanism.exclude_original
+    )
+    beliefs = list(channel.beliefs(chain, report, "rehearsal"))
+    weights = _calibrate(
+        torch.cat([features for features, _ in beliefs]),
+        torch.cat([candidates for _, candidates in beliefs]),
+        torch.from_numpy(secret),
+    )
+    guesses, posteriors = [], []
+    chain = chain_of(mechanism, layout, drawn, passed, parameter)
+    for features, candidates in channel.beliefs(chain, report, "window"):
+        best = (features @ weights).log_softmax(dim=1)[:, :-1].topk(k, dim=1)
+        guesses.append(candidates.gather(1, best.indices))
+        posteriors.append(best.values)
+    return torch.cat(guesses).numpy(), torch.cat(posteriors).numpy()
+
+
+# ---- the rehearsal ---------------------------------------------------------------------------------
+
+
+def _pick(prior: Values, count: int, rng: Randomness) -> Ids:
+    """Rows drawn from the prior [count]."""
+    edges = np.cumsum(prior)
+    drawn = [draws.uniform(1)[:, 0] for _, draws in rng.open([count]).chunks(SLICE)]
+    picked: Ids = np.searchsorted(edges, np.concatenate(drawn) * edges[-1], side="right")
+    return np.minimum(picked, len(prior) - 1)
+
+
+def _copies(layout: Layout, passed: Ids) -> tuple[Layout, Ids, Ids]:
+    """The first texts of a layout, or copies of it, for the rehearsal; their `passed`; the numbers of their words."""
+    reached = int(np.searchsorted(np.cumsum(layout.sizes), REHEARSED)) + 1
+    documents = layout.documents[: reached + 1]
+    end = int(documents[-1])
+    words = int(layout.sizes[:reached].sum())
+    times = -(-REHEARSED // words)
+    starts = documents[:-1] + end * np.arange(times)[:, None]
+    copies = Layout(
+        roles=np.tile(layout.roles[:end], times),
+        documents=np.append(starts.ravel(), end * times),
+        unit_of=np.arange(end * times),
+    )
+    return copies, np.tile(passed[:end], times), np.tile(np.arange(words), times)
+
+
+def _calibrate(features: torch.Tensor, candidates: torch.Tensor, secret: torch.Tensor) -> torch.Tensor:
+    """Weights of the features [F] that make the rehearsed words most likely, nearly 1, 0, 0, ... if all is well."""
+    hit = candidates == secret[:, None]
+    truth = torch.where(hit.any(dim=1), hit.int().argmax(dim=1), candidates.shape[1])
+    start = torch.zeros(features.shape[2], dtype=features.dtype)
+    start[0] = 1
+    weights = start.clone().requires_grad_()
+    search = torch.optim.LBFGS([weights], max_iter=25, line_search_fn="strong_wolfe")
+
+    def loss() -> torch.Tensor:
+        search.zero_grad()
+        value = torch.nn.functional.cross_entropy(features @ weights, truth)
+        value = value + CAUTION * (weights - start).square().sum()
+        value.backward()  # type: ignore[no-untyped-call]
+        return value
+
+    with torch.enable_grad():
+        search.step(loss)  # type: ignore[no-untyped-call]
+    return weights.detach()

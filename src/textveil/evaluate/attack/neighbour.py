@@ -1,0 +1,130 @@
+"""The nearest-neighbour attacks: Pr@k and KNN@k.
+
+In: released rows. Out: whether the private row is among the k nearest rows of the released one.
+Not here: attackers who know the mechanism (`bayes`, `window`).
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from textveil.config import options
+from textveil.evaluate.attack.case import Case, View
+from textveil.evaluate.attack.contract import Outcome, Report, quiet
+from textveil.mechanism import PLACEHOLDER
+from textveil.randomness import Randomness
+from textveil.table import SLAB, EmbeddingTable, Ids
+
+CELLS = 1 << 22
+"""Distances that are held at once: 32 MiB."""
+
+ROUNDING = 1e-12
+"""Distances that differ by less, in units of the rows' squared lengths, are one distance."""
+
+NOTHING_DRAWN = "nothing was drawn: all protected words are placeholders, or none is there"
+
+Distance = Literal["cosine", "euclidean"]
+DISTANCES: tuple[Distance, ...] = ("cosine", "euclidean")
+
+
+@options()
+class Neighbour:
+    """Looks for the private word among the nearest words of the released one.
+
+    The released word is its own nearest, so Pr@1 is the share of words that came out as they were. Pr@5 is the
+    reconstruction rate of d-chi-STENCIL (section 4.2), KNN@10 the attack of Cape (section 5, after Song and Raghunathan
+    2020); they differ in k only. Of the words that were changed, it is told apart how many are among the k nearest
+    others. Cosine compares directions, Euclidean the raw vectors.
+
+    Args:
+        k: the largest number of neighbours that counts.
+    """
+
+    name: ClassVar[str] = "neighbour"
+    k: Annotated[int, Field(ge=6, le=1000, strict=True)] = 10
+
+    def refusal(self, view: View) -> str:
+        """Where all protected words are placeholders."""
+        return "" if (view.shown != PLACEHOLDER).any() else NOTHING_DRAWN
+
+    def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
+        """Pr@1, Pr@5, KNN@k in both distances, and KNN@k of the changed words."""
+        drawn = np.flatnonzero(case.view.shown != PLACEHOLDER)
+        released, private = case.view.shown[drawn], case.truth.rows[drawn]
+        changed = drawn[released != private]
+        for distance in DISTANCES:
+            nearer = rank(case.view.table, released, private, distance, report)
+            setting = {"distance": distance}
+            for metric, k in (("Pr@1", 1), ("Pr@5", 5), (f"KNN@{self.k}", self.k)):
+                hits = (nearer < k).astype(np.float64)
+                yield Outcome(source=self.name, metric=metric, setting=setting, where=drawn, values=hits)
+            yield Outcome(
+                source=self.name,
+                metric=f"KNN@{self.k} of changed words",
+                setting=setting,
+                where=changed,
+                values=(nearer[released != private] <= self.k).astype(np.float64),
+                headline=False,
+            )
+
+
+def rank(table: EmbeddingTable, released: Ids, private: Ids, distance: Distance, report: Report = quiet) -> Ids:
+    """How many rows are nearer to each released row [n] than the private row [n] is: 0 where both are one row.
+
+    Rows that are as near as the private one, but for rounding, do not count.
+    """
+    nearer = np.zeros(len(released), np.int64)
+    changed = np.flatnonzero(released != private)
+    changed = changed[np.argsort(released[changed], kind="stable")]
+    distinct, which = np.unique(released[changed], return_inverse=True)
+    own, place = _rows(table, distinct, distance), torch.from_numpy(which)
+    limits = _limits(table, own, place, private[changed], distance)
+    counts = torch.zeros(len(changed), dtype=torch.int64)
+    for start in range(0, len(table), SLAB):
+        slab = _rows(table, np.arange(start, min(start + SLAB, len(table))), distance)
+        squares = None if distance == "cosine" else slab.square().sum(dim=1)
+        step = max(1, CELLS // len(slab))
+        for first in range(0, len(changed), step):
+            report("neighbours", start * len(changed) + first * len(slab), len(changed) * len(table))
+            part = place[first : first + step]  # sorted, so that it is a range of the distinct rows
+            low = int(part[0])
+            products = own[low : int(part[-1]) + 1] @ slab.T
+            gaps = products.neg_() if squares is None else torch.sub(squares, products, alpha=2, out=products)
+            rows = gaps if len(gaps) == len(part) else gaps[part - low]
+            counts[first : first + step] += torch.count_nonzero(rows < limits[first : first + step, None], dim=1)
+    nearer[changed] = counts.numpy()
+    return nearer
+
+
+def _limits(
+    table: EmbeddingTable, own: torch.Tensor, place: torch.Tensor, private: Ids, distance: Distance
+) -> torch.Tensor:
+    """What a row's gap must be below to be nearer than the private row, float64 [n].
+
+    A gap is any measure that orders rows as the distance does: the product with its sign turned, or the squared
+    distance less the part that all rows have.
+    """
+    limits = torch.empty(len(private), dtype=torch.float64)
+    step = max(1, CELLS // own.shape[1])
+    for first in range(0, len(private), step):
+        one = own[place[first : first + step]]
+        other = _rows(table, private[first : first + step], distance)
+        products, squares = (one * other).sum(dim=1), other.square().sum(dim=1)
+        gaps = -products if distance == "cosine" else squares - 2 * products
+        scale = one.square().sum(dim=1) + squares
+        limits[first : first + step] = gaps - ROUNDING * scale
+    return limits
+
+
+def _rows(table: EmbeddingTable, numbers: Ids, distance: Distance) -> torch.Tensor:
+    """Unit rows for the cosine, raw rows for the Euclidean distance, float64."""
+    rows = torch.from_numpy(numbers)
+    vectors = table.take(rows.to(table.device)).double().cpu()
+    if distance == "cosine":
+        vectors /= vectors.norm(dim=1, keepdim=True).clamp(min=1e-300)
+    elif table.unit_rows:
+        vectors *= table.norms[rows].double().cpu()[:, None]
+    return vectors

@@ -1,0 +1,173 @@
+"""The posterior: which rows a released word can have been, after Bayes.
+
+In: a view, a prior. Out: `Ranking`, the likeliest private rows of every protected position.
+Not here: the parts (`prior`, `channel`, `joint`), and how guesses are judged (`bayes`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from textveil.errors import ConfigError
+from textveil.evaluate.attack import channel, prior
+from textveil.evaluate.attack.case import View
+from textveil.evaluate.attack.channel import Evidence, Likelihoods
+from textveil.evaluate.attack.contract import Report, quiet
+from textveil.evaluate.attack.joint import decode
+from textveil.evaluate.attack.prior import PriorName, StaticName
+from textveil.mechanism import Perturb
+from textveil.randomness import Randomness
+from textveil.table import Ids
+
+Values = NDArray[np.float64]
+
+DRAWS = 64
+"""Noisy vectors per released row, where the channel has to be estimated."""
+
+MOST = 9
+"""Candidates per position, where mixed words are guessed together."""
+
+RANKED = 64
+"""Positions whose rows are ranked at once: few, so that they stay in the cache."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ranking:
+    """The likeliest private rows of the n protected positions.
+
+    Attributes:
+        candidates: int64 [n, k], best first.
+        log_probability: float64 [n, k], ln of the posterior probability, normalised over all rows.
+        blind: int64 [n], the best guess of the prior alone.
+        evidence: whether the channel was exact, or estimated from draws or, of mixed words, by an approximation; then
+            success is a lower bound of the best attacker's.
+    """
+
+    candidates: Ids = field(repr=False)
+    log_probability: Values = field(repr=False)
+    blind: Ids = field(repr=False)
+    evidence: Evidence
+
+    def first(self, k: int) -> "Ranking":
+        """The first k candidates."""
+        return Ranking(
+            candidates=self.candidates[:, :k],
+            log_probability=self.log_probability[:, :k],
+            blind=self.blind,
+            evidence=self.evidence,
+        )
+
+
+def mixes(view: View) -> bool:
+    """Whether the mechanism mixes neighbouring words, so that they have to be guessed together."""
+    return isinstance(view.mechanism, Perturb) and view.mechanism.mix.L > 1
+
+
+def refusal(view: View, name: PriorName) -> str:
+    """Why a view has no such posterior, in words that go on "not run: "; empty if it has."""
+    if mixes(view):
+        return "" if name != "context" else "words that were mixed are guessed together, from one prior for all"
+    return channel.refusal(view) or prior.refusal(view, name)
+
+
+def posterior(
+    view: View,
+    *,
+    prior: PriorName,
+    k: int = 5,
+    draws: int = DRAWS,
+    model: str | None = None,
+    rng: Randomness,
+    report: Report = quiet,
+) -> Ranking:
+    """The k likeliest private rows of every protected position, under a prior and the mechanism's law.
+
+    Computed once per view, prior, model and number of draws. A mechanism that mixes words is decoded jointly.
+
+    Args:
+        view: what the attacker sees.
+        prior: what is expected before.
+        k: candidates per position; no more than the table has rows are given, and of mixed words no more than 9.
+        draws: noisy vectors per released row, where the channel has to be estimated.
+        model: of the prior `context`; None is the bundled one.
+        rng: for the draws.
+        report: told of progress.
+
+    Raises:
+        ConfigError: such a view has no posterior; `refusal` says why.
+    """
+    if reason := refusal(view, prior):
+        raise ConfigError(f"such releases must have a posterior under this prior, and have none: {reason}")
+    k = min(k, len(view.table), MOST if mixes(view) else k)
+    looked = min(MOST, len(view.table)) if mixes(view) else k  # more guesses cost a joint decoding nothing
+    key = ("posterior", prior, draws, model if prior == "context" else None)
+    held = view.memo.get(key)
+    if not isinstance(held, Ranking) or held.candidates.shape[1] < k:
+        rank = _jointly if mixes(view) else _singly
+        held = rank(view, prior, looked, draws, model, rng, report)
+        view.memo[key] = held
+    return held.first(k)
+
+
+def _singly(
+    view: View, name: PriorName, k: int, draws: int, model: str | None, rng: Randomness, report: Report
+) -> Ranking:
+    n = len(view.drawn)
+    candidates, scores, blind = np.empty((n, k), np.int64), np.empty((n, k)), np.empty(n, np.int64)
+    evidence: Evidence = "exact"
+    done = 0
+    for part in channel.likelihoods(view, draws=draws, rng=rng, report=report):
+        evidence = "estimated" if part.evidence == "estimated" else evidence
+        for which, log_prior in _priors(view, name, part, model):
+            own = part.positions[which]
+            joint = part.lines[torch.from_numpy(part.which[which])].double() + log_prior
+            joint -= torch.logsumexp(joint, dim=1, keepdim=True)
+            best = joint.topk(k, dim=1)
+            candidates[own], scores[own] = best.indices.numpy(), best.values.numpy()
+            blind[own] = log_prior.argmax(dim=1).expand(len(own)).numpy()
+            report(f"posterior, {name} prior", done, n)
+            done += len(own)
+    return Ranking(candidates=candidates, log_probability=scores, blind=blind, evidence=evidence)
+
+
+def _priors(view: View, name: PriorName, part: Likelihoods, model: str | None) -> Iterator[tuple[Ids, torch.Tensor]]:
+    """Some of the part's positions at a time, and ln of the prior there, [m, V] or [1, V]."""
+    group = view.group[part.positions]
+    if name != "context":
+        same = torch.from_numpy(prior.static(view.table, name, view.words.stopwords))[None]
+        for number in np.unique(group).tolist():
+            own, expected = np.flatnonzero(group == number), prior.within(view, same, number)
+            for start in range(0, len(own), RANKED):
+                yield own[start : start + RANKED], expected
+        return
+    for which, found in prior.context(view, part.positions, model):
+        for number in np.unique(group[which]).tolist():
+            own = np.flatnonzero(group[which] == number)
+            for start in range(0, len(own), RANKED):
+                some = own[start : start + RANKED]
+                yield which[some], prior.within(view, found[torch.from_numpy(some)].double(), number)
+
+
+def _jointly(
+    view: View, name: PriorName, k: int, draws: int, model: str | None, rng: Randomness, report: Report
+) -> Ranking:
+    assert isinstance(view.mechanism, Perturb)
+    static = prior.static(view.table, cast(StaticName, name), view.words.stopwords)
+    candidates, scores = decode(
+        view.mechanism,
+        view.table,
+        view.layout,
+        view.parameter,
+        view.drawn,
+        view.passed,
+        np.exp(static),
+        k=k,
+        rng=rng,
+        report=report,
+    )
+    blind = np.full(len(view.drawn), static.argmax())
+    return Ranking(candidates=candidates, log_probability=scores, blind=blind, evidence="estimated")

@@ -1,0 +1,147 @@
+"""The prior: what an attacker expects at a position before looking at the released word there.
+
+In: a table, and for the language model the released words around. Out: ln of probabilities of private rows.
+Not here: what the released word tells (`channel`), and both together (`posterior`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from textveil.errors import UnknownName
+from textveil.evaluate.attack.case import View
+from textveil.models import LanguageModel, Ragged, load_context
+from textveil.table import EmbeddingTable, Ids, shares
+from textveil.text import is_public
+
+Values = NDArray[np.float64]
+
+StaticName = Literal["uniform", "unigram"]
+PriorName = Literal["uniform", "unigram", "context"]
+PRIORS: tuple[PriorName, ...] = get_args(PriorName)
+
+CELLS = 1 << 26
+"""Logits that are held at once: 256 MiB."""
+
+EVEN = 0.5
+"""The share of the uniform prior in the unigram prior: texts at hand are not the text that was counted."""
+
+OUTSIDE = 0.05
+"""Of the prior in a group, the share of words outside the table, of which nobody knows which row stands for them."""
+
+USUAL, TEMPER = 0.3, 0.7
+"""Of the language model's prior, the share of the unigram prior, and the factor of the logits: what the model reads is
+noisy, and it is too sure. Found on sentences of SST-2's training set, under the exponential mechanism."""
+
+
+def static(table: EmbeddingTable, name: StaticName, stopwords: Literal["pass", "protect"] = "pass") -> Values:
+    """ln of the probability of every row, the same at all positions: float64 [V].
+
+    Args:
+        table: whose rows they are.
+        name: uniform, or the frequency of words in public text.
+        stopwords: whether words of the public list pass, or are protected and to be expected like all others.
+    """
+    even = np.full(len(table), 1 / len(table))
+    share = even if name == "uniform" else EVEN * even + (1 - EVEN) * shares(table, listed=stopwords == "protect")
+    return np.log(share).astype(np.float64)
+
+
+def within(view: View, log_prior: torch.Tensor, group: int) -> torch.Tensor:
+    """The prior [m, V] of a position whose group is seen: rows whose words have another group are expected no more.
+
+    A share stays with all rows, which stand for words outside the table, too. The same prior where the group of a word
+    does not follow from the word alone, or no row has this one.
+    """
+    if view.row_group is None or not (own := view.row_group == group).any():
+        return log_prior
+    prior = log_prior.exp()
+    inside = prior.masked_fill(torch.from_numpy(~own), 0.0)
+    inside /= inside.sum(dim=1, keepdim=True)
+    return (inside.mul_(1 - OUTSIDE) + prior.mul_(OUTSIDE)).log_()
+
+
+def checked(name: str) -> PriorName:
+    """A prior's name as one.
+
+    Raises:
+        UnknownName: there is no prior of that name.
+    """
+    for known in PRIORS:
+        if name == known:
+            return known
+    raise UnknownName("prior", name, PRIORS)
+
+
+def refusal(view: View, name: PriorName) -> str:
+    """Why a view has no such prior, in words that go on "not run: "; empty if it has."""
+    if name == "context" and view.words.unit == "wordpiece":
+        return "a language model is asked for whole words, not for pieces"
+    return ""
+
+
+def context(view: View, positions: Ids, model: str | None = None) -> Iterator[tuple[Ids, torch.Tensor]]:
+    """What a masked language model expects at protected positions, given the released words around each.
+
+    The position itself is hidden. The probabilities are tempered, and mixed with those of the unigram prior.
+
+    Args:
+        view: the releases.
+        positions: int64 [p], numbers of protected positions.
+        model: a folder or hub id of a masked language model; None is the bundled one.
+
+    Yields:
+        Which of the positions, and ln of the probability of every row there, float32 [m, V].
+    """
+    loaded = masked_lm(view.table, model)
+    limited = replace(loaded, batch=max(1, min(loaded.batch, CELLS // len(view.table))))
+    usual = torch.from_numpy(USUAL * np.exp(static(view.table, "unigram", view.words.stopwords))).float()
+    for which, logits in limited.batches(seen(view), view.item[positions]):
+        expected = expect(view, TEMPER * logits.cpu())
+        yield which, expected.mul_(1 - USUAL).add_(usual).log_()
+
+
+def expect(view: View, logits: torch.Tensor) -> torch.Tensor:
+    """Probabilities of private rows, float32 [m, V], from a language model's logits.
+
+    Where words of the public list pass, what is private is none of them. Their rows then stand for words outside the
+    table, of which the model says nothing: each has the share of public text that falls on it.
+    """
+    if view.words.stopwords == "protect":
+        return torch.softmax(logits, dim=1)
+    listed = _listed(view.table)
+    falls = torch.from_numpy(shares(view.table)[listed.numpy()]).to(logits)
+    expected = torch.softmax(logits.masked_fill(listed, -torch.inf), dim=1)
+    expected *= 1 - falls.sum()
+    expected[:, listed] = falls
+    return expected
+
+
+@lru_cache(maxsize=16)
+def _listed(table: EmbeddingTable) -> torch.Tensor:
+    """Which rows are words of the public list, bool [V]."""
+    return torch.tensor([is_public(word) for word in table.words])
+
+
+@lru_cache(maxsize=2)
+def masked_lm(table: EmbeddingTable, model: str | None) -> LanguageModel:
+    """A masked language model over a table's words, kept for the next texts: a sweep asks it in every cell.
+
+    Args:
+        table: its words are the candidates.
+        model: a folder or hub id; None is the bundled one.
+
+    Raises:
+        ModelError: there is no such model.
+    """
+    return load_context(table, model, kind="masked-lm")
+
+
+def seen(view: View) -> Ragged:
+    """The released words as a language model sees them: it has no word for a placeholder."""
+    return Ragged.released(view.released)

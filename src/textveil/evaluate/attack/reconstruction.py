@@ -1,0 +1,63 @@
+"""Reconstructions: texts with guesses in the places of released words, and how near guesses are in meaning.
+
+In: a view, and a row for each protected position. Out: words, texts, cosines.
+Not here: where guesses come from (`masked`, `semantic`, `llm`).
+"""
+
+from collections.abc import Sequence
+from itertools import chain, pairwise
+
+import numpy as np
+
+from textveil.evaluate.attack.case import View
+from textveil.evaluate.attack.contract import Values
+from textveil.mechanism import PLACEHOLDER
+from textveil.table import SLAB, EmbeddingTable, Ids, WordPieces
+
+NEAR = 0.6
+"""The cosine from which on a guess counts as near in meaning."""
+
+
+def fill(view: View, rows: Ids) -> list[str]:
+    """The N words of all texts with the words of rows [n] in the places of the protected ones.
+
+    A word stays as it was released where a row of it is `PLACEHOLDER`. In the unit wordpiece the pieces of a word are
+    joined as for a release.
+    """
+    words = list(view.items)
+    first = np.flatnonzero(np.diff(view.item, prepend=-1))
+    parts = np.split(rows, first[1:]) if len(first) else []
+    guessed = [(i, part) for i, part in zip(view.item[first].tolist(), parts, strict=True) if PLACEHOLDER not in part]
+    if view.words.unit == "wordpiece":
+        spelled = WordPieces.load(view.words.tokenizer, view.table).join([part for _, part in guessed])
+    else:
+        spelled = [view.table.words[part[0]] for _, part in guessed]
+    for (i, _), word in zip(guessed, spelled, strict=True):
+        words[i] = word
+    return words
+
+
+def spell(view: View, words: Sequence[str]) -> list[str]:
+    """The B texts in which the words stand, with the whitespace of the releases."""
+    texts = []
+    for released, (start, stop) in zip(view.released, pairwise(view.documents.tolist()), strict=True):
+        texts.append("".join(chain.from_iterable(zip(released.gaps, [*words[start:stop], ""], strict=True))))
+    return texts
+
+
+def written(view: View) -> Ids:
+    """The numbers of the texts that have a protected position, rising."""
+    return np.unique(view.text)
+
+
+def cosines(table: EmbeddingTable, one: Ids, other: Ids) -> Values:
+    """The cosine of each row [n] with the row [n] beside it, float64 [n]; of a projection, in the whole table."""
+    import torch
+
+    root = table.root
+    found = np.empty(len(one))
+    for start in range(0, len(one), SLAB):
+        part = slice(start, start + SLAB)
+        a, b = (root.take(torch.from_numpy(rows[part]).to(root.device)).double().cpu() for rows in (one, other))
+        found[part] = torch.nn.functional.cosine_similarity(a, b, dim=1, eps=1e-300).numpy()
+    return found

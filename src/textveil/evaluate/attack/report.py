@@ -1,0 +1,253 @@
+"""From outcomes to rates with intervals: over all words, and by group, word frequency and text length.
+
+In: a case and attackers. Out: `Findings`: rows of plain data, and tables of them.
+Not here: the attackers, and the pictures (`picture`).
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.config import plain, registry
+from textveil.errors import ConfigError, EndpointError
+from textveil.evaluate import intervals
+from textveil.evaluate.attack.case import Case
+from textveil.evaluate.attack.contract import Attack, Outcome, Report, Unit, quiet
+from textveil.randomness import Randomness, SystemRandomness
+from textveil.table import frequency
+
+VERSION = 1
+"""Version of the JSON form; it changes when a field changes its meaning."""
+
+QUARTERS = 4
+
+ALL = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One rate.
+
+    Attributes:
+        source: the attack or the measure that it is of, by name.
+        metric: what was measured.
+        setting: what tells this outcome from others of the same source and metric.
+        unit: what was counted.
+        slice: `all`, or the property that the words or texts share: `group`, `frequency`, `length`.
+        part: which group or quarter; empty for `all`.
+        value: the mean.
+        low: lower end of the 95% interval.
+        high: its upper end.
+        n: how many words or texts.
+        baseline: what the attacker reaches without the released words, where that is known.
+        note: what a reader has to know.
+        headline: whether it stands in the short table and the picture.
+    """
+
+    source: str
+    metric: str
+    setting: Mapping[str, str | int | float]
+    unit: Unit
+    slice: str
+    part: str
+    value: float
+    low: float
+    high: float
+    n: int
+    baseline: float | None
+    note: str
+    headline: bool
+
+    def to_json(self, source: Literal["attack", "measure"]) -> dict[str, Any]:
+        """All of it as plain data; JSON has no infinity, and an interval without an end has None there.
+
+        Args:
+            source: what the field of that name is called there.
+        """
+        return {source if name == "source" else name: _plain(value) for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What attacks found.
+
+    Attributes:
+        rows: all rates.
+        refused: attacks that say nothing of such releases, and why.
+        options: of each attack.
+        texts: how many there were.
+        words: how many protected positions.
+        unprotected: private words that passed as they were; they are in no rate.
+        hidden: private words that became placeholders, apart from those of the mechanism; they are in no rate.
+    """
+
+    rows: tuple[Row, ...] = field(repr=False)
+    refused: Mapping[str, str]
+    options: Mapping[str, Mapping[str, object]]
+    texts: int
+    words: int
+    unprotected: int = 0
+    hidden: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return {
+            "version": VERSION,
+            "texts": self.texts,
+            "protected": self.words,
+            "passed_unprotected": self.unprotected,
+            "placeholders": self.hidden,
+            "attacks": {name: dict(options) for name, options in self.options.items()},
+            "not_run": dict(self.refused),
+            "rows": [row.to_json("attack") for row in self.rows],
+        }
+
+
+def load(name: str, options: Mapping[str, Any] | None = None) -> Attack:
+    """The attacker of a registered name.
+
+    Raises:
+        UnknownName: there is no such attack, or it has no such option.
+        ConfigError: an option is out of range.
+    """
+    made: Attack = registry.load("attack", name)(**(options or {}))
+    return made
+
+
+def attack(
+    case: Case,
+    attacks: Sequence[Attack],
+    *,
+    rng: Randomness | None = None,
+    report: Report = quiet,
+) -> Findings:
+    """Runs attacks on a case.
+
+    Args:
+        case: releases and their originals.
+        attacks: the attackers, of different names.
+        rng: for attackers who simulate the mechanism; None is system randomness.
+        report: told of progress.
+    """
+    if len({each.name for each in attacks}) < len(attacks):
+        raise ConfigError("an attack can be asked for once")
+    rng = SystemRandomness() if rng is None else rng
+    parts = _parts(case)
+    rows: list[Row] = []
+    refused: dict[str, str] = {}
+    for each in attacks:
+        if reason := each.refusal(case.view):
+            refused[each.name] = reason
+            continue
+        try:
+            rows.extend(row for found in each.run(case, rng=rng, report=report) for row in _rows(case, found, parts))
+        except EndpointError as error:  # what the others found is not lost with it
+            refused[each.name] = str(error)
+    return Findings(
+        rows=tuple(rows),
+        refused=refused,
+        options={each.name: plain(each) for each in attacks},
+        texts=len(case.view.released),
+        words=len(case.view.drawn),
+        unprotected=case.view.unprotected,
+        hidden=case.view.hidden,
+    )
+
+
+def rates(case: Case, outcomes: Sequence[Outcome]) -> Iterator[Row]:
+    """The rows of outcomes, over everything and by each property."""
+    parts = _parts(case)
+    for outcome in outcomes:
+        yield from _rows(case, outcome, parts)
+
+
+# ---- slices ----------------------------------------------------------------------------------------
+
+Part = tuple[str, str, NDArray[np.bool_]]
+"""A property, a value of it, and which of the words or texts have it."""
+
+
+def _parts(case: Case) -> dict[Unit, list[Part]]:
+    view = case.view
+    ranks = frequency.ranks(case.secret_words)
+    texts = len(view.released)
+    per_text = np.full(texts, np.nan)
+    order = np.lexsort((ranks, view.text))
+    counts = np.bincount(view.text, minlength=texts)
+    middle = np.cumsum(counts) - counts + (counts - 1) // 2
+    per_text[counts > 0] = ranks[order][middle[counts > 0]]
+    lengths = case.lengths.astype(np.float64)
+    groups = [
+        ("group", name, view.group == number) for number, name in enumerate(view.groups) if (view.group == number).any()
+    ]
+    return {
+        "word": [
+            *(groups if len(groups) > 1 else []),
+            *_quarters("frequency", ranks.astype(np.float64), RARITY),
+            *_quarters("length", lengths[view.text], LENGTHS),
+        ],
+        "text": [*_quarters("frequency", per_text, RARITY), *_quarters("length", lengths, LENGTHS)],
+    }
+
+
+RARITY = ("most frequent quarter", "second quarter", "third quarter", "rarest quarter")
+LENGTHS = ("shortest quarter", "second quarter", "third quarter", "longest quarter")
+
+
+def _quarters(name: str, values: NDArray[np.float64], labels: Sequence[str]) -> Iterator[Part]:
+    """Quarters by value; equal values stay together, so that quarters may be of unequal size, or empty."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return
+    edges = np.quantile(known, np.arange(1, QUARTERS) / QUARTERS)
+    which = np.searchsorted(edges, values, side="left")
+    for quarter, label in enumerate(labels):
+        chosen = (which == quarter) & ~np.isnan(values)
+        if chosen.any():
+            # text lengths are in the mask; the rank of a word in the public list would name the word
+            yield name, f"{label} ({_range(values[chosen])})" if name == "length" else label, chosen
+
+
+def _range(values: NDArray[np.float64]) -> str:
+    low, high = int(values.min()), int(values.max())
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _rows(case: Case, outcome: Outcome, parts: Mapping[Unit, Sequence[Part]]) -> Iterator[Row]:
+    cluster = case.view.text[outcome.where] if outcome.unit == "word" else outcome.where
+    everything = np.ones(len(outcome.where), bool)
+    slices = [(ALL, "", everything)]
+    if outcome.sliced:
+        slices += [(name, label, chosen[outcome.where]) for name, label, chosen in parts[outcome.unit]]
+    for name, label, chosen in slices:
+        if not chosen.any():
+            continue
+        found = intervals.mean(outcome.values[chosen], cluster[chosen], share=outcome.share)
+        value, low, high = map(_exp if outcome.geometric else float, (found.value, found.low, found.high))
+        yield Row(
+            source=outcome.source,
+            metric=outcome.metric,
+            setting=dict(outcome.setting),
+            unit=outcome.unit,
+            slice=name,
+            part=label,
+            value=value,
+            low=low,
+            high=high,
+            n=int(chosen.sum()),
+            baseline=outcome.baseline if name == ALL else None,
+            note=outcome.note if name == ALL else "",
+            headline=outcome.headline,
+        )
+
+
+def _exp(end: float) -> float:
+    return math.inf if end > 700 else math.exp(end)
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not np.isfinite(value) else value

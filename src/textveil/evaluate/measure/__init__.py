@@ -1,0 +1,15 @@
+"""Measures: how much a release changes, how free a word is, and how the text reads.
+
+In: a case, that is releases and their originals. Out: figures with intervals.
+Not here: what an adversary gets from a release (`attack`), and what is promised of it (`guarantee`).
+"""
+
+from textveil.evaluate.measure.report import METRICS, Measurements, check, measure, outcomes
+
+__all__ = [
+    "METRICS",
+    "Measurements",
+    "check",
+    "measure",
+    "outcomes",
+]

@@ -1,0 +1,14 @@
+"""Files and streams: texts in, results out, and a file appears only when it is whole.
+
+In: what a user named as input and output. Out: texts; places to write.
+Not here: what is done to the texts (`pipeline`), and runs over whole folders (`corpus`).
+"""
+
+from textveil.files.streams import json_line, make_folder, sync_folder, writing
+
+__all__ = [
+    "json_line",
+    "make_folder",
+    "sync_folder",
+    "writing",
+]

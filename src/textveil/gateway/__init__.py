@@ -1,0 +1,15 @@
+"""The gateway: releases text before a language model sees it, and restores its answers.
+
+In: requests of programs, or turns of a conversation. Out: answers with the originals put back.
+Not here: how text is released (`pipeline`), and what a session remembers (`session`).
+"""
+
+from textveil.gateway.app import Proxy, listen, server
+from textveil.gateway.conversation import Conversation
+
+__all__ = [
+    "Conversation",
+    "Proxy",
+    "listen",
+    "server",
+]

@@ -1,0 +1,219 @@
+"""A local proxy before an API of chat completions: the upstream sees released text, the client restored answers.
+
+In: requests of any client of OpenAI whose base URL is the proxy's. Out: the upstream's answers, whole or as streams.
+Not here: which fields pass (`completions`), what is protected (`pipeline`), the way back (`session`).
+
+A request has a session of its own, and nothing is kept after it. A client sends a whole conversation with every
+request, so that its earlier messages are drawn anew each time, and spend anew.
+"""
+
+import json
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Annotated
+
+import httpx2
+import uvicorn
+from pydantic import Field, ValidationError
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from textveil.config import options
+from textveil.errors import ConfigError
+from textveil.gateway.completions import Answer, AnswerRestorer, Asked, RequestError
+from textveil.guarantee import summarize
+from textveil.models import Address
+from textveil.pipeline import Privatizer
+from textveil.session import Session
+
+STATEMENT = "textveil-statement"
+"""The header of an answer that tells the promise for its request, as JSON."""
+
+PROMISE = ("mechanism", "kind", "metric", "epsilon", "epsilon_ldp", "unit", "words", "protected")
+"""What it tells: the largest bound per word, over all messages."""
+
+GRACE = 5
+"""Seconds that answers under way have when the server stops."""
+
+
+@options("proxy.")
+class Proxy:
+    """A proxy for one upstream.
+
+    It forwards the key that a client sends and nothing else of its headers, follows no redirects and keeps no cookies.
+    Proxies of the environment are used under https only, where they cannot read along. It fails closed: what cannot be
+    protected or privatized is refused, and nothing is sent.
+
+    Attributes:
+        privatizer: protects every message of a request, whatever its role.
+        upstream: where the API begins, such as https://HOST/v1.
+        timeout: seconds that the upstream may be silent, above 0.
+        limit: bytes that a request may have.
+    """
+
+    privatizer: Privatizer
+    upstream: Address
+    timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+    limit: Annotated[int, Field(ge=1)] = 4_000_000
+
+    def application(self) -> Starlette:
+        """What a server of ASGI serves: POST /v1/chat/completions, and GET /health."""
+        routes = [
+            Route("/v1/chat/completions", self._complete, methods=["POST"]),
+            Route("/health", lambda _: PlainTextResponse("ok"), methods=["GET"]),
+        ]
+        return Starlette(routes=routes, lifespan=self._connected)
+
+    @asynccontextmanager
+    async def _connected(self, _: Starlette) -> AsyncIterator[dict[str, object]]:
+        async with httpx2.AsyncClient(
+            headers={"User-Agent": "textveil", "Accept-Encoding": "identity"},
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+            timeout=self.timeout,
+            follow_redirects=False,
+            trust_env=self.upstream.lower().startswith("https:"),
+        ) as client:
+            yield {"client": client}
+
+    async def _complete(self, request: Request) -> Response:
+        try:
+            asked = Asked.parse(await self._body(request))
+            session = Session()
+            released, promise = await run_in_threadpool(self._privatize, asked, session)
+            answer = await self._send(request, released)
+            as_json = asked.response_format is not None and asked.response_format.type == "json_object"
+            restorer, said = AnswerRestorer(session, json=as_json), {STATEMENT: promise}
+            if asked.stream:
+                return StreamingResponse(_events(answer, restorer), headers=said, media_type="text/event-stream")
+            whole = await run_in_threadpool(restorer.whole, await _read(answer))
+            return JSONResponse(whole.model_dump(exclude_unset=True), headers=said)
+        except RequestError as error:
+            return JSONResponse(error.to_json(), error.status)
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody is left to read it
+        except Exception as error:  # caught, because the server would log its message, which may hold text
+            failure = RequestError(500, f"the proxy failed with {type(error).__name__}")
+            return JSONResponse(failure.to_json(), failure.status)
+
+    async def _body(self, request: Request) -> bytes:
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            raise RequestError(415, "a request must be application/json")  # web pages cannot send it from elsewhere
+        body = bytearray()
+        async for piece in request.stream():
+            body += piece
+            if len(body) > self.limit:
+                raise RequestError(413, f"a request must have at most {self.limit:,} bytes")
+        return bytes(body)
+
+    def _privatize(self, asked: Asked, session: Session) -> tuple[dict[str, object], str]:
+        """The request as it is released, and what is promised of it."""
+        try:
+            texts = asked.texts
+            results = list(self.privatizer.privatize_many(texts, session))
+            released = asked.saying([result.text for result, _ in zip(results, texts, strict=True)])
+            promise = summarize([result.guarantee for result in results]).to_json()
+            return released, json.dumps({name: promise[name] for name in PROMISE})
+        except Exception as error:
+            kind = type(error).__name__
+        raise RequestError(500, f"the messages could not be privatized ({kind}), and nothing was sent")
+
+    async def _send(self, request: Request, released: dict[str, object]) -> httpx2.Response:
+        """The upstream's answer to a released request; only its head is read."""
+        client: httpx2.AsyncClient = request.state.client
+        key = request.headers.get("authorization")
+        url = f"{self.upstream.rstrip('/')}/chat/completions"
+        to_send = client.build_request("POST", url, json=released, headers={"Authorization": key} if key else None)
+        with _failures():
+            answer = await client.send(to_send, stream=True)
+        if answer.status_code == 200:
+            return answer
+        await answer.aclose()  # unread: it may repeat what was asked
+        status = answer.status_code if answer.status_code >= 400 else 502
+        raise RequestError(status, f"the upstream refused with status {answer.status_code}", code="upstream")
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """What goes wrong with an upstream, as a client is told."""
+    try:
+        yield
+        return
+    except httpx2.TimeoutException:
+        failure = RequestError(504, "the upstream must answer in time, and did not", code="upstream")
+    except httpx2.HTTPError:
+        failure = RequestError(502, "the upstream must be reachable, and answer to the end", code="upstream")
+    raise failure
+
+
+async def _read(response: httpx2.Response) -> Answer:
+    """A whole answer."""
+    with _failures():
+        body = await response.aread()
+    with suppress(ValidationError):
+        answer = Answer.model_validate_json(body)
+        if answer.choices and all(choice.message is not None for choice in answer.choices):
+            return answer
+    raise RequestError(502, "the upstream must answer with a completion, and did not", code="upstream")
+
+
+async def _events(response: httpx2.Response, restorer: AnswerRestorer) -> AsyncIterator[str]:
+    """A stream, restored. One that breaks off ends with an error and without [DONE]."""
+    whole = False
+    try:
+        with suppress(Exception):  # what went wrong may hold text
+            async for event in httpx2.EventSource(response):
+                whole = event.data == "[DONE]"
+                for piece in restorer.close() if whole else restorer.feed(Answer.model_validate_json(event.data)):
+                    yield _event(piece.model_dump_json(exclude_unset=True))
+                if whole:
+                    break
+    finally:
+        await response.aclose()
+    if whole or restorer.ended:
+        yield _event("[DONE]")
+    else:
+        yield _event(json.dumps(RequestError(502, "the answer broke off", code="upstream").to_json()))
+
+
+def _event(data: str) -> str:
+    return f"data: {data}\n\n"
+
+
+# ---- the server ------------------------------------------------------------------------------------------------------
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that is bound to an address of this machine; port 0 takes one that is free.
+
+    Raises:
+        ConfigError: the address cannot be had.
+    """
+    try:
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        # Connections inherit it. Without it, an answer waits 40 ms for the client's word that its head has come.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listening
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+    raise ConfigError(f"host and port must be an address of this machine that is free: {reason}")
+
+
+def server(proxy: Proxy) -> uvicorn.Server:
+    """A server that logs no requests: `server(proxy).run(sockets=[listen(host, port)])` serves until a signal."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            proxy.application(),
+            http="h11",
+            ws="none",
+            lifespan="on",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=GRACE,
+        )
+    )

@@ -1,0 +1,146 @@
+"""Typed names: a person's name gives way to another person's, a place to a place, an organization to one.
+
+In: words that are names, by their type, as rows of the table. Out: rows of public lists, and what each word spends.
+Not here: what finds names (`protect`), the lists (`protect.names`), and how a release shows them (`release`).
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from textveil.config import NameOptions
+from textveil.errors import BudgetError, ConfigError
+from textveil.mechanism.block import Block, Layout
+from textveil.mechanism.rule import Exponential
+from textveil.mechanism.select import Select
+from textveil.mechanism.staircase import Staircase
+from textveil.mechanism.utility import Distance
+from textveil.protect import Protection, load_names
+from textveil.randomness import Randomness
+from textveil.table import EmbeddingTable, Ids
+
+LABELS = {
+    "PERSON": ("PERSON", ("given", "family", "both")),
+    "PERSON given": ("PERSON", ("given", "both")),
+    "PERSON family": ("PERSON", ("family", "both")),
+    "LOCATION": ("LOCATION", None),
+    "ORGANIZATION": ("ORGANIZATION", None),
+}
+"""Every label of a name: its type, and the kinds of names on its list; None: all."""
+
+FEWEST = 20
+"""Names that a list must have in a table: with fewer a name would hide among too few."""
+
+
+class Listing(NamedTuple):
+    """The names of one label: as a table of their own, and their rows in the whole table."""
+
+    table: EmbeddingTable
+    rows: Ids
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Names:
+    """Draws names from public lists. Make one with `of`.
+
+    A word becomes a row of its list by a public function: the name on the list that is nearest to the word's row. Then
+    the mechanism draws one of the list, so that what is promised holds for any two words of the same label: local DP.
+
+    Attributes:
+        options: the rule and its epsilon.
+        table: the whole table.
+        lists: the names of every label.
+        mechanism: what draws.
+    """
+
+    options: NameOptions
+    table: EmbeddingTable
+    lists: dict[str, Listing] = field(repr=False)
+    mechanism: Select
+
+    @classmethod
+    def of(cls, options: NameOptions, types: frozenset[str], table: EmbeddingTable) -> Self:
+        """The lists of these types, as far as the table has them.
+
+        Raises:
+            ConfigError: the table has hardly any name of a list, or the budget is below what rounding costs.
+        """
+        rule = Staircase(sizes=(options.k,)) if options.rule == "rankcape" else Exponential()
+        lists = {label: _listing(label, table) for label, (type_, _) in LABELS.items() if type_ in types}
+        if options.k >= min(len(listing.rows) for listing in lists.values()) and options.rule == "rankcape":
+            raise ConfigError("names.k must be smaller than the shortest list of names")
+        mechanism = Select(name=options.rule, utility=Distance(), rule=rule)
+        for listing in lists.values():  # refuses now what it would refuse later
+            asked = np.array([_own(options.epsilon, mechanism, listing.table)])
+            mechanism.calibrate(listing.table, Layout.of(1), asked)
+        return cls(options=options, table=table, lists=lists, mechanism=mechanism)
+
+    def draw(
+        self, protection: Protection, rows: Ids, documents: Ids, *, rng: Randomness
+    ) -> tuple[Ids, NDArray[np.float64]]:
+        """A row of the whole table for every name, and its local DP.
+
+        Args:
+            protection: which of the N words are names, and their labels.
+            rows: int64 [N], their own rows; secret.
+            documents: int64 [B + 1], where each text starts.
+            rng: opened for every list in turn, whatever the texts hold.
+
+        Returns:
+            int64 [N], -1 where nothing was drawn; float64 [N], 0 there.
+        """
+        found, spent = np.full(len(rows), -1, np.int64), np.zeros(len(rows))
+        for label, listing in self.lists.items():
+            where = np.flatnonzero(protection.named & (protection.group == protection.number(label)))
+            layout = Layout.of(*np.diff(np.searchsorted(where, documents)).tolist())
+            own, back = np.unique(rows[where], return_inverse=True)
+            nearest = listing.table.nearest(self.table.take(torch.from_numpy(own).to(self.table.device)))
+            block = Block(layout=layout, rows=nearest[back])
+            asked = np.full(len(where), _own(self.options.epsilon, self.mechanism, listing.table))
+            parameter = self.mechanism.calibrate(listing.table, layout, asked)
+            drawn = self.mechanism.privatize(listing.table, block, parameter, rng=rng)
+            found[where] = listing.rows[drawn]
+            spent[where] = self.mechanism.claim(listing.table).ldp(
+                self.mechanism.spend(listing.table, layout, parameter)
+            )
+        return found, np.minimum(spent, self.options.epsilon)
+
+
+def _own(epsilon: float, mechanism: Select, table: EmbeddingTable) -> float:
+    """The mechanism's own epsilon under which local DP over the list is `epsilon`."""
+    claim = mechanism.claim(table)
+    if claim.kind == "ldp":
+        return epsilon
+    own = (epsilon - claim.additive) / claim.diameter
+    if own < 1e-6:
+        raise BudgetError("names.epsilon is too small for the rule exponential: take a larger one, or rankcape")
+    return own
+
+
+def _listing(label: str, table: EmbeddingTable) -> Listing:
+    type_, kinds = LABELS[label]
+    names = load_names(type_)
+    known = (
+        table.row_of.get(word.lower(), table.row_of.get(word, -1))
+        for word, kind in zip(names.words, names.kinds, strict=True)
+        if kinds is None or kind in kinds
+    )
+    rows = np.array(sorted({row for row in known if row >= 0}), np.int64)
+    if len(rows) < FEWEST:
+        raise ConfigError(
+            f"names.types needs a table with at least {FEWEST} names of {type_}; {table.name} has {len(rows)}"
+        )
+    chosen = torch.from_numpy(rows)
+    return Listing(
+        EmbeddingTable.build(
+            name=f"{table.name}, {label}",
+            words=[table.words[row] for row in rows.tolist()],
+            vectors=table.take(chosen.to(table.device)).cpu(),
+            metric=table.metric,
+            device=str(table.device),
+        ),
+        rows,
+    )

@@ -1,0 +1,244 @@
+"""Entities: persons, locations, organizations, and what other taggers know, as spans of words.
+
+In: words of texts. Out: `Entity` spans with their types and probabilities.
+Not here: what is done about them (`protect`), and entities that have a form of their own (numbers, addresses).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from textveil.errors import ConfigError, ModelError
+from textveil.models.networks import Model, load
+from textveil.models.ragged import Cut, Ragged, Windows, batches, pad, spread
+from textveil.text import Ints
+
+LABELS = ("O", "B-PERSON", "I-PERSON", "B-LOCATION", "I-LOCATION", "B-ORGANIZATION", "I-ORGANIZATION")
+"""The labels of the bundled tagger, in the order of its output."""
+
+CASINGS = 5
+"""How many casings the bundled tagger tells apart."""
+
+ALIASES = {
+    **dict.fromkeys(("PER", "PERSON"), "PERSON"),
+    **dict.fromkeys(("LOC", "LOCATION", "GPE"), "LOCATION"),
+    **dict.fromkeys(("ORG", "ORGANIZATION", "ORGANISATION", "CORPORATION", "GROUP"), "ORGANIZATION"),
+}
+"""What other taggers call the three types; any other type keeps its own name."""
+
+
+class Entity(NamedTuple):
+    """A span of words that name one thing.
+
+    Args:
+        text: the number of the text.
+        start: the first word, counted in its own text.
+        end: the word after the last.
+        type: PERSON, LOCATION, ORGANIZATION, or another type that the tagger knows.
+        score: the smallest probability, over the words of the span, that the word is part of an entity at all.
+    """
+
+    text: int
+    start: int
+    end: int
+    type: str
+    score: float
+
+
+class Tagger(Protocol):
+    """Whatever finds entities."""
+
+    @property
+    def name(self) -> str:
+        """What rows and statements call it."""
+        ...
+
+    def find(self, texts: Ragged) -> list[Entity]:
+        """The entities of all texts, in their order; spans do not overlap."""
+        ...
+
+
+def casing(word: str) -> int:
+    """0 no capital, 1 only the first letter, 2 one capital alone, 3 all of them, 4 some inside."""
+    if word == word.lower():
+        return 0
+    letters = [letter for letter in word if letter.isalpha()]
+    if len(letters) == 1:
+        return 2
+    if word == word.upper():
+        return 3
+    return 1 if letters and letters[0].isupper() and word[1:] == word[1:].lower() else 4
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TokenClassifier:
+    """A token classification model as a tagger. Load one with `load_tagger`.
+
+    A word has the label of its first piece. Texts longer than the window are read in overlapping windows, and each
+    word is judged in the window in which it lies farthest from an edge.
+
+    Attributes:
+        model: the network.
+        types: the type of each label; None for "no entity".
+        begins: for each label, whether it begins a new entity.
+        threshold: a word is part of an entity when all entities' labels together are at least so probable.
+        window: pieces that the network sees at once, the frame included.
+        batch: pieces in one run of the network.
+    """
+
+    model: Model
+    types: tuple[str | None, ...]
+    begins: NDArray[np.bool_] = field(repr=False)
+    threshold: float
+    window: int
+    batch: int
+
+    @property
+    def name(self) -> str:
+        """What rows and statements call it."""
+        return self.model.name
+
+    def probabilities(self, texts: Ragged) -> NDArray[np.float32]:
+        """The probability of each label for every word, float32 [T, labels]."""
+        pieces = Cut.of(self.model, texts)
+        room = self.window - len(self.model.before) - len(self.model.after)
+        windows = Windows.over(pieces.documents, room, room // 4)
+        firsts = pieces.words[:-1]
+        owners = windows.owner[firsts]
+        order = np.argsort(owners, kind="stable")
+        bounds = np.searchsorted(owners[order], np.arange(len(windows.begins) + 1))
+        shapes = self._casings(texts.words, pieces.words)
+        found = np.zeros((len(texts.words), len(self.types)), np.float32)
+        for which in batches(windows.lengths, self.batch):
+            rows, lengths = windows.rows(self.model, pieces.ids, which)
+            inputs = pad(self.model, rows, lengths)
+            if shapes is not None:
+                inputs["token_type_ids"] = torch.from_numpy(self._framed(shapes, windows, which, rows.shape)).to(
+                    self.model.device
+                )
+            with torch.inference_mode():
+                output = self.model.network(**inputs).logits.float().softmax(dim=-1).cpu().numpy()
+            sizes = bounds[which + 1] - bounds[which]
+            words = order[spread(bounds[which], sizes)]
+            row = np.repeat(np.arange(len(which)), sizes)
+            column = firsts[words] - windows.begins[which][row] + len(self.model.before)
+            found[words] = output[row, column]
+        return found
+
+    def find(self, texts: Ragged) -> list[Entity]:
+        """The entities of all texts, in their order; spans do not overlap, and none reaches over a text's end.
+
+        Words that are part of an entity make one span until a word begins another: one for which the labels that
+        begin an entity are together more probable than those that go on (where a model has no such labels, one of
+        another type). The type of a span is the one with the largest sum of probabilities over its words.
+        """
+        probabilities = self.probabilities(texts)
+        if not len(probabilities):
+            return []
+        names = list(dict.fromkeys(type_ for type_ in self.types if type_ is not None))
+        by_type = np.stack([probabilities[:, [t == name for t in self.types]].sum(axis=1) for name in names], axis=1)
+        inside = by_type.sum(axis=1)
+        tagged = inside >= self.threshold
+        text = np.repeat(np.arange(len(texts.documents) - 1), np.diff(texts.documents))
+        new = np.ones(len(tagged), bool)
+        new[1:] = (
+            (tagged[1:] != tagged[:-1]) | (text[1:] != text[:-1]) | (tagged & self._begins(probabilities, by_type))[1:]
+        )
+        starts = np.flatnonzero(new)
+        ends = np.append(starts[1:], len(tagged))
+        kinds = np.add.reduceat(by_type, starts).argmax(axis=1)
+        scores = np.minimum.reduceat(inside, starts)
+        first = texts.documents[text[starts]]
+        spans = zip(
+            text[starts].tolist(), (starts - first).tolist(), (ends - first).tolist(), kinds, scores, strict=True
+        )
+        kept = tagged[starts].tolist()
+        return [Entity(b, s, e, names[k], float(p)) for (b, s, e, k, p), keep in zip(spans, kept, strict=True) if keep]
+
+    def _begins(self, probabilities: NDArray[np.float32], by_type: NDArray[np.float32]) -> NDArray[np.bool_]:
+        """Whether each word, if it is part of an entity, begins one, bool [T]."""
+        if self.begins.any():
+            begun: NDArray[np.float32] = probabilities[:, self.begins].sum(axis=1)
+            first: NDArray[np.bool_] = begun > by_type.sum(axis=1) - begun
+            return first
+        best = by_type.argmax(axis=1)
+        return np.append(True, best[1:] != best[:-1])
+
+    def _casings(self, words: Sequence[str], bounds: Ints) -> Ints | None:
+        """The casing of every piece's word, for the bundled tagger, which is uncased otherwise."""
+        if not self.model.bundled:
+            return None
+        own = {word: casing(word) for word in set(words)}
+        return np.repeat(np.fromiter((own[word] for word in words), np.int64, len(words)), np.diff(bounds))
+
+    def _framed(self, shapes: Ints, windows: Windows, which: Ints, shape: tuple[int, ...]) -> Ints:
+        framed = np.zeros(shape, np.int64)
+        lengths = windows.lengths[which]
+        row = np.repeat(np.arange(len(which)), lengths)
+        framed[row, spread(np.full(len(which), len(self.model.before)), lengths)] = shapes[
+            spread(windows.begins[which], lengths)
+        ]
+        return framed
+
+
+def load_tagger(
+    source: str | Path | None = None,
+    *,
+    threshold: float = 0.6,
+    window: int = 128,
+    batch: int = 1024,
+    device: str = "cpu",
+) -> TokenClassifier:
+    """A tagger.
+
+    Args:
+        source: None for the bundled tagger, or a folder or hub id of a transformers model for token classification
+            whose labels are `O`, `B-TYPE`, `I-TYPE` (or `TYPE` alone, also with `E-`, `L-`, `S-` and `U-`).
+        threshold: in (0, 1): how probable it must be that a word is part of an entity. Smaller finds more.
+        window: pieces that the network sees at once, at least 8; no more than the model takes.
+        batch: pieces in one run of the network.
+        device: a torch device.
+
+    Raises:
+        ConfigError: an option is out of range.
+        ModelError: there is no such model, or its labels have no names.
+    """
+    if not 0 < threshold < 1:
+        raise ConfigError(f"threshold must be between 0 and 1, got {threshold}")
+    if window < 8 or batch < 1:
+        raise ConfigError(f"window must be at least 8 and batch at least 1, got {window} and {batch}")
+    model = load("tagger", source, device=device)
+    labels = LABELS if source is None else _labels(model)
+    parts = [_parts(label, labels) for label in labels]
+    return TokenClassifier(
+        model=model,
+        types=tuple(type_ for _, type_ in parts),
+        begins=np.array([prefix in ("B-", "S-", "U-") for prefix, _ in parts]),
+        threshold=threshold,
+        window=min(window, model.longest),
+        batch=batch,
+    )
+
+
+def _labels(model: Model) -> list[str]:
+    names = model.network.config.id2label
+    labels = [str(names[i]) for i in range(len(names))]
+    if "O" not in labels or len(labels) < 2 or all(label.startswith("LABEL_") for label in labels if label != "O"):
+        raise ModelError(f"the labels of {model.name} must have names, O among them (id2label of its config.json)")
+    return labels
+
+
+def _parts(label: str, labels: Sequence[str]) -> tuple[str, str | None]:
+    """A label's prefix and type; what ends a span or is one alone has that prefix only where a label begins one."""
+    if label == "O":
+        return "", None
+    prefix, bare = label[:2], label[2:]
+    paired = prefix in ("E-", "L-", "S-", "U-") and {f"B-{bare}", f"I-{bare}"} & {*labels}
+    if prefix not in ("B-", "I-") and not paired:
+        prefix, bare = "", label
+    return prefix, ALIASES.get(bare.upper(), bare.upper())

@@ -1,0 +1,233 @@
+"""Texts as pieces, and the windows of pieces that a network sees.
+
+In: the words of many texts. Out: their pieces, one after another, and windows of bounded length.
+Not here: what a network says about a window.
+
+Nothing is cut off: a text that is longer than a window is seen in several.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from textveil.errors import InputError, ModelError
+from textveil.models.networks import SPACES, Model
+from textveil.text import Ints, Kind, Released, Tokens, check_texts
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Ragged:
+    """The words of B texts, one after another: the private ones, released ones, or some of each. Secret.
+
+    Attributes:
+        words: T words.
+        documents: int64 [B+1], text b has the words documents[b] up to documents[b+1].
+        spaced: bool [T], whether whitespace stands before the word.
+    """
+
+    words: Sequence[str]
+    documents: Ints
+    spaced: Bools
+
+    def __post_init__(self) -> None:
+        ends = self.documents
+        sound = ends.ndim == 1 and len(ends) > 0 and ends[0] == 0 and ends[-1] == len(self.words)
+        if not (sound and (np.diff(ends) >= 0).all() and len(self.spaced) == len(self.words)):
+            raise InputError("documents must rise from 0 to the number of words, and spaced must have one entry a word")
+
+    def __repr__(self) -> str:
+        return f"Ragged(texts={len(self.documents) - 1}, words={len(self.words)})"
+
+    @classmethod
+    def of(cls, tokens: Tokens) -> Self:
+        """The words of texts as they stand.
+
+        Raises:
+            InputError: `tokens` is not what `tokenize` gives.
+        """
+        if not isinstance(tokens, Tokens):
+            raise InputError(f"tokens must be what tokenize gives, not {type(tokens).__name__}")
+        return cls(words=tokens.words, documents=tokens.documents, spaced=tokens.spaced)
+
+    @classmethod
+    def released(cls, texts: Sequence[Released]) -> Self:
+        """The words of releases; a placeholder is an empty one, for a model has no word for it."""
+        items = [item for text in texts for item in text.items]
+        gaps = [gap for text in texts for gap in ("\n", *text.gaps[1:-1])[: len(text.items)]]
+        return cls(
+            words=["" if item.kind is Kind.PLACEHOLDER else item.text for item in items],
+            documents=np.cumsum([0, *(len(text.items) for text in texts)], dtype=np.int64),
+            spaced=np.array([gap != "" for gap in gaps], bool),
+        )
+
+    @classmethod
+    def join(cls, texts: Sequence[Sequence[str]]) -> Self:
+        """Texts that are given as lists of words, with whitespace between all of them.
+
+        Raises:
+            InputError: a text is not a list of valid Unicode strings; a string is none.
+        """
+        for text in texts:
+            check_texts(text, what="word")
+        words = [word for text in texts for word in text]
+        documents = np.concatenate([[0], np.cumsum([len(text) for text in texts], dtype=np.int64)]).astype(np.int64)
+        return cls(words=words, documents=documents, spaced=np.ones(len(words), bool))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Cut:
+    """Words cut into pieces, at least one each but for hidden ones.
+
+    Attributes:
+        ids: int64 [P], the pieces.
+        words: int64 [T+1], word t has the pieces words[t] up to words[t+1].
+        documents: int64 [B+1], text b has the pieces documents[b] up to documents[b+1].
+    """
+
+    ids: Ints
+    words: Ints
+    documents: Ints = field(repr=False)
+
+    @classmethod
+    def of(cls, model: Model, texts: Ragged, hidden: Bools | None = None) -> Self:
+        """Every word cut by itself, equal words once.
+
+        Args:
+            model: whose tokenizer cuts.
+            texts: the words.
+            hidden: bool [T], words that are not looked at: each is one mask piece, or none where the model has none.
+
+        Raises:
+            InputError: `texts` is no `Ragged`, or `hidden` is not bool with one entry a word.
+            ModelError: the tokenizer cannot cut a word.
+        """
+        if not isinstance(texts, Ragged):
+            raise InputError(
+                f"texts must be Ragged.of(tokenize(texts)) or Ragged.join(words), not {type(texts).__name__}"
+            )
+        keys: list[tuple[str, bool] | None] = list(zip(texts.words, texts.spaced.tolist(), strict=True))
+        if hidden is not None:
+            if getattr(hidden, "dtype", None) != np.dtype(bool) or hidden.shape != (len(keys),):
+                raise InputError(f"hidden must be bool, with one entry for each of the {len(keys)} words")
+            keys = [None if gone else key for key, gone in zip(keys, hidden.tolist(), strict=True)]
+        distinct = [key for key in dict.fromkeys(keys) if key is not None]
+        place: dict[tuple[str, bool] | None, int] = {None: 0, **{key: i for i, key in enumerate(distinct, 1)}}
+        pieces = [[] if model.mask is None else [model.mask], *cut(model, distinct)]
+        lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
+        which = np.fromiter((place[key] for key in keys), np.int64, len(keys))
+        words = np.concatenate([[0], np.cumsum(lengths[which])]).astype(np.int64)
+        flat = np.fromiter((piece for own in pieces for piece in own), np.int64, int(lengths.sum()))
+        begins = np.concatenate([[0], np.cumsum(lengths)])[:-1]
+        ids = flat[spread(begins[which], lengths[which])]
+        return cls(ids=ids, words=words, documents=words[texts.documents])
+
+
+def cut(model: Model, words: Iterable[tuple[str, bool]]) -> list[list[int]]:
+    """The pieces of each word, at least one; with each word, whether whitespace stands before it."""
+    words = list(words)
+    given = model.spaces == "given"
+    spelled = [" " + word if given and spaced else word for word, spaced in words]
+    try:
+        encodings = model.tokenizer.encode_batch_fast(spelled, add_special_tokens=False)
+    except Exception:  # the Rust side raises bare Exception, and may name what it could not cut
+        encodings = None
+    if encodings is None:
+        raise ModelError(f"the tokenizer of {model.name} must cut every word; give it an unknown token")
+    found = [encoding.ids or [model.unknown] for encoding in encodings]
+    if model.spaces != "added":
+        return found
+    lone = {model.tokenizer.token_to_id(space) for space in SPACES}
+    return [
+        ids[1:] if not spaced and len(ids) > 1 and ids[0] in lone else ids
+        for ids, (_, spaced) in zip(found, words, strict=True)
+    ]
+
+
+def spread(begins: Ints, lengths: Ints) -> Ints:
+    """The numbers begins[i], begins[i] + 1, ... of each range i of a given length, one range after another."""
+    total = int(lengths.sum())
+    shift = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths)
+    found: Ints = shift + np.arange(total)
+    return found
+
+
+def distinct(rows: Ints, lengths: Ints) -> tuple[Ints, Ints]:
+    """Which of sequences [n, L] come first of their like, int64 [m] in order, and which of these each one is [n]."""
+    bare = np.where(np.arange(rows.shape[1]) < lengths[:, None], rows, -1)
+    _, first, like = np.unique(bare, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return first[order], np.argsort(order)[like.reshape(-1)]
+
+
+def batches(lengths: Ints, pieces: int) -> Iterator[Ints]:
+    """Sequences of like length together: their numbers, so that a batch has about so many pieces with its padding."""
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        step = max(1, pieces // max(1, int(lengths[order[start]])))
+        yield order[start : start + step]
+        start += step
+
+
+def pad(model: Model, rows: Ints, lengths: Ints) -> dict[str, torch.Tensor]:
+    """Sequences [n, L] of so many pieces each, as a network takes them: what lies behind their ends is hidden."""
+    config = model.network.config
+    seen = np.arange(rows.shape[1]) < lengths[:, None]
+    filler = getattr(config, "pad_token_id", None) or 0
+    return {
+        "input_ids": torch.from_numpy(np.where(seen, rows, filler)).to(model.device),
+        "attention_mask": torch.from_numpy(seen.astype(np.int64)).to(model.device),
+    }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Windows:
+    """Overlapping windows over texts.
+
+    Attributes:
+        begins: int64 [n], the first piece of each window.
+        lengths: int64 [n], its pieces without the frame.
+        owner: int64 [P], the window that speaks for a piece: the one in which it lies farthest from an edge.
+        documents: int64 [n], the text that a window is of.
+    """
+
+    begins: Ints
+    lengths: Ints
+    owner: Ints
+    documents: Ints
+
+    @classmethod
+    def over(cls, documents: Ints, longest: int, overlap: int) -> Self:
+        """Windows of at most `longest` pieces; neighbours share `overlap` of them, and every piece is in one."""
+        sizes = np.diff(documents)
+        stride = longest - overlap
+        counts = np.where(sizes > 0, np.maximum(1, -(-(sizes - overlap) // stride)), 0)
+        text = np.repeat(np.arange(len(sizes)), counts)
+        number = spread(np.zeros(len(sizes), np.int64), counts)
+        begins = documents[:-1][text] + number * stride
+        lengths = np.minimum(longest, documents[1:][text] - begins)
+        piece = np.arange(int(documents[-1]))
+        home = np.repeat(np.arange(len(sizes)), sizes)
+        inside = piece - documents[:-1][home]
+        own = np.clip((inside - overlap // 2) // stride, 0, counts[home] - 1)
+        owner = (np.cumsum(counts) - counts)[home] + own
+        return cls(begins=begins, lengths=lengths, owner=owner, documents=text)
+
+    def rows(self, model: Model, ids: Ints, which: Ints) -> tuple[Ints, Ints]:
+        """Some of the windows with their frame: pieces int64 [m, L] (0 behind the end) and lengths int64 [m]."""
+        lengths = self.lengths[which]
+        lead, tail = len(model.before), len(model.after)
+        whole = lengths + lead + tail
+        rows = np.zeros((len(which), int(whole.max(initial=0))), np.int64)
+        place = np.repeat(np.arange(len(which)), lengths)
+        rows[place, spread(np.full(len(which), lead), lengths)] = ids[spread(self.begins[which], lengths)]
+        rows[:, :lead] = model.before
+        for i, piece in enumerate(model.after):
+            rows[np.arange(len(which)), lead + lengths + i] = piece
+        return rows, whole

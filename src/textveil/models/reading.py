@@ -1,0 +1,158 @@
+"""Reading: the answer to a question as a span of a text.
+
+In: questions and texts. Out: `Answer`s, with their places in the texts.
+Not here: how answers are scored against gold ones.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+
+from textveil.errors import ConfigError, InputError
+from textveil.models.joint import Frame, Sequences, cut, sequences
+from textveil.models.networks import Model, load
+from textveil.models.ragged import batches
+from textveil.text import Ints
+
+
+class Answer(NamedTuple):
+    """A span of a text.
+
+    Args:
+        text: the answer as it stands there; empty where the text has no words.
+        start: its first character.
+        end: the character after its last.
+        score: the sum of the two logits of its first and last piece; comparable within one reader only.
+    """
+
+    text: str
+    start: int
+    end: int
+    score: float
+
+
+class Reader(Protocol):
+    """Whatever answers questions about texts."""
+
+    name: str
+
+    def answer(self, questions: Sequence[str], texts: Sequence[str]) -> list[Answer]:
+        """One answer per question about the text of the same number."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SpanReader:
+    """An extractive question answering model as a reader. Load one with `load_reader`.
+
+    Attributes:
+        model: the network.
+        frame: what stands around question and text.
+        window: pieces that the network sees at once: question, text and frame.
+        longest: pieces in an answer at most.
+        batch: pieces in one run of the network.
+    """
+
+    model: Model
+    frame: Frame
+    window: int
+    longest: int
+    batch: int
+
+    @property
+    def name(self) -> str:
+        """What rows call it."""
+        return self.model.name
+
+    def answer(self, questions: Sequence[str], texts: Sequence[str]) -> list[Answer]:
+        """One answer per question about the text of the same number.
+
+        A long text is read in windows that overlap by a quarter, and the best answer of all windows is given.
+
+        Raises:
+            InputError: the lists differ in length, or hold what is no valid text, or a question takes more than half
+                of the window.
+        """
+        asked, read = cut(self.model, questions), cut(self.model, texts)
+        if len(questions) != len(texts):
+            raise InputError(f"every question needs its text: got {len(questions)} questions, {len(texts)} texts")
+        shown = sequences(
+            self.model,
+            [pieces for pieces, _ in read],
+            self.window,
+            firsts=[pieces for pieces, _ in asked],
+            frame=self.frame,
+        )
+        best: list[Answer] = [Answer("", 0, 0, -np.inf)] * len(texts)
+        for which in batches(shown.lengths, self.batch):
+            for row, (score, first, last) in zip(which.tolist(), self._spans(shown, which), strict=True):
+                b, shift = int(shown.owners[row]), int(shown.begins[row] - shown.leads[row])
+                places = read[b][1]
+                start, end = places[shift + first][0], places[shift + last][1]
+                if score > best[b].score:
+                    found = texts[b][start:end].lstrip()  # pieces of some families hold the space before a word
+                    start, found = end - len(found), found.rstrip()
+                    best[b] = Answer(found, start, start + len(found), score)
+        return [Answer("", 0, 0, 0.0) if answer.score == -np.inf else answer for answer in best]
+
+    def _spans(self, shown: Sequences, which: Ints) -> list[tuple[float, int, int]]:
+        """The best span of each window: score, first and last piece, counted from the sequence's beginning."""
+        lengths, leads = shown.lengths[which, None], shown.leads[which, None]
+        size = int(lengths.max())
+        with torch.inference_mode():
+            output = self.model.network(**shown.inputs(self.model, which))
+        column = np.arange(size)
+        inside = (column >= leads) & (column < lengths - len(self.model.after))
+        hidden = torch.from_numpy(~inside)
+        start = output.start_logits.float().cpu().masked_fill(hidden, -torch.inf)
+        end = output.end_logits.float().cpu().masked_fill(hidden, -torch.inf)
+        # The best end at most `longest` pieces from each start: a maximum over shifted copies.
+        scores = torch.full_like(start, -torch.inf)
+        length = torch.zeros(start.shape, dtype=torch.int64)
+        for extra in range(min(self.longest, size)):
+            score = start[:, : size - extra] + end[:, extra:]
+            better = score > scores[:, : size - extra]
+            scores[:, : size - extra] = torch.where(better, score, scores[:, : size - extra])
+            length[:, : size - extra][better] = extra
+        best, first = scores.max(dim=1)
+        last = first + length[torch.arange(len(which)), first]
+        return list(zip(best.tolist(), first.tolist(), last.tolist(), strict=True))
+
+
+def load_reader(
+    source: str | Path | None = None,
+    *,
+    window: int = 384,
+    longest: int = 30,
+    batch: int = 4096,
+    device: str = "cpu",
+) -> SpanReader:
+    """A reader.
+
+    Args:
+        source: None for the bundled reader, or a folder or hub id of a transformers model for question answering.
+        window: pieces that the network sees at once, at least 32; no more than the model takes.
+        longest: pieces in an answer at most.
+        batch: pieces in one run of the network.
+        device: a torch device.
+
+    Raises:
+        ConfigError: an option is out of range.
+        ModelError: there is no such model.
+    """
+    if window < 32 or longest < 1 or batch < 1:
+        raise ConfigError(
+            f"window must be at least 32, longest and batch at least 1, got {window}, {longest} and {batch}"
+        )
+    model = load("reader", source, device=device)
+    return SpanReader(
+        model=model,
+        frame=Frame.of(model),
+        window=min(window, model.longest),
+        longest=longest,
+        batch=batch,
+    )

@@ -1,0 +1,169 @@
+"""Repair: a language model makes a release read well, or turns an answer to it into one that does.
+
+In: what was released, answers to it, and an endpoint. Out: texts with the same placeholders.
+Not here: how an endpoint is asked (`endpoint`), and what placeholders stand for (`session`).
+
+All of it is post-processing: no private text comes here, and no guarantee changes.
+"""
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from textveil.errors import ConfigError, InputError, TextveilWarning
+from textveil.models.endpoint import Endpoint
+from textveil.text import Released
+
+REPAIR_TEMPERATURE = 0.2
+"""STAMP, appendix C."""
+
+EXTRACTION_TEMPERATURE = 0.5
+"""InferDPT, as Cape's section 5 uses it."""
+
+COHERENCE = """\
+A privacy program has exchanged words of the text that the user sends for others, so that it reads badly. Edit it into \
+fluent, correct sentences of the same language. Change as little as that takes: endings, word order, and small words \
+such as articles and prepositions. Its statements, its tone and its paragraphs stay. Nothing may be added that the \
+text does not say: no facts, no names, no places, no dates; abbreviations are not spelled out. {placeholders}Your \
+answer is the edited text alone."""
+
+EXTRACTION = """\
+The user sends two texts. REQUEST is something that a person wrote, in which a privacy program exchanged words for \
+others. DRAFT is what was written in reply, and may have followed the exchanged words astray. Write the reply that \
+suits the REQUEST: build it from the material of the DRAFT, keep what is coherent and belongs to the matter, and let \
+go of what contradicts the REQUEST or itself. Do not bring in facts of your own. {placeholders}Your answer is the \
+reply alone."""
+
+PLACEHOLDERS = """\
+What stands in angle brackets is a placeholder and is copied character by character, brackets included. Each of these \
+must occur exactly as often as said, and no other may occur: {counts}. """
+
+_PLACEHOLDER = re.compile(r"<[A-Z][A-Z0-9_]*>")
+
+Report = Callable[[str, int, int], None]
+"""Told a step's name, how much of it is done, and how much there is."""
+
+
+def repair(
+    releases: Sequence[Released | str],
+    endpoint: Endpoint,
+    *,
+    attempts: int = 2,
+    temperature: float = REPAIR_TEMPERATURE,
+    report: Report | None = None,
+) -> list[str]:
+    """Lets a language model correct the grammar of releases; what they say, and their placeholders, should stay.
+
+    The model may know more of language than of truth: a repaired text can say what the release did not. It is
+    post-processing, so the statement of the release holds for it too.
+
+    Args:
+        releases: what was released, or its text; never an original.
+        endpoint: who is asked; its temperature is not used.
+        attempts: how often a text is asked for, at most, until it has the placeholders of its release, 1 or more.
+        temperature: from 0 to 2.
+        report: is told of progress.
+
+    Returns:
+        one text per release. One that has other placeholders after all attempts is given as it was released, and a
+        `TextveilWarning` says how many those are.
+
+    Raises:
+        EndpointError: the endpoint cannot be reached, refused, or answered without text.
+
+    Source: STAMP, appendix C (coherence repair), in other words.
+    """
+    texts = [_text(each) for each in releases]
+    asked = [i for i, text in enumerate(texts) if text.strip()]
+    found = _ask([(COHERENCE, texts[i], texts[i]) for i in asked], endpoint, attempts, temperature, report)
+    return _merged(texts, asked, found)
+
+
+def extract(
+    prompts: Sequence[Released | str],
+    answers: Sequence[str],
+    endpoint: Endpoint,
+    *,
+    attempts: int = 2,
+    temperature: float = EXTRACTION_TEMPERATURE,
+    report: Report | None = None,
+) -> list[str]:
+    """Lets a language model work the answers to released prompts into ones that suit the prompts.
+
+    Here the model sees the released prompt. InferDPT shows a model on one's own machine the original.
+
+    Args:
+        prompts: what was released and sent, or its text; never an original.
+        answers: what came back, one per prompt, with its placeholders.
+        endpoint: who is asked; its temperature is not used.
+        attempts: how often a text is asked for, at most, until it has the placeholders of its answer, 1 or more.
+        temperature: from 0 to 2.
+        report: is told of progress.
+
+    Returns:
+        one text per answer. One that has other placeholders after all attempts is given as the answer was, and a
+        `TextveilWarning` says how many those are.
+
+    Raises:
+        InputError: there are not as many answers as prompts.
+        EndpointError: the endpoint cannot be reached, refused, or answered without text.
+
+    Source: InferDPT (Tong et al., 2023), the extraction module, as in Cape's appendix D, in other words.
+    """
+    if len(prompts) != len(answers):
+        raise InputError(f"there must be one answer for each of the {len(prompts)} prompts; {len(answers)} were given")
+    asked = [i for i, answer in enumerate(answers) if answer.strip()]
+    questions = [(EXTRACTION, f"REQUEST:\n{_text(prompts[i])}\n\nDRAFT:\n{answers[i]}", answers[i]) for i in asked]
+    return _merged(answers, asked, _ask(questions, endpoint, attempts, temperature, report))
+
+
+def placeholders(text: str) -> Counter[str]:
+    """The placeholders of a text, and how often each occurs."""
+    return Counter(_PLACEHOLDER.findall(text))
+
+
+def _text(release: Released | str) -> str:
+    return release if isinstance(release, str) else release.text
+
+
+def _ask(
+    questions: Sequence[tuple[str, str, str]],
+    endpoint: Endpoint,
+    attempts: int,
+    temperature: float,
+    report: Report | None,
+) -> list[str | None]:
+    """Answers to (instructions, message, text that has the placeholders); None where none had them."""
+    if attempts < 1:
+        raise ConfigError("attempts must be 1 or more")
+    calm = replace(endpoint, temperature=temperature)
+    wanted = [placeholders(text) for _, _, text in questions]
+    found: list[str | None] = [None] * len(questions)
+    for _ in range(attempts):
+        left = [i for i, text in enumerate(found) if text is None]
+        prompts = [(questions[i][0].format(placeholders=_reminder(wanted[i])), questions[i][1]) for i in left]
+        for i, answer in zip(left, calm.ask(prompts, report=report) if prompts else [], strict=True):
+            if placeholders(answer) == wanted[i]:
+                found[i] = answer.encode(errors="replace").decode()  # JSON may hold half a character
+    return found
+
+
+def _reminder(wanted: Counter[str]) -> str:
+    counts = ", ".join(f"{placeholder} {count}x" for placeholder, count in wanted.items())
+    return PLACEHOLDERS.format(counts=counts) if wanted else ""
+
+
+def _merged(texts: Sequence[str], asked: Sequence[int], found: Sequence[str | None]) -> list[str]:
+    merged = list(texts)
+    for i, text in zip(asked, found, strict=True):
+        merged[i] = text if text is not None else merged[i]
+    lost = sum(text is None for text in found)
+    if lost:
+        warnings.warn(
+            f"{lost} of {len(texts)} texts stay as they were: the model changed their placeholders each time",
+            TextveilWarning,
+            stacklevel=3,
+        )
+    return merged

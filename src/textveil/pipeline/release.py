@@ -1,0 +1,228 @@
+"""Release: drawn rows become words, items, a mask and text again.
+
+In: a batch's words, what was decided for each, and what was drawn. Out: one `Released` per text.
+Not here: the decisions and the draw (`pipeline`), and the statement about them (`guarantee`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.mechanism import PLACEHOLDER, Block, Role, Rule
+from textveil.protect import Protection
+from textveil.session import Session
+from textveil.table import EmbeddingTable, Ids, WordPieces
+from textveil.text import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, casing_of
+
+PLACEHOLDER_TYPE = "WORD"
+_KINDS = (Kind.VERBATIM, Kind.WORD, Kind.PLACEHOLDER, Kind.NUMBER, None)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """What is decided before the draw, for N words in T units.
+
+    Attributes:
+        block: the units' rows (secret) and layout (public).
+        roles: int8 [N], a `Role` per word.
+        counts: int64 [N], units of each word.
+        unknown: bool [N], words outside the table that are not public.
+        rules: int8 [N], a `Rule` per word: whether a paper's own rule takes it out of the mechanism's hands.
+        classes: int64 [N], the same number for words that are released alike because they are equal; -1 elsewhere.
+        epsilon: float64 [N], the budget of each word, or None where the mechanism's parameter sets it.
+    """
+
+    block: Block
+    roles: NDArray[np.int8]
+    counts: Ids
+    unknown: NDArray[np.bool_]
+    rules: NDArray[np.int8]
+    classes: Ids
+    epsilon: NDArray[np.float64] | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Release:
+    """What came out of the draw.
+
+    Attributes:
+        rows: int64 [T], a row per unit; `PLACEHOLDER` where none was drawn.
+        steps: int64 [N], what is added to a number that is moved up.
+        spent: float64 [N], epsilon of each word; infinite where it passes.
+        parameter: float64 [n], the mechanism's parameter at every protected unit.
+        within: float64 [N], epsilon of each word under the mechanism's restricted promise; infinite without one.
+    """
+
+    rows: Ids
+    steps: Ids
+    spent: NDArray[np.float64]
+    parameter: NDArray[np.float64]
+    within: NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Draft:
+    """The words of a batch as they will be shown, those without a kind not at all; `text` cuts one text out of it."""
+
+    tokens: Tokens = field(repr=False)
+    protection: Protection
+    shown: list[str] = field(repr=False)
+    kinds: list[Kind | None]
+    casing: list[Casing] | None
+    pieces: Ids | None
+    numbered: bool
+    classes: Ids
+    consistent: bool
+    drawn_groups: bool
+
+    def text(self, b: int, span: slice) -> Released:
+        """Text b, whose words stand at `span` of the batch."""
+        words = [(i, kind) for i, kind in enumerate(self.kinds[span]) if kind is not None]
+        places, kinds = [i for i, _ in words], [kind for _, kind in words]
+        texts = [self.shown[span.start + i] for i in places]
+        names, groups = self.protection.labels, self.protection.group[span].tolist()
+        labels = [names[groups[i]] for i in places]
+        mask = Mask(
+            words=len(groups),
+            verbatim=tuple(i for i, kind in enumerate(kinds) if kind is Kind.VERBATIM),
+            placeholders=tuple(
+                (i, self._type(span.start + places[i])) for i, kind in enumerate(kinds) if kind is Kind.PLACEHOLDER
+            ),
+            numbers=tuple(i for i, kind in enumerate(kinds) if kind is Kind.NUMBER),
+            dropped=tuple(i for i, kind in enumerate(self.kinds[span]) if kind is None),
+            equal=_equal(texts, kinds, self.classes[span][places].tolist(), numbered=self.numbered),
+            numbered=self.numbered,
+            consistent=self.consistent,
+            drawn_groups=self.drawn_groups,
+            groups=tuple(labels) if len(names) > 2 else None,
+            pieces=None if self.pieces is None else tuple(self.pieces[span][~self.protection.public[span]].tolist()),
+            casing=None if self.casing is None else tuple(self.casing[span.start + i] for i in places),
+        )
+        items = tuple(map(Item, texts, kinds, labels, places, [i + 1 for i in places]))
+        return Released(items=items, gaps=_spaced(_closed(self.tokens.gaps(b), places), kinds), mask=mask)
+
+    def _type(self, word: int) -> str:
+        return type_of(self.protection, word)
+
+
+def type_of(protection: Protection, word: int) -> str:
+    """What a placeholder for a word shows: the type of the sensitive part that it is, or `WORD`."""
+    entity = int(protection.entity[word])
+    return PLACEHOLDER_TYPE if entity < 0 else protection.types[entity]
+
+
+def spell(
+    tokens: Tokens,
+    protection: Protection,
+    plan: Plan,
+    rows: Ids,
+    *,
+    steps: Ids,
+    casing: Literal["lower", "copy"],
+    table: EmbeddingTable,
+    pieces: WordPieces | None,
+    session: Session | None,
+    consistent: bool,
+    drawn_groups: bool,
+) -> list[Released]:
+    """The B texts as they are shown: each word as that of its rows, a public word or number, a placeholder, or not.
+
+    A session learns which names stand for which, and which words pass: what it needs for the way back. Where equal
+    words are released alike, a name that stands for another original already, or that the text says itself, gives way
+    to a placeholder, so that every name leads back. That follows from what was drawn and from the mask, which says
+    which words are equal, so it costs nothing.
+    """
+    first = np.cumsum(plan.counts) - plan.counts
+    drawn = np.zeros(len(plan.roles), bool)
+    replaced = (plan.roles == Role.PROTECT) | (plan.rules == Rule.UNIFORM) | protection.named
+    drawn[replaced] = rows[first[replaced]] != PLACEHOLDER
+    kinds = np.where(plan.roles == Role.PASS, 0, np.where(drawn, 1, 2))
+    kinds[plan.rules == Rule.ADD], kinds[plan.rules == Rule.DROP] = 3, 4
+    chosen = np.flatnonzero(drawn).tolist()
+    if pieces is None:
+        spelled = [table.words[row] for row in rows[first[chosen]].tolist()]
+    else:
+        spelled = pieces.join([rows[first[i] : first[i] + plan.counts[i]] for i in chosen])
+    shown = list(tokens.words)
+    for i, word in zip(chosen, spelled, strict=True):
+        shown[i] = word
+    copied: list[Casing] | None = None
+    if casing == "copy":
+        copied = [casing_of(word) if kind != 2 else "lower" for word, kind in zip(tokens.words, kinds, strict=True)]
+        for i in chosen:
+            shown[i] = apply_casing(shown[i], copied[i])
+    else:
+        shown = [word.lower() for word in shown]
+    if session is not None:
+        session.spelled(_passing(tokens, shown, kinds))
+        session.said(shown[i] for i in np.flatnonzero(kinds == 0).tolist())
+        for i in np.flatnonzero(protection.named & drawn).tolist():
+            if consistent and not session.stands(tokens.words[i], shown[i]):
+                kinds[i] = 2
+            else:
+                session.replaced(tokens.words[i], shown[i])
+    for i in np.flatnonzero(kinds == 2).tolist():
+        type_ = type_of(protection, i)
+        shown[i] = session.placeholder(type_, tokens.words[i]) if session else f"<{type_}>"
+    for i in np.flatnonzero(kinds == 3).tolist():
+        shown[i] = str(int(tokens.words[i]) + int(steps[i]))
+    draft = Draft(
+        tokens=tokens,
+        protection=protection,
+        shown=shown,
+        kinds=[_KINDS[kind] for kind in kinds.tolist()],
+        casing=copied,
+        pieces=None if pieces is None else np.where(kinds >= 2, 0, plan.counts),
+        numbered=session is not None,
+        classes=plan.classes,
+        consistent=consistent,
+        drawn_groups=drawn_groups,
+    )
+    bounds = tokens.documents.tolist()
+    return [draft.text(b, slice(start, stop)) for b, (start, stop) in enumerate(pairwise(bounds))]
+
+
+def _passing(tokens: Tokens, shown: Sequence[str], kinds: NDArray[np.integer]) -> str:
+    """What passes, with its spaces, and a break in the place of every other word."""
+    words = (word if kind == 0 else "\0" for word, kind in zip(shown, kinds.tolist(), strict=True))
+    spaced = ((" " if space else "") + word for word, space in zip(words, tokens.spaced.tolist(), strict=True))
+    return "".join(spaced)
+
+
+def _closed(gaps: list[str], places: Sequence[int]) -> list[str]:
+    """The gaps around the words at these places: where others vanished, the widest that was there, a space at least."""
+    if len(places) == len(gaps) - 1:
+        return gaps
+    if not places:
+        return [_widest(gaps)]
+    between = [gaps[j] if j == i + 1 else _widest([*gaps[i + 1 : j + 1], " "]) for i, j in pairwise(places)]
+    return [gaps[0], *between, gaps[-1]]
+
+
+def _widest(gaps: Sequence[str]) -> str:
+    return max(gaps, key=lambda gap: (gap.count("\n"), len(gap)))
+
+
+def _spaced(gaps: list[str], kinds: Sequence[Kind]) -> tuple[str, ...]:
+    """The gaps, with a space where two replaced words stood side by side (Chinese characters, emoji)."""
+    for i in range(1, len(kinds)):
+        if not gaps[i] and Kind.VERBATIM not in (kinds[i - 1], kinds[i]):
+            gaps[i] = " "
+    return tuple(gaps)
+
+
+def _equal(
+    texts: Sequence[str], kinds: Sequence[Kind], classes: Sequence[int], *, numbered: bool
+) -> tuple[tuple[int, ...], ...]:
+    """Which placeholders show the same number, and which words are released alike because they are equal."""
+    places: dict[object, list[int]] = {}
+    for i, kind in enumerate(kinds):
+        if kind is Kind.PLACEHOLDER and numbered:
+            places.setdefault(texts[i], []).append(i)
+        elif kind is Kind.WORD and classes[i] >= 0:
+            places.setdefault(classes[i], []).append(i)
+    return tuple(tuple(group) for group in places.values() if len(group) > 1)

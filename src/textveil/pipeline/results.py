@@ -1,0 +1,105 @@
+"""Results: one privatized text with its statement, and what an evaluation needs besides.
+
+In: what the pipeline made. Out: `Result`, `Private`, `Rehearsal`.
+Not here: how they come about (`pipeline`).
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.errors import InputError
+from textveil.guarantee import Guarantee
+from textveil.pipeline.release import Plan
+from textveil.protect import Protection
+from textveil.table import Ids
+from textveil.text import Released
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Private:
+    """What never leaves: the original text and its words. Empty after pickling."""
+
+    text: str = field(repr=False)
+    words: tuple[str, ...] = field(repr=False)
+    kept: bool = True
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Leaves the originals behind: a pickled result may go to a file or another process."""
+        return partial(Private, text="", words=(), kept=False), ()
+
+    def __copy__(self) -> Self:
+        """Itself: it is frozen, and a copy stays in the process."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Itself, as a copy."""
+        return self
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result:
+    """One privatized text with its statement.
+
+    Attributes:
+        released: the public output; `text` is its text.
+        guarantee: what holds for it.
+        private: the originals; not in the repr, and in JSON only when asked for.
+        seconds: time of the batch that the text was in, divided by its number of texts.
+    """
+
+    released: Released
+    guarantee: Guarantee
+    private: Private = field(repr=False)
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        """The released text."""
+        return self.released.text
+
+    @property
+    def oov_share(self) -> float:
+        """Share of the words not on the public list that are outside the table."""
+        return self.guarantee.oov_share
+
+    def to_json(self, *, with_original: bool = False) -> dict[str, object]:
+        """Text, items, guarantee, share of unknown words, seconds; the original only if asked for."""
+        out: dict[str, object] = {
+            "text": self.text,
+            "items": [item._asdict() for item in self.released.items],
+            "guarantee": self.guarantee.to_json(),
+            "oov_share": self.oov_share,
+            "seconds": self.seconds,
+        }
+        if with_original:
+            if not self.private.kept:
+                raise InputError("the originals stayed behind when the result was pickled; ask where it was made")
+            out["original"] = {"text": self.private.text, "words": list(self.private.words)}
+        return out
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rehearsal:
+    """One batch with everything that an evaluation needs to judge it. Secret: it holds the originals and their rows.
+
+    Attributes:
+        results: one per text.
+        words: the N words of all texts, as they stand there.
+        protection: which of them are public, and their groups, [N].
+        plan: their roles and budgets, and the block with its secret rows.
+        drawn: the rows that the mechanism drew for the n protected positions, int64 [n].
+        shown: the rows that are released there, int64 [n]: others than those only where words were re-ranked.
+        parameter: the mechanism's parameter there, float64 [n].
+    """
+
+    results: tuple[Result, ...] = field(repr=False)
+    words: tuple[str, ...] = field(repr=False)
+    protection: Protection = field(repr=False)
+    plan: Plan = field(repr=False)
+    drawn: Ids = field(repr=False)
+    shown: Ids = field(repr=False)
+    parameter: NDArray[np.float64] = field(repr=False)

@@ -1,0 +1,142 @@
+"""The budget: how much every protected word may spend.
+
+In: a protection. Out: epsilon per word; 0 asks for a placeholder, infinity for a recorded pass-through.
+Not here: which words are protected (`protect`), and what an epsilon buys (`mechanism`).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.config import GroupOptions, require_number
+from textveil.errors import BudgetError, UnknownName
+from textveil.protect.protection import GROUPS, Protection
+
+SMALLEST, LARGEST = 1e-6, 1e6
+"""Finite budgets outside are refused: floating point cannot carry the noise, and nobody can mean them."""
+
+
+class Budget(Protocol):
+    """A rule that gives every word its epsilon."""
+
+    def assign(self, protection: Protection) -> NDArray[np.float64]:
+        """Epsilon per word, float64 [N]; what it says about public words is not used."""
+        ...
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """The same epsilon for every protected word.
+
+    Args:
+        epsilon: 0, infinity, or between 1e-6 and 1e6.
+
+    Raises:
+        BudgetError: epsilon is anything else.
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        in_range(np.array([require_number(self.epsilon, "epsilon")]), "epsilon")
+
+    def assign(self, protection: Protection) -> NDArray[np.float64]:
+        """Epsilon at every word."""
+        return np.full(len(protection.public), float(self.epsilon))
+
+
+Four = tuple[float, float, float, float]
+
+RULES: dict[str, Four] = {
+    "uniform": (1, 1, 1, 1),
+    "heuristic": (2, 1, 4, 3),
+    "private-only": (1, 1, math.inf, math.inf),
+    "private-low": (math.inf, 1, math.inf, math.inf),
+    "all-but-important": (1, 1, math.inf, 1),
+}
+"""What a base is multiplied with for each of the four groups; words of a group with infinity pass.
+
+2:1:4:3 is STAMP's (section 3.1); `private-low`, `private-only`, `all-but-important` and `uniform` are its growing sets
+of protected groups {2}, {1,2}, {1,2,4} and all (figure 6).
+"""
+
+TABLE1: dict[str, Four] = {
+    f"table1.{row}": (100.0 + 50 * row, 50.0 * row, 400.0 + 50 * row, 300.0 + 50 * row) for row in range(1, 6)
+}
+"""The five settings of STAMP's table 1."""
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """An epsilon for each of the four groups; the groups of STAMP's paper, in its order.
+
+    A group that none of the four is gets 0, so that an unknown one is never protected less.
+
+    Args:
+        budgets: of sensitive and important words, of sensitive ones, important ones, and others.
+
+    Raises:
+        BudgetError: one is neither 0, nor infinite, nor between 1e-6 and 1e6.
+    """
+
+    budgets: Four
+
+    def __post_init__(self) -> None:
+        if len(self.budgets) != len(GROUPS):
+            raise BudgetError(f"budgets of groups must be {len(GROUPS)} numbers, got {len(self.budgets)}")
+        in_range(np.array([require_number(each, "a budget of groups") for each in self.budgets]), "a budget of groups")
+
+    @classmethod
+    def of(cls, options: GroupOptions, epsilon: float | None) -> Self:
+        """The budgets that options and a bound mean: the largest finite budget is `epsilon`, or the base is `base`.
+
+        Raises:
+            UnknownName: there is no such rule.
+            BudgetError: the numbers are given, or missing, twice.
+        """
+        scale = 1 / math.pi if options.convention == "code" else 1.0
+        chosen = options.budgets
+        if isinstance(chosen, str) and chosen not in RULES | TABLE1:
+            raise UnknownName("rule for groups.budgets", chosen, [*RULES, *TABLE1])
+        ratios = chosen if not isinstance(chosen, str) else RULES.get(chosen, TABLE1.get(chosen))
+        assert ratios is not None, "a name is one of both"
+        if options.fixed:
+            if epsilon is not None or options.base is not None:
+                raise BudgetError(
+                    "groups.budgets has four numbers here: give no epsilon besides; with groups.base, four numbers of "
+                    "your own are multiples of it"
+                )
+            return cls(_times(ratios, scale))
+        if (epsilon is None) == (options.base is None):
+            raise BudgetError(f"groups.budgets={chosen} needs either epsilon, its largest budget, or groups.base")
+        base = options.base
+        if base is None:
+            assert epsilon is not None, "one of both is there"
+            base = epsilon / max(ratio for ratio in ratios if math.isfinite(ratio))
+        return cls(_times(ratios, base * scale))
+
+    def assign(self, protection: Protection) -> NDArray[np.float64]:
+        """The epsilon of every word's group."""
+        own = dict(zip(GROUPS, self.budgets, strict=True))
+        return np.array([own.get(label, 0.0) for label in protection.labels], np.float64)[protection.group]
+
+
+def _times(numbers: Four, factor: float) -> Four:
+    one, two, three, four = (each * factor for each in numbers)
+    return one, two, three, four
+
+
+def in_range(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    """The values, if each is 0, infinite, or within what can be carried.
+
+    Raises:
+        BudgetError: one is negative, NaN or out of range.
+    """
+    wrong = ~((values == 0) | (values == math.inf) | ((values >= SMALLEST) & (values <= LARGEST)))
+    if wrong.any():
+        given = float(values[wrong][0])
+        raise BudgetError(f"{name} must be 0, infinite, or a number from {SMALLEST:g} to {LARGEST:g}, got {given:g}")
+    return values

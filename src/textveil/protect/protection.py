@@ -1,0 +1,73 @@
+"""Protection: which words are public, which are protected, and in which group.
+
+In: the words of a batch of texts and the options. Out: `Protection`, one decision per word.
+Not here: how much a protected word may spend (`budget`), and what replaces it (`mechanism`, `names`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.config import WordsOptions
+from textveil.text import is_public
+
+PUBLIC = "public"
+PROTECTED = "protected"
+GROUPS = ("sensitive-important", "sensitive", "important", "other")
+"""Groups 1 to 4 of STAMP (section 3.1)."""
+
+Flags = NDArray[np.bool_]
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Protection:
+    """One decision per word; what a release shows of it is part of the mask.
+
+    Attributes:
+        public: bool [N], words that pass because they stand on a public list.
+        group: int16 [N], the number of a word's group in `labels`.
+        labels: names of the groups.
+        entity: int64 [N], the number of the sensitive part that a word belongs to; -1 for none.
+        types: the type of each of those parts.
+        hidden: bool [N], words that become a typed placeholder whatever their budget.
+        named: bool [N], words that are replaced by a name of the type that their group says.
+    """
+
+    public: Flags
+    group: NDArray[np.int16]
+    labels: tuple[str, ...] = (PUBLIC, PROTECTED)
+    entity: Ids = field(default_factory=lambda: np.empty(0, np.int64))
+    types: tuple[str, ...] = ()
+    hidden: Flags = field(default_factory=lambda: np.empty(0, bool))
+    named: Flags = field(default_factory=lambda: np.empty(0, bool))
+
+    def __post_init__(self) -> None:
+        count = len(self.public)
+        for name, value in (("entity", -1), ("hidden", False), ("named", False)):
+            if len(getattr(self, name)) != count:
+                object.__setattr__(self, name, np.full(count, value))
+
+    def number(self, label: str) -> int:
+        """The number of a label in `labels`; -1 for one that is not there."""
+        return self.labels.index(label) if label in self.labels else -1
+
+    def kind(self, word: int) -> str:
+        """The group of a word; of a name its type, whichever of the lists of that type it is drawn from."""
+        label: str = self.labels[self.group[word]]
+        return label.partition(" ")[0] if self.named[word] else label
+
+
+def listed(words: Sequence[str], options: WordsOptions) -> Flags:
+    """Which words are on the public list, bool [N]; none where `words.stopwords` is `protect`."""
+    if options.stopwords == "protect":
+        return np.zeros(len(words), bool)
+    known = {word: is_public(word) for word in set(words)}
+    return np.fromiter(map(known.__getitem__, words), bool, len(words))
+
+
+def ungrouped(public: Flags) -> Protection:
+    """Public words, and one group of all others."""
+    return Protection(public=public, group=np.where(public, 0, 1).astype(np.int16))

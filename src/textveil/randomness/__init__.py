@@ -1,0 +1,28 @@
+"""Randomness: the streams that every draw comes from, and samplers of continuous laws.
+
+In: the operating system's entropy, or a seed. Out: `Randomness`, which opens streams; draws.
+Not here: what is drawn for (`mechanism`).
+"""
+
+from textveil.randomness.samplers import (
+    coordinate_laplace,
+    mean_resultant_length,
+    multivariate_laplace,
+    von_mises_fisher,
+    weighted_choice,
+)
+from textveil.randomness.streams import Draws, Randomness, SeededRandomness, Streams, SystemRandomness, fresh_name
+
+__all__ = [
+    "Draws",
+    "Randomness",
+    "SeededRandomness",
+    "Streams",
+    "SystemRandomness",
+    "coordinate_laplace",
+    "fresh_name",
+    "mean_resultant_length",
+    "multivariate_laplace",
+    "von_mises_fisher",
+    "weighted_choice",
+]

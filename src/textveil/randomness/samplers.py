@@ -1,0 +1,298 @@
+"""The samplers: noise on vectors, directions on the sphere, and exact choices by weight, for all rows of a draw.
+
+In: `Draws` of m rows and a parameter for each. Out: values [m, d] or columns [m].
+Not here: where the draws come from (`rng`), and which parameter a budget buys (`mechanism.noise`).
+"""
+
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from textveil.errors import BudgetError, ConfigError
+from textveil.randomness.streams import Draws, Flags, Floats, Integers
+
+__all__ = [
+    "coordinate_laplace",
+    "mean_resultant_length",
+    "multivariate_laplace",
+    "von_mises_fisher",
+    "weighted_choice",
+]
+
+_LIMB = np.int64(32)  # two limbs of 32 bits hold sums that an int64 cannot
+_LOW = np.int64(2**32 - 1)
+_BLOCK = 256  # 256 weights of at most 2^50 sum to at most 2^58
+_MOST_WEIGHT = 2**50
+_MOST_COUNT, _MOST_COUNTED = 2**31 - 1, 4096
+_LEAST_SCALE = 1e-100  # outside 1e-100 to 1e100, squared distances to a noisy vector would overflow
+_PROPOSALS = 4  # at two acceptances in three, one row in 81 needs a second round
+
+
+def multivariate_laplace(draws: Draws, eta: ArrayLike, dimension: int) -> Floats:
+    """Draw noise with density proportional to exp(-eta * ||x||): a gamma radius times a uniform direction.
+
+    Adding it to vectors gives metric differential privacy of eta per unit of Euclidean distance.
+
+    Args:
+        draws: m rows.
+        eta: [m] or one value for all rows; 1e-100 to 1e100.
+        dimension: d, 1 or more.
+
+    Returns:
+        [m, d] float64.
+
+    Raises:
+        BudgetError: an eta is out of range.
+
+    Source: Feyisetan et al., "Privacy- and Utility-Preserving Textual Analysis via Calibrated Multivariate
+    Perturbations", WSDM 2020, section 2.6.
+    """
+    eta = _per_row(draws, eta, "eta", least=_LEAST_SCALE, most=1.0 / _LEAST_SCALE)
+    noise = _directions(draws, dimension)
+    noise *= (draws.gamma(dimension) / eta)[:, None]
+    return noise
+
+
+def coordinate_laplace(draws: Draws, scale: ArrayLike, dimension: int) -> Floats:
+    """Draw noise with independent Laplace coordinates, density proportional to exp(-||x||_1 / scale).
+
+    Args:
+        draws: m rows.
+        scale: [m] or one value for all rows; 1e-100 to 1e100.
+        dimension: d, 1 or more.
+
+    Returns:
+        [m, d] float64.
+
+    Raises:
+        BudgetError: a scale is out of range.
+    """
+    scale = _per_row(draws, scale, "scale", least=_LEAST_SCALE, most=1.0 / _LEAST_SCALE)
+    noise = draws.laplace(dimension)
+    noise *= scale[:, None]
+    return noise
+
+
+def von_mises_fisher(draws: Draws, mean: Floats, kappa: ArrayLike) -> Floats:
+    """Draw unit vectors with density proportional to exp(kappa * <x, mean>) on the sphere.
+
+    The rejection sampler of Wood for the cosine, written in 1 - cosine so that large kappa keep their
+    precision, and a uniform tangent direction. All rows are drawn at once.
+
+    Args:
+        draws: m rows.
+        mean: [m, d] rows of norm 1 (within 1e-6), d of 2 or more.
+        kappa: [m] or one value for all rows; from 0 (uniform) to 1e100.
+
+    Returns:
+        [m, d] float64, rows of norm 1.
+
+    Raises:
+        BudgetError: a kappa is out of range.
+        ConfigError: `mean` has another shape or its rows are not of norm 1.
+
+    Source: Wood, "Simulation of the von Mises Fisher distribution", Communications in Statistics 23 (1994).
+    """
+    kappa = _per_row(draws, kappa, "kappa", least=0.0, most=1.0 / _LEAST_SCALE)
+    mean = _unit_rows(draws, mean)
+    versine = _versines(draws, mean.shape[1], kappa)
+    sample = _directions(draws, mean.shape[1], away_from=mean)
+    sample *= np.sqrt(versine * (2.0 - versine))[:, None]
+    sample += (1.0 - versine)[:, None] * mean
+    sample /= np.sqrt(_row_products(sample, sample))[:, None]
+    return sample
+
+
+def _versines(draws: Draws, dimension: int, kappa: Floats) -> Floats:
+    """1 - cosine of the angle to the mean direction, [m], by Wood's rejection.
+
+    Wood's proposal is w = (1 - (1 + b) z) / (1 - (1 - b) z) with z ~ Beta((d-1)/2, (d-1)/2). With z as a
+    ratio of gammas x / (x + y), 1 - w = 2 b x / (y + b x): no difference of near numbers is left.
+    """
+    order = dimension - 1.0
+    b = (order / (2.0 * kappa + np.hypot(2.0 * kappa, order)))[:, None]
+    x, y = draws.gamma(order / 2.0, _PROPOSALS), draws.gamma(order / 2.0, _PROPOSALS)
+    mixed = y + b * x
+    versine = 2.0 * b * (x / mixed)
+    log_ratio = kappa[:, None] * (2.0 * b / (1.0 + b) - versine)
+    log_ratio += order * np.log((1.0 + b) * (x + y) / (2.0 * mixed))
+    # As many proposals for every row: how much a document draws must not depend on its neighbours.
+    accepted = -draws.exponential(_PROPOSALS) <= log_ratio
+    result: Floats = versine[np.arange(draws.size), accepted.argmax(axis=1)]
+    again = ~np.asarray(accepted.any(axis=1))
+    if again.any():
+        result[again] = _versines(draws.at(again), dimension, kappa[again])
+    return result
+
+
+def _directions(draws: Draws, dimension: int, away_from: Floats | None = None) -> Floats:
+    """Unit vectors [m, d], uniform on the sphere, or on its part orthogonal to the rows of `away_from`."""
+    if dimension < 1:
+        raise ConfigError(f"the dimension must be 1 or more; got {dimension}, check the table")
+    vectors = draws.normal(dimension)
+    if away_from is not None:
+        vectors -= _row_products(vectors, away_from)[:, None] * away_from
+    norms = np.sqrt(_row_products(vectors, vectors))
+    short = norms < 1e-6  # direction and norm are independent, so drawing these again changes no law
+    norms[short] = 1.0
+    vectors /= norms[:, None]
+    if short.any():
+        vectors[short] = _directions(draws.at(short), dimension, None if away_from is None else away_from[short])
+    return vectors
+
+
+def weighted_choice(draws: Draws, weights: Integers, counts: Integers | None = None) -> Integers:
+    """Draw a column for each row with probability exactly weight / (sum of the row's weights).
+
+    No floating point enters, and the sum may be larger than an int64 holds, so every positive weight keeps
+    its probability.
+
+    Args:
+        draws: m rows.
+        weights: [m, V] int64, 0 to 2^50, in each row at least one above 0.
+        counts: [V] or [m, V] int64, 0 to 2^31 - 1: how many candidates of this weight a column stands for, as the
+            levels of a staircase do; each has one where none are given. With counts, V is 4,096 at most.
+
+    Returns:
+        [m] int64 columns; with counts, column k with probability counts_k * weights_k / (their sum).
+
+    Raises:
+        ConfigError: the weights or counts have another shape or type, or are out of range.
+    """
+    _check_weights(draws, weights)
+    if counts is not None:
+        _check_counts(weights, counts)
+    if draws.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    high, low = _limbs(_block_sums(weights)) if counts is None else _products(weights, counts)
+    low = np.cumsum(low, axis=1)
+    high = np.cumsum(high, axis=1) + (low >> _LIMB)
+    low &= _LOW
+    if not ((high[:, -1] > 0) | (low[:, -1] > 0)).all():
+        raise ConfigError("each row must have a weight above 0; a row has none, check the utility")
+    target_high, target_low = _two_limbs(draws, high[:, -1], low[:, -1])
+    passed = (high < target_high[:, None]) | ((high == target_high[:, None]) & (low <= target_low[:, None]))
+    block: Integers = passed.sum(axis=1)
+    if counts is not None:
+        return block
+    rows = np.arange(draws.size)
+    before_high = np.where(block > 0, high[rows, block - 1], 0)
+    before_low = np.where(block > 0, low[rows, block - 1], 0)
+    rest = ((target_high - before_high) << _LIMB) + (target_low - before_low)
+    start = block * _BLOCK
+    columns = start[:, None] + np.arange(min(_BLOCK, weights.shape[1]))
+    inside = columns < weights.shape[1]
+    within = np.where(inside, weights[rows[:, None], np.where(inside, columns, 0)], 0)
+    chosen: Integers = start + (np.cumsum(within, axis=1) <= rest[:, None]).sum(axis=1)
+    return chosen
+
+
+def _limbs(values: Integers) -> tuple[Integers, Integers]:
+    return values >> _LIMB, values & _LOW
+
+
+def _products(weights: Integers, counts: Integers) -> tuple[Integers, Integers]:
+    """Weights times counts, up to 2^81, as limbs: of the 4,096 largest the high ones sum to 2^61."""
+    high, low = _limbs(weights)
+    low = low * counts
+    return high * counts + (low >> _LIMB), low & _LOW
+
+
+def _block_sums(weights: Integers) -> Integers:
+    """Sums [m, ceil(V / _BLOCK)] of consecutive columns; the last block may be shorter."""
+    m, columns = weights.shape
+    whole = columns - columns % _BLOCK
+    sums = weights[:, :whole].reshape(m, whole // _BLOCK, _BLOCK).sum(axis=2)
+    return np.column_stack((sums, weights[:, whole:].sum(axis=1))) if whole < columns else sums
+
+
+def _two_limbs(draws: Draws, high: Integers, low: Integers) -> tuple[Integers, Integers]:
+    """Integers uniform in [0, high * 2^32 + low), as limbs; a pair past the last, partial limb is redrawn."""
+    first = draws.integers(high + 1)
+    second = draws.integers(np.where(high > 0, _LOW + 1, low))
+    again: Flags = (first == high) & (second >= low)
+    if again.any():
+        first[again], second[again] = _two_limbs(draws.at(again), high[again], low[again])
+    return first, second
+
+
+def mean_resultant_length(dimension: int, kappa: ArrayLike) -> Floats:
+    """Return E<x, mean> of the von Mises-Fisher law, I_{d/2}(kappa) / I_{d/2-1}(kappa).
+
+    By the continued fraction of the ratio, run backwards from an order where the start no longer matters;
+    all its terms are positive, so nothing under- or overflows or cancels.
+
+    Args:
+        dimension: d, 2 or more (tested to 4,096).
+        kappa: values of any shape, from 0 to 1e6.
+
+    Returns:
+        float64 of the shape of `kappa`, relative error below 1e-13.
+
+    Raises:
+        BudgetError: a kappa is out of range.
+
+    Source: Amos, "Computation of modified Bessel functions and their ratios", Math. Comp. 28 (1974).
+    """
+    kappa = np.asarray(kappa, dtype=np.float64)
+    if dimension < 2:
+        raise ConfigError(f"the dimension must be 2 or more; got {dimension}, check the table")
+    if not ((kappa >= 0) & (kappa <= 1e6)).all():
+        raise BudgetError("kappa must be from 0 to 1e6; got a value outside, pass a smaller budget")
+    values, back = np.unique(kappa, return_inverse=True)
+    # From order v + N down to v an error shrinks by about exp(-N^2 / kappa), or faster.
+    terms = 40 + int(6.0 * np.sqrt(values[-1])) if values.size else 0
+    order = dimension / 2.0 + terms
+    ratio = values / (order + np.hypot(order, values))
+    for step in range(terms, -1, -1):
+        ratio = values / (dimension + 2.0 * step + values * ratio)
+    return cast(Floats, ratio[back].reshape(kappa.shape))
+
+
+def _per_row(draws: Draws, values: ArrayLike, name: str, *, least: float, most: float) -> Floats:
+    given = np.asarray(values, dtype=np.float64)
+    if given.shape not in ((), (draws.size,)):
+        raise ConfigError(f"{name} must be one value or {draws.size}; got shape {given.shape}, pass one per row")
+    if not ((given >= least) & (given <= most)).all():  # false for NaN
+        raise BudgetError(f"{name} must be from {least:g} to {most:g}; got a value outside, check the budget")
+    return np.broadcast_to(given, (draws.size,))
+
+
+def _unit_rows(draws: Draws, mean: Floats) -> Floats:
+    mean = np.asarray(mean, dtype=np.float64)
+    if mean.ndim != 2 or mean.shape[0] != draws.size or mean.shape[1] < 2:
+        raise ConfigError(
+            f"mean must be {draws.size} rows of 2 or more columns; got shape {mean.shape}, pass one per draw"
+        )
+    norms = np.sqrt(_row_products(mean, mean))
+    if not (np.abs(norms - 1.0) <= 1e-6).all():
+        raise ConfigError("the rows of mean must have norm 1; got another norm, normalise the table (chord)")
+    return mean / norms[:, None]
+
+
+def _check_weights(draws: Draws, weights: Any) -> None:
+    if not isinstance(weights, np.ndarray) or weights.dtype != np.int64 or weights.ndim != 2:
+        raise ConfigError("weights must be an int64 array of two axes; got another type, convert them")
+    if weights.shape[0] != draws.size or weights.shape[1] < 1:
+        raise ConfigError(
+            f"weights must be {draws.size} rows of 1 or more columns; got shape {weights.shape}, pass one row per draw"
+        )
+    if weights.size and weights.view(np.uint64).max() > _MOST_WEIGHT:  # a negative one reads as 2^63 or more
+        raise ConfigError("weights must be from 0 to 2^50; got a value outside, scale them")
+
+
+def _check_counts(weights: Integers, counts: Any) -> None:
+    if not isinstance(counts, np.ndarray) or counts.dtype != np.int64:
+        raise ConfigError("counts must be an int64 array; got another type, convert them")
+    if counts.shape not in (weights.shape, weights.shape[1:]) or weights.shape[1] > _MOST_COUNTED:
+        raise ConfigError(
+            f"counts must be one for each of {weights.shape[1]} columns and at most {_MOST_COUNTED}; "
+            f"got shape {counts.shape}"
+        )
+    if counts.size and not 0 <= counts.min() <= counts.max() <= _MOST_COUNT:
+        raise ConfigError("counts must be from 0 to 2^31 - 1; got a value outside")
+
+
+def _row_products(left: Floats, right: Floats) -> Floats:
+    return cast(Floats, np.einsum("ij,ij->i", left, right))

@@ -1,0 +1,77 @@
+"""Sessions on the disk: a file with the way back, for its owner only.
+
+In: a session, or the name of its file. Out: the file, whole or as it was before; the session.
+Not here: what a session holds (`session`), and how files are written (`files`).
+
+The file holds the originals in clear, and is as private as they are.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from textveil.errors import InputError, OutputError
+from textveil.files import streams
+from textveil.session.state import Session
+
+
+def save(session: Session, path: str | os.PathLike[str]) -> None:
+    """Write a session to a file that only its owner can read, in place of what was there.
+
+    The originals are in it in clear. Delete it when no answer is expected any more.
+
+    Raises:
+        OutputError: it cannot be written; the file is then as it was.
+    """
+    with streams.output(os.fspath(path), private=True, option="the session file") as sink:
+        sink.write(session.to_json() + "\n")
+
+
+def load(path: str | os.PathLike[str]) -> Session:
+    """The session of a file that `save` wrote.
+
+    Raises:
+        InputError: the file is missing, damaged, or something else.
+    """
+    return Session.from_json(_content(path))
+
+
+@contextmanager
+def kept(path: str | os.PathLike[str]) -> Iterator[Session]:
+    """The session of a file, or a new one where there is none; it is saved at the end.
+
+    It is saved after a failure too, if it remembers more than before: what is released may have gone out.
+
+    Raises:
+        InputError: the file is damaged, or something else.
+        OutputError: it cannot be written, or another process wrote it meanwhile, which would lose what that one knows.
+    """
+    if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
+        raise OutputError("the session file must be the name of a file in a folder that is there")
+    before = _content(path) if os.path.lexists(path) else None
+    session = Session() if before is None else Session.from_json(before)
+    known = session.to_json()
+    with streams.signals_as_exits():
+        try:
+            yield session
+        except BaseException:
+            if session.to_json() != known:
+                _replace(path, before, session)
+            raise
+        _replace(path, before, session)
+
+
+def _replace(path: str | os.PathLike[str], before: bytes | None, session: Session) -> None:
+    if before != (_content(path) if os.path.lexists(path) else None):
+        raise OutputError("the session file must be used by one process at a time, and was changed by another")
+    save(session, path)
+
+
+def _content(path: str | os.PathLike[str]) -> bytes:
+    try:
+        if os.path.exists(path) and not os.path.isfile(path):  # a device or pipe may have no end
+            raise InputError("the session file must be one that can be read: it is no regular file")
+        with open(path, "rb") as stream:
+            return stream.read()
+    except OSError as error:
+        raise InputError(f"the session file must be one that can be read: {error.strerror}") from None

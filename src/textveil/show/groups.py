@@ -1,0 +1,126 @@
+"""Groups shown: every released word in the colour of its group, for people who set budgets.
+
+In: releases and their statement. Out: coloured text for a terminal, a page. It shows what the mask says, which is
+released anyway.
+Not here: how words are grouped (`protect.grouping`), and what a group may spend (`budget`).
+"""
+
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+from rich.text import Text
+
+from textveil.guarantee import Guarantee, number
+from textveil.protect import GROUPS, PUBLIC
+from textveil.show import page as pages
+from textveil.text import Item, Kind, Released
+
+
+class Look(NamedTuple):
+    """How the words of a group are shown: on a terminal, where there is no colour, and on a page."""
+
+    meaning: str
+    style: str
+    mark: str
+    css: str
+
+
+LOOKS = {
+    "sensitive-important": Look(
+        "sensitive and important", "bold white on #a63603", "¹", "background: #a63603; color: #fff"
+    ),
+    "sensitive": Look("sensitive", "black on #fdae6b", "²", "background: #fdae6b"),
+    "important": Look("important to the task", "bold white on #08519c", "³", "background: #08519c; color: #fff"),
+    "other": Look("other", "black on #c6dbef", "⁴", "background: #c6dbef"),
+    "passes": Look("passes as it is", "italic", "'", "border-bottom: 2px dotted #08519c; font-style: italic"),
+    "name": Look("a name for a name", "bold underline", "°", "border-bottom: 2px solid #7b3294; font-weight: 600"),
+    "placeholder": Look("placeholder", "bold reverse", "", "border: 1px solid #444; font-weight: 600"),
+    PUBLIC: Look("public", "dim", "", "color: #767676"),
+}
+"""Sensitive groups are orange, others blue, and what matters to the task is darker: told apart by lightness, too."""
+
+
+def look(item: Item) -> Look:
+    """How an item is shown."""
+    if item.kind is Kind.PLACEHOLDER:
+        return LOOKS["placeholder"]
+    if item.kind is Kind.VERBATIM:
+        return LOOKS[PUBLIC if item.group == PUBLIC else "passes"]
+    return LOOKS.get(item.group) or LOOKS["name"]
+
+
+def coloured(released: Released, *, marked: bool) -> Text:
+    """A release with every word in the colour of its group.
+
+    Args:
+        released: one text.
+        marked: whether colours can be shown; else signs stand behind the words.
+    """
+    text = Text()
+    for gap, item in zip(released.gaps[:-1], released.items, strict=True):
+        shown = look(item)
+        text.append(gap).append(item.text if marked else item.text + shown.mark, shown.style if marked else "")
+    return text.append(released.gaps[-1])
+
+
+def seen(releases: Sequence[Released]) -> list[Look]:
+    """The looks that occur, in their order."""
+    found = {look(item).meaning for released in releases for item in released.items}
+    return [shown for shown in LOOKS.values() if shown.meaning in found]
+
+
+def legend(releases: Sequence[Released], *, marked: bool) -> Text:
+    """What the colours or signs of these releases mean."""
+    text = Text("Groups:")
+    for shown in seen(releases):
+        if marked or shown.mark:
+            text.append(" ").append("word" if marked else f"word{shown.mark}", shown.style if marked else "")
+            text.append(f" {shown.meaning};")
+    return text if marked else text.append(" no sign: public or a placeholder.")
+
+
+def page(releases: Sequence[Released], guarantee: Guarantee) -> str:
+    """A page of its own that shows the releases with their groups, what each group spends, and the statement.
+
+    Args:
+        releases: the texts.
+        guarantee: of all of them together.
+    """
+    meanings = "".join(
+        f'<li><span class="word {name}">word</span> {escape(shown.meaning)}</li>'
+        for name, shown in LOOKS.items()
+        if shown in seen(releases)
+    )
+    order = {name: i for i, name in enumerate(GROUPS)}
+    rows = "".join(
+        f"<tr><td>{escape(group.label)}</td><td>{group.words:,}</td><td>{escape(group.by)}</td>"
+        f"<td>{number(group.epsilon)}</td></tr>"
+        for group in sorted(guarantee.groups, key=lambda group: order.get(group.label, len(order)))
+    )
+    texts = "\n".join(f'<p class="text">{_html(released)}</p>' for released in releases)
+    content = f"""<p class="how">The groups are released with the text: whoever reads it may know them.</p>
+<ul class="legend">{meanings}</ul>
+{texts}
+<h2>What each group spends</h2>
+<table><thead><tr><th>group</th><th>words</th><th>replaced by</th><th>local DP, at most</th></tr></thead>
+<tbody>{rows}</tbody></table>"""
+    return pages.page("Which words are in which group", content, guarantee, styles=_STYLES)
+
+
+def _html(released: Released) -> str:
+    parts = []
+    names = {id(shown): name for name, shown in LOOKS.items()}
+    for gap, item in zip(released.gaps[:-1], released.items, strict=True):
+        shown = look(item)
+        opening = f'<span class="word {names[id(shown)]}" title="{escape(item.group)}">'
+        parts.append(f"{escape(gap)}{opening}{escape(item.text)}</span>")
+    return "".join(parts) + escape(released.gaps[-1])
+
+
+_STYLES = (
+    "\n  ".join(f".{name} {{ {shown.css}; }}" for name, shown in LOOKS.items() if name != PUBLIC)
+    + """
+  table { border-collapse: collapse; font-size: .9rem; display: block; overflow-x: auto; }
+  th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #ddd; }"""
+)

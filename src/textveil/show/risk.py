@@ -1,0 +1,140 @@
+"""Risk shown: every private word in the colour of how probably an attacker names it.
+
+In: risks of releases. Out: coloured text for a terminal, a page. Both are for the owner alone: they tell which guesses
+are right.
+Not here: how risk is assessed (`evaluate.risk`), and the statement about a release (`guarantee`).
+"""
+
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+from rich.text import Text
+
+from textveil.evaluate.risk import Risk, sentence
+from textveil.guarantee import Guarantee
+from textveil.show import page as pages
+
+NAMED = "*"
+"""Stands behind a word that the attacker names, where nothing can be underlined."""
+
+
+EXPECTS = {
+    "uniform": "expects no word more than another",
+    "unigram": "knows how often words stand in public text",
+    "context": "expects what a language model does from the released words around",
+}
+"""The priors, in words that go on "an attacker who "."""
+
+
+class Level(NamedTuple):
+    """Probabilities up to `most`, and how they are shown."""
+
+    most: float
+    meaning: str
+    style: str
+    mark: str
+
+
+LEVELS = (
+    Level(0.01, "less than 1%", "", ""),
+    Level(0.1, "1% to 10%", "black on #fee6ce", "¹"),
+    Level(0.5, "10% to 50%", "black on #fdae6b", "²"),
+    Level(0.9, "50% to 90%", "bold white on #a63603", "³"),
+    Level(1.0, "more than 90%", "bold white on #5a1e02", "⁴"),
+)
+"""Steps of one hue from light to dark, which differ in lightness for every eye; where there is no colour, signs."""
+
+
+STYLES = """.legend .level0, .legend .level1, .legend .level2 { color: #1a1a1a; }
+  .level1 { background: #fee6ce; }
+  .level2 { background: #fdae6b; }
+  .level3 { background: #a63603; color: #fff; font-weight: 600; }
+  .level4 { background: #5a1e02; color: #fff; font-weight: 700; }
+  .named { text-decoration: underline; text-underline-offset: .12em; text-decoration-thickness: 1px;
+    padding-bottom: .15rem; }"""
+"""The same steps on a page."""
+
+
+def level(probability: float) -> Level:
+    """The step that a probability is on."""
+    return next(step for step in LEVELS if probability <= step.most or step is LEVELS[-1])
+
+
+def coloured(risk: Risk, *, marked: bool) -> Text:
+    """The release with every private word in the colour of its risk.
+
+    Args:
+        risk: of one text.
+        marked: whether colours can be shown; else signs stand behind the words.
+    """
+    text = Text()
+    rows = zip(risk.released.gaps[:-1], risk.released.items, risk.probability, risk.named, strict=True)
+    for gap, item, probability, named in rows:
+        text.append(gap)
+        if np.isnan(probability):
+            text.append(item.text, "dim" if marked else "")
+            continue
+        step = level(float(probability))
+        if marked:
+            text.append(item.text, f"{step.style} underline".strip() if named else step.style)
+        else:
+            text.append(item.text + step.mark + (NAMED if named else ""))
+    return text.append(risk.released.gaps[-1])
+
+
+def legend(*, marked: bool) -> Text:
+    """What the colours or signs mean."""
+    text = Text("Probability that the attacker gives to the private word: ")
+    for step in LEVELS:
+        if marked or step.mark:
+            text.append("word" if marked else f"word{step.mark}", step.style if marked else "")
+            text.append(f" {step.meaning}; ")
+    if marked:
+        text.append("word", "dim").append(" public; ").append("word", "underline")
+    else:
+        text.append(f"no sign: {LEVELS[0].meaning}, or public; {NAMED}")
+    return text.append(" the best guess is right.")
+
+
+def page(risks: Sequence[Risk], guarantee: Guarantee) -> str:
+    """A page of its own, without scripts, that shows the releases with their risk, and the statement second.
+
+    Args:
+        risks: of the texts.
+        guarantee: of all of them together.
+    """
+    first = risks[0] if risks else None
+    exact = first is not None and first.evidence == "exact"
+    evidence = "computed from the mechanism's law" if exact else "estimated by simulating the mechanism"
+    how = f"Probabilities are {evidence}, for an attacker who {EXPECTS[first.prior]}. " if first else ""
+    steps = "".join(
+        f'<li><span class="word level{number}">word</span> {escape(step.meaning)}</li>'
+        for number, step in enumerate(LEVELS)
+    )
+    texts = "\n".join(f'<p class="text">{_html(risk)}</p>' for risk in risks)
+    content = f"""<p class="how">{escape(how)}Point at a word to read its number.</p>
+<p class="keep">Keep this page to yourself: it tells which guesses about the private text are right.</p>
+<ul class="legend">{steps}<li><span class="public">word</span> public, passed as it is</li>\
+<li><span class="named">word</span> the best guess is right</li></ul>
+<p class="how">Colour: the probability that the attacker gives to the private word.</p>
+{texts}"""
+    return pages.page(sentence(risks), content, guarantee, styles=STYLES)
+
+
+def _html(risk: Risk) -> str:
+    parts = []
+    rows = zip(risk.released.gaps[:-1], risk.released.items, risk.probability, risk.named, strict=True)
+    for gap, item, probability, named in rows:
+        parts.append(escape(gap))
+        if np.isnan(probability):
+            parts.append(f'<span class="public">{escape(item.text)}</span>')
+            continue
+        number = LEVELS.index(level(float(probability)))
+        says = f"{probability:.0%}" if probability >= LEVELS[0].most else "less than 1%"
+        if named:
+            says += ", the best guess is right"
+        kinds = f"word level{number}" + (" named" if named else "")
+        parts.append(f'<span class="{kinds}" title="{says}" tabindex="0">{escape(item.text)}</span>')
+    return "".join(parts) + escape(risk.released.gaps[-1])

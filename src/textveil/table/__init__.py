@@ -1,0 +1,32 @@
+"""Tables: the public vocabulary, its vectors, and everything exact that is computed from them.
+
+In: vectors of words. Out: `EmbeddingTable`, with nearest words, constants of the geometry, word pieces and frequencies.
+Not here: draws (`mechanism`), and networks that run (`models`).
+"""
+
+from textveil.table.constants import Progress
+from textveil.table.embedding import LISTED, SLAB, EmbeddingTable, Ids, Metric, load_table, ships
+from textveil.table.frequency import counts, shares
+from textveil.table.hub import HUB_ID, NoModelError, fast, fetch, quiet
+from textveil.table.pairs import BATCH
+from textveil.table.wordpiece import WordPieces
+
+__all__ = [
+    "BATCH",
+    "HUB_ID",
+    "LISTED",
+    "SLAB",
+    "EmbeddingTable",
+    "Ids",
+    "Metric",
+    "NoModelError",
+    "Progress",
+    "WordPieces",
+    "counts",
+    "fast",
+    "fetch",
+    "load_table",
+    "quiet",
+    "shares",
+    "ships",
+]

@@ -1,0 +1,548 @@
+"""The embedding table: words, their vectors, and what is asked of them.
+
+In: words and vectors of a public model. Out: rows of words, nearest rows, distances, public projections.
+Not here: where the default table comes from (`minilm`), its constants (`constants`), and anything random.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, cached_property, lru_cache
+from typing import Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from textveil.config import registry
+from textveil.errors import ConfigError, InputError, TableError
+from textveil.table import constants
+from textveil.table.codes import NEARLY, Rows
+from textveil.table.nearest import Nearest
+from textveil.table.pairs import Pairs
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
+    # The threads of the linear algebra do not survive a fork, and a child would wait for them for ever.
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
+
+Metric = Literal["chord", "euclidean"]
+Ids = NDArray[np.int64]
+
+SLAB = 1 << 16
+"""Rows that are looked at together where a whole table is, so that no second table is held."""
+
+KEPT = 1 << 26
+"""Up to this many numbers (512 MiB) the whole table is kept in float64 once distances were asked for."""
+
+EXACT_DIAMETER = 8192
+"""Up to this many rows a diameter is searched over all pairs (about a second); beyond, bounded."""
+
+CLOSE, CLOSE_PAIRS = 1e-6, 8192
+"""Squared distances below this share of the squared lengths are taken again from the difference, so many at once."""
+
+LISTED = 1 << 24
+"""Up to this many numbers (64 MiB) the neighbours of all rows are kept once they were asked for."""
+
+_LONE = re.compile("[\ud800-\udfff]")
+
+UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""What no word of a table may hold, for it is released: line breaks, other control characters, lone surrogates."""
+
+LONGEST_SPLIT = 256
+"""Only this many first characters of a word take part in the split of a table without pieces."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pieces:
+    """The word pieces below a table, from which words outside it are composed.
+
+    Args:
+        tokenizer: cuts a word into pieces; no truncation, no padding.
+        vectors: one raw row per piece id, float32 [P, d].
+    """
+
+    tokenizer: Tokenizer = field(repr=False)
+    vectors: torch.Tensor = field(repr=False)
+
+    def compose(self, words: Sequence[str]) -> tuple[torch.Tensor, NDArray[np.bool_]]:
+        """The mean piece vector [n, d] of each word, and whether the word has any piece."""
+        try:
+            encodings = self.tokenizer.encode_batch(words, add_special_tokens=False)
+        except Exception:  # the Rust side raises bare Exception, and may name what it could not cut
+            encodings = None
+        if encodings is None:
+            raise TableError("the tokenizer of a table must cut every word; give it an unknown token")
+        pieces = [encoding.ids for encoding in encodings]
+        lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
+        owner = torch.from_numpy(np.repeat(np.arange(len(words)), lengths))
+        flat = torch.from_numpy(np.fromiter((piece for ids in pieces for piece in ids), np.int64, int(lengths.sum())))
+        total = torch.zeros(len(words), self.vectors.shape[1]).index_add_(0, owner, self.vectors[flat])
+        return total / torch.from_numpy(np.maximum(lengths, 1)).unsqueeze(1), lengths > 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EmbeddingTable:
+    """A public table of words and vectors, with the metric that statements are made in.
+
+    Build one with `EmbeddingTable.build`, or load one by name with `load_table`.
+
+    Attributes:
+        name: what statements call it.
+        words: V distinct words.
+        vectors: as they are held, float32 or float16 [V, d]. Metric `chord`: unit rows, in float16 nearly so. Metric
+            `euclidean`: the raw rows. `take` gives the rows that count.
+        metric: the distance of its statements: `chord`, the distance between unit rows (at most 2), or
+            `euclidean`, the distance between raw rows. The cosine distance is no metric and is not offered.
+        norms: the rows' lengths before normalisation, float32 [V].
+        unit_rows: whether rows are compared by direction (cosine) or by position (Euclidean distance).
+        lipschitz: how far two vectors can lie apart per unit of `metric`; 1 but for a renormalised projection.
+        parent: the table of which this one is a projection.
+        stored: constants that ship with the package for these very rows; else they are computed.
+    """
+
+    name: str
+    words: tuple[str, ...] = field(repr=False)
+    vectors: torch.Tensor = field(repr=False)
+    metric: Metric
+    norms: torch.Tensor = field(repr=False)
+    pieces: Pieces | None = field(default=None, repr=False)
+    unit_rows: bool = True
+    lipschitz: float = 1.0
+    parent: "EmbeddingTable | None" = field(default=None, repr=False)
+    stored: constants.TableConstants | None = field(default=None, repr=False)
+
+    @classmethod
+    def build(
+        cls,
+        *,
+        name: str,
+        words: Sequence[str],
+        vectors: torch.Tensor | NDArray[np.floating],
+        metric: Metric = "chord",
+        device: str = "cpu",
+        pieces: Pieces | None = None,
+        stored: constants.TableConstants | None = None,
+        norms: torch.Tensor | None = None,
+    ) -> Self:
+        """A table from words and raw vectors.
+
+        Args:
+            name: what statements call it.
+            words: V >= 2 distinct words, none of them empty, of spaces only or with control characters.
+            vectors: [V, d], finite; for `chord` no row may be zero. A tensor in float32 or float16 (for `chord` of rows
+                that are unit vectors but for rounding) is kept as it is, not copied, and may be mapped from a file.
+            metric: `chord` normalises the rows, `euclidean` keeps them.
+            device: a torch device ("cpu", "cuda").
+            pieces: word pieces that compose words outside the table.
+            stored: constants known for these very rows; where none are given they are computed when asked for.
+            norms: the rows' lengths [V] where `vectors` were normalised before.
+
+        Raises:
+            TableError: the words or vectors are not as said above.
+        """
+        rows = torch.as_tensor(vectors)
+        if rows.dtype != torch.float16:
+            rows = rows.to(torch.float32)
+        if rows.ndim != 2 or len(rows) != len(words) or len(rows) < 2 or rows.shape[1] < 1:
+            raise TableError(
+                f"a table needs one row per word and at least two: got {len(words)} words, vectors {tuple(rows.shape)}"
+            )
+        if len(set(words)) != len(words) or not all(map(str.strip, words)):
+            raise TableError("the words of a table must be distinct and not empty")
+        if UNFIT.search("".join(words)):
+            raise TableError("the words of a table must be valid Unicode without line breaks and control characters")
+        lengths = torch.cat([part.double().norm(dim=1) for part in torch.split(rows, SLAB)])
+        if not torch.isfinite(lengths).all():
+            raise TableError("the vectors of a table must be finite")
+        if metric == "chord":
+            if bool((lengths == 0).any()):
+                raise TableError(
+                    "the metric chord needs rows that are not zero; drop those words or use metric euclidean"
+                )
+            if bool(((lengths - 1).abs() > NEARLY[rows.dtype]).any()):
+                rows = (rows.double() / lengths.unsqueeze(1)).float()
+        elif metric != "euclidean":
+            raise ConfigError(f"table.metric must be chord or euclidean, got {metric!r}")
+        try:
+            table = cls(
+                name=name,
+                words=tuple(words),
+                vectors=rows.to(device),
+                metric=metric,
+                unit_rows=metric == "chord",
+                norms=(lengths if norms is None else norms).float(),
+                pieces=pieces,
+                stored=stored,
+            )
+        except (RuntimeError, AssertionError) as error:  # torch's ways of saying that a device is not there
+            raise ConfigError(f"table.device {device!r} is not available here") from error
+        if stored is not None and not stored.fits(len(rows), rows.shape[1], constants.coordinate_range(table.slabs())):
+            raise TableError(
+                "the stored constants must be those of the rows given, and do not fit them; leave them out"
+            )
+        return table
+
+    def __getstate__(self) -> dict[str, object]:
+        """The fields alone: which lists of neighbours were asked for tells of the words of texts."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+
+    def __len__(self) -> int:
+        """V, the number of words."""
+        return len(self.words)
+
+    @property
+    def dimension(self) -> int:
+        """d, the length of a vector."""
+        return int(self.vectors.shape[1])
+
+    @property
+    def root(self) -> "EmbeddingTable":
+        """The table that this one is a projection of, at any remove; itself where it is none."""
+        return self if self.parent is None else self.parent.root
+
+    @property
+    def seen(self) -> str:
+        """Of a projection: in how many axes the root is seen ("in 32 axes")."""
+        return "" if self.parent is None else f"in {self.dimension} axes"
+
+    @property
+    def device(self) -> torch.device:
+        """Where the vectors are."""
+        return self.vectors.device
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of words and vectors as they are held, in hexadecimal: two tables of one name may differ."""
+        digest = hashlib.sha256("\n".join(self.words).encode(errors="backslashreplace"))
+        for start in range(0, len(self), SLAB):
+            digest.update(self.vectors[start : start + SLAB].cpu().numpy().tobytes())
+        return digest.hexdigest()
+
+    @cached_property
+    def row_of(self) -> dict[str, int]:
+        """The row of every word."""
+        return {word: row for row, word in enumerate(self.words)}
+
+    @cached_property
+    def holds_pieces(self) -> bool:
+        """Whether its words are word pieces: more than one in twenty continues a word ("##ing")."""
+        return sum(word.startswith("##") and len(word) > 2 for word in self.words) > len(self) / 20
+
+    def take(self, rows: slice | torch.Tensor) -> torch.Tensor:
+        """Rows as float32 [n, d]: the very numbers that distances and noise are about, see `taken`."""
+        held = self.vectors[rows] if isinstance(rows, slice) else self.vectors.index_select(0, rows)
+        return taken(held, self.unit_rows)
+
+    def slabs(self) -> Iterator[torch.Tensor]:
+        """All rows as `take` gives them, a part at a time."""
+        return (self.take(slice(start, start + SLAB)) for start in range(0, len(self), SLAB))
+
+    # ---- words to rows -------------------------------------------------------------------------------
+
+    def lookup(self, words: Sequence[str]) -> tuple[Ids, NDArray[np.bool_]]:
+        """The row of every word, by a public function of the word alone.
+
+        A word of the table (as it stands, else lower-cased) has its own row. Any other word gets a surrogate:
+        the row nearest to the mean of its word pieces. Without pieces, the word is split greedily into table
+        words; if that finds none, a fixed public hash picks the row. So every string has a row, and all
+        constants of the table hold for every string.
+
+        Returns:
+            rows int64 [n], and whether the word itself is in the table, bool [n].
+        """
+        if self.parent is not None:
+            return self.parent.lookup(words)
+        rows = self.find(words)
+        known = rows >= 0
+        if not known.all():
+            rows[~known] = self._surrogates([words[i].lower() for i in np.flatnonzero(~known).tolist()])
+        return rows, known
+
+    def find(self, words: Sequence[str]) -> Ids:
+        """The row of every word that is in the table, as it stands or lower-cased, int64 [n]; -1 for others."""
+        row_of = self.root.row_of
+        rows = np.fromiter((row_of.get(word, -1) for word in words), np.int64, len(words))
+        missing = np.flatnonzero(rows < 0)
+        rows[missing] = [row_of.get(words[i].lower(), -1) for i in missing.tolist()]
+        return rows
+
+    def _surrogates(self, words: list[str]) -> Ids:
+        distinct = list(dict.fromkeys(words))
+        if any(map(_LONE.search, distinct)):
+            raise InputError("a text must be valid Unicode: it holds a lone surrogate")
+        encoded = [word.encode() for word in distinct]
+        rows = np.fromiter((_hash(word, len(self)) for word in encoded), np.int64, len(distinct))
+        if self.pieces is not None:
+            means, found = self.pieces.compose(distinct)
+        else:
+            means, found = self._split_means(distinct)
+        found = found & (means != 0).any(dim=1).numpy()
+        if found.any():
+            rows[found] = self.nearest(means[torch.from_numpy(found)])
+        place = {word: i for i, word in enumerate(distinct)}
+        return rows[np.fromiter((place[word] for word in words), np.int64, len(words))]
+
+    def _split_means(self, words: list[str]) -> tuple[torch.Tensor, NDArray[np.bool_]]:
+        means = torch.zeros(len(words), self.dimension)
+        found = np.zeros(len(words), bool)
+        for i, word in enumerate(words):
+            if parts := self._greedy_split(word[:LONGEST_SPLIT]):
+                means[i] = self.take(torch.tensor(parts)).mean(dim=0).cpu()
+                found[i] = True
+        return means, found
+
+    def _greedy_split(self, word: str) -> list[int]:
+        parts: list[int] = []
+        start = 0
+        while start < len(word):
+            for end in range(min(len(word), start + self._longest_word), start, -1):
+                if (row := self.row_of.get(word[start:end])) is not None:
+                    parts.append(row)
+                    start = end
+                    break
+            else:
+                start += 1
+        return parts
+
+    @cached_property
+    def _longest_word(self) -> int:
+        return max(map(len, self.words))
+
+    # ---- vectors to rows -----------------------------------------------------------------------------
+
+    @cached_property
+    def decoder(self) -> Nearest:
+        """The exact search over these rows."""
+        return Nearest(rows=self._rows)
+
+    @property
+    def _rows(self) -> Rows:
+        return Rows(stored=self.vectors, take=self.take, by_direction=self.unit_rows)
+
+    def nearest(self, queries: torch.Tensor, *, exclude: Ids | None = None) -> Ids:
+        """The nearest row of each query: by cosine where rows are unit vectors, else by Euclidean distance.
+
+        Args:
+            queries: [n, d], any length; where cosine decides, a zero query is equally near to every row.
+            exclude: one row per query that may not be the answer.
+
+        Returns:
+            rows int64 [n], exact: the rows that float64 finds. Ties go to the lowest row.
+
+        Raises:
+            InputError: a query is not finite.
+        """
+        return self.decoder.search(queries, exclude)
+
+    def distances(self, rows: Ids) -> NDArray[np.float64]:
+        """The distance of each row to the whole table, float64 [n, V], in the table's metric; 0 to itself."""
+        place = torch.from_numpy(rows).to(self.device)
+        own = self.take(place).double()
+        centred = own - self._mean
+        sizes = centred.square().sum(dim=1, keepdim=True)
+        found = np.empty((len(rows), len(self)))
+        for start, part, squares in self._centred:
+            size = sizes + squares
+            distances = torch.addmm(size, centred, part.T, alpha=-2)
+            near = (distances <= CLOSE * size).nonzero()  # here the product has lost its digits: take the difference
+            distances.clamp_(min=0).sqrt_()
+            for pairs in torch.split(near, CLOSE_PAIRS):
+                i, y = pairs[:, 0], pairs[:, 1]
+                distances[i, y] = (own[i] - self.take(start + y).double()).norm(dim=1)
+            found[:, start : start + len(part)] = distances.cpu().numpy()
+        return found
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Comparison of these rows with one another, two by two."""
+        return Pairs(rows=self._rows)
+
+    def neighbours(self, rows: Ids, k: int) -> Ids:
+        """The k nearest rows of each row in the table's metric, a public function of the table.
+
+        Args:
+            rows: [m].
+            k: how many, 1 to V.
+
+        Returns:
+            int64 [m, k]: the row itself, then the others from the nearest on, as float64 differences decide; ties go
+            to the lowest row. Lists are kept, in 64 MiB at most for one k.
+
+        Raises:
+            ConfigError: k is out of range.
+        """
+        if not 1 <= k <= len(self):
+            raise ConfigError(f"k must be between 1 and the table's {len(self)} rows, got {k}")
+        if len(self) * k > LISTED:
+            distinct, back = np.unique(rows, return_inverse=True)
+            return self.pairs.nearest(distinct, k)[back]
+        lists = self._lists.get(k)
+        if lists is None:
+            lists = self._lists.setdefault(k, np.full((len(self), k), -1, np.int32))
+        found: Ids = lists[rows].astype(np.int64)
+        missing = np.unique(rows[found.min(axis=1) < 0])  # another thread may have written half of a list
+        if len(missing):
+            made = self.pairs.nearest(missing, k)
+            lists[missing] = made  # what two threads write is the same
+            short = found.min(axis=1) < 0
+            found[short] = made[np.searchsorted(missing, rows[short])]
+        return found
+
+    @cached_property
+    def _lists(self) -> dict[int, NDArray[np.int32]]:
+        return {}
+
+    @cached_property
+    def _mean(self) -> torch.Tensor:
+        """The mean row: about it, distances lose fewer digits."""
+        return torch.stack([slab.double().sum(dim=0) for slab in self.slabs()]).sum(dim=0) / len(self)
+
+    @property
+    def _centred(self) -> Iterable[tuple[int, torch.Tensor, torch.Tensor]]:
+        """Slabs of rows about their mean, float64 [w, d], each with its first row and the squares [w]."""
+        return self._kept if self.vectors.numel() <= KEPT else self._slabs()
+
+    @cached_property
+    def _kept(self) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
+        return list(self._slabs())
+
+    def _slabs(self) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+        for number, slab in enumerate(self.slabs()):
+            part = slab.double() - self._mean
+            yield number * SLAB, part, part.square().sum(dim=1)
+
+    # ---- public constants ----------------------------------------------------------------------------
+
+    @cached_property
+    def diameter(self) -> float:
+        """The largest distance between two words, in the table's metric; for a projection, what is left of it.
+
+        Stored for the shipped tables, exact for small ones, else a bound.
+        """
+        if self.stored is not None:
+            return self.stored.diameter
+        exact = len(self) <= EXACT_DIAMETER
+        rows = self.take(slice(None))
+        own = constants.diameter(rows) if exact else constants.diameter_bound(rows)
+        own = min(own, 2.0) if self.unit_rows else own
+        return own if self.parent is None else min(self.parent.diameter, own / self.lipschitz)
+
+    @cached_property
+    def l1_diameter(self) -> float:
+        """D_1, the largest l1 distance between two rows; bounded by sqrt(d) times the diameter for large tables."""
+        if self.stored is not None:
+            return self.stored.l1_diameter
+        rows = self.take(slice(None))
+        if len(self) <= EXACT_DIAMETER:
+            return constants.l1_diameter(rows)
+        return float(min(self.dimension**0.5 * constants.diameter_bound(rows), self.coordinate_range))
+
+    @cached_property
+    def coordinate_range(self) -> float:
+        """Delta_1, the sum over coordinates of largest minus smallest value."""
+        if self.stored is not None:
+            return self.stored.coordinate_range
+        return constants.coordinate_range(self.slabs())
+
+    @cached_property
+    def curve(self) -> constants.CalibrationCurve | None:
+        """The exponential mechanism's constant as a certified function of c; None where it would take minutes."""
+        if self.stored is not None:
+            return self.stored.curve
+        return constants.calibration_curve(self.take(slice(None))) if len(self) <= constants.SMALL_TABLE else None
+
+    # ---- public projections --------------------------------------------------------------------------
+
+    def project(self, k: int, *, renormalize: bool = False) -> "EmbeddingTable":
+        """The table seen in its k principal axes: a public view with the same words and the same metric.
+
+        A projection never lengthens a distance, so a mechanism on the view keeps its constant for the distance
+        of this table. Making the projected rows unit vectors again can lengthen one: the factor is computed over
+        all pairs of the table at hand and stands in `lipschitz`.
+
+        Args:
+            k: axes kept, 1 <= k <= d.
+            renormalize: whether the projected rows are made unit vectors (only for metric `chord`).
+
+        Raises:
+            ConfigError: k is out of range, or the view cannot be renormalised.
+        """
+        return _project(self, k, renormalize)
+
+
+def taken(held: torch.Tensor, unit_rows: bool) -> torch.Tensor:
+    """Rows as they count, float32 [n, d], from rows as a table holds them.
+
+    Rows that are held in float16 are unit vectors only nearly; where direction counts they are made so here.
+    """
+    if held.dtype == torch.float32:
+        return held
+    whole = held.double()
+    return (whole / whole.norm(dim=1, keepdim=True) if unit_rows else whole).float()
+
+
+@lru_cache(maxsize=16)
+def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable:
+    if not 1 <= k <= table.dimension:
+        raise ConfigError(f"project must be between 1 and the table's dimension {table.dimension}, got {k}")
+    if renormalize and table.metric != "chord":
+        raise ConfigError("a renormalised projection needs a table of unit rows: use table.metric=chord")
+    rows = table.take(slice(None)).double()
+    axes = torch.linalg.eigh(rows.T @ rows).eigenvectors[:, -k:]
+    view = rows @ axes
+    factor = 1.0
+    if renormalize:
+        norms = view.norm(dim=1, keepdim=True)
+        if bool((norms == 0).any()):
+            raise ConfigError(f"a word vanishes in {k} axes: choose a larger k, or do not renormalise")
+        view = view / norms
+        factor = max(1.0, constants.projection_factor(table.take(slice(None)), view))
+    return replace(
+        table,
+        name=f"{table.name} in {k} axes",
+        vectors=view.float(),
+        norms=view.norm(dim=1).float().cpu(),
+        unit_rows=renormalize,
+        lipschitz=table.lipschitz * factor,
+        parent=table,
+        stored=None,
+    )
+
+
+def _hash(word: bytes, size: int) -> int:
+    """A fixed public row for a word that no other rule can place."""
+    return int.from_bytes(hashlib.blake2b(word, digest_size=8).digest(), "big") % size
+
+
+def load_table(name: str = "minilm", *, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
+    """The table of a registered name, or in the folder of one that was built; loaded once per process.
+
+    Raises:
+        UnknownName: no table has this name.
+        TableError: the table's files are missing or are not what they must be.
+    """
+    return _load(os.path.realpath(name) if registry.is_folder(name) else name, metric, device)
+
+
+def ships(table: EmbeddingTable) -> bool:
+    """Whether this is a table of the package itself, not another one that was given its name."""
+    return (
+        table.name in registry.TABLES and load_table(table.name, metric=table.metric, device=str(table.device)) is table
+    )
+
+
+@cache
+def _load(name: str, metric: Metric, device: str) -> EmbeddingTable:
+    if metric not in ("chord", "euclidean"):
+        raise ConfigError(f"table.metric must be chord or euclidean, got {metric!r}")
+    build = registry.load("table", name)
+    table = build(metric=metric, device=device)
+    if not isinstance(table, EmbeddingTable):
+        raise TableError(f"the table {name!r} must load as an EmbeddingTable")
+    return table

@@ -1,0 +1,99 @@
+"""Frequencies: how often words stand in public text, and what share of it falls on each row of a table.
+
+In: the package's list of counts, words, a table. Out: counts, ranks, and shares [V], the public prior of attackers.
+Not here: how the list was made (`training/frequencies.py`), and which words are public (`words`).
+"""
+
+import gzip
+import io
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.text import is_public
+
+if TYPE_CHECKING:
+    from textveil.table.embedding import EmbeddingTable
+
+Shares = NDArray[np.float64]
+
+SMOOTHING = 0.5
+"""What is added to the count of every row, so that none is impossible: Jeffreys's prior."""
+
+
+@cache
+def counts() -> Mapping[str, int]:
+    """How often each word stands in public text, the most frequent first.
+
+    Words are as `tokenize` cuts them, in small letters, words of the public list included; those that stand there
+    fewer than five times are not listed.
+
+    Source: 27,380 articles of the English Wikipedia of 2018 (training/README.md).
+    """
+    text = gzip.decompress((files("textveil") / "data" / "frequencies" / "words.txt.gz").read_bytes()).decode()
+    rows = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
+    return MappingProxyType({word: int(count) for word, count in rows})
+
+
+@cache
+def _rank_of() -> Mapping[str, int]:
+    return {word: rank for rank, word in enumerate(counts(), 1)}
+
+
+def ranks(words: Sequence[str]) -> NDArray[np.int64]:
+    """The rank of each word on the list, whatever its casing: int64 [n].
+
+    1 is the most frequent word; a word that is not listed has the rank after the last, `len(counts()) + 1`.
+    """
+    rank_of = _rank_of()
+    return np.fromiter((rank_of.get(word.lower(), len(rank_of) + 1) for word in words), np.int64, len(words))
+
+
+def shares(table: "EmbeddingTable", *, listed: bool = False) -> Shares:
+    """The share of public text that falls on each row: float64 [V], positive, of sum 1. Read-only.
+
+    Words fall where `table.lookup` puts them, so those outside the table count for their surrogates. 1/2 is added to
+    the count of every row. The list is in small letters, so a row whose word has capitals gets what falls on it as a
+    surrogate, and no more.
+
+    Stored for the shipped tables, else computed once per table, in some seconds for tens of thousands of rows; a
+    projection has the shares of its root.
+
+    Args:
+        table: whose rows they are.
+        listed: whether words of the public list count: they are secrets that are guessed only where they are protected.
+    """
+    return _shares(table.root, listed)
+
+
+@lru_cache(maxsize=16)
+def _shares(table: "EmbeddingTable", listed: bool) -> Shares:
+    found = _stored(table)
+    found = fall(table) if found is None else found
+    smoothed = found + (fall(table, listed=True) if listed else 0) + SMOOTHING
+    prior: Shares = smoothed / smoothed.sum()
+    prior.flags.writeable = False
+    return prior
+
+
+def fall(table: "EmbeddingTable", *, listed: bool = False) -> NDArray[np.int64]:
+    """How many words of public text fall on each row, either those of the public list or all others: int64 [V]."""
+    falling = {word: count for word, count in counts().items() if is_public(word) == listed}
+    rows, _ = table.lookup(list(falling))
+    sums = np.zeros(len(table), np.int64)
+    np.add.at(sums, rows, np.fromiter(falling.values(), np.int64, len(falling)))
+    return sums
+
+
+def _stored(table: "EmbeddingTable") -> NDArray[np.int64] | None:
+    """What `fall` gives, where it ships with the package for these very rows."""
+    source = files("textveil").joinpath("data", "frequencies", f"{table.name}-{table.metric}.npy.gz")
+    if table.stored is None or not source.is_file():
+        return None
+    sums: NDArray[np.int64] = np.load(io.BytesIO(gzip.decompress(source.read_bytes())), allow_pickle=False)
+    return sums.astype(np.int64) if sums.shape == (len(table),) else None

@@ -1,0 +1,102 @@
+"""The input embeddings of a model, from its file: what a table can be made of.
+
+In: a folder or a hub id. Out: pieces and rows.
+Not here: tables (`vectors`), and networks that run (`models`).
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+
+from textveil.errors import ModelError
+from textveil.table.hub import fast, fetch
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InputLayer:
+    """A model's input embeddings, one row per piece of its tokenizer.
+
+    Attributes:
+        pieces: the row of every piece that is not special.
+        shape: rows and dimension; there may be more rows than pieces.
+        rows: the rows from one number to another.
+    """
+
+    pieces: dict[str, int] = field(repr=False)
+    shape: tuple[int, int]
+    rows: Callable[[int, int], torch.Tensor] = field(repr=False)
+
+
+def input_layer(source: str | Path) -> InputLayer:
+    """The input embeddings of a transformers model, read from its file where that is a safetensors one.
+
+    Args:
+        source: a local folder, or a hub id (owner/name).
+
+    Raises:
+        ModelError: there is no such model, its tokenizer is not a fast one, or its input embeddings are no table.
+    """
+    import transformers
+
+    def load(where: str, local: bool) -> tuple[Any, Any]:
+        options: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
+        tokenizer = transformers.AutoTokenizer.from_pretrained(where, **options)
+        found = _stored(where, transformers.AutoConfig.from_pretrained(where, **options), local)
+        if found is None:
+            network = transformers.AutoModel.from_pretrained(where, dtype=torch.float32, **options)
+            found = network.get_input_embeddings().weight.detach()
+        return tokenizer, found
+
+    name, (tokenizer, found) = fetch(source, "transformers model with input embeddings", load)
+    backend = fast(name, tokenizer)
+    special = {number for number, token in backend.get_added_tokens_decoder().items() if token.special}
+    special |= set(tokenizer.all_special_ids)
+    pieces = {piece: number for piece, number in backend.get_vocab().items() if number not in special}
+    shape = tuple(found.shape if isinstance(found, torch.Tensor) else found.get_shape())
+    if len(shape) != 2 or not found[:1].is_floating_point():
+        raise ModelError(f"{name!r} must have input embeddings [V, d] of floating-point numbers")
+    return InputLayer(pieces=pieces, shape=shape, rows=lambda start, stop: found[start:stop])
+
+
+def _stored(where: str, config: Any, local: bool) -> Any:
+    """The tensor in its safetensors file, of which nothing else is read; None where it cannot be found there.
+
+    The network is built without weights, to learn what its input embeddings are called.
+    """
+    import transformers
+
+    with torch.device("meta"):
+        network = transformers.AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
+    embeddings = network.get_input_embeddings()
+    name = next(name for name, module in network.named_modules() if module is embeddings) + ".weight"
+    whole, parts = "model.safetensors", "model.safetensors.index.json"
+    if (file := _file(where, parts, local)) is not None:
+        holder = json.loads(file.read_text("utf-8"))["weight_map"]
+    elif (file := _file(where, whole, local)) is not None:
+        holder = dict.fromkeys(_tensors(file).keys(), whole)
+    else:
+        return None
+    # in the file of a larger network the name begins with the one of its encoder ("bert.")
+    found = [each for each in holder if each == name or each.endswith(f".{name}")]
+    file = _file(where, holder[found[0]], local) if len(found) == 1 else None
+    return None if file is None else _tensors(file).get_slice(found[0])
+
+
+def _file(where: str, name: str, local: bool) -> Path | None:
+    """A file of a model, if it has one of that name."""
+    from transformers.utils.hub import cached_file
+
+    try:
+        found = cached_file(where, name, local_files_only=local)
+    except OSError:
+        return None
+    return None if found is None else Path(found)
+
+
+def _tensors(file: Path) -> Any:
+    return safe_open(file, framework="pt")

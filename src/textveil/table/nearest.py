@@ -1,0 +1,263 @@
+"""The exact nearest row: low-precision scores with a proved error bound, then the few candidates again in float64.
+
+In: the rows of a table, and queries. Out: for every query the row of the largest cosine or smallest distance.
+Not here: low precision and its error (`precision`); which of the two a table wants (`table`).
+
+For a query q and a row v let q' and v' be their roundings, and s' the computed product of those. Then
+
+    |s' - q.v|  <=  |q - q'| |v|  +  |q'| |v - v'|  +  d 2^-22 |q'| |v'|  +  2^-8 |s'|
+
+by Cauchy-Schwarz twice, for d sums in float32 in any order, and for the rounding of the result to bfloat16; products of
+eight-bit integers have only the first two terms, and what the rotation of q may lose is in |q - q'|. A row that by this
+bound cannot reach the best row found is not the nearest. Rows are looked at in groups, of which only the largest score
+counts; the rows that are left are scored again in float64. Nothing here is a matter of chance: where more rows lie
+within the bound, more are scored again.
+"""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from textveil.errors import InputError
+from textveil.table.codes import GROUP, NEARLY, ROUNDING, SLACK, Floats, Integers, Precision, Rows, Span, low_precision
+
+Ids = NDArray[np.int64]
+
+KEPT, KEPT_SHAPE = 1 << 28, (1 << 15, 256)
+"""Numbers up to which the low-precision rows are kept; then so many rows and queries are scored at once."""
+
+MADE_SHAPE = 1 << 12, 1 << 10
+"""The same where rows are brought into low precision anew for each batch: more queries share the work."""
+
+PAIRS = 1 << 14
+"""Queries and rows that are scored again at once."""
+
+HELD = 1 << 20
+"""Queries and rows that are held to be scored again; where there are more, they are before the search goes on."""
+
+Best = tuple[torch.Tensor, torch.Tensor]
+"""The float64 score of every query's best row so far [b], and the row [b], V where there is none."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Nearest:
+    """The rows of a table, ready to be searched.
+
+    Attributes:
+        rows: the rows.
+        precision: what rows are scored in first; None is what the machine multiplies fastest. int8 is for unit rows
+            that can be kept; else bfloat16 takes its place.
+    """
+
+    rows: Rows
+    precision: Precision | None = None
+
+    def search(self, queries: torch.Tensor, exclude: Ids | None = None) -> Ids:
+        """The nearest row of each query, ties to the lowest row.
+
+        Args:
+            queries: [n, d], finite, and for distances shorter than 1e150.
+            exclude: one row per query that may not be the answer [n].
+
+        Returns:
+            rows int64 [n]: those that float64 finds, up to the rounding of float64 itself.
+
+        Raises:
+            InputError: the queries are not such ones, or there is not one excluded row for each.
+        """
+        if queries.ndim != 2 or queries.shape[1] != self.rows.dimension:
+            raise InputError(f"queries must be [n, {self.rows.dimension}], got {list(queries.shape)}")
+        if exclude is not None and exclude.shape != (len(queries),):
+            raise InputError(f"one row per query can be excluded: [{len(queries)}], got {list(exclude.shape)}")
+        found = np.empty(len(queries), np.int64)
+        step = self._shape[1]
+        device = self.rows.device
+        with torch.no_grad(), torch.autocast(device.type, enabled=False):
+            for start in range(0, len(queries), step):
+                part = slice(start, start + step)
+                own = None if exclude is None else torch.from_numpy(exclude[part]).to(device)
+                found[part] = self._batch(queries[part].to(device, torch.float64), own).cpu().numpy()
+        return found
+
+    def _batch(self, queries: torch.Tensor, own: torch.Tensor | None) -> torch.Tensor:
+        queries, zero = self._checked(queries)
+        lengths = queries.norm(dim=1)
+        asked = self._coder.queries(queries, lengths)
+        least = torch.full_like(lengths, -torch.inf)
+        best = torch.full_like(lengths, -torch.inf), torch.full_like(lengths, self.rows.size, dtype=torch.int64)
+        held: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
+        count = 0
+        for span in self._spans():
+            scores = self._coder.product(span.low, asked.low)
+            scores[span.size :] = _lowest(scores)
+            if own is not None:
+                _leave_out(scores, self._coder.place(own) - span.start)
+            unit, error = asked.unit * span.unit, span.error(asked)
+            groups = scores.view(GROUP, -1, len(queries))  # row r is in group r mod the number of groups
+            highest = groups.amax(dim=0)
+            least = torch.maximum(least, self._low_end(highest.amax(dim=0) * unit) - error)
+            floor = self._coder.comparable(self._from(least - error) / unit)
+            group, i = (highest >= floor).nonzero(as_tuple=True)
+            members = groups[:, group, i]
+            place, hit = (members >= floor[i]).nonzero(as_tuple=True)
+            row = self._coder.row(span.start + place * groups.shape[1] + group[hit])
+            held.append((i[hit], row, self._high_end(members[place, hit] * unit[i[hit]]) + error[i[hit]]))
+            count += len(row)
+            if count > HELD:
+                best = self._better(queries, best, *self._left(queries / lengths[:, None], held, least))
+                held, count = [], 0
+        if held:
+            best = self._better(queries, best, *self._left(queries / lengths[:, None], held, least), last=True)
+        answer = best[1]
+        if bool((answer == self.rows.size).any()):
+            raise ArithmeticError("a bound of the exact search does not hold")
+        if zero is not None:  # equally near to every row
+            answer[zero] = 0 if own is None else (own[zero] == 0).long()
+        return answer
+
+    def _checked(self, queries: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Queries whose squares are within the range of float64, and which of them have no direction, if any."""
+        peak = queries.abs().amax(dim=1, keepdim=True)
+        if bool(((peak > 2.0**-400) & (peak < 2.0**400)).all()):
+            return queries, None
+        if not bool(torch.isfinite(peak).all()):
+            raise InputError("a vector must be finite to have a nearest row, and one is not")
+        if not self.rows.by_direction:
+            if bool((peak > 1e150).any()):
+                raise InputError("a vector must be shorter than 1e150 to have a nearest row, and one is not")
+            return queries, None
+        queries = torch.where(peak < 2.0**-400, queries * 2.0**600, queries)
+        queries = torch.where(peak > 2.0**400, queries * 2.0**-600, queries)
+        zero = peak.squeeze(1) == 0
+        return torch.where(zero[:, None], self.rows.true(slice(0, 1)), queries), zero
+
+    def _left(
+        self, unit: torch.Tensor, held: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]], least: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The candidates (owner, row) that can still be the best, of those held with the most that they can score."""
+        owner, row, high = (torch.cat(each) for each in zip(*held, strict=True))
+        left = high >= least[owner]
+        owner, row = owner[left], row[left]
+        if isinstance(self._coder, Integers) and self.rows.stored.dtype == torch.float32:
+            return self._narrowed(unit, owner, row)
+        return owner, row
+
+    def _narrowed(
+        self, unit: torch.Tensor, owner: torch.Tensor, row: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Fewer candidates, by scores in float32: eight-bit integers leave a dozen."""
+        order = owner.argsort()
+        owner, row = owner[order], row[order]
+        score = _products(unit.float(), self.rows.stored, torch.bincount(owner, minlength=len(unit)), row)
+        best = score.new_full((len(unit),), -torch.inf).scatter_reduce_(0, owner, score, "amax")
+        error = (unit.shape[1] + 8) * 2.0**-23 + NEARLY[
+            torch.float32
+        ]  # d sums, and rows of length 1 but for a rounding
+        left = score >= best[owner] - 2 * error
+        return owner[left], row[left]
+
+    def _better(
+        self, queries: torch.Tensor, best: Best, owner: torch.Tensor, row: torch.Tensor, *, last: bool = False
+    ) -> Best:
+        """The best rows so far and the candidates (owner, row) together; ties go to the lowest row.
+
+        Of the last candidates, the score of a query's only one is not computed.
+        """
+        score, answer = best
+        if last:
+            only = (torch.bincount(owner, minlength=len(queries)) == 1) & (answer == self.rows.size)
+            alone = only[owner]
+            answer[owner[alone]] = row[alone]
+            owner, row = owner[~alone], row[~alone]
+        if not len(owner):
+            return score, answer
+        parts = zip(torch.split(owner, PAIRS), torch.split(row, PAIRS), strict=True)
+        exact = torch.cat([self._exact(queries[owners], rows) for owners, rows in parts])
+        top = score.scatter_reduce(0, owner, exact, "amax")
+        answer = torch.where(top > score, answer.new_full((), self.rows.size), answer)
+        tied = exact == top[owner]
+        return top, answer.scatter_reduce_(0, owner[tied], row[tied], "amin")
+
+    def _exact(self, queries: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+        rows = self.rows.true(row)
+        if isinstance(self._coder, Integers) or self.rows.by_direction:
+            return (queries * rows).sum(dim=1)
+        # without the query's own square where that is so large that it would swallow what tells rows apart
+        far = queries.norm(dim=1) > 4 * self._coder.longest
+        return torch.where(far, ((2 * queries - rows) * rows).sum(dim=1), -(queries - rows).square().sum(dim=1))
+
+    # ---- what the rounding of a score may hide ---------------------------------------------------------
+
+    @property
+    def _rounding(self) -> float:
+        return ROUNDING[self._coder.scores]
+
+    def _low_end(self, score: torch.Tensor) -> torch.Tensor:
+        return score.double() - (self._rounding + SLACK) * score.double().abs()
+
+    def _high_end(self, score: torch.Tensor) -> torch.Tensor:
+        return score.double() + (self._rounding + SLACK) * score.double().abs()
+
+    def _from(self, high: torch.Tensor) -> torch.Tensor:
+        """The smallest score whose high end is `high`."""
+        share = self._rounding + 2 * SLACK
+        return torch.where(high >= 0, high / (1 + share), high / (1 - share))
+
+    # ---- rows in low precision -----------------------------------------------------------------------
+
+    @property
+    def _keeps(self) -> bool:
+        return self.rows.stored.numel() <= KEPT // 2
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return KEPT_SHAPE if self._keeps else MADE_SHAPE
+
+    @cached_property
+    def _coder(self) -> "Integers | Floats":
+        # torch 2.13 multiplies integer matrices of one column wrongly
+        integers = self.rows.by_direction and self._keeps and self.rows.dimension > 1
+        precision = self.precision or low_precision(self.rows.device, integers=integers)
+        if precision == "int8" and integers:
+            return Integers(rows=self.rows)
+        return Floats(rows=self.rows, precision="bfloat16" if precision == "int8" else precision)
+
+    def _spans(self) -> Iterator[Span]:
+        yield from self._kept if self._keeps else self._coder.spans(self._shape[0])
+
+    @cached_property
+    def _kept(self) -> list[Span]:
+        return list(self._coder.spans(self._shape[0]))
+
+
+def _products(queries: torch.Tensor, rows: torch.Tensor, counts: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+    """The product of every query [b, d] with `counts` [b] of the rows [V, d], listed in `row`, one after another."""
+    _hear_of_beta()
+    starts = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
+    values = queries.new_zeros(len(row))
+    pairs = torch.sparse_csr_tensor(starts, row, values, (len(queries), len(rows)), check_invariants=False)
+    products: torch.Tensor = torch.sparse.sampled_addmm(pairs, queries, rows.T)
+    return products.values()
+
+
+@cache
+def _hear_of_beta() -> None:
+    """torch says once per process that this kind of matrix is new, which is no news to a user."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.tensor([], dtype=torch.int64), torch.tensor([]), (1, 1))
+
+
+def _lowest(scores: torch.Tensor) -> float:
+    return -torch.inf if scores.is_floating_point() else torch.iinfo(scores.dtype).min
+
+
+def _leave_out(scores: torch.Tensor, place: torch.Tensor) -> None:
+    """Give one row of each query, where it is in this run of rows [w, b], the lowest score."""
+    inside = ((place >= 0) & (place < len(scores))).nonzero().squeeze(1)
+    scores[place[inside], inside] = _lowest(scores)

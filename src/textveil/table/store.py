@@ -1,0 +1,555 @@
+"""Tables as folders: converted once, checked by checksums, mapped into memory.
+
+In: the vectors of a source, or such a folder. Out: the folder; an `EmbeddingTable`; what is known about one.
+Not here: the formats of published vectors (`vectors`), what a table can do (`table`), its constants (`constants`).
+
+A folder holds `table.json`, `words.json` (an array of strings), `rows.npy` [V, d] and, where they were computed,
+`neighbours.npy` and `distances.npy` [V, k]. It appears under its name only when it is whole.
+"""
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, Self, cast, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from textveil.config import registry
+from textveil.errors import ConfigError, OutputError, TableError, TextveilError
+from textveil.guarantee import number
+from textveil.table import constants
+from textveil.table.constants import TableConstants
+from textveil.table.embedding import UNFIT, EmbeddingTable, Metric, load_table, taken
+from textveil.table.vectors import Rows, Vectors
+
+DType = Literal["float16", "float32"]
+Progress = Callable[[str, int, int], None]
+"""Told the step under way, how much of it is done and how much there is."""
+
+VERSION = 1
+MANIFEST, WORDS, ROWS, NEIGHBOURS, DISTANCES = FILES = (
+    "table.json",
+    "words.json",
+    "rows.npy",
+    "neighbours.npy",
+    "distances.npy",
+)
+UNFINISHED = ".part"
+"""How the name of a folder ends that is being built, and never loads."""
+
+PAIRS_UP_TO = 50_000
+"""Up to so many words what needs all pairs of rows is computed unless told otherwise."""
+HALF_FROM = 1 << 26
+"""Numbers from which rows are kept in float16 unless told otherwise: 256 MiB in float32."""
+PART = 1 << 20
+"""Numbers that are worked on at once: 8 MiB in float64."""
+
+_HEADER = 128
+"""Bytes before the rows; an array's header is padded to a multiple of 64, and ours always fits into 128."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What `table.json` says.
+
+    Attributes:
+        name: what statements call the table.
+        source: the file or model that it was made from.
+        format: what that was read as, see `vectors.opened`.
+        metric: "chord" (the rows were normalised before they were stored) or "euclidean".
+        dtype: of the stored rows.
+        words: V.
+        dimension: d.
+        repeated: words of the source that were left out because they stood there before.
+        broken: words of the source that were left out because they could not be taken.
+        neighbours: k, the nearest words that are listed for each word; 0 where none are.
+        constants: on the safe side for the rows as the table takes them out.
+        files: size and SHA-256 of every other file.
+    """
+
+    name: str
+    source: str
+    format: str
+    metric: Metric
+    dtype: DType
+    words: int
+    dimension: int
+    repeated: int
+    broken: int
+    neighbours: int
+    constants: TableConstants = field(repr=False)
+    files: dict[str, dict[str, Any]] = field(repr=False)
+
+    def to_json(self) -> dict[str, object]:
+        """Plain values."""
+        return {
+            "textveil table": VERSION,
+            **{name: value for name, value in self.__dict__.items() if name != "constants"},
+            "constants": self.constants.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        """The inverse of `to_json`."""
+        fields = {name: value for name, value in values.items() if name != "textveil table"}
+        found = cls(**{**fields, "constants": TableConstants.from_json(fields["constants"])})
+        counts = (found.words, found.dimension, found.repeated, found.broken, found.neighbours)
+        texts = (found.name, found.source, found.format)
+        listed = {NEIGHBOURS, DISTANCES} if found.neighbours else set()
+        sound = (
+            {*map(type, counts)} == {int}
+            and min(counts) >= 0
+            and not any(map(UNFIT.search, texts))
+            and found.metric in get_args(Metric)
+            and found.dtype in get_args(DType)
+            and found.files.keys() == {WORDS, ROWS} | listed
+            and all({*map(type, stamp.values())} == {int, str} for stamp in found.files.values())
+            and (found.words, found.dimension, found.metric)
+            == (found.constants.words, found.constants.dimension, found.constants.metric)
+        )
+        if not sound:
+            raise ValueError
+        return found
+
+
+# ---- building --------------------------------------------------------------------------------------------------------
+
+
+def build(
+    vectors: Vectors,
+    folder: str | Path,
+    *,
+    name: str | None = None,
+    metric: Metric = "chord",
+    dtype: DType | None = None,
+    neighbours: int = 10,
+    pairs: bool | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Manifest:
+    """Convert vectors into a table's folder. It is there when this has ended well, and not before.
+
+    Args:
+        vectors: opened with `zero_rows` for the metric euclidean only.
+        folder: must not exist, unless `force` is set.
+        name: what statements call the table; None is the name of the source.
+        metric: of the table's statements.
+        dtype: of the stored rows; None is float16 for large tables, else float32.
+        neighbours: how many nearest words are listed for each word, where pairs are looked at; 0 for none.
+        pairs: whether to look at all pairs of rows: for exact constants, the exponential mechanism's curve and the
+            nearest words. None does so up to 50,000 words.
+        force: replace the folder of a table, or an empty one.
+        progress: see `Progress`; the bytes of the source are the first step.
+
+    Raises:
+        ConfigError: an option is wrong, or the folder has a name that no table can be loaded by.
+        TableError: the source is malformed.
+        OutputError: the folder is there already, or cannot be written.
+    """
+    if str(folder) in registry.names("table"):
+        raise ConfigError(f"{folder} is the name of a registered table; a folder of that name is ./{folder}")
+    if os.path.realpath(folder).endswith(UNFINISHED):
+        raise ConfigError(f"the name of a table's folder must not end with {UNFINISHED}, got {folder}")
+    if name is not None and UNFIT.search(name):
+        raise ConfigError("the name of a table must hold no line breaks and no control characters")
+    if metric not in get_args(Metric):
+        raise ConfigError(f"the metric of a table must be chord or euclidean, got {metric!r}")
+    if dtype not in (None, *get_args(DType)):
+        raise ConfigError(f"the dtype of a table must be float16 or float32, got {dtype!r}")
+    if neighbours < 0:
+        raise ConfigError(f"the number of neighbours must be at least 0, got {neighbours}")
+    tell = progress or (lambda step, done, total: None)
+    with _replacing(Path(os.path.realpath(folder)), force) as part:
+        words, rows = _write_rows(vectors, part / ROWS, metric, dtype, tell)
+        (part / WORDS).write_text(json.dumps(words, ensure_ascii=False, separators=(",\n", ":")), "utf-8")
+        if pairs or (pairs is None and len(words) <= PAIRS_UP_TO):
+            known, listed = _from_pairs(part, words, rows, metric, neighbours, tell)
+        else:
+            known, listed = constants.bounds(lambda: _told_parts(rows, metric, tell), metric), 0
+        files = {name: _stamp(part / name) for name in FILES if (part / name).exists()}
+        manifest = Manifest(
+            name=name or vectors.name,
+            source=vectors.file,
+            format=vectors.format,
+            metric=metric,
+            dtype=cast("DType", rows.dtype.name),
+            words=len(words),
+            dimension=rows.shape[1],
+            repeated=vectors.left_out.duplicates,
+            broken=vectors.left_out.broken,
+            neighbours=listed,
+            constants=known,
+            files=files,
+        )
+        (part / MANIFEST).write_text(_spell(manifest), encoding="utf-8")
+    return manifest
+
+
+def _write_rows(
+    vectors: Vectors, path: Path, metric: Metric, dtype: DType | None, tell: Progress
+) -> tuple[list[str], NDArray[Any]]:
+    """Write the rows; returns the words, and the rows mapped."""
+    words: list[str] = []
+    kind, width = np.dtype(dtype or "float32").newbyteorder("<"), 0
+    with path.open("w+b") as file:
+        file.write(bytes(_HEADER))
+        for block in vectors.blocks:
+            words += block.words
+            width = block.rows.shape[1]
+            if dtype is None and kind.itemsize == 4 and len(words) * width > HALF_FROM:
+                kind = np.dtype("<f2")
+                _halve(file, vectors)
+            file.write(_cast(_unit(block.rows) if metric == "chord" else block.rows, kind, vectors).tobytes())
+            tell("reading", block.read, vectors.total)
+        header = io.BytesIO()
+        shape = {"descr": kind.str, "fortran_order": False, "shape": (len(words), width)}
+        np.lib.format.write_array_header_1_0(header, shape)
+        assert header.tell() == _HEADER
+        file.seek(0)
+        file.write(header.getvalue())
+    tell("reading", vectors.total, vectors.total)
+    return words, np.load(path, mmap_mode="c", allow_pickle=False)
+
+
+def _unit(rows: Rows) -> NDArray[np.float64]:
+    double = rows.astype(np.float64)
+    norms = np.linalg.norm(double, axis=1, keepdims=True)
+    if not norms.all():
+        raise TableError("the metric chord needs rows that are not zero")
+    found: NDArray[np.float64] = double / norms
+    return found
+
+
+def _cast(rows: NDArray[Any], kind: np.dtype[Any], vectors: Vectors) -> NDArray[Any]:
+    with np.errstate(over="ignore"):
+        found = rows.astype(kind)
+    if not np.isfinite(found).all():
+        raise vectors.left_out.error("it holds a number too large for float16; use --dtype float32")
+    return found
+
+
+def _halve(file: io.BufferedRandom, vectors: Vectors) -> None:
+    """Turn the float32 rows that were written so far into float16 ones, in their place."""
+    end = file.tell()
+    read = write = _HEADER
+    while read < end:
+        file.seek(read)
+        content = file.read(min(4 * PART, end - read))
+        read += len(content)
+        file.seek(write)
+        write += file.write(_cast(np.frombuffer(content, "<f4"), np.dtype("<f2"), vectors).tobytes())
+    file.seek(write)
+    file.truncate()
+
+
+def _parts(rows: NDArray[Any], metric: Metric) -> Iterator[torch.Tensor]:
+    """Stored rows as the table takes them out."""
+    step = max(1, PART // rows.shape[1])
+    parts = (torch.from_numpy(rows[start : start + step]) for start in range(0, len(rows), step))
+    return (taken(part, metric == "chord") for part in parts)
+
+
+def _told_parts(rows: NDArray[Any], metric: Metric, tell: Progress) -> Iterator[torch.Tensor]:
+    done = 0
+    for part in _parts(rows, metric):
+        yield part
+        tell("constants", done := done + len(part), len(rows))
+
+
+def _from_pairs(
+    part: Path, words: list[str], stored: NDArray[Any], metric: Metric, neighbours: int, tell: Progress
+) -> tuple[TableConstants, int]:
+    """The constants of all pairs of rows; writes the nearest words, and returns how many of each."""
+    rows = torch.cat(list(_parts(stored, metric)))
+    known = constants.compute(rows, metric, progress=lambda done, total: tell("constants", done, total))
+    listed = min(neighbours, len(words) - 1)
+    if listed:
+        table = EmbeddingTable.build(name="", words=words, vectors=rows, metric=metric)
+        lists = [*_nearest(table, listed, tell)]
+        np.save(part / NEIGHBOURS, np.concatenate([near for near, _ in lists]))
+        np.save(part / DISTANCES, np.concatenate([away for _, away in lists]))
+    return known, listed
+
+
+def _nearest(
+    table: EmbeddingTable, count: int, tell: Progress
+) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float32]]]:
+    """The nearest other words of each word, and their distances."""
+    step = max(1, PART // len(table))
+    for start in range(0, len(table), step):
+        own = np.arange(start, min(len(table), start + step))
+        distances = torch.from_numpy(table.distances(own))
+        distances[torch.arange(len(own)), torch.from_numpy(own)] = torch.inf
+        near = distances.topk(count, largest=False)
+        yield near.indices.numpy().astype("<i4"), near.values.numpy().astype("<f4")
+        tell("neighbours", int(own[-1]) + 1, len(table))
+
+
+# ---- a folder that appears when it is whole --------------------------------------------------------------------------
+
+
+@contextmanager
+def _replacing(folder: Path, force: bool) -> Iterator[Path]:
+    """A folder to write into, which gets its name when the body has ended well; else nothing is left of it."""
+    part = folder.with_name(f".{folder.name}.{os.getpid()}-{time.time_ns()}{UNFINISHED}")
+    missing = [parent for parent in part.parents if not parent.exists()]
+    try:
+        _refuse_existing(folder, force)
+        part.mkdir(parents=True)
+        yield part
+        for file in part.iterdir():
+            _sync(file)
+        _sync(part)
+        _refuse_existing(folder, force)  # it may have come meanwhile
+        _swap(part, folder)
+        _sync(folder.parent)
+    except TextveilError:
+        raise
+    except OSError as error:
+        raise OutputError(f"{folder} cannot be written: {error.strerror or type(error).__name__}") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        for parent in missing:
+            with suppress(OSError):  # the table is in it
+                parent.rmdir()
+
+
+def _swap(part: Path, folder: Path) -> None:
+    """Give a folder its name. The former table there is deleted when the new one stands, and else comes back."""
+    former = part.with_suffix(".former")  # it loads under this name, should the process be killed here
+    try:
+        if folder.exists():
+            folder.rename(former)
+        part.rename(folder)
+    finally:
+        if former.exists() and not folder.exists():
+            former.rename(folder)
+        with suppress(OSError):  # nothing is deleted that is no file of a table
+            for name in FILES:
+                (former / name).unlink(missing_ok=True)
+            former.rmdir()
+
+
+def _refuse_existing(folder: Path, force: bool) -> None:
+    """Refuse to write where something is, but with `force` a table, even a damaged one, and nothing else."""
+    if not os.path.lexists(folder):
+        return
+    if not force:
+        raise OutputError(f"{folder} is there already; --force replaces the folder of a table")
+    found = {path.name: path for path in folder.iterdir()} if folder.is_dir() else {}
+    if not folder.is_dir() or (found and MANIFEST not in found):
+        raise OutputError(f"{folder} is no folder of a table, and is not replaced")
+    for name, path in sorted(found.items()):
+        if name not in FILES or path.is_symlink() or not path.is_file():
+            raise OutputError(f"{folder} is not replaced: it holds {name!r}, which is no file of a table")
+    if found and not {WORDS, ROWS} <= found.keys():
+        read(folder)  # a lone table.json must be one
+
+
+def _sync(path: Path) -> None:
+    """Bring a file or folder to the disk, where folders can be opened."""
+    with suppress(PermissionError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+# ---- loading ---------------------------------------------------------------------------------------------------------
+
+
+def load(folder: str | Path, *, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
+    """The table in a folder, after the whole of it was found as it was written; its rows are mapped, not read.
+
+    Raises:
+        ConfigError: it was built for the other metric.
+        TableError: it is missing, damaged or foreign.
+    """
+    manifest = verify(folder)
+    if metric != manifest.metric:
+        raise ConfigError(f"the table {folder} was built for table.metric={manifest.metric}, got {metric!r}")
+    path = Path(folder) / WORDS
+    try:
+        words = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        words = None
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise _error(path, "it must be an array of strings")
+    rows = _array(Path(folder) / ROWS, manifest.dtype, (manifest.words, manifest.dimension))
+    table = EmbeddingTable.build(
+        name=manifest.name, words=words, vectors=torch.from_numpy(rows), metric=manifest.metric, device=device
+    )
+    return replace(table, stored=manifest.constants)  # checksums tie them to the rows
+
+
+def verify(folder: str | Path) -> Manifest:
+    """What a folder says about its table, after every file of it was found to have the right checksum.
+
+    Raises:
+        TableError: it is missing, damaged or foreign.
+    """
+    manifest = read(folder)
+    for name, stamp in manifest.files.items():
+        path = Path(folder) / name
+        try:
+            size = path.stat().st_size
+            found = _stamp(path) if size == stamp.get("bytes") else None
+        except OSError as error:
+            raise _error(path, error.strerror or "it cannot be read") from None
+        if found is None:
+            raise _error(path, f"it must have {stamp.get('bytes')} bytes, and has {size}; build the table again")
+        if found != stamp:
+            raise _error(path, "its SHA-256 is not the one in table.json; build the table again")
+    return manifest
+
+
+def read(folder: str | Path) -> Manifest:
+    """What a folder says about its table. No other file of it is read.
+
+    Raises:
+        TableError: it is no folder of a table, or its table.json is damaged.
+    """
+    path = Path(folder) / MANIFEST
+    if Path(os.path.realpath(folder)).name.endswith(UNFINISHED):
+        raise _error(folder, "it is left of a build that did not end; it can be deleted")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        if not isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise _error(path, error.strerror or "it cannot be read") from None
+        raise _error(folder, "it is no folder of a table (no table.json); `textveil table build` makes one") from None
+    try:
+        text = content.decode()
+        values = json.loads(text)
+        version = values.get("textveil table")
+    except (ValueError, AttributeError, RecursionError):
+        raise _error(path, "it is damaged or foreign; build the table again") from None
+    if version != VERSION:
+        raise _error(path, f"it must be of version {VERSION}, and is of {version}; build the table again")
+    try:
+        values.pop("sha256")
+        manifest = Manifest.from_json(values)
+        if _spell(manifest) == text:
+            return manifest
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, TextveilError):
+        pass
+    raise _error(path, "it is damaged or foreign; build the table again")
+
+
+def neighbours(folder: str | Path) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The nearest other words of every word, nearest first, as rows [V, k], and their distances.
+
+    Raises:
+        TableError: the folder is damaged, or lists none.
+    """
+    manifest = verify(folder)
+    if not manifest.neighbours:
+        raise _error(folder, "it lists no nearest words; build it with --pairs and --neighbours")
+    shape = manifest.words, manifest.neighbours
+    near, away = _array(Path(folder) / NEIGHBOURS, "int32", shape), _array(Path(folder) / DISTANCES, "float32", shape)
+    if near.min() < 0 or near.max() >= manifest.words:
+        raise _error(Path(folder) / NEIGHBOURS, "it must hold numbers of rows")
+    return near, away
+
+
+def _array(path: Path, dtype: str, shape: tuple[int, int]) -> NDArray[Any]:
+    """An array of a table, mapped into memory; what is written to it stays in this process."""
+    try:
+        found = np.lib.format.open_memmap(path, mode="c")
+    except Exception:  # of a foreign header NumPy raises many kinds
+        raise _error(path, "it is not what a table holds") from None
+    if (found.dtype, found.shape) != (np.dtype(dtype).newbyteorder("<"), shape):
+        raise _error(path, f"it must hold {shape[0]} x {shape[1]} numbers in {dtype}")
+    return cast("NDArray[Any]", found)
+
+
+def _stamp(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _spell(manifest: Manifest) -> str:
+    """The text of table.json, which ends with the checksum of what stands before."""
+    values = manifest.to_json()
+    digest = hashlib.sha256(json.dumps(values, ensure_ascii=False).encode()).hexdigest()
+    lines = [f" {json.dumps(key)}: {json.dumps(each, ensure_ascii=False)}" for key, each in values.items()]
+    return "{\n" + ",\n".join([*lines, f' "sha256": "{digest}"']) + "\n}\n"
+
+
+def _error(path: str | Path, reason: str) -> TableError:
+    return TableError(f"{path}: {reason}")
+
+
+# ---- what is known about a table -------------------------------------------------------------------------------------
+
+
+def describe(name: str) -> dict[str, Any]:
+    """What is known about a table, as plain values: what stands in its folder, or the constants of a registered one."""
+    if registry.is_folder(name):
+        return {"table": name, **verify(name).to_json()}
+    table = load_table(name)
+    shape = {"words": len(table), "dimension": table.dimension}
+    known = table.stored and table.stored.to_json()
+    return {"table": name, "name": table.name, "metric": table.metric, **shape, "constants": known}
+
+
+def folders(where: str | Path) -> Iterator[tuple[str, str]]:
+    """The folders of tables in a folder, each with a line about it."""
+    if not Path(where).is_dir():
+        raise TableError(f"{where}: no such folder")
+    for path in sorted(Path(where).iterdir()):
+        if (path / MANIFEST).is_file() and not path.name.endswith(UNFINISHED):
+            try:
+                found = read(path)
+                yield str(path), f"{found.words:,} x {found.dimension}, {found.metric}, {found.dtype}, {found.source}"
+            except TableError as error:
+                yield str(path), str(error)
+
+
+def nearest_words(name: str, word: str, count: int) -> tuple[bool, str, list[tuple[str, float]]]:
+    """Whether a table has a word, the word of its row (another one where it has not), and the nearest words to that."""
+    table = load_table(name, metric=read(name).metric if registry.is_folder(name) else "chord")
+    rows, known = table.lookup([word])
+    own = int(rows[0])
+    centre = table.take(slice(own, own + 1)).double()
+    distances = torch.cat([(part.double() - centre).norm(dim=1) for part in table.slabs()])
+    distances[own] = torch.inf
+    near = distances.topk(min(count, len(table) - 1), largest=False)
+    pairs = zip(near.indices.tolist(), near.values.tolist(), strict=True)
+    return bool(known[0]), table.words[own], [(table.words[row], distance) for row, distance in pairs]
+
+
+def summary(name: str) -> str:
+    """`describe` as lines for a person; bounds are rounded up."""
+    known = describe(name)
+    found = known["constants"]
+    lines = {"table": known["table"]}
+    if "files" in known:
+        left_out = f"{known['repeated']:,} repeated and {known['broken']:,} broken words left out"
+        size = sum(stamp["bytes"] for stamp in known["files"].values())
+        lines |= {"name": known["name"], "made from": f"{known['source']} ({known['format']}); {left_out}"}
+        lines["files"] = f"{size:,} bytes in {known['dtype']}, as their checksums say"
+    lines |= {"words": f"{known['words']:,} of {known['dimension']} numbers", "metric": known["metric"]}
+    if found:
+        searched = found["minimum_distance"] is not None
+        bound = "" if searched else " (a bound)"
+        lines["diameter"] = number(found["diameter"], 5) + bound
+        lines["l1 diameter"] = number(found["l1_diameter"], 5) + bound
+        lines["coordinate range"] = number(found["coordinate_range"], 5)
+        lines["minimum distance"] = f"{found['minimum_distance']:.4f}" if searched else "not computed"
+        lines["equal rows"] = f"{found['duplicates']:,}" if searched else "not counted"
+        lines["calibration curve"] = f"{len(found['curve']['knots'])} knots" if found["curve"] else "not computed"
+    if "neighbours" in known:
+        lines["nearest words"] = f"{known['neighbours']} of each word" if known["neighbours"] else "not listed"
+    width = max(map(len, lines))
+    return "\n".join(f"{name:{width}}  {value}" for name, value in lines.items())

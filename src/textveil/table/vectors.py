@@ -1,0 +1,692 @@
+"""Vectors of words, from files as they are published.
+
+In: a file, the folder of a model, or a hub id. Out: `Vectors`, a stream of blocks of words and rows.
+Not here: how a table is kept (`store`), and how a language model is taken apart (`encoder.models`).
+
+A format is told by a file's content. What is malformed is refused by the file's name, the place and the reason; only
+where the user asks for it such words are left out, and counted. Memory holds one block and the words seen so far.
+"""
+
+import gzip
+import lzma
+import math
+import os
+import re
+import warnings
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, Literal, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.errors import ConfigError, TableError
+from textveil.table.embedding import UNFIT
+from textveil.table.hub import HUB_ID
+
+Format = Literal["glove", "vec", "word2vec", "numpy", "safetensors", "model"]
+Rows = NDArray[np.float32]
+
+FORMATS: tuple[Format, ...] = get_args(Format)
+CHUNK = 1 << 22
+"""Bytes that are read at once; a block is what they hold."""
+LONGEST = 1 << 20
+"""Bytes in a line of text or a word at most; by so many a format is told."""
+WIDEST = 1 << 16
+"""Numbers in a row at most."""
+FIRST = 100
+"""Lines of a text without a header that say how many numbers a row has."""
+
+_HEADER = re.compile(rb"(\d{1,18}) (\d{1,18})[ \t\r]*\n")
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_ENDING = re.compile(r"(\.(txt|vec|bin|npy|npz|safetensors))?(\.(gz|zip))?$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Some words, their rows float32 [n, d], and how many bytes of the source were read up to here.
+
+    The number of a word is its line, its place in the vocabulary, or the byte at which it begins; `unit` says which.
+    `faults` are what stands between them and could not be read: reasons by such numbers.
+    """
+
+    words: list[str]
+    rows: Rows
+    numbers: Sequence[int]
+    unit: str
+    read: int
+    faults: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True)
+class LeftOut:
+    """What of a source was not taken, counted while its blocks are read."""
+
+    source: str
+    skip_broken: bool = False
+    broken: int = 0
+    duplicates: int = 0
+
+    def fault(self, place: str, reason: str) -> None:
+        """A word that cannot be taken: raises `TableError`, unless such words are to be skipped."""
+        if not self.skip_broken:
+            raise self.error(f"{place} {reason}; --skip-broken leaves such words out and counts them")
+        self.broken += 1
+
+    def error(self, reason: str) -> TableError:
+        """The error that names the source."""
+        return TableError(f"{self.source}: {reason}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vectors:
+    """An opened source of vectors; its blocks can be read once.
+
+    Attributes:
+        name: of the file or model, without its endings.
+        file: what was read.
+        format: what it is read as.
+        total: the bytes of it.
+        blocks: distinct, non-empty words with finite rows.
+        left_out: complete after the last block.
+    """
+
+    name: str
+    file: str
+    format: Format
+    total: int
+    blocks: Iterator[Block] = field(repr=False)
+    left_out: LeftOut
+
+
+@contextmanager
+def opened(
+    source: str,
+    *,
+    format: Format | None = None,
+    vocabulary: str | None = None,
+    member: str | None = None,
+    limit: int | None = None,
+    skip_broken: bool = False,
+    zero_rows: bool = False,
+) -> Iterator[Vectors]:
+    """The vectors of a source.
+
+    Args:
+        source: a file, the folder of a transformers model, or a hub id (owner/name).
+        format: what to read it as; None tells it by its content. "glove" is text without a header, "vec" text with
+            one (word2vec text, fastText), "word2vec" the binary format, "numpy" .npy or .npz.
+        vocabulary: a file of words, one a line in the order of the rows, for formats that hold none.
+        member: which file of a .zip, array of an .npz or tensor of a .safetensors, where there are several.
+        limit: take only so many words, the first ones.
+        skip_broken: leave out words that cannot be taken.
+        zero_rows: whether a row may be zero, as the metric euclidean allows and chord does not.
+
+    Raises:
+        ConfigError: the options do not fit the source.
+        TableError: the source is missing or malformed; also while the blocks are read.
+    """
+    if format is not None and format not in FORMATS:
+        raise ConfigError(f"--format must be one of {', '.join(FORMATS)}, got {format!r}")
+    if limit is not None and limit < 2:
+        raise ConfigError(f"--limit must be at least 2, got {limit}")
+    left_out = LeftOut(source=source, skip_broken=skip_broken)
+    with ExitStack() as stack:
+        with _refusing(left_out):
+            found, total, blocks = _read(source, format, vocabulary, member, left_out, stack)
+        name = os.path.basename(os.path.abspath(source))
+        yield Vectors(
+            name=UNFIT.sub("?", name if found == "model" else _ENDING.sub("", name)),
+            file=UNFIT.sub("?", name if os.path.exists(source) else source),
+            format=found,
+            total=total,
+            blocks=_sound(blocks, left_out, limit, zero_rows),
+            left_out=left_out,
+        )
+
+
+def _read(
+    source: str, format: Format | None, vocabulary: str | None, member: str | None, left_out: LeftOut, stack: ExitStack
+) -> tuple[Format, int, Iterator[Block]]:
+    """The format of a source, its bytes, and its blocks as they stand there."""
+    path = Path(source)
+    is_id = format == "model" or HUB_ID.fullmatch(source)
+    if path.is_dir() or (is_id and not path.exists() and not _means_file(source)):
+        if format not in (None, "model") or vocabulary is not None or member is not None:
+            raise ConfigError(f"{source} is read as a model: leave out --vocabulary, --member and any other --format")
+        return "model", *_model(source, left_out)
+    if not path.is_file():
+        what = "it is no file" if path.exists() else "no such file"
+        raise left_out.error(f"{what}; give a file, the folder of a model, or a hub id (owner/name)")
+    if format == "model":
+        raise ConfigError(f"{source} is a file; --format model is for the folder or the hub id of a model")
+    packed = _archive(path, left_out, stack)
+    if packed is not None and _holds_arrays(packed, member):
+        return "numpy", *_npz(packed, vocabulary, member, left_out, stack)
+    stream, tell = _unpacked(path, packed, member, left_out, stack)
+    head = stream.read(LONGEST)
+    found = format or _told(head, left_out)
+    if found == "safetensors":
+        if packed is not None or isinstance(stream, gzip.GzipFile):
+            raise left_out.error("it is a packed .safetensors, of which no part can be read; unpack it first")
+        return found, *_safetensors(path, vocabulary, member, left_out, stack)
+    if member is not None and packed is None:
+        raise ConfigError(f"{source} is read as {found}, which has no members: leave --member out")
+    if found == "numpy":
+        stream, _ = _unpacked(path, packed, member, left_out, stack)  # once more, from its beginning
+        return found, *_npy(stream, lambda count: _words(vocabulary, count, left_out), left_out)
+    if vocabulary is not None:
+        raise ConfigError(f"{source} is read as {found}, which holds its words: leave --vocabulary out")
+    chunks = chain([head], iter(lambda: stream.read(CHUNK), b""))
+    read = _binary if found == "word2vec" else _text
+    return found, path.stat().st_size, read(chunks, found != "glove", tell, left_out)
+
+
+def _means_file(source: str) -> bool:
+    """Whether a name is one of a file, be it there or not: no hub is asked for such a name."""
+    path = "\\" in source or source.startswith((".", "~", "/")) or os.path.isdir(source.partition("/")[0])
+    return path or _ENDING.sub("", source) != source
+
+
+def _told(head: bytes, left_out: LeftOut) -> Format:
+    """What a file is, by how it begins."""
+    if not head:
+        raise left_out.error("it is empty")
+    if head.startswith((b"PK\x03\x04", b"\x1f\x8b")) or head[257:262] == b"ustar":
+        raise left_out.error("it is an archive in an archive, or of an unknown kind; unpack it first")
+    if head.startswith(b"\x93NUMPY"):
+        return "numpy"
+    if head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") < 1 << 30:
+        return "safetensors"
+    if head.startswith(b"\xba\x16\x4f\x2f"):
+        raise left_out.error("it is a fastText model (.bin), of which only the vectors (.vec) can be read")
+    if re.match(rb"\x80[\x02-\x05]", head):
+        raise left_out.error(
+            "it holds pickled Python objects, which are never loaded; save them as .npy or .safetensors"
+        )
+    if header := _HEADER.match(head.removeprefix(b"\xef\xbb\xbf")):
+        after = head[header.end() :]
+        text = isinstance(_parse_line(after.partition(b"\n")[0], int(header[2])), tuple)
+        return "vec" if text or not _CONTROL.search(after[:4096]) else "word2vec"
+    first = head.partition(b"\n")[0]
+    if not _CONTROL.search(first) and _usual_width(head) > 0:
+        return "glove"
+    _refuse_tabs(first, left_out)
+    raise left_out.error(
+        f"the format cannot be told by how the file begins; --format says which it is: {', '.join(FORMATS)}"
+    )
+
+
+# ---- what every source must hold -------------------------------------------------------------------------------------
+
+
+def _sound(blocks: Iterator[Block], left_out: LeftOut, limit: int | None, zero_rows: bool) -> Iterator[Block]:
+    """The blocks without repeated words, of which the first wins, and without what no table can hold."""
+    seen: set[str] = set()
+    with _refusing(left_out):
+        for block in blocks:
+            faults = {**block.faults}
+            keep = np.ones(len(block.words), bool)
+            for reason, bad in _flaws(block, zero_rows):
+                faults.update((block.numbers[i], reason) for i in np.flatnonzero(keep & bad).tolist())
+                keep &= ~bad
+            chosen, repeated = _first(block.words, np.flatnonzero(keep).tolist(), seen, limit)
+            full = len(seen) == limit
+            for number in sorted(faults):
+                if not full or number < block.numbers[chosen[-1]]:  # what comes after them is not asked for
+                    left_out.fault(f"{block.unit} {number}", faults[number])
+            left_out.duplicates += repeated
+            if len(chosen) < len(block.words):
+                numbers = [block.numbers[i] for i in chosen]
+                words = [block.words[i] for i in chosen]
+                block = Block(words=words, rows=block.rows[chosen], numbers=numbers, unit=block.unit, read=block.read)
+            yield block
+            if full:
+                return
+    if len(seen) < 2:
+        raise left_out.error(f"a table needs at least two words, and {len(seen)} can be taken")
+
+
+def _first(words: Sequence[str], places: Sequence[int], seen: set[str], limit: int | None) -> tuple[list[int], int]:
+    """The places of words that were not seen before, as many as there may be, and how many were among them."""
+    chosen: list[int] = []
+    repeated = 0
+    for i in places:
+        before = len(seen)
+        seen.add(words[i])
+        if len(seen) > before:
+            chosen.append(i)
+        else:
+            repeated += 1
+        if len(seen) == limit:
+            break
+    return chosen, repeated
+
+
+def _flaws(block: Block, zero_rows: bool) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """What is wrong with words of a block, and with which."""
+    size = np.abs(block.rows).max(axis=1, initial=0)
+    yield "holds NaN, infinity or a number too large for float32", ~np.isfinite(size)
+    if not zero_rows:
+        yield "has a zero row, which has no direction (metric euclidean can hold it)", size == 0
+    if not all(map(str.strip, block.words)):
+        yield "has an empty word, or one of spaces only", np.array([not word.strip() for word in block.words])
+    if UNFIT.search("".join(block.words)):
+        unfit = np.array([UNFIT.search(word) is not None for word in block.words])
+        yield "has a word with a line break or another control character, or that is not valid Unicode", unfit
+
+
+@contextmanager
+def _refusing(left_out: LeftOut) -> Iterator[None]:
+    """What libraries raise for a damaged file, as one line that names it."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or "it is damaged or cut short"
+        raise TableError(f"{left_out.source} cannot be read: {reason}") from error
+
+
+# ---- bytes -----------------------------------------------------------------------------------------------------------
+
+
+def _archive(path: Path, left_out: LeftOut, stack: ExitStack) -> zipfile.ZipFile | None:
+    with path.open("rb") as file:
+        if file.read(4) != b"PK\x03\x04":
+            return None
+    packed = stack.enter_context(zipfile.ZipFile(path))
+    if any(info.flag_bits & 1 for info in packed.infolist()):
+        raise left_out.error("it is encrypted; unpack it first")
+    return packed
+
+
+def _unpacked(
+    path: Path, packed: zipfile.ZipFile | None, member: str | None, left_out: LeftOut, stack: ExitStack
+) -> tuple[IO[bytes], Callable[[], int]]:
+    """The bytes of a file, unpacked, and a function that says how much of the file was read."""
+    if packed is not None:
+        names = [info.filename for info in packed.infolist() if not info.is_dir()]
+        if any(name.endswith(".pkl") for name in names):
+            raise left_out.error(
+                "it holds pickled Python objects, which are never loaded; give the folder of the model"
+            )
+        info = packed.getinfo(_choose(names, member, left_out))
+        inside = stack.enter_context(packed.open(info))
+        whole, size = max(1, info.file_size), path.stat().st_size
+        return inside, lambda: inside.tell() * size // whole
+    file = stack.enter_context(path.open("rb"))
+    magic = file.read(2)
+    file.seek(0)
+    plain = magic != b"\x1f\x8b"
+    return file if plain else cast("IO[bytes]", stack.enter_context(gzip.GzipFile(fileobj=file))), file.tell
+
+
+def _choose(names: Sequence[str], member: str | None, left_out: LeftOut) -> str:
+    """The member that is asked for, or the only one."""
+    if member in names:
+        return str(member)
+    if member is None and len(names) == 1:
+        return names[0]
+    listed = ", ".join(sorted(names)[:8]) + (", ..." if len(names) > 8 else "")
+    if not names:
+        raise left_out.error("it holds no table of numbers")
+    wanted = "holds several" if member is None else f"holds no {member!r}"
+    raise left_out.error(f"it {wanted}; --member names one of {listed}")
+
+
+def _words(vocabulary: str | None, count: int, left_out: LeftOut) -> list[str]:
+    """The words of a vocabulary file; one too many where there are more than `count`."""
+    if vocabulary is None:
+        raise ConfigError(f"{left_out.source} holds rows without words: give --vocabulary FILE, one word a line")
+    if not Path(vocabulary).is_file():
+        raise TableError(f"{vocabulary}: {'it is no file' if Path(vocabulary).exists() else 'no such file'}")
+    own = LeftOut(source=vocabulary)
+    with ExitStack() as stack, _refusing(own):
+        path = Path(vocabulary)
+        stream, _ = _unpacked(path, _archive(path, own, stack), None, own, stack)
+        found = b"".join(islice(iter(lambda: stream.readline(LONGEST), b""), count + 1))
+    content = found.removeprefix(b"\xef\xbb\xbf")
+    try:
+        lines = content.decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise own.error(f"it must be UTF-8, and is not at byte {error.start} (counted from 0)") from None
+    return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+
+
+# ---- text: GloVe, word2vec, fastText ---------------------------------------------------------------------------------
+
+
+def _text(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_out: LeftOut) -> Iterator[Block]:
+    """Lines of a word and its numbers; a word may hold spaces, for the last d fields are the numbers."""
+    said, width, line = None, 0, 1
+    for content in _lines(chunks, left_out):
+        if line == 1:
+            content = content.removeprefix(b"\xef\xbb\xbf")
+            first, _, after = content.partition(b"\n")
+            if header:
+                said, width = _sizes(first + b"\n", left_out)
+                content, line = after, 2
+                if not after:
+                    continue
+            else:
+                width = _usual_width(content)
+                if not width:
+                    _refuse_tabs(first, left_out)
+                    raise left_out.error("its lines must hold a word and numbers with single spaces between them")
+        count = content.count(b"\n") + 1
+        words, rows, numbers, faults = _parse(content, line, width)
+        yield Block(words=words, rows=rows, numbers=numbers, unit="line", read=tell(), faults=faults)
+        line += count
+    if said is not None and said != line - 2:
+        raise left_out.error(f"its header promises {said:,} words, and it holds {line - 2:,}; it may be cut short")
+
+
+def _lines(chunks: Iterable[bytes], left_out: LeftOut) -> Iterator[bytes]:
+    """Whole lines, many at once, without the last line end."""
+    rest = b""
+    for chunk in chunks:
+        content, newline, rest = (rest + chunk).rpartition(b"\n")
+        if newline:
+            yield content
+        if len(rest) > LONGEST:
+            raise left_out.error(f"a line is longer than {LONGEST:,} bytes; it is no text of words and numbers")
+    if rest:
+        raise left_out.error("its last line has no line end: it may be cut short; if it is whole, add a line end")
+
+
+def _sizes(line: bytes, left_out: LeftOut) -> tuple[int, int]:
+    """V and d of a header."""
+    header = _HEADER.match(line)
+    if header is None or not 1 <= int(header[2]) <= WIDEST:
+        raise left_out.error("line 1 must be a header, the number of words and of the numbers of each (1 to 65,536)")
+    return int(header[1]), int(header[2])
+
+
+def _usual_width(content: bytes) -> int:
+    """How many numbers stand behind the word of most of the first lines."""
+    lines = content.split(b"\n", FIRST)[:FIRST]
+    widths = Counter(_width(line) for line in lines if line)
+    return widths.most_common(1)[0][0] if widths else 0
+
+
+def _refuse_tabs(line: bytes, left_out: LeftOut) -> None:
+    if re.search(rb"\t[-+.\d]", line):
+        raise left_out.error("single spaces must stand between its words and numbers, and tabs do")
+
+
+def _width(line: bytes) -> int:
+    """How many numbers stand behind the word of a line."""
+    fields = line.decode(errors="replace").rstrip(" \t\r").split(" ")[1:]
+    numbers = 0
+    while numbers < len(fields) and _is_number(fields[-1 - numbers]):
+        numbers += 1
+    return numbers if numbers <= WIDEST else 0
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _parse(content: bytes, line: int, width: int) -> tuple[list[str], Rows, Sequence[int], dict[int, str]]:
+    """The words and rows of some lines, their numbers, of which `line` is the first, and the faults of the others."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of numbers that are infinite in float32, and of lines that are all empty
+        try:
+            parts = [each.partition(" ") for each in content.decode().split("\n")]
+            rows = _numbers([tail for _, _, tail in parts])
+            if rows.shape == (len(parts), width):
+                return [word for word, _, _ in parts], rows, range(line, line + len(parts)), {}
+        except ValueError:  # a word with a space, or something wrong: line by line
+            pass
+        words, kept, numbers, faults = [], [], [], {}
+        for number, each in enumerate(content.split(b"\n"), line):
+            found = _parse_line(each, width)
+            if isinstance(found, str):
+                faults[number] = found
+            else:
+                words.append(found[0])
+                kept.append(found[1])
+                numbers.append(number)
+    return words, np.concatenate(kept) if kept else np.empty((0, width), np.float32), numbers, faults
+
+
+def _parse_line(line: bytes, width: int) -> tuple[str, Rows] | str:
+    """The word and the row [1, d] of a line, or what is wrong with it."""
+    try:
+        text = line.decode().rstrip(" \t\r")
+    except UnicodeDecodeError:
+        return "is not UTF-8"
+    word, *fields = text.rsplit(" ", width)
+    if len(fields) < width:
+        return f"must hold a word and {width} numbers, and holds {len(fields)}"
+    if " " in word and _is_number(word.rpartition(" ")[2]):
+        return f"must hold a word and {width} numbers, and holds more"
+    if word != word.strip(" "):
+        return "has a word that begins or ends with a space"
+    try:
+        return word, _numbers([" ".join(fields)])
+    except ValueError:
+        return "holds a value that is no number"
+
+
+def _numbers(lines: list[str]) -> Rows:
+    """Numbers with single spaces between: by far the largest part of the work, done in one call."""
+    found: Rows = np.loadtxt(
+        [line.rstrip(" \t\r") for line in lines], np.float32, comments=None, delimiter=" ", ndmin=2
+    )
+    return found
+
+
+# ---- word2vec's binary format ----------------------------------------------------------------------------------------
+
+
+def _binary(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_out: LeftOut) -> Iterator[Block]:
+    """A header, then each word, a space and its numbers in float32; some writers end them with a line end."""
+    source = iter(chunks)
+    buffer = next(source, b"")
+    count, width = _sizes(buffer[: buffer.find(b"\n") + 1], left_out)
+    begins, at, done = 0, buffer.find(b"\n") + 1, 0  # where the buffer begins in the file, and what was read of it
+    while done < count:
+        words, rows, places = [], [], []
+        while done < count:
+            start = at + 1 if buffer[at : at + 1] == b"\n" else at
+            space = buffer.find(b" ", start, start + LONGEST)
+            end = space + 1 + 4 * width
+            if space < 0 or end > len(buffer):
+                break
+            words.append(buffer[start:space])
+            rows.append(buffer[space + 1 : end])
+            places.append(begins + start)
+            at, done = end, done + 1
+        if words:
+            yield _decoded(words, np.frombuffer(b"".join(rows), "<f4").reshape(-1, width), places, tell())
+        if done == count:
+            break
+        if len(buffer) - at > LONGEST + 4 * width:
+            raise left_out.error(
+                f"the word at byte {begins + at} has no end; it is no file of word2vec's binary format"
+            )
+        chunk = next(source, b"")
+        if not chunk:
+            raise left_out.error(f"its header promises {count:,} words, and it ends after {done:,}; it is cut short")
+        begins, buffer, at = begins + at, buffer[at:] + chunk, 0
+    if buffer[at:].strip() or next(source, b"").strip():
+        raise left_out.error(f"its header promises {count:,} words, and it goes on after them")
+
+
+def _decoded(words: list[bytes], rows: Rows, places: list[int], read: int) -> Block:
+    texts, keep, faults = [], [], {}
+    for i, word in enumerate(words):
+        try:
+            texts.append(word.decode())
+            keep.append(i)
+        except UnicodeDecodeError:
+            faults[places[i]] = "is not UTF-8"
+    return Block(
+        words=texts,
+        rows=rows[keep].astype(np.float32),
+        numbers=[places[i] for i in keep],
+        unit="the word at byte",
+        read=read,
+        faults=faults,
+    )
+
+
+# ---- arrays ----------------------------------------------------------------------------------------------------------
+
+
+def _blocks(
+    words: Sequence[str | None], shape: tuple[int, ...], itemsize: int, take: Callable[[int, int], Rows]
+) -> tuple[int, Iterator[Block]]:
+    """The bytes of an array, and its blocks: `take` gives the rows from one number to another, in order.
+
+    A row without a word (None) is left out.
+    """
+    count, width = shape
+    step = max(1, CHUNK // (4 * width))
+
+    def blocks() -> Iterator[Block]:
+        for start in range(0, count, step):
+            stop = min(count, start + step)
+            rows = take(start, stop)
+            here = [(i, word) for i, word in enumerate(words[start:stop]) if word is not None]
+            chosen = [i for i, _ in here]
+            yield Block(
+                words=[word for _, word in here],
+                rows=rows if len(here) == len(rows) else rows[chosen],
+                numbers=[start + i + 1 for i in chosen],
+                unit="row",
+                read=stop * width * itemsize,
+            )
+
+    return count * width * itemsize, blocks()
+
+
+def _fitting(shape: tuple[int, ...], words: Callable[[int], list[str]], left_out: LeftOut) -> list[str]:
+    """The words of rows of some shape; `words` gives them, one too many where there are more than rows."""
+    if len(shape) != 2 or not 1 <= shape[1] <= WIDEST:
+        raise left_out.error(
+            f"the rows must be an array [V, d] with d from 1 to {WIDEST:,}; its shape is {list(shape)}"
+        )
+    found = words(shape[0])
+    if shape[0] != len(found):
+        said = "more" if len(found) > shape[0] else f"{len(found):,}"
+        raise left_out.error(f"every row needs a word: there are {shape[0]:,} rows and {said} words")
+    return found
+
+
+def _npy(stream: IO[bytes], get_words: Callable[[int], list[str]], left_out: LeftOut) -> tuple[int, Iterator[Block]]:
+    shape, dtype = _npy_header(stream, left_out)
+    if dtype.kind != "f":
+        raise left_out.error(f"the rows must be floating-point numbers, and are of the type {dtype}")
+    words = _fitting(shape, get_words, left_out)
+    width = shape[1]
+
+    def take(start: int, stop: int) -> Rows:
+        wanted = (stop - start) * width * dtype.itemsize
+        content = stream.read(wanted)
+        if len(content) < wanted:
+            raise left_out.error(f"its header promises {shape[0]:,} rows, and it is cut short")
+        if stop == shape[0] and stream.read(1):
+            raise left_out.error(f"its header promises {shape[0]:,} rows, and it goes on after them")
+        with np.errstate(over="ignore"):  # seen as infinity
+            return np.frombuffer(content, dtype).reshape(-1, width).astype(np.float32)
+
+    return _blocks(words, shape, dtype.itemsize, take)
+
+
+def _npy_header(stream: IO[bytes], left_out: LeftOut) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
+    """The shape and type of an array in NumPy's format."""
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    try:
+        shape, fortran, dtype = read[np.lib.format.read_magic(stream)](stream)
+        if not all(0 <= count < 1 << 60 for count in shape):
+            raise ValueError
+    except OSError:
+        raise
+    except Exception:  # NumPy parses the header as Python, and of a damaged one raises many kinds
+        raise left_out.error("it is no array in NumPy's format, or its header is damaged") from None
+    if dtype.hasobject:
+        raise left_out.error("it holds pickled Python objects, which are never loaded; save words with a type like U20")
+    if fortran and len(shape) > 1:
+        raise left_out.error("the array is stored by columns; save numpy.ascontiguousarray of it")
+    return shape, dtype
+
+
+def _holds_arrays(packed: zipfile.ZipFile, member: str | None) -> bool:
+    """Whether an archive is an .npz, unless one of its other files is asked for."""
+    names = packed.namelist()
+    other = member in names and not str(member).endswith(".npy")
+    return not other and any(name.endswith(".npy") for name in names)
+
+
+def _npz(
+    packed: zipfile.ZipFile, vocabulary: str | None, member: str | None, left_out: LeftOut, stack: ExitStack
+) -> tuple[int, Iterator[Block]]:
+    """One array of rows; the words come from a vocabulary file, or are the only array of strings."""
+    tables, texts = [], []
+    for info in packed.infolist():
+        if info.filename.endswith(".npy"):
+            with packed.open(info) as stream:
+                shape, dtype = _npy_header(stream, left_out)
+            if len(shape) == 2 and dtype.kind == "f":
+                tables.append(info.filename.removesuffix(".npy"))
+            elif len(shape) == 1 and dtype.kind in "US":
+                texts.append((info, shape[0], math.prod(shape) * dtype.itemsize))
+    chosen = _choose(tables, member and member.removesuffix(".npy"), left_out) + ".npy"
+
+    def get_words(count: int) -> list[str]:
+        if vocabulary is not None or len(texts) != 1:
+            return _words(vocabulary, count, left_out)
+        info, held, size = texts[0]
+        if held != count:
+            raise left_out.error(f"every row needs a word: there are {count:,} rows and {held:,} words")
+        if size >= info.file_size:  # what it promises is not in it
+            raise left_out.error("its array of words is damaged")
+        with packed.open(info) as stream:
+            found = np.lib.format.read_array(stream, allow_pickle=False)
+        try:
+            return [word.decode() if isinstance(word, bytes) else word for word in found.tolist()]
+        except UnicodeDecodeError:
+            raise left_out.error("its words must be UTF-8") from None
+
+    return _npy(stack.enter_context(packed.open(chosen)), get_words, left_out)
+
+
+def _safetensors(
+    path: Path, vocabulary: str | None, member: str | None, left_out: LeftOut, stack: ExitStack
+) -> tuple[int, Iterator[Block]]:
+    from safetensors import safe_open
+
+    file = stack.enter_context(safe_open(path, framework="pt"))
+    tables = [name for name in file.keys() if len(file.get_slice(name).get_shape()) == 2]  # noqa: SIM118 - no mapping
+    rows = file.get_slice(_choose(tables, member, left_out))
+    words = _fitting(tuple(rows.get_shape()), lambda count: _words(vocabulary, count, left_out), left_out)
+    if rows.get_dtype() not in ("F16", "BF16", "F32", "F64"):
+        raise left_out.error(f"the rows must be floating-point numbers, and are of the type {rows.get_dtype()}")
+    return _blocks(words, tuple(rows.get_shape()), 4, lambda start, stop: rows[start:stop].float().numpy())
+
+
+def _model(source: str, left_out: LeftOut) -> tuple[int, Iterator[Block]]:
+    """A model's input embeddings; the words are its tokenizer's pieces, without the special ones."""
+    from textveil.table.inputs import input_layer
+
+    layer = input_layer(source)
+    count, width = layer.shape
+    if max(layer.pieces.values(), default=-1) >= count:
+        raise left_out.error(f"its tokenizer numbers more pieces than the {count:,} rows of its input embeddings")
+    words: list[str | None] = [None] * count
+    for piece, row in layer.pieces.items():
+        words[row] = piece
+    return _blocks(words, (count, width), 4, lambda start, stop: layer.rows(start, stop).float().numpy())

@@ -1,0 +1,28 @@
+"""Text: words with their places, released texts with their mask, casing, and the public words.
+
+In: texts. Out: `Tokens`, which are secret; `Released`, which is public.
+Not here: which words are protected (`protect`), and the rows they stand for (`table`).
+"""
+
+from textveil.text.casing import Casing, apply_casing, casing_of
+from textveil.text.public import is_public, stopwords
+from textveil.text.released import MASK_FIELDS, UNKNOWN_SHARE, Item, Kind, Mask, Released
+from textveil.text.tokens import Ints, Tokens, check_texts, tokenize
+
+__all__ = [
+    "MASK_FIELDS",
+    "UNKNOWN_SHARE",
+    "Casing",
+    "Ints",
+    "Item",
+    "Kind",
+    "Mask",
+    "Released",
+    "Tokens",
+    "apply_casing",
+    "casing_of",
+    "check_texts",
+    "is_public",
+    "stopwords",
+    "tokenize",
+]

@@ -1,0 +1,34 @@
+"""The public words: stop words and punctuation that pass unless told otherwise.
+
+In: a word. Out: whether it is on the list.
+Not here: which words of a text pass (`protect`).
+"""
+
+from functools import cache
+from importlib import resources
+
+
+@cache
+def stopwords() -> frozenset[str]:
+    """The public words: NLTK's 179 English stop words (as before 2024) and the 32 ASCII punctuation marks.
+
+    Source: Bird, Klein and Loper, Natural Language Processing with Python (2009); `string.punctuation`.
+    """
+    data = resources.files("textveil") / "data"
+    words = (data / "stopwords.txt").read_text(encoding="utf-8").split()
+    marks = (data / "punctuation.txt").read_text(encoding="utf-8").split()
+    return frozenset(words + marks)
+
+
+@cache
+def _public_spellings() -> frozenset[str]:
+    listed = stopwords() | {"'s"}
+    return listed | {word.replace("'", "’") for word in listed}
+
+
+def is_public(word: str) -> bool:
+    """Whether a word is on the public list, whatever its casing and whichever apostrophe (' or ’) it has.
+
+    The possessive 's counts as listed, because apostrophe and s both are.
+    """
+    return word.lower() in _public_spellings()

@@ -1,0 +1,217 @@
+"""Words: text to words with their places, and released words back to text.
+
+In: texts. Out: `Tokens` (secret: words and spans), `Released` (public: items, gaps, mask), the public words.
+Not here: which words are protected (`protect`), rows of a table and pieces of words (`table`).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import regex
+
+from textveil.errors import InputError
+
+Ints = npt.NDArray[np.int64]
+
+# Scripts with rules of their own: without spaces between words, or often close to Latin words and digits.
+_CJK = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}ー\uFF70"
+_START = rf"[[a-zA-Z0-9\p{{L}}\p{{M}}\p{{N}}]--[{_CJK}]]"
+# ZWNJ and ZWJ shape the letters around them (Persian, Indic scripts): a word may hold them, but not begin so.
+_INNER = rf"[[a-zA-Z0-9\p{{L}}\p{{M}}\p{{N}}\u200C\u200D]--[{_CJK}]]"
+_LETTER = rf"[\p{{L}}--[{_CJK}]]"
+_MARKS = r"\p{M}\u200C\u200D"
+_LOCAL = rf"[{_INNER}._%+'\-]"
+_LABEL = rf"{_INNER}++ (?: -++{_INNER}++ ){{0,16}}+"
+_SEPARATOR = r"[.,:/'’٫٬\-]"
+_URL_END = r"[.,;:!?'*_~|{}\[\]…]"
+_URL = rf"[^\s<>\"`“”‘’«»()\u3000-\u303F\uFF00-\uFF65.,;:!?'*_~|{{}}\[\]…{_CJK}]"
+_BRACKETED = r"\( [^\s()<>\"]*+ \)"
+
+# Each match is (whitespace before, word); at the end of the text the word is empty. Every loop is possessive,
+# and no alternative can fail again and again over the same long run, so the time is linear in the text. Loops
+# over groups are bounded as well, because the package stores every round and would run out of its memory:
+# an address or number with more parts than that is cut.
+_PATTERN = regex.compile(
+    rf"""(?V1x)
+    ( \s*+ )
+    (
+      # a shortcut with the outcome of the rules below: plain letters that end at once
+      [A-Za-z]++ (?= [\ \n,;)] | \.[\ \n] )
+      # address of a page; brackets in pairs belong to it, punctuation at its end does not
+    | (?: [A-Za-z][A-Za-z0-9+\-]{{0,30}}+ :// | [wW]{{3}}\. )
+      (?: {_URL}++ | {_URL_END}++ (?= {_URL} | {_BRACKETED} ) | {_BRACKETED} ){{1,1000}}+
+      # e-mail address
+    | {_START}{_INNER}*+ {_LOCAL}{{0,64}}+ @ {_LABEL} (?: \. {_LABEL} ){{1,16}}+
+      # number with inner separators; not from the middle of a chain that is glued to letters
+    | (?<! \p{{Nd}}{_SEPARATOR} ) \p{{Nd}}++ (?: {_SEPARATOR}\p{{Nd}}++ ){{1,1000}}+ (?! {_INNER} )
+      # possessive clitic of the word before it
+    | ['’] (?<= {_INNER}['’] ) [sS] (?! {_INNER} )
+      # the contractions of the public list that end like a possessive
+    | (?: [iI][tT] | [sS][hH][eE] ) ['’][sS] (?! {_INNER} )
+      # word: letters, marks, digits, and apostrophes between letters
+    | {_START}{_INNER}*+
+      (?: ['’] (?<= [\p{{L}}\p{{M}}]['’] ) (?! [sS](?!{_INNER}) ) (?= {_LETTER} ) {_INNER}++ ){{0,1000}}+
+    | \p{{Han}} [{_MARKS}]*+
+    | [\p{{Hiragana}}ー\uFF70] [\p{{Hiragana}}ー\uFF70{_MARKS}]*+
+    | \p{{Katakana}} [\p{{Katakana}}ー\uFF70\uFF9E\uFF9F{_MARKS}]*+
+    | \p{{Hangul}} [\p{{Hangul}}{_MARKS}]*+
+      # flag; by hand, because \X looks back over all flags before it and takes quadratic time over a long run
+    | [\U0001F1E6-\U0001F1FF]{{1,2}}+ [\p{{GCB=Extend}}\p{{GCB=SpacingMark}}\u200D]*+
+      # characters that Unicode attaches to the next one, here whitespace, which stays in the gap
+    | \p{{GCB=Prepend}}++ (?= \s )
+    | (?= \S ) \X
+    | \S
+    | \Z
+    )
+    """
+)
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Tokens:
+    """The words of B texts, one after another. Secret: it holds the texts, and shows only counts.
+
+    Args:
+        texts: the B texts.
+        words: the T words exactly as they stand in their texts.
+        starts: int64 [T], where each word begins in its own text, in code points.
+        ends: int64 [T], where it ends (exclusive).
+        documents: int64 [B+1], text b has the words documents[b] up to documents[b+1].
+    """
+
+    texts: tuple[str, ...]
+    words: list[str]
+    starts: Ints
+    ends: Ints
+    documents: Ints
+
+    def __repr__(self) -> str:
+        return f"Tokens(texts={len(self.texts)}, words={len(self.words)})"
+
+    @property
+    def sizes(self) -> Ints:
+        """Number of words of each text, int64 [B]."""
+        sizes: Ints = np.diff(self.documents)
+        return sizes
+
+    @property
+    def spaced(self) -> npt.NDArray[np.bool_]:
+        """Whether whitespace stands before each word, bool [T]; so it counts for the first word of a text."""
+        spaced = np.ones(len(self.words), bool)
+        spaced[1:] = self.starts[1:] != self.ends[:-1]
+        spaced[self.documents[:-1][self.sizes > 0]] = True
+        return spaced
+
+    def gaps(self, b: int) -> list[str]:
+        """The whitespace of text b: before each of its words, and after the last (one more than words)."""
+        text = self.texts[b]
+        rows = slice(int(self.documents[b]), int(self.documents[b + 1]))
+        begins = [0, *self.ends[rows].tolist()]
+        stops = [*self.starts[rows].tolist(), len(text)]
+        return [text[begin:stop] for begin, stop in zip(begins, stops, strict=True)]
+
+    def joined(self, goes_on: npt.NDArray[np.bool_]) -> "Tokens":
+        """The same texts with some words joined to the word before them, whitespace between them included.
+
+        Args:
+            goes_on: bool [T], the words that are joined to the one before; never the first word of a text.
+        """
+        kept = np.flatnonzero(~goes_on)
+        last = np.append(kept[1:], len(self.words)) - 1
+        owner = np.repeat(np.arange(len(self.texts)), self.sizes)[kept].tolist()
+        starts, ends = self.starts[kept], self.ends[last]
+        words = [self.words[i] for i in kept.tolist()]
+        for place in np.flatnonzero(last > kept).tolist():
+            words[place] = self.texts[owner[place]][int(starts[place]) : int(ends[place])]
+        return Tokens(
+            texts=self.texts,
+            words=words,
+            starts=starts,
+            ends=ends,
+            documents=np.searchsorted(kept, self.documents),
+        )
+
+
+def tokenize(texts: Sequence[str], *, first: int = 0) -> Tokens:
+    """Split texts into words, the units of privacy.
+
+    Every character that is not whitespace is in exactly one word, no word holds whitespace, and between words
+    there is nothing else; so gaps and words, joined, are the text. One word each are:
+
+    - page and e-mail addresses;
+    - numbers with inner separators that are not glued to letters (12:30, 1,000.5, 2024-05-01, 555-0134);
+    - runs of letters, marks and digits with inner apostrophes (don't, O'Brien); the possessive 's is a word
+      of its own unless the whole is it's or she's;
+    - each Han character, and each run of Hiragana, Katakana or Hangul;
+    - otherwise each grapheme cluster: an emoji with all its parts, a flag, a punctuation mark.
+
+    So hyphen and underscore separate words, a combining mark after whitespace begins a word, and invisible
+    characters are words too.
+
+    Time is linear in the text, for any text; some seconds for 10 MB.
+
+    Args:
+        texts: B strings without lone surrogates; a text without words is allowed, and so is B = 0.
+        first: the number of the first text, for errors.
+
+    Raises:
+        InputError: `texts` is not a sequence of valid Unicode strings.
+    """
+    check_texts(texts, first=first)
+    words: list[str] = []
+    starts, ends = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    documents = np.zeros(len(texts) + 1, np.int64)
+    for b, text in enumerate(texts):
+        gaps, found = zip(*_PATTERN.findall(text), strict=True)
+        count = found.index("")
+        lengths = np.empty(2 * count, np.int64)
+        lengths[0::2] = np.fromiter(map(len, gaps), np.int64, count)
+        lengths[1::2] = np.fromiter(map(len, found), np.int64, count)
+        bounds = np.cumsum(lengths)
+        starts.append(bounds[0::2])
+        ends.append(bounds[1::2])
+        words.extend(found[:count])
+        documents[b + 1] = len(words)
+    tokens = Tokens(
+        texts=tuple(texts),
+        words=words,
+        starts=np.concatenate(starts),
+        ends=np.concatenate(ends),
+        documents=documents,
+    )
+    for array in (tokens.starts, tokens.ends, tokens.documents):
+        array.flags.writeable = False
+    return tokens
+
+
+def check_texts(texts: Sequence[str], *, first: int = 0, what: str = "text") -> None:
+    """Refuse what is not a sequence of valid Unicode strings.
+
+    Args:
+        texts: what is checked.
+        first: the number of the first.
+        what: they are called in messages.
+
+    Raises:
+        InputError: says what must hold, and the number of the text that is at fault.
+    """
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
+        raise InputError(
+            f"{what}s must be a sequence of strings, not {type(texts).__name__}; put a single {what} in a list"
+        )
+    for b, text in enumerate(texts, first):
+        _check_text(b, text, what)
+
+
+def _check_text(b: int, text: object, what: str) -> None:
+    if not isinstance(text, str):
+        raise InputError(f"every {what} must be a string; {what} {b} is of type {type(text).__name__}; decode it first")
+    if _LONE.search(text):  # found without encoding: an encoder's error would carry the whole text
+        raise InputError(
+            f"every {what} must be valid Unicode; {what} {b} holds a lone surrogate; "
+            "read it as UTF-8, or replace what cannot be decoded"
+        )

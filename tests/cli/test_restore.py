@@ -1,0 +1,276 @@
+"""The verb restore, and sessions on the disk: private files, whole or as they were; nothing of them in an error."""
+
+import io
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from textveil import cli
+from textveil.errors import InputError, OutputError
+from textveil.pipeline import privatizer
+from textveil.session import store
+from textveil.session.state import Session
+
+CANARY = "Zyxqorvian"
+PLACEHOLDER = ("--mechanism", "placeholder")
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch, small_table):
+    for name in list(os.environ):
+        if name.startswith("TEXTVEIL_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setattr(privatizer, "load_table", lambda *_, **__: small_table)
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    def run(*arguments, stdin=None):
+        if stdin is not None:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        code = cli.main(list(map(str, arguments)))
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "letter.session"
+
+
+def refused(outcome, says, code=2):
+    assert outcome[:2] == (code, "")
+    assert outcome[2].startswith("textveil: error: ")
+    assert outcome[2].count("\n") == 1
+    assert says in outcome[2]
+    assert CANARY.lower() not in outcome[2].lower()
+
+
+def filled():
+    session = Session("me")
+    session.placeholder("PERSON", CANARY)
+    session.placeholder("EMAIL", 'a"b@c')
+    session.replaced("Łódź", "New York")
+    session.said(["river"])
+    session.consistent("a law", [("stone", "other"), ("stone", "public")], [3, -1])
+    return session
+
+
+# ---- there and back ------------------------------------------------------------------------------------------------
+
+
+def test_there_and_back(run, path):
+    code, out, _ = run("privatize", f"{CANARY} owes Anna 9 pounds", *PLACEHOLDER, "--session", path)
+    assert (code, out) == (0, "<WORD_1> <WORD_2> <WORD_3> <WORD_4> <WORD_5>\n")
+    assert run("restore", "Dear <WORD_1>,", "--session", path) == (0, f"Dear {CANARY},\n", "")
+
+
+def test_a_session_is_continued(run, path):
+    run("privatize", f"river {CANARY}", *PLACEHOLDER, "--session", path)
+    code, out, _ = run("privatize", f"{CANARY} meadow", *PLACEHOLDER, "--session", path)
+    assert (code, out) == (0, "<WORD_2> <WORD_3>\n")
+    assert run("restore", "<WORD_1> <WORD_2> <WORD_3>", "--session", path)[1] == f"river {CANARY} meadow\n"
+
+
+def test_lines_and_json_share_the_session(run, path):
+    content = f"{CANARY}\nriver {CANARY}\n".encode()
+    assert run("privatize", "-", *PLACEHOLDER, "--session", path, stdin=content)[1] == "<WORD_1>\n<WORD_2> <WORD_1>\n"
+    out = run("privatize", "meadow", *PLACEHOLDER, "--session", path, "--json")[1]
+    assert json.loads(out)["text"] == "<WORD_3>"
+
+
+def test_a_stream_is_restored_as_it_stands(run, path):
+    store.save(filled(), path)
+    answer = "\ufeffDear <PERSON_1>,\r\n\r\n\tNEW YORK <PERSON_2>\n\n".encode()
+    assert (
+        run("restore", "-", "--session", path, stdin=answer)[1] == f"\ufeffDear {CANARY},\r\n\r\n\tŁÓDŹ <PERSON_2>\n\n"
+    )
+    assert run("restore", "-", "--session", path, stdin=b"")[1] == ""
+    file = path.with_name("answer.txt")
+    file.write_bytes(b"New York")
+    assert run("restore", file, "--session", path)[1] == "Łódź"
+
+
+def test_json(run, path):
+    store.save(filled(), path)
+    content = b'{"a": "\\u003cEMAIL_1\\u003e\\nNew York"}'
+    out = run("restore", "-", "--session", path, "--json-escape", stdin=content)[1]
+    assert json.loads(out) == {"a": 'a"b@c\nŁódź'}
+
+
+def test_what_comes_is_restored_at_once(path):
+    """Each line of a stream is out before the next one comes."""
+    store.save(filled(), path)
+    command = [sys.executable, "-m", "textveil", "restore", "-", "--session", str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for _ in range(3):
+            process.stdin.write(b"Dear <PERSON_1>\n")
+            assert process.stdout.readline().decode() == f"Dear {CANARY}\n"
+        process.stdin.close()
+        assert process.wait(60) == 0
+
+
+# ---- the file ------------------------------------------------------------------------------------------------------
+
+
+def test_the_file_is_for_its_owner_only(run, path):
+    run("privatize", CANARY, *PLACEHOLDER, "--session", path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.chmod(0o644)
+    run("privatize", "river", *PLACEHOLDER, "--session", path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_everything_is_kept(path):
+    session = filled()
+    store.save(session, path)
+    loaded = store.load(path)
+    assert loaded.owner == "me"
+    assert loaded.to_json() == session.to_json()
+    text = "<PERSON_1> <EMAIL_1> New York"
+    assert loaded.restore(text) == session.restore(text) == f'{CANARY} a"b@c Łódź'
+    keys = [("Stone", "other"), ("stone", "public"), ("x", "other")]
+    assert loaded.consistent("a law", keys, [7, 8, 9]) == [3, -1, 9]
+    assert loaded.consistent("another law", [("stone", "other")], [7]) == [7]
+    assert loaded.placeholder("PERSON", "other") == "<PERSON_2>"
+    assert loaded.placeholder("EMAIL", 'A"B@C') == "<EMAIL_1>"
+    loaded.replaced("Anna", "New York")
+    loaded.replaced("Berta", "River")
+    assert loaded.restore("New York River") == "New York River"
+
+
+DAMAGED = {
+    "empty": lambda text: "",
+    "cut": lambda text: text[:-20],
+    "not JSON": lambda text: f"{CANARY} {text}",
+    "a list": lambda text: "[]",
+    "another version": lambda text: text.replace('"version": 1', '"version": 2').replace('"version":1', '"version":2'),
+    "another format": lambda text: text.replace("textveil session", "session"),
+    "a field more": lambda text: text.replace('"owner"', '"more": 1, "owner"'),
+    "a field less": lambda text: text.replace('"said"', '"unsaid"'),
+    "a number as text": lambda text: text.replace('"number": 1', '"number": "1"').replace('"number":1', '"number":"1"'),
+    "a type that is none": lambda text: text.replace("PERSON", ""),
+    "two values of one placeholder": lambda text: text.replace("EMAIL", "PERSON"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED)
+def test_what_is_no_session_is_refused(run, path, damage):
+    store.save(filled(), path)
+    whole = path.read_text(encoding="utf-8")
+    damaged = damage(whole)
+    assert damaged != whole
+    path.write_text(damaged, encoding="utf-8")
+    for outcome in (
+        run("restore", "<PERSON_1>", "--session", path),
+        run("privatize", "river", *PLACEHOLDER, "--session", path),
+    ):
+        refused(outcome, "a session must")
+    assert path.read_text(encoding="utf-8") == damaged
+    with pytest.raises(InputError) as raised:
+        store.load(path)
+    assert raised.value.__context__ is None
+
+
+def test_files_that_are_refused(run, path, tmp_path):
+    refused(run("restore", "<WORD_1>", "--session", path), "the session file must be one that can be read")
+    refused(run("restore", "<WORD_1>", "--session", tmp_path), "the session file must be one that can be read")
+    refused(run("restore", "<WORD_1>"), "--session")
+    where = "the session file must be the name of a file in a folder that is there"
+    refused(run("privatize", CANARY, *PLACEHOLDER, "--session", tmp_path), where)
+    refused(run("privatize", CANARY, *PLACEHOLDER, "--session", tmp_path / "no" / "x"), where)
+    letters = tmp_path / "letters.txt"
+    letters.write_text(f"{CANARY}\n")
+    folder = f"{tmp_path}/out/"
+    refused(
+        run("privatize", letters, *PLACEHOLDER, "--output", folder, "--session", path), "not for files into a folder"
+    )
+    refused(run("privatize", CANARY, *PLACEHOLDER, "--show", "risk", "--session", path), "exclude each other")
+    refused(run("privatize", CANARY, *PLACEHOLDER, "--output", path, "--session", path), "must be two files")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["letters.txt"]
+
+
+def test_bytes_that_are_not_utf_8(run, path):
+    store.save(filled(), path)
+    code, out, err = run("restore", "-", "--session", path, stdin=b"x \xff")
+    assert (code, out, err) == (2, "", "textveil: error: the answer must be UTF-8, and is not\n")
+
+
+def test_a_failure_before_anything_was_released_leaves_no_session(run, path):
+    refused(run("privatize", CANARY, "--mechanism", "noise", "--epsilon", "-1", "--session", path), "epsilon")
+    assert not path.exists()
+
+
+def test_a_failure_later_releases_nothing(run, path):
+    """Nothing goes out before the session that leads back is on the disk."""
+    lines = b"river stone\n" * privatizer.BATCH_TEXTS + b"\xff\n"
+    code, out, _ = run("privatize", "-", *PLACEHOLDER, "--session", path, stdin=lines)
+    assert (code, out) == (2, "")
+
+
+def test_a_session_that_cannot_be_saved_releases_nothing(run, path, monkeypatch):
+    def full(*_: object) -> None:
+        raise OutputError("the session file cannot be written: No space left on device")
+
+    monkeypatch.setattr(store, "save", full)
+    code, out, err = run("privatize", CANARY, *PLACEHOLDER, "--session", path)
+    assert (code, out) == (2, "")
+    assert "No space left" in err
+
+
+def test_what_has_no_end_is_no_session(run):
+    refused(run("restore", "<WORD_1>", "--session", "/dev/zero"), "no regular file")
+    refused(run("privatize", CANARY, *PLACEHOLDER, "--session", "/dev/full"), "no regular file")
+
+
+def test_two_processes_cannot_lose_what_the_other_knows(path):
+    store.save(filled(), path)
+
+    def at_once():
+        with store.kept(path) as session:
+            session.placeholder("WORD", "one")
+            store.save(Session("other"), path)
+
+    with pytest.raises(OutputError, match="one process at a time"):
+        at_once()
+    assert store.load(path).owner == "other"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_keeps_what_was_released(path, number):
+    def interrupted():
+        with store.kept(path) as session:
+            session.placeholder("WORD", "one")
+            os.kill(os.getpid(), number)
+
+    with pytest.raises(SystemExit):
+        interrupted()
+    assert store.load(path).restore("<WORD_1>") == "one"
+
+
+# ---- help ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_examples_work(run, tmp_path, monkeypatch):
+    import shlex
+
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run("restore", "--help")
+    assert code == 0
+    examples = [line.strip() for line in out.split("Examples:\n", 1)[1].split("\n\n")[0].splitlines()]
+    assert len(examples) == 3
+    for example in examples:
+        source, _, line = example.rpartition(" | ")
+        stdin = shlex.split(source)[1].replace("\\n", "\n").encode() if source else b""
+        code, out, _ = run(*shlex.split(line)[1:], stdin=stdin)
+        assert code == 0
+    assert out == "Dear Anna,\n"

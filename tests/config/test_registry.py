@@ -1,0 +1,199 @@
+"""The register: names, other packages' names, and options read from signatures."""
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import pytest
+
+from textveil.config import registry
+from textveil.errors import ConfigError, TextveilWarning, UnknownName
+
+NAMES = [
+    "noise",
+    "stencil",
+    "d-chi-stencil",
+    "polar",
+    "laplace",
+    "exponential",
+    "santext",
+    "santext+",
+    "custext",
+    "custext+",
+    "rantext",
+    "krr",
+    "cape",
+    "rankcape",
+    "mask-and-fill",
+    "placeholder",
+]
+Side = Literal["left", "right"]
+
+
+def sample(
+    *,
+    L: int = 5,
+    side: Side = "right",
+    eta: float | None = None,
+    whole: bool = False,
+    path: str = "",
+    sizes: tuple[int, ...] = (),
+    free="anything",
+) -> None:
+    """A stand-in for a mechanism."""
+
+
+def postponed(*, L: "int" = 5, other: "Missing" = None) -> None:  # type: ignore[name-defined]  # noqa: F821
+    """A stand-in with a type that only a type checker can see."""
+
+
+not_callable = 7
+
+
+def offer(monkeypatch: pytest.MonkeyPatch, *offers: tuple[str, str, str]) -> None:
+    """Pretend that packages offer mechanisms: (name, target, package) each."""
+
+    def points(*, group: str) -> list[Any]:
+        if group != "textveil.mechanisms":
+            return []
+        found = []
+        for name, target, package in offers:
+            point = EntryPoint(name, target, group)
+            vars(point)["dist"] = SimpleNamespace(name=package)
+            found.append(point)
+        return found
+
+    monkeypatch.setattr(registry, "entry_points", points)
+
+
+def test_built_in_names_come_first_and_in_order(monkeypatch):
+    offer(monkeypatch, ("zeta", "a:b", "pack"), ("alpha", "a:b", "pack"))
+    assert registry.names("mechanism") == [*NAMES, "alpha", "zeta"]
+    assert registry.names("table") == ["minilm", "minilm-s", "minilm-wordpiece"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_built_in_mechanism_loads_and_has_its_own_parameter_among_its_options(name):
+    target = registry.load("mechanism", name)
+    options = registry.signature(target)
+    parameter, budget = registry.budget_parameter(name)
+    assert not options.open
+    assert "epsilon" not in options.known
+    if parameter is not None:
+        assert budget
+        assert options.known[parameter].default is None
+    for section in ("Guarantee:", "Caveats:", "Source:"):
+        assert section in str(target.__doc__)
+
+
+@pytest.mark.parametrize("name", ["minilm", "minilm-s", "minilm-wordpiece"])
+def test_every_table_has_a_loader(name):
+    assert registry.signature(registry.load("table", name)).known.keys() == {"metric", "device"}
+
+
+def test_unknown_names_get_a_proposal():
+    with pytest.raises(UnknownName, match="did you mean 'stencil'"):
+        registry.entry("mechanism", "stensil")
+    with pytest.raises(UnknownName, match="no table is named 'glove'; known: minilm"):
+        registry.entry("table", "glove")
+    with pytest.raises(UnknownName, match="no kind is named"):
+        registry.names("mechanisms")  # type: ignore[arg-type]
+
+
+def test_a_mechanism_of_another_package(monkeypatch):
+    offer(monkeypatch, ("mine", f"{__name__}:sample", "pack"))
+    assert registry.load("mechanism", "mine") is sample
+    assert registry.entry("mechanism", "mine").package == "pack"
+    assert registry.budget_parameter("mine") == (None, True)
+    monkeypatch.setattr(sample, "parameter", "eta", raising=False)
+    monkeypatch.setattr(sample, "budget", False, raising=False)
+    assert registry.budget_parameter("mine") == ("eta", False)
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("no_such_module_here:thing", r"\(ModuleNotFoundError\)"),
+        (f"{__name__}:no_such_thing", r"\(AttributeError\)"),
+        ("not a target", r"\((AttributeError|ValueError|ModuleNotFoundError|TypeError)\)"),
+        (f"{__name__}:not_callable", "must be a callable"),
+        (f"{__name__}", "must be a callable"),
+    ],
+)
+def test_a_broken_package_is_named_and_hides_nothing(monkeypatch, target, says):
+    offer(monkeypatch, ("broken", target, "shaky-pack"))
+    assert registry.names("mechanism") == [*NAMES, "broken"]
+    assert callable(registry.load("mechanism", "noise"))
+    with pytest.raises(ConfigError, match=says) as caught:
+        registry.load("mechanism", "broken")
+    assert "shaky-pack" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_package_that_ends_the_process_at_import_does_not(monkeypatch, tmp_path):
+    (tmp_path / "ends_at_import.py").write_text("raise SystemExit('Zyxqorvian')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    offer(monkeypatch, ("ends", "ends_at_import:thing", "shaky-pack"))
+    with pytest.raises(ConfigError, match=r"shaky-pack.*\(SystemExit\)") as caught:
+        registry.load("mechanism", "ends")
+    assert "Zyxqorvian" not in str(caught.value)
+
+
+def test_a_package_cannot_take_a_built_in_name(monkeypatch):
+    offer(monkeypatch, ("noise", f"{__name__}:sample", "pack"))
+    assert registry.names("mechanism") == NAMES
+    assert registry.entry("mechanism", "noise").package == "textveil"
+
+
+def test_two_packages_with_one_name_are_an_error_that_names_both(monkeypatch):
+    offer(monkeypatch, ("mine", f"{__name__}:sample", "pack-a"), ("mine", f"{__name__}:postponed", "pack-b"))
+    with pytest.raises(ConfigError, match="pack-a and pack-b"):
+        registry.entry("mechanism", "mine")
+
+
+def test_damaged_metadata_leaves_the_built_in_names(monkeypatch):
+    def damaged(**_):
+        raise KeyError("Name")
+
+    monkeypatch.setattr(registry, "entry_points", damaged)
+    with pytest.warns(TextveilWarning, match=r"left out.*\(KeyError\)"):
+        assert registry.names("mechanism") == NAMES
+
+
+def test_options_are_read_from_the_signature():
+    options = registry.signature(sample)
+    assert {name: (option.type, option.default) for name, option in options.known.items()} == {
+        "L": ("int", 5),
+        "side": ("left | right", "right"),
+        "eta": ("number or none", None),
+        "whole": ("true | false", False),
+        "path": ("text", ""),
+        "sizes": ("list of int", ()),
+        "free": ("any", "anything"),
+    }
+    assert not options.open
+
+
+def test_a_type_that_cannot_be_read_does_not_matter():
+    options = registry.signature(postponed)
+    assert options.known["other"].annotation is None
+    assert options.known["other"].default is None
+
+
+def test_required_and_open_options():
+    def target(*, k: int, **others: Any) -> None: ...
+
+    options = registry.signature(target)
+    assert options.known["k"].required
+    assert options.known.keys() == {"k"}
+    assert options.open
+
+
+def test_the_register_needs_no_torch():
+    code = (
+        "import sys, textveil, textveil.config.registry as r; r.names('mechanism'); r.entry('table', 'minilm');"
+        "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,367 @@
+"""The channel against laws written down by hand, and estimates against integrals over the plane."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from scipy import integrate, stats
+from tests.conftest import NOUNS, Stub, gaussian_rows
+
+from textveil.evaluate.attack import Case, channel
+from textveil.evaluate.attack.channel import estimate, exact, exact_map, likelihoods, refusal
+from textveil.mechanism import (
+    CoordinateLaplace,
+    Layout,
+    MultivariateLaplace,
+    NoNoise,
+    Perturb,
+    Select,
+    VonMisesFisher,
+    papers,
+)
+from textveil.mechanism.rule import Exponential
+from textveil.pipeline.privatizer import Privatizer
+from textveil.randomness.streams import SeededRandomness
+from textveil.table.embedding import EmbeddingTable
+
+C = 6.0
+
+
+def law_by_hand(table, c):
+    """P(y | x) [V, V] of the exponential mechanism, from the table's vectors and the rounding of its weights."""
+    rows = table.vectors.double().numpy()
+    distances = np.linalg.norm(rows[:, None] - rows[None], axis=2)
+    weights = np.ceil(2.0**50 * np.exp(-np.minimum(c * distances, 20)))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+# ---- laws that can be written down -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", [7, 64])
+def test_the_best_guesses_are_those_of_the_whole_matrix(small_table, monkeypatch, chunk):
+    monkeypatch.setattr(channel, "CANDIDATES", chunk)
+    prior = np.random.default_rng(0).dirichlet(np.full(60, 0.3)) + 1e-12
+    joint = prior[:, None] * law_by_hand(small_table, C)
+    guess, success = exact_map(papers.exponential(c=C), small_table, C, np.log(prior))
+    assert guess.tolist() == joint.argmax(axis=0).tolist()
+    assert success == pytest.approx(joint.max(axis=0).sum(), rel=1e-9)
+    assert not np.array_equal(guess, np.arange(60)), "the prior must matter, or the guesses are those of any attacker"
+
+
+def test_the_success_under_the_uniform_prior_certifies_no_more_than_is_spent(small_table):
+    mechanism = papers.exponential(c=C)
+    _, success = exact_map(mechanism, small_table, C, np.full(60, -np.log(60)))
+    certificate = np.log(60 * success)
+    by_hand = np.log(law_by_hand(small_table, C).max(axis=0).sum())
+    assert certificate == pytest.approx(by_hand, rel=1e-9)
+    assert (
+        0.5 < certificate <= float(mechanism.spend(small_table, Layout.of(1), np.array([C]))[0]) * small_table.diameter
+    )
+
+
+def test_a_deterministic_mechanism_is_its_own_law(small_table):
+    guess, success = exact_map(papers.stencil(L=1), small_table, np.nan, np.full(60, -np.log(60)))
+    assert guess.tolist() == list(range(60))
+    assert success == pytest.approx(1.0)
+
+
+def test_a_law_that_is_not_there_is_not_searched(small_table):
+    with pytest.raises(ValueError, match="a law"):
+        exact_map(papers.noise(eta=3.0), small_table, 3.0, np.zeros(60))
+
+
+# ---- densities ---------------------------------------------------------------------------------------
+
+
+def test_densities_differ_from_those_of_the_textbook_by_a_constant(small_table, raw_table):
+    random = np.random.default_rng(1)
+    noisy = random.normal(size=(5, 8))
+    directions = noisy / np.linalg.norm(noisy, axis=1, keepdims=True)
+    unit, raw = small_table.take(slice(None)).double().numpy(), raw_table.take(slice(None)).double().numpy()
+    scale = raw_table.l1_diameter / 3.0
+    sphere = np.stack([stats.vonmises_fisher(row / np.linalg.norm(row), 9.0).logpdf(directions) for row in unit], 1)
+    box = stats.laplace.logpdf(noisy[:, None], loc=raw, scale=scale).sum(axis=2)
+    ball = -2.5 * np.linalg.norm(noisy[:, None] - raw, axis=2)
+    for noise, table, rows, parameter, expected in (
+        (VonMisesFisher(), small_table, unit, 9.0, sphere),
+        (CoordinateLaplace(), raw_table, raw, 3.0, box),
+        (MultivariateLaplace(), raw_table, raw, 2.5, ball),
+    ):
+        found = noise.log_density(table, torch.from_numpy(noisy), torch.from_numpy(rows), parameter).numpy() - expected
+        assert np.ptp(found) < 1e-5, "unit rows are held in float32"
+
+
+# ---- estimates against integrals ---------------------------------------------------------------------
+
+POINTS = 700
+
+
+def nearest_shares(rows, centres, offsets, exclude=False):
+    """Of each centre, the share of its offsets [N, d] that lead nearest to each row, or each other row: [V, V]."""
+    found = []
+    for x, centre in enumerate(centres):
+        at = centre + offsets
+        gaps = (rows**2).sum(1) - 2 * at @ rows.T
+        if exclude:
+            gaps[:, x] = np.inf
+        found.append(np.bincount(gaps.argmin(axis=1), minlength=len(rows)) / len(offsets))
+    return np.array(found)
+
+
+def laplace_offsets(eta):
+    """Equal shares of the multivariate Laplace law in the plane: radii at their quantiles times even angles."""
+    share = (np.arange(POINTS) + 0.5) / POINTS
+    radius, angle = stats.gamma.ppf(share, 2, scale=1 / eta), 2 * np.pi * share
+    return np.stack([np.outer(radius, np.cos(angle)).ravel(), np.outer(radius, np.sin(angle)).ravel()], axis=1)
+
+
+def box_offsets(scale):
+    """Equal shares of two independent Laplace coordinates, at their quantiles."""
+    share = stats.laplace.ppf((np.arange(POINTS) + 0.5) / POINTS, scale=scale)
+    return np.stack(np.meshgrid(share, share), axis=-1).reshape(-1, 2)
+
+
+def circle_shares(rows, kappa):
+    """P(y | x) of von Mises draws around angles, decoded to the nearest angle."""
+    angles = np.arctan2(rows[:, 1], rows[:, 0])
+    order = np.argsort(angles)
+    turned = angles[order]
+    middle = (turned + np.roll(turned, -1) + np.where(np.arange(len(rows)) == len(rows) - 1, 2 * np.pi, 0)) / 2
+    found = np.zeros((len(rows), len(rows)))
+    for x, angle in enumerate(angles):
+        density = stats.vonmises(kappa, loc=angle).pdf
+        for i, y in enumerate(order):
+            start = middle[i - 1] - (2 * np.pi if i == 0 else 0)
+            found[x, y] = integrate.quad(density, start, middle[i], epsabs=1e-9, limit=200)[0]
+    return found
+
+
+def plane():
+    return EmbeddingTable.build(name="plane", words=NOUNS[:9], vectors=gaussian_rows(9, 2, 5), metric="euclidean")
+
+
+@cache
+def raw_noise():
+    table, mechanism = plane(), papers.noise(eta=1.5)
+    rows = table.vectors.double().numpy()
+    return mechanism, table, 1.5, nearest_shares(rows, rows, laplace_offsets(1.5))
+
+
+def projected_noise():
+    table = EmbeddingTable.build(name="five", words=NOUNS[:9], vectors=gaussian_rows(9, 5, 6))
+    mechanism = papers.noise(eta=4.0, project=2)
+    rows = mechanism.view(table).vectors.double().numpy()
+    return mechanism, table, 4.0, nearest_shares(rows, rows, laplace_offsets(4.0))
+
+
+def laplace():
+    table, mechanism = plane(), papers.laplace(nominal=4.0)
+    rows = table.vectors.double().numpy()
+    return mechanism, table, 4.0, nearest_shares(rows, rows, box_offsets(table.l1_diameter / 4.0))
+
+
+def polar():
+    table = EmbeddingTable.build(name="circle", words=NOUNS[:9], vectors=gaussian_rows(9, 2, 8))
+    return papers.polar(kappa=3.0), table, 3.0, circle_shares(table.vectors.double().numpy(), 3.0)
+
+
+DRAWS = 9_000
+FALSE_ALARM = 1e-6
+INTEGRAL = 2e-3
+"""What the sums of 700^2 points can be off by."""
+
+
+def misses(found, law, m=0.8 * DRAWS / 3):
+    """Where an estimate [m, V] is farther from the law [V, V] than chance allows (Bernstein, all cells together).
+
+    No draw weighs more than 1 / m_x, with m_x draws around row x; the weights' squares then sum to at most P / m_x on
+    average. No less than a third of the draws that became a row is weighed, so m is a third of the least m_x.
+    """
+    log = np.log(2 * law.size / FALSE_ALARM)
+    allowed = np.sqrt(2 * law.T / m * log) + log / (3 * m) + INTEGRAL
+    return np.abs(np.exp(found.numpy()) - law.T) > allowed
+
+
+@cache
+def never_itself():
+    table, mechanism = plane(), Perturb(name="never", noise=MultivariateLaplace(eta=1.5), exclude_original=True)
+    rows = table.vectors.double().numpy()
+    return mechanism, table, 1.5, nearest_shares(rows, rows, laplace_offsets(1.5), exclude=True)
+
+
+def test_a_word_that_is_never_released_as_itself_has_the_law_of_its_second_nearest():
+    mechanism, table, parameter, law = never_itself()
+    found = estimate(mechanism, table, np.arange(9), parameter, draws=DRAWS, rng=SeededRandomness(4))
+    assert not misses(found, law).any()
+    rows = table.vectors.double().numpy()
+    kept = nearest_shares(rows, rows, laplace_offsets(1.5))
+    np.fill_diagonal(kept, 0)
+    assert misses(found, kept).any(), "the law of a search that may find the word itself is another"
+
+
+def test_with_hardly_any_noise_the_law_without_the_word_itself_is_that_without_noise(small_table):
+    silent = Perturb(noise=NoNoise(), name="never", exclude_original=True)
+    written = exact(silent, small_table, np.arange(60), np.nan)
+    assert written is not None
+    law = written.exp()
+    loud = Perturb(noise=MultivariateLaplace(eta=1e6), name="never", exclude_original=True)
+    found = estimate(loud, small_table, np.arange(60), 1e6, draws=2, rng=SeededRandomness(1)).exp()
+    reached = law.any(dim=1)  # the others are the nearest to no row, and never released
+    assert 10 < reached.sum() < 60
+    assert torch.allclose(found[reached], law[reached], atol=1e-6)
+
+
+@pytest.mark.parametrize("build", [raw_noise, projected_noise, laplace, polar])
+def test_estimates_are_the_integrals_of_the_law(build):
+    mechanism, table, parameter, law = build()
+    found = estimate(mechanism, table, np.arange(9), parameter, draws=DRAWS, rng=SeededRandomness(4))
+    assert not misses(found, law).any()
+    assert 0.2 < np.diag(law).mean() < 0.9, "neither all kept nor all lost"
+
+
+def test_draws_that_are_weighed_without_the_density_of_the_pool_are_found_out(monkeypatch):
+    """The broken twin: every draw counts as if it had come from the row in question."""
+
+    def without(log_density, counts):
+        return log_density.sub_(log_density.amax(dim=1, keepdim=True)).exp_() / counts.sum()
+
+    mechanism, table, parameter, law = raw_noise()
+    monkeypatch.setattr(channel, "weigh", without)
+    assert misses(estimate(mechanism, table, np.arange(9), parameter, draws=DRAWS, rng=SeededRandomness(4)), law).any()
+
+
+def test_some_rows_alone_are_estimated_as_all_together():
+    """Of 18 * DRAWS draws a tenth is around all 9 rows: 1,800 each, with a standard deviation of 40."""
+    mechanism, table, parameter, law = raw_noise()
+    rows = np.array([7, 2])
+    found = estimate(mechanism, table, rows, parameter, draws=9 * DRAWS, rng=SeededRandomness(5))
+    assert found.shape == (2, 9)
+    assert not misses(found, law[:, rows], m=500).any()
+
+
+def test_a_row_that_no_draw_became_is_ordered_by_distance(small_table, monkeypatch):
+    def nothing(self, around, line_of):
+        yield torch.empty(0, 8), np.empty(0, np.int64), np.empty(0, np.int64)
+
+    monkeypatch.setattr(channel._Pool, "_draw", nothing)
+    found = estimate(papers.noise(eta=3.0), small_table, np.array([5, 9]), 3.0, draws=4, rng=SeededRandomness(1))
+    rows = small_table.vectors.double().numpy()
+    for line, row in zip(found.numpy(), (5, 9), strict=True):
+        assert np.argsort(-line)[:20].tolist() == np.argsort(np.linalg.norm(rows - rows[row], axis=1))[:20].tolist()
+
+
+def test_rows_that_were_missed_are_drawn_around_once_more(small_table, monkeypatch):
+    asked = []
+    draw = channel._Pool._draw
+
+    def few(self, around, line_of):
+        asked.append(around)
+        for noisy, line, only in draw(self, around, line_of):
+            kept = np.flatnonzero((line == 0) | (len(asked) > 1))
+            yield noisy[kept], line[kept], only[kept]
+
+    monkeypatch.setattr(channel._Pool, "_draw", few)
+    rows = np.array([5, 9, 30])
+    found = estimate(papers.noise(eta=40.0), small_table, rows, 40.0, draws=20, rng=SeededRandomness(1))
+    assert np.bincount(asked[1], minlength=60)[[5, 9, 30]].tolist() == [0, 30, 30]
+    assert found.argmax(dim=1).tolist() == rows.tolist()
+
+
+def test_a_word_that_is_never_released_as_itself_is_not_guessed(small_table):
+    mechanism = Perturb(name="never", noise=MultivariateLaplace(eta=9.0), exclude_original=True)
+    found = estimate(mechanism, small_table, np.array([3, 4]), 9.0, draws=50, rng=SeededRandomness(1))
+    assert found[0, 3] == found[1, 4] == -torch.inf
+    assert torch.isfinite(found).sum() == 118
+
+
+# ---- views -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def view(small_table):
+    return Case.of(Privatizer("exponential", c=C, table=small_table, seed=3), [" ".join(NOUNS)] * 4).view
+
+
+@pytest.mark.parametrize("cells", [1 << 27, 60 * 5])
+def test_a_view_gets_the_law_of_every_position_with_its_own_parameter(view, monkeypatch, cells):
+    """In one part, and in parts of five lines; two parameters, and a placeholder among the words."""
+    monkeypatch.setattr(channel, "CELLS", cells)
+    parameter = np.where(np.arange(240) % 3 == 0, 2.0, C)
+    drawn = np.where(np.arange(240) == 17, -1, view.drawn)
+    view = replace(view, parameter=parameter, drawn=drawn)
+    found = np.full((240, 60), np.nan)
+    for part in likelihoods(view, draws=2, rng=SeededRandomness(0)):
+        assert part.evidence == "exact"
+        assert part.lines.numel() <= cells
+        assert np.isnan(found[part.positions]).all(), "every position is in one part"
+        found[part.positions] = part.lines[torch.from_numpy(part.which)].numpy()
+    laws = {c: np.log(law_by_hand(view.table, c)) for c in (2.0, C)}
+    for i in range(240):
+        expected = np.zeros(60) if i == 17 else laws[parameter[i]][:, drawn[i]]
+        assert np.allclose(found[i], expected, atol=1e-5)
+    assert not view.memo, "several parts are not held"
+
+
+def test_one_part_is_held_for_the_next_attack(view):
+    first, second = (next(likelihoods(view, draws=2, rng=SeededRandomness(0))) for _ in range(2))
+    assert first is second
+
+
+def views(table, *, epsilons=(C, C)):
+    """Of several seeds; a placeholder among the words of the first."""
+    seeds = enumerate(epsilons)
+    made = [Case.of(Privatizer("exponential", c=c, table=table, seed=i), [" ".join(NOUNS)]).view for i, c in seeds]
+    return [replace(made[0], drawn=np.where(np.arange(60) == 17, -1, made[0].drawn)), *made[1:]]
+
+
+def laws_at(view):
+    """The line of every position [n, V]."""
+    found = torch.full((len(view.drawn), len(view.table)), torch.nan)
+    for part in likelihoods(view, draws=2, rng=SeededRandomness(0)):
+        assert part.evidence == "exact"
+        found[torch.from_numpy(part.positions)] = part.lines[torch.from_numpy(part.which)]
+    assert not found.isnan().any()
+    return found
+
+
+def test_several_views_share_the_law_of_all_their_rows(small_table, monkeypatch):
+    several, alone = (views(small_table, epsilons=(C, C, C)) for _ in range(2))
+    channel.share(several)
+    monkeypatch.setattr(channel, "exact", lambda *_: pytest.fail("the law is there"))
+    lines = {id(part.lines) for view in several for part in likelihoods(view, draws=2, rng=SeededRandomness(0))}
+    assert len(lines) == 1
+    monkeypatch.undo()
+    for one, other in zip(several, alone, strict=True):
+        assert torch.equal(laws_at(one), laws_at(other))
+
+
+def test_views_that_differ_in_their_law_share_none(small_table, monkeypatch):
+    two_budgets = views(small_table, epsilons=(C, C / 2))
+    noisy = [Case.of(Privatizer("noise", eta=9.0, table=small_table, seed=i), ["a house"]).view for i in range(2)]
+    for several in (two_budgets, noisy):
+        channel.share(several)
+        assert not any(view.memo for view in several)
+    monkeypatch.setattr(channel, "CELLS", 60 * 5)
+    too_many = views(small_table)
+    channel.share(too_many)
+    assert not any(view.memo for view in too_many)
+
+
+class Whole(Stub):
+    """A law that may depend on all words of a text."""
+
+    def log_probs(self, table, block, parameter, released=None):
+        return np.zeros((len(block.secret), len(table)))
+
+
+def test_laws_that_may_depend_on_other_words_are_refused(view):
+    assert "other words" in refusal(replace(view, mechanism=Whole(release=lambda table, block: block.secret)))
+    assert refusal(replace(view, mechanism=Select(name="at once", rule=Exponential(c=C)))) == ""
+
+
+def test_a_mechanism_of_unknown_law_is_refused(view, echo):
+    assert refusal(view) == ""
+    assert "law" in refusal(replace(view, mechanism=echo))

@@ -1,0 +1,165 @@
+"""The channel in context against the mechanism's own law, private word by private word."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.conftest import NOUNS
+from tests.models.conftest import SIZE, save, wordpiece
+
+from textveil import Privatizer
+from textveil.errors import ConfigError
+from textveil.evaluate.attack import Case, channel, context, load
+from textveil.evaluate.attack.posterior import posterior
+from textveil.mechanism import Block
+from textveil.models.context import load_context
+from textveil.randomness.streams import SeededRandomness
+
+TEXTS = ["the anchor and the bakery by the old harbor", "garden, river; candle!", "a valley", "the old town"]
+RNG = SeededRandomness(5)
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    """A small random masked language model."""
+    folder = tmp_path_factory.mktemp("lm") / "bert"
+    return str(save(folder, "BertForMaskedLM", wordpiece(), **SIZE, max_position_embeddings=128))
+
+
+@pytest.fixture(autouse=True)
+def parts(monkeypatch):
+    """Blocks and runs so small that there are several of each."""
+    monkeypatch.setattr(context, "ROWS", 25)
+    monkeypatch.setattr(context, "FIRST", 4)
+
+
+def case(table, model, name="rankcape", texts=TEXTS, seed=3, **options):
+    """A case whose logits all count, with a budget that keeps little."""
+    options = {"epsilon": 3.0, "floor": -3.0, "bound": 3.0, "model": model, **options}
+    if name == "cape":
+        options |= {"epsilon": None, "nominal": options["epsilon"], "buckets": 7}
+    return Case.of(Privatizer(name, table=table, seed=seed, **options), texts)
+
+
+def by_hand(case):
+    """ln P(released row | x) [n, V]: the texts once for each x, with x in the place of every private word."""
+    view, size = case.view, len(case.view.table)
+    found = np.empty((len(view.drawn), size))
+    for x in range(size):
+        rows = np.where(view.passed >= 0, view.passed, x)
+        law = view.mechanism.log_probs(
+            view.table, Block(layout=view.layout, rows=rows), view.parameter, released=view.drawn
+        )
+        found[:, x] = law[np.arange(len(view.drawn)), view.drawn]
+    return found
+
+
+def lines(view):
+    """The channel [n, V], part after part."""
+    found = np.empty((len(view.drawn), len(view.table)))
+    for part in channel.likelihoods(view, draws=2, rng=RNG):
+        found[part.positions] = part.lines.numpy()[part.which]
+    return found
+
+
+@pytest.mark.parametrize("mode", ["released", "public"])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("rankcape", {"k": 1}),
+        ("rankcape", {"k": 20, "lambda_L": 1.0}),
+        ("rankcape", {"sizes": (2, 5, 30), "form": "additive", "lambda_D": 0.3}),
+        ("cape", {}),
+        ("cape", {"form": "additive", "edges": "public"}),
+    ],
+)
+def test_the_channel_is_the_law_of_each_private_word(small_table, model, mode, name, options):
+    made = case(small_table, model, name, context=mode, **options)
+    found = lines(made.view)
+    assert np.abs(found - by_hand(made)).max() < 1e-6, "lines are held in float32"
+    assert np.ptp(found, axis=1).max() > 0.5, "the private word must matter, or any line would do"
+    assert not np.allclose(found, found[:1]), "the position must matter"
+
+
+def test_where_the_distance_counts_for_nothing_no_private_word_is_likelier(small_table, model):
+    assert np.ptp(lines(case(small_table, model, context="public", k=9, lambda_D=0.0).view), axis=1).max() == 0
+
+
+def test_logits_that_are_cut_off_leave_the_law_as_it_is(small_table, model):
+    """Most candidates then score 0, and nothing is said of their order: as many are among the best as score more."""
+    made = case(small_table, model, context="public", floor=0.5, k=2)
+    expected = by_hand(made)
+    clear = np.abs(lines(made.view) - expected) < 1e-6
+    zero = made.view.drawn[:, None] != np.arange(len(small_table))  # a private word scores 0 with all of its row
+    assert clear[zero].mean() > 0.9
+
+
+def test_guesses_are_the_best_of_the_whole_posterior(small_table, model):
+    made = case(small_table, model, context="released", k=3, epsilon=6.0)
+    joint = by_hand(made)
+    found = posterior(made.view, prior="uniform", k=60, rng=RNG)
+    n = np.arange(len(joint))
+    assert found.evidence == "exact"
+    reached = joint[n, found.candidates[:, 0]]
+    assert np.allclose(reached, joint.max(axis=1), atol=1e-6)
+    expected = reached - np.log(np.exp(joint).sum(axis=1))
+    assert np.allclose(found.log_probability[:, 0], expected, atol=1e-5)
+
+
+def test_views_that_share_the_work_find_what_each_finds_alone(small_table, model):
+    cases = [
+        case(small_table, model, context=mode, epsilon=epsilon, seed=seed)
+        for seed, (mode, epsilon) in enumerate([("public", 1.0), ("public", 5.0), ("released", 5.0)])
+    ]
+    cases.append(case(small_table, model, context="public", texts=[text.replace("old", "a") for text in TEXTS]))
+    alone = [lines(replace(each.view)) for each in cases]
+    channel.share([each.view for each in cases])
+    assert all("in context" in each.view.memo for each in cases)
+    for each, expected in zip(cases, alone, strict=True):
+        assert np.array_equal(lines(each.view), expected)
+
+
+def test_parts_of_a_view_are_the_whole(small_table, model, monkeypatch):
+    made = case(small_table, model, context="released")
+    expected = lines(replace(made.view))
+    monkeypatch.setattr(channel, "CELLS", channel.SMALLER * 2 * len(small_table))
+    assert len(list(channel.likelihoods(made.view, draws=2, rng=RNG))) > 2
+    assert np.abs(lines(made.view) - expected).max() < 1e-5
+
+
+def test_few_counted_candidates_estimate_the_law(small_table, model, monkeypatch):
+    """Half of the candidates stand for all: log-probabilities are near, and said to be estimated."""
+    made = case(small_table, model, "cape", context="public", lambda_L=0.3)
+    exact = lines(replace(made.view))
+    monkeypatch.setattr(context, "KNOWN", 20)
+    monkeypatch.setattr(context, "COUNTED", 20)
+    view = replace(made.view)
+    estimated = lines(view)
+    gap = np.abs(estimated - exact)
+    assert 0 < np.median(gap) < 0.2
+    assert gap.max() < 2.5
+    assert np.corrcoef(estimated.ravel(), exact.ravel())[0, 1] > 0.9
+    assert posterior(view, prior="uniform", k=1, rng=RNG).evidence == "estimated"
+
+
+def test_the_attack_looks_at_no_private_word(small_table, model):
+    """Guesses are the same when other words stood there, as long as the same rows were released."""
+    made = case(small_table, model, context="released")
+    view = replace(made.view)
+    assert (view.passed[view.layout.positions] == -1).all()
+    outcomes = list(load("bayes", {"priors": ["uniform"]}).run(made, rng=RNG))
+    assert {each.metric for each in outcomes} >= {"top-1", "top-5"}
+
+
+def test_the_context_of_the_original_words_is_refused(small_table, model):
+    made = case(small_table, model, context="original", epsilon=40.0)
+    assert "private words around it" in channel.refusal(made.view)
+    assert "private words around it" in load("bayes", {"priors": ["uniform"]}).refusal(made.view)
+    with pytest.raises(ConfigError, match="around it"):
+        posterior(made.view, prior="uniform", rng=RNG)
+
+
+def test_the_table_and_the_model_know_the_words(small_table, model):
+    """Or all logits would be those of unknown words, and no test above would tell contexts apart."""
+    assert list(small_table.words) == NOUNS
+    assert load_context(small_table, model) is not None

@@ -1,0 +1,678 @@
+"""The proxy: any client of OpenAI gets restored answers, and its upstream never sees what is private."""
+
+import asyncio
+import json
+import logging
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+import uvicorn
+
+from textveil import Privatizer, cli
+from textveil.errors import ConfigError
+from textveil.gateway.app import Proxy, listen, server
+from textveil.pipeline import privatizer as privatizer_module
+
+CANARY = "Blorvequine"
+KEY = "sk-of-the-client"
+ASKED = f"{CANARY} met Quillimar ; {CANARY} left"
+SEEN = "<WORD_1> <WORD_2> <WORD_3> ; <WORD_1> <WORD_4>"
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    """No settings of whoever runs the tests; a proxy that would read along must not be used."""
+    for name in list(os.environ):
+        if name.startswith(("TEXTVEIL_", "OPENAI_")):
+            monkeypatch.delenv(name)
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@contextmanager
+def serving(proxy):
+    """The address of a server of this proxy, in a thread."""
+    made = server(proxy)
+    with listen("127.0.0.1", 0) as listening:
+        thread = threading.Thread(target=made.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        finally:
+            made.should_exit = True
+            thread.join(20)
+            assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def privatizer(small_table):
+    return Privatizer("placeholder", table=small_table)
+
+
+@pytest.fixture(scope="module")
+def proxied(openai_server, privatizer):
+    """The address of a proxy before the scripted server."""
+    with serving(Proxy(privatizer=privatizer, upstream=openai_server, timeout=0.5, limit=10_000)) as url:
+        yield url
+
+
+@pytest.fixture
+def client(proxied):
+    with client_of(proxied) as made:
+        yield made
+
+
+def client_of(url):
+    http = openai.DefaultHttpxClient(trust_env=False)
+    return openai.OpenAI(base_url=url, api_key=KEY, max_retries=0, http_client=http)
+
+
+@pytest.fixture
+def journal(openai_server):
+    """The upstream's requests so far, those of one model."""
+
+    def read(model):
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(openai_server.removesuffix("/v1") + "/journal") as answer:
+            return [entry for entry in json.load(answer) if entry["body"]["model"] == model]
+
+    return read
+
+
+def user(text):
+    return [{"role": "user", "content": text}]
+
+
+def post(url, body, **headers):
+    """The status and body of an answer to raw bytes."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    with httpx2.Client(trust_env=False) as http:
+        answer = http.post(
+            f"{url}/chat/completions", content=content, headers={"Content-Type": "application/json", **headers}
+        )
+    return answer.status_code, answer.json()
+
+
+# ---- answers ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_upstream_sees_the_release_and_the_client_the_originals(client, journal):
+    answer = client.chat.completions.create(model="echo", messages=user(ASKED))
+    assert answer.choices[0].message.content == ASKED
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.usage is not None
+    assert answer.usage.total_tokens == 2
+    entry = journal("echo")[-1]
+    assert entry["body"] == {"model": "echo", "messages": user(SEEN)}
+    assert CANARY.lower() not in json.dumps(journal("echo")).lower()
+
+
+@pytest.mark.parametrize("model", ["echo", "halves", "characters", "bytes", "no-done", "no-finish"])
+def test_streams_are_restored_wherever_they_are_cut(client, model):
+    chunks = list(client.chat.completions.create(model=model, messages=user(f"🙂 {ASKED}"), stream=True))
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == f"🙂 {ASKED}"
+    assert next(chunk.choices[0].delta.role for chunk in chunks) == "assistant"
+    if model != "no-finish":
+        assert [chunk.choices[0].finish_reason for chunk in chunks][-1] == "stop"
+        assert chunks[-1].choices[0].delta.content is None  # all text is there before the end is told
+    assert len(chunks) >= 3
+
+
+def test_a_stream_comes_as_it_is_said(client):
+    start = time.monotonic()
+    chunks = client.chat.completions.create(model="endless", messages=user(ASKED), stream=True)
+    for chunk in chunks:
+        if (chunk.choices[0].delta.content or "").strip():
+            break
+    assert time.monotonic() - start < 5
+    chunks.close()
+
+
+def test_several_choices_are_restored_each(client):
+    answer = client.chat.completions.create(model="echo", messages=user(ASKED), n=3)
+    assert [choice.message.content for choice in answer.choices] == [ASKED] * 3
+    said = ["", "", ""]
+    for chunk in client.chat.completions.create(model="characters", messages=user(ASKED), n=3, stream=True):
+        for choice in chunk.choices:
+            said[choice.index] += choice.delta.content or ""
+    assert said == [ASKED] * 3
+
+
+def test_equal_values_are_equal_in_all_messages_and_parts(client, journal):
+    messages = [
+        {"role": "system", "content": f"{CANARY} speaks"},
+        {"role": "developer", "content": ""},
+        {"role": "assistant", "content": f"Quillimar and {CANARY}"},
+        {"role": "user", "content": [{"type": "text", "text": "Quillimar"}, {"type": "text", "text": f" {CANARY}"}]},
+    ]
+    answer = client.chat.completions.create(model="upper", messages=messages)
+    assert answer.choices[0].message.content == f"Quillimar {CANARY}"
+    assert journal("upper")[-1]["body"]["messages"] == [
+        {"role": "system", "content": "<WORD_1> <WORD_2>"},
+        {"role": "developer", "content": ""},
+        {"role": "assistant", "content": "<WORD_3> and <WORD_1>"},
+        {"role": "user", "content": [{"type": "text", "text": "<WORD_3>"}, {"type": "text", "text": " <WORD_1>"}]},
+    ]
+
+
+def test_fields_without_text_are_passed_on(client, journal):
+    fields: dict[str, Any] = {
+        "temperature": 1,
+        "top_p": 0.5,
+        "n": 2,
+        "max_tokens": 7,
+        "max_completion_tokens": 8,
+        "seed": -3,
+    }
+    fields |= {"presence_penalty": -2.0, "frequency_penalty": 1.5, "reasoning_effort": "low"}
+    client.chat.completions.create(model="echo", messages=user("fields"), response_format={"type": "text"}, **fields)
+    sent = journal("echo")[-1]["body"]
+    assert sent == {"model": "echo", "messages": user("<WORD_1>"), "response_format": {"type": "text"}, **fields}
+    options = {"include_usage": True}
+    *_, last = client.chat.completions.create(
+        model="echo", messages=user("usage"), stream=True, stream_options=options, logprobs=False, stop=openai.omit
+    )
+    assert last.usage is not None
+    assert last.choices == []
+    assert journal("echo")[-1]["body"]["stream_options"] == options
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_in_json_stays_json(client, journal, stream):
+    said = '{"is": "http://example.org/a\\b"}'  # no JSON yet: what stands for the address has to be escaped
+    asked = {"model": "characters", "messages": user(said), "response_format": {"type": "json_object"}}
+    if stream:
+        chunks = client.chat.completions.create(**asked, stream=True)
+        answer = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+    else:
+        answer = client.chat.completions.create(**asked).choices[0].message.content
+    assert json.loads(answer) == {"is": "http://example.org/a\\b"}
+    assert journal("characters")[-1]["body"]["messages"] == user('{"is": "<WORD_1>"}')
+
+
+def test_only_known_fields_come_back(proxied):
+    status, answer = post(proxied, {"model": "talkative", "messages": user(ASKED)})
+    assert status == 200
+    assert answer == {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "scripted",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": ASKED, "refusal": ASKED},
+                "finish_reason": "stop",
+            }
+        ],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    }
+
+
+def test_refusals_in_a_stream_are_restored(client):
+    chunks = list(client.chat.completions.create(model="talkative", messages=user(ASKED), stream=True))
+    for field in ("content", "refusal"):
+        assert "".join(getattr(chunk.choices[0].delta, field) or "" for chunk in chunks) == ASKED
+    assert not any("said" in (chunk.model_extra or {}) for chunk in chunks)
+    assert all(chunk.choices[0].logprobs is None for chunk in chunks)
+
+
+def test_the_statement_of_a_request(small_table, openai_server, client):
+    answer = client.chat.completions.with_raw_response.create(model="echo", messages=user(ASKED))
+    promise = json.loads(answer.headers["textveil-statement"])
+    assert (promise["mechanism"], promise["epsilon"], promise["protected"]) == ("placeholder", 0.0, 5)
+    noise = Privatizer("noise", epsilon=5.0, table=small_table)
+    with serving(Proxy(privatizer=noise, upstream=openai_server)) as url, client_of(url) as other:
+        raw = other.chat.completions.with_raw_response.create(model="echo", messages=user("garden"), stream=True)
+        promise = json.loads(raw.headers["textveil-statement"])
+        list(raw.parse())
+    assert (promise["kind"], promise["metric"]) == ("metric", "chord")
+    assert promise["epsilon"] == pytest.approx(5.0)
+
+
+# ---- what goes up, and where -----------------------------------------------------------------------------------------
+
+
+def test_only_the_key_is_forwarded(proxied, journal):
+    headers = {"Cookie": f"who={CANARY}", "X-Who": CANARY, "OpenAI-Organization": CANARY, "User-Agent": CANARY}
+    for _ in range(2):  # the first answer sets a cookie
+        status, _ = post(proxied, {"model": "talkative", "messages": user("x")}, Authorization="Bearer sk-1", **headers)
+        assert status == 200
+    sent = journal("talkative")[-1]["headers"]
+    assert sent.pop("authorization") == "Bearer sk-1"
+    assert sent.pop("user-agent") == "textveil"
+    assert sent.keys() == {"host", "connection", "accept", "accept-encoding", "content-type", "content-length"}
+    post(proxied, {"model": "talkative", "messages": user("x")})
+    assert "authorization" not in journal("talkative")[-1]["headers"]
+
+
+def test_redirects_are_not_followed(proxied, journal):
+    before = len(journal("redirect"))
+    status, answer = post(proxied, {"model": "redirect", "messages": user("x")})
+    assert (status, answer["error"]["code"]) == (502, "upstream")
+    assert [entry["path"] for entry in journal("redirect")[before:]] == ["/v1/chat/completions"]
+
+
+# ---- refusals --------------------------------------------------------------------------------------------------------
+
+FIELDS = {
+    "audio": {"voice": CANARY, "format": "wav"},
+    "function_call": CANARY,
+    "functions": [{"name": CANARY}],
+    "logit_bias": {CANARY: 1},
+    "metadata": {"who": CANARY},
+    "modalities": ["text", "audio"],
+    "parallel_tool_calls": True,
+    "prediction": {"type": "content", "content": CANARY},
+    "prompt_cache_key": CANARY,
+    "safety_identifier": CANARY,
+    "service_tier": CANARY,
+    "stop": [CANARY],
+    "store": True,
+    "tool_choice": CANARY,
+    "tools": [{"type": "function", "function": {"name": CANARY}}],
+    "top_logprobs": 2,
+    "user": CANARY,
+    "verbosity": "low",
+    "web_search_options": {"user_location": {"type": "approximate", "approximate": {"city": CANARY}}},
+}
+"""Fields of OpenAI's reference, with values that clients send."""
+
+
+def refused(outcome, journal, says, param=None, status=400):
+    found, answer = outcome
+    assert found == status
+    error = answer["error"]
+    assert answer.keys() == {"error"}
+    assert error.keys() == {"message", "type", "param", "code"}
+    assert re.fullmatch(f"textveil: {says}", error["message"]), error["message"]
+    assert error["param"] == param
+    assert CANARY.lower() not in json.dumps(answer).lower()
+    assert journal("refused") == []
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_fields_that_cannot_be_protected_are_refused_by_name(proxied, journal, field):
+    body = {"model": "refused", "messages": user("x"), field: FIELDS[field]}
+    refused(post(proxied, body), journal, f"{field} cannot be protected", param=field)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("logprobs", True),
+        ("response_format", {"type": "json_schema", "json_schema": {"name": CANARY}}),
+        ("response_format", {"type": CANARY}),
+    ],
+)
+def test_values_that_cannot_be_protected_are_refused(proxied, journal, field, value):
+    outcome = post(proxied, {"model": "refused", "messages": user("x"), field: value})
+    found, answer = outcome
+    assert found == 400
+    assert "protected" in answer["error"]["message"]
+    assert CANARY not in json.dumps(answer)
+    assert journal("refused") == []
+
+
+def test_unknown_names_are_not_repeated(proxied, journal):
+    says = "a field has an unknown name, and cannot be protected"
+    for body in (
+        {"model": "refused", "messages": user("x"), CANARY: 1},
+        {"model": "refused", "messages": [{"role": "user", "content": "x", CANARY: 1}]},
+        {"model": "refused", "messages": [{"role": "user", "content": [{"type": "text", "text": "x", CANARY: 1}]}]},
+        {"model": "refused", "messages": user("x"), "stream_options": {CANARY: True}},
+    ):
+        refused(post(proxied, body), journal, says)
+
+
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        ({"content": [{"type": "image_url", "image_url": {"url": f"https://example.org/{CANARY}"}}]}, "image_url"),
+        ({"content": [{"type": "input_audio", "input_audio": {"data": CANARY, "format": "wav"}}]}, "input_audio"),
+        ({"content": [{"type": "file", "file": {"file_data": CANARY}}]}, "file"),
+        ({"role": "assistant", "content": [{"type": "refusal", "refusal": CANARY}]}, "refusal"),
+        ({"role": "assistant", "content": None, "tool_calls": [{"id": CANARY}]}, "tool_calls"),
+        ({"role": "assistant", "content": "x", "refusal": CANARY}, "refusal"),
+        ({"role": "assistant", "content": "x", "audio": {"id": CANARY}}, "audio"),
+        ({"role": "tool", "content": CANARY, "tool_call_id": CANARY}, "tool_call_id"),
+        ({"role": "user", "content": "x", "name": CANARY}, "name"),
+    ],
+)
+def test_messages_that_cannot_be_protected_are_refused(proxied, journal, message, name):
+    body = {"model": "refused", "messages": [{"role": "user", **message}]}
+    refused(post(proxied, body), journal, f"{name} cannot be protected", param=name)
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"model": f"{CANARY} is ill"}, "model"),
+        ({"model": "x" * 201}, "model"),
+        ({"model": "gpt\n"}, "model"),
+        ({"model": None}, "model"),
+        ({"messages": []}, "messages"),
+        ({"messages": CANARY}, "messages"),
+        ({"messages": [CANARY]}, "messages.0"),
+        ({"messages": [{"role": CANARY, "content": CANARY}]}, "messages.0.role"),
+        ({"messages": [{"role": "user", "content": None}]}, "messages.0.content"),
+        ({"messages": [{"role": "user", "content": [CANARY]}]}, "messages.0.content"),
+        ({"messages": [{"role": "user"}]}, "messages.0.content"),
+        ({"temperature": CANARY}, "temperature"),
+        ({"temperature": "1"}, "temperature"),
+        ({"temperature": 2.5}, "temperature"),
+        ({"top_p": -0.5}, "top_p"),
+        ({"presence_penalty": 3}, "presence_penalty"),
+        ({"frequency_penalty": [CANARY]}, "frequency_penalty"),
+        ({"n": 0}, "n"),
+        ({"n": True}, "n"),
+        ({"max_tokens": 1.5}, "max_tokens"),
+        ({"max_completion_tokens": CANARY}, "max_completion_tokens"),
+        ({"seed": 1 << 70}, "seed"),
+        ({"stream": CANARY}, "stream"),
+        ({"stream_options": CANARY}, "stream_options"),
+        ({"reasoning_effort": CANARY}, "reasoning_effort"),
+    ],
+)
+def test_wrong_values_are_refused_by_the_name_of_their_field(proxied, journal, change, param):
+    body = {"model": "refused", "messages": user("x"), **change}
+    found, answer = post(proxied, body)
+    assert found == 400
+    assert answer["error"]["param"].startswith(param)
+    assert re.match(rf"textveil: {param}.* (is missing|must be of its type and range)$", answer["error"]["message"])
+    assert CANARY.lower() not in json.dumps(answer).lower()
+    assert journal("refused") == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        CANARY.encode(),
+        json.dumps([CANARY]).encode(),
+        json.dumps({"model": "refused", "messages": user(CANARY)}).encode()[:-1],
+        b'{"model": "refused", "messages": [{"role": "user", "content": "\xff"}]}',
+        b'{"model": "refused", "messages": [{"role": "user", "content": "\\ud800"}]}',
+        b"[" * 5_000,
+    ],
+)
+def test_what_is_no_json_object_is_refused(proxied, journal, body):
+    refused(post(proxied, body), journal, "the body must be a JSON object")
+
+
+def test_numbers_that_are_none_are_refused(proxied, journal):
+    for number in ("NaN", "Infinity", "1e999"):
+        body = f'{{"model": "refused", "messages": [{{"role": "user", "content": "x"}}], "temperature": {number}}}'
+        assert post(proxied, body.encode())[0] == 400
+    assert journal("refused") == []
+
+
+def test_a_large_request_is_refused(proxied, journal):
+    body = {"model": "refused", "messages": user(f"{CANARY} " * 1_000)}
+    refused(post(proxied, body), journal, "a request must have at most 10,000 bytes", status=413)
+
+
+def test_a_request_as_pages_of_the_web_send_it_is_refused(proxied, journal):
+    outcome = post(proxied, {"model": "refused", "messages": user("x")}, **{"Content-Type": "text/plain"})
+    refused(outcome, journal, "a request must be application/json", status=415)
+
+
+def test_other_paths(proxied):
+    with httpx2.Client(trust_env=False) as http:
+        assert http.get(proxied.removesuffix("/v1") + "/health").status_code == 200
+        assert http.get(f"{proxied}/chat/completions").status_code == 405
+        assert http.post(f"{proxied}/embeddings", json={"input": CANARY}).status_code == 404
+
+
+# ---- failures --------------------------------------------------------------------------------------------------------
+
+
+class Failing(Privatizer):
+    """Its message holds the text, as those of other libraries may."""
+
+    def privatize_many(self, texts, *arguments, **options):
+        raise ValueError(f"cannot do {list(texts)}")
+
+
+class Losing(Privatizer):
+    """Forgets the last text."""
+
+    def privatize_many(self, texts, *arguments, **options):
+        yield from list(super().privatize_many(texts, *arguments, **options))[:-1]
+
+
+@pytest.mark.parametrize("kind", [Failing, Losing])
+def test_what_cannot_be_privatized_is_not_sent(small_table, openai_server, journal, caplog, capfd, kind):
+    caplog.set_level(logging.DEBUG)
+    proxy = Proxy(privatizer=kind("placeholder", table=small_table), upstream=openai_server)
+    with serving(proxy) as url:
+        outcome = post(url, {"model": "refused", "messages": [*user("x"), *user(CANARY)]})
+    refused(outcome, journal, r"the messages could not be privatized \(ValueError\), and nothing was sent", status=500)
+    assert CANARY not in caplog.text + "".join(capfd.readouterr())
+
+
+FAILURES = {
+    "fail-500": 500,
+    "rate-limit": 429,
+    "bad-request": 400,
+    "unauthorized": 401,
+    "forbidden": 403,
+    "missing": 404,
+    "unheard-of": 404,
+    "redirect": 502,
+    "hang-up-once": 502,
+    "slow": 504,
+    "null": 200,
+    "empty": 200,
+    "no-choices": 502,
+    "odd": 502,
+    "number": 502,
+    "list": 502,
+    "garbage": 502,
+    "cut": 502,
+    "latin": 502,
+}
+
+
+@pytest.mark.parametrize("model", FAILURES)
+def test_failures_of_the_upstream(small_table, openai_server, caplog, capfd, model):
+    """With a mechanism that changes nothing, so that the upstream has something to repeat."""
+    caplog.set_level(logging.DEBUG)
+    open_ = Privatizer("noise", epsilon=float("inf"), table=small_table)
+    with serving(Proxy(privatizer=open_, upstream=openai_server, timeout=0.5)) as url:
+        status, answer = post(url, {"model": model, "messages": user(f"2 {CANARY}")}, Authorization=f"Bearer {KEY}")
+    assert status == FAILURES[model]
+    said = json.dumps(answer) + caplog.text + "".join(capfd.readouterr())
+    assert CANARY.lower() not in said.lower()
+    assert KEY not in said
+    if status != 200:
+        assert answer["error"]["code"] == "upstream"
+
+
+STREAMED = {**{model: status for model, status in FAILURES.items() if status != 200}, "plain": 502}
+
+
+@pytest.mark.parametrize("model", [model for model, status in STREAMED.items() if model not in ("number",)])
+def test_failures_of_the_upstream_before_a_stream(proxied, model):
+    body = {"model": model, "messages": user(f"stream 2 {CANARY}" if model != "slow" else "2 x"), "stream": True}
+    status, answer = post_stream(proxied, body)
+    assert CANARY.lower() not in answer.lower()
+    if status == 200:  # the upstream's head was that of a stream
+        assert "broke off" in answer
+    else:
+        assert status == STREAMED[model]
+        assert json.loads(answer)["error"]["code"] == "upstream"
+
+
+def post_stream(url, body):
+    with httpx2.Client(trust_env=False) as http:
+        answer = http.post(f"{url}/chat/completions", json=body)
+    return answer.status_code, answer.text
+
+
+@pytest.mark.parametrize("model", ["breaks-off", "reports", "silent", "not-json", "stops"])
+def test_a_stream_that_breaks_off_ends_with_an_error(client, proxied, caplog, capfd, model):
+    caplog.set_level(logging.DEBUG, logger="uvicorn")
+    with pytest.raises(openai.APIError, match=r"^textveil: the answer broke off$"):
+        list(client.chat.completions.create(model=model, messages=user(ASKED), stream=True))
+    assert CANARY not in caplog.text + "".join(capfd.readouterr())
+    status, whole = post_stream(proxied, {"model": model, "messages": user(ASKED), "stream": True})
+    assert status == 200
+    assert CANARY in whole  # what came before
+    assert "[DONE]" not in whole
+
+
+def test_nobody_listens(privatizer):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, and not listening
+        upstream = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        with serving(Proxy(privatizer=privatizer, upstream=upstream)) as url:
+            for stream in (False, True):
+                status, answer = post(url, {"model": "echo", "messages": user(CANARY), "stream": stream})
+                assert (status, answer["error"]["type"]) == (502, "server_error")
+
+
+def test_a_client_that_leaves_closes_the_stream_of_the_upstream(client, journal):
+    chunks = client.chat.completions.create(model="endless", messages=user(ASKED), stream=True)
+    for _ in range(5):
+        next(iter(chunks))
+    chunks.close()
+    for _ in range(100):
+        if all(entry["left"] for entry in journal("endless")):
+            return
+        time.sleep(0.05)
+    pytest.fail("the upstream still sends")
+
+
+def test_requests_at_the_same_time_do_not_mix(proxied, journal):
+    async def ask(client, number):
+        said = " ".join(f"Name{number}x{i}" for i in range(20))
+        if number % 2:
+            answer = await client.chat.completions.create(model="echo", messages=user(said))
+            return said, answer.choices[0].message.content
+        pieces = await client.chat.completions.create(model="characters", messages=user(said), stream=True)
+        return said, "".join([piece.choices[0].delta.content or "" async for piece in pieces])
+
+    async def ask_all():
+        http = openai.DefaultAsyncHttpxClient(trust_env=False)
+        async with openai.AsyncOpenAI(base_url=proxied, api_key=KEY, http_client=http) as client:
+            return await asyncio.gather(*(ask(client, number) for number in range(20)))
+
+    for said, answer in asyncio.run(ask_all()):
+        assert answer == said
+    seen = " ".join(f"<WORD_{i}>" for i in range(1, 21))
+    assert [entry["body"]["messages"][0]["content"] for entry in journal("characters")][-10:] == [seen] * 10
+
+
+# ---- the server ------------------------------------------------------------------------------------------------------
+
+
+def test_an_address_that_is_taken():
+    with listen("127.0.0.1", 0) as taken, pytest.raises(ConfigError, match="that is free: "):
+        listen("127.0.0.1", taken.getsockname()[1])
+    with pytest.raises(ConfigError, match="must be an address of this machine"):
+        listen("no-such-host.invalid", 0)
+
+
+@pytest.mark.parametrize("change", [{"upstream": f"http://me:{CANARY}@host/v1"}, {"timeout": 0}, {"limit": 0}])
+def test_options_that_are_wrong(privatizer, change):
+    with pytest.raises(ConfigError) as error:
+        Proxy(**{"privatizer": privatizer, "upstream": "http://127.0.0.1:1/v1", **change})
+    assert CANARY not in str(error.value)
+
+
+@contextmanager
+def process(upstream, *arguments, **environ):
+    """The command line's proxy as a process, and where it serves."""
+    command = [sys.executable, "-m", "textveil", "proxy", "--upstream", upstream, "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--mechanism", "placeholder", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environ},
+    ) as running:
+        assert running.stderr is not None
+        said = running.stderr.readline()
+        try:
+            yield running, said
+        finally:
+            running.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_process_logs_nothing_and_finishes_its_answers(openai_server, number):
+    with process(openai_server) as (running, said), ThreadPoolExecutor(1) as pool:
+        assert re.fullmatch(r"textveil: serving http://127\.0\.0\.1:\d+/v1\n", said)
+        with client_of(said.split()[-1]) as client:
+            answer = client.chat.completions.create(model="echo", messages=user(f"{CANARY} is ill"))
+            assert answer.choices[0].message.content == f"{CANARY} is ill"
+            with pytest.raises(openai.InternalServerError):
+                client.chat.completions.create(model="fail-500", messages=user(CANARY))
+            with pytest.raises(openai.BadRequestError):
+                client.chat.completions.create(model="echo", messages=user(CANARY), user=CANARY)
+            waiting = pool.submit(client.chat.completions.create, model="slow", messages=user(CANARY))
+            time.sleep(0.5)
+            running.send_signal(number)
+            assert waiting.result(timeout=20).choices[0].message.content == CANARY
+        assert running.communicate(timeout=20) == ("", "")
+    assert running.returncode == {signal.SIGTERM: -signal.SIGTERM, signal.SIGINT: 130}[number]
+
+
+@pytest.fixture
+def command(small_table, monkeypatch, capsys):
+    """The verb in this process, with a server that does not serve."""
+    monkeypatch.setattr(privatizer_module, "load_table", lambda *_, **__: small_table)
+    monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: None)
+
+    def run(*arguments):
+        code = cli.main(["proxy", "--port", "0", *arguments])
+        return code, capsys.readouterr().err
+
+    return run
+
+
+UPSTREAM = ("--upstream", "http://127.0.0.1:1/v1", "--mechanism", "placeholder")
+
+
+@pytest.mark.parametrize(("host", "warned"), [("127.0.0.1", 0), ("::1", 0), ("localhost", 0), ("0.0.0.0", 1)])
+def test_an_open_address_is_warned_of(command, host, warned):
+    code, err = command(*UPSTREAM, "--host", host)
+    assert code == 0
+    assert err.count("textveil: warning: the proxy is open to other machines") == warned
+    shown = re.escape(f"[{host}]" if ":" in host else host)
+    assert re.fullmatch(rf"(.*\n)?textveil: serving http://{shown}:\d+/v1\n", err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--mechanism", "no-such"), "no mechanism"),
+        (("--timeout", "0"), "timeout must be greater than 0"),
+        (("--limit", "0"), "--limit needs BYTES"),
+        (("--port", "65536"), "--port needs N"),
+        (("--host", "no-such-host.invalid"), "must be an address of this machine"),
+        (("-o", "words.oov=no"), "words.oov"),
+        (("--upstream", f"http://{CANARY}@host/v1"), "must not hold a name or password"),
+    ],
+)
+def test_wrong_options_are_one_line(command, arguments, says):
+    code, err = command(*UPSTREAM, *arguments)
+    assert code == 2
+    assert re.fullmatch(rf"textveil: error: .*{says}.*\n", err), err
+    assert CANARY not in err

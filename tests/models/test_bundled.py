@@ -1,0 +1,272 @@
+"""The bundled adapters: what they can do at least, and every way in which their files can be wrong."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save
+
+from textveil.errors import ConfigError, ModelError
+from textveil.models import (
+    LanguageModel,
+    Ragged,
+    SpanReader,
+    TokenClassifier,
+    adapters,
+    load_context,
+    load_reader,
+    load_tagger,
+    networks,
+)
+from textveil.table import minilm
+from textveil.table.embedding import load_table
+from textveil.text.tokens import tokenize
+
+TEXT = "Maria Silva flew from Lisbon to Berlin on Monday, and met John Smith, who works for Siemens, at the airport."
+
+
+@pytest.fixture(scope="module")
+def tagger() -> TokenClassifier:
+    return load_tagger()
+
+
+@pytest.fixture(scope="module")
+def reader() -> SpanReader:
+    return load_reader()
+
+
+@pytest.fixture(scope="module")
+def context() -> LanguageModel:
+    return load_context(load_table("minilm"))
+
+
+# ---- jobs ------------------------------------------------------------------------------------------------
+
+
+def test_the_tagger_finds_persons_places_and_organizations(tagger):
+    tokens = tokenize([TEXT])
+    found = {" ".join(tokens.words[e.start : e.end]): e.type for e in tagger.find(Ragged.of(tokens))}
+    assert found == {
+        "Maria Silva": "PERSON",
+        "Lisbon": "LOCATION",
+        "Berlin": "LOCATION",
+        "John Smith": "PERSON",
+        "Siemens": "ORGANIZATION",
+    }
+
+
+def test_the_tagger_finds_a_name_at_the_end_of_a_very_long_text(tagger):
+    tokens = tokenize(["the weather was mild and nothing happened . " * 500 + TEXT])
+    found = {" ".join(tokens.words[e.start : e.end]) for e in tagger.find(Ragged.of(tokens))}
+    assert {"Maria Silva", "Lisbon", "John Smith"} <= found
+
+
+def test_capitals_matter_to_the_tagger(tagger):
+    low, high = (
+        tagger.probabilities(Ragged.of(tokenize([f"I met {name} yesterday."])))[2, 0] for name in ("rose", "Rose")
+    )
+    assert high < low
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [("Where did Maria Silva fly from?", "Lisbon"), ("Who did Maria Silva meet?", "John Smith"), ("When?", "Monday")],
+)
+def test_the_reader_finds_answers(question, answer, reader):
+    (found,) = reader.answer([question], [TEXT])
+    assert answer in found.text
+    assert TEXT[found.start : found.end] == found.text
+
+
+def test_the_masked_lm_expects_words_that_fit(context):
+    table = load_table("minilm")
+    texts = [
+        ("He was born in the city of", "paris", "because"),
+        ("She plays the piano and", "sings", "paris"),
+        ("The match ended in a one to one", "draw", "piano"),
+        ("He was elected to the United States", "senate", "piano"),
+    ]
+    ragged = Ragged.join([[*text.split(), "x", "."] for text, *_ in texts])
+    logits = context.logits(ragged, ragged.documents[1:] - 2)
+    for row, (_, fits, other) in zip(logits, texts, strict=True):
+        assert row[table.row_of[fits]] > row[table.row_of[other]]
+
+
+def test_the_masked_lm_is_right_about_frequent_words(context):
+    words = [
+        "the",
+        "capital",
+        "of",
+        "france",
+        "is",
+        "one",
+        "of",
+        "the",
+        "largest",
+        "cities",
+        "in",
+        "the",
+        "world",
+        "and",
+        "it",
+        "has",
+        "been",
+        "so",
+        "for",
+        "a",
+        "long",
+        "time",
+    ]
+    table = load_table("minilm")
+    known = [i for i, word in enumerate(words) if word in table.row_of]
+    ranks = (context.logits(Ragged.join([words]), np.array(known)).argsort(dim=1, descending=True))[:, :10]
+    hits = [table.row_of[words[i]] in row.tolist() for i, row in zip(known, ranks, strict=True)]
+    assert np.mean(hits) > 0.5
+
+
+def test_the_first_layers_alone_are_a_model_of_their_own(context):
+    table = load_table("minilm")
+    ragged = Ragged.join([["the", "match", "ended", "in", "a", "draw", "."]])
+    whole, all_six, three = (
+        found.logits(ragged, np.array([5]))
+        for found in (context, load_context(table, "bundled:6"), load_context(table, "bundled:3"))
+    )
+    assert (all_six == whole).all()
+    assert not np.allclose(three, whole, atol=1.0)
+    short = networks.load("masked-lm", "bundled:3")
+    assert short.name == "all-MiniLM-L6-v2 (3 of 6 layers) + masked-lm"
+    assert not any(".layer.3." in name for name, _ in short.network.named_parameters())
+
+
+def test_more_layers_than_there_are_cannot_be_asked_for():
+    with pytest.raises(ConfigError, match="has 6 layers, and bundled:7 asks for more"):
+        networks.load("masked-lm", "bundled:7")
+
+
+def test_a_job_without_a_bundled_model_says_so():
+    with pytest.raises(ConfigError, match="name a folder or a hub id"):
+        networks.load("causal-lm")
+
+
+OFFLINE = """
+import socket
+
+def refuse(*args, **options):
+    raise AssertionError("a connection was tried")
+
+socket.socket.connect = socket.getaddrinfo = refuse
+from textveil import load_table
+from textveil.encoder import Ragged, load_context, load_reader, load_sentences, load_tagger
+
+texts = Ragged.join([["Maria", "met", "John"]])
+load_context(load_table("minilm")).logits(texts, [1])
+load_tagger().find(texts)
+load_reader().answer(["who"], ["Maria met John"])
+load_sentences().encode(["Maria met John"])
+"""
+
+
+def test_the_bundled_models_never_touch_the_network_and_print_nothing():
+    without = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "TRANSFORMERS_"))}
+    done = subprocess.run([sys.executable, "-c", OFFLINE], capture_output=True, text=True, env=without, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+# ---- files -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["masked-lm", "tagger", "reader"])
+def test_files_are_small_whole_and_half_precision(name):
+    files = adapters.manifest(name)["files"]
+    sizes = [len(adapters._folder().joinpath(file).read_bytes()) for file in files]
+    assert max(sizes) < 4 * 2**20
+    assert sum(sizes) < 12e6
+    assert name == "masked-lm" or len(files) == 1
+    assert all(tensor.isfinite().all() for tensor in adapters.tensors(name).values())
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of adapters with one that a test may spoil."""
+    data = save({"a.weight.up": torch.ones(3, 1, dtype=torch.float16), "a.weight.down": torch.ones(1, 2).half()})
+    (tmp_path / "one.safetensors").write_bytes(data)
+    about = {"base": minilm.SHA256, "config": {}, "files": {"one.safetensors": hashlib.sha256(data).hexdigest()}}
+    (tmp_path / "one.json").write_text(json.dumps(about))
+    monkeypatch.setattr(adapters, "_folder", lambda: tmp_path)
+    return tmp_path
+
+
+def test_a_change_is_added_to_its_weight_and_any_other_tensor_stands_as_it_is(shelf):
+    base = {"a.weight": torch.zeros(3, 2), "b": torch.zeros(1)}
+    merged = adapters.merge(base, {**adapters.tensors("one"), "c": torch.full((1,), 7.0)})
+    assert torch.equal(merged["a.weight"], torch.ones(3, 2))
+    assert torch.equal(merged["b"], torch.zeros(1))
+    assert torch.equal(merged["c"], torch.full((1,), 7.0))
+    assert torch.equal(base["a.weight"], torch.zeros(3, 2))
+
+
+def test_a_change_of_a_weight_that_is_not_there_is_refused(shelf):
+    with pytest.raises(ModelError, match=r"changes a\.weight"):
+        adapters.merge({}, adapters.tensors("one"))
+
+
+def test_a_change_without_its_other_factor_is_refused(shelf):
+    changes = adapters.tensors("one")
+    del changes["a.weight.down"]
+    with pytest.raises(ModelError, match=r"a\.weight by a product, and must have both"):
+        adapters.merge({"a.weight": torch.zeros(3, 2)}, changes)
+
+
+@pytest.mark.parametrize("key", ["base", "config", "files"])
+def test_a_manifest_that_leaves_something_out_is_refused(key, shelf):
+    about = json.loads((shelf / "one.json").read_text())
+    del about[key]
+    for text in (json.dumps(about), "[]"):
+        (shelf / "one.json").write_text(text)
+        with pytest.raises(ModelError, match="manifest of the adapter 'one' must be readable"):
+            adapters.tensors("one")
+
+
+def test_one_changed_byte_is_noticed(shelf):
+    data = bytearray((shelf / "one.safetensors").read_bytes())
+    data[-1] ^= 1
+    (shelf / "one.safetensors").write_bytes(data)
+    with pytest.raises(ModelError, match=r"one\.safetensors must have sha256"):
+        adapters.tensors("one")
+
+
+def test_a_file_with_the_right_checksum_that_is_no_safetensors_file_is_refused(shelf):
+    (shelf / "one.safetensors").write_bytes(b"nothing")
+    about = json.loads((shelf / "one.json").read_text())
+    about["files"]["one.safetensors"] = hashlib.sha256(b"nothing").hexdigest()
+    (shelf / "one.json").write_text(json.dumps(about))
+    with pytest.raises(ModelError, match="must be a safetensors file"):
+        adapters.tensors("one")
+
+
+def test_missing_files_are_named(shelf):
+    (shelf / "one.safetensors").unlink()
+    with pytest.raises(ModelError, match=r"one\.safetensors of the adapter 'one' is missing"):
+        adapters.tensors("one")
+    with pytest.raises(ModelError, match="manifest of the adapter 'two'"):
+        adapters.tensors("two")
+
+
+def test_an_adapter_of_another_base_is_refused(shelf):
+    about = json.loads((shelf / "one.json").read_text())
+    (shelf / "one.json").write_text(json.dumps({**about, "base": "0" * 64}))
+    with pytest.raises(ModelError, match="must belong to the base model"):
+        adapters.tensors("one")
+
+
+def test_an_adapter_that_leaves_its_head_out_is_refused(monkeypatch):
+    changes = adapters.tensors("tagger")
+    monkeypatch.setattr(adapters, "tensors", lambda name: {k: v for k, v in changes.items() if "classifier" not in k})
+    with pytest.raises(ModelError, match="classifier"):
+        networks.load("tagger")

@@ -1,0 +1,50 @@
+"""Words as a network gets them: what is no list of words, and the space before a word in every family."""
+
+import pytest
+
+from textveil.errors import InputError
+from textveil.models import Ragged
+from textveil.models.networks import Model, load
+from textveil.models.ragged import Cut
+from textveil.text.tokens import tokenize
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        (["canary met John"], "words must be a sequence of strings, not str"),
+        ("canary", "words must be"),
+        ([["a", None]], "word 1 is of type NoneType"),
+        ([["\ud800canary"]], "word 0 holds a lone surrogate"),
+    ],
+)
+def test_texts_that_are_no_lists_of_words_are_refused_without_showing_them(texts, says):
+    with pytest.raises(InputError, match=says) as caught:
+        Ragged.join(texts)
+    assert "canary" not in str(caught.value)
+
+
+def test_only_the_words_of_tokenize_are_words_as_they_stand():
+    with pytest.raises(InputError, match="tokens must be what tokenize gives, not list"):
+        Ragged.of(["canary"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("family", "job"),
+    [
+        ("bert-lm", "masked-lm"),
+        ("roberta-lm", "masked-lm"),
+        ("gpt2-lm", "causal-lm"),
+        ("llama-lm", "causal-lm"),
+        ("xlmr-tagger", "tagger"),
+    ],
+)
+def test_words_have_the_pieces_that_they_have_in_their_text(family, job, folders):
+    model = load(job, folders[family])
+    text = " " * (model.spaces == "given") + "maria met john. the doctor saw lisbon."
+    assert pieces(model, text) == model.tokenizer.encode(text, add_special_tokens=False).tokens
+
+
+def pieces(model: Model, text: str) -> list[str | None]:
+    cut = Cut.of(model, Ragged.of(tokenize([text])))
+    return [model.tokenizer.id_to_token(piece) for piece in cut.ids.tolist()]

