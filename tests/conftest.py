@@ -19,11 +19,11 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # or it complains abou
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from textveil.guarantee import Claim
 from textveil.mechanism import Block, Layout
+from textveil.randomness import Floats, Values
 from textveil.table.embedding import EmbeddingTable, Pieces, load_table
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell's background jobs ignore ctrl-c, and so would ours
@@ -43,7 +43,7 @@ NOUNS = re.findall(
 ENDINGS = ("##ing", "##er", "##ed")
 
 
-def gaussian_rows(count: int, dimension: int, seed: int) -> NDArray[np.float32]:
+def gaussian_rows(count: int, dimension: int, seed: int) -> Floats:
     """Rows of many lengths in all directions."""
     return np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
 
@@ -53,7 +53,7 @@ class Stub:
     """A mechanism that releases what `release` says, and spends its whole epsilon per word."""
 
     release: Callable[[EmbeddingTable, Block], Any]
-    spent: Callable[[NDArray[np.float64]], Any] = np.copy
+    spent: Callable[[Values], Any] = np.copy
 
     def claim(self, table: EmbeddingTable) -> Claim:
         return Claim(mechanism="stub", kind="metric", metric=table.metric, table=table.name, diameter=2.0)

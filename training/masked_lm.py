@@ -13,18 +13,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from textveil.models.networks import backbone, bundled_folder
+from textveil.randomness import Ints, Values
 from textveil.table import minilm
 from textveil.text.public import is_public
 from training import cli, data, lowrank
 from training.loop import Run, fit
-
-Ints = NDArray[np.int64]
 
 RANK, RATE, SEED = 128, 2e-3, 0
 SMALL, LARGE, GROWS = 2048, 4096, 1172
@@ -100,7 +98,7 @@ class Stream:
         return found
 
 
-def hide(rows: Ints, rate: NDArray[np.float64], vocabulary: Vocabulary, rng: np.random.Generator) -> tuple[Ints, Ints]:
+def hide(rows: Ints, rate: Values, vocabulary: Vocabulary, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """Sequences in their frames with some words hidden, and what was hidden (-1 elsewhere), both int64 [n, L]."""
     own, following = rows[:, :-1], rows[:, 1:]
     hidden = (rng.random(own.shape) < rate[own]) & ~vocabulary.inner[following]
@@ -154,7 +152,7 @@ def main() -> None:
     model = MaskedLM(network, vocabulary, counts).to(where.device)
     kind = torch.device(where.device).type
 
-    def logits_of(rows: Ints, rate: NDArray[np.float64], rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+    def logits_of(rows: Ints, rate: Values, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         shown, hidden = (torch.from_numpy(each).to(where.device) for each in hide(rows, rate, vocabulary, rng))
         with torch.autocast(kind, torch.bfloat16):
             found: tuple[Tensor, Tensor] = model(shown, hidden)

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 
 from textveil.models import LanguageModel, Ragged, load_context, load_reader, load_tagger
 from textveil.models.adapters import manifest
+from textveil.randomness import Flags, Ints
 from textveil.table.embedding import EmbeddingTable, load_table
 from textveil.text.public import is_public
-from textveil.text.tokens import Ints, tokenize
+from textveil.text.tokens import tokenize
 from textveil_bench.tasks.answers import exact, token_f1
 from training import data
 from training.cli import with_corpora
@@ -36,14 +36,14 @@ POSITIONS = 12_000
 Row = dict[str, Any]
 
 
-def interval(score: Callable[[NDArray[np.int64]], float], n: int) -> tuple[float, float, float]:
+def interval(score: Callable[[Ints], float], n: int) -> tuple[float, float, float]:
     """A score of all n units, and its 95% interval from resampled units."""
     rng = np.random.default_rng(0)
     drawn = np.sort([score(rng.integers(0, n, n)) for _ in range(RESAMPLES)])
     return score(np.arange(n)), float(drawn[int(0.025 * RESAMPLES)]), float(drawn[int(0.975 * RESAMPLES)])
 
 
-def share(hits: NDArray[np.bool_]) -> tuple[float, float, float]:
+def share(hits: Flags) -> tuple[float, float, float]:
     """The share of hits with its interval."""
     return interval(lambda chosen: float(hits[chosen].mean()), len(hits))
 
@@ -90,7 +90,7 @@ def masked_lm(root: Path, device: str) -> list[Row]:
 
 
 def _ranks(
-    context: LanguageModel, texts: Ragged, asked: Ints, target: Ints, allowed: dict[str, NDArray[np.bool_]]
+    context: LanguageModel, texts: Ragged, asked: Ints, target: Ints, allowed: dict[str, Flags]
 ) -> dict[str, Ints]:
     """For each set of candidates, how many of them have a larger logit than the right word."""
     ranks = {name: np.zeros(len(asked), np.int64) for name in allowed}

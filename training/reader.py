@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from textveil.models.networks import backbone, bundled_folder
+from textveil.randomness import Ints
 from textveil.table import minilm
 from training import cli, data, lowrank
 from training.loop import Run, fit
@@ -63,7 +63,7 @@ def main() -> None:
     known = examples(data.squad_train(where.data), tokenizer)
     by_length = sorted(range(len(known)), key=lambda i: len(known[i].text))
 
-    def batch(step: int) -> list[NDArray[np.int64]]:
+    def batch(step: int) -> list[Ints]:
         rng = np.random.default_rng([SEED, step])
         first = int(rng.integers(len(known) - 4 * BATCH))
         rows = []

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from textveil.models.entities import CASINGS, LABELS, casing
 from textveil.models.networks import backbone, bundled_folder
+from textveil.randomness import Ints
 from textveil.table import minilm
 from textveil.text.tokens import tokenize
 from training import cli, data, lowrank
@@ -71,7 +71,7 @@ class Sentences:
         names = rng.choice(list(MIXTURE), size=BATCH, p=list(MIXTURE.values()))
         rows = [self._row(self.corpora[name], rng) for name in names]
         size = max(len(row[0]) for row in rows)
-        arrays: list[NDArray[np.int64]] = [np.full((BATCH, size), fill) for fill in (0, 0, 0, IGNORED)]
+        arrays: list[Ints] = [np.full((BATCH, size), fill) for fill in (0, 0, 0, IGNORED)]
         for i, (ids, kinds, labels) in enumerate(rows):
             for array, values in zip(arrays, (ids, [1] * len(ids), kinds, labels), strict=True):
                 array[i, : len(values)] = values

@@ -8,9 +8,8 @@ integration error can hide or fake a violation.
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Values = NDArray[np.float64]
+from textveil.randomness import Ints, Values
 
 CIRCLE, DISC = 5760, 1440
 """Angles of the grid on the circle, and of the grid in the disc, which has many radii at each."""
@@ -29,7 +28,7 @@ class Plane:
         self.area = np.ones(angles) if on_circle else np.repeat(RADII, angles)
         self.log_density = log_density
 
-    def law(self, centre: Values, parameter: float, cells: NDArray[np.int64], words: int) -> Values:
+    def law(self, centre: Values, parameter: float, cells: Ints, words: int) -> Values:
         """P(word | centre), float64 [V]."""
         log = self.log_density(self.points, centre, parameter)
         mass = np.exp(log - log.max()) * self.area

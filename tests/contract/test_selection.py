@@ -8,17 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests.conftest import NOUNS
 from tests.models.conftest import SIZE, save, wordpiece
 from textveil.mechanism import PLACEHOLDER, Block, Context, Layout, Role, Select
 from textveil.mechanism.papers import cape, rankcape
+from textveil.randomness import Ids, Values
 from textveil.randomness.streams import SeededRandomness
 from textveil.table.embedding import EmbeddingTable
-
-Values = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 MODES = ("none", "original", "released", "public")
 CONTEXTS = 200

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy import stats
 
 from textveil.errors import BudgetError
@@ -16,10 +15,9 @@ from textveil.mechanism import Block, Bucketized, Hybrid, Layout
 from textveil.mechanism.buckets import Cut, losses
 from textveil.mechanism.papers import cape
 from textveil.mechanism.rule import EXPONENT_CAP, ROUNDING
+from textveil.randomness import Ints, Values
 from textveil.randomness.streams import SeededRandomness
 from textveil.table.embedding import EmbeddingTable, Metric, load_table
-
-Values = NDArray[np.float64]
 
 RATE = 1e-6
 ORACLE = {0: 8.61, 1: 9.07, 6: 11.21, 10: 12.68, 14: 14.24, 20: 16.77}
@@ -193,7 +191,7 @@ def test_less_than_the_floor_is_refused_in_one_line(mode: Any, small_table: Embe
 # ---- draws ----------------------------------------------------------------------------------------------
 
 
-def p_value(drawn: NDArray[np.int64], law: Values) -> float:
+def p_value(drawn: Ints, law: Values) -> float:
     expected = law * len(drawn)
     often = expected >= 5
     counts = np.bincount(drawn, minlength=len(law))

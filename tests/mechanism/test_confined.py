@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 from textveil.mechanism import Block, Layout, confined
 from textveil.mechanism.confined import Sensitive, spread
 from textveil.mechanism.papers import custext, custext_plus, rantext, santext_plus
+from textveil.randomness import Flags, Ints, Values
 from textveil.randomness.streams import SeededRandomness
 from textveil.table.embedding import EmbeddingTable
-
-Values = NDArray[np.float64]
 
 RATE = 1e-6
 
@@ -40,13 +38,13 @@ def losses(found: Values) -> Values:
     return worst
 
 
-def draw(mechanism: Any, table: EmbeddingTable, row: int, parameter: float, n: int) -> NDArray[np.int64]:
+def draw(mechanism: Any, table: EmbeddingTable, row: int, parameter: float, n: int) -> Ints:
     block = Block(layout=Layout.of(*[50] * (n // 50)), rows=np.full(n, row))
-    drawn: NDArray[np.int64] = mechanism.privatize(table, block, np.full(n, parameter), rng=SeededRandomness(6))
+    drawn: Ints = mechanism.privatize(table, block, np.full(n, parameter), rng=SeededRandomness(6))
     return drawn
 
 
-def p_value(drawn: NDArray[np.int64], law: Values) -> float:
+def p_value(drawn: Ints, law: Values) -> float:
     counts, expected = np.bincount(drawn, minlength=len(law)), law * len(drawn)
     if counts[law == 0].any():
         return 0.0
@@ -82,7 +80,7 @@ def test_inside_a_group_the_loss_is_what_is_said_and_across_groups_infinite(
     assert np.isinf(mechanism.spend(small_table, Layout.of(1), np.array([nominal]))).all()
 
 
-def scratch(table: EmbeddingTable, row: int, members: NDArray[np.int64], nominal: float) -> Values:
+def scratch(table: EmbeddingTable, row: int, members: Ints, nominal: float) -> Values:
     """CusText's law from distances: half the nominal times scores from 1 (nearest of the list) to 0 (farthest)."""
     rows = table.take(slice(None)).double().numpy()
     apart = np.linalg.norm(rows[members] - rows[row], axis=1)
@@ -198,7 +196,7 @@ C = 2.0
 
 
 @pytest.fixture
-def rare(monkeypatch: pytest.MonkeyPatch, small_table: EmbeddingTable) -> NDArray[np.bool_]:
+def rare(monkeypatch: pytest.MonkeyPatch, small_table: EmbeddingTable) -> Flags:
     """The first 24 of 60 words are rare; the others are frequent."""
     found = np.arange(60) < 24
     monkeypatch.setattr(confined, "shares", lambda table: np.where(found, 1e-6, 1e-3))
@@ -206,7 +204,7 @@ def rare(monkeypatch: pytest.MonkeyPatch, small_table: EmbeddingTable) -> NDArra
     return found
 
 
-def broken(mechanism: Any, table: EmbeddingTable, listed: NDArray[np.bool_], p: float) -> float:
+def broken(mechanism: Any, table: EmbeddingTable, listed: Flags, p: float) -> float:
     """By how much the worst pair breaks what section 4.2 of the paper gives on sensitive outputs; 0: it holds."""
     found = laws(mechanism, table, C)
     apart = table.distances(np.arange(60))
@@ -221,7 +219,7 @@ def broken(mechanism: Any, table: EmbeddingTable, listed: NDArray[np.bool_], p: 
 
 @pytest.mark.parametrize("p", [0.05, 0.2, 0.9])
 def test_rare_words_lose_their_distance_and_frequent_ones_the_coin_besides(
-    p: float, small_table: EmbeddingTable, rare: NDArray[np.bool_]
+    p: float, small_table: EmbeddingTable, rare: Flags
 ) -> None:
     mechanism = santext_plus(c=C, share=0.4, p=p)
     assert (mechanism.pairs(small_table, np.arange(60)) == (rare[:, None] & rare)).all()
@@ -240,7 +238,7 @@ def test_rare_words_lose_their_distance_and_frequent_ones_the_coin_besides(
 
 
 def test_a_frequent_word_that_goes_anywhere_is_caught(
-    small_table: EmbeddingTable, rare: NDArray[np.bool_], monkeypatch: pytest.MonkeyPatch
+    small_table: EmbeddingTable, rare: Flags, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The twin: the coin lands with a tenth of its probability."""
     monkeypatch.setattr(Sensitive, "_threshold", property(lambda self: round(self.p * confined.COIN / 10)))
@@ -248,9 +246,7 @@ def test_a_frequent_word_that_goes_anywhere_is_caught(
 
 
 @pytest.mark.parametrize("row", [3, 40])
-def test_draws_of_rare_and_frequent_words_follow_the_law(
-    row: int, small_table: EmbeddingTable, rare: NDArray[np.bool_]
-) -> None:
+def test_draws_of_rare_and_frequent_words_follow_the_law(row: int, small_table: EmbeddingTable, rare: Flags) -> None:
     mechanism = santext_plus(share=0.4, p=0.2)
     drawn = draw(mechanism, small_table, row, C, 20_000)
     assert p_value(drawn, np.exp(laws(mechanism, small_table, C)[row])) > RATE

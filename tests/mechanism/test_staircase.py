@@ -6,17 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from textveil.errors import ConfigError
 from textveil.mechanism import Block, Bucketized, Exponential, Hybrid, Layout, Select, Staircase, staircase
 from textveil.mechanism.papers import krr, rankcape
+from textveil.randomness import Ints, Values
 from textveil.randomness.samplers import weighted_choice
 from textveil.randomness.streams import Draws, SeededRandomness
 from textveil.table.embedding import EmbeddingTable
-
-Values = NDArray[np.float64]
 
 RATE = 1e-6
 
@@ -116,7 +114,7 @@ def test_no_mechanism_of_ranks_beats_every_two_level_staircase(epsilon: float) -
 # ---- draws ----------------------------------------------------------------------------------------------
 
 
-def p_value(drawn: NDArray[np.int64], law: Values) -> float:
+def p_value(drawn: Ints, law: Values) -> float:
     """Pearson's chi-square; candidates with fewer than five expected draws count together."""
     expected = law * len(drawn)
     often = expected >= 5
@@ -150,7 +148,7 @@ def test_draws_that_leave_out_the_nesting_are_caught(
     """The twin: a level is drawn by its own weight, in place of what it has more than the next."""
     chosen = weighted_choice
 
-    def flat(draws: Draws, steps: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def flat(draws: Draws, steps: Ints, counts: Ints) -> Ints:
         return chosen(draws, np.cumsum(steps[:, ::-1], axis=1)[:, ::-1], counts=counts)
 
     monkeypatch.setattr(staircase, "weighted_choice", flat)

@@ -15,17 +15,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from textveil.errors import BudgetError, ConfigError, TableError
+from textveil.randomness import Values
 from textveil.table import constants
 from textveil.table.constants import REACH, CalibrationCurve, TableConstants
 
-Array = NDArray[np.float64]
 
-
-def unit(rows: Array) -> Tensor:
+def unit(rows: Values) -> Tensor:
     return torch.from_numpy((rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32))
 
 
@@ -74,12 +72,12 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "_BLOCK", 37)
 
 
-def differences(rows: Tensor) -> Array:
+def differences(rows: Tensor) -> Values:
     x = rows.double().numpy()
     return np.asarray(x[:, None] - x[None])
 
 
-def distances(rows: Tensor) -> Array:
+def distances(rows: Tensor) -> Values:
     return np.asarray(np.sqrt((differences(rows) ** 2).sum(-1)))
 
 
@@ -91,7 +89,7 @@ def exact(rows: Tensor, c: float, cap: float = math.inf) -> float:
     return float((ratio[d > 0] / d[d > 0]).max())
 
 
-def shortcut(rows: Tensor, c: Array) -> Array:
+def shortcut(rows: Tensor, c: Values) -> Values:
     """K(c) with the cap, by normalisers; equal to `exact` (tested) and fast enough for 200 values of c."""
     d, found = distances(rows), []
     apart = d > 0
@@ -171,7 +169,7 @@ def test_exponential_constant(table: Callable[[], Tensor]) -> None:
     assert shortcut(rows, np.array([3.0]))[0] == pytest.approx(exact(rows, 3.0, REACH / 3), rel=1e-9)
 
 
-def some(rows: Tensor, count: int = 200) -> Array:
+def some(rows: Tensor, count: int = 200) -> Values:
     """Values of c over the whole curve, the capped part and beyond it."""
     diameter = constants.diameter(rows)
     generator = np.random.default_rng(8)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from textveil.errors import InputError
 from textveil.table import codes as precision_module
 from textveil.table import nearest
-from textveil.table.codes import ROUNDING, SLACK, Asked, Floats, Integers, Precision, Span, low_precision
+from textveil.table.codes import ROUNDING, SLACK, Asked, FloatCodes, IntegerCodes, Precision, Span, low_precision
 from textveil.table.embedding import EmbeddingTable, Metric
 from textveil.table.nearest import Nearest
 
@@ -184,7 +184,7 @@ def test_no_score_is_farther_from_the_true_one_than_the_bound(seed, kind, sizes,
 
 def _shrink(search: Nearest, queries: torch.Tensor) -> torch.Tensor:
     """What true scores are multiplied by: the square of the rows' scale, and a power of two for the query."""
-    assert isinstance(search._coder, Floats)
+    assert isinstance(search._coder, FloatCodes)
     scale = search._coder._scale
     lengths = queries.norm(dim=1) * scale
     return scale**2 / torch.exp2(torch.ceil(torch.log2(lengths.clamp(min=1.0))))
@@ -269,13 +269,13 @@ def test_lowered_float32_precision_only_widens_the_search(precision, way, monkey
         torch.backends.cuda.matmul.fp32_precision = "tf32"
     if precision == "float32":
         cut = lambda self, rows, queries: rows.bfloat16().float() @ queries.bfloat16().float().T  # noqa: E731
-        monkeypatch.setattr(Floats, "product", cut)
+        monkeypatch.setattr(FloatCodes, "product", cut)
     else:
-        turn = Integers._turn
+        turn = IntegerCodes._turn
         cut_turn = lambda self, vectors, dtype: turn(  # noqa: E731
             self, vectors.bfloat16() if dtype == torch.float32 else vectors, dtype
         )
-        monkeypatch.setattr(Integers, "_turn", cut_turn)
+        monkeypatch.setattr(IntegerCodes, "_turn", cut_turn)
     try:
         assert worse(table, queries, search.search(queries)) == 0
     finally:
@@ -387,7 +387,7 @@ def test_what_queries_and_rows_lost_is_not_more_than_is_said(seed, dimension, ki
     asked = coder.queries(queries, lengths)
     low = asked.low.double() * asked.unit[:, None]
     assert (low.norm(dim=1) <= asked.length * (1 + SLACK)).all()
-    if isinstance(coder, Integers):
+    if isinstance(coder, IntegerCodes):
         exact = coder._turn(queries / lengths[:, None], torch.float64)
         assert ((low - exact).norm(dim=1) <= asked.lost).all()
         unit = (queries / lengths[:, None]).float()
@@ -399,16 +399,16 @@ def test_what_queries_and_rows_lost_is_not_more_than_is_said(seed, dimension, ki
         rows = low_of(coder, span)
         true = (
             coder._true(coder.row(torch.arange(span.start, span.start + span.size)))
-            if isinstance(coder, Integers)
+            if isinstance(coder, IntegerCodes)
             else search.rows.true(slice(span.start, span.start + span.size)) * coder._scale
         )
         assert true.norm(dim=1).max() <= span.row
         assert (true - rows[:, :dimension]).norm(dim=1).max() <= span.away
-        if isinstance(coder, Floats):
+        if isinstance(coder, FloatCodes):
             assert rows.norm(dim=1).max() <= span.length
 
 
-def low_of(coder: Floats | Integers, span: Span) -> torch.Tensor:
+def low_of(coder: FloatCodes | IntegerCodes, span: Span) -> torch.Tensor:
     return span.low[: span.size].double() * span.unit
 
 

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from textveil.randomness import Values
 
 ROWS, LOOPED = 20_000, 300
 """Sentences of the file, and words that a loop is timed over."""
 
 BUDGETS = {"laplace": 5.0, "exponential": 8.0}
-Draw = Callable[[list[NDArray[np.float64]], int], int]
+Draw = Callable[[list[Values], int], int]
 
 
 def sentences(corpora: Path) -> list[str]:
@@ -34,26 +35,26 @@ def sentences(corpora: Path) -> list[str]:
         return [row["sentence"].strip() for row in islice(reader, ROWS)]
 
 
-def loops(rows: NDArray[np.float64]) -> dict[str, Draw]:
+def loops(rows: Values) -> dict[str, Draw]:
     """Mechanisms as functions of a text's vectors and a place in it, without a batch anywhere."""
     rng = np.random.default_rng(0)
     d = rows.shape[1]
 
-    def laplace(eta: float) -> NDArray[np.float64]:
+    def laplace(eta: float) -> Values:
         direction = rng.normal(size=d)
         return direction / np.linalg.norm(direction) * rng.gamma(d, 1 / eta)
 
-    def window(text: list[NDArray[np.float64]], i: int) -> NDArray[np.float64]:
+    def window(text: list[Values], i: int) -> Values:
         near = [(j, np.exp(-((j - i) ** 2) / (2 * 0.75**2))) for j in range(i - 2, i + 3) if 0 <= j < len(text)]
         return sum(weight * text[j] for j, weight in near) / sum(weight for _, weight in near)
 
-    def nearest(vector: NDArray[np.float64]) -> int:
+    def nearest(vector: Values) -> int:
         return int(np.linalg.norm(rows - vector, axis=1).argmin())
 
-    def cosine(vector: NDArray[np.float64]) -> int:
+    def cosine(vector: Values) -> int:
         return int((rows @ vector).argmax())
 
-    def fisher(mean: NDArray[np.float64], kappa: float) -> NDArray[np.float64]:
+    def fisher(mean: Values, kappa: float) -> Values:
         b = (-2 * kappa + np.sqrt(4 * kappa**2 + (d - 1) ** 2)) / (d - 1)
         x = (1 - b) / (1 + b)
         c = kappa * x + (d - 1) * np.log(1 - x**2)
@@ -66,7 +67,7 @@ def loops(rows: NDArray[np.float64]) -> dict[str, Draw]:
         side -= side @ mean * mean
         return w * mean + np.sqrt(1 - w**2) * side / np.linalg.norm(side)
 
-    def exponential(vector: NDArray[np.float64]) -> int:
+    def exponential(vector: Values) -> int:
         weight = np.exp(-8.0 / 2 * np.linalg.norm(rows - vector, axis=1))
         return int(rng.choice(len(rows), p=weight / weight.sum()))
 
@@ -80,7 +81,7 @@ def loops(rows: NDArray[np.float64]) -> dict[str, Draw]:
     }
 
 
-def looped(draw: Draw, texts: list[list[NDArray[np.float64]]]) -> float:
+def looped(draw: Draw, texts: list[list[Values]]) -> float:
     """Seconds a word of a loop."""
     start, done = time.perf_counter(), 0
     for text in texts:

@@ -33,6 +33,7 @@ from attacks import sentences
 from numpy.typing import NDArray
 from run import HERE
 
+from textveil.randomness import Floats, Ints, Values
 from textveil_bench.circumstances import circumstances
 
 if TYPE_CHECKING:
@@ -173,8 +174,8 @@ class Figure:
     """Values of a metric, and the text that each is of."""
 
     metric: str
-    values: NDArray[np.float64]
-    texts: NDArray[np.int64]
+    values: Values
+    texts: Ints
     note: str = ""
     share: bool = True
 
@@ -302,7 +303,7 @@ def _of_case(case: "attack.Case", first: int = 0, meant: Sequence[int] | None = 
 
 
 @lru_cache(maxsize=2)
-def _meaning(chosen: tuple[str, ...]) -> NDArray[np.float32]:
+def _meaning(chosen: tuple[str, ...]) -> Floats:
     from textveil.models import load_sentences
 
     return load_sentences().encode(list(chosen))

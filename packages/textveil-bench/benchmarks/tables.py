@@ -18,15 +18,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from textveil.randomness import Floats
 from textveil.table import store, vectors
 
-Rows = NDArray[np.float32]
 LARGE = (2_196_017, 300)
 
 
-def write_text(path: Path, words: list[str], rows: Rows, *, header: bool) -> None:
+def write_text(path: Path, words: list[str], rows: Floats, *, header: bool) -> None:
     """GloVe's text, or with a header word2vec's and fastText's."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write(f"{len(words)} {rows.shape[1]}\n" * header)
@@ -34,7 +33,7 @@ def write_text(path: Path, words: list[str], rows: Rows, *, header: bool) -> Non
             file.write(f"{word} {' '.join(f'{x:.9g}' for x in row)}\n")
 
 
-def write_binary(path: Path, words: list[str], rows: Rows) -> None:
+def write_binary(path: Path, words: list[str], rows: Floats) -> None:
     """word2vec's binary format."""
     with path.open("wb") as file:
         file.write(b"%d %d\n" % rows.shape)

@@ -7,13 +7,10 @@ Not here: what is measured (`attack`, `measure`, `audit`).
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv, stdtrit
 
 from textveil.errors import ConfigError
-
-Values = NDArray[np.float64]
-Ids = NDArray[np.int64]
+from textveil.randomness import Ids, Values
 
 LEVEL = 0.95
 

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.evaluate.attack import DRAWS, Case, PriorName, Report, quiet
 from textveil.evaluate.attack.posterior import posterior
 from textveil.protect import PUBLIC
-from textveil.randomness import Randomness, SystemRandomness
+from textveil.randomness import Flags, Randomness, SystemRandomness, Values
 from textveil.text import Kind, Released
 
 GUESSES = 100
@@ -35,13 +34,13 @@ class Risk:
     """
 
     released: Released
-    probability: NDArray[np.float64] = field(repr=False)
-    named: NDArray[np.bool_] = field(repr=False)
+    probability: Values = field(repr=False)
+    named: Flags = field(repr=False)
     evidence: str
     prior: str
 
     @property
-    def private(self) -> NDArray[np.bool_]:
+    def private(self) -> Flags:
         """Which items stand for private words."""
         return ~np.isnan(self.probability)
 

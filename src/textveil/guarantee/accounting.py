@@ -10,11 +10,11 @@ from dataclasses import replace
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.errors import GuaranteeError
 from textveil.guarantee.claim import Claim, Restricted
 from textveil.guarantee.guarantee import Group, Guarantee
+from textveil.randomness import Ints
 from textveil.text import MASK_FIELDS
 
 _GROUPING = ("protect", "groups", "names")
@@ -152,7 +152,7 @@ def condense(guarantee: Guarantee) -> Guarantee:
     return replace(guarantee, epsilon_per_word=values, counts=counts, parameter=extremes)
 
 
-def _counts(guarantee: Guarantee) -> NDArray[np.int64]:
+def _counts(guarantee: Guarantee) -> Ints:
     return np.ones(len(guarantee.epsilon_per_word), np.int64) if guarantee.counts is None else guarantee.counts
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+
+from textveil.randomness import Values
 
 Kind = Literal["metric", "ldp", "none"]
 
@@ -84,7 +85,7 @@ class Claim:
             self, kind="ldp", metric=None, diameter=math.inf, additive=0.0, view="", caveats=(*self.caveats, note)
         )
 
-    def ldp(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
+    def ldp(self, epsilon: Values) -> Values:
         """Local DP of words that spend so much: epsilon * diameter, plus what is lost besides."""
         if self.kind == "none":
             return np.where(epsilon > 0, math.inf, 0.0)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from textveil.guarantee.claim import Claim, Kind, Restricted
 from textveil.guarantee.wording import _also, _between, _count, _plain, _plus, _texts, number
+from textveil.randomness import Ints, Values
 
 Unit = Literal["word", "wordpiece"]
 
@@ -83,8 +84,8 @@ class Guarantee:
     """
 
     claim: Claim
-    epsilon_per_word: NDArray[np.float64] = field(repr=False)
-    parameter: NDArray[np.float64] = field(repr=False)
+    epsilon_per_word: Values = field(repr=False)
+    parameter: Values = field(repr=False)
     unit: Unit = "word"
     words: int
     placeholders: int
@@ -95,7 +96,7 @@ class Guarantee:
     infinite: tuple[str, ...] = ()
     oov_share: float = 0.0
     texts: int = 1
-    counts: NDArray[np.int64] | None = field(default=None, repr=False)
+    counts: Ints | None = field(default=None, repr=False)
     within: float = math.inf
     groups: tuple[Group, ...] = ()
     consistent: bool = False
@@ -135,7 +136,7 @@ class Guarantee:
         return float(self.ldp_per_word.max(initial=0.0))
 
     @property
-    def ldp_per_word(self) -> NDArray[np.float64]:
+    def ldp_per_word(self) -> Values:
         """Local DP for each value of `epsilon_per_word`; over the words these add up when one person chose several."""
         if self.kind == "none":
             return np.full(max(1, len(self.epsilon_per_word)), math.inf)

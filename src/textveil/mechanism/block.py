@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-Ids = NDArray[np.int64]
+from textveil.randomness import Flags, Ids
 
 PLACEHOLDER = -1
 """The row that stands for "no word": the position is released as a placeholder."""
@@ -42,7 +42,7 @@ class Layout:
     documents: Ids
     unit_of: Ids
     verbatim: tuple[str, ...] | None = field(default=None, repr=False)
-    spaced: NDArray[np.bool_] | None = field(default=None, repr=False)
+    spaced: Flags | None = field(default=None, repr=False)
     memo: dict[object, object] = field(default_factory=dict, repr=False)
     """What is computed from the layout more than once; it lives as long as the layout."""
 

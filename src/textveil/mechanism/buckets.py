@@ -22,14 +22,10 @@ from pydantic import Field
 
 from textveil.config import options
 from textveil.errors import BudgetError
-from textveil.mechanism.block import Ids
 from textveil.mechanism.rule import EXPONENT_CAP, ROUNDING, SCALE
 from textveil.mechanism.utility import Hybrid
-from textveil.randomness import Draws, weighted_choice
+from textveil.randomness import Draws, Ids, Ints, Values, weighted_choice
 from textveil.table import EmbeddingTable, Progress, ships
-
-Values = NDArray[np.float64]
-Weights = NDArray[np.int64]
 
 SMALL_TABLE = 2048
 """Up to this many rows the exact loss is computed, in seconds."""
@@ -89,7 +85,7 @@ class Cut:
         """Some of the rows, in any order, and as often as wanted."""
         return Cut(number=self.number[lines], counts=self.counts[lines], means=self.means[lines])
 
-    def weights(self, rate: Values) -> Weights:
+    def weights(self, rate: Values) -> Ints:
         """ceil(2^50 exp(rate (mean - largest mean))), 0 for empty buckets, int64 [m, N], from rate [m]."""
         full = self.counts > 0
         top = np.where(full, self.means, -np.inf).max(axis=1, keepdims=True)

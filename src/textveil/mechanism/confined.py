@@ -10,22 +10,17 @@ from typing import Annotated, Literal, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field
 
 from textveil.config import options, plain
 from textveil.errors import ConfigError
 from textveil.guarantee import Claim, Restricted
-from textveil.mechanism.block import Block, Ids, Layout
+from textveil.mechanism.block import Block, Layout
 from textveil.mechanism.radius import radii
 from textveil.mechanism.rule import EXPONENT_CAP, SCALE, Exponential
-from textveil.randomness import Draws, Randomness, weighted_choice
+from textveil.randomness import Draws, Flags, Ids, Ints, Randomness, Values, weighted_choice
 from textveil.table import LISTED, EmbeddingTable, shares
 from textveil.text import stopwords
-
-Values = NDArray[np.float64]
-Weights = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 CELLS = 1 << 22
 MANY = 1 << 16
@@ -179,7 +174,7 @@ class Lists:
         return columns, kept[rows]
 
 
-def weights(scores: Values, nominal: Values) -> Weights:
+def weights(scores: Values, nominal: Values) -> Ints:
     """ceil(2^50 exp(-nominal (1 - score) / 2)), 0 where there is no candidate, int64 [m, K]."""
     with np.errstate(invalid="ignore"):
         exponent = np.maximum(-nominal[:, None] / 2 * (1 - scores), -EXPONENT_CAP)

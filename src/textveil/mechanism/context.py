@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from textveil.config import options
 from textveil.errors import ConfigError
-from textveil.mechanism.block import PLACEHOLDER, Block, Ids, Layout, Role
+from textveil.mechanism.block import PLACEHOLDER, Block, Layout, Role
 from textveil.models import LanguageModel, Ragged, load_context
+from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.table import EmbeddingTable
 
-Values = NDArray[np.float64]
-Logits = NDArray[np.float32]
 Mode = Literal["none", "original", "released", "public"]
 
 PIECES = 1 << 10
@@ -78,7 +77,7 @@ class Context:
         if self.mode != "none" and table.holds_pieces:
             raise ConfigError(f"context {self.mode} needs words.unit=word: {table.name} holds word pieces")
 
-    def logits(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Logits:
+    def logits(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Floats:
         """What the model expects at some positions: float32 [m, V].
 
         Args:
@@ -98,7 +97,7 @@ class Context:
         assert isinstance(found, np.ndarray)
         return found
 
-    def _read(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Logits:
+    def _read(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Floats:
         layout = block.layout
         texts = np.unique(layout.texts[wave])  # only these are cut into pieces
         begins, ends = layout.documents[texts], layout.documents[texts + 1]
@@ -110,12 +109,10 @@ class Context:
         asked = np.searchsorted(place, layout.positions[wave])
         if self.mode == "released":
             hidden[asked] = False  # it is hidden as what is asked for, and has a window of its own about it
-        logits: Logits = _model(table, self.model).logits(ragged, asked, hidden=hidden).numpy()
+        logits: Floats = _model(table, self.model).logits(ragged, asked, hidden=hidden).numpy()
         return logits
 
-    def _shown(
-        self, table: EmbeddingTable, block: Block, released: Ids, place: Ids
-    ) -> tuple[list[str], NDArray[np.bool_]]:
+    def _shown(self, table: EmbeddingTable, block: Block, released: Ids, place: Ids) -> tuple[list[str], Flags]:
         """The words at some places of a block as the model sees them, and which of them it does not see."""
         layout = block.layout
         roles, names = layout.roles[place], _names(table)

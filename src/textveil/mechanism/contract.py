@@ -6,15 +6,10 @@ Not here: any mechanism (`perturb`, `select`), and the names (`papers`).
 
 from typing import Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
 from textveil.guarantee import Claim
-from textveil.mechanism.block import Block, Ids, Layout
-from textveil.randomness import Randomness
+from textveil.mechanism.block import Block, Layout
+from textveil.randomness import Flags, Ids, Randomness, Values
 from textveil.table import EmbeddingTable
-
-Values = NDArray[np.float64]
 
 
 @runtime_checkable
@@ -67,7 +62,7 @@ class Restricting(Protocol):
         """The epsilon [n] of the restricted promise at each protected position under the parameter [n]."""
         ...
 
-    def pairs(self, table: EmbeddingTable, rows: Ids) -> NDArray[np.bool_]:
+    def pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:
         """Which pairs of these rows [m] the promise is for: symmetric, [m, m]."""
         ...
 

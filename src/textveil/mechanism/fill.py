@@ -7,18 +7,15 @@ Not here: what the model sees (`context`), and mechanisms that look at the word 
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from textveil.config import options, plain
 from textveil.guarantee import Claim
-from textveil.mechanism.block import PLACEHOLDER, Block, Ids, Layout
-from textveil.mechanism.context import Context, Logits
+from textveil.mechanism.block import PLACEHOLDER, Block, Layout
+from textveil.mechanism.context import Context
 from textveil.mechanism.rule import SCALE
-from textveil.randomness import Randomness, weighted_choice
+from textveil.randomness import Flags, Floats, Ids, Randomness, Values, weighted_choice
 from textveil.table import EmbeddingTable
-
-Values = NDArray[np.float64]
 
 CELLS = 1 << 21
 """Candidates' weights held at once: 16 MiB in float64."""
@@ -102,10 +99,10 @@ class Fill:
             seen[wave] = before[wave]
         return law
 
-    def _weights(self, logits: Logits) -> NDArray[np.float64]:
+    def _weights(self, logits: Floats) -> Values:
         """Whole numbers from 1 to 2^50 in float64, [m, V]; at temperature 0, 1 for one word and 0 for all others."""
         if not self.temperature:
-            best: NDArray[np.bool_] = np.arange(logits.shape[1]) == logits.argmax(axis=1)[:, None]
+            best: Flags = np.arange(logits.shape[1]) == logits.argmax(axis=1)[:, None]
             return best.astype(np.float64)
         weights = logits.astype(np.float64)
         weights -= weights.max(axis=1, keepdims=True)

@@ -9,7 +9,6 @@ from typing import NamedTuple, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from textveil.config import NameOptions
 from textveil.errors import BudgetError, ConfigError
@@ -19,8 +18,8 @@ from textveil.mechanism.select import Select
 from textveil.mechanism.staircase import Staircase
 from textveil.mechanism.utility import Distance
 from textveil.protect import Protection, load_names
-from textveil.randomness import Randomness
-from textveil.table import EmbeddingTable, Ids
+from textveil.randomness import Ids, Randomness, Values
+from textveil.table import EmbeddingTable
 
 LABELS = {
     "PERSON": ("PERSON", ("given", "family", "both")),
@@ -78,9 +77,7 @@ class Names:
             mechanism.calibrate(listing.table, Layout.of(1), asked)
         return cls(options=options, table=table, lists=lists, mechanism=mechanism)
 
-    def draw(
-        self, protection: Protection, rows: Ids, documents: Ids, *, rng: Randomness
-    ) -> tuple[Ids, NDArray[np.float64]]:
+    def draw(self, protection: Protection, rows: Ids, documents: Ids, *, rng: Randomness) -> tuple[Ids, Values]:
         """A row of the whole table for every name, and its local DP.
 
         Args:

@@ -8,15 +8,21 @@ from typing import Annotated, ClassVar, Literal, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field
 
 from textveil.config import options
 from textveil.errors import ConfigError
-from textveil.randomness import Draws, coordinate_laplace, mean_resultant_length, multivariate_laplace, von_mises_fisher
+from textveil.randomness import (
+    Draws,
+    Ints,
+    Values,
+    coordinate_laplace,
+    mean_resultant_length,
+    multivariate_laplace,
+    von_mises_fisher,
+)
 from textveil.table import EmbeddingTable
 
-Values = NDArray[np.float64]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -50,9 +56,7 @@ class Noise(Protocol):
         """The parameter that costs a rate, [m]."""
         ...
 
-    def sample(
-        self, draws: Draws, table: EmbeddingTable, centres: Values, rows: NDArray[np.int64], parameter: Values
-    ) -> Values:
+    def sample(self, draws: Draws, table: EmbeddingTable, centres: Values, rows: Ints, parameter: Values) -> Values:
         """Noisy vectors [m, d] around centres [m, d] of the words in `rows` [m]."""
         ...
 
@@ -80,7 +84,7 @@ class NoNoise:
         return np.full(len(rate), np.inf)
 
     def sample(  # noqa: D102
-        self, draws: Draws, table: EmbeddingTable, centres: Values, rows: NDArray[np.int64], parameter: Values
+        self, draws: Draws, table: EmbeddingTable, centres: Values, rows: Ints, parameter: Values
     ) -> Values:
         return centres
 
@@ -118,7 +122,7 @@ class MultivariateLaplace:
         return rate / table.lipschitz
 
     def sample(  # noqa: D102
-        self, draws: Draws, table: EmbeddingTable, centres: Values, rows: NDArray[np.int64], parameter: Values
+        self, draws: Draws, table: EmbeddingTable, centres: Values, rows: Ints, parameter: Values
     ) -> Values:
         return centres + multivariate_laplace(draws, parameter, table.dimension)
 
@@ -172,7 +176,7 @@ class CoordinateLaplace:
         return rate * self._range(table)
 
     def sample(  # noqa: D102
-        self, draws: Draws, table: EmbeddingTable, centres: Values, rows: NDArray[np.int64], parameter: Values
+        self, draws: Draws, table: EmbeddingTable, centres: Values, rows: Ints, parameter: Values
     ) -> Values:
         return centres + coordinate_laplace(draws, self._range(table) / parameter, table.dimension)
 
@@ -231,7 +235,7 @@ class VonMisesFisher:
         return _largest_kappa(table.dimension, wanted) if mixed else wanted
 
     def sample(  # noqa: D102
-        self, draws: Draws, table: EmbeddingTable, centres: Values, rows: NDArray[np.int64], parameter: Values
+        self, draws: Draws, table: EmbeddingTable, centres: Values, rows: Ints, parameter: Values
     ) -> Values:
         lengths = np.linalg.norm(centres, axis=1)
         nonzero = np.maximum(lengths, np.finfo(np.float64).tiny)[:, None]

@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textveil.config import WordsOptions
-from textveil.randomness import Randomness
-
-Ids = NDArray[np.int64]
+from textveil.randomness import Flags, Ids, Randomness
 
 STEPS = 1000
 """A number is moved up by less than this, as in CusText's public code."""
@@ -62,7 +60,7 @@ def reasons(options: WordsOptions) -> list[str]:
     return [*found, _NUMBERS] if options.numbers == "add" else found
 
 
-def rules(words: Sequence[str], unknown: NDArray[np.bool_], options: WordsOptions) -> NDArray[np.int8]:
+def rules(words: Sequence[str], unknown: Flags, options: WordsOptions) -> NDArray[np.int8]:
     """The rule of every word, int8 [N].
 
     Args:

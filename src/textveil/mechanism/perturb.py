@@ -9,19 +9,16 @@ from typing import Annotated
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field
 
 from textveil.config import options, plain
 from textveil.errors import ConfigError
 from textveil.guarantee import FLOATING_POINT, Claim
-from textveil.mechanism.block import Block, Ids, Layout
+from textveil.mechanism.block import Block, Layout
 from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher, lengthening
 from textveil.mechanism.window import Mixing, Window
-from textveil.randomness import Draws, Randomness
+from textveil.randomness import Draws, Ids, Randomness, Values
 from textveil.table import EmbeddingTable
-
-Values = NDArray[np.float64]
 
 CHUNK = 4096
 """Positions that are mixed, noised and decoded together: about 50 MB at d = 384."""

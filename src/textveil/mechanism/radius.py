@@ -5,9 +5,8 @@ Not here: what is drawn within a radius (`confined`).
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-Values = NDArray[np.float64]
+from textveil.randomness import Values
 
 BINS = 1 << 15
 FINER = 64

@@ -9,18 +9,12 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field
 
 from textveil.config import options
 from textveil.errors import ConfigError
-from textveil.randomness import Draws, weighted_choice
+from textveil.randomness import Draws, Flags, Ids, Ints, Values, weighted_choice
 from textveil.table import BATCH, EmbeddingTable
-
-Ids = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-Values = NDArray[np.float64]
-Weights = NDArray[np.int64]
 
 EXPONENT_CAP = 20.0
 """c times the capped distance is at most this, so that every candidate keeps a weight of at least 2^21."""
@@ -77,7 +71,7 @@ class Exponential:
         curve = table.curve
         return epsilon / 2 if curve is None else np.maximum(curve.solve(epsilon), epsilon / 2)
 
-    def weights(self, distances: Values, c: Values) -> Weights:
+    def weights(self, distances: Values, c: Values) -> Ints:
         """ceil(2^50 exp(-c min(d, cap))) for every candidate, int64 [m, V]."""
         return self._whole(distances, c).astype(np.int64)
 
@@ -133,7 +127,7 @@ class Exponential:
         values: Values,
         which: Ids,
         upper: torch.Tensor,
-        sums: Weights,
+        sums: Ints,
     ) -> Ids:
         """The first accepted proposal of each row, -1 where there is none.
 
@@ -211,7 +205,7 @@ def _bits(table: EmbeddingTable) -> int:
     return min(30, 51 - len(table).bit_length())
 
 
-def _upper(table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None) -> tuple[torch.Tensor, Weights]:
+def _upper(table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None) -> tuple[torch.Tensor, Ints]:
     """Whole numbers U with 2^(50 - bits) U >= weight for all candidates, and their sums by blocks.
 
     A distance that is too short makes a weight that is too large. float32 may lose 2^-18 of it at exponents of up to

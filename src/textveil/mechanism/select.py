@@ -6,22 +6,18 @@ Not here: scores (`utility`), how one is drawn (`rule`, `buckets`, `staircase`),
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.config import options, plain
 from textveil.errors import ConfigError
 from textveil.guarantee import Claim
-from textveil.mechanism.block import PLACEHOLDER, Block, Ids, Layout
+from textveil.mechanism.block import PLACEHOLDER, Block, Layout
 from textveil.mechanism.buckets import Bucketized
-from textveil.mechanism.context import Logits
 from textveil.mechanism.noise import lengthening
 from textveil.mechanism.rule import Exponential
 from textveil.mechanism.staircase import Staircase
 from textveil.mechanism.utility import Blend, Distance, Hybrid, Scores
-from textveil.randomness import Draws, Randomness
+from textveil.randomness import Draws, Floats, Ids, Randomness, Values
 from textveil.table import EmbeddingTable
-
-Values = NDArray[np.float64]
 
 CELLS = 1 << 21
 """Candidate scores held at once: 16 MiB in float64."""
@@ -171,7 +167,7 @@ class Select:
         return law
 
     def log_probs_given(
-        self, table: EmbeddingTable, rows: Ids, parameter: Values, logits: Logits | None = None
+        self, table: EmbeddingTable, rows: Ids, parameter: Values, logits: Floats | None = None
     ) -> Values:
         """ln Pr[row y | private row] [m, V] where the context expects `logits` [1, V] or [m, V]."""
         return self._law(table, self.utility.given(table, rows, logits), parameter)

@@ -13,19 +13,14 @@ from itertools import pairwise
 from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from textveil.config import options
 from textveil.errors import ConfigError
-from textveil.mechanism.block import Ids
 from textveil.mechanism.rule import SCALE
 from textveil.mechanism.utility import Scores
-from textveil.randomness import Draws, weighted_choice
+from textveil.randomness import Draws, Ids, Ints, Values, weighted_choice
 from textveil.table import EmbeddingTable
-
-Values = NDArray[np.float64]
-Weights = NDArray[np.int64]
 
 MOST_LEVELS = 1000
 
@@ -63,7 +58,7 @@ class Staircase:
                 f"heights must fall from 1 to 0, one for each of the {len(self.sizes) + 1} levels (sizes and the rest)"
             )
 
-    def weights(self, epsilon: Values) -> Weights:
+    def weights(self, epsilon: Values) -> Ints:
         """W_k as multiples of 2^-50, int64 [m, K]."""
         heights = np.linspace(1, 0, len(self.sizes) + 1) if self.heights is None else np.array(self.heights)
         return np.maximum(np.ceil(SCALE * np.exp(-epsilon[:, None] * (1 - heights))), 1).astype(np.int64)

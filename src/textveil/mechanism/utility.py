@@ -11,17 +11,15 @@ from typing import Annotated, Literal, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field
 
 from textveil.config import options
 from textveil.errors import ConfigError
-from textveil.mechanism.block import Block, Ids
-from textveil.mechanism.context import Context, Logits
+from textveil.mechanism.block import Block
+from textveil.mechanism.context import Context
 from textveil.models import bundled_range
+from textveil.randomness import Floats, Ids, Values
 from textveil.table import EmbeddingTable, Metric, load_table, ships
-
-Values = NDArray[np.float64]
 
 GRAIN = 2.0**44
 """Scores of distances are multiples of 1 / GRAIN."""
@@ -53,7 +51,7 @@ class Utility(Protocol):
         """Scores at a wave of protected positions (numbers in 0..n-1), given what was released so far [n]."""
         ...
 
-    def given(self, table: EmbeddingTable, rows: Ids, logits: Logits | None) -> Scores:
+    def given(self, table: EmbeddingTable, rows: Ids, logits: Floats | None) -> Scores:
         """Scores for some private rows [m] where the context expects `logits`, float32 [m, V] or the same [1, V]."""
         ...
 
@@ -81,7 +79,7 @@ class Distance:
     def scores(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Nearness:  # noqa: D102
         return Nearness(table=table, rows=block.secret[wave])
 
-    def given(self, table: EmbeddingTable, rows: Ids, logits: Logits | None) -> Nearness:  # noqa: D102
+    def given(self, table: EmbeddingTable, rows: Ids, logits: Floats | None) -> Nearness:  # noqa: D102
         return Nearness(table=table, rows=rows)
 
 
@@ -174,7 +172,7 @@ class Hybrid:
         logits = None if self.static else self.context.logits(table, block, wave, released)
         return self.given(table, block.secret[wave], logits)
 
-    def given(self, table: EmbeddingTable, rows: Ids, logits: Logits | None) -> Blend:  # noqa: D102
+    def given(self, table: EmbeddingTable, rows: Ids, logits: Floats | None) -> Blend:  # noqa: D102
         distinct, line = np.unique(rows, return_inverse=True)
         near = self.near(table, distinct)
         if self.static:
@@ -198,7 +196,7 @@ class Hybrid:
         scores /= GRAIN
         return scores
 
-    def liked(self, table: EmbeddingTable, logits: Logits) -> Values:
+    def liked(self, table: EmbeddingTable, logits: Floats) -> Values:
         """What the logits make of a score, [m, V]; nothing where the utility is static."""
         if self.static:
             return np.full(logits.shape, 0.0 if self.form == "additive" else 1.0)

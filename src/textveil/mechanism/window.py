@@ -7,14 +7,12 @@ Not here: the noise and what it costs (`noise`), and the mixing of secret vector
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from textveil.config import options
 from textveil.errors import ConfigError
-from textveil.mechanism.block import Ids, Layout, Role
-
-Values = NDArray[np.float64]
+from textveil.mechanism.block import Layout, Role
+from textveil.randomness import Ids, Values
 
 SINKHORN_ROUNDS = 1000
 """A fixed number, so that a text's weights do not depend on the texts beside it."""

@@ -14,21 +14,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from textveil.errors import InputError
 from textveil.models.context import LanguageModel
 from textveil.models.ragged import Ragged
+from textveil.randomness import Ints
 from textveil.table import EmbeddingTable
-from textveil.text import Ints, is_public
+from textveil.text import is_public
 
 REACH = 1024
 """Logits beyond this size are counted as if they had it; no model at hand comes near."""
 
 SHARES = (0.5, 0.9, 0.99, 0.999)
 """The quantiles that are told."""
-
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

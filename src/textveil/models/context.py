@@ -17,9 +17,9 @@ import torch
 
 from textveil.errors import ConfigError, InputError, ModelError
 from textveil.models.networks import Job, Model, load
-from textveil.models.ragged import Bools, Cut, Ragged, Windows, batches, cut, distinct, pad
+from textveil.models.ragged import Cut, Ragged, Windows, batches, cut, distinct, pad
+from textveil.randomness import Flags, Ints
 from textveil.table import EmbeddingTable, NoModelError
-from textveil.text import Ints
 
 Kind = Literal["masked-lm", "causal-lm"]
 
@@ -35,7 +35,7 @@ class Context(Protocol):
 
     name: str
 
-    def logits(self, texts: Ragged, positions: Ints, hidden: Bools | None = None) -> torch.Tensor:
+    def logits(self, texts: Ragged, positions: Ints, hidden: Flags | None = None) -> torch.Tensor:
         """Logits float32 [n, V] of the table's words at each position (numbers of words over all texts).
 
         Nothing may depend on the words for which `hidden` [T] is true, nor on the word at the position itself.
@@ -72,7 +72,7 @@ class LanguageModel:
         """What rows and statements call it."""
         return self.model.name
 
-    def logits(self, texts: Ragged, positions: Ints, hidden: Bools | None = None) -> torch.Tensor:
+    def logits(self, texts: Ragged, positions: Ints, hidden: Flags | None = None) -> torch.Tensor:
         """Logits float32 [n, V] at each position; the word that stands there is not looked at.
 
         Args:
@@ -92,7 +92,7 @@ class LanguageModel:
         return found
 
     def batches(
-        self, texts: Ragged, positions: Ints, hidden: Bools | None = None
+        self, texts: Ragged, positions: Ints, hidden: Flags | None = None
     ) -> Iterator[tuple[Ints, torch.Tensor]]:
         """The same in parts as they are computed: which of the positions, and their logits [m, V] on the device."""
         pieces = Cut.of(self.model, texts, hidden)
@@ -130,7 +130,7 @@ class LanguageModel:
         with torch.autocast(read.device.type, enabled=False):
             return torch.addmm(self.bias, read.float(), self.rows.T)
 
-    def _reach(self, pieces: Cut, documents: Ints, positions: Ints, hidden: Bools | None) -> tuple[Ints, Ints]:
+    def _reach(self, pieces: Cut, documents: Ints, positions: Ints, hidden: Flags | None) -> tuple[Ints, Ints]:
         """How many pieces are seen on the left and on the right of each position [n].
 
         A word that is not hidden elsewhere has a window of its own around it. Hidden words of a text share windows that

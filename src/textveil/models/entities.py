@@ -11,12 +11,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from textveil.errors import ConfigError, ModelError
 from textveil.models.networks import Model, load
 from textveil.models.ragged import Cut, Ragged, Windows, batches, pad, spread
-from textveil.text import Ints
+from textveil.randomness import Flags, Floats, Ints
 
 LABELS = ("O", "B-PERSON", "I-PERSON", "B-LOCATION", "I-LOCATION", "B-ORGANIZATION", "I-ORGANIZATION")
 """The labels of the bundled tagger, in the order of its output."""
@@ -93,7 +92,7 @@ class TokenClassifier:
 
     model: Model
     types: tuple[str | None, ...]
-    begins: NDArray[np.bool_] = field(repr=False)
+    begins: Flags = field(repr=False)
     threshold: float
     window: int
     batch: int
@@ -103,7 +102,7 @@ class TokenClassifier:
         """What rows and statements call it."""
         return self.model.name
 
-    def probabilities(self, texts: Ragged) -> NDArray[np.float32]:
+    def probabilities(self, texts: Ragged) -> Floats:
         """The probability of each label for every word, float32 [T, labels]."""
         pieces = Cut.of(self.model, texts)
         room = self.window - len(self.model.before) - len(self.model.after)
@@ -160,11 +159,11 @@ class TokenClassifier:
         kept = tagged[starts].tolist()
         return [Entity(b, s, e, names[k], float(p)) for (b, s, e, k, p), keep in zip(spans, kept, strict=True) if keep]
 
-    def _begins(self, probabilities: NDArray[np.float32], by_type: NDArray[np.float32]) -> NDArray[np.bool_]:
+    def _begins(self, probabilities: Floats, by_type: Floats) -> Flags:
         """Whether each word, if it is part of an entity, begins one, bool [T]."""
         if self.begins.any():
-            begun: NDArray[np.float32] = probabilities[:, self.begins].sum(axis=1)
-            first: NDArray[np.bool_] = begun > by_type.sum(axis=1) - begun
+            begun: Floats = probabilities[:, self.begins].sum(axis=1)
+            first: Flags = begun > by_type.sum(axis=1) - begun
             return first
         best = by_type.argmax(axis=1)
         return np.append(True, best[1:] != best[:-1])

@@ -14,7 +14,8 @@ import torch
 from textveil.errors import InputError, ModelError
 from textveil.models.networks import Model
 from textveil.models.ragged import Windows, batches, pad
-from textveil.text import Ints, check_texts
+from textveil.randomness import Ints
+from textveil.text import check_texts
 
 Offsets = list[tuple[int, int]]
 

@@ -10,13 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from textveil.errors import ConfigError, InputError
 from textveil.models.joint import Frame, Sequences, cut, sequences
 from textveil.models.networks import Model, load
-
-Floats = NDArray[np.float32]
+from textveil.randomness import Floats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -12,13 +12,11 @@ from typing import Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from textveil.errors import InputError, ModelError
 from textveil.models.networks import SPACES, Model
-from textveil.text import Ints, Kind, Released, Tokens, check_texts
-
-Bools = NDArray[np.bool_]
+from textveil.randomness import Flags, Ints
+from textveil.text import Kind, Released, Tokens, check_texts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -33,7 +31,7 @@ class Ragged:
 
     words: Sequence[str]
     documents: Ints
-    spaced: Bools
+    spaced: Flags
 
     def __post_init__(self) -> None:
         ends = self.documents
@@ -95,7 +93,7 @@ class Cut:
     documents: Ints = field(repr=False)
 
     @classmethod
-    def of(cls, model: Model, texts: Ragged, hidden: Bools | None = None) -> Self:
+    def of(cls, model: Model, texts: Ragged, hidden: Flags | None = None) -> Self:
         """Every word cut by itself, equal words once.
 
         Args:

@@ -16,7 +16,7 @@ from textveil.errors import ConfigError, InputError
 from textveil.models.joint import Frame, Sequences, cut, sequences
 from textveil.models.networks import Model, load
 from textveil.models.ragged import batches
-from textveil.text import Ints
+from textveil.randomness import Ints
 
 
 class Answer(NamedTuple):

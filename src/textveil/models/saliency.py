@@ -12,14 +12,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from textveil.errors import ConfigError, ModelError
 from textveil.models.networks import Model, load
 from textveil.models.ragged import Cut, Ragged, Windows, batches, pad, spread
-from textveil.text import Ints
-
-Floats = NDArray[np.float32]
+from textveil.randomness import Floats, Ints, Values
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,14 +88,14 @@ class Classifier:
         best: Ints = scores.argmax(axis=1)
         return best
 
-    def _norms(self, rows: Ints, lengths: Ints, classes: Ints) -> NDArray[np.float64]:
+    def _norms(self, rows: Ints, lengths: Ints, classes: Ints) -> Values:
         """Of every piece the norm of embedding times gradient, float64 [n, L]."""
         with torch.enable_grad(), _held(self.model.network.get_input_embeddings()) as inputs:
             logits = self.model.network(**pad(self.model, rows, lengths)).logits
             chosen = logits.gather(1, torch.from_numpy(classes).to(logits.device)[:, None]).sum()
             (gradient,) = torch.autograd.grad(chosen, inputs[0])
         product = (gradient.double() * inputs[0].detach().double()).norm(dim=-1)
-        norms: NDArray[np.float64] = product.cpu().numpy()
+        norms: Values = product.cpu().numpy()
         return norms
 
     def _batches(self, lengths: Ints) -> Iterator[Ints]:

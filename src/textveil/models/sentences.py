@@ -12,14 +12,12 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from textveil.errors import ConfigError, ModelError
 from textveil.models.networks import ENCODER, bundled_folder, check_device, places
+from textveil.randomness import Floats
 from textveil.table import fetch
 from textveil.text import check_texts
-
-Floats = NDArray[np.float32]
 
 
 class SentenceEncoder(Protocol):

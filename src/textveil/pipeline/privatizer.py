@@ -58,9 +58,9 @@ from textveil.protect import (
     randomised,
     ungrouped,
 )
-from textveil.randomness import Randomness, SeededRandomness, SystemRandomness
+from textveil.randomness import Flags, Ids, Randomness, SeededRandomness, SystemRandomness, Values
 from textveil.session import Session, fold
-from textveil.table import EmbeddingTable, Ids, WordPieces, load_table
+from textveil.table import EmbeddingTable, WordPieces, load_table
 from textveil.text import Released, Tokens, tokenize
 
 BATCH_TEXTS = 512
@@ -434,9 +434,7 @@ class Privatizer:
 
     # ---- words to table rows, roles and budgets ------------------------------------------------------
 
-    def _protect(
-        self, tokens: Tokens, queries: Sequence[str] | None
-    ) -> tuple[Tokens, Protection, NDArray[np.float64] | None]:
+    def _protect(self, tokens: Tokens, queries: Sequence[str] | None) -> tuple[Tokens, Protection, Values | None]:
         """The words as they are released, their groups and their budgets."""
         public = listed(tokens.words, self.words)
         if self.grouping is None:
@@ -452,7 +450,7 @@ class Privatizer:
             )
         return join(tokens, protection, self._epsilon(protection), public)
 
-    def _epsilon(self, protection: Protection) -> NDArray[np.float64] | None:
+    def _epsilon(self, protection: Protection) -> Values | None:
         if self.budget is None:
             return None
         epsilon = in_range(np.asarray(self.budget.assign(protection), np.float64), "epsilon")
@@ -470,7 +468,7 @@ class Privatizer:
         self,
         tokens: Tokens,
         protection: Protection,
-        epsilon: NDArray[np.float64] | None,
+        epsilon: Values | None,
         memo: dict[object, object] | None,
         *,
         whole: bool,
@@ -520,7 +518,7 @@ class Privatizer:
         tokens: Tokens,
         protection: Protection,
         roles: NDArray[np.int8],
-        epsilon: NDArray[np.float64] | None,
+        epsilon: Values | None,
     ) -> Ids:
         """Where equal words of a group are released alike: the number of the first of them in their text, else -1."""
         found = np.full(len(roles), -1, np.int64)
@@ -539,7 +537,7 @@ class Privatizer:
         shown = [(word.lower() if lowered else word) if passes else "" for word, passes in passing]
         return np.array([*shown, ""], object)[:-1]  # one more, so that no words are an array of strings too
 
-    def _rows(self, words: Sequence[str], idle: NDArray[np.bool_]) -> tuple[Ids, Ids, NDArray[np.bool_]]:
+    def _rows(self, words: Sequence[str], idle: Flags) -> tuple[Ids, Ids, Flags]:
         """The table rows of all units in order, how many each word has, and whether a word is in the table.
 
         A word outside the table that is idle wherever it stands is spared its surrogate; its row is 0.
@@ -597,7 +595,7 @@ class Privatizer:
             within=_per_word(plan, within),
         )
 
-    def _named(self, protection: Protection, plan: Plan) -> tuple[Ids, NDArray[np.float64]]:
+    def _named(self, protection: Protection, plan: Plan) -> tuple[Ids, Values]:
         """A row for every word that is replaced by a name, and its local DP; -1 and 0 for all others."""
         if self.names is None:
             return np.full(len(plan.roles), PLACEHOLDER, np.int64), np.zeros(len(plan.roles))
@@ -672,7 +670,7 @@ class Privatizer:
         return f"Privatizer({self.claim.mechanism!r}, table={self.table.name!r})"
 
 
-def _drawn_as(word: int, protection: Protection, epsilon: NDArray[np.float64] | None) -> str:
+def _drawn_as(word: int, protection: Protection, epsilon: Values | None) -> str:
     """The group of a word with its budget: equal words with the same are one draw."""
     kind = protection.kind(word)
     return kind if epsilon is None or protection.named[word] else f"{kind} {epsilon[word]!r}"
@@ -717,7 +715,7 @@ def _kept(privatizer: Privatizer) -> tuple[int, int]:
     return int((released == rows).sum()), len(rows)
 
 
-def _checked(rows: object, spent: object, n: int, words: int) -> tuple[Ids, NDArray[np.float64]]:
+def _checked(rows: object, spent: object, n: int, words: int) -> tuple[Ids, Values]:
     """What a mechanism returned, if it is one row and one bound per protected position."""
     if not (isinstance(rows, np.ndarray) and rows.shape == (n,) and rows.dtype.kind == "i"):
         raise MechanismError(
@@ -728,21 +726,21 @@ def _checked(rows: object, spent: object, n: int, words: int) -> tuple[Ids, NDAr
     return rows.astype(np.int64), _bounds(spent, n)
 
 
-def _bounds(spent: object, n: int) -> NDArray[np.float64]:
+def _bounds(spent: object, n: int) -> Values:
     """What a mechanism returned, if it is one bound per protected position."""
     if not (isinstance(spent, np.ndarray) and spent.shape == (n,) and spent.dtype.kind == "f" and (spent >= 0).all()):
         raise MechanismError("a mechanism must bound what each protected word spends; nothing was released")
     return spent.astype(np.float64)
 
 
-def _apart(tokens: Tokens, roles: NDArray[np.int8]) -> NDArray[np.bool_]:
+def _apart(tokens: Tokens, roles: NDArray[np.int8]) -> Flags:
     """Whether whitespace stands before a word in the release: between two replaced words it always does."""
     spaced = tokens.spaced
     spaced[1:] |= (roles[1:] != Role.PASS) & (roles[:-1] != Role.PASS)
     return spaced
 
 
-def _per_word(plan: Plan, spent: NDArray[np.float64]) -> NDArray[np.float64]:
+def _per_word(plan: Plan, spent: Values) -> Values:
     """Bounds of positions [n], summed to words [N]; infinite for words that pass."""
     total = np.bincount(plan.block.layout.words, spent, minlength=len(plan.roles)).astype(np.float64)
     total[(plan.roles == Role.PASS) | (plan.rules != Rule.HOUSE)] = np.inf

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from textveil.mechanism import PLACEHOLDER, Block, Role, Rule
 from textveil.protect import Protection
+from textveil.randomness import Flags, Ids, Values
 from textveil.session import Session
-from textveil.table import EmbeddingTable, Ids, WordPieces
+from textveil.table import EmbeddingTable, WordPieces
 from textveil.text import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, casing_of
 
 PLACEHOLDER_TYPE = "WORD"
@@ -39,10 +40,10 @@ class Plan:
     block: Block
     roles: NDArray[np.int8]
     counts: Ids
-    unknown: NDArray[np.bool_]
+    unknown: Flags
     rules: NDArray[np.int8]
     classes: Ids
-    epsilon: NDArray[np.float64] | None
+    epsilon: Values | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,9 +60,9 @@ class Release:
 
     rows: Ids
     steps: Ids
-    spent: NDArray[np.float64]
-    parameter: NDArray[np.float64]
-    within: NDArray[np.float64]
+    spent: Values
+    parameter: Values
+    within: Values
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

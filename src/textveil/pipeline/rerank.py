@@ -13,7 +13,8 @@ import torch
 
 from textveil.config import Rerank
 from textveil.models import LanguageModel, Ragged, load_context
-from textveil.table import EmbeddingTable, Ids
+from textveil.randomness import Ids
+from textveil.table import EmbeddingTable
 from textveil.text import Kind, Released
 
 CELLS = 1 << 25

@@ -8,14 +8,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from textveil.errors import InputError
 from textveil.guarantee import Guarantee
 from textveil.pipeline.release import Plan
 from textveil.protect import Protection
-from textveil.table import Ids
+from textveil.randomness import Ids, Values
 from textveil.text import Released
 
 
@@ -102,4 +99,4 @@ class Rehearsal:
     plan: Plan = field(repr=False)
     drawn: Ids = field(repr=False)
     shown: Ids = field(repr=False)
-    parameter: NDArray[np.float64] = field(repr=False)
+    parameter: Values = field(repr=False)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.config import GroupOptions, NameOptions, ProtectOptions, WordsOptions
 from textveil.errors import ConfigError
@@ -16,6 +15,7 @@ from textveil.guarantee import Claim, Group, Guarantee
 from textveil.mechanism import Names, Role, Rule, oov
 from textveil.pipeline.release import Plan, Release, type_of
 from textveil.protect import GROUPS, Budget, Grouped, Grouping, Protection
+from textveil.randomness import Values
 from textveil.text import UNKNOWN_SHARE, Kind, Released
 
 
@@ -109,7 +109,7 @@ class Terms:
         which = sorted({protection.labels[group] for group in protection.group[span][passes].tolist()})
         return f"words of {'the group' if len(which) == 1 else 'the groups'} {', '.join(which)} pass as they are"
 
-    def _groups(self, protection: Protection, plan: Plan, span: slice, lost: NDArray[np.float64]) -> Iterator[Group]:
+    def _groups(self, protection: Protection, plan: Plan, span: slice, lost: Values) -> Iterator[Group]:
         """What each group of a text spends in local DP; what becomes a placeholder or a name counts by its type."""
         roles, named = plan.roles[span], protection.named[span]
         by = np.where(

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.config import GroupOptions, require_number
 from textveil.errors import BudgetError, UnknownName
 from textveil.protect.protection import GROUPS, Protection
+from textveil.randomness import Values
 
 SMALLEST, LARGEST = 1e-6, 1e6
 """Finite budgets outside are refused: floating point cannot carry the noise, and nobody can mean them."""
@@ -22,7 +22,7 @@ SMALLEST, LARGEST = 1e-6, 1e6
 class Budget(Protocol):
     """A rule that gives every word its epsilon."""
 
-    def assign(self, protection: Protection) -> NDArray[np.float64]:
+    def assign(self, protection: Protection) -> Values:
         """Epsilon per word, float64 [N]; what it says about public words is not used."""
         ...
 
@@ -43,7 +43,7 @@ class Uniform:
     def __post_init__(self) -> None:
         in_range(np.array([require_number(self.epsilon, "epsilon")]), "epsilon")
 
-    def assign(self, protection: Protection) -> NDArray[np.float64]:
+    def assign(self, protection: Protection) -> Values:
         """Epsilon at every word."""
         return np.full(len(protection.public), float(self.epsilon))
 
@@ -118,7 +118,7 @@ class Grouped:
             base = epsilon / max(ratio for ratio in ratios if math.isfinite(ratio))
         return cls(_times(ratios, base * scale))
 
-    def assign(self, protection: Protection) -> NDArray[np.float64]:
+    def assign(self, protection: Protection) -> Values:
         """The epsilon of every word's group."""
         own = dict(zip(GROUPS, self.budgets, strict=True))
         return np.array([own.get(label, 0.0) for label in protection.labels], np.float64)[protection.group]
@@ -129,7 +129,7 @@ def _times(numbers: Four, factor: float) -> Four:
     return one, two, three, four
 
 
-def in_range(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+def in_range(values: Values, name: str) -> Values:
     """The values, if each is 0, infinite, or within what can be carried.
 
     Raises:

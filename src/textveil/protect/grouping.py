@@ -20,8 +20,9 @@ from textveil.protect.detectors import detector, find_all, merge
 from textveil.protect.importance import Cosine, Listed, Saliency
 from textveil.protect.lists import Lists
 from textveil.protect.names import load_names
-from textveil.protect.protection import GROUPS, PUBLIC, Flags, Ids, Protection
+from textveil.protect.protection import GROUPS, PUBLIC, Protection
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, Detector, Span
+from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.text import Tokens, tokenize
 
 PERSON_LABELS = ("PERSON given", "PERSON family", "PERSON")
@@ -35,7 +36,7 @@ WHOLE = "TEXT"
 class Scorer(Protocol):
     """Whatever says how much a word has to do with a task."""
 
-    def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> NDArray[np.float32]:
+    def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
         """One score per word [N], of B texts with their queries."""
         ...
 
@@ -236,8 +237,8 @@ class Grouping:
 
 
 def join(
-    tokens: Tokens, protection: Protection, epsilon: NDArray[np.float64] | None, public: Flags
-) -> tuple[Tokens, Protection, NDArray[np.float64] | None]:
+    tokens: Tokens, protection: Protection, epsilon: Values | None, public: Flags
+) -> tuple[Tokens, Protection, Values | None]:
     """Joins the words of a sensitive part where one item stands for all of them: how many there were is then hidden.
 
     That is so where a part becomes a placeholder, because of its type or its budget of 0, and where a place or an

@@ -10,15 +10,12 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from textveil.errors import ConfigError, InputError
 from textveil.models import Classifier, Ragged, load_classifier
+from textveil.randomness import Floats, Ids
 from textveil.table import EmbeddingTable, frequency, load_table
 from textveil.text import check_texts, is_public, tokenize
-
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float32]
 
 SMOOTHING = 1e-3
 """Share of public text from which on a query's word counts for less than half; Arora, Liang and Ma's a."""

@@ -11,15 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textveil.config import WordsOptions
+from textveil.randomness import Flags, Ids
 from textveil.text import is_public
 
 PUBLIC = "public"
 PROTECTED = "protected"
 GROUPS = ("sensitive-important", "sensitive", "important", "other")
 """Groups 1 to 4 of STAMP (section 3.1)."""
-
-Flags = NDArray[np.bool_]
-Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from textveil.protect.protection import GROUPS, Ids, Protection
-from textveil.randomness import Randomness, weighted_choice
+from textveil.protect.protection import GROUPS, Protection
+from textveil.randomness import Ids, Randomness, weighted_choice
 
 SCALE = 1 << 50
 """The weight of the true group; weights are integers, so that the draw is exact."""

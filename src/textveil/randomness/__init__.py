@@ -1,9 +1,10 @@
-"""Randomness: the streams that every draw comes from, and samplers of continuous laws.
+"""Randomness: the streams that every draw comes from, samplers of continuous laws, and names for arrays.
 
 In: the operating system's entropy, or a seed. Out: `Randomness`, which opens streams; draws.
 Not here: what is drawn for (`mechanism`).
 """
 
+from textveil.randomness.arrays import Flags, Floats, Ids, Ints, Values
 from textveil.randomness.samplers import (
     coordinate_laplace,
     mean_resultant_length,
@@ -15,10 +16,15 @@ from textveil.randomness.streams import Draws, Randomness, SeededRandomness, Str
 
 __all__ = [
     "Draws",
+    "Flags",
+    "Floats",
+    "Ids",
+    "Ints",
     "Randomness",
     "SeededRandomness",
     "Streams",
     "SystemRandomness",
+    "Values",
     "coordinate_laplace",
     "fresh_name",
     "mean_resultant_length",

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from textveil.errors import BudgetError, ConfigError
-from textveil.randomness.streams import Draws, Flags, Floats, Integers
+from textveil.randomness.arrays import Flags, Ints, Values
+from textveil.randomness.streams import Draws
 
 __all__ = [
     "coordinate_laplace",
@@ -29,7 +30,7 @@ _LEAST_SCALE = 1e-100  # outside 1e-100 to 1e100, squared distances to a noisy v
 _PROPOSALS = 4  # at two acceptances in three, one row in 81 needs a second round
 
 
-def multivariate_laplace(draws: Draws, eta: ArrayLike, dimension: int) -> Floats:
+def multivariate_laplace(draws: Draws, eta: ArrayLike, dimension: int) -> Values:
     """Draw noise with density proportional to exp(-eta * ||x||): a gamma radius times a uniform direction.
 
     Adding it to vectors gives metric differential privacy of eta per unit of Euclidean distance.
@@ -54,7 +55,7 @@ def multivariate_laplace(draws: Draws, eta: ArrayLike, dimension: int) -> Floats
     return noise
 
 
-def coordinate_laplace(draws: Draws, scale: ArrayLike, dimension: int) -> Floats:
+def coordinate_laplace(draws: Draws, scale: ArrayLike, dimension: int) -> Values:
     """Draw noise with independent Laplace coordinates, density proportional to exp(-||x||_1 / scale).
 
     Args:
@@ -74,7 +75,7 @@ def coordinate_laplace(draws: Draws, scale: ArrayLike, dimension: int) -> Floats
     return noise
 
 
-def von_mises_fisher(draws: Draws, mean: Floats, kappa: ArrayLike) -> Floats:
+def von_mises_fisher(draws: Draws, mean: Values, kappa: ArrayLike) -> Values:
     """Draw unit vectors with density proportional to exp(kappa * <x, mean>) on the sphere.
 
     The rejection sampler of Wood for the cosine, written in 1 - cosine so that large kappa keep their
@@ -104,7 +105,7 @@ def von_mises_fisher(draws: Draws, mean: Floats, kappa: ArrayLike) -> Floats:
     return sample
 
 
-def _versines(draws: Draws, dimension: int, kappa: Floats) -> Floats:
+def _versines(draws: Draws, dimension: int, kappa: Values) -> Values:
     """1 - cosine of the angle to the mean direction, [m], by Wood's rejection.
 
     Wood's proposal is w = (1 - (1 + b) z) / (1 - (1 - b) z) with z ~ Beta((d-1)/2, (d-1)/2). With z as a
@@ -119,14 +120,14 @@ def _versines(draws: Draws, dimension: int, kappa: Floats) -> Floats:
     log_ratio += order * np.log((1.0 + b) * (x + y) / (2.0 * mixed))
     # As many proposals for every row: how much a document draws must not depend on its neighbours.
     accepted = -draws.exponential(_PROPOSALS) <= log_ratio
-    result: Floats = versine[np.arange(draws.size), accepted.argmax(axis=1)]
+    result: Values = versine[np.arange(draws.size), accepted.argmax(axis=1)]
     again = ~np.asarray(accepted.any(axis=1))
     if again.any():
         result[again] = _versines(draws.at(again), dimension, kappa[again])
     return result
 
 
-def _directions(draws: Draws, dimension: int, away_from: Floats | None = None) -> Floats:
+def _directions(draws: Draws, dimension: int, away_from: Values | None = None) -> Values:
     """Unit vectors [m, d], uniform on the sphere, or on its part orthogonal to the rows of `away_from`."""
     if dimension < 1:
         raise ConfigError(f"the dimension must be 1 or more; got {dimension}, check the table")
@@ -142,7 +143,7 @@ def _directions(draws: Draws, dimension: int, away_from: Floats | None = None) -
     return vectors
 
 
-def weighted_choice(draws: Draws, weights: Integers, counts: Integers | None = None) -> Integers:
+def weighted_choice(draws: Draws, weights: Ints, counts: Ints | None = None) -> Ints:
     """Draw a column for each row with probability exactly weight / (sum of the row's weights).
 
     No floating point enters, and the sum may be larger than an int64 holds, so every positive weight keeps
@@ -173,7 +174,7 @@ def weighted_choice(draws: Draws, weights: Integers, counts: Integers | None = N
         raise ConfigError("each row must have a weight above 0; a row has none, check the utility")
     target_high, target_low = _two_limbs(draws, high[:, -1], low[:, -1])
     passed = (high < target_high[:, None]) | ((high == target_high[:, None]) & (low <= target_low[:, None]))
-    block: Integers = passed.sum(axis=1)
+    block: Ints = passed.sum(axis=1)
     if counts is not None:
         return block
     rows = np.arange(draws.size)
@@ -184,22 +185,22 @@ def weighted_choice(draws: Draws, weights: Integers, counts: Integers | None = N
     columns = start[:, None] + np.arange(min(_BLOCK, weights.shape[1]))
     inside = columns < weights.shape[1]
     within = np.where(inside, weights[rows[:, None], np.where(inside, columns, 0)], 0)
-    chosen: Integers = start + (np.cumsum(within, axis=1) <= rest[:, None]).sum(axis=1)
+    chosen: Ints = start + (np.cumsum(within, axis=1) <= rest[:, None]).sum(axis=1)
     return chosen
 
 
-def _limbs(values: Integers) -> tuple[Integers, Integers]:
+def _limbs(values: Ints) -> tuple[Ints, Ints]:
     return values >> _LIMB, values & _LOW
 
 
-def _products(weights: Integers, counts: Integers) -> tuple[Integers, Integers]:
+def _products(weights: Ints, counts: Ints) -> tuple[Ints, Ints]:
     """Weights times counts, up to 2^81, as limbs: of the 4,096 largest the high ones sum to 2^61."""
     high, low = _limbs(weights)
     low = low * counts
     return high * counts + (low >> _LIMB), low & _LOW
 
 
-def _block_sums(weights: Integers) -> Integers:
+def _block_sums(weights: Ints) -> Ints:
     """Sums [m, ceil(V / _BLOCK)] of consecutive columns; the last block may be shorter."""
     m, columns = weights.shape
     whole = columns - columns % _BLOCK
@@ -207,7 +208,7 @@ def _block_sums(weights: Integers) -> Integers:
     return np.column_stack((sums, weights[:, whole:].sum(axis=1))) if whole < columns else sums
 
 
-def _two_limbs(draws: Draws, high: Integers, low: Integers) -> tuple[Integers, Integers]:
+def _two_limbs(draws: Draws, high: Ints, low: Ints) -> tuple[Ints, Ints]:
     """Integers uniform in [0, high * 2^32 + low), as limbs; a pair past the last, partial limb is redrawn."""
     first = draws.integers(high + 1)
     second = draws.integers(np.where(high > 0, _LOW + 1, low))
@@ -217,7 +218,7 @@ def _two_limbs(draws: Draws, high: Integers, low: Integers) -> tuple[Integers, I
     return first, second
 
 
-def mean_resultant_length(dimension: int, kappa: ArrayLike) -> Floats:
+def mean_resultant_length(dimension: int, kappa: ArrayLike) -> Values:
     """Return E<x, mean> of the von Mises-Fisher law, I_{d/2}(kappa) / I_{d/2-1}(kappa).
 
     By the continued fraction of the ratio, run backwards from an order where the start no longer matters;
@@ -247,10 +248,10 @@ def mean_resultant_length(dimension: int, kappa: ArrayLike) -> Floats:
     ratio = values / (order + np.hypot(order, values))
     for step in range(terms, -1, -1):
         ratio = values / (dimension + 2.0 * step + values * ratio)
-    return cast(Floats, ratio[back].reshape(kappa.shape))
+    return cast(Values, ratio[back].reshape(kappa.shape))
 
 
-def _per_row(draws: Draws, values: ArrayLike, name: str, *, least: float, most: float) -> Floats:
+def _per_row(draws: Draws, values: ArrayLike, name: str, *, least: float, most: float) -> Values:
     given = np.asarray(values, dtype=np.float64)
     if given.shape not in ((), (draws.size,)):
         raise ConfigError(f"{name} must be one value or {draws.size}; got shape {given.shape}, pass one per row")
@@ -259,7 +260,7 @@ def _per_row(draws: Draws, values: ArrayLike, name: str, *, least: float, most: 
     return np.broadcast_to(given, (draws.size,))
 
 
-def _unit_rows(draws: Draws, mean: Floats) -> Floats:
+def _unit_rows(draws: Draws, mean: Values) -> Values:
     mean = np.asarray(mean, dtype=np.float64)
     if mean.ndim != 2 or mean.shape[0] != draws.size or mean.shape[1] < 2:
         raise ConfigError(
@@ -282,7 +283,7 @@ def _check_weights(draws: Draws, weights: Any) -> None:
         raise ConfigError("weights must be from 0 to 2^50; got a value outside, scale them")
 
 
-def _check_counts(weights: Integers, counts: Any) -> None:
+def _check_counts(weights: Ints, counts: Any) -> None:
     if not isinstance(counts, np.ndarray) or counts.dtype != np.int64:
         raise ConfigError("counts must be an int64 array; got another type, convert them")
     if counts.shape not in (weights.shape, weights.shape[1:]) or weights.shape[1] > _MOST_COUNTED:
@@ -294,5 +295,5 @@ def _check_counts(weights: Integers, counts: Any) -> None:
         raise ConfigError("counts must be from 0 to 2^31 - 1; got a value outside")
 
 
-def _row_products(left: Floats, right: Floats) -> Floats:
-    return cast(Floats, np.einsum("ij,ij->i", left, right))
+def _row_products(left: Values, right: Values) -> Values:
+    return cast(Values, np.einsum("ij,ij->i", left, right))

@@ -18,12 +18,10 @@ from numpy.typing import NDArray
 from randomgen import AESCounter
 
 from textveil.errors import ConfigError, RandomnessError
+from textveil.randomness.arrays import Flags, Ints, Values
 
 __all__ = [
     "Draws",
-    "Flags",
-    "Floats",
-    "Integers",
     "Randomness",
     "SeededRandomness",
     "Streams",
@@ -31,9 +29,6 @@ __all__ = [
     "fresh_name",
 ]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 _NONCE_BYTES = 32
 _KEY_BYTES = 32
@@ -118,7 +113,7 @@ class Randomness(Protocol):
         """Whether someone who knows a seed can repeat the draws; a statement then says so."""
         ...
 
-    def open(self, sizes: Sequence[int] | Integers) -> "Streams":
+    def open(self, sizes: Sequence[int] | Ints) -> "Streams":
         """Begin one call over documents of these sizes, with streams that no other call gets.
 
         Args:
@@ -144,7 +139,7 @@ class SystemRandomness:
         """False: nobody can repeat the draws."""
         return False
 
-    def open(self, sizes: Sequence[int] | Integers) -> "Streams":
+    def open(self, sizes: Sequence[int] | Ints) -> "Streams":
         """Begin one call over documents of these sizes.
 
         Args:
@@ -195,7 +190,7 @@ class SeededRandomness:
         """True: the statement of a seeded run says that it holds for nobody who knows the seed."""
         return True
 
-    def open(self, sizes: Sequence[int] | Integers) -> "Streams":
+    def open(self, sizes: Sequence[int] | Ints) -> "Streams":
         """Begin the next call over documents of these sizes.
 
         Args:
@@ -247,7 +242,7 @@ def _seeded_child(seed: int, path: tuple[int, ...]) -> SeededRandomness:
     return child
 
 
-def _sizes(sizes: Sequence[int] | Integers) -> Integers:
+def _sizes(sizes: Sequence[int] | Ints) -> Ints:
     counted = np.asarray(sizes)
     if counted.size == 0 and counted.ndim == 1:
         return np.zeros(0, dtype=np.int64)
@@ -301,7 +296,7 @@ class Streams:
         sizes: [B] words of each document.
     """
 
-    def __init__(self, key: bytes, sizes: Integers) -> None:
+    def __init__(self, key: bytes, sizes: Ints) -> None:
         self._key = key
         sizes.setflags(write=False)
         self.sizes = sizes
@@ -382,34 +377,34 @@ class Draws:
         """m, the number of rows."""
         return self._offsets[-1]
 
-    def normal(self, width: int) -> Floats:
+    def normal(self, width: int) -> Values:
         """Return standard normal values [m, width]."""
         return self._fill((width,), lambda generator, part: generator.standard_normal(out=part))
 
-    def uniform(self, width: int) -> Floats:
+    def uniform(self, width: int) -> Values:
         """Return uniform values [m, width] in [0, 1), multiples of 2^-53."""
         return self._fill((width,), lambda generator, part: generator.random(out=part))
 
-    def exponential(self, width: int) -> Floats:
+    def exponential(self, width: int) -> Values:
         """Return standard exponential values [m, width]."""
         return self._fill((width,), lambda generator, part: generator.standard_exponential(out=part))
 
-    def gamma(self, shape: float, width: int | None = None) -> Floats:
+    def gamma(self, shape: float, width: int | None = None) -> Values:
         """Return gamma values of this shape and scale 1: [m], or [m, width] if a width is given."""
         tail = () if width is None else (width,)
         return self._fill(tail, lambda generator, part: generator.standard_gamma(shape, out=part))
 
-    def beta(self, a: float, b: float, width: int) -> Floats:
+    def beta(self, a: float, b: float, width: int) -> Values:
         """Return beta(a, b) values [m, width]."""
         first = self.gamma(a, width)
         return first / (first + self.gamma(b, width))
 
-    def laplace(self, width: int) -> Floats:
+    def laplace(self, width: int) -> Values:
         """Return standard Laplace values [m, width], density exp(-|x|) / 2."""
         # The difference of two exponentials: no logarithm of a uniform, so the tail is not cut at 37.
         return self.exponential(width) - self.exponential(width)
 
-    def integers(self, high: Integers) -> Integers:
+    def integers(self, high: Ints) -> Ints:
         """Return integers [m], each uniform in [0, high) of its own row, without bias.
 
         Args:
@@ -447,7 +442,7 @@ class Draws:
             result[again] = self.at(again)._integers(high[again])
         return result
 
-    def _fill(self, tail: tuple[int, ...], draw: Callable[[Generator, Floats], object]) -> Floats:
+    def _fill(self, tail: tuple[int, ...], draw: Callable[[Generator, Values], object]) -> Values:
         values = np.empty((self.size, *tail), dtype=np.float64)
         for generator, rows in self._parts():
             draw(generator, values[rows])

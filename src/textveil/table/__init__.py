@@ -5,7 +5,7 @@ Not here: draws (`mechanism`), and networks that run (`models`).
 """
 
 from textveil.table.constants import Progress
-from textveil.table.embedding import LISTED, SLAB, EmbeddingTable, Ids, Metric, load_table, ships
+from textveil.table.embedding import LISTED, SLAB, EmbeddingTable, Metric, load_table, ships
 from textveil.table.frequency import counts, shares
 from textveil.table.hub import HUB_ID, NoModelError, fast, fetch, quiet
 from textveil.table.pairs import BATCH
@@ -17,7 +17,6 @@ __all__ = [
     "LISTED",
     "SLAB",
     "EmbeddingTable",
-    "Ids",
     "Metric",
     "NoModelError",
     "Progress",

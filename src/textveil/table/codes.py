@@ -148,7 +148,7 @@ class Rows:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Floats:
+class FloatCodes:
     """Rows and queries in bfloat16 or float32.
 
     For distances the score is q.v - |v|^2 / 2: half the square of a row stands in `HALVES` columns more, and the query
@@ -258,7 +258,7 @@ class Floats:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Integers:
+class IntegerCodes:
     """Unit rows and queries as eight-bit integers, after a rotation that leaves no coordinate much larger than others.
 
     Rows are held in the order of their largest coordinate. The few with a large one have a scale of their own, so that

@@ -18,15 +18,14 @@ from typing import NamedTuple, cast, overload
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from textveil.errors import BudgetError, ConfigError, TableError
+from textveil.randomness import Values
 
 Progress = Callable[[int, int], None]
 Parts = Callable[[], Iterable[Tensor]]
 """Rows [V, d] in parts, from the first to the last each time it is called."""
-Array = NDArray[np.float64]
 
 REACH = 20.0
 """Largest exponent c * d that the exponential mechanism uses; a longer distance counts as REACH / c."""
@@ -214,7 +213,7 @@ def projection_factor(original: Tensor, projected: Tensor, *, progress: Progress
     return factor * (1 + 1e-6)
 
 
-def _log_partitions(rows: Tensor, c: Array, floor: Array, progress: Progress | None) -> Tensor:
+def _log_partitions(rows: Tensor, c: Values, floor: Values, progress: Progress | None) -> Tensor:
     """ln Z_x(c) = ln sum_y exp(max(-c d(x, y), floor)) for every c and row [K, V]."""
     total = torch.zeros(len(c), len(rows), dtype=torch.float64)
     for one, two, distance, same in _blocks(rows, progress):
@@ -227,7 +226,7 @@ def _log_partitions(rows: Tensor, c: Array, floor: Array, progress: Progress | N
     return total.log_()
 
 
-def _steepest(rows: Tensor, height: Tensor, shortest: Array, progress: Progress | None) -> Array:
+def _steepest(rows: Tensor, height: Tensor, shortest: Values, progress: Progress | None) -> Values:
     """max over x, x' that differ of |h_x' - h_x| / min(d(x, x'), shortest), for each row h of `height`."""
     best = np.zeros(len(height))
     for one, two, distance, _ in _blocks(rows, progress):
@@ -250,7 +249,7 @@ def exponential_constants(
     cap: Sequence[float] | None = None,
     *,
     progress: Progress | None = None,
-) -> Array:
+) -> Values:
     """`exponential_constant` for several c at once [K], one cap for each, in two passes over the pairs."""
     rows, rate = _double(vectors), np.asarray(c, dtype=np.float64)
     longest = np.full(len(rate), math.inf) if cap is None else np.asarray(cap, dtype=np.float64)
@@ -319,8 +318,8 @@ class CalibrationCurve:
     @overload
     def constant(self, c: float) -> float: ...
     @overload
-    def constant(self, c: Array) -> Array: ...
-    def constant(self, c: float | Array) -> float | Array:
+    def constant(self, c: Values) -> Values: ...
+    def constant(self, c: float | Values) -> float | Values:
         """An upper bound on K(c), at most 2c; any shape.
 
         Raises:
@@ -334,8 +333,8 @@ class CalibrationCurve:
     @overload
     def solve(self, epsilon: float) -> float: ...
     @overload
-    def solve(self, epsilon: Array) -> Array: ...
-    def solve(self, epsilon: float | Array) -> float | Array:
+    def solve(self, epsilon: Values) -> Values: ...
+    def solve(self, epsilon: float | Values) -> float | Values:
         """The largest c with constant(c) <= epsilon, also after rounding; any shape.
 
         Raises:
@@ -366,14 +365,14 @@ class CalibrationCurve:
         return cls(knots=tuple(knots), excess=tuple(excess), tail=cast("float", values["tail"]))
 
 
-def _positive(value: float | Array, name: str) -> Array:
+def _positive(value: float | Values, name: str) -> Values:
     array = np.asarray(value, dtype=np.float64)
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise BudgetError(f"{name} must be positive and finite; give a number above 0")
     return array
 
 
-def _like(given: float | Array, result: Array) -> float | Array:
+def _like(given: float | Values, result: Values) -> float | Values:
     return result if isinstance(given, np.ndarray) else float(result)
 
 
@@ -386,7 +385,7 @@ def _outward(value: float, *, up: bool) -> float:
     return short
 
 
-def _knots(longest: float, shortest: float, steps: int) -> Array:
+def _knots(longest: float, shortest: float, steps: int) -> Values:
     """Knots from 0 to where the cap sets in (c D = 20), denser at small c; then on to where all is capped.
 
     Slack falls with the square of the width and counts relative to c, hence the power. Beyond c D = 20 an
@@ -398,7 +397,7 @@ def _knots(longest: float, shortest: float, steps: int) -> Array:
     return np.array([float(f"{c:.7g}") for c in knots])
 
 
-def _gaps(knots: Array, height: Tensor) -> Tensor:
+def _gaps(knots: Values, height: Tensor) -> Tensor:
     """How far a convex function can lie below its chord, from its values at the knots alone [K - 1, V].
 
     The gap is largest where the extensions of the two neighbouring chords cross: h / (1 / a + 1 / b), with

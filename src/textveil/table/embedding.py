@@ -19,6 +19,7 @@ from tokenizers import Tokenizer
 
 from textveil.config import registry
 from textveil.errors import ConfigError, InputError, TableError
+from textveil.randomness import Flags, Ids, Values
 from textveil.table import constants
 from textveil.table.codes import NEARLY, Rows
 from textveil.table.nearest import Nearest
@@ -29,7 +30,6 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 Metric = Literal["chord", "euclidean"]
-Ids = NDArray[np.int64]
 
 SLAB = 1 << 16
 """Rows that are looked at together where a whole table is, so that no second table is held."""
@@ -67,7 +67,7 @@ class Pieces:
     tokenizer: Tokenizer = field(repr=False)
     vectors: torch.Tensor = field(repr=False)
 
-    def compose(self, words: Sequence[str]) -> tuple[torch.Tensor, NDArray[np.bool_]]:
+    def compose(self, words: Sequence[str]) -> tuple[torch.Tensor, Flags]:
         """The mean piece vector [n, d] of each word, and whether the word has any piece."""
         try:
             encodings = self.tokenizer.encode_batch(words, add_special_tokens=False)
@@ -245,7 +245,7 @@ class EmbeddingTable:
 
     # ---- words to rows -------------------------------------------------------------------------------
 
-    def lookup(self, words: Sequence[str]) -> tuple[Ids, NDArray[np.bool_]]:
+    def lookup(self, words: Sequence[str]) -> tuple[Ids, Flags]:
         """The row of every word, by a public function of the word alone.
 
         A word of the table (as it stands, else lower-cased) has its own row. Any other word gets a surrogate:
@@ -288,7 +288,7 @@ class EmbeddingTable:
         place = {word: i for i, word in enumerate(distinct)}
         return rows[np.fromiter((place[word] for word in words), np.int64, len(words))]
 
-    def _split_means(self, words: list[str]) -> tuple[torch.Tensor, NDArray[np.bool_]]:
+    def _split_means(self, words: list[str]) -> tuple[torch.Tensor, Flags]:
         means = torch.zeros(len(words), self.dimension)
         found = np.zeros(len(words), bool)
         for i, word in enumerate(words):
@@ -340,7 +340,7 @@ class EmbeddingTable:
         """
         return self.decoder.search(queries, exclude)
 
-    def distances(self, rows: Ids) -> NDArray[np.float64]:
+    def distances(self, rows: Ids) -> Values:
         """The distance of each row to the whole table, float64 [n, V], in the table's metric; 0 to itself."""
         place = torch.from_numpy(rows).to(self.device)
         own = self.take(place).double()

@@ -13,14 +13,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from textveil.randomness import Ints, Values
 from textveil.text import is_public
 
 if TYPE_CHECKING:
     from textveil.table.embedding import EmbeddingTable
 
-Shares = NDArray[np.float64]
 
 SMOOTHING = 0.5
 """What is added to the count of every row, so that none is impossible: Jeffreys's prior."""
@@ -45,7 +44,7 @@ def _rank_of() -> Mapping[str, int]:
     return {word: rank for rank, word in enumerate(counts(), 1)}
 
 
-def ranks(words: Sequence[str]) -> NDArray[np.int64]:
+def ranks(words: Sequence[str]) -> Ints:
     """The rank of each word on the list, whatever its casing: int64 [n].
 
     1 is the most frequent word; a word that is not listed has the rank after the last, `len(counts()) + 1`.
@@ -54,7 +53,7 @@ def ranks(words: Sequence[str]) -> NDArray[np.int64]:
     return np.fromiter((rank_of.get(word.lower(), len(rank_of) + 1) for word in words), np.int64, len(words))
 
 
-def shares(table: "EmbeddingTable", *, listed: bool = False) -> Shares:
+def shares(table: "EmbeddingTable", *, listed: bool = False) -> Values:
     """The share of public text that falls on each row: float64 [V], positive, of sum 1. Read-only.
 
     Words fall where `table.lookup` puts them, so those outside the table count for their surrogates. 1/2 is added to
@@ -72,16 +71,16 @@ def shares(table: "EmbeddingTable", *, listed: bool = False) -> Shares:
 
 
 @lru_cache(maxsize=16)
-def _shares(table: "EmbeddingTable", listed: bool) -> Shares:
+def _shares(table: "EmbeddingTable", listed: bool) -> Values:
     found = _stored(table)
     found = fall(table) if found is None else found
     smoothed = found + (fall(table, listed=True) if listed else 0) + SMOOTHING
-    prior: Shares = smoothed / smoothed.sum()
+    prior: Values = smoothed / smoothed.sum()
     prior.flags.writeable = False
     return prior
 
 
-def fall(table: "EmbeddingTable", *, listed: bool = False) -> NDArray[np.int64]:
+def fall(table: "EmbeddingTable", *, listed: bool = False) -> Ints:
     """How many words of public text fall on each row, either those of the public list or all others: int64 [V]."""
     falling = {word: count for word, count in counts().items() if is_public(word) == listed}
     rows, _ = table.lookup(list(falling))
@@ -90,10 +89,10 @@ def fall(table: "EmbeddingTable", *, listed: bool = False) -> NDArray[np.int64]:
     return sums
 
 
-def _stored(table: "EmbeddingTable") -> NDArray[np.int64] | None:
+def _stored(table: "EmbeddingTable") -> Ints | None:
     """What `fall` gives, where it ships with the package for these very rows."""
     source = files("textveil").joinpath("data", "frequencies", f"{table.name}-{table.metric}.npy.gz")
     if table.stored is None or not source.is_file():
         return None
-    sums: NDArray[np.int64] = np.load(io.BytesIO(gzip.decompress(source.read_bytes())), allow_pickle=False)
+    sums: Ints = np.load(io.BytesIO(gzip.decompress(source.read_bytes())), allow_pickle=False)
     return sums.astype(np.int64) if sums.shape == (len(table),) else None

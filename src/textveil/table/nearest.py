@@ -21,12 +21,21 @@ from functools import cache, cached_property
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from textveil.errors import InputError
-from textveil.table.codes import GROUP, NEARLY, ROUNDING, SLACK, Floats, Integers, Precision, Rows, Span, low_precision
-
-Ids = NDArray[np.int64]
+from textveil.randomness import Ids
+from textveil.table.codes import (
+    GROUP,
+    NEARLY,
+    ROUNDING,
+    SLACK,
+    FloatCodes,
+    IntegerCodes,
+    Precision,
+    Rows,
+    Span,
+    low_precision,
+)
 
 KEPT, KEPT_SHAPE = 1 << 28, (1 << 15, 256)
 """Numbers up to which the low-precision rows are kept; then so many rows and queries are scored at once."""
@@ -143,7 +152,7 @@ class Nearest:
         owner, row, high = (torch.cat(each) for each in zip(*held, strict=True))
         left = high >= least[owner]
         owner, row = owner[left], row[left]
-        if isinstance(self._coder, Integers) and self.rows.stored.dtype == torch.float32:
+        if isinstance(self._coder, IntegerCodes) and self.rows.stored.dtype == torch.float32:
             return self._narrowed(unit, owner, row)
         return owner, row
 
@@ -185,7 +194,7 @@ class Nearest:
 
     def _exact(self, queries: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
         rows = self.rows.true(row)
-        if isinstance(self._coder, Integers) or self.rows.by_direction:
+        if isinstance(self._coder, IntegerCodes) or self.rows.by_direction:
             return (queries * rows).sum(dim=1)
         # without the query's own square where that is so large that it would swallow what tells rows apart
         far = queries.norm(dim=1) > 4 * self._coder.longest
@@ -219,13 +228,13 @@ class Nearest:
         return KEPT_SHAPE if self._keeps else MADE_SHAPE
 
     @cached_property
-    def _coder(self) -> "Integers | Floats":
+    def _coder(self) -> "IntegerCodes | FloatCodes":
         # torch 2.13 multiplies integer matrices of one column wrongly
         integers = self.rows.by_direction and self._keeps and self.rows.dimension > 1
         precision = self.precision or low_precision(self.rows.device, integers=integers)
         if precision == "int8" and integers:
-            return Integers(rows=self.rows)
-        return Floats(rows=self.rows, precision="bfloat16" if precision == "int8" else precision)
+            return IntegerCodes(rows=self.rows)
+        return FloatCodes(rows=self.rows, precision="bfloat16" if precision == "int8" else precision)
 
     def _spans(self) -> Iterator[Span]:
         yield from self._kept if self._keeps else self._coder.spans(self._shape[0])

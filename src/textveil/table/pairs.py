@@ -19,11 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from textveil.randomness import Floats, Ids, Values
 from textveil.table.codes import GROUP, Rows, low_precision
-
-Ids = NDArray[np.int64]
 
 SLAB = 1 << 12
 """Rows that are compared at once: with `BATCH` queries their bounds stay in a processor's own cache."""
@@ -110,7 +108,7 @@ class Pairs:
         for start, middle, error in self.squares(asked):
             yield start, middle.sub_(error).clamp_(min=0).sqrt_().mul_(1 - ETA)
 
-    def distances(self, rows: Ids, others: Ids) -> NDArray[np.float64]:
+    def distances(self, rows: Ids, others: Ids) -> Values:
         """The distance of each row to the one beside it, float64 [n], from their difference."""
         found = np.empty(len(rows))
         for start in range(0, len(rows), PAIRS):
@@ -135,7 +133,7 @@ class Pairs:
         larger lower bound is not among the nearest.
         """
         best = torch.full((len(rows), k), math.inf, dtype=torch.float32)  # the smallest upper bounds so far
-        held: list[tuple[Ids, Ids, NDArray[np.float32]]] = []
+        held: list[tuple[Ids, Ids, Floats]] = []
         asked, count = torch.from_numpy(rows), 0
         for start, low, error in self.squares(asked):
             high = low + error
@@ -155,9 +153,7 @@ class Pairs:
                 held, count = [(owners, others, np.full(len(owners), -np.inf, np.float32))], len(owners)
         return self._closest(rows, held, best[:, -1].numpy(), k)[1].reshape(len(rows), k)
 
-    def _closest(
-        self, rows: Ids, held: list[tuple[Ids, Ids, NDArray[np.float32]]], most: NDArray[np.float32], k: int
-    ) -> tuple[Ids, Ids]:
+    def _closest(self, rows: Ids, held: list[tuple[Ids, Ids, Floats]], most: Floats, k: int) -> tuple[Ids, Ids]:
         """Of the pairs held with their lower bounds, the k closest of each owner, in their order."""
         owner, other, low = (np.concatenate(each) for each in zip(*held, strict=True))
         left = low <= most[owner]

@@ -26,10 +26,11 @@ from numpy.typing import NDArray
 from textveil.config import registry
 from textveil.errors import ConfigError, OutputError, TableError, TextveilError
 from textveil.guarantee import number
+from textveil.randomness import Floats, Values
 from textveil.table import constants
 from textveil.table.constants import TableConstants
 from textveil.table.embedding import UNFIT, EmbeddingTable, Metric, load_table, taken
-from textveil.table.vectors import Rows, Vectors
+from textveil.table.vectors import Vectors
 
 DType = Literal["float16", "float32"]
 Progress = Callable[[str, int, int], None]
@@ -220,12 +221,12 @@ def _write_rows(
     return words, np.load(path, mmap_mode="c", allow_pickle=False)
 
 
-def _unit(rows: Rows) -> NDArray[np.float64]:
+def _unit(rows: Floats) -> Values:
     double = rows.astype(np.float64)
     norms = np.linalg.norm(double, axis=1, keepdims=True)
     if not norms.all():
         raise TableError("the metric chord needs rows that are not zero")
-    found: NDArray[np.float64] = double / norms
+    found: Values = double / norms
     return found
 
 
@@ -280,9 +281,7 @@ def _from_pairs(
     return known, listed
 
 
-def _nearest(
-    table: EmbeddingTable, count: int, tell: Progress
-) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float32]]]:
+def _nearest(table: EmbeddingTable, count: int, tell: Progress) -> Iterator[tuple[NDArray[np.int32], Floats]]:
     """The nearest other words of each word, and their distances."""
     step = max(1, PART // len(table))
     for start in range(0, len(table), step):
@@ -446,7 +445,7 @@ def read(folder: str | Path) -> Manifest:
     raise _error(path, "it is damaged or foreign; build the table again")
 
 
-def neighbours(folder: str | Path) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def neighbours(folder: str | Path) -> tuple[NDArray[np.int32], Floats]:
     """The nearest other words of every word, nearest first, as rows [V, k], and their distances.
 
     Raises:

@@ -24,14 +24,13 @@ from pathlib import Path
 from typing import IO, Literal, cast, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.errors import ConfigError, TableError
+from textveil.randomness import Flags, Floats
 from textveil.table.embedding import UNFIT
 from textveil.table.hub import HUB_ID
 
 Format = Literal["glove", "vec", "word2vec", "numpy", "safetensors", "model"]
-Rows = NDArray[np.float32]
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 CHUNK = 1 << 22
@@ -57,7 +56,7 @@ class Block:
     """
 
     words: list[str]
-    rows: Rows
+    rows: Floats
     numbers: Sequence[int]
     unit: str
     read: int
@@ -269,7 +268,7 @@ def _first(words: Sequence[str], places: Sequence[int], seen: set[str], limit: i
     return chosen, repeated
 
 
-def _flaws(block: Block, zero_rows: bool) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+def _flaws(block: Block, zero_rows: bool) -> Iterator[tuple[str, Flags]]:
     """What is wrong with words of a block, and with which."""
     size = np.abs(block.rows).max(axis=1, initial=0)
     yield "holds NaN, infinity or a number too large for float32", ~np.isfinite(size)
@@ -438,7 +437,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _parse(content: bytes, line: int, width: int) -> tuple[list[str], Rows, Sequence[int], dict[int, str]]:
+def _parse(content: bytes, line: int, width: int) -> tuple[list[str], Floats, Sequence[int], dict[int, str]]:
     """The words and rows of some lines, their numbers, of which `line` is the first, and the faults of the others."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of numbers that are infinite in float32, and of lines that are all empty
@@ -461,7 +460,7 @@ def _parse(content: bytes, line: int, width: int) -> tuple[list[str], Rows, Sequ
     return words, np.concatenate(kept) if kept else np.empty((0, width), np.float32), numbers, faults
 
 
-def _parse_line(line: bytes, width: int) -> tuple[str, Rows] | str:
+def _parse_line(line: bytes, width: int) -> tuple[str, Floats] | str:
     """The word and the row [1, d] of a line, or what is wrong with it."""
     try:
         text = line.decode().rstrip(" \t\r")
@@ -480,9 +479,9 @@ def _parse_line(line: bytes, width: int) -> tuple[str, Rows] | str:
         return "holds a value that is no number"
 
 
-def _numbers(lines: list[str]) -> Rows:
+def _numbers(lines: list[str]) -> Floats:
     """Numbers with single spaces between: by far the largest part of the work, done in one call."""
-    found: Rows = np.loadtxt(
+    found: Floats = np.loadtxt(
         [line.rstrip(" \t\r") for line in lines], np.float32, comments=None, delimiter=" ", ndmin=2
     )
     return found
@@ -525,7 +524,7 @@ def _binary(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left
         raise left_out.error(f"its header promises {count:,} words, and it goes on after them")
 
 
-def _decoded(words: list[bytes], rows: Rows, places: list[int], read: int) -> Block:
+def _decoded(words: list[bytes], rows: Floats, places: list[int], read: int) -> Block:
     texts, keep, faults = [], [], {}
     for i, word in enumerate(words):
         try:
@@ -547,7 +546,7 @@ def _decoded(words: list[bytes], rows: Rows, places: list[int], read: int) -> Bl
 
 
 def _blocks(
-    words: Sequence[str | None], shape: tuple[int, ...], itemsize: int, take: Callable[[int, int], Rows]
+    words: Sequence[str | None], shape: tuple[int, ...], itemsize: int, take: Callable[[int, int], Floats]
 ) -> tuple[int, Iterator[Block]]:
     """The bytes of an array, and its blocks: `take` gives the rows from one number to another, in order.
 
@@ -593,7 +592,7 @@ def _npy(stream: IO[bytes], get_words: Callable[[int], list[str]], left_out: Lef
     words = _fitting(shape, get_words, left_out)
     width = shape[1]
 
-    def take(start: int, stop: int) -> Rows:
+    def take(start: int, stop: int) -> Floats:
         wanted = (stop - start) * width * dtype.itemsize
         content = stream.read(wanted)
         if len(content) < wanted:

@@ -11,11 +11,11 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from textveil.errors import ConfigError
-from textveil.table.embedding import EmbeddingTable, Ids
+from textveil.randomness import Flags, Ids
+from textveil.table.embedding import EmbeddingTable
 from textveil.table.hub import HUB_ID, download
 
 CONTINUATION = "##"
@@ -63,7 +63,7 @@ class WordPieces:
         """Byte-level tokenizers mark the start of a word by the space before it."""
         return " " if type(self.tokenizer.decoder).__name__ == "ByteLevel" else ""
 
-    def cut(self, words: Sequence[str]) -> tuple[list[Ids], NDArray[np.bool_]]:
+    def cut(self, words: Sequence[str]) -> tuple[list[Ids], Flags]:
         """The rows of each word's pieces, at least one, and whether all of them are in the table, bool [n]."""
         space = self._leading_space
         encodings = None

@@ -7,13 +7,12 @@ Not here: which words are protected (`protect`), and the rows they stand for (`t
 from textveil.text.casing import Casing, apply_casing, casing_of
 from textveil.text.public import is_public, stopwords
 from textveil.text.released import MASK_FIELDS, UNKNOWN_SHARE, Item, Kind, Mask, Released
-from textveil.text.tokens import Ints, Tokens, check_texts, tokenize
+from textveil.text.tokens import Tokens, check_texts, tokenize
 
 __all__ = [
     "MASK_FIELDS",
     "UNKNOWN_SHARE",
     "Casing",
-    "Ints",
     "Item",
     "Kind",
     "Mask",

@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import regex
 
 from textveil.errors import InputError
-
-Ints = npt.NDArray[np.int64]
+from textveil.randomness import Flags, Ints
 
 # Scripts with rules of their own: without spaces between words, or often close to Latin words and digits.
 _CJK = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}ー\uFF70"
@@ -99,7 +97,7 @@ class Tokens:
         return sizes
 
     @property
-    def spaced(self) -> npt.NDArray[np.bool_]:
+    def spaced(self) -> Flags:
         """Whether whitespace stands before each word, bool [T]; so it counts for the first word of a text."""
         spaced = np.ones(len(self.words), bool)
         spaced[1:] = self.starts[1:] != self.ends[:-1]
@@ -114,7 +112,7 @@ class Tokens:
         stops = [*self.starts[rows].tolist(), len(text)]
         return [text[begin:stop] for begin, stop in zip(begins, stops, strict=True)]
 
-    def joined(self, goes_on: npt.NDArray[np.bool_]) -> "Tokens":
+    def joined(self, goes_on: Flags) -> "Tokens":
         """The same texts with some words joined to the word before them, whitespace between them included.
 
         Args:

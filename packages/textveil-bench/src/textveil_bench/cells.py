@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.config import Config, ProtectOptions
 from textveil.errors import ConfigError, EndpointError
@@ -22,7 +21,7 @@ from textveil.evaluate import attack, intervals, measure
 from textveil.evaluate.attack import Attack, Case, Outcome, channel, looks
 from textveil.guarantee import Guarantee
 from textveil.pipeline import SWEPT, Privatizer, Rehearsal, sweep
-from textveil.randomness import Randomness, SeededRandomness
+from textveil.randomness import Ids, Randomness, SeededRandomness, Values
 from textveil.text import tokenize
 from textveil_bench import rows
 from textveil_bench.detections import remembered
@@ -32,9 +31,6 @@ from textveil_bench.spec import Cell, Series, Sweep
 from textveil_bench.tasks import models
 from textveil_bench.tasks.contract import Score, Task
 from textveil_bench.trials import Trial, joined, trials
-
-Values = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 SIMULATION = 2**100
 """The part of a seed's streams that attackers who simulate a mechanism draw from; no text has such a number."""

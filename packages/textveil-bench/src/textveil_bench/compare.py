@@ -11,11 +11,11 @@ from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.config import registry
 from textveil.errors import ConfigError, InputError
-from textveil_bench.estimates import Estimate, Sample, Values, at, estimates
+from textveil.randomness import Ints, Values
+from textveil_bench.estimates import Estimate, Sample, at, estimates
 from textveil_bench.spec import MEASURES
 
 Row = Mapping[str, Any]
@@ -241,7 +241,7 @@ def chance(figure: Metric, cells: Iterable[Cell]) -> float | None:
     return next((value for value in found if value is not None), None)
 
 
-def _range(lengths: NDArray[np.int64]) -> str:
+def _range(lengths: Ints) -> str:
     low, high = int(lengths.min()), int(lengths.max())
     return f"{low:,} words" if low == high else f"{low:,} to {high:,} words"
 

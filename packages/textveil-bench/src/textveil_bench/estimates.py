@@ -12,13 +12,10 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.errors import ConfigError
 from textveil.evaluate.intervals import LEVEL, Interval
-from textveil.randomness import SeededRandomness
-
-Values = NDArray[np.float64]
+from textveil.randomness import Flags, SeededRandomness, Values
 
 RESAMPLES = 2_000
 
@@ -46,7 +43,7 @@ class Sample:
     known: tuple[float, float] | None = None
     geometric: bool = False
 
-    def where(self, chosen: NDArray[np.bool_]) -> "Sample":
+    def where(self, chosen: Flags) -> "Sample":
         """The same figure of some of the texts; nothing is known of those."""
         return Sample(texts=self.texts, sums=self.sums * chosen, sizes=self.sizes * chosen, geometric=self.geometric)
 

@@ -16,11 +16,11 @@ from typing import cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from textveil.config import WordsOptions
 from textveil.evaluate.attack import Case, Outcome, StaticName, static, within
 from textveil.protect import PUBLIC, listed
+from textveil.randomness import Ints
 from textveil.text import Kind, tokenize
 from textveil_bench.trials import source_places
 
@@ -28,7 +28,7 @@ METRIC = "exposed"
 NOTE = "top-1 of all private words: one that passes counts as guessed, of a placeholder the likeliest word is guessed"
 
 
-def exposed(case: Case, top: Outcome) -> tuple[Outcome, NDArray[np.int64]]:
+def exposed(case: Case, top: Outcome) -> tuple[Outcome, Ints]:
     """The outcome among all private words, and the text of each.
 
     Args:

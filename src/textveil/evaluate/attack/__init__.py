@@ -7,7 +7,7 @@ Not here: proofs and tests of what is claimed (`audit`), and how useful a releas
 from textveil.evaluate.attack.bayes import Bayes
 from textveil.evaluate.attack.case import Case, Truth, View
 from textveil.evaluate.attack.context import looks
-from textveil.evaluate.attack.contract import Attack, Outcome, Report, Values, quiet
+from textveil.evaluate.attack.contract import Attack, Outcome, Report, quiet
 from textveil.evaluate.attack.posterior import DRAWS
 from textveil.evaluate.attack.prior import PRIORS, PriorName, StaticName, checked, masked_lm, static, within
 from textveil.evaluate.attack.reconstruction import cosines
@@ -26,7 +26,6 @@ __all__ = [
     "Row",
     "StaticName",
     "Truth",
-    "Values",
     "View",
     "attack",
     "checked",

@@ -16,8 +16,7 @@ from textveil.config import options
 from textveil.errors import ConfigError
 from textveil.evaluate.attack.case import Case, View
 from textveil.evaluate.attack.contract import Outcome, Report, quiet
-from textveil.randomness import Randomness
-from textveil.table import Ids
+from textveil.randomness import Ids, Randomness
 from textveil.text import Kind
 
 START = ""

@@ -9,17 +9,15 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.config import NameOptions, ProtectOptions, WordsOptions
 from textveil.errors import ConfigError
 from textveil.mechanism import PLACEHOLDER, Layout, Mechanism, Role, apart
 from textveil.pipeline import Privatizer, Rehearsal
 from textveil.protect import PUBLIC, Budget, Grouping, listed
-from textveil.table import EmbeddingTable, Ids
+from textveil.randomness import Ids, Values
+from textveil.table import EmbeddingTable
 from textveil.text import Kind, Released, tokenize
-
-Values = NDArray[np.float64]
 
 BEFORE = "from the words before they were re-ranked, which tell at least as much as those that are released"
 

@@ -11,13 +11,11 @@ from typing import Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from textveil.evaluate.attack.contract import Report
 from textveil.mechanism import Layout, Perturb
-from textveil.table import EmbeddingTable, Ids
-
-Values = NDArray[np.float64]
+from textveil.randomness import Flags, Ids, Values
+from textveil.table import EmbeddingTable
 
 STATES = {1: 64, 2: 32, 3: 14}
 """Rows that a word may be, by how many words are weighed jointly: a table of 64 to 2,744 combinations."""
@@ -50,7 +48,7 @@ SOFTNESS = (0.005, 5.0)
 # ---- words side by side ----------------------------------------------------------------------------
 
 
-def neighbour(text: Ids, offset: int) -> tuple[Ids, NDArray[np.bool_]]:
+def neighbour(text: Ids, offset: int) -> tuple[Ids, Flags]:
     """The place `offset` further on, and whether it is in the same text."""
     place = np.arange(len(text)) + offset
     inside = (place >= 0) & (place < len(text))
@@ -92,7 +90,7 @@ class Chain:
             parameter=self.parameter[chosen],
         )
 
-    def at(self, offset: int) -> tuple[Ids, torch.Tensor, NDArray[np.bool_]]:
+    def at(self, offset: int) -> tuple[Ids, torch.Tensor, Flags]:
         """For every window: which word stands at an offset, its weight float32 [M], and whether there is one."""
         place, inside = neighbour(self.text, offset)
         return (

@@ -10,16 +10,14 @@ from typing import Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from textveil.evaluate.attack import context
 from textveil.evaluate.attack.case import View
 from textveil.evaluate.attack.contract import Report, quiet
 from textveil.mechanism import PLACEHOLDER, Block, Law, Layout, Mechanism, NoNoise, Perturb
-from textveil.randomness import Draws, Randomness
-from textveil.table import EmbeddingTable, Ids, shares
+from textveil.randomness import Draws, Flags, Ids, Randomness, Values
+from textveil.table import EmbeddingTable, shares
 
-Values = NDArray[np.float64]
 Evidence = Literal["exact", "estimated"]
 
 CANDIDATES = 64
@@ -360,7 +358,7 @@ class _Pool:
     rng: Randomness
     report: Report
 
-    def lines(self, rows: Ids, around: Ids) -> tuple[torch.Tensor, NDArray[np.bool_]]:
+    def lines(self, rows: Ids, around: Ids) -> tuple[torch.Tensor, Flags]:
         """Estimates float32 [m, V], from one draw around each of some rows [D]; and whether any draw became the row."""
         size = len(self.view)
         line_of = np.full(size, -1)

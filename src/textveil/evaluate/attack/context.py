@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from textveil.evaluate.attack.case import View
 from textveil.evaluate.attack.contract import Report, quiet
 from textveil.mechanism import PLACEHOLDER, Block, Bucketized, Context, Cut, Hybrid, Mechanism, Select, Staircase
-from textveil.table import EmbeddingTable, Ids
-
-Values = NDArray[np.float64]
+from textveil.randomness import Floats, Ids, Values
+from textveil.table import EmbeddingTable
 
 ROWS = 256
 """Private rows whose distances are held at once: 44 MB for 21,719 candidates."""
@@ -211,7 +210,7 @@ def _questions(asked: Sequence[tuple[View, Ids]]) -> Iterator[_Question]:
 
 def _logits(
     view: View, context: Context, positions: Ids, memo: dict[object, object]
-) -> Iterator[tuple[int, int, NDArray[np.float32]]]:
+) -> Iterator[tuple[int, int, Floats]]:
     """Of each position its place among those asked for, its number, and what the language model expects there [V]."""
     block = Block(layout=view.layout, rows=view.passed, memo=memo)  # no protected row is looked at
     released = np.full(len(view.drawn), PLACEHOLDER)

@@ -8,15 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
 from textveil.errors import ConfigError
 from textveil.evaluate.attack.case import Case, View
-from textveil.randomness import Randomness
-from textveil.table import Ids
-
-Values = NDArray[np.float64]
+from textveil.randomness import Ids, Randomness, Values
 
 Report = Callable[[str, int, int], None]
 """Told a step's name, how much of it is done, and how much there is."""

@@ -6,16 +6,13 @@ Not here: the words side by side (`chain`), and mechanisms that change each word
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from textveil.errors import ConfigError
 from textveil.evaluate.attack.chain import SAMPLE, SLICE, STATES, STRATA, WindowChannel, chain_of
 from textveil.evaluate.attack.contract import Report, quiet
 from textveil.mechanism import Block, Layout, Perturb
-from textveil.randomness import Randomness
-from textveil.table import EmbeddingTable, Ids
-
-Values = NDArray[np.float64]
+from textveil.randomness import Ids, Randomness, Values
+from textveil.table import EmbeddingTable
 
 REHEARSED = 2048
 """Words that the mechanism is tried on, at least."""

@@ -10,7 +10,6 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
 from textveil.config import options
@@ -18,12 +17,9 @@ from textveil.evaluate.attack.case import Case, View
 from textveil.evaluate.attack.contract import Outcome, Report, quiet
 from textveil.mechanism import PLACEHOLDER, Block, Placeholder
 from textveil.pipeline import Privatizer, Rehearsal
-from textveil.randomness import Randomness
-from textveil.table import EmbeddingTable, Ids
+from textveil.randomness import Flags, Ids, Ints, Randomness, Values
+from textveil.table import EmbeddingTable
 from textveil.text import Kind, Released, check_texts
-
-Values = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 CELLS = 1 << 22
 """Pairs of release and candidate that are held at once: 32 MiB a score."""
@@ -89,7 +85,7 @@ class Linkage:
         theirs = [result.released for result in known.results]
         classes = {source: _classes(part, view.released, theirs) for source, part in PARTS.items()}
         sizes = list(dict.fromkeys(min(size, len(candidates)) for size in self.pools))
-        places: dict[tuple[str, int], list[NDArray[np.int64]]] = {}
+        places: dict[tuple[str, int], list[Ints]] = {}
         streams = rng.open(np.ones(len(own), np.int64))
         for chunk, draws in streams.chunks(max(1, CELLS // len(candidates))):
             report("linkage", chunk.start, len(own))

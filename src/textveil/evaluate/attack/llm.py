@@ -20,8 +20,7 @@ from textveil.evaluate.attack.contract import Outcome, Report, quiet
 from textveil.evaluate.attack.reconstruction import NEAR, cosines, written
 from textveil.evaluate.overlap import matches, rouge_l
 from textveil.models import Address, Endpoint, Key
-from textveil.randomness import Randomness
-from textveil.table import Ids
+from textveil.randomness import Ids, Randomness
 from textveil.text import Item, Kind, tokenize
 
 NO_ENDPOINT = "it needs an endpoint: set attack.llm.url and attack.llm.model"

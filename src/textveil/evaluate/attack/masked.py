@@ -15,13 +15,13 @@ from pydantic import Field
 from textveil.config import options
 from textveil.evaluate.attack.bayes import NOTHING_PROTECTED
 from textveil.evaluate.attack.case import Case, View
-from textveil.evaluate.attack.contract import Outcome, Report, Values, quiet
+from textveil.evaluate.attack.contract import Outcome, Report, quiet
 from textveil.evaluate.attack.prior import expect, masked_lm, seen
 from textveil.evaluate.attack.reconstruction import fill, written
 from textveil.evaluate.overlap import rouge_l
 from textveil.models import LanguageModel
-from textveil.randomness import Randomness
-from textveil.table import Ids, shares
+from textveil.randomness import Ids, Randomness, Values
+from textveil.table import shares
 
 CELLS = 1 << 26
 """Logits that are held at once: 256 MiB."""

@@ -9,7 +9,6 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field
 
 from textveil.config import options
@@ -19,10 +18,7 @@ from textveil.evaluate.attack.channel import Likelihoods
 from textveil.evaluate.attack.contract import Outcome, Report, quiet
 from textveil.evaluate.attack.posterior import DRAWS, Ranking, mixes, posterior
 from textveil.evaluate.attack.prior import StaticName, static
-from textveil.randomness import Randomness
-from textveil.table import Ids
-
-Values = NDArray[np.float64]
+from textveil.randomness import Ids, Randomness, Values
 
 NON_MEMBERS = 10_000
 """Non-members of either kind, at least: ten of them lie above the threshold of the lowest rate."""

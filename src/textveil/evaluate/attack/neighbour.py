@@ -15,8 +15,8 @@ from textveil.config import options
 from textveil.evaluate.attack.case import Case, View
 from textveil.evaluate.attack.contract import Outcome, Report, quiet
 from textveil.mechanism import PLACEHOLDER
-from textveil.randomness import Randomness
-from textveil.table import SLAB, EmbeddingTable, Ids
+from textveil.randomness import Ids, Randomness
+from textveil.table import SLAB, EmbeddingTable
 
 CELLS = 1 << 22
 """Distances that are held at once: 32 MiB."""

@@ -10,7 +10,6 @@ from typing import cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import channel, prior
@@ -20,10 +19,7 @@ from textveil.evaluate.attack.contract import Report, quiet
 from textveil.evaluate.attack.joint import decode
 from textveil.evaluate.attack.prior import PriorName, StaticName
 from textveil.mechanism import Perturb
-from textveil.randomness import Randomness
-from textveil.table import Ids
-
-Values = NDArray[np.float64]
+from textveil.randomness import Ids, Randomness, Values
 
 DRAWS = 64
 """Noisy vectors per released row, where the channel has to be estimated."""

@@ -11,15 +11,13 @@ from typing import Literal, get_args
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from textveil.errors import UnknownName
 from textveil.evaluate.attack.case import View
 from textveil.models import LanguageModel, Ragged, load_context
-from textveil.table import EmbeddingTable, Ids, shares
+from textveil.randomness import Ids, Values
+from textveil.table import EmbeddingTable, shares
 from textveil.text import is_public
-
-Values = NDArray[np.float64]
 
 StaticName = Literal["uniform", "unigram"]
 PriorName = Literal["uniform", "unigram", "context"]

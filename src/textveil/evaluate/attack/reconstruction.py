@@ -10,9 +10,9 @@ from itertools import chain, pairwise
 import numpy as np
 
 from textveil.evaluate.attack.case import View
-from textveil.evaluate.attack.contract import Values
 from textveil.mechanism import PLACEHOLDER
-from textveil.table import SLAB, EmbeddingTable, Ids, WordPieces
+from textveil.randomness import Ids, Values
+from textveil.table import SLAB, EmbeddingTable, WordPieces
 
 NEAR = 0.6
 """The cosine from which on a guess counts as near in meaning."""

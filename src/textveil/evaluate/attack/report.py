@@ -10,14 +10,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.config import plain, registry
 from textveil.errors import ConfigError, EndpointError
 from textveil.evaluate import intervals
 from textveil.evaluate.attack.case import Case
 from textveil.evaluate.attack.contract import Attack, Outcome, Report, Unit, quiet
-from textveil.randomness import Randomness, SystemRandomness
+from textveil.randomness import Flags, Randomness, SystemRandomness, Values
 from textveil.table import frequency
 
 VERSION = 1
@@ -167,7 +166,7 @@ def rates(case: Case, outcomes: Sequence[Outcome]) -> Iterator[Row]:
 
 # ---- slices ----------------------------------------------------------------------------------------
 
-Part = tuple[str, str, NDArray[np.bool_]]
+Part = tuple[str, str, Flags]
 """A property, a value of it, and which of the words or texts have it."""
 
 
@@ -198,7 +197,7 @@ RARITY = ("most frequent quarter", "second quarter", "third quarter", "rarest qu
 LENGTHS = ("shortest quarter", "second quarter", "third quarter", "longest quarter")
 
 
-def _quarters(name: str, values: NDArray[np.float64], labels: Sequence[str]) -> Iterator[Part]:
+def _quarters(name: str, values: Values, labels: Sequence[str]) -> Iterator[Part]:
     """Quarters by value; equal values stay together, so that quarters may be of unequal size, or empty."""
     known = values[~np.isnan(values)]
     if not len(known):
@@ -212,7 +211,7 @@ def _quarters(name: str, values: NDArray[np.float64], labels: Sequence[str]) -> 
             yield name, f"{label} ({_range(values[chosen])})" if name == "length" else label, chosen
 
 
-def _range(values: NDArray[np.float64]) -> str:
+def _range(values: Values) -> str:
     low, high = int(values.min()), int(values.max())
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 

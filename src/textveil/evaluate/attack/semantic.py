@@ -12,15 +12,14 @@ from pydantic import Field
 
 from textveil.config import options
 from textveil.evaluate.attack.case import Case, View
-from textveil.evaluate.attack.contract import Outcome, Report, Unit, Values, quiet
+from textveil.evaluate.attack.contract import Outcome, Report, Unit, quiet
 from textveil.evaluate.attack.neighbour import NOTHING_DRAWN
 from textveil.evaluate.attack.posterior import DRAWS, posterior, refusal
 from textveil.evaluate.attack.prior import PriorName
 from textveil.evaluate.attack.reconstruction import NEAR, cosines, fill, spell
 from textveil.mechanism import PLACEHOLDER
 from textveil.models import load_sentences
-from textveil.randomness import Randomness
-from textveil.table import Ids
+from textveil.randomness import Ids, Randomness, Values
 
 ROWS = "cosine of the guessed and the private row of the table"
 SENTENCES = "cosine of the sentence vectors of the rebuilt and the original text"

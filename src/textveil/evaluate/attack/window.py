@@ -17,8 +17,7 @@ from textveil.evaluate.attack.contract import Outcome, Report, quiet
 from textveil.evaluate.attack.posterior import posterior
 from textveil.evaluate.attack.prior import static
 from textveil.mechanism import Layout, Perturb
-from textveil.randomness import Randomness
-from textveil.table import Ids
+from textveil.randomness import Ids, Randomness
 
 
 @options()

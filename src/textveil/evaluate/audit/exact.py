@@ -8,15 +8,11 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.evaluate.audit.finding import ROUNDING, Finding, skipped, unclaimed
 from textveil.evaluate.audit.subject import SLICE_FULL, NoLaw, Subject, batches, distances, singles
+from textveil.randomness import Flags, Ids, Values
 from textveil.table import EmbeddingTable
-
-Ids = NDArray[np.int64]
-Values = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 def log_ratio(subject: Subject) -> Finding:

@@ -7,17 +7,13 @@ Not here: whether the law keeps the claim (`exact`), and the samplers themselves
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.evaluate.audit import exact, joint
 from textveil.evaluate.audit.finding import ALARM, Finding, skipped
 from textveil.evaluate.audit.subject import FEW, Subject, singles
 from textveil.mechanism import Block, CoordinateLaplace, Layout, MultivariateLaplace, Perturb, VonMisesFisher
-from textveil.randomness import SystemRandomness
+from textveil.randomness import Ids, SystemRandomness, Values
 from textveil.table import EmbeddingTable
-
-Ids = NDArray[np.int64]
-Values = NDArray[np.float64]
 
 DRAWS_SMALL, DRAWS_FULL = 20_000, 200_000
 PAIRS_SMALL, PAIRS_FULL = 2_000, 20_000

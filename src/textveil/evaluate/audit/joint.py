@@ -9,16 +9,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.errors import ConfigError
-from textveil.evaluate.audit.exact import Flags, hold, losses, too_much
+from textveil.evaluate.audit.exact import hold, losses, too_much
 from textveil.evaluate.audit.finding import ROUNDING, Finding, skipped, unclaimed
 from textveil.evaluate.audit.subject import FEW, SUMS, NoLaw, Subject, distances
 from textveil.mechanism import Block, Law, Layout
-
-Ids = NDArray[np.int64]
-Values = NDArray[np.float64]
+from textveil.randomness import Flags, Ids, Values
 
 SHARES = ((1.0, 1.0), (1.0, 0.5))
 """Of the budget: what each word of a text has."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.config import Rerank
 from textveil.evaluate.audit.finding import ROUNDING, Finding
@@ -17,9 +16,8 @@ from textveil.evaluate.audit.subject import Subject
 from textveil.mechanism import Block, Restricting, Role
 from textveil.pipeline import Result
 from textveil.protect import listed
+from textveil.randomness import Ints, Values
 from textveil.text import Kind
-
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,7 +26,7 @@ class Call:
 
     block: Block
     parameter: Values
-    released: NDArray[np.int64]
+    released: Ints
 
 
 class Recording:

@@ -13,18 +13,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.evaluate.audit.finding import ALARM, Finding, skipped, unclaimed
 from textveil.evaluate.audit.subject import Probe, Subject, distances, singles
 from textveil.evaluate.intervals import clopper_pearson
 from textveil.guarantee import Claim
 from textveil.mechanism import Block, Layout
-from textveil.randomness import SeededRandomness
+from textveil.randomness import Ids, SeededRandomness, Values
 from textveil.table import EmbeddingTable
-
-Ids = NDArray[np.int64]
-Values = NDArray[np.float64]
 
 TRIALS_SMALL, TRIALS_FULL = 8_000, 80_000
 """Texts drawn for each input."""

@@ -7,7 +7,6 @@ Not here: whether what is charged covers the loss (`exact`, `sampled`).
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.evaluate.audit import sampled
 from textveil.evaluate.audit.finding import ALARM, FLOAT32, ROUNDING, Finding, skipped, unclaimed
@@ -15,10 +14,8 @@ from textveil.evaluate.audit.streams import text_of
 from textveil.evaluate.audit.subject import METRICS, SLICE_SMALL, Subject, batches, singles
 from textveil.guarantee import number
 from textveil.mechanism import SINKHORN_ROUNDS, Layout, Perturb, VonMisesFisher, Window
+from textveil.randomness import Ids, Values
 from textveil.table import EmbeddingTable
-
-Ids = NDArray[np.int64]
-Values = NDArray[np.float64]
 
 SHARE = 0.5
 """Of the budget at least so much is spent on one word alone; less is a waste that nobody was told of."""

@@ -21,11 +21,8 @@ from textveil.guarantee import Claim, Restricted
 from textveil.mechanism import Block, Law, Layout, Mechanism
 from textveil.pipeline import Privatizer
 from textveil.protect import LARGEST, Uniform
-from textveil.randomness import Randomness, Streams, SystemRandomness
+from textveil.randomness import Ids, Randomness, Streams, SystemRandomness, Values
 from textveil.table import EmbeddingTable, Metric
-
-Ids = NDArray[np.int64]
-Values = NDArray[np.float64]
 
 Build = Callable[..., Privatizer]
 """Makes the privatizer. Takes the keyword `seed` (an integer, or None for none); picklable, if workers are to be tried:

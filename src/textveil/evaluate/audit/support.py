@@ -7,16 +7,12 @@ Not here: how large the losses are (`exact`, `sampled`).
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.evaluate.audit import exact, sampled
 from textveil.evaluate.audit.finding import ALARM, Evidence, Finding, skipped, unclaimed
 from textveil.evaluate.audit.subject import Subject, singles
-from textveil.randomness import Draws, Randomness, Streams
+from textveil.randomness import Draws, Ids, Randomness, Streams, Values
 from textveil.table import EmbeddingTable
-
-Ids = NDArray[np.int64]
-Values = NDArray[np.float64]
 
 LARGE_LDP = 60.0
 """Samplers are also tried with a budget of this local DP: the farthest candidate is then half of it behind, or all."""

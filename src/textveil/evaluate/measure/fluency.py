@@ -15,10 +15,10 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from textveil.evaluate.attack import Case, Outcome, Report, Values, masked_lm, quiet
+from textveil.evaluate.attack import Case, Outcome, Report, masked_lm, quiet
 from textveil.evaluate.measure.mapping import order
 from textveil.models import LanguageModel, Ragged
-from textveil.table import Ids
+from textveil.randomness import Ids, Values
 from textveil.text import Kind
 
 WORDS = 2_000

@@ -20,10 +20,9 @@ from typing import Self
 
 import numpy as np
 
-from textveil.evaluate.attack import Case, Outcome, Report, Values, quiet
+from textveil.evaluate.attack import Case, Outcome, Report, quiet
 from textveil.mechanism import Block, Law, Layout
-from textveil.randomness import Randomness, SeededRandomness
-from textveil.table import Ids
+from textveil.randomness import Ids, Randomness, SeededRandomness, Values
 
 DELTA = 0.05
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from textveil.evaluate.attack import Case, Outcome, Values
+from textveil.evaluate.attack import Case, Outcome
 from textveil.evaluate.overlap import rouge_l
-from textveil.table import Ids
+from textveil.randomness import Ids, Values
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEUScore

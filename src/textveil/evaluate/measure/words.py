@@ -7,10 +7,10 @@ Not here: what could have become of them (`mapping`), and texts as a whole (`tex
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.evaluate.attack import Case, Outcome, cosines
 from textveil.mechanism import PLACEHOLDER
+from textveil.randomness import Flags
 from textveil.table import WordPieces
 
 
@@ -64,7 +64,7 @@ def unknown(case: Case) -> Iterator[Outcome]:
     yield Outcome(source="oov", metric="out of the table", where=first, values=values)
 
 
-def _known(case: Case, words: list[str]) -> NDArray[np.bool_]:
+def _known(case: Case, words: list[str]) -> Flags:
     view = case.view
     if view.words.unit == "wordpiece":
         return WordPieces.load(view.words.tokenizer, view.table).cut(words)[1] if words else np.empty(0, bool)

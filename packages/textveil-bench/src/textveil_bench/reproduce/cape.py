@@ -6,18 +6,16 @@ Not here: sweeps (`conf/reproduce/cape-*.yaml`), and what mechanisms cost (`cost
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from textveil.mechanism import Bucketized, Context, Hybrid, Layout, cape, losses
 from textveil.models import Ragged, load_context
+from textveil.randomness import Values
 from textveil.table import EmbeddingTable, load_table
 from textveil.text import is_public, tokenize
 from textveil_bench.examples import DataSet
 from textveil_bench.reproduce.computed import Asked, Drawing, Table, Value
 from textveil_bench.run import load
 from textveil_bench.spec import Source
-
-Values = NDArray[np.float64]
 
 TABLE = "minilm-s"
 NOMINALS = (1.0, 2.0, 3.0, 6.0, 10.0, 14.0, 20.0)

@@ -17,7 +17,7 @@ from textveil.config import options
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import Report, quiet
 from textveil.models import Endpoint
-from textveil.text import Ints
+from textveil.randomness import Ints
 from textveil_bench.examples import DataSet
 from textveil_bench.tasks import answers, labelled
 from textveil_bench.tasks.contract import Score

@@ -14,7 +14,7 @@ from pydantic import Field
 from textveil.config import options
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import Report, quiet
-from textveil.text import Ints
+from textveil.randomness import Ints
 from textveil_bench.examples import DataSet
 from textveil_bench.tasks import labelled, models, vectors
 from textveil_bench.tasks.contract import Score

@@ -9,13 +9,11 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.errors import ConfigError
+from textveil.randomness import Values
 from textveil_bench.examples import DataSet
 from textveil_bench.trials import Trial
-
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

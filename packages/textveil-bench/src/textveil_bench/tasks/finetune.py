@@ -15,8 +15,7 @@ from pydantic import Field
 from textveil.config import options
 from textveil.errors import ModelError
 from textveil.evaluate.attack import Report, quiet
-from textveil.randomness import SeededRandomness
-from textveil.text import Ints
+from textveil.randomness import Ints, SeededRandomness
 from textveil_bench.examples import DataSet
 from textveil_bench.tasks import kept, labelled, models
 from textveil_bench.tasks.classifier import guess

@@ -11,24 +11,22 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from textveil.config import options
 from textveil.evaluate.attack import Report, quiet
+from textveil.randomness import Floats, Values
 from textveil.table import counts
 from textveil.text import tokenize
 from textveil_bench.examples import DataSet
 from textveil_bench.tasks import kept, labelled, models, vectors
-from textveil_bench.tasks.contract import Score, Values
+from textveil_bench.tasks.contract import Score
 from textveil_bench.trials import Trial
 
 RECIPE = 1
 """Version of the features and of the fit; what an older one left on the disk is not used."""
 
 LIBRARIES = ("numpy", "scikit-learn", "sentence-transformers", "textveil", "tokenizers", "torch", "transformers")
-
-Matrix = NDArray[np.float32]
 
 
 class Fitted(NamedTuple):
@@ -41,8 +39,8 @@ class Fitted(NamedTuple):
     """
 
     train: DataSet
-    coefficients: NDArray[np.float64]
-    intercept: NDArray[np.float64]
+    coefficients: Values
+    intercept: Values
 
 
 @options()
@@ -104,7 +102,7 @@ class Head:
         note = f"logistic regression on {models.called(self.encoder)}, {len(self._fitted.train):,} originals"
         yield labelled.accuracy(data, logits.argmax(axis=1), note)
 
-    def features(self, texts: Sequence[Sequence[str]]) -> Matrix:
+    def features(self, texts: Sequence[Sequence[str]]) -> Floats:
         """What the regression sees, float32 [B, m].
 
         Args:
@@ -161,7 +159,7 @@ class Head:
         return Fitted(train, found["coefficients"], found["intercept"])
 
 
-def fit(features: Matrix, labels: Sequence[int], numbers: int, strength: float) -> kept.Arrays:
+def fit(features: Floats, labels: Sequence[int], numbers: int, strength: float) -> kept.Arrays:
     """The coefficients [m, C] and the intercept [C] of a multinomial logistic regression.
 
     Args:

@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from textveil.errors import ConfigError
-from textveil.randomness import SeededRandomness
-from textveil.text import Ints
+from textveil.randomness import Ints, SeededRandomness
 from textveil_bench.examples import DataSet
 from textveil_bench.tasks.contract import Score
 

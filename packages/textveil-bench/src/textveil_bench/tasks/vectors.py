@@ -8,19 +8,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.evaluate.attack import Report, quiet
+from textveil.randomness import Floats, Values
 from textveil_bench.tasks import models
-from textveil_bench.tasks.contract import Values
-
-Vectors = NDArray[np.float32]
 
 STEP = 512
 """Texts between two reports of progress."""
 
 
-def encode(texts: Sequence[str], source: str | None = None, *, report: Report = quiet) -> Vectors:
+def encode(texts: Sequence[str], source: str | None = None, *, report: Report = quiet) -> Floats:
     """Unit vectors float32 [B, d]; a text without words has the zero vector.
 
     Args:
@@ -38,14 +35,14 @@ def encode(texts: Sequence[str], source: str | None = None, *, report: Report = 
 
 
 @lru_cache(maxsize=8)
-def originals(texts: tuple[str, ...], source: str | None = None) -> Vectors:
+def originals(texts: tuple[str, ...], source: str | None = None) -> Floats:
     """The same, remembered in memory: every cell of a sweep is held against the same originals. Read-only."""
     found = encode(texts, source)
     found.flags.writeable = False
     return found
 
 
-def cosines(one: Vectors, other: Vectors) -> Values:
+def cosines(one: Floats, other: Floats) -> Values:
     """The cosine of unit vectors row by row, float64 [B]; 0 where one of them is the zero vector."""
     found: Values = (one.astype(np.float64) * other).sum(axis=1)
     return found
