@@ -31,7 +31,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell's background jo
 
 NOUNS = re.findall(
     r"\w+",
-    """  # noqa: D205
+    """
     anchor apple autumn bakery bridge butter candle carpet castle cellar cherry circle copper cotton dinner
     engine fabric family farmer feather finger forest garden ginger hammer harbor island jacket jungle kettle
     ladder lantern lemon letter marble market meadow mirror needle ocean onion orange palace pencil pepper
