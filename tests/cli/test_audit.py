@@ -83,7 +83,7 @@ def test_all_goes_on_after_what_cannot_be_built_and_heads_blocks_by_the_register
         "raising": registry.Entry(target="tests.test_cli_audit:_raising", summary="fails"),
         "endless": registry.Entry(target="tests.test_cli_audit:_endless", summary="has no diameter"),
     }
-    monkeypatch.setattr(registry, "MECHANISMS", known)
+    monkeypatch.setitem(registry.BUILT_IN, "mechanism", known)
     code, out, err = run("--all", "--small", "--checks", "statement", "--json")
     found = {each["mechanism"]: each for each in map(json.loads, out.splitlines())}
     assert code == 1

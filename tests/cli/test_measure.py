@@ -107,7 +107,7 @@ def test_a_metric_may_have_nothing_to_say(capsys, letters):
     ("arguments", "says"),
     [
         (("--metrics", "rouge"), "rouge-l"),
-        (("--metrics", ""), "metric"),
+        (("--metrics", ""), "no measure is named"),
         (("--limit", "0"), "--limit"),
         (("--field", "body"), "no fields"),
         (("--mechanism", "nois"), "noise"),

@@ -44,9 +44,9 @@ def free(*, k: int = 1, **options: Any) -> None:
 def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mechanisms that cost nothing to load, so that only options are under test."""
     entry = registry.Entry
-    monkeypatch.setattr(
-        registry,
-        "MECHANISMS",
+    monkeypatch.setitem(
+        registry.BUILT_IN,
+        "mechanism",
         {
             "noise": entry(target=f"{__name__}:windowed", summary="", parameter="eta"),
             "window": entry(target=f"{__name__}:windowed", summary="", parameter="eta"),

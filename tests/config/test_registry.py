@@ -1,4 +1,4 @@
-"""The register: names, other packages' names, and options read from signatures."""
+"""The registry: names, other packages' names, and options read from signatures."""
 
 import subprocess
 import sys
@@ -52,11 +52,13 @@ def postponed(*, L: "int" = 5, other: "Missing" = None) -> None:  # type: ignore
 not_callable = 7
 
 
-def offer(monkeypatch: pytest.MonkeyPatch, *offers: tuple[str, str, str]) -> None:
-    """Pretend that packages offer mechanisms: (name, target, package) each."""
+def offer(
+    monkeypatch: pytest.MonkeyPatch, *offers: tuple[str, str, str], kind: registry.KindOfName = "mechanism"
+) -> None:
+    """Pretend that packages offer names of a kind: (name, target, package) each."""
 
     def points(*, group: str) -> list[Any]:
-        if group != "textveil.mechanisms":
+        if group != f"textveil.{kind}s":
             return []
         found = []
         for name, target, package in offers:
@@ -72,6 +74,32 @@ def test_built_in_names_come_first_and_in_order(monkeypatch):
     offer(monkeypatch, ("zeta", "a:b", "pack"), ("alpha", "a:b", "pack"))
     assert registry.names("mechanism") == [*NAMES, "alpha", "zeta"]
     assert registry.names("table") == ["minilm", "minilm-s", "minilm-wordpiece"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, entries in registry.BUILT_IN.items() for name in entries]
+)
+def test_every_built_in_name_is_there_and_has_a_summary(kind, name):
+    assert callable(registry.load(kind, name))
+    summary = registry.entry(kind, name).summary
+    assert summary
+    assert "\n" not in summary
+
+
+@pytest.mark.parametrize("kind", registry.KINDS)
+def test_other_packages_add_names_of_every_kind(monkeypatch, kind):
+    offer(monkeypatch, ("mine", f"{__name__}:sample", "pack"), ("nine", "no.such:thing", "shaky-pack"), kind=kind)
+    assert registry.names(kind) == [*registry.BUILT_IN[kind], "mine", "nine"]
+    assert registry.load(kind, "mine") is sample
+    assert registry.entry(kind, "mine").package == "pack"
+    assert "L" in registry.signature(registry.load(kind, "mine")).known
+    with pytest.raises(ConfigError, match=f"the {kind} 'nine' of the package shaky-pack cannot be imported"):
+        registry.load(kind, "nine")
+    with pytest.raises(UnknownName, match=f"no {kind} is named 'mina'; did you mean 'mine'"):
+        registry.entry(kind, "mina")
+    offer(monkeypatch, ("mine", "a:b", "pack-a"), ("mine", "c:d", "pack-b"), kind=kind)
+    with pytest.raises(ConfigError, match=f"the {kind} 'mine' must come from one package.*pack-a and pack-b"):
+        registry.load(kind, "mine")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -191,9 +219,10 @@ def test_required_and_open_options():
     assert options.open
 
 
-def test_the_register_needs_no_torch():
+def test_the_registry_needs_no_torch():
     code = (
-        "import sys, textveil, textveil.config.registry as r; r.names('mechanism'); r.entry('table', 'minilm');"
+        "import sys, textveil.config.registry as r;"
+        "[r.entry(kind, name) for kind in r.KINDS for name in r.names(kind)];"
         "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -15,9 +15,10 @@ import torch
 from scipy import stats
 from tests.conftest import NOUNS, gaussian_rows
 
+from textveil.config import registry
 from textveil.errors import ConfigError, UnknownName
-from textveil.evaluate.attack import Case
-from textveil.evaluate.measure import METRICS, check, fluency, mapping, measure
+from textveil.evaluate.attack import Case, Outcome
+from textveil.evaluate.measure import check, fluency, mapping, measure
 from textveil.guarantee import Claim
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
@@ -295,7 +296,9 @@ def test_the_words_looked_at_are_distinct_and_always_the_same(table):
 
 
 def test_placeholders_map_to_one_output(table):
-    found = measure(Case.of(Privatizer("placeholder", table=table), texts()), metrics=(*METRICS[:2], "mapping"))
+    found = measure(
+        Case.of(Privatizer("placeholder", table=table), texts()), metrics=("retention", "cosine", "mapping")
+    )
     values = {row.metric: (row.value, row.low, row.high) for row in found.rows if row.slice == "all"}
     assert values["N_x"] == values["S_w"] == (1, 1, 1)  # sizes, and no share of 1
     assert values["N_w"][0] == values["retention"][0] == 0
@@ -379,7 +382,7 @@ def test_everything_is_plain_and_holds_no_text(table, monkeypatch):
     assert CANARY not in printed + repr(found)
     assert not [noun for noun in NOUNS if noun in printed]
     assert (document["texts"], document["protected"]) == (15, len(case.view.drawn))
-    assert {row["measure"] for row in document["rows"]} == set(METRICS)
+    assert {row["measure"] for row in document["rows"]} == set(registry.MEASURES)
     assert {row["slice"] for row in document["rows"]} == {"all", "frequency", "length"}
     assert steps == {"mapping sets", "original words", "released words"}
     for row in found.rows:
@@ -409,5 +412,29 @@ def test_what_is_refused(table):
         with pytest.raises(ConfigError, match="1 or more"):
             measure(case, draws=draws, words=words)
     assert check(["bleu", "oov", "bleu"]) == ("bleu", "oov")
-    nothing = measure(Case.of(Privatizer("noise", epsilon=5, table=table), ["the", ""]), metrics=METRICS[:-1])
+    nothing = measure(
+        Case.of(Privatizer("noise", epsilon=5, table=table), ["the", ""]), metrics=[*registry.MEASURES][:-1]
+    )
     assert nothing.silent.keys() == {"retention", "cosine", "oov", "mapping"}
+
+
+def lengths(case, *, draws, words):
+    """A measure of another package, that takes two of the four keywords."""
+    where = np.arange(len(case.view.released))
+    yield Outcome(source="lengths", metric=f"{draws} {words}", unit="text", where=where, values=where.astype(float))
+
+
+def nothing(case):
+    """One that finds nothing."""
+    return iter(())
+
+
+def test_measures_of_the_registry_get_what_their_signature_names(table, monkeypatch):
+    for name in ("lengths", "nothing"):
+        entry = registry.Entry(target=f"{__name__}:{name}", summary="of a test")
+        monkeypatch.setitem(registry.MEASURES, name, entry)
+    case = Case.of(Privatizer("noise", epsilon=5, table=table), texts())
+    found = measure(case, metrics=["lengths", "nothing"], draws=3, words=4)
+    assert {(row.source, row.metric) for row in found.rows} == {("lengths", "3 4")}
+    assert found.silent == {"nothing": "it says nothing of such releases"}
+    assert check() == tuple(registry.MEASURES)

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from textveil.config import NameOptions, ProtectOptions, registry
 from textveil.errors import ConfigError, DetectorError, InputError, UnknownName
 from textveil.protect.detectors import detector, find_all, merge
+from textveil.protect.grouping import Grouping
 from textveil.protect.spans import Detector, Span
 from textveil.text.tokens import tokenize
 
@@ -245,10 +247,61 @@ def test_unknown_detectors_are_refused_with_a_near_name():
         detector("persidio")
 
 
-@pytest.mark.parametrize("name", ["patterns:x", "patterns:", "spacy", "spacy:", "gliner", "stanza:", "tagger:"])
-def test_what_stands_behind_the_colon_must_be_there_where_it_belongs(name):
-    with pytest.raises(ConfigError, match="this detector is written"):
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("patterns:x", "patterns"),
+        ("patterns:", "patterns"),
+        ("spacy", "spacy:PIPELINE"),
+        ("spacy:", "spacy:PIPELINE"),
+        ("gliner", "gliner:MODEL"),
+        ("stanza:", "stanza:LANGUAGE"),
+        ("tagger:", "tagger, or tagger:MODEL"),
+        ("presidio:", "presidio, or presidio:PIPELINE"),
+    ],
+)
+def test_what_stands_behind_the_colon_must_be_there_where_it_belongs(name, written):
+    with pytest.raises(ConfigError, match=f"this detector is written {written}; got '{name}'"):
         detector(name)
+
+
+def codes(prefix: str = "AB") -> Detector:
+    """A detector of another package, with a word behind its colon."""
+    return Scripted(find=lambda texts: [Span(0, 0, 2, "CODE", 1.0, "?")], name=prefix)
+
+
+def failing() -> Detector:
+    """One that cannot be loaded, and shows what it was given."""
+    raise RuntimeError("Zyxqorvian")
+
+
+@pytest.fixture
+def _offered(monkeypatch):
+    targets = {"codes": f"{__name__}:codes", "failing": f"{__name__}:failing", "others": "builtins:object"}
+    for name, target in targets.items():
+        entry = registry.Entry(target=target, summary="of a test", package="pack")
+        monkeypatch.setitem(registry.DETECTORS, name, entry)
+    detector.cache_clear()
+    yield
+    detector.cache_clear()
+
+
+@pytest.mark.usefixtures("_offered")
+def test_detectors_of_other_packages():
+    assert detector("codes").name == "AB"
+    assert detector("codes:XY").name == "XY"
+    assert find_all([detector("codes:XY")], TEXTS, timeout=60)[0].source == "XY"
+    found = Grouping.of(ProtectOptions(detectors=("codes:XY", "patterns")), NameOptions())
+    assert found is not None
+    assert [each.name for each in found.detectors] == ["XY", "patterns"]
+    with pytest.raises(
+        ConfigError, match=r"'failing' of the package pack must load, and raised RuntimeError"
+    ) as caught:
+        detector("failing")
+    assert "Zyxq" not in str(caught.value)
+    assert caught.value.__context__ is None
+    with pytest.raises(ConfigError, match=r"must have a name and find\(texts\), and the object of the package pack"):
+        detector("others")
 
 
 def test_patterns_are_a_detector():

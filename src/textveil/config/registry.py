@@ -1,7 +1,11 @@
-"""The names: which mechanisms and tables there are, and where each is written.
+"""The registry: which tables, mechanisms, detectors and so on have a name, and where each is written.
 
-In: a kind and a name. Out: its entry, the callable behind it, and that callable's options.
-Not here: the mechanisms (`mechanism.papers`), the tables (`minilm`), profiles and option values (`config`).
+In: a kind and a name. Out: its entry, the callable behind it, and that callable's options. Nothing is imported before
+`load`, so that a list of names costs nothing.
+Not here: what is behind the names, each in the room of its kind; profiles and option values (`sources`, `layers`).
+
+To add one to textveil, write it and add a line to the table of its kind below. Other packages add theirs through an
+entry point in the group of the kind, such as `textveil.detectors`.
 """
 
 import inspect
@@ -15,22 +19,23 @@ from typing import Any, Literal, get_args, get_origin
 
 from textveil.errors import ConfigError, TextveilWarning, UnknownName
 
-KindOfName = Literal["mechanism", "table", "attack"]
+KindOfName = Literal["table", "mechanism", "detector", "format", "attack", "measure", "protocol", "store", "command"]
+KINDS: tuple[KindOfName, ...] = get_args(KindOfName)
 
-GROUPS: Mapping[KindOfName, str] = {"mechanism": "textveil.mechanisms", "attack": "textveil.attacks"}
-"""Entry-point groups in which other packages offer names."""
+GROUPS: Mapping[KindOfName, str] = {kind: f"textveil.{kind}s" for kind in KINDS}
+"""The entry-point group of each kind, in which other packages offer names."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One line of the register.
+    """One line of the registry.
 
     Attributes:
         target: where it is written, as "module:callable".
         summary: one line for lists.
-        parameter: the option that sets the mechanism's own budget parameter, which then takes the place of
+        parameter: of a mechanism, the option that sets its own budget parameter, which then takes the place of
             `epsilon`; None where there is no such option.
-        budget: whether the mechanism needs a budget at all.
+        budget: of a mechanism, whether it needs a budget at all.
         package: the distribution that offers the name.
     """
 
@@ -177,9 +182,96 @@ ATTACKS: dict[str, Entry] = {
 }
 
 
+DETECTORS: dict[str, Entry] = {
+    "patterns": Entry(
+        target="textveil.protect.patterns:Patterns",
+        summary="identifiers with a form or checksum: e-mail addresses, telephone numbers, accounts, keys",
+    ),
+    "tagger": Entry(
+        target="textveil.protect.adapters:load_tagger",
+        summary="names of people, places and organizations, by the bundled tagger or a model of your own",
+    ),
+    "spacy": Entry(
+        target="textveil.protect.adapters:load_spacy",
+        summary="the entities of a spaCy pipeline (extra spacy)",
+    ),
+    "stanza": Entry(
+        target="textveil.protect.adapters:load_stanza",
+        summary="the entities of Stanza's pipeline for a language (extra stanza)",
+    ),
+    "gliner": Entry(
+        target="textveil.protect.adapters:load_gliner",
+        summary="what a GLiNER model finds when asked for names, addresses, dates and numbers (extra gliner)",
+    ),
+    "presidio": Entry(
+        target="textveil.protect.adapters:load_presidio",
+        summary="Microsoft Presidio with its own choice of recognizers (extra presidio)",
+    ),
+}
+
+MEASURES: dict[str, Entry] = {
+    "retention": Entry(
+        target="textveil.evaluate.measure.words:retention",
+        summary="the share of protected words that are released as they were",
+    ),
+    "cosine": Entry(
+        target="textveil.evaluate.measure.words:cosine",
+        summary="how near the released word is to the private one",
+    ),
+    "oov": Entry(
+        target="textveil.evaluate.measure.words:unknown",
+        summary="the share of protected words outside the table",
+    ),
+    "rouge-l": Entry(
+        target="textveil.evaluate.measure.texts:rouge",
+        summary="Rouge-L between each text and its release",
+    ),
+    "bleu": Entry(
+        target="textveil.evaluate.measure.texts:bleu",
+        summary="BLEU between the texts and their releases",
+    ),
+    "mapping": Entry(
+        target="textveil.evaluate.measure.mapping:sets",
+        summary="how many outputs a word may have (N_x, N_w, S_w)",
+    ),
+    "perplexity": Entry(
+        target="textveil.evaluate.measure.fluency:perplexity",
+        summary="how the texts read to a masked language model, before and after",
+    ),
+}
+
+PROTOCOLS: dict[str, Entry] = {
+    "chat-completions": Entry(
+        target="textveil.gateway.completions:Asked",
+        summary="OpenAI's chat completions, whole or streamed",
+    ),
+}
+
+STORES: dict[str, Entry] = {
+    "file": Entry(target="textveil.session.store:kept", summary="one file for each session"),
+}
+
+FORMATS: dict[str, Entry] = {}
+"""By the end of a file's name, without its dot."""
+
+COMMANDS: dict[str, Entry] = {}
+
+BUILT_IN: dict[KindOfName, dict[str, Entry]] = {
+    "table": TABLES,
+    "mechanism": MECHANISMS,
+    "detector": DETECTORS,
+    "format": FORMATS,
+    "attack": ATTACKS,
+    "measure": MEASURES,
+    "protocol": PROTOCOLS,
+    "store": STORES,
+    "command": COMMANDS,
+}
+
+
 def names(kind: KindOfName) -> list[str]:
     """All names of a kind: the built-in ones in their order, then those of other packages, sorted."""
-    own = _own(kind)
+    own = _built_in(kind)
     return [*own, *sorted(_offers(kind).keys() - own.keys())]
 
 
@@ -190,13 +282,13 @@ def is_folder(name: str) -> bool:
 
 
 def entry(kind: KindOfName, name: str) -> Entry:
-    """The register's line for a name, or for the folder of a table. Imports nothing.
+    """The line of the registry for a name, or for the folder of a table. Imports nothing.
 
     Raises:
         UnknownName: there is no such name; the nearest one is proposed.
         ConfigError: two packages offer the same name.
     """
-    own = _own(kind)
+    own = _built_in(kind)
     if name in own:
         return own[name]
     if kind == "table" and is_folder(name):
@@ -223,7 +315,7 @@ def load(kind: KindOfName, name: str) -> Callable[..., Any]:
     """
     found = entry(kind, name)
     try:
-        target = EntryPoint(name, found.target, GROUPS.get(kind, "textveil")).load()
+        target = EntryPoint(name, found.target, GROUPS[kind]).load()
     except (Exception, SystemExit) as error:
         if found.package == "textveil":
             raise
@@ -281,7 +373,7 @@ class Options:
 
 
 def signature(target: Callable[..., Any]) -> Options:
-    """The options of a mechanism or table, read from its signature."""
+    """The options of what is behind a name, read from its signature."""
     try:
         parameters = inspect.signature(target, eval_str=True).parameters.values()
     except NameError:  # a type that is imported for the type checker only
@@ -320,20 +412,14 @@ def _spell(annotation: Any) -> str:
 # ---- sources of names --------------------------------------------------------------------------------------
 
 
-def _own(kind: KindOfName) -> dict[str, Entry]:
-    if kind == "mechanism":
-        return MECHANISMS
-    if kind == "table":
-        return TABLES
-    if kind == "attack":
-        return ATTACKS
-    raise UnknownName("kind", kind, get_args(KindOfName))
+def _built_in(kind: KindOfName) -> dict[str, Entry]:
+    if kind not in BUILT_IN:
+        raise UnknownName("kind", kind, KINDS)
+    return BUILT_IN[kind]
 
 
 def _offers(kind: KindOfName) -> dict[str, list[EntryPoint]]:
     """What other packages offer. One broken installation must not hide every other name."""
-    if kind not in GROUPS:
-        return {}
     try:
         points = list(entry_points(group=GROUPS[kind]))
     except Exception as error:  # damaged metadata of any installed package can end here

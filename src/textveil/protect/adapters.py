@@ -134,19 +134,19 @@ def _lines(text: str, places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, 
     yield start, end
 
 
-def load_tagger(source: str | Path | None = None, *, threshold: float = 0.6) -> Tagger:
+def load_tagger(model: str | Path | None = None, *, threshold: float = 0.6) -> Tagger:
     """The bundled tagger, or a token classifier of transformers.
 
     Args:
-        source: None for the bundled one, or a folder or hub id.
+        model: None for the bundled one, or a folder or hub id.
         threshold: in (0, 1): how probable it must be that a word is part of an entity. Smaller finds more.
 
     Raises:
         ConfigError: the threshold is out of range.
         ModelError: there is no such model, or its labels have no names.
     """
-    model = encoder.load_tagger(source, threshold=threshold)
-    return Tagger(name="tagger" if source is None else f"tagger:{model.name}", model=model)
+    loaded = encoder.load_tagger(model, threshold=threshold)
+    return Tagger(name="tagger" if model is None else f"tagger:{loaded.name}", model=loaded)
 
 
 # ---- spaCy -------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class Spacy:
         ]
 
 
-def load_spacy(source: str) -> Spacy:
+def load_spacy(pipeline: str) -> Spacy:
     """An installed spaCy pipeline, or one in a folder.
 
     Raises:
@@ -194,14 +194,14 @@ def load_spacy(source: str) -> Spacy:
         ModelError: it cannot be loaded.
     """
     spacy = _extra("spacy", "spacy")
-    _check_pipeline(spacy, source)
+    _check_pipeline(spacy, pipeline)
     try:
-        pipeline = spacy.load(source)
+        loaded = spacy.load(pipeline)
     except Exception as error:  # many kinds; none of them holds user text
         raise ModelError(
-            f"the spaCy pipeline {shown(source)} could not be loaded ({type(error).__name__}); install what it needs"
+            f"the spaCy pipeline {shown(pipeline)} could not be loaded ({type(error).__name__}); install what it needs"
         ) from error
-    return Spacy(name=f"spacy:{Path(source).name}", pipeline=pipeline)
+    return Spacy(name=f"spacy:{Path(pipeline).name}", pipeline=loaded)
 
 
 def _check_pipeline(spacy: Any, source: str) -> None:
@@ -335,11 +335,11 @@ class Gliner:
         yield from self.model.data_processor.words_splitter(text)
 
 
-def load_gliner(source: str | Path) -> Gliner:
+def load_gliner(model: str | Path) -> Gliner:
     """A GLiNER model.
 
     Args:
-        source: a folder or hub id.
+        model: a folder or hub id.
 
     Raises:
         ConfigError: gliner is not installed.
@@ -350,8 +350,8 @@ def load_gliner(source: str | Path) -> Gliner:
     def load(where: str, local: bool) -> Any:
         return gliner.GLiNER.from_pretrained(where, local_files_only=local)
 
-    name, model = fetch(source, "GLiNER model", load)
-    return Gliner(name=f"gliner:{name}", model=model)
+    name, loaded = fetch(model, "GLiNER model", load)
+    return Gliner(name=f"gliner:{name}", model=loaded)
 
 
 # ---- Presidio ----------------------------------------------------------------------------------------------
@@ -389,19 +389,19 @@ class Presidio:
         ]
 
 
-def load_presidio(source: str = PRESIDIO_PIPELINE) -> Presidio:
+def load_presidio(pipeline: str = PRESIDIO_PIPELINE) -> Presidio:
     """Presidio's analyzer for English, with its own choice of recognizers.
 
     Args:
-        source: the spaCy pipeline that it works with, installed or a folder; Presidio would fetch a missing one.
+        pipeline: the spaCy pipeline that it works with, installed or a folder; Presidio would fetch a missing one.
 
     Raises:
         ConfigError: Presidio is not installed, or there is no such pipeline.
     """
     presidio = _extra("presidio_analyzer", "presidio")
-    _check_pipeline(_extra("spacy", "presidio"), source)
+    _check_pipeline(_extra("spacy", "presidio"), pipeline)
     engine = _extra("presidio_analyzer.nlp_engine", "presidio").NlpEngineProvider(
-        nlp_configuration={"nlp_engine_name": "spacy", "models": [{"lang_code": "en", "model_name": source}]}
+        nlp_configuration={"nlp_engine_name": "spacy", "models": [{"lang_code": "en", "model_name": pipeline}]}
     )
     return Presidio(analyzer=presidio.AnalyzerEngine(nlp_engine=engine.create_engine(), supported_languages=["en"]))
 

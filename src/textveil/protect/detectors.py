@@ -10,26 +10,16 @@ nothing was found.
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from inspect import Parameter, signature
 from numbers import Integral, Real
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
-from textveil.errors import ConfigError, DetectorError, UnknownName, shown
-from textveil.protect import adapters
+from textveil.config import registry
+from textveil.errors import ConfigError, DetectorError, TextveilError, shown
 from textveil.protect.spans import IDENTIFIERS, LISTED, TYPE_NAME, Detector, Span
 from textveil.text import Tokens, check_texts
-
-DETECTORS: dict[str, str] = {
-    "patterns": "patterns",
-    "tagger": "tagger, or tagger:MODEL",
-    "spacy": "spacy:PIPELINE",
-    "stanza": "stanza:LANGUAGE",
-    "gliner": "gliner:MODEL",
-    "presidio": "presidio, or presidio:PIPELINE",
-}
-"""The kinds of detectors that have a name, each with how it is written."""
-
 
 # ---- by name -----------------------------------------------------------------------------------------------
 
@@ -39,33 +29,49 @@ def detector(name: str) -> Detector:
     """The detector of a name, loaded once in a process.
 
     Args:
-        name: "patterns"; "tagger" (the bundled one) or "tagger:MODEL"; "spacy:PIPELINE"; "stanza:LANGUAGE";
-            "gliner:MODEL"; "presidio" or "presidio:PIPELINE". A MODEL is a folder or a hub id, a PIPELINE a folder or
-            the name of an installed spaCy pipeline.
+        name: one of the registry: "patterns"; "tagger" (the bundled one) or "tagger:MODEL"; "spacy:PIPELINE";
+            "stanza:LANGUAGE"; "gliner:MODEL"; "presidio" or "presidio:PIPELINE"; or that of another package's
+            detector. A MODEL is a folder or a hub id, a PIPELINE a folder or the name of an installed spaCy pipeline.
+            What stands behind the colon is the first argument of the callable behind the name; it must be there where
+            that has no default, and must not where the callable takes no argument by position.
 
     Raises:
-        UnknownName: there is no such kind.
-        ConfigError: the part after the colon is missing or surplus, or the library is not installed.
+        UnknownName: there is no such detector.
+        ConfigError: the part after the colon is missing or surplus, the library is not installed, or what another
+            package offers is no detector.
         ModelError: there is no such model.
     """
-    kind, colon, source = name.partition(":")
-    if kind not in DETECTORS:
-        raise UnknownName("detector", kind, DETECTORS)
-    wanted = {"patterns": False, "tagger": bool(colon), "presidio": bool(colon)}.get(kind, True)
-    if bool(source) != wanted or bool(colon) != wanted:
-        raise ConfigError(f"this detector is written {DETECTORS[kind]}; got {shown(name)}")
-    if kind == "patterns":
-        from textveil.protect.patterns import Patterns  # it loads the tables of telephone numbers
+    kind, colon, given = name.partition(":")
+    make = registry.load("detector", kind)
+    argument = _argument(make)
+    optional = argument is None or argument.default is not Parameter.empty
+    if bool(given) != bool(colon) or (given and argument is None) or not (given or optional):
+        forms = [kind] * optional + ([] if argument is None else [f"{kind}:{argument.name.upper()}"])
+        raise ConfigError(f"this detector is written {', or '.join(forms)}; got {shown(name)}")
+    made = _made(kind, make, (given,) if given else ())
+    if not isinstance(made, Detector):
+        raise ConfigError(
+            f"the detector {kind!r} must have a name and find(texts), and the {type(made).__name__} of the package "
+            f"{registry.entry('detector', kind).package} has not; repair or uninstall that package"
+        )
+    return made
 
-        return Patterns()
-    loaders: dict[str, Callable[[str], Detector]] = {
-        "tagger": lambda source: adapters.load_tagger(source or None),
-        "spacy": adapters.load_spacy,
-        "stanza": adapters.load_stanza,
-        "gliner": adapters.load_gliner,
-        "presidio": lambda source: adapters.load_presidio(source or adapters.PRESIDIO_PIPELINE),
-    }
-    return loaders[kind](source)
+
+def _argument(make: Callable[..., Any]) -> Parameter | None:
+    """What a callable takes first, by position."""
+    positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    return next((each for each in signature(make).parameters.values() if each.kind in positional), None)
+
+
+def _made(kind: str, make: Callable[..., Any], given: tuple[str, ...]) -> object:
+    package = registry.entry("detector", kind).package
+    try:
+        return make(*given)
+    except Exception as error:
+        if package == "textveil" or isinstance(error, TextveilError):
+            raise
+        name = type(error).__name__  # another package's message is not ours to show
+    raise ConfigError(f"the detector {kind!r} of the package {package} must load, and raised {name}")
 
 
 # ---- running -----------------------------------------------------------------------------------------------

@@ -4,12 +4,13 @@ In: a case, that is releases and their originals. Out: figures with intervals.
 Not here: what an adversary gets from a release (`attack`), and what is promised of it (`guarantee`).
 """
 
-from textveil.evaluate.measure.report import METRICS, Measurements, check, measure, outcomes
+from textveil.evaluate.measure.contract import silent
+from textveil.evaluate.measure.report import Measurements, check, measure, outcomes
 
 __all__ = [
-    "METRICS",
     "Measurements",
     "check",
     "measure",
     "outcomes",
+    "silent",
 ]

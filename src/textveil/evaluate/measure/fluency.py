@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from textveil.evaluate.attack import Case, Outcome, Report, masked_lm, quiet
+from textveil.evaluate.measure.contract import silent
 from textveil.evaluate.measure.mapping import order
 from textveil.models import LanguageModel, Ragged
 from textveil.randomness import Ids, Values
@@ -28,6 +29,7 @@ CELLS = 1 << 25
 """Logits that are held at once: 128 MiB."""
 
 
+@silent("no word of the table stands in both versions of a text, or the unit is wordpiece")
 def perplexity(case: Case, *, report: Report = quiet) -> Iterator[Outcome]:
     """The geometric mean over texts of the pseudo-perplexity of the original and of the release, and of their ratio.
 

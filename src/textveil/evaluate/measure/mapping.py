@@ -21,6 +21,7 @@ from typing import Self
 import numpy as np
 
 from textveil.evaluate.attack import Case, Outcome, Report, quiet
+from textveil.evaluate.measure.contract import silent
 from textveil.mechanism import Block, Law, Layout
 from textveil.randomness import Ids, Randomness, SeededRandomness, Values
 
@@ -68,6 +69,7 @@ class Sizes:
         )
 
 
+@silent("no word is protected")
 def sets(case: Case, *, draws: int, words: int, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
     """N_x, N_w and S_w of distinct private rows, those of texts in random order, so many at most.
 

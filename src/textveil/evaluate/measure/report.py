@@ -1,20 +1,18 @@
 """From a case to figures with intervals: over everything, and by group, word frequency and text length.
 
-In: a case and names of metrics. Out: `Measurements`: rows of plain data.
-Not here: the metrics (the modules beside this one), intervals and slices (`attack.report`).
+In: a case and names of measures. Out: `Measurements`: rows of plain data.
+Not here: the measures (the modules beside this one, found by name in the registry), intervals and slices
+(`attack.report`).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
-from textveil.errors import ConfigError, UnknownName
+from textveil.config import registry
+from textveil.errors import ConfigError
 from textveil.evaluate.attack import Case, Outcome, Report, Row, quiet, rates
-from textveil.evaluate.measure.fluency import perplexity
-from textveil.evaluate.measure.mapping import sets
-from textveil.evaluate.measure.texts import bleu, rouge
-from textveil.evaluate.measure.words import cosine, retention, unknown
+from textveil.evaluate.measure.contract import SILENT
 from textveil.randomness import Randomness, SystemRandomness
 
 VERSION = 1
@@ -26,27 +24,14 @@ DRAWS = 1_000
 WORDS = 200
 """Distinct words that take less than half a minute to simulate with noise on 22,000 rows."""
 
-SILENT = {
-    "retention": "no word is protected",
-    "cosine": "nothing was drawn: all protected words are placeholders, or none is there",
-    "oov": "no word is protected, or words.oov takes those outside the table out of the protected ones",
-    "rouge-l": "no text has a word",
-    "bleu": "no text has a word",
-    "mapping": "no word is protected",
-    "perplexity": "no word of the table stands in both versions of a text, or the unit is wordpiece",
-}
-"""The metrics, and why one may have nothing to say."""
-
-METRICS = tuple(SILENT)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Measurements:
     """What was measured.
 
     Attributes:
-        rows: all figures; `source` is the name of the metric that was asked for.
-        silent: metrics that say nothing of such releases, and why.
+        rows: all figures; `source` is the name of the measure that was asked for.
+        silent: measures that say nothing of such releases, and why.
         texts: how many there were.
         words: how many protected positions.
         unprotected: private words that passed as they were; they are in no figure of words.
@@ -86,15 +71,16 @@ def measure(
 
     Args:
         case: releases and their originals.
-        metrics: None for all of `retention`, `cosine` of input and output word, `oov` (the share outside the table),
-            `rouge-l` and `bleu` between input and output, `mapping` (N_x, N_w, S_w), `perplexity`.
+        metrics: names of measures, None for all: `retention`, `cosine` of input and output word, `oov` (the share
+            outside the table), `rouge-l` and `bleu` between input and output, `mapping` (N_x, N_w, S_w), `perplexity`,
+            and those of other packages.
         draws: of each word, for mapping sets; 1 or more.
         words: distinct words whose mapping sets are looked at, at most; 1 or more.
         rng: for mechanisms that have to be simulated; None is system randomness.
         report: told of progress.
 
     Raises:
-        UnknownName: there is no such metric.
+        UnknownName: there is no such measure.
         ConfigError: a number is below 1.
     """
     metrics = check(metrics)
@@ -104,7 +90,9 @@ def measure(
     }
     return Measurements(
         rows=tuple(row for rows in found.values() for row in rows),
-        silent={name: SILENT[name] for name, rows in found.items() if not rows},
+        silent={
+            name: getattr(registry.load("measure", name), "silent", SILENT) for name, rows in found.items() if not rows
+        },
         texts=len(case.view.released),
         words=len(case.view.drawn),
         unprotected=case.view.unprotected,
@@ -121,32 +109,23 @@ def outcomes(
     rng: Randomness | None = None,
     report: Report = quiet,
 ) -> Iterator[tuple[str, Iterator[Outcome]]]:
-    """The same, metric by metric, with the values of single words and texts; arguments and errors as `measure`."""
+    """The same, measure by measure, with the values of single words and texts; arguments and errors as `measure`."""
     if min(draws, words) < 1:
         raise ConfigError(f"draws and words must be 1 or more, got {draws} and {words}")
     rng = SystemRandomness() if rng is None else rng
-    measures: dict[str, Callable[[Case], Iterator[Outcome]]] = {
-        "retention": retention,
-        "cosine": cosine,
-        "oov": unknown,
-        "rouge-l": rouge,
-        "bleu": bleu,
-        "mapping": partial(sets, draws=draws, words=words, rng=rng, report=report),
-        "perplexity": partial(perplexity, report=report),
-    }
+    offered = {"draws": draws, "words": words, "rng": rng, "report": report}
     for name in check(metrics):
-        yield name, measures[name](case)
+        target = registry.load("measure", name)
+        options = registry.signature(target)
+        yield name, target(case, **{key: each for key, each in offered.items() if options.open or key in options.known})
 
 
 def check(metrics: Sequence[str] | None = None) -> tuple[str, ...]:
-    """The metrics of these names, each once, all for None: what `measure` looks at.
+    """The measures of these names, each once, all for None: what `measure` looks at.
 
     Raises:
-        UnknownName: there is no such metric.
+        UnknownName: there is no such measure.
     """
-    if metrics is None:
-        return METRICS
-    for name in metrics:
-        if name not in METRICS:
-            raise UnknownName("metric", name, METRICS)
-    return tuple(dict.fromkeys(metrics))
+    for name in metrics or ():
+        registry.entry("measure", name)
+    return tuple(dict.fromkeys(registry.names("measure") if metrics is None else metrics))

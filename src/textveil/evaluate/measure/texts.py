@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from textveil.evaluate.attack import Case, Outcome
+from textveil.evaluate.measure.contract import silent
 from textveil.evaluate.overlap import rouge_l
 from textveil.randomness import Ids, Values
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEUScore
 
 
+@silent("no text has a word")
 def rouge(case: Case) -> Iterator[Outcome]:
     """Rouge-L F1 of each release with its original, from 0 to 1."""
     where, originals, releases = _pairs(case)
@@ -27,6 +29,7 @@ def rouge(case: Case) -> Iterator[Outcome]:
     yield Outcome(source="rouge-l", metric="Rouge-L", unit="text", where=where, values=values)
 
 
+@silent("no text has a word")
 def bleu(case: Case) -> Iterator[Outcome]:
     """BLEU of the releases against their originals, from 0 to 100: the mean over texts, and of all texts as a corpus.
 

@@ -1,0 +1,26 @@
+"""What a measure is: a function from a case to outcomes.
+
+In: nothing. Out: `silent`, by which a measure says when it has nothing to say.
+Not here: any measure (the modules beside this one), and how outcomes become rows (`report`).
+
+A measure is called with a case, and with those of the keywords `draws`, `words`, `rng` and `report` that its signature
+names; see `textveil.evaluate.measure.measure` for what they are. It gives an `Outcome` for each figure.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+SILENT = "it says nothing of such releases"
+"""What is said of a measure that gives no figure and does not say why."""
+
+_Measure = TypeVar("_Measure", bound=Callable[..., object])
+
+
+def silent(where: str) -> Callable[[_Measure], _Measure]:
+    """Says when a measure gives no figure: a decorator; `where` goes on "not measured: "."""
+
+    def said(measure: _Measure) -> _Measure:
+        vars(measure)["silent"] = where
+        return measure
+
+    return said
