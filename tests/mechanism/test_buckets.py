@@ -12,7 +12,7 @@ from scipy import stats
 
 from textveil.errors import BudgetError
 from textveil.mechanism import Block, Bucketized, Hybrid, Layout
-from textveil.mechanism.buckets import Cut, losses
+from textveil.mechanism.buckets import Buckets, losses
 from textveil.mechanism.papers import cape
 from textveil.mechanism.rule import EXPONENT_CAP, ROUNDING
 from textveil.randomness import Ints, Values
@@ -73,7 +73,7 @@ def test_losses_of_a_small_table_word_by_word(nominal: float, buckets: int, smal
 # ---- bounds ---------------------------------------------------------------------------------------------
 
 
-def instances(count: int) -> list[tuple[Cut, float]]:
+def instances(count: int) -> list[tuple[Buckets, float]]:
     """Scores in [0, 1] of some words for some candidates, of many shapes, in equal parts of [0, 1]; and a nominal."""
     rng = np.random.default_rng(3)
     made = []
@@ -81,7 +81,7 @@ def instances(count: int) -> list[tuple[Cut, float]]:
         words, candidates = rng.integers(2, 60), rng.integers(4, 30)
         a, b = np.exp(rng.uniform(-1.5, 3, size=(2, words, 1)))
         scores = rng.beta(a, b, size=(int(words), int(candidates)))
-        made.append((Cut.of(scores, int(rng.integers(2, 60)), (0.0, 1.0)), float(rng.uniform(0, 2))))
+        made.append((Buckets.of(scores, int(rng.integers(2, 60)), (0.0, 1.0)), float(rng.uniform(0, 2))))
     return made
 
 
@@ -114,7 +114,7 @@ def test_what_is_promised_bounds_any_scores(small_table: EmbeddingTable) -> None
         few = np.zeros(len(small_table))
         few[-1] = 1.0  # the last candidate alone in the best bucket: near certain
         many = np.concatenate((np.zeros(len(few) - most + 1), np.linspace(0, 1, most)[1:]))[::-1]
-        cut = Cut.of(np.stack([few, many]), buckets, (0.0, 1.0))
+        cut = Buckets.of(np.stack([few, many]), buckets, (0.0, 1.0))
         for nominal in (0.0, 5.0, 39.0, 60.0):
             laws = np.take_along_axis(cut.log_probs(np.full(2, nominal / 2)), cut.number, axis=1)
             worst = float(np.abs(laws[0] - laws[1]).max())

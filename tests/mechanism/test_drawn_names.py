@@ -10,9 +10,9 @@ from scipy.stats import chisquare
 from textveil.config.sections import NameOptions
 from textveil.errors import BudgetError, ConfigError
 from textveil.mechanism import Block, Layout
-from textveil.mechanism.names import LABELS, Names
+from textveil.mechanism.drawn_names import LABELS, Names
 from textveil.pipeline.privatizer import Privatizer
-from textveil.protect.names import load_names
+from textveil.protect.name_lists import load_names
 from textveil.protect.protection import Protection
 from textveil.protect.spans import Span
 from textveil.randomness.streams import SeededRandomness

@@ -26,7 +26,7 @@ from textveil.evaluate.audit.run import audit
 from textveil.guarantee import summarize
 from textveil.guarantee.guarantee import Guarantee
 from textveil.mechanism import oov
-from textveil.mechanism.oov import Rule
+from textveil.mechanism.oov import WordRule
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
 from textveil.table.embedding import EmbeddingTable
@@ -59,11 +59,11 @@ def privatizer(mechanism="noise", table=TABLE, seed=1, **words):
 def test_the_laws_of_what_is_drawn():
     """A row of 61 and a step below 1000, evenly; the twin that never moves by 999 is found, and so is a lost row."""
     n = 400_000
-    rule = np.tile(np.array([Rule.HOUSE, Rule.UNIFORM, Rule.ADD, Rule.DROP], np.int8), n)
+    rule = np.tile(np.array([WordRule.HOUSE, WordRule.UNIFORM, WordRule.ADD, WordRule.DROP], np.int8), n)
     documents = np.arange(0, len(rule) + 1, 100_000)
     drawn = oov.draw(rule, documents, 61, rng=SeededRandomness(3))
-    assert (drawn[(rule == Rule.HOUSE) | (rule == Rule.DROP)] == -1).all()
-    rows, steps = drawn[rule == Rule.UNIFORM], drawn[rule == Rule.ADD]
+    assert (drawn[(rule == WordRule.HOUSE) | (rule == WordRule.DROP)] == -1).all()
+    rows, steps = drawn[rule == WordRule.UNIFORM], drawn[rule == WordRule.ADD]
     assert follows(np.bincount(rows, minlength=61))
     assert follows(np.bincount(steps, minlength=1000))
     assert len(np.bincount(rows)) == 61

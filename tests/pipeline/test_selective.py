@@ -18,7 +18,7 @@ from textveil.guarantee import compose, condense, summarize
 from textveil.guarantee.guarantee import Guarantee
 from textveil.mechanism import Block, Layout
 from textveil.pipeline.privatizer import Privatizer
-from textveil.protect.names import load_names
+from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, Protection
 from textveil.protect.response import randomised
 from textveil.protect.spans import Span

@@ -16,7 +16,16 @@ from tests.models.conftest import LABELS, SIZE, save, wordpiece
 from textveil import models
 from textveil.errors import ConfigError, DetectorError, ModelError
 from textveil.protect import adapters
-from textveil.protect.adapters import Gliner, Presidio, Spacy, Stanza, Tagger, load_presidio, load_tagger, type_of
+from textveil.protect.adapters import (
+    Gliner,
+    Presidio,
+    Spacy,
+    Stanza,
+    TaggerDetector,
+    load_presidio,
+    load_tagger,
+    type_of,
+)
 from textveil.protect.detectors import detector, find_all
 from textveil.protect.spans import TYPE_NAME, TYPES
 
@@ -83,7 +92,7 @@ class Capitals:
 
 def test_words_become_characters():
     texts = ["", "  Ann Lee's friend Bo", "none", "Zo\u00eb\nB.", "Ann\tLee", "Ann  Lee"]
-    found = find_all([Tagger(name="t", model=Capitals())], texts, timeout=None)
+    found = find_all([TaggerDetector(name="t", model=Capitals())], texts, timeout=None)
     assert [(s.text, texts[s.text][s.start : s.end], s.type, s.score) for s in found] == [
         (1, "Ann Lee", "PERSON", 1.0),
         (1, "Bo", "PERSON", 1.0),

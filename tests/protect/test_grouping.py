@@ -11,7 +11,7 @@ from textveil.config.sections import GroupOptions, NameOptions, ProtectOptions, 
 from textveil.errors import BudgetError, ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
 from textveil.protect.budget import RULES, TABLE1, Grouped
 from textveil.protect.grouping import Grouping, join
-from textveil.protect.names import load_names
+from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, PUBLIC, Protection, listed
 from textveil.protect.spans import Span
 from textveil.text.tokens import tokenize

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from textveil.errors import InputError
 from textveil.table import codes as precision_module
 from textveil.table import nearest
-from textveil.table.codes import ROUNDING, SLACK, Asked, FloatCodes, IntegerCodes, Precision, Span, low_precision
+from textveil.table.codes import ROUNDING, SLACK, FloatCodes, IntegerCodes, Precision, Queries, RowRun, low_precision
 from textveil.table.embedding import EmbeddingTable, Metric
 from textveil.table.nearest import Nearest
 
@@ -143,7 +143,7 @@ def test_a_search_without_the_bound_is_caught(precision, monkeypatch):
     """The broken twin: it takes rows at their low-precision scores."""
     table = table_of(adversarial(2011, 48, 1), "chord")
     _, queries = noisy(table, 4000, 20.0, 0)
-    monkeypatch.setattr(Span, "error", lambda self, asked: torch.zeros_like(asked.lost))
+    monkeypatch.setattr(RowRun, "error", lambda self, asked: torch.zeros_like(asked.lost))
     monkeypatch.setattr("textveil.table.nearest.ROUNDING", dict.fromkeys(ROUNDING, 0.0))
     monkeypatch.setattr("textveil.table.nearest.SLACK", 0.0)
     try:
@@ -346,17 +346,17 @@ def test_scores_as_wrong_as_the_bound_allows_change_nothing(dimension, precision
     queries = torch.from_numpy(rng.normal(size=(300, dimension)))
     coder, rows = search._coder, search.rows
     ask = coder.queries
-    seen: dict[str, torch.Tensor | Asked] = {}
+    seen: dict[str, torch.Tensor | Queries] = {}
 
-    def asked_of(part: torch.Tensor, lengths: torch.Tensor) -> Asked:
+    def asked_of(part: torch.Tensor, lengths: torch.Tensor) -> Queries:
         seen["unit"], seen["asked"] = part / lengths[:, None], ask(part, lengths)
-        assert isinstance(seen["asked"], Asked)
+        assert isinstance(seen["asked"], Queries)
         return seen["asked"]
 
     def oracle(low: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
         span = next(span for span in search._spans() if span.low is low)
         asked, unit = seen["asked"], seen["unit"]
-        assert isinstance(asked, Asked)
+        assert isinstance(asked, Queries)
         assert isinstance(unit, torch.Tensor)
         own = coder.row(torch.arange(span.start, span.start + span.size))
         best = (unit @ rows.true(slice(None)).T).argmax(dim=1)
@@ -408,7 +408,7 @@ def test_what_queries_and_rows_lost_is_not_more_than_is_said(seed, dimension, ki
             assert rows.norm(dim=1).max() <= span.length
 
 
-def low_of(coder: FloatCodes | IntegerCodes, span: Span) -> torch.Tensor:
+def low_of(coder: FloatCodes | IntegerCodes, span: RowRun) -> torch.Tensor:
     return span.low[: span.size].double() * span.unit
 
 

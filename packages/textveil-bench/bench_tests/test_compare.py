@@ -9,11 +9,11 @@ import pytest
 
 from bench_tests import synthetic
 from textveil.errors import ConfigError, InputError
-from textveil_bench.compare import Metric, chance, series
+from textveil_bench.compare import MetricKey, chance, series
 from textveil_bench.estimates import difference
 
-ACCURACY = Metric("head", "accuracy")
-EXPOSED = Metric("bayes", "exposed", (("prior", "unigram"),))
+ACCURACY = MetricKey("head", "accuracy")
+EXPOSED = MetricKey("bayes", "exposed", (("prior", "unigram"),))
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_at_equal_risk(rows):
     assert found is not None
     assert found.value == pytest.approx(one + (other - one) * (level - low) / (high - low))
     assert noise.at_risk(EXPOSED, ACCURACY, 0.99) is None
-    assert noise.at_risk(EXPOSED, Metric("head", "F1"), level) is None
+    assert noise.at_risk(EXPOSED, MetricKey("head", "F1"), level) is None
 
 
 def test_a_budget_that_was_chosen_for_a_level_stands_for_it_where_the_curve_ends(rows):
@@ -164,7 +164,7 @@ def test_other_texts_are_another_data_set(rows):
 def test_metrics_by_role():
     assert ACCURACY.role == "task"
     assert EXPOSED.role == "attack"
-    assert Metric("meaning", "meaning").role == "measure"
+    assert MetricKey("meaning", "meaning").role == "measure"
     assert EXPOSED.title == "bayes exposed (unigram)"
-    assert Metric("linkage", "top-1", (("from", "mask"), ("among", 100))).title == "linkage top-1 (mask, among 100)"
-    assert Metric("rouge-l", "Rouge-L").title == "Rouge-L"
+    assert MetricKey("linkage", "top-1", (("from", "mask"), ("among", 100))).title == "linkage top-1 (mask, among 100)"
+    assert MetricKey("rouge-l", "Rouge-L").title == "Rouge-L"

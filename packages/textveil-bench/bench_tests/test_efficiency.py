@@ -9,7 +9,7 @@ from tests.conftest import NOUNS, gaussian_rows
 from textveil.errors import ConfigError, MechanismError
 from textveil.table import store, vectors
 from textveil.table.frequency import counts
-from textveil_bench.efficiency import Load, Subject, measure, written
+from textveil_bench.efficiency import Load, MeasuredSetup, measure, written
 from textveil_bench.process import best, clocked, quickest
 
 LOAD = Load(words=5, texts=2, batch=3)
@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 
 
 def subject(folder, **options):
-    return Subject(name="placeholder", set={"table.name": folder, "mechanism.name": "placeholder", **options})
+    return MeasuredSetup(name="placeholder", set={"table.name": folder, "mechanism.name": "placeholder", **options})
 
 
 def test_every_figure_of_a_mechanism_is_measured_in_a_process_of_its_own(folder):

@@ -12,7 +12,7 @@ from bench_tests.synthetic import Entry
 from textveil.evaluate import pictures
 from textveil.evaluate.intervals import Interval
 from textveil.evaluate.pictures import Map, Panel
-from textveil_bench.compare import Metric, series
+from textveil_bench.compare import MetricKey, series
 from textveil_bench.report import curves, options, overview, report, tables
 from textveil_bench.report.gallery import marked
 from textveil_bench.report.markup import spelled
@@ -27,7 +27,7 @@ SMALL = Entry(
     grid={"mechanism.L": (1, 2, 3), "mechanism.sigma": (0.5, 1.0)},
     ldp=2.0,
 )
-EXPOSED = Metric("bayes", "exposed", (("prior", "unigram"),))
+EXPOSED = MetricKey("bayes", "exposed", (("prior", "unigram"),))
 
 
 def made(**options):
@@ -301,7 +301,7 @@ def test_a_trade_off_has_the_corner_the_baselines_and_both_intervals():
     (curve,) = [each for each in panel.curves if each.name == "noise"]
     expected = noise.cells[0].estimates
     assert curve.points[0].x == expected[EXPOSED].interval
-    assert curve.points[0].y == expected[Metric("head", "accuracy")].interval
+    assert curve.points[0].y == expected[MetricKey("head", "accuracy")].interval
     assert len(curve.points) == 5
 
 
@@ -340,14 +340,14 @@ def test_a_metric_stands_over_budgets_of_all_names():
     ]
     assert "labels" in group.text
     assert overview(study.series, over=[EXPOSED, accuracy]) == (group,)
-    assert overview(study.series, over=[Metric("nobody", "nothing")]) == overview(study.series), "it gives way"
+    assert overview(study.series, over=[MetricKey("nobody", "nothing")]) == overview(study.series), "it gives way"
 
     several = study_of(entries=synthetic.ENTRIES[:3], texts=20, seeds=(1,))
     groups = list(curves.over_budgets(several, [EXPOSED, accuracy]))
     assert [len(group.panels) for group in groups] == [2, 1], "a panel for each data set that has the metric"
     page = report(several.series, over=[EXPOSED])
     assert page.index(">Over the budget</h2>") < page.index(">Usefulness against attacks</h2>")
-    assert ">Over the budget</h2>" not in report(several.series, over=[Metric("nobody", "nothing")])
+    assert ">Over the budget</h2>" not in report(several.series, over=[MetricKey("nobody", "nothing")])
 
 
 def test_options_are_studied_one_at_a_time_and_in_pairs():
@@ -365,7 +365,7 @@ def test_options_are_studied_one_at_a_time_and_in_pairs():
     assert (maps[0].rows, maps[0].columns) == (("1", "2", "3", "4", "5", "8", "9"), ("0.5", "0.75", "1.0", "1.25"))
     one = study.named("d-chi-stencil, L 5, sigma 0.75", study.data[0])
     assert one is not None
-    assert maps[2].cells[4][1] == one.cells[2].estimates[Metric("head", "accuracy")].value
+    assert maps[2].cells[4][1] == one.cells[2].estimates[MetricKey("head", "accuracy")].value
     assert len({(each.low, each.high) for each in maps[:4]}) == 1  # one scale
 
 

@@ -18,8 +18,8 @@ import pytest
 from bench_tests.conftest import opinions
 from textveil.errors import ConfigError, EndpointError, InputError, OutputError, UnknownName
 from textveil_bench import cells, compare, headlines, rows, run
-from textveil_bench.run import Places, load
-from textveil_bench.spec import Source, Sweep
+from textveil_bench.run import Folders, load
+from textveil_bench.spec import Sweep, SweepData
 
 CANARY = "zanzibarquux"
 
@@ -60,7 +60,7 @@ def score(row, source, metric):
 
 
 def test_rows_are_complete_and_a_run_goes_on(sweep, tmp_path, monkeypatch):
-    folder, places = tmp_path / "rows", run.Places(cache=tmp_path / "cache")
+    folder, places = tmp_path / "rows", run.Folders(cache=tmp_path / "cache")
     done = []
     found = run.run(sweep, folder, places=places, report=lambda *told: done.append(told))
     assert len(found) == 2 * (3 + 2 + 1)
@@ -128,7 +128,7 @@ def test_what_fails_on_one_cell_is_told_and_the_sweep_goes_on(sweep, tmp_path, m
     monkeypatch.setattr(Meaning, "score", silent)
     monkeypatch.setattr(measures, "retention", unmeasured)
     part = sweep.narrowed(seeds=(1,), only=["stencil"])
-    found = {row["series"]: row for row in run.run(part, tmp_path / "rows", places=run.Places(cache=tmp_path / "c"))}
+    found = {row["series"]: row for row in run.run(part, tmp_path / "rows", places=run.Folders(cache=tmp_path / "c"))}
     assert set(found) == {"identity", "mask", "uniform", "stencil"}
     row = found["stencil"]
     assert row["not_run"]["neighbour"] == "the endpoint h.example gave no answer"
@@ -144,7 +144,7 @@ def test_what_fails_on_one_cell_is_told_and_the_sweep_goes_on(sweep, tmp_path, m
 def test_wrong_options_of_judges_fail_before_anything_is_run(sweep, tmp_path, monkeypatch):
     monkeypatch.setattr(cells, "compute", lambda *_: pytest.fail("nothing may be computed"))
     monkeypatch.setattr(run, "_search", lambda *_: pytest.fail("nothing may be searched"))
-    source = Source(**{**vars(sweep.data[0]), "task": [{"name": "head", "rowz": 5}]})
+    source = SweepData(**{**vars(sweep.data[0]), "task": [{"name": "head", "rowz": 5}]})
     with pytest.raises(UnknownName, match="rowz"):
         run.run(Sweep(**{**vars(sweep), "data": (source,)}), tmp_path / "rows")
 
@@ -161,7 +161,7 @@ def test_judges_that_cannot_be_asked_are_told_before_anything_is_run(tmp_path, d
         entry = {"name": "noise", "set": {"mechanism.name": "noise"}, "budget": {"mechanism.eta": [40]}}
         asked = Sweep.read({"name": "s", "data": [{**source, "task": task}], "entries": [entry], "baselines": []})
         with pytest.raises((ConfigError, UnknownName), match=says):
-            run.preview(asked, tmp_path / "rows", Places()) if dry else run.run(asked, tmp_path / "rows")
+            run.preview(asked, tmp_path / "rows", Folders()) if dry else run.run(asked, tmp_path / "rows")
     assert not (tmp_path / "rows").exists()
 
 
@@ -169,18 +169,18 @@ def test_a_judge_that_is_a_measure_too_is_asked_once(tmp_path):
     asked = {"name": "s", "data": [{"name": "opinions", "task": "meaning", "limit": 3}], "measures": ["meaning"]}
     entry = {"name": "noise", "set": {"mechanism.name": "noise"}, "budget": {"mechanism.eta": [40]}}
     sweep = Sweep.read({**asked, "entries": [entry], "baselines": []})
-    assert [judge.name for judge in run.judges(sweep.data[0], sweep, run.Places())] == ["meaning"]
+    assert [judge.name for judge in run.judges(sweep.data[0], sweep, run.Folders())] == ["meaning"]
 
 
 def test_a_folder_without_rows_yet_and_a_file_in_its_place(sweep, tmp_path):
     (tmp_path / "rows.jsonl").touch()
-    assert run.preview(sweep, tmp_path, run.Places())[0].endswith("0 of them are there")
+    assert run.preview(sweep, tmp_path, run.Folders())[0].endswith("0 of them are there")
     with pytest.raises(OutputError, match="must be a folder"), rows.opened(tmp_path / "rows.jsonl"):
         pytest.fail("a file is no folder")
 
 
 def test_what_was_cut_short_is_computed_again(sweep, tmp_path):
-    folder, places = tmp_path / "rows", run.Places(cache=tmp_path / "cache")
+    folder, places = tmp_path / "rows", run.Folders(cache=tmp_path / "cache")
     part = sweep.narrowed(seeds=(1,), only=["stencil"])
     before = run.run(part, folder, places=places)
     path = folder / rows.FILE
@@ -194,9 +194,9 @@ def test_rows_tell_what_important_words_were_learned_from(sweep, tmp_path):
     entry = {"name": "taught", "set": {"mechanism.name": "krr", "groups.budgets": [1, 1, 2, 1]}}
     entry |= {"budget": {"groups.base": 9}, "grid": {"learned": [1, 2]}}
     bare = {"entries": [entry], "baselines": [], "seeds": [1], "attacks": [], "measures": []}
-    source = Source(**{**vars(sweep.data[0]), "task": [{"name": "meaning"}], "limit": 3})
+    source = SweepData(**{**vars(sweep.data[0]), "task": [{"name": "meaning"}], "limit": 3})
     taught = Sweep.read({**vars(sweep), **bare, "data": [source]})
-    places = run.Places(cache=tmp_path / "cache")
+    places = run.Folders(cache=tmp_path / "cache")
     one, two = run.run(taught, tmp_path / "rows", places=places)
     train = run.load(replace(source, split="train", limit=run.TAUGHT), None, places)
     told = {"source": train.source, "digest": train.digest, "examples": 48}
@@ -215,7 +215,7 @@ def strip(row):
 
 @pytest.mark.slow
 def test_two_processes_give_what_one_gives(sweep, tmp_path):
-    places = run.Places(cache=tmp_path / "cache")
+    places = run.Folders(cache=tmp_path / "cache")
     part = sweep.narrowed(only=["krr"], limit=4)
     one = run.run(part, tmp_path / "one", places=places)
     with run.Pool(2) as pool:
@@ -251,7 +251,7 @@ def test_rows_tell_of_the_process_that_computed_them(sweep, tmp_path, monkeypatc
     monkeypatch.setattr(run, "circumstances", lambda: {"commit": "", "time": "", "threads": next(told)})
     part = sweep.narrowed(seeds=(1,), only=["krr"], limit=4)
     part = Sweep(**{**vars(part), "baselines": (), "attacks": (), "measures": ()})
-    found = run.run(part, tmp_path / "rows", places=run.Places(cache=tmp_path / "cache"))
+    found = run.run(part, tmp_path / "rows", places=run.Folders(cache=tmp_path / "cache"))
     assert [row["circumstances"]["threads"] for row in found] == [0, 1], "looked at for each job"
 
 
@@ -289,7 +289,7 @@ def test_no_two_runs_at_once(sweep, tmp_path):
 
 def test_what_a_run_would_do_is_told_without_computing(sweep, tmp_path, monkeypatch):
     monkeypatch.setattr(cells, "compute", lambda *_: pytest.fail("a preview computes nothing"))
-    lines = run.preview(sweep, tmp_path / "none", run.Places())
+    lines = run.preview(sweep, tmp_path / "none", run.Folders())
     assert lines[0] == "sweep small: 12 cells, 0 of them are there"
     assert CANARY not in "".join(lines)
     assert not (tmp_path / "none").exists()
@@ -299,7 +299,7 @@ def test_budgets_are_found_for_a_risk_once(sweep, tmp_path, monkeypatch):
     entry = {"name": "krr", "set": {"mechanism.name": "krr"}, "budget": {"epsilon": "risk"}, "start": 10}
     risk = {"levels": [0.3], "words": 60}
     searched = Sweep.read({**vars(sweep), "entries": [entry], "risk": risk, "baselines": [], "seeds": [1]})
-    folder, places = tmp_path / "rows", run.Places(cache=tmp_path / "cache")
+    folder, places = tmp_path / "rows", run.Folders(cache=tmp_path / "cache")
     (row,) = run.run(searched, folder, places=places)
     assert row["level"] == 0.3
     kept = 1 / (1 + 21_718 / math.exp(row["budget"]["value"]))
@@ -312,7 +312,7 @@ def test_budgets_are_found_for_a_risk_once(sweep, tmp_path, monkeypatch):
 def test_rows_as_tables(sweep, tmp_path):
     import pyarrow.parquet as pq
 
-    found = run.run(sweep.narrowed(only=["stencil"], seeds=(1,)), tmp_path / "r", places=run.Places(cache=tmp_path))
+    found = run.run(sweep.narrowed(only=["stencil"], seeds=(1,)), tmp_path / "r", places=run.Folders(cache=tmp_path))
     lines = list(rows.table(found))
     assert len(lines) == sum(len(row["scores"]) for row in found)
     for suffix in (".parquet", ".csv", ".jsonl"):
@@ -362,11 +362,11 @@ def test_rows_of_another_version(tmp_path):
 
 
 def test_examples_beside_others_share_no_text_with_them():
-    taken = load(Source(name="opinions"), 10, Places())
-    other = load(Source(name="opinions", limit=5, beside=10), 7, Places())
+    taken = load(SweepData(name="opinions"), 10, Folders())
+    other = load(SweepData(name="opinions", limit=5, beside=10), 7, Folders())
     assert len(other) == 5
-    everything = len(load(Source(name="opinions"), None, Places()))
-    assert len(load(Source(name="opinions", beside=10), None, Places())) <= everything - 10
+    everything = len(load(SweepData(name="opinions"), None, Folders()))
+    assert len(load(SweepData(name="opinions", beside=10), None, Folders())) <= everything - 10
     assert {each.texts for each in other.examples}.isdisjoint({each.texts for each in taken.examples})
     with pytest.raises(ConfigError, match="must have examples beside"):
-        load(Source(name="opinions", beside=everything), 5, Places())
+        load(SweepData(name="opinions", beside=everything), 5, Folders())

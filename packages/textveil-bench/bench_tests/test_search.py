@@ -8,7 +8,7 @@ import pytest
 from textveil.errors import ConfigError, InputError
 from textveil_bench import calibrate, run
 from textveil_bench.detections import Remembered
-from textveil_bench.spec import Series, Sweep
+from textveil_bench.spec import PlannedSeries, Sweep
 
 QUESTIONS = [
     ("where is the harbour", "the harbour is in the south", "south"),
@@ -19,7 +19,7 @@ KRR = {"mechanism.name": "krr"}
 BY_QUESTION = {**KRR, "protect.importance": "cosine", "groups.budgets": [1, 1, 2, 1]}
 
 
-def searched(data: dict, options: dict, path: str) -> tuple[Sweep, Series]:
+def searched(data: dict, options: dict, path: str) -> tuple[Sweep, PlannedSeries]:
     entry = {"name": "krr", "set": options, "budget": {path: "risk"}}
     common = {"table.name": "minilm-s"}
     sweep = Sweep.read(
@@ -43,11 +43,11 @@ def plain(tmp_path: Path) -> dict:
     return {"name": str(tmp_path / "plain-{split}.csv"), "columns": {"fields": ["text"]}}
 
 
-def find(sweep: Sweep, series: Series, monkeypatch) -> dict:
+def find(sweep: Sweep, series: PlannedSeries, monkeypatch) -> dict:
     """What a search is given."""
     found: dict = {}
     monkeypatch.setattr(run, "budgets", lambda make, texts, *_, **named: found.update(named, make=make, texts=texts))
-    data = run.calibration_data(run.calibrating(sweep, series), sweep.risk.words, run.Places())
+    data = run.calibration_data(run.calibrating(sweep, series), sweep.risk.words, run.Folders())
     run._find(("", series, sweep, data))
     return found
 
@@ -71,7 +71,7 @@ def test_a_search_looks_at_each_text_once(plain, monkeypatch):
 
 
 def test_questions_are_a_part_of_the_key_only_where_they_are_asked(reading, plain, monkeypatch):
-    places = run.Places()
+    places = run.Folders()
     key = run.search_key(*searched(plain, {**KRR, "protect.detectors": ["patterns"]}, "epsilon"), places)
     assert key == "3777ebc7c868213d65ccffbf", "budgets that were found are found again"
     sweep, series = searched(reading, BY_QUESTION, "groups.base")
@@ -85,4 +85,4 @@ def test_questions_are_a_part_of_the_key_only_where_they_are_asked(reading, plai
 def test_data_without_questions_cannot_be_searched(plain):
     sweep, series = searched(plain, BY_QUESTION, "groups.base")
     with pytest.raises(ConfigError, match="which has no questions"):
-        run.search_key(sweep, series, run.Places())
+        run.search_key(sweep, series, run.Folders())

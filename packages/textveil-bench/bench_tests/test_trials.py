@@ -9,12 +9,12 @@ from textveil import Privatizer
 from textveil.errors import ConfigError, InputError
 from textveil.text.released import Item, Kind, Mask, Released
 from textveil_bench.examples import DataSet, Example
-from textveil_bench.trials import BETWEEN, Trial, joined, trials
+from textveil_bench.trials import BETWEEN, ReleasedExample, joined, trials
 
 EXAMPLE = Example(texts=("Which harbor did the anchor rust in?", "The anchor lay in Emden  harbor, rusting."))
 
 
-def released(example: Example, **options) -> Trial:
+def released(example: Example, **options) -> ReleasedExample:
     results = [Privatizer(table="minilm-s", seed=1, **options).privatize(joined(example))]
     (trial,) = trials([example], results)
     return trial
@@ -23,7 +23,7 @@ def released(example: Example, **options) -> Trial:
 def test_nothing_is_changed_where_everything_passes():
     trial = released(EXAMPLE, mechanism="noise", epsilon=float("inf"), words={"casing": "copy"})
     assert trial.texts == EXAMPLE.texts
-    assert Trial.untouched(EXAMPLE).texts == EXAMPLE.texts
+    assert ReleasedExample.untouched(EXAMPLE).texts == EXAMPLE.texts
 
 
 def test_fields_are_told_apart_and_joined_give_the_release():
@@ -95,5 +95,5 @@ def test_texts_are_in_no_repr_and_tell_data_sets_apart():
         DataSet(name="d", split="test", kind="text", fields=("text",), examples=(Example(texts=(text,)),))
         for text in ("zanzibarquux", "another")
     )
-    assert "zanzibarquux" not in repr(one) + repr(one.examples[0]) + repr(Trial.untouched(one.examples[0]))
+    assert "zanzibarquux" not in repr(one) + repr(one.examples[0]) + repr(ReleasedExample.untouched(one.examples[0]))
     assert one.digest != other.digest

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from textveil_bench.choose import Choice
-    from textveil_bench.compare import Cell, Metric, Series
+    from textveil_bench.choose import FamilyChoice
+    from textveil_bench.compare import Cell, MetricKey, Series
 
 HERE = Path(__file__).resolve().parent
 ROWS = HERE / "rows" / "speed.jsonl"
@@ -133,7 +133,7 @@ _CHOSEN = re.compile(r"(<!-- choose -->\n).*?(<!-- end of choose -->)", re.DOTAL
 
 
 @cache
-def choices() -> "list[Choice]":
+def choices() -> "list[FamilyChoice]":
     """All mechanisms at equal risk, from the stored rows of `textveil bench choose`."""
     from textveil_bench import choose
     from textveil_bench.rows import read
@@ -264,7 +264,7 @@ def draw_domains(path: Path = DOMAINS_PICTURE) -> None:
     pictures.save(figure, path)
 
 
-def _titled(cell: "Cell", title: str) -> "Metric | None":
+def _titled(cell: "Cell", title: str) -> "MetricKey | None":
     """A metric by its title; None where the cell has no such metric."""
     return next((metric for metric in cell.scores if metric.title == title), None)
 

@@ -5,14 +5,14 @@ Not here: what passes or is replaced (`protect`, `budget`), and how statements r
 """
 
 from textveil.mechanism.block import PLACEHOLDER, Block, Layout, Role
-from textveil.mechanism.buckets import Bucketized, Cut, losses
+from textveil.mechanism.buckets import Bucketized, Buckets, losses
 from textveil.mechanism.confined import Confined
 from textveil.mechanism.context import Context
 from textveil.mechanism.contract import Law, Mechanism, Published, Restricting
 from textveil.mechanism.fill import Fill
-from textveil.mechanism.names import Names
+from textveil.mechanism.drawn_names import Names
 from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher
-from textveil.mechanism.oov import Rule, apart
+from textveil.mechanism.oov import WordRule, apart
 from textveil.mechanism.papers import cape
 from textveil.mechanism.perturb import Perturb
 from textveil.mechanism.rule import Exponential
@@ -26,10 +26,10 @@ __all__ = [
     "SINKHORN_ROUNDS",
     "Block",
     "Bucketized",
+    "Buckets",
     "Confined",
     "Context",
     "CoordinateLaplace",
-    "Cut",
     "Distance",
     "Exponential",
     "Fill",
@@ -46,11 +46,11 @@ __all__ = [
     "Published",
     "Restricting",
     "Role",
-    "Rule",
     "Select",
     "Staircase",
     "VonMisesFisher",
     "Window",
+    "WordRule",
     "apart",
     "cape",
     "losses",

@@ -40,7 +40,7 @@ SLAB = 8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Cut:
+class Buckets:
     """Scores of m rows in N buckets of equal width.
 
     Attributes:
@@ -56,7 +56,7 @@ class Cut:
     @classmethod
     def of(
         cls, scores: Values, buckets: int, ends: tuple[float, float] | None = None, counted: Values | None = None
-    ) -> "Cut":
+    ) -> "Buckets":
         """Cuts scores [m, V] between two ends; None: between the smallest and the largest of each row.
 
         `counted` [m, V] is how many candidates a score stands for, where it is not one.
@@ -81,9 +81,9 @@ class Cut:
             means[part] = (sums / np.where(many > 0, many, 1)).reshape(-1, buckets)
         return cls(number=number, counts=counts, means=means)
 
-    def take(self, lines: Ids) -> "Cut":
+    def take(self, lines: Ids) -> "Buckets":
         """Some of the rows, in any order, and as often as wanted."""
-        return Cut(number=self.number[lines], counts=self.counts[lines], means=self.means[lines])
+        return Buckets(number=self.number[lines], counts=self.counts[lines], means=self.means[lines])
 
     def weights(self, rate: Values) -> Ints:
         """ceil(2^50 exp(rate (mean - largest mean))), 0 for empty buckets, int64 [m, N], from rate [m]."""
@@ -120,9 +120,9 @@ class Bucketized:
     edges: Literal["scores", "public"] = "scores"
     nominal: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
-    def cut(self, table: EmbeddingTable, utility: Hybrid, scores: Values) -> Cut:
+    def cut(self, table: EmbeddingTable, utility: Hybrid, scores: Values) -> Buckets:
         """Scores [m, V] in buckets."""
-        return Cut.of(scores, self.buckets, utility.ends(table) if self.edges == "public" else None)
+        return Buckets.of(scores, self.buckets, utility.ends(table) if self.edges == "public" else None)
 
     def constant(self, table: EmbeddingTable, utility: Hybrid, nominal: Values) -> Values:
         """The loss [m] at one position under nominal [m], its context being fixed: exact, certified, or a bound."""
@@ -176,7 +176,7 @@ class Bucketized:
         found: Values = nominal + math.log(counts.max() / counts[counts > 0].min())
         return found
 
-    def draw(self, draws: Draws, cut: Cut, rate: Values) -> Ids:
+    def draw(self, draws: Draws, cut: Buckets, rate: Values) -> Ids:
         """One candidate for each row."""
         bucket = weighted_choice(draws, cut.weights(rate))
         sizes = cut.counts[np.arange(len(bucket)), bucket]
@@ -185,7 +185,7 @@ class Bucketized:
         found: Ids = inside[np.cumsum(sizes) - sizes + place] % cut.number.shape[1]
         return found
 
-    def log_probs(self, cut: Cut, rate: Values) -> Values:
+    def log_probs(self, cut: Buckets, rate: Values) -> Values:
         """ln P(candidate) [m, V]."""
         return np.take_along_axis(cut.log_probs(rate), cut.number, axis=1)
 

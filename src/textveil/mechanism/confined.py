@@ -74,7 +74,7 @@ class Candidates(Protocol):
 
 
 @options()
-class Lists:
+class NearestLists:
     """K candidates for each word, weighted by exp(nominal score / 2), scores from 0 (the farthest) to 1 (the nearest).
 
     Args:
@@ -260,7 +260,7 @@ def _scaled(distances: Values) -> Values:
 
 
 @lru_cache(maxsize=64)
-def _inside(table: EmbeddingTable, lists: Lists, nominal: float) -> float:
+def _inside(table: EmbeddingTable, lists: NearestLists, nominal: float) -> float:
     groups = _groups(table, lists.k)
     own = weights(groups.scores, np.full(len(table), nominal)).astype(np.float64)
     with np.errstate(divide="ignore"):
@@ -463,7 +463,7 @@ class Confined:
     """
 
     name: str
-    candidates: Lists | Ball | Sensitive
+    candidates: NearestLists | Ball | Sensitive
     caveats: tuple[str, ...] = ()
 
     @property

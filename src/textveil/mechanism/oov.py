@@ -1,6 +1,6 @@
 """The papers' own rules for words outside the table: drawn evenly, dropped, or moved up as numbers.
 
-In: words, which of them are outside the table, the options. Out: a `Rule` per word, what rules draw, what they cost.
+In: words, which of them are outside the table, the options. Out: a `WordRule` per word, what it draws, what it costs.
 Not here: the house rule, by which such a word gets a row as any other (`table`), and how releases show it (`release`).
 """
 
@@ -31,7 +31,7 @@ _NUMBERS = (
 )
 
 
-class Rule(IntEnum):
+class WordRule(IntEnum):
     """What a word falls under; those of the last three never reach the mechanism."""
 
     HOUSE = 0
@@ -68,10 +68,10 @@ def rules(words: Sequence[str], unknown: Flags, options: WordsOptions) -> NDArra
         unknown: bool [N], protected words outside the table; the others fall under the house rule.
         options: what is asked for.
     """
-    others = {"uniform": Rule.UNIFORM, "drop": Rule.DROP}.get(options.oov, Rule.HOUSE)
-    found = np.where(unknown, others, Rule.HOUSE).astype(np.int8)
+    others = {"uniform": WordRule.UNIFORM, "drop": WordRule.DROP}.get(options.oov, WordRule.HOUSE)
+    found = np.where(unknown, others, WordRule.HOUSE).astype(np.int8)
     if options.numbers == "add":
-        found[[i for i in np.flatnonzero(unknown).tolist() if _INTEGER.fullmatch(words[i])]] = Rule.ADD
+        found[[i for i in np.flatnonzero(unknown).tolist() if _INTEGER.fullmatch(words[i])]] = WordRule.ADD
     return found
 
 
@@ -79,14 +79,14 @@ def draw(rule: NDArray[np.int8], documents: Ids, rows: int, *, rng: Randomness) 
     """What the rules draw: int64 [T], a row or what is added to a number, evenly and without bias; -1 elsewhere.
 
     Args:
-        rule: int8 [T], one `Rule` per unit.
+        rule: int8 [T], one `WordRule` per unit.
         documents: int64 [B + 1], where each text starts in the units.
         rows: V, of the table.
         rng: opened once, whatever the texts hold.
     """
     drawn = np.full(len(rule), -1, np.int64)
-    where = np.flatnonzero((rule == Rule.UNIFORM) | (rule == Rule.ADD))
-    high = np.where(rule[where] == Rule.UNIFORM, rows, STEPS).astype(np.int64)
+    where = np.flatnonzero((rule == WordRule.UNIFORM) | (rule == WordRule.ADD))
+    high = np.where(rule[where] == WordRule.UNIFORM, rows, STEPS).astype(np.int64)
     streams = rng.open(np.diff(np.searchsorted(where, documents)))
     for part, draws in streams.chunks(_CHUNK):
         drawn[where[part]] = draws.integers(high[part])

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from textveil.errors import UnknownName
 from textveil.mechanism.buckets import Bucketized
-from textveil.mechanism.confined import Ball, Confined, Lists, Sensitive
+from textveil.mechanism.confined import Ball, Confined, NearestLists, Sensitive
 from textveil.mechanism.context import Context, Mode
 from textveil.mechanism.fill import Fill
 from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher
@@ -253,7 +253,7 @@ def custext(
     Source:
         CusText (Chen et al. 2023), section 3.
     """
-    return Confined(name="custext", candidates=Lists(k=k, mapping=mapping, nominal=nominal))
+    return Confined(name="custext", candidates=NearestLists(k=k, mapping=mapping, nominal=nominal))
 
 
 def custext_plus(
@@ -273,7 +273,7 @@ def custext_plus(
     Source:
         CusText+ (Chen et al. 2023), section 3.4.
     """
-    lists = Lists(k=k, mapping=mapping, keep_stopwords=True, nominal=nominal)
+    lists = NearestLists(k=k, mapping=mapping, keep_stopwords=True, nominal=nominal)
     return Confined(name="custext+", candidates=lists)
 
 

@@ -5,13 +5,13 @@ Not here: anything random, and what is done with the answers.
 """
 
 from textveil.models.calibration import LogitRange, bundled_range, measure_logits, stored_bound, stored_range
-from textveil.models.context import Context, LanguageModel, load_context
+from textveil.models.context import ContextModel, LanguageModel, load_context
 from textveil.models.endpoint import NO_KEY, Address, Endpoint, Key
 from textveil.models.entities import Entity, Tagger, TokenClassifier, load_tagger
 from textveil.models.labels import SequenceClassifier, load_labels
 from textveil.models.networks import Model, untrained
 from textveil.models.ragged import Ragged
-from textveil.models.reading import Answer, Reader, SpanReader, load_reader
+from textveil.models.reading import ExtractedAnswer, Reader, SpanReader, load_reader
 from textveil.models.repair import EXTRACTION_TEMPERATURE, extract, repair
 from textveil.models.saliency import Classifier, load_classifier
 from textveil.models.sentences import SentenceEncoder, Sentences, load_sentences
@@ -20,11 +20,11 @@ __all__ = [
     "EXTRACTION_TEMPERATURE",
     "NO_KEY",
     "Address",
-    "Answer",
     "Classifier",
-    "Context",
+    "ContextModel",
     "Endpoint",
     "Entity",
+    "ExtractedAnswer",
     "Key",
     "LanguageModel",
     "LogitRange",

@@ -30,7 +30,7 @@ CELLS = 1 << 24
 """Logits that are held at once: 64 MB."""
 
 
-class Context(Protocol):
+class ContextModel(Protocol):
     """Whatever can say which words of a table fit a position."""
 
     name: str

@@ -1,6 +1,6 @@
 """Reading: the answer to a question as a span of a text.
 
-In: questions and texts. Out: `Answer`s, with their places in the texts.
+In: questions and texts. Out: `ExtractedAnswer`s, with their places in the texts.
 Not here: how answers are scored against gold ones.
 """
 
@@ -19,7 +19,7 @@ from textveil.models.ragged import batches
 from textveil.randomness import Ints
 
 
-class Answer(NamedTuple):
+class ExtractedAnswer(NamedTuple):
     """A span of a text.
 
     Args:
@@ -40,7 +40,7 @@ class Reader(Protocol):
 
     name: str
 
-    def answer(self, questions: Sequence[str], texts: Sequence[str]) -> list[Answer]:
+    def answer(self, questions: Sequence[str], texts: Sequence[str]) -> list[ExtractedAnswer]:
         """One answer per question about the text of the same number."""
         ...
 
@@ -68,7 +68,7 @@ class SpanReader:
         """What rows call it."""
         return self.model.name
 
-    def answer(self, questions: Sequence[str], texts: Sequence[str]) -> list[Answer]:
+    def answer(self, questions: Sequence[str], texts: Sequence[str]) -> list[ExtractedAnswer]:
         """One answer per question about the text of the same number.
 
         A long text is read in windows that overlap by a quarter, and the best answer of all windows is given.
@@ -87,7 +87,7 @@ class SpanReader:
             firsts=[pieces for pieces, _ in asked],
             frame=self.frame,
         )
-        best: list[Answer] = [Answer("", 0, 0, -np.inf)] * len(texts)
+        best: list[ExtractedAnswer] = [ExtractedAnswer("", 0, 0, -np.inf)] * len(texts)
         for which in batches(shown.lengths, self.batch):
             for row, (score, first, last) in zip(which.tolist(), self._spans(shown, which), strict=True):
                 b, shift = int(shown.owners[row]), int(shown.begins[row] - shown.leads[row])
@@ -96,8 +96,8 @@ class SpanReader:
                 if score > best[b].score:
                     found = texts[b][start:end].lstrip()  # pieces of some families hold the space before a word
                     start, found = end - len(found), found.rstrip()
-                    best[b] = Answer(found, start, start + len(found), score)
-        return [Answer("", 0, 0, 0.0) if answer.score == -np.inf else answer for answer in best]
+                    best[b] = ExtractedAnswer(found, start, start + len(found), score)
+        return [ExtractedAnswer("", 0, 0, 0.0) if answer.score == -np.inf else answer for answer in best]
 
     def _spans(self, shown: Sequences, which: Ints) -> list[tuple[float, int, int]]:
         """The best span of each window: score, first and last piece, counted from the sequence's beginning."""

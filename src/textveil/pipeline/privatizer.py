@@ -41,7 +41,7 @@ from textveil.errors import (
     VocabularyError,
 )
 from textveil.guarantee import Claim, Guarantee
-from textveil.mechanism import PLACEHOLDER, Block, Layout, Mechanism, Names, Restricting, Role, Rule, oov
+from textveil.mechanism import PLACEHOLDER, Block, Layout, Mechanism, Names, Restricting, Role, WordRule, oov
 from textveil.pipeline.release import Plan, Release, spell
 from textveil.pipeline.rerank import NOTE, rerank
 from textveil.pipeline.results import Private, Rehearsal, Result
@@ -480,7 +480,7 @@ class Privatizer:
         rows, counts, known = self._rows(tokens.words, np.zeros_like(idle) if whole or not self.claim.alone else idle)
         unknown = ~known & ~protection.public & ~apart
         rules = oov.rules(tokens.words, unknown, self.words)
-        left = unknown & (rules == Rule.HOUSE)
+        left = unknown & (rules == WordRule.HOUSE)
         if self.words.oov == "error" and left.any():
             raise VocabularyError(
                 f"{int(left.sum())} of {len(tokens.words)} words are outside the table {self.table.name}; "
@@ -489,7 +489,7 @@ class Privatizer:
         roles = np.where(protection.public, Role.PASS, Role.PROTECT).astype(np.int8)
         if self.words.oov in ("keep", "placeholder"):
             roles[left] = Role.PASS if self.words.oov == "keep" else Role.HOLE
-        roles[rules != Rule.HOUSE] = Role.HOLE  # for the mechanism there is no word
+        roles[rules != WordRule.HOUSE] = Role.HOLE  # for the mechanism there is no word
         roles[apart] = Role.HOLE
         if epsilon is not None:
             protected = roles == Role.PROTECT
@@ -580,8 +580,8 @@ class Privatizer:
         if oov.draws(self.words):
             rule = plan.rules[layout.unit_of]
             apart = oov.draw(rule, layout.documents, len(table), rng=self.randomness)
-            whole[rule == Rule.UNIFORM] = apart[rule == Rule.UNIFORM]
-            steps[layout.unit_of[rule == Rule.ADD]] = apart[rule == Rule.ADD]
+            whole[rule == WordRule.UNIFORM] = apart[rule == WordRule.UNIFORM]
+            steps[layout.unit_of[rule == WordRule.ADD]] = apart[rule == WordRule.ADD]
         total = _per_word(plan, spent)
         named = np.flatnonzero(protection.named)
         whole[named], total[named] = names[named], lost[named]
@@ -743,7 +743,7 @@ def _apart(tokens: Tokens, roles: NDArray[np.int8]) -> Flags:
 def _per_word(plan: Plan, spent: Values) -> Values:
     """Bounds of positions [n], summed to words [N]; infinite for words that pass."""
     total = np.bincount(plan.block.layout.words, spent, minlength=len(plan.roles)).astype(np.float64)
-    total[(plan.roles == Role.PASS) | (plan.rules != Rule.HOUSE)] = np.inf
+    total[(plan.roles == Role.PASS) | (plan.rules != WordRule.HOUSE)] = np.inf
     return total
 
 

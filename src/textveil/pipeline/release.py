@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from textveil.mechanism import PLACEHOLDER, Block, Role, Rule
+from textveil.mechanism import PLACEHOLDER, Block, Role, WordRule
 from textveil.protect import Protection
 from textveil.randomness import Flags, Ids, Values
 from textveil.session import Session
@@ -32,7 +32,7 @@ class Plan:
         roles: int8 [N], a `Role` per word.
         counts: int64 [N], units of each word.
         unknown: bool [N], words outside the table that are not public.
-        rules: int8 [N], a `Rule` per word: whether a paper's own rule takes it out of the mechanism's hands.
+        rules: int8 [N], a `WordRule` per word: whether a paper's own rule takes it out of the mechanism's hands.
         classes: int64 [N], the same number for words that are released alike because they are equal; -1 elsewhere.
         epsilon: float64 [N], the budget of each word, or None where the mechanism's parameter sets it.
     """
@@ -139,10 +139,10 @@ def spell(
     """
     first = np.cumsum(plan.counts) - plan.counts
     drawn = np.zeros(len(plan.roles), bool)
-    replaced = (plan.roles == Role.PROTECT) | (plan.rules == Rule.UNIFORM) | protection.named
+    replaced = (plan.roles == Role.PROTECT) | (plan.rules == WordRule.UNIFORM) | protection.named
     drawn[replaced] = rows[first[replaced]] != PLACEHOLDER
     kinds = np.where(plan.roles == Role.PASS, 0, np.where(drawn, 1, 2))
-    kinds[plan.rules == Rule.ADD], kinds[plan.rules == Rule.DROP] = 3, 4
+    kinds[plan.rules == WordRule.ADD], kinds[plan.rules == WordRule.DROP] = 3, 4
     chosen = np.flatnonzero(drawn).tolist()
     if pieces is None:
         spelled = [table.words[row] for row in rows[first[chosen]].tolist()]

@@ -12,7 +12,7 @@ import numpy as np
 from textveil.config import GroupOptions, NameOptions, ProtectOptions, WordsOptions
 from textveil.errors import ConfigError
 from textveil.guarantee import Claim, Group, Guarantee
-from textveil.mechanism import Names, Role, Rule, oov
+from textveil.mechanism import Names, Role, WordRule, oov
 from textveil.pipeline.release import Plan, Release, type_of
 from textveil.protect import GROUPS, Budget, Grouped, Grouping, Protection
 from textveil.randomness import Values
@@ -66,7 +66,7 @@ class Terms:
         claim, places = self.claim, (drawn.stop - drawn.start) * self.claim.draws
         if oov.draws(self.words):
             claim = replace(claim, draws=True)
-            places += int(np.isin(plan.rules[span], (Rule.UNIFORM, Rule.ADD)).sum())
+            places += int(np.isin(plan.rules[span], (WordRule.UNIFORM, WordRule.ADD)).sum())
         if self.words.unit == "wordpiece":  # each piece of a word pays what is lost besides
             claim = claim.times(int(plan.counts[span].max(initial=1)))
         spent = release.spent[span]

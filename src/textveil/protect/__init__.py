@@ -7,7 +7,7 @@ Not here: what replaces a protected word (`mechanism`).
 from textveil.protect.budget import LARGEST, TABLE1, Budget, Grouped, Uniform, in_range
 from textveil.protect.detectors import detector
 from textveil.protect.grouping import Grouping, join
-from textveil.protect.names import load_names
+from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, PUBLIC, Protection, listed, ungrouped
 from textveil.protect.response import randomised
 from textveil.protect.spans import Detector, Span

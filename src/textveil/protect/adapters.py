@@ -84,7 +84,7 @@ def type_of(label: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Tagger:
+class TaggerDetector:
     """A tagger of words as a detector of spans. Long texts are read in overlapping windows, see `encoder.entities`.
 
     Attributes:
@@ -134,7 +134,7 @@ def _lines(text: str, places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, 
     yield start, end
 
 
-def load_tagger(model: str | Path | None = None, *, threshold: float = 0.6) -> Tagger:
+def load_tagger(model: str | Path | None = None, *, threshold: float = 0.6) -> TaggerDetector:
     """The bundled tagger, or a token classifier of transformers.
 
     Args:
@@ -146,7 +146,7 @@ def load_tagger(model: str | Path | None = None, *, threshold: float = 0.6) -> T
         ModelError: there is no such model, or its labels have no names.
     """
     loaded = encoder.load_tagger(model, threshold=threshold)
-    return Tagger(name="tagger" if model is None else f"tagger:{loaded.name}", model=loaded)
+    return TaggerDetector(name="tagger" if model is None else f"tagger:{loaded.name}", model=loaded)
 
 
 # ---- spaCy -------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarn
 from textveil.protect.detectors import detector, find_all, merge
 from textveil.protect.importance import Cosine, Listed, Saliency
 from textveil.protect.lists import Lists
-from textveil.protect.names import load_names
+from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, PUBLIC, Protection
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, Detector, Span
 from textveil.randomness import Flags, Floats, Ids, Values

@@ -17,7 +17,7 @@ from textveil.show import page as pages
 from textveil.text import Item, Kind, Released
 
 
-class Look(NamedTuple):
+class GroupStyle(NamedTuple):
     """How the words of a group are shown: on a terminal, where there is no colour, and on a page."""
 
     meaning: str
@@ -27,21 +27,23 @@ class Look(NamedTuple):
 
 
 LOOKS = {
-    "sensitive-important": Look(
+    "sensitive-important": GroupStyle(
         "sensitive and important", "bold white on #a63603", "¹", "background: #a63603; color: #fff"
     ),
-    "sensitive": Look("sensitive", "black on #fdae6b", "²", "background: #fdae6b"),
-    "important": Look("important to the task", "bold white on #08519c", "³", "background: #08519c; color: #fff"),
-    "other": Look("other", "black on #c6dbef", "⁴", "background: #c6dbef"),
-    "passes": Look("passes as it is", "italic", "'", "border-bottom: 2px dotted #08519c; font-style: italic"),
-    "name": Look("a name for a name", "bold underline", "°", "border-bottom: 2px solid #7b3294; font-weight: 600"),
-    "placeholder": Look("placeholder", "bold reverse", "", "border: 1px solid #444; font-weight: 600"),
-    PUBLIC: Look("public", "dim", "", "color: #767676"),
+    "sensitive": GroupStyle("sensitive", "black on #fdae6b", "²", "background: #fdae6b"),
+    "important": GroupStyle("important to the task", "bold white on #08519c", "³", "background: #08519c; color: #fff"),
+    "other": GroupStyle("other", "black on #c6dbef", "⁴", "background: #c6dbef"),
+    "passes": GroupStyle("passes as it is", "italic", "'", "border-bottom: 2px dotted #08519c; font-style: italic"),
+    "name": GroupStyle(
+        "a name for a name", "bold underline", "°", "border-bottom: 2px solid #7b3294; font-weight: 600"
+    ),
+    "placeholder": GroupStyle("placeholder", "bold reverse", "", "border: 1px solid #444; font-weight: 600"),
+    PUBLIC: GroupStyle("public", "dim", "", "color: #767676"),
 }
 """Sensitive groups are orange, others blue, and what matters to the task is darker: told apart by lightness, too."""
 
 
-def look(item: Item) -> Look:
+def look(item: Item) -> GroupStyle:
     """How an item is shown."""
     if item.kind is Kind.PLACEHOLDER:
         return LOOKS["placeholder"]
@@ -64,7 +66,7 @@ def coloured(released: Released, *, marked: bool) -> Text:
     return text.append(released.gaps[-1])
 
 
-def seen(releases: Sequence[Released]) -> list[Look]:
+def seen(releases: Sequence[Released]) -> list[GroupStyle]:
     """The looks that occur, in their order."""
     found = {look(item).meaning for released in releases for item in released.items}
     return [shown for shown in LOOKS.values() if shown.meaning in found]

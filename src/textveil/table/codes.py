@@ -68,7 +68,7 @@ def _lowered() -> bool:
         return True
 
 
-class Span(NamedTuple):
+class RowRun(NamedTuple):
     """A run of rows in low precision.
 
     Attributes:
@@ -89,12 +89,12 @@ class Span(NamedTuple):
     away: float
     length: float
 
-    def error(self, asked: "Asked") -> torch.Tensor:
+    def error(self, asked: "Queries") -> torch.Tensor:
         """How far the score of a row of this run may be from the true one, for each query [b]."""
         return (asked.lost * self.row + asked.length * (self.away + asked.sums * self.length)) * (1 + SLACK) + 1e-30
 
 
-class Asked(NamedTuple):
+class Queries(NamedTuple):
     """A batch of queries in low precision.
 
     Attributes:
@@ -163,7 +163,7 @@ class FloatCodes:
         """Of the numbers in low precision."""
         return torch.bfloat16 if self.precision == "bfloat16" else torch.float32
 
-    def queries(self, queries: torch.Tensor, lengths: torch.Tensor) -> Asked:
+    def queries(self, queries: torch.Tensor, lengths: torch.Tensor) -> Queries:
         """Queries [b, d] of these lengths [b] in low precision."""
         if self.rows.by_direction:
             size = torch.where(lengths > 0, lengths, 1.0)
@@ -178,7 +178,7 @@ class FloatCodes:
             length = (length.square() + HALVES * one.square()).sqrt()
         cut = 2.0**-6 if self.precision == "float32" and _lowered() else 0.0
         sums = low.shape[1] * 2.0**-22 + cut
-        return Asked(low=low, unit=torch.ones_like(size), length=length, lost=lost, sums=sums)
+        return Queries(low=low, unit=torch.ones_like(size), length=length, lost=lost, sums=sums)
 
     def product(self, rows: torch.Tensor, queries: torch.Tensor) -> torch.Tensor:
         """Scores [w, b]; a GPU sums in float32 throughout only where the result is in float32 too."""
@@ -203,7 +203,7 @@ class FloatCodes:
         """Which row of the table is held at a place."""
         return place
 
-    def spans(self, width: int) -> Iterator[Span]:
+    def spans(self, width: int) -> Iterator[RowRun]:
         """All rows, so many at once."""
         for start in range(0, self.rows.size, width):
             part = slice(start, start + width)
@@ -211,7 +211,7 @@ class FloatCodes:
             if (known := self._sizes.get((start, width))) is None:
                 known = self._sizes[start, width] = self._size(part, low)
             row, away, length = known
-            yield Span(start, len(low), _filled(low), unit=1.0, row=row, away=away, length=length)
+            yield RowRun(start, len(low), _filled(low), unit=1.0, row=row, away=away, length=length)
 
     def _low(self, rows: torch.Tensor) -> torch.Tensor:
         if self.rows.by_direction:
@@ -268,7 +268,7 @@ class IntegerCodes:
     rows: Rows
     scores: torch.dtype = torch.int32
 
-    def queries(self, queries: torch.Tensor, lengths: torch.Tensor) -> Asked:
+    def queries(self, queries: torch.Tensor, lengths: torch.Tensor) -> Queries:
         """Queries [b, d] of these lengths [b] in low precision."""
         size = torch.where(lengths > 0, lengths, 1.0)[:, None]
         turned = self._turn(queries / size, torch.float64 if _lowered() else torch.float32).double()
@@ -277,7 +277,7 @@ class IntegerCodes:
         d = queries.shape[1]
         turning = (d + 2) * d**0.5 * 2.0**-24  # what float32 may lose in the rotation
         lost = (turned - back).norm(dim=1) + turning
-        return Asked(low=low, unit=unit, length=back.norm(dim=1), lost=lost, sums=0.0)
+        return Queries(low=low, unit=unit, length=back.norm(dim=1), lost=lost, sums=0.0)
 
     def product(self, rows: torch.Tensor, queries: torch.Tensor) -> torch.Tensor:
         """Scores [w, b], int32."""
@@ -295,7 +295,7 @@ class IntegerCodes:
         """Which row of the table is held at a place."""
         return self._order[place]
 
-    def spans(self, width: int) -> Iterator[Span]:
+    def spans(self, width: int) -> Iterator[RowRun]:
         """All rows, so many at once."""
         few = self.rows.size - self.rows.size // FEW
         bounds = [*range(0, few, width), *range(few, self.rows.size, width), self.rows.size]
@@ -304,7 +304,9 @@ class IntegerCodes:
             low, unit = _integers(true.flatten()[None])
             low = low.view(true.shape)
             away = true - low.double() * unit
-            yield Span(start, len(low), _filled(low), float(unit), row=_longest(true), away=_longest(away), length=0.0)
+            yield RowRun(
+                start, len(low), _filled(low), float(unit), row=_longest(true), away=_longest(away), length=0.0
+            )
 
     def _true(self, rows: torch.Tensor) -> torch.Tensor:
         return self._turn(self.rows.true(rows), torch.float64)

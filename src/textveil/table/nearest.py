@@ -32,8 +32,8 @@ from textveil.table.codes import (
     FloatCodes,
     IntegerCodes,
     Precision,
+    RowRun,
     Rows,
-    Span,
     low_precision,
 )
 
@@ -236,11 +236,11 @@ class Nearest:
             return IntegerCodes(rows=self.rows)
         return FloatCodes(rows=self.rows, precision="bfloat16" if precision == "int8" else precision)
 
-    def _spans(self) -> Iterator[Span]:
+    def _spans(self) -> Iterator[RowRun]:
         yield from self._kept if self._keeps else self._coder.spans(self._shape[0])
 
     @cached_property
-    def _kept(self) -> list[Span]:
+    def _kept(self) -> list[RowRun]:
         return list(self._coder.spans(self._shape[0]))
 
 

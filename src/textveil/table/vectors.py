@@ -48,7 +48,7 @@ _ENDING = re.compile(r"(\.(txt|vec|bin|npy|npz|safetensors))?(\.(gz|zip))?$", re
 
 
 @dataclass(frozen=True, kw_only=True)
-class Block:
+class WordBlock:
     """Some words, their rows float32 [n, d], and how many bytes of the source were read up to here.
 
     The number of a word is its line, its place in the vocabulary, or the byte at which it begins; `unit` says which.
@@ -100,7 +100,7 @@ class Vectors:
     file: str
     format: Format
     total: int
-    blocks: Iterator[Block] = field(repr=False)
+    blocks: Iterator[WordBlock] = field(repr=False)
     left_out: LeftOut
 
 
@@ -152,7 +152,7 @@ def opened(
 
 def _read(
     source: str, format: Format | None, vocabulary: str | None, member: str | None, left_out: LeftOut, stack: ExitStack
-) -> tuple[Format, int, Iterator[Block]]:
+) -> tuple[Format, int, Iterator[WordBlock]]:
     """The format of a source, its bytes, and its blocks as they stand there."""
     path = Path(source)
     is_id = format == "model" or HUB_ID.fullmatch(source)
@@ -225,7 +225,7 @@ def _told(head: bytes, left_out: LeftOut) -> Format:
 # ---- what every source must hold -------------------------------------------------------------------------------------
 
 
-def _sound(blocks: Iterator[Block], left_out: LeftOut, limit: int | None, zero_rows: bool) -> Iterator[Block]:
+def _sound(blocks: Iterator[WordBlock], left_out: LeftOut, limit: int | None, zero_rows: bool) -> Iterator[WordBlock]:
     """The blocks without repeated words, of which the first wins, and without what no table can hold."""
     seen: set[str] = set()
     with _refusing(left_out):
@@ -244,7 +244,9 @@ def _sound(blocks: Iterator[Block], left_out: LeftOut, limit: int | None, zero_r
             if len(chosen) < len(block.words):
                 numbers = [block.numbers[i] for i in chosen]
                 words = [block.words[i] for i in chosen]
-                block = Block(words=words, rows=block.rows[chosen], numbers=numbers, unit=block.unit, read=block.read)
+                block = WordBlock(
+                    words=words, rows=block.rows[chosen], numbers=numbers, unit=block.unit, read=block.read
+                )
             yield block
             if full:
                 return
@@ -268,7 +270,7 @@ def _first(words: Sequence[str], places: Sequence[int], seen: set[str], limit: i
     return chosen, repeated
 
 
-def _flaws(block: Block, zero_rows: bool) -> Iterator[tuple[str, Flags]]:
+def _flaws(block: WordBlock, zero_rows: bool) -> Iterator[tuple[str, Flags]]:
     """What is wrong with words of a block, and with which."""
     size = np.abs(block.rows).max(axis=1, initial=0)
     yield "holds NaN, infinity or a number too large for float32", ~np.isfinite(size)
@@ -362,7 +364,7 @@ def _words(vocabulary: str | None, count: int, left_out: LeftOut) -> list[str]:
 # ---- text: GloVe, word2vec, fastText ---------------------------------------------------------------------------------
 
 
-def _text(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_out: LeftOut) -> Iterator[Block]:
+def _text(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_out: LeftOut) -> Iterator[WordBlock]:
     """Lines of a word and its numbers; a word may hold spaces, for the last d fields are the numbers."""
     said, width, line = None, 0, 1
     for content in _lines(chunks, left_out):
@@ -381,7 +383,7 @@ def _text(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_o
                     raise left_out.error("its lines must hold a word and numbers with single spaces between them")
         count = content.count(b"\n") + 1
         words, rows, numbers, faults = _parse(content, line, width)
-        yield Block(words=words, rows=rows, numbers=numbers, unit="line", read=tell(), faults=faults)
+        yield WordBlock(words=words, rows=rows, numbers=numbers, unit="line", read=tell(), faults=faults)
         line += count
     if said is not None and said != line - 2:
         raise left_out.error(f"its header promises {said:,} words, and it holds {line - 2:,}; it may be cut short")
@@ -490,7 +492,7 @@ def _numbers(lines: list[str]) -> Floats:
 # ---- word2vec's binary format ----------------------------------------------------------------------------------------
 
 
-def _binary(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_out: LeftOut) -> Iterator[Block]:
+def _binary(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_out: LeftOut) -> Iterator[WordBlock]:
     """A header, then each word, a space and its numbers in float32; some writers end them with a line end."""
     source = iter(chunks)
     buffer = next(source, b"")
@@ -524,7 +526,7 @@ def _binary(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left
         raise left_out.error(f"its header promises {count:,} words, and it goes on after them")
 
 
-def _decoded(words: list[bytes], rows: Floats, places: list[int], read: int) -> Block:
+def _decoded(words: list[bytes], rows: Floats, places: list[int], read: int) -> WordBlock:
     texts, keep, faults = [], [], {}
     for i, word in enumerate(words):
         try:
@@ -532,7 +534,7 @@ def _decoded(words: list[bytes], rows: Floats, places: list[int], read: int) -> 
             keep.append(i)
         except UnicodeDecodeError:
             faults[places[i]] = "is not UTF-8"
-    return Block(
+    return WordBlock(
         words=texts,
         rows=rows[keep].astype(np.float32),
         numbers=[places[i] for i in keep],
@@ -547,7 +549,7 @@ def _decoded(words: list[bytes], rows: Floats, places: list[int], read: int) -> 
 
 def _blocks(
     words: Sequence[str | None], shape: tuple[int, ...], itemsize: int, take: Callable[[int, int], Floats]
-) -> tuple[int, Iterator[Block]]:
+) -> tuple[int, Iterator[WordBlock]]:
     """The bytes of an array, and its blocks: `take` gives the rows from one number to another, in order.
 
     A row without a word (None) is left out.
@@ -555,13 +557,13 @@ def _blocks(
     count, width = shape
     step = max(1, CHUNK // (4 * width))
 
-    def blocks() -> Iterator[Block]:
+    def blocks() -> Iterator[WordBlock]:
         for start in range(0, count, step):
             stop = min(count, start + step)
             rows = take(start, stop)
             here = [(i, word) for i, word in enumerate(words[start:stop]) if word is not None]
             chosen = [i for i, _ in here]
-            yield Block(
+            yield WordBlock(
                 words=[word for _, word in here],
                 rows=rows if len(here) == len(rows) else rows[chosen],
                 numbers=[start + i + 1 for i in chosen],
@@ -585,7 +587,9 @@ def _fitting(shape: tuple[int, ...], words: Callable[[int], list[str]], left_out
     return found
 
 
-def _npy(stream: IO[bytes], get_words: Callable[[int], list[str]], left_out: LeftOut) -> tuple[int, Iterator[Block]]:
+def _npy(
+    stream: IO[bytes], get_words: Callable[[int], list[str]], left_out: LeftOut
+) -> tuple[int, Iterator[WordBlock]]:
     shape, dtype = _npy_header(stream, left_out)
     if dtype.kind != "f":
         raise left_out.error(f"the rows must be floating-point numbers, and are of the type {dtype}")
@@ -632,7 +636,7 @@ def _holds_arrays(packed: zipfile.ZipFile, member: str | None) -> bool:
 
 def _npz(
     packed: zipfile.ZipFile, vocabulary: str | None, member: str | None, left_out: LeftOut, stack: ExitStack
-) -> tuple[int, Iterator[Block]]:
+) -> tuple[int, Iterator[WordBlock]]:
     """One array of rows; the words come from a vocabulary file, or are the only array of strings."""
     tables, texts = [], []
     for info in packed.infolist():
@@ -665,7 +669,7 @@ def _npz(
 
 def _safetensors(
     path: Path, vocabulary: str | None, member: str | None, left_out: LeftOut, stack: ExitStack
-) -> tuple[int, Iterator[Block]]:
+) -> tuple[int, Iterator[WordBlock]]:
     from safetensors import safe_open
 
     file = stack.enter_context(safe_open(path, framework="pt"))
@@ -677,7 +681,7 @@ def _safetensors(
     return _blocks(words, tuple(rows.get_shape()), 4, lambda start, stop: rows[start:stop].float().numpy())
 
 
-def _model(source: str, left_out: LeftOut) -> tuple[int, Iterator[Block]]:
+def _model(source: str, left_out: LeftOut) -> tuple[int, Iterator[WordBlock]]:
     """A model's input embeddings; the words are its tokenizer's pieces, without the special ones."""
     from textveil.table.inputs import input_layer
 

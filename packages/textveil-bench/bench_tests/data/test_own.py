@@ -8,7 +8,7 @@ import pytest
 
 from textveil.errors import ConfigError, InputError, UnknownName
 from textveil_bench.data.loading import load
-from textveil_bench.spec import Source
+from textveil_bench.spec import SweepData
 
 CANARY = "zyxqorvian"
 
@@ -77,7 +77,7 @@ def test_rows_without_a_label_are_left_out(put):
 def test_where_a_file_lies_is_not_told(put, tmp_path):
     data = load(put("letters.csv", "text\nhello\n"))
     assert (data.name, data.source) == ("letters", "letters.csv")
-    assert Source(name=str(tmp_path / "letters-{split}.csv")).called == "letters"
+    assert SweepData(name=str(tmp_path / "letters-{split}.csv")).called == "letters"
 
 
 def test_pairs_choices_and_groups(put):

@@ -6,7 +6,7 @@ from bench_tests.lm_eval.conftest import TASKS
 from textveil.errors import ConfigError, UnknownName
 from textveil_bench.lm_eval import harness
 from textveil_bench.lm_eval.extra import library
-from textveil_bench.lm_eval.fields import KNOWN, Said, _used, fields_of, has_text, parsed
+from textveil_bench.lm_eval.fields import KNOWN, FieldOptions, _used, fields_of, has_text, parsed
 
 OWN = {
     "sst2": "glue/sst2/*.yaml",
@@ -46,7 +46,9 @@ def test_what_is_known_is_what_the_librarys_own_templates_show(pattern):
 
 def fields(tasks, name, *, given=(), keep=(), keep_choices=False):
     task = harness.load_tasks([name], tasks)["tasks"][name]
-    said = Said(fields={name: given} if given else {}, keep={name: keep} if keep else {}, keep_choices=keep_choices)
+    said = FieldOptions(
+        fields={name: given} if given else {}, keep={name: keep} if keep else {}, keep_choices=keep_choices
+    )
     return fields_of(task, task.eval_docs[0], said)
 
 
@@ -77,14 +79,14 @@ def test_a_task_of_a_known_name_with_other_fields_is_another_task(tasks, monkeyp
     task = harness.load_tasks(["nested"], tasks)["tasks"]["nested"]
     task.config.task, row = "mmlu_other", dict(task.eval_docs[0], context="")
     task.config.doc_to_text = task.fewshot_cfg.doc_to_text = "{{context}} {{question}}"
-    found = fields_of(task, row, Said(fields={}, keep={}, keep_choices=True))
+    found = fields_of(task, row, FieldOptions(fields={}, keep={}, keep_choices=True))
     assert (found.texts, found.kept) == (("context", "question"), ("choices",))
 
 
 def test_numbers_that_answers_are_made_of_stay(tasks):
     task = harness.load_tasks(["story"], tasks)["tasks"]["story"]
     task.config.doc_to_target = task.fewshot_cfg.doc_to_target = "{{[title, body][year]}}"
-    found = fields_of(task, task.eval_docs[0], Said(fields={}, keep={}))
+    found = fields_of(task, task.eval_docs[0], FieldOptions(fields={}, keep={}))
     assert (found.texts, found.kept) == (("title", "body"), ("year",))
 
 
@@ -108,7 +110,7 @@ def test_tasks_of_other_kinds_are_refused(tasks, change):
     else:
         setattr(task.config, change, "sentence")
     with pytest.raises(ConfigError, match="cannot be guarded"):
-        fields_of(task, task.eval_docs[0], Said(fields={}, keep={}))
+        fields_of(task, task.eval_docs[0], FieldOptions(fields={}, keep={}))
 
 
 def test_variables_of_templates():
@@ -133,7 +135,7 @@ def test_fields_as_they_are_typed():
 
 
 def test_patterns_must_name_a_task():
-    said = Said(fields={"mmlu_*": ("question",)}, keep={"none": ("year",)})
+    said = FieldOptions(fields={"mmlu_*": ("question",)}, keep={"none": ("year",)})
     with pytest.raises(UnknownName, match="'none'"):
         said.check(["mmlu_anatomy"])
     assert said.of("mmlu_anatomy") == (("question",), ())

@@ -13,7 +13,7 @@ from textveil.pipeline.privatizer import Privatizer
 from textveil_bench.lm_eval import harness
 from textveil_bench.lm_eval.extra import library, quiet
 from textveil_bench.lm_eval.guarded import FEW_SHOT_SEED
-from textveil_bench.lm_eval.run import Asked, evaluate, preview
+from textveil_bench.lm_eval.run import RunOptions, evaluate, preview
 
 CONFIG = Config(mechanism=MechanismOptions(name="rankcape"), epsilon=4.0, seed=3)
 OPEN = Config(mechanism=MechanismOptions(name="noise"), words=WordsOptions(casing="copy"), epsilon=math.inf)
@@ -25,7 +25,7 @@ GUARDED = [name for name in TASKS if name != "dated"]
 
 def asked(tasks, *names, **options):
     fields = {name: FIELDS[name] for name in names if name in FIELDS}
-    return Asked(tasks=names, include_path=tasks, **{"model": "dummy", "fields": fields, **options})
+    return RunOptions(tasks=names, include_path=tasks, **{"model": "dummy", "fields": fields, **options})
 
 
 # ---- what the model sees -----------------------------------------------------------------------------------

@@ -5,10 +5,10 @@ from textveil.models import stored_range
 from textveil.table.embedding import load_table
 from textveil_bench.examples import DataSet, Example
 from textveil_bench.reproduce import bounds, cape, costs
-from textveil_bench.reproduce.computed import Asked
-from textveil_bench.run import Places
+from textveil_bench.reproduce.computed import ComputeOptions
+from textveil_bench.run import Folders
 
-QUICK = Asked(scale="quick")
+QUICK = ComputeOptions(scale="quick")
 
 
 def column(table, heading):
@@ -97,11 +97,11 @@ def measured(subjects, load, *, report):
 
 def test_costs_stand_in_columns(monkeypatch):
     monkeypatch.setattr(costs, "measure", measured)
-    table = costs.paper(Asked())
+    table = costs.paper(ComputeOptions())
     assert [row[0] for row in table.rows] == ["santext", "custext", "rantext", "cape"]
     assert column(table, "setup, s").tolist() == [0, 1, 2, 3]
     assert column(table, "memory, GB").tolist() == [1.5] * 4
-    assert len(costs.efficiency(Asked()).rows) > len(costs.efficiency(QUICK).rows) > 1
+    assert len(costs.efficiency(ComputeOptions()).rows) > len(costs.efficiency(QUICK).rows) > 1
 
 
 def test_every_subject_is_a_configuration():
@@ -122,7 +122,7 @@ def sweep(**options):
 
 def test_a_bound_is_measured_where_an_entry_asks_for_it():
     before = sweep(**{"mechanism.name": "cape", "mechanism.model": "bundled:3", "mechanism.bound": "measured"})
-    after = bounds.bounded(before, "quick", Places())
+    after = bounds.bounded(before, "quick", Folders())
     assert after["entries"][:2] == before["entries"][:2]
     found = after["entries"][2]["set"]
     stored = stored_range(load_table("minilm-s"))
@@ -135,7 +135,7 @@ def test_a_bound_is_measured_where_an_entry_asks_for_it():
 def test_a_floor_that_is_set_stays(monkeypatch):
     monkeypatch.setattr(bounds, "_measured", lambda *_: (5.0, -12.0))
     before = sweep(**{"mechanism.bound": "measured", "mechanism.floor": 0.0})
-    assert bounds.bounded(before, "quick", Places())["entries"][2]["set"] == {
+    assert bounds.bounded(before, "quick", Folders())["entries"][2]["set"] == {
         "mechanism.bound": 5.0,
         "mechanism.floor": 0.0,
     }
@@ -144,4 +144,4 @@ def test_a_floor_that_is_set_stays(monkeypatch):
 def test_nothing_is_read_where_no_entry_asks(monkeypatch):
     monkeypatch.setattr(bounds, "_texts", None)
     before = sweep(**{"mechanism.bound": 1.0})
-    assert bounds.bounded(before, "usual", Places()) == before
+    assert bounds.bounded(before, "usual", Folders()) == before

@@ -5,11 +5,11 @@ import pytest
 
 from textveil.errors import UnknownName
 from textveil.table.embedding import load_table
-from textveil_bench.reproduce.computed import Asked, compute
+from textveil_bench.reproduce.computed import ComputeOptions, compute
 
 
 def test_what_the_vectors_promise_in_local_dp():
-    found = compute("stamp-budgets", Asked())
+    found = compute("stamp-budgets", ComputeOptions())
     table = load_table("minilm-s")
     vector, paper, code, laplace = map(str, found.rows[0])
     assert vector == "150, 50, 450, 350"
@@ -28,7 +28,7 @@ def numbers(spelled):
 def test_repaired_releases_are_judged_beside_the_others(openai_server, monkeypatch, tmp_path):
     monkeypatch.delenv("TEXTVEIL_CORPORA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    asked = Asked(scale="quick", endpoint={"url": openai_server, "model": "echo"})
+    asked = ComputeOptions(scale="quick", endpoint={"url": openai_server, "model": "echo"})
     found = compute("stamp-repaired", asked)
     assert [row[:3] for row in found.rows] == [
         ("opinions", name, 4) for name in ("STAMP with polar", "uniform laplace", "uniform laplace, local DP of polar")
@@ -41,4 +41,4 @@ def test_repaired_releases_are_judged_beside_the_others(openai_server, monkeypat
 
 def test_a_table_of_no_name_is_refused():
     with pytest.raises(UnknownName, match="did you mean 'stamp-budgets'"):
-        compute("stamp-budget", Asked())
+        compute("stamp-budget", ComputeOptions())

@@ -9,7 +9,7 @@ from textveil_bench import cells
 from textveil_bench.reproduce import bounds, targets
 from textveil_bench.reproduce.computed import COMPUTED
 from textveil_bench.reproduce.targets import AtRisk, Target, changed, load, names, planned, read
-from textveil_bench.run import Places
+from textveil_bench.run import Folders
 from textveil_bench.spec import Sweep
 
 NAMES = {
@@ -60,7 +60,7 @@ def test_every_panel_is_a_sweep_whose_options_there_are(name, scale, hub, monkey
     monkeypatch.setattr(bounds, "_texts", lambda *_: ("a",))
     monkeypatch.setattr(bounds, "_measured", lambda *_: (5.0, -12.0))
     for sweep in planned(load(name), scale, hub=hub, endpoint=ENDPOINT).sweeps.values():
-        made = Sweep.read(bounds.bounded(sweep, scale, Places()))
+        made = Sweep.read(bounds.bounded(sweep, scale, Folders()))
         cells.check(made)
         assert made.series
 

@@ -13,7 +13,7 @@ from tests.models.conftest import SIZE, save, wordpiece
 from textveil.text.released import Item, Kind
 from textveil.text.tokens import tokenize
 from textveil_bench.examples import DataSet, Example
-from textveil_bench.trials import Part, Trial
+from textveil_bench.trials import ReleasedExample, ReleasedField
 
 GOOD = ("splendid", "charming", "delightful", "moving")
 BAD = ("tedious", "dreadful", "clumsy", "dull")
@@ -45,12 +45,12 @@ def opinions(things: Sequence[str], split: str) -> DataSet:
     )
 
 
-def spelled(original: str, released: str) -> Part:
+def spelled(original: str, released: str) -> ReleasedField:
     """A release word by word: as many words, each in the place of the original's."""
     mine, theirs = tokenize([original]), tokenize([released])
     assert len(mine.words) == len(theirs.words)
     kinds = [Kind.VERBATIM if a == b else Kind.WORD for a, b in zip(mine.words, theirs.words, strict=True)]
-    return Part(
+    return ReleasedField(
         items=tuple(
             Item(text=word, kind=kind, group="", start=i, end=i + 1)
             for i, (word, kind) in enumerate(zip(theirs.words, kinds, strict=True))
@@ -62,18 +62,18 @@ def spelled(original: str, released: str) -> Part:
     )
 
 
-def untouched(data: DataSet) -> list[Trial]:
+def untouched(data: DataSet) -> list[ReleasedExample]:
     """Everything released as it was."""
-    return [Trial.untouched(example) for example in data.examples]
+    return [ReleasedExample.untouched(example) for example in data.examples]
 
 
 @pytest.fixture
-def trial() -> Callable[..., Trial]:
+def trial() -> Callable[..., ReleasedExample]:
     """An example and how each of its texts was released, as many words each."""
 
-    def made(example: Example, *released: str) -> Trial:
+    def made(example: Example, *released: str) -> ReleasedExample:
         parts = tuple(spelled(text, after) for text, after in zip(example.texts, released, strict=True))
-        return Trial(example=example, parts=parts)
+        return ReleasedExample(example=example, parts=parts)
 
     return made
 

@@ -10,13 +10,13 @@ from bench_tests.tasks.conftest import untouched
 from textveil.errors import ConfigError
 from textveil.models.endpoint import Endpoint
 from textveil_bench.examples import DataSet, Example
-from textveil_bench.tasks.asked import Asked, parse, stood
+from textveil_bench.tasks.asked import ZeroShot, parse, stood
 
 
 @pytest.fixture
 def asked(openai_server):
-    def made(model: str, **options: Any) -> Asked:
-        return Asked(endpoint=Endpoint(url=openai_server, model=model, retries=0), **options)
+    def made(model: str, **options: Any) -> ZeroShot:
+        return ZeroShot(endpoint=Endpoint(url=openai_server, model=model, retries=0), **options)
 
     return made
 
@@ -173,8 +173,8 @@ def test_an_answer_is_looked_up_where_its_words_stand(answer, found, questions, 
 
 def test_without_an_endpoint_nothing_is_asked(questions, stories, judged):
     for data in (questions, stories, judged):
-        assert Asked().refusal(data) == "it needs an LLM: give an endpoint"
-    assert Asked().name == "asked (no endpoint)"
+        assert ZeroShot().refusal(data) == "it needs an LLM: give an endpoint"
+    assert ZeroShot().name == "asked (no endpoint)"
 
 
 def test_data_that_it_cannot_ask_about_are_refused(asked, stories, questions, judged, pairs):

@@ -8,7 +8,7 @@ import transformers
 from bench_tests.tasks.conftest import untouched
 from textveil.errors import ConfigError, ModelError
 from textveil_bench.examples import DataSet, Example
-from textveil_bench.tasks.classifier import Classifier, matched
+from textveil_bench.tasks.classifier import Classification, matched
 
 NOUNS = ("anchor", "bakery", "candle", "dinner", "engine", "fabric", "garden", "hammer")
 
@@ -37,7 +37,7 @@ def test_the_likeliest_label_of_the_data_is_guessed_by_its_name(rated, rater):
     assert (logits.argmax(axis=1) == 2).any(), "the label that is not of the data would win somewhere"
     guessed = logits[:, [1, 0]].argmax(axis=1)
     assert len(set(guessed.tolist())) == 2
-    (score,) = Classifier(model=str(rater)).score(rated, untouched(rated))
+    (score,) = Classification(model=str(rater)).score(rated, untouched(rated))
     assert score.values.tolist() == (guessed == [i % 2 for i in range(len(rated))]).tolist()
     assert score.chance == 0.5
 
@@ -46,7 +46,7 @@ def test_the_released_text_is_classified(rated, rater, trial):
     texts = ["the old town in lisbon"] * len(rated)
     tried = [trial(example, text) for example, text in zip(rated.examples, texts, strict=True)]
     guessed = by_hand(rater, texts)[:, [1, 0]].argmax(axis=1)
-    (score,) = Classifier(model=str(rater)).score(rated, tried)
+    (score,) = Classification(model=str(rater)).score(rated, tried)
     assert score.values.tolist() == (guessed == [i % 2 for i in range(len(rated))]).tolist()
 
 
@@ -85,13 +85,13 @@ def test_labels_without_a_match_are_refused(offered, given):
 
 def test_a_model_that_is_not_there_is_said(rated):
     with pytest.raises(ModelError):
-        list(Classifier(model="nobody/nothing").score(rated, untouched(rated)))
+        list(Classification(model="nobody/nothing").score(rated, untouched(rated)))
     with pytest.raises(ConfigError, match="model"):
-        Classifier(model="")
+        Classification(model="")
 
 
 def test_it_refuses_what_has_no_labels(stories, pairs):
-    judge = Classifier(model="owner/model")
+    judge = Classification(model="owner/model")
     assert judge.refusal(pairs) == ""
     assert "of the kind text" in judge.refusal(stories)
     assert judge.name == "classifier (owner/model)"

@@ -13,7 +13,7 @@ from textveil.models.endpoint import Endpoint
 from textveil.text.released import Item, Kind
 from textveil_bench.tasks import vectors
 from textveil_bench.tasks.generation import Generation, begun
-from textveil_bench.trials import Part, Trial
+from textveil_bench.trials import ReleasedExample, ReleasedField
 
 WORDS = "one two three four five six seven eight nine ten"
 
@@ -36,7 +36,7 @@ def journal(openai_server):
     return lambda: sent()[before:]
 
 
-def whole(text: str) -> Part:
+def whole(text: str) -> ReleasedField:
     from bench_tests.tasks.conftest import spelled
 
     return spelled(text, text)
@@ -67,7 +67,7 @@ def test_an_item_on_both_sides_of_the_cut_belongs_to_the_beginning():
         Item(text="it", kind=Kind.VERBATIM, group="", start=5, end=6),
     ]
     starts = (0, 4, 9, 15, 20, 26)
-    part = Part(
+    part = ReleasedField(
         items=tuple(items), gaps=("", " ", " ", " ", ""), original=original, starts=starts, ends=(3, 8, 14, 19, 25, 28)
     )
     assert begun(part, 2, 9) == ("ask <PERSON>", "ask Anna Maria Bell", "about it")
@@ -89,7 +89,7 @@ def test_coherence_and_alignment_are_cosines_with_the_beginning_and_what_follows
     assert not any(score.share for score in found.values())
 
 
-def canaries(stories, trial) -> list[Trial]:
+def canaries(stories, trial) -> list[ReleasedExample]:
     """Every word of the beginnings is replaced."""
     return [
         trial(

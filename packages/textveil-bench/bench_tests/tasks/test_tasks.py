@@ -10,7 +10,7 @@ from textveil.errors import ConfigError, UnknownName
 from textveil.models.endpoint import Endpoint
 from textveil_bench.examples import DataSet, Kind
 from textveil_bench.tasks import TASKS, make, prepare, usual
-from textveil_bench.tasks.contract import Task
+from textveil_bench.tasks.contract import Judge
 from textveil_bench.tasks.head import Head
 
 NEEDED = {"classifier": {"model": "owner/model"}}
@@ -23,7 +23,7 @@ def never() -> DataSet:
 @pytest.mark.parametrize("name", TASKS)
 def test_every_name_is_a_task_and_loads_nothing_before_it_judges(name, judged):
     task = make(name, NEEDED.get(name), train=never)
-    assert isinstance(task, Task)
+    assert isinstance(task, Judge)
     assert task.name.startswith(f"{name}")
     assert isinstance(task.refusal(judged), str)
 

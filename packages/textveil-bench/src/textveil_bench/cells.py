@@ -27,10 +27,10 @@ from textveil_bench import rows
 from textveil_bench.detections import remembered
 from textveil_bench.examples import DataSet
 from textveil_bench.exposure import METRIC, exposed
-from textveil_bench.spec import Cell, Series, Sweep
+from textveil_bench.spec import PlannedCell, PlannedSeries, Sweep
 from textveil_bench.tasks import models
-from textveil_bench.tasks.contract import Score, Task
-from textveil_bench.trials import Trial, joined, trials
+from textveil_bench.tasks.contract import Score, Judge
+from textveil_bench.trials import ReleasedExample, joined, trials
 
 SIMULATION = 2**100
 """The part of a seed's streams that attackers who simulate a mechanism draw from; no text has such a number."""
@@ -51,7 +51,7 @@ BY_DEFINITION = "by definition: every word is released as it is"
 
 
 @dataclass(kw_only=True)
-class _Found:
+class _Collected:
     """What one outcome gives, collected over parts of the texts."""
 
     outcome: Outcome
@@ -63,21 +63,21 @@ class _Found:
 class _Run:
     """One cell while it is computed."""
 
-    cell: Cell
+    cell: PlannedCell
     privatizer: Privatizer
-    trials: list[Trial] = field(default_factory=list)
+    trials: list[ReleasedExample] = field(default_factory=list)
     guarantees: list[Guarantee] = field(default_factory=list)
-    found: dict[tuple[str, ...], _Found] = field(default_factory=dict)
+    found: dict[tuple[str, ...], _Collected] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("draw", "attack", "task"), 0.0))
 
 
 def compute(
-    series: Series,
-    cells: Sequence[Cell],
+    series: PlannedSeries,
+    cells: Sequence[PlannedCell],
     data: DataSet,
-    judges: Sequence[Task],
+    judges: Sequence[Judge],
     asked: Sweep,
     circumstances: Mapping[str, Any],
     training: Mapping[str, Any],
@@ -133,7 +133,7 @@ def compute(
         }
 
 
-def _runs(cells: Sequence[Cell], data: DataSet, asked: Sweep) -> Iterator[_Run]:
+def _runs(cells: Sequence[PlannedCell], data: DataSet, asked: Sweep) -> Iterator[_Run]:
     """Every cell with what was released, attacked and measured."""
     texts = [joined(example) for example in data.examples]
     made = [_Run(cell=cell, privatizer=privatizer(cell)) for cell in cells]
@@ -182,7 +182,7 @@ def _in_context(made: Sequence[_Run], data: DataSet, texts: Sequence[str], asked
             first += done
 
 
-def privatizer(cell: Cell) -> Privatizer:
+def privatizer(cell: PlannedCell) -> Privatizer:
     """The privatizer of a cell that has one."""
     assert cell.config is not None, "the baseline identity has none"
     return built(cell.config)
@@ -330,12 +330,12 @@ def attackers(asked: Sweep) -> list[Attack]:
 
 def _collect(run: _Run, outcome: Outcome, texts: Ids) -> None:
     key = (outcome.source, outcome.metric, *map(str, outcome.setting.items()))
-    found = run.found.setdefault(key, _Found(outcome=outcome))
+    found = run.found.setdefault(key, _Collected(outcome=outcome))
     found.values.append(outcome.values)
     found.texts.append(texts)
 
 
-def _score(found: _Found, texts: int) -> rows.Row:
+def _score(found: _Collected, texts: int) -> rows.Row:
     """An outcome as a row has it."""
     outcome, values, owners = found.outcome, np.concatenate(found.values), np.concatenate(found.texts)
     weights = np.bincount(owners, minlength=texts)
@@ -377,7 +377,7 @@ def _finite(value: float) -> float | None:
 
 
 def _judged(
-    judges: Sequence[Task], data: DataSet, tried: Sequence[Trial], seconds: dict[str, float]
+    judges: Sequence[Judge], data: DataSet, tried: Sequence[ReleasedExample], seconds: dict[str, float]
 ) -> tuple[list[rows.Row], dict[str, str]]:
     """The scores of all judges, and who says nothing."""
     start = time.perf_counter()
@@ -396,7 +396,7 @@ def _judged(
     return found, refused
 
 
-def _judgement(judge: Task, given: Score) -> rows.Row:
+def _judgement(judge: Judge, given: Score) -> rows.Row:
     """A judge's score as a row has it."""
     return score(
         source=judge.name,
@@ -413,10 +413,10 @@ def _judgement(judge: Task, given: Score) -> rows.Row:
     )
 
 
-def _untouched(cell: Cell, data: DataSet, judges: Sequence[Task], asked: Sweep) -> rows.Row:
+def _untouched(cell: PlannedCell, data: DataSet, judges: Sequence[Judge], asked: Sweep) -> rows.Row:
     """The row of the baseline that privatizes nothing."""
     seconds = dict.fromkeys(("draw", "attack", "task"), 0.0)
-    scores, refused = _judged(judges, data, [Trial.untouched(example) for example in data.examples], seconds)
+    scores, refused = _judged(judges, data, [ReleasedExample.untouched(example) for example in data.examples], seconds)
     if any(each["name"] == "bayes" for each in asked.attacks):
         ones = np.ones(len(data))
         scores.append(
@@ -445,7 +445,7 @@ def _untouched(cell: Cell, data: DataSet, judges: Sequence[Task], asked: Sweep) 
     }
 
 
-def _described(cell: Cell, series: Series | None, made: Privatizer | None) -> rows.Row:
+def _described(cell: PlannedCell, series: PlannedSeries | None, made: Privatizer | None) -> rows.Row:
     """What a row says of its cell."""
     path = series.path if series else None
     return {
@@ -480,7 +480,7 @@ def _plain(value: Any) -> Any:
     return "infinite" if isinstance(value, float) and not np.isfinite(value) else value
 
 
-def _shown(tried: Sequence[Trial], count: int) -> list[rows.Row]:
+def _shown(tried: Sequence[ReleasedExample], count: int) -> list[rows.Row]:
     """Some texts before and after, for the gallery."""
     return [
         {"original": joined(trial.example), "released": joined(replace(trial.example, texts=trial.texts))}

@@ -1,6 +1,6 @@
 """Which mechanism: all of them at equal risk, each at its own best options.
 
-In: a sweep whose budgets are found by risk. Out: a `Choice` for each data set and risk; lines of a table.
+In: a sweep whose budgets are found by risk. Out: a `FamilyChoice` for each data set and risk; lines of a table.
 Not here: how budgets are found (`calibrate`), how cells are run (`run`), and estimates (`compare`).
 
 Options are chosen on other examples than those they are judged on, for the best of many tries looks better than it is.
@@ -21,10 +21,10 @@ import numpy as np
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import PRIORS
 from textveil_bench import run as runs
-from textveil_bench.compare import Cell, Metric, Row, Series, chance, series
+from textveil_bench.compare import Cell, MetricKey, Row, Series, chance, series
 from textveil_bench.estimates import Estimate, difference, ratio
 from textveil_bench.exposure import METRIC
-from textveil_bench.spec import Source, Sweep
+from textveil_bench.spec import Sweep, SweepData
 
 OPTIONS = "options"
 """Of the name of the sweep that options are chosen by."""
@@ -50,7 +50,7 @@ class Tuning:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class FamilyScore:
     """What one family keeps of a task at a risk.
 
     Attributes:
@@ -69,7 +69,7 @@ class Found:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class FamilyChoice:
     """All families on one data set at one risk.
 
     Attributes:
@@ -91,7 +91,7 @@ class Choice:
     floor: float
     originals: float
     attacked: int
-    found: tuple[Found, ...]
+    found: tuple[FamilyScore, ...]
     best: Mapping[str, str]
 
     @property
@@ -166,7 +166,7 @@ def trial(sweep: Sweep, how: Tuning) -> Sweep:
     return replace(sweep, name=name, data=data, seeds=how.seeds, attacks=attacks, measures=(), baselines=(), gallery=0)
 
 
-def _limit(source: Source, sweep: Sweep) -> int:
+def _limit(source: SweepData, sweep: Sweep) -> int:
     limit = source.limit or sweep.limit
     if limit is None:
         raise ConfigError("options are chosen on examples that are not judged: set a limit that leaves some")
@@ -203,11 +203,11 @@ def tuned(rows: Iterable[Row], levels: Sequence[float], prior: str) -> dict[floa
     return dict(found)
 
 
-def _risk(prior: str) -> Metric:
-    return Metric("bayes", METRIC, (("prior", prior),))
+def _risk(prior: str) -> MetricKey:
+    return MetricKey("bayes", METRIC, (("prior", prior),))
 
 
-def headline(one: Series) -> Metric | None:
+def headline(one: Series) -> MetricKey | None:
     """What a data set is judged by; None where no cell of the series was judged."""
     for cell in one.cells:
         for metric, score in cell.scores.items():
@@ -216,7 +216,7 @@ def headline(one: Series) -> Metric | None:
     return None
 
 
-def choices(rows: Sequence[Row], tried: Sequence[Row], levels: Sequence[float], prior: str) -> list[Choice]:
+def choices(rows: Sequence[Row], tried: Sequence[Row], levels: Sequence[float], prior: str) -> list[FamilyChoice]:
     """All families at equal risk.
 
     Args:
@@ -235,7 +235,7 @@ def choices(rows: Sequence[Row], tried: Sequence[Row], levels: Sequence[float], 
     return [_choice(data, own, level, chosen[level], _risk(prior)) for data, own in by_data.items() for level in levels]
 
 
-def _choice(data: str, own: Sequence[Series], level: float, chosen: Tuned, risk: Metric) -> Choice:
+def _choice(data: str, own: Sequence[Series], level: float, chosen: Tuned, risk: MetricKey) -> FamilyChoice:
     baselines = {one.name: one.cells[0] for one in own if one.whose == "baseline"}
     figure = next((headline(one) for one in own if one.name == "identity"), None)
     if figure is None:
@@ -252,14 +252,14 @@ def _choice(data: str, own: Sequence[Series], level: float, chosen: Tuned, risk:
             value = one.at_most(risk, figure, level)
             own_above = None if value is None else above(value)
             bound = any("lower bound" in note for cell in one.cells for note in _notes(cell, risk))
-            found.append(Found(family=one.family, whose=one.whose, name=one.name, above=own_above, bound=bound))
+            found.append(FamilyScore(family=one.family, whose=one.whose, name=one.name, above=own_above, bound=bound))
     there = sorted(found, key=lambda each: (each.above is None, 0.0 if each.above is None else -each.above.value))
     best = {each.whose: each.family for each in reversed(there) if each.above is not None}
     ours = [each.family for each in there if each.whose == "ours" and each.above is not None]
     if ours:
         best["ours"] = max(ours, key=lambda family: chosen[data, family][1])
     cells = (cell for one in own if one.whose != "baseline" for cell in one.cells if risk in cell.scores)
-    return Choice(
+    return FamilyChoice(
         data=data,
         level=level,
         metric=figure.title,
@@ -272,14 +272,14 @@ def _choice(data: str, own: Sequence[Series], level: float, chosen: Tuned, risk:
     )
 
 
-def _floor(figure: Metric, known: Mapping[str, Estimate], cells: Iterable[Cell]) -> Estimate | float:
-    """See `Choice.floor`."""
+def _floor(figure: MetricKey, known: Mapping[str, Estimate], cells: Iterable[Cell]) -> Estimate | float:
+    """See `FamilyChoice.floor`."""
     if nothing := chance(figure, cells):
         return nothing
     return max((known[name] for name in FLOORS if name in known), key=lambda found: found.value, default=0.0)
 
 
-def _notes(cell: Cell, risk: Metric) -> tuple[str, ...]:
+def _notes(cell: Cell, risk: MetricKey) -> tuple[str, ...]:
     return cell.scores[risk].notes if risk in cell.scores else ()
 
 
@@ -322,7 +322,7 @@ ESTIMATED = "*"
 """Behind what an attacker may get more of than was measured."""
 
 
-def summary(found: Sequence[Choice]) -> Iterator[str]:
+def summary(found: Sequence[FamilyChoice]) -> Iterator[str]:
     """A table of all data sets: ours beside the best of the papers, at each level."""
     levels = dict.fromkeys(choice.level for choice in found)
     yield f"| ours beside the best of the papers, at most | {' | '.join(f'{level:g}' for level in levels)} |"
@@ -333,7 +333,7 @@ def summary(found: Sequence[Choice]) -> Iterator[str]:
     yield ""
 
 
-def markdown(found: Sequence[Choice]) -> Iterator[str]:
+def markdown(found: Sequence[FamilyChoice]) -> Iterator[str]:
     """A table for each data set: families, and what they keep at each level."""
     for data in dict.fromkeys(choice.data for choice in found):
         own = [choice for choice in found if choice.data == data]
@@ -354,7 +354,7 @@ def markdown(found: Sequence[Choice]) -> Iterator[str]:
         yield ""
 
 
-def _pair(choice: Choice) -> str:
+def _pair(choice: FamilyChoice) -> str:
     if not choice.counts:
         return "does not count"
     named = {each.family: each for each in choice.found if each.above is not None}
@@ -366,7 +366,7 @@ def _pair(choice: Choice) -> str:
     return "; ".join((f"{sides[0]} beside {sides[1]}", *([times] if times else ())))
 
 
-def _cell(choice: Choice, family: str) -> str:
+def _cell(choice: FamilyChoice, family: str) -> str:
     found = next((each for each in choice.found if each.family == family), None)
     if found is None or found.above is None:
         return "not reached"
@@ -388,7 +388,7 @@ def _signed(found: Estimate | None) -> str:
     return f"{ends.value:+.3f} ({ends.low:+.3f} to {ends.high:+.3f})"
 
 
-def _times(choice: Choice) -> str:
+def _times(choice: FamilyChoice) -> str:
     if choice.lead is None:
         return ""
     if choice.gain is None:

@@ -28,7 +28,7 @@ NEAR = 0.12
 QUARTERS = ("shortest quarter", "second quarter", "third quarter", "longest quarter")
 
 
-class Metric(NamedTuple):
+class MetricKey(NamedTuple):
     """Which figure: where it comes from, what is measured, and what tells it from others of the same name."""
 
     source: str
@@ -63,7 +63,7 @@ class Data(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Score:
+class SeedScores:
     """One metric of a cell, over its seeds.
 
     Attributes:
@@ -93,7 +93,7 @@ class Cell:
     """
 
     rows: tuple[Row, ...] = field(repr=False)
-    scores: Mapping[Metric, Score] = field(repr=False)
+    scores: Mapping[MetricKey, SeedScores] = field(repr=False)
     not_run: Mapping[str, str] = field(repr=False)
     seconds: Mapping[str, float] = field(repr=False)
 
@@ -119,13 +119,13 @@ class Cell:
         return level
 
     @cached_property
-    def estimates(self) -> Mapping[Metric, Estimate]:
+    def estimates(self) -> Mapping[MetricKey, Estimate]:
         """Every metric with its interval."""
         found = estimates([score.sample for score in self.scores.values()])
         return dict(zip(self.scores, found, strict=True))
 
     @cached_property
-    def slices(self) -> Mapping[Metric, Sequence[tuple[str, Estimate]]]:
+    def slices(self) -> Mapping[MetricKey, Sequence[tuple[str, Estimate]]]:
         """Every metric in each quarter of the texts by their number of words, without quarters that have no value.
 
         Equal lengths stay together, so that quarters may be of unequal size.
@@ -137,7 +137,7 @@ class Cell:
             for i, name in enumerate(QUARTERS)
             if (which == i).any()
         ]
-        found: dict[Metric, Sequence[tuple[str, Estimate]]] = {}
+        found: dict[MetricKey, Sequence[tuple[str, Estimate]]] = {}
         for metric, score in self.scores.items():
             some = [(name, score.sample.where(part)) for name, part in parts if score.sample.sizes[part].any()]
             values = estimates([sample for _, sample in some])
@@ -177,7 +177,7 @@ class Series:
         same = {path for path, value in first.items() if all(other.get(path) == value for other in others)}
         return {path: value for path, value in _options(self.cells[0].row) if path in same}
 
-    def curve(self, *metrics: Metric) -> list[tuple[Cell, tuple[Estimate, ...]]]:
+    def curve(self, *metrics: MetricKey) -> list[tuple[Cell, tuple[Estimate, ...]]]:
         """The cells that have all of these metrics, and their values."""
         return [
             (cell, tuple(cell.estimates[metric] for metric in metrics))
@@ -185,7 +185,7 @@ class Series:
             if all(metric in cell.estimates for metric in metrics)
         ]
 
-    def at_risk(self, risk: Metric, figure: Metric, level: float) -> Estimate | None:
+    def at_risk(self, risk: MetricKey, figure: MetricKey, level: float) -> Estimate | None:
         """The figure where a risk is at a level, on the line between the two budgets about it.
 
         Where the curve ends before the level, a budget was chosen for it, and the risk is within `NEAR` of it, its cell
@@ -201,7 +201,7 @@ class Series:
             found = next((figure for figure, off in near if off <= NEAR * level), None)
         return found
 
-    def at_most(self, risk: Metric, figure: Metric, level: float) -> Estimate | None:
+    def at_most(self, risk: MetricKey, figure: MetricKey, level: float) -> Estimate | None:
         """The same where a risk is at most at a level: a curve that ends below it is read at its end.
 
         Returns:
@@ -235,7 +235,7 @@ def series(rows: Iterable[Row]) -> list[Series]:
     return [_series(data, name, by_budget) for (data, name), by_budget in cells.items()]
 
 
-def chance(figure: Metric, cells: Iterable[Cell]) -> float | None:
+def chance(figure: MetricKey, cells: Iterable[Cell]) -> float | None:
     """What is reached in a metric without the released words; None where no cell says it."""
     found = [cell.scores[figure].baseline for cell in cells if figure in cell.scores]
     return next((value for value in found if value is not None), None)
@@ -261,13 +261,13 @@ class _Read(NamedTuple):
     """A row without its scores, and they as arrays: lists of numbers are ten times as large."""
 
     row: Row
-    scores: Mapping[Metric, tuple[Mapping[str, Any], Values, Values]]
+    scores: Mapping[MetricKey, tuple[Mapping[str, Any], Values, Values]]
 
     @classmethod
     def of(cls, row: Row) -> "_Read":
         texts = len(row["lengths"])
         scores = {
-            Metric(score["source"], score["metric"], tuple(score["setting"].items())): (
+            MetricKey(score["source"], score["metric"], tuple(score["setting"].items())): (
                 {name: score[name] for name in _OF_SCORES},
                 *_weighted(score, texts),
             )
@@ -327,13 +327,13 @@ def _cell(by_seed: Mapping[int, _Read], data: Data) -> Cell:
     )
 
 
-def _score(found: Sequence[tuple[Mapping[str, Any], Values, Values]], data: Data) -> Score:
+def _score(found: Sequence[tuple[Mapping[str, Any], Values, Values]], data: Data) -> SeedScores:
     """The scores of all seeds as one: each text's mean over them."""
     facts = [each for each, _, _ in found]
     lows, highs = ([each[end] for each in facts] for end in ("low", "high"))
     known = None if None in lows or None in highs else (min(lows), max(highs))
     baselines = [each["baseline"] for each in facts if each["baseline"] is not None]
-    return Score(
+    return SeedScores(
         unit=facts[0]["unit"],
         headline=facts[0]["headline"],
         baseline=float(np.mean(baselines)) if baselines else None,

@@ -34,7 +34,7 @@ MEGABYTE = 1e6
 
 
 @options("efficiency.")
-class Subject:
+class MeasuredSetup:
     """What is measured.
 
     Attributes:
@@ -67,7 +67,7 @@ class Load:
 
 
 def measure(
-    subjects: Sequence[Subject], load: Load | None = None, *, report: Report = lambda step, done, total: None
+    subjects: Sequence[MeasuredSetup], load: Load | None = None, *, report: Report = lambda step, done, total: None
 ) -> Iterator[dict[str, Any]]:
     """Measures one mechanism after the other.
 

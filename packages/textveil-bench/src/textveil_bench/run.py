@@ -31,10 +31,10 @@ from textveil_bench import rows, tasks
 from textveil_bench.calibrate import budgets
 from textveil_bench.circumstances import circumstances
 from textveil_bench.examples import DataSet
-from textveil_bench.spec import VERSION, Cell, Series, Source, Sweep
+from textveil_bench.spec import VERSION, PlannedCell, PlannedSeries, Sweep, SweepData
 from textveil_bench.task_words import learn
 from textveil_bench.tasks import models
-from textveil_bench.tasks.contract import Task
+from textveil_bench.tasks.contract import Judge
 from textveil_bench.trials import joined
 
 Report = Callable[[str, int, int], None]
@@ -50,7 +50,7 @@ TAUGHT = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Places:
+class Folders:
     """Where a run finds things.
 
     Attributes:
@@ -74,13 +74,13 @@ class Job:
     """
 
     sweep: Sweep
-    series: Series
-    cells: tuple[Cell, ...]
+    series: PlannedSeries
+    cells: tuple[PlannedCell, ...]
     learned: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
+class RunPlan:
     """What a run has to do.
 
     Attributes:
@@ -91,7 +91,7 @@ class Plan:
 
     jobs: tuple[Job, ...]
     there: tuple[rows.Row, ...] = field(repr=False)
-    searched: tuple[Series, ...]
+    searched: tuple[PlannedSeries, ...]
 
     @property
     def cells(self) -> int:
@@ -99,7 +99,9 @@ class Plan:
         return sum(len(job.cells) for job in self.jobs)
 
 
-def plan(sweep: Sweep, found: Sequence[rows.Row], known: Mapping[str, Mapping[float, float]], places: Places) -> Plan:
+def plan(
+    sweep: Sweep, found: Sequence[rows.Row], known: Mapping[str, Mapping[float, float]], places: Folders
+) -> RunPlan:
     """What is left of a sweep.
 
     Args:
@@ -132,7 +134,7 @@ def plan(sweep: Sweep, found: Sequence[rows.Row], known: Mapping[str, Mapping[fl
             else:
                 left.append(cell)
         jobs += [Job(sweep=sweep, series=series, cells=part, learned=learned) for part in _parts(left)]
-    return Plan(jobs=tuple(jobs), there=tuple(there), searched=tuple(searched))
+    return RunPlan(jobs=tuple(jobs), there=tuple(there), searched=tuple(searched))
 
 
 def _place(row: rows.Row) -> tuple[Any, ...]:
@@ -140,14 +142,14 @@ def _place(row: rows.Row) -> tuple[Any, ...]:
     return row["key"], row["sweep"], row["series"], row["data"]["name"], row["level"]
 
 
-def _renamed(row: rows.Row, sweep: Sweep, series: Series, cell: Cell) -> rows.Row:
+def _renamed(row: rows.Row, sweep: Sweep, series: PlannedSeries, cell: PlannedCell) -> rows.Row:
     """The row of a cell that another sweep has computed, under the names of this one."""
     own = {"sweep": sweep.name, "entry": series.entry, "series": series.name, "family": series.family}
     data = {**row["data"], "name": series.source.called}
     return {**row, **own, "whose": series.whose, "point": dict(series.point), "level": cell.level, "data": data}
 
 
-def _parts(left: Sequence[Cell]) -> Iterator[tuple[Cell, ...]]:
+def _parts(left: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, ...]]:
     """Cells that are computed in one go: all of them where a language model is asked, else those of a budget."""
     if left and left[0].config is not None and left[0].config.mechanism.options.get("context", "none") != "none":
         yield tuple(left)
@@ -160,7 +162,7 @@ def run(
     sweep: Sweep,
     folder: Path,
     *,
-    places: Places | None = None,
+    places: Folders | None = None,
     processes: "int | Pool" = 1,
     report: Report = lambda step, done, total: None,
 ) -> list[rows.Row]:
@@ -178,7 +180,7 @@ def run(
         ConfigError: the sweep, or an option of it, is wrong; another run is at work in the folder.
         InputError: data cannot be read.
     """
-    places = places or Places()
+    places = places or Folders()
     computed.check(sweep)
     for source in sweep.data:
         _ready(source, sweep, places)
@@ -236,7 +238,7 @@ def there(sweep: Sweep, found: Sequence[rows.Row]) -> list[rows.Row]:
     return kept
 
 
-def preview(sweep: Sweep, folder: Path | None, places: Places) -> list[str]:
+def preview(sweep: Sweep, folder: Path | None, places: Folders) -> list[str]:
     """What a run would do, in lines for a person; nothing is computed.
 
     Args:
@@ -274,7 +276,7 @@ def preview(sweep: Sweep, folder: Path | None, places: Places) -> list[str]:
     return lines
 
 
-def _job(given: tuple[Job, Places]) -> list[rows.Row]:
+def _job(given: tuple[Job, Folders]) -> list[rows.Row]:
     job, places = given
     data = load(job.series.source, job.sweep.limit, places)
     with warnings.catch_warnings():
@@ -292,7 +294,7 @@ _HELD: dict[str, Any] = {}
 """Data sets and judges of this process."""
 
 
-def load(source: Source, limit: int | None, places: Places) -> DataSet:
+def load(source: SweepData, limit: int | None, places: Folders) -> DataSet:
     """The examples of a data set of a sweep."""
     limit = source.limit or limit
     key = _key("data", source.name, source.split, source.subset, source.columns, limit, source.beside, places.corpora)
@@ -322,7 +324,7 @@ def _beside(whole: DataSet, taken: DataSet, limit: int | None) -> DataSet:
     return replace(whole, examples=chosen, remarks=(*whole.remarks, f"beside {len(taken):,} that are not among them"))
 
 
-def judges(source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:
+def judges(source: SweepData, sweep: Sweep, places: Folders) -> tuple[Judge, ...]:
     """The judges of a data set of a sweep, fitted."""
     asked = (source.name, source.subset, source.columns, source.task, sweep.endpoint, "meaning" in sweep.measures)
     key = _key("judges", *asked, places.corpora, places.cache)
@@ -346,11 +348,11 @@ def judges(source: Source, sweep: Sweep, places: Places) -> tuple[Task, ...]:
             )
             for each in wanted
         )
-    found: tuple[Task, ...] = _HELD[key]
+    found: tuple[Judge, ...] = _HELD[key]
     return found
 
 
-def _ready(source: Source, sweep: Sweep, places: Places) -> None:
+def _ready(source: SweepData, sweep: Sweep, places: Folders) -> None:
     """Builds the judges of a data set, and fits none: what is wrong with them is told before anything is run.
 
     Raises:
@@ -368,7 +370,7 @@ def _ready(source: Source, sweep: Sweep, places: Places) -> None:
         )
 
 
-def task_words(series: Series, places: Places) -> tuple[str, ...]:
+def task_words(series: PlannedSeries, places: Folders) -> tuple[str, ...]:
     """The important words of a series that has them learned."""
     source = series.source
     key = _key("words", source.name, source.subset, source.columns, series.learned, places.corpora)
@@ -378,17 +380,17 @@ def task_words(series: Series, places: Places) -> tuple[str, ...]:
     return found
 
 
-def taught_by(source: Source, places: Places) -> DataSet:
+def taught_by(source: SweepData, places: Folders) -> DataSet:
     """The training texts that important words are learned from."""
     return load(source.training(TAUGHT), None, places)
 
 
-def training_texts(source: Source, places: Places) -> DataSet:
+def training_texts(source: SweepData, places: Folders) -> DataSet:
     """The training texts that judges are given."""
     return load(source.training(), None, places)
 
 
-def trained(source: Source, data: DataSet, asked: Sequence[Task], places: Places) -> Mapping[str, Any] | None:
+def trained(source: SweepData, data: DataSet, asked: Sequence[Judge], places: Folders) -> Mapping[str, Any] | None:
     """What rows say of the texts that judges learn from; None where none of them learns.
 
     Args:
@@ -421,7 +423,7 @@ def _key(*parts: object) -> str:
 # ---- budgets at levels of risk -----------------------------------------------------------------------------
 
 
-def search_key(sweep: Sweep, series: Series, places: Places) -> str:
+def search_key(sweep: Sweep, series: PlannedSeries, places: Folders) -> str:
     """What a search for budgets depends on; series that differ in nothing but their data set share it."""
     data = calibration_data(calibrating(sweep, series), sweep.risk.words, places)
     asked = {
@@ -437,12 +439,12 @@ def search_key(sweep: Sweep, series: Series, places: Places) -> str:
     return blake2b(json.dumps(asked, sort_keys=True, default=str).encode(), digest_size=12).hexdigest()
 
 
-def calibrating(sweep: Sweep, series: Series) -> tuple[Source, ...]:
+def calibrating(sweep: Sweep, series: PlannedSeries) -> tuple[SweepData, ...]:
     """The data sets on whose training texts the budgets of a series are found.
 
     Its own, where none are named, or where words have learned from it what matters: elsewhere they matter less.
     """
-    named = () if series.teaches else tuple(Source(**each) for each in sweep.risk.data)
+    named = () if series.teaches else tuple(SweepData(**each) for each in sweep.risk.data)
     given = named or (series.source,)
     return tuple(source.training() for source in given)
 
@@ -462,7 +464,7 @@ def _known(folder: Path) -> dict[str, Mapping[float, float]]:
 
 
 def _search(
-    sweep: Sweep, searched: Sequence[Series], folder: Path, places: Places, pool: "Pool", report: Report
+    sweep: Sweep, searched: Sequence[PlannedSeries], folder: Path, places: Folders, pool: "Pool", report: Report
 ) -> dict[str, Mapping[float, float]]:
     asked = {search_key(sweep, series, places): series for series in searched}
     if not asked:
@@ -481,7 +483,7 @@ def _search(
     return found
 
 
-def calibration_data(given: Sequence[Source], words: int, places: Places) -> tuple[DataSet, ...]:
+def calibration_data(given: Sequence[SweepData], words: int, places: Folders) -> tuple[DataSet, ...]:
     """Examples with about so many private words, the same number from each data set."""
     share = words / len(given)
     chosen: list[DataSet] = []
@@ -501,7 +503,7 @@ def _texts(data: Sequence[DataSet]) -> tuple[str, ...]:
     return tuple(joined(example) for each in data for example in each.examples)
 
 
-def _queries(series: Series, data: Sequence[DataSet]) -> tuple[str, ...] | None:
+def _queries(series: PlannedSeries, data: Sequence[DataSet]) -> tuple[str, ...] | None:
     """What each text is for, as the cells of a series have it; None where they need none.
 
     Raises:
@@ -513,7 +515,7 @@ def _queries(series: Series, data: Sequence[DataSet]) -> tuple[str, ...] | None:
     return tuple(question for each in data for question in computed.questions(each))
 
 
-def _find(given: tuple[str, Series, Sweep, tuple[DataSet, ...]]) -> Mapping[float, float]:
+def _find(given: tuple[str, PlannedSeries, Sweep, tuple[DataSet, ...]]) -> Mapping[float, float]:
     _, series, sweep, data = given
 
     def make(budget: float) -> Privatizer:

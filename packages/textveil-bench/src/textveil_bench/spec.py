@@ -1,6 +1,6 @@
 """A sweep: which mechanisms, budgets and seeds are run on which data, and what is asked of the releases.
 
-In: YAML. Out: `Sweep`, its `Series` and their `Cell`s.
+In: YAML. Out: `Sweep`, its `PlannedSeries` and their `PlannedCell`s.
 Not here: how a cell is computed (`cells`), and in which process (`run`).
 """
 
@@ -61,7 +61,7 @@ Parts = Annotated[tuple[Part, ...], BeforeValidator(_named)]
 
 
 @options("data.")
-class Source:
+class SweepData:
     """One data set of a sweep.
 
     Attributes:
@@ -98,7 +98,7 @@ class Source:
 
 
 @options("entries.")
-class Entry:
+class SweepEntry:
     """One mechanism of a sweep, with the options that vary.
 
     Attributes:
@@ -131,7 +131,7 @@ class Entry:
 
 
 @options("risk.")
-class Risk:
+class RiskLevels:
     """At which success of the Bayes attacker mechanisms are compared.
 
     Attributes:
@@ -162,7 +162,7 @@ class Sweep:
         measures: see `MEASURES`.
         baselines: of identity, mask, uniform, equality.
         entries: the mechanisms.
-        risk: see `Risk`.
+        risk: see `RiskLevels`.
         kept: names of series by data set: besides baselines only these are run; all for None.
         gallery: texts of each series that are kept before and after, for the page; 0 for none.
         endpoint: of a language model, for judges that need one; its key is taken from the environment.
@@ -172,13 +172,13 @@ class Sweep:
     seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_several)] = (1, 2, 3)
     limit: Annotated[int, Field(ge=1)] | None = 500
     common: Mapping[str, Any] = Field(default_factory=dict)
-    data: Annotated[tuple[Source, ...], Field(min_length=1)]
+    data: Annotated[tuple[SweepData, ...], Field(min_length=1)]
     attacks: Parts = ()
     attacked: Annotated[int, Field(ge=1)] | None = 1000
     measures: tuple[str, ...] = ()
     baselines: tuple[str, ...] = ("identity", "mask", "uniform")
-    entries: tuple[Entry, ...] = ()
-    risk: Risk = Field(default_factory=Risk)
+    entries: tuple[SweepEntry, ...] = ()
+    risk: RiskLevels = Field(default_factory=RiskLevels)
     kept: Mapping[str, tuple[str, ...]] | None = None
     gallery: Annotated[int, Field(ge=0)] = 2
     endpoint: Mapping[str, Any] | None = None
@@ -208,11 +208,11 @@ class Sweep:
         """
         values = dict(given) if isinstance(given, Mapping) else dict(sources.read_mapping(_path(given)))
         values.pop("description", None)
-        for name, section in (("data", Source), ("entries", Entry)):
+        for name, section in (("data", SweepData), ("entries", SweepEntry)):
             if name in values:
                 values[name] = tuple(_built(section, each, name) for each in _several(values[name]))
         if "risk" in values:
-            values["risk"] = _built(Risk, values["risk"], "risk")
+            values["risk"] = _built(RiskLevels, values["risk"], "risk")
         return cls(**values)
 
     def narrowed(
@@ -254,10 +254,12 @@ class Sweep:
         return made
 
     @property
-    def series(self) -> "list[Series]":
+    def series(self) -> "list[PlannedSeries]":
         """All series, the baselines first; those of an entry side by side."""
         found = [
-            Series(entry=name, name=name, family=name, whose="baseline", source=source, settings=self._settings(point))
+            PlannedSeries(
+                entry=name, name=name, family=name, whose="baseline", source=source, settings=self._settings(point)
+            )
             for source in self.data
             for name, point in BASELINES.items()
             if name in self.baselines
@@ -267,7 +269,7 @@ class Sweep:
             for values in product(*entry.grid.values()):
                 point = dict(zip(entry.grid, values, strict=True))
                 found += [
-                    Series(
+                    PlannedSeries(
                         entry=entry.name,
                         name=_title(entry.name, point),
                         family=entry.family or entry.name,
@@ -289,7 +291,7 @@ class Sweep:
             raise ConfigError(f"two series of a sweep must not have one name, and {twice[0]!r} is there twice")
         return found
 
-    def _keeps(self, one: "Series") -> bool:
+    def _keeps(self, one: "PlannedSeries") -> bool:
         return self.kept is None or one.name in self.kept.get(one.source.called, ())
 
     def _settings(self, own: Point) -> Point:
@@ -332,7 +334,7 @@ def _spelled(value: object) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class PlannedCell:
     """One budget with one seed: what becomes a row.
 
     Attributes:
@@ -351,7 +353,7 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Series:
+class PlannedSeries:
     """One mechanism with its options on one data set, at several budgets.
 
     Attributes:
@@ -371,7 +373,7 @@ class Series:
     name: str
     family: str
     whose: str
-    source: Source
+    source: SweepData
     settings: Point = field(repr=False)
     point: Point = field(default_factory=dict)
     path: str | None = None
@@ -421,7 +423,7 @@ class Series:
         """The series with budgets that were found: by level."""
         return replace(self, budgets=tuple(found.items()))
 
-    def cells(self, sweep: Sweep, digest: str) -> Iterator[Cell]:
+    def cells(self, sweep: Sweep, digest: str) -> Iterator[PlannedCell]:
         """Every budget with every seed.
 
         Args:
@@ -445,7 +447,7 @@ class Series:
             drawn = _fingerprint({"data": digest, "config": config and config.to_dict(), "seed": seed})
             key = _fingerprint({**asked, "drawn": drawn})
             own = self.config(budget, int(drawn, 16))
-            yield Cell(budget=budget, level=level, seed=seed, config=own, key=key)
+            yield PlannedCell(budget=budget, level=level, seed=seed, config=own, key=key)
 
 
 VERSION = 1

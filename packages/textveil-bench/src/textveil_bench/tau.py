@@ -24,7 +24,7 @@ TAUS = (0.3, 0.4, 0.5, 0.6, 0.7)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class ThresholdRow:
     """What one threshold gives.
 
     Attributes:
@@ -69,7 +69,7 @@ def tau(
     queries: Sequence[str] | None = None,
     encoder: SentenceEncoder | None = None,
     report: Report = lambda step, done, total: None,
-) -> list[Row]:
+) -> list[ThresholdRow]:
     """How near in meaning texts stay to their originals, against the threshold of importance.
 
     Args:
@@ -104,7 +104,7 @@ def tau(
         cosines = (originals * reader.encode([result.text for result in results])).sum(axis=1, dtype=np.float64)
         found = Counter(label for result in results for label in result.released.mask.groups or ())
         rows.append(
-            Row(
+            ThresholdRow(
                 tau=threshold,
                 similarity=_clamped(mean(cosines[worded], worded, share=False)),
                 words={group: found[group] for group in GROUPS},

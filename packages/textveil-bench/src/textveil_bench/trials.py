@@ -1,6 +1,6 @@
 """Examples after release: an example is privatized as one text, and its fields are told apart again.
 
-In: examples, a privatizer's results. Out: `Trial`s, each with one `Part` per field.
+In: examples, a privatizer's results. Out: `ReleasedExample`s, each with one `ReleasedField` per field.
 Not here: how a trial is judged (`tasks`), and the attacks, which see the one text (`attack`).
 
 The fields of an example are one text, with an empty line between them: a question and its paragraph leave together, and
@@ -23,7 +23,7 @@ BETWEEN = "\n\n"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Part:
+class ReleasedField:
     """What was released of one field. Secret: it knows the original.
 
     Attributes:
@@ -72,7 +72,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Trial:
+class ReleasedExample:
     """An example and what was released of it. Secret.
 
     Attributes:
@@ -81,7 +81,7 @@ class Trial:
     """
 
     example: Example
-    parts: tuple[Part, ...]
+    parts: tuple[ReleasedField, ...]
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def joined(example: Example) -> str:
     return BETWEEN.join(example.texts)
 
 
-def trials(examples: Sequence[Example], results: Sequence[Result]) -> list[Trial]:
+def trials(examples: Sequence[Example], results: Sequence[Result]) -> list[ReleasedExample]:
     """Tells the fields apart again.
 
     Args:
@@ -111,12 +111,12 @@ def trials(examples: Sequence[Example], results: Sequence[Result]) -> list[Trial
         InputError: an item stands for words of two fields.
     """
     return [
-        Trial(example=example, parts=tuple(_parts(example, result.released, result.private.words)))
+        ReleasedExample(example=example, parts=tuple(_parts(example, result.released, result.private.words)))
         for example, result in zip(examples, results, strict=True)
     ]
 
 
-def _parts(example: Example, released: Released, words: Sequence[str]) -> list[Part]:
+def _parts(example: Example, released: Released, words: Sequence[str]) -> list[ReleasedField]:
     """The fields; `words` are those that items count, of which one may be several of the text's."""
     tokens = tokenize(example.texts)
     bounds = tokens.documents.tolist()
@@ -132,7 +132,7 @@ def _parts(example: Example, released: Released, words: Sequence[str]) -> list[P
         gaps = ("", *(released.gaps[i] for i in own[1:]), "") if own else ("",)
         inside = slice(first, stop)
         parts.append(
-            Part(
+            ReleasedField(
                 items=items,
                 gaps=gaps,
                 original=example.texts[b],
@@ -159,12 +159,12 @@ def source_places(text: str, words: Sequence[str]) -> list[int]:
     return [*places, len(starts)]
 
 
-def _as_it_was(text: str) -> Part:
+def _as_it_was(text: str) -> ReleasedField:
     tokens = tokenize([text])
     items = tuple(
         Item(text=word, kind=Kind.VERBATIM, group="", start=i, end=i + 1) for i, word in enumerate(tokens.words)
     )
-    return Part(
+    return ReleasedField(
         items=items,
         gaps=tuple(tokens.gaps(0)),
         original=text,

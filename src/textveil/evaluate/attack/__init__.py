@@ -11,7 +11,7 @@ from textveil.evaluate.attack.contract import Attack, Outcome, Report, quiet
 from textveil.evaluate.attack.posterior import DRAWS
 from textveil.evaluate.attack.prior import PRIORS, PriorName, StaticName, checked, masked_lm, static, within
 from textveil.evaluate.attack.reconstruction import cosines
-from textveil.evaluate.attack.report import Findings, Row, attack, load, rates
+from textveil.evaluate.attack.report import Findings, Rate, attack, load, rates
 
 __all__ = [
     "DRAWS",
@@ -22,8 +22,8 @@ __all__ = [
     "Findings",
     "Outcome",
     "PriorName",
+    "Rate",
     "Report",
-    "Row",
     "StaticName",
     "Truth",
     "View",

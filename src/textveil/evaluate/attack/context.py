@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from textveil.evaluate.attack.case import View
 from textveil.evaluate.attack.contract import Report, quiet
-from textveil.mechanism import PLACEHOLDER, Block, Bucketized, Context, Cut, Hybrid, Mechanism, Select, Staircase
+from textveil.mechanism import PLACEHOLDER, Block, Bucketized, Buckets, Context, Hybrid, Mechanism, Select, Staircase
 from textveil.randomness import Floats, Ids, Values
 from textveil.table import EmbeddingTable
 
@@ -180,7 +180,7 @@ class _Question:
         counted = np.where(kept[:, None] == near.rows, 0.0, stands[:, None])  # the row itself comes last, and once
         counted = np.concatenate([counted, np.ones((1, len(itself)))])
         ends = self.utility.ends(table) if rule.edges == "public" else None
-        cut = Cut.of(scores.T, rule.buckets, ends, counted=counted.T)
+        cut = Buckets.of(scores.T, rule.buckets, ends, counted=counted.T)
         rates = rule.rate(table, self.utility, np.array(self.parameter))
         numbers = cut.number[:, np.searchsorted(known, released)]
         each = np.arange(len(itself))

@@ -28,7 +28,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class Rate:
     """One rate.
 
     Attributes:
@@ -84,7 +84,7 @@ class Findings:
         hidden: private words that became placeholders, apart from those of the mechanism; they are in no rate.
     """
 
-    rows: tuple[Row, ...] = field(repr=False)
+    rows: tuple[Rate, ...] = field(repr=False)
     refused: Mapping[str, str]
     options: Mapping[str, Mapping[str, object]]
     texts: int
@@ -136,7 +136,7 @@ def attack(
         raise ConfigError("an attack can be asked for once")
     rng = SystemRandomness() if rng is None else rng
     parts = _parts(case)
-    rows: list[Row] = []
+    rows: list[Rate] = []
     refused: dict[str, str] = {}
     for each in attacks:
         if reason := each.refusal(case.view):
@@ -157,7 +157,7 @@ def attack(
     )
 
 
-def rates(case: Case, outcomes: Sequence[Outcome]) -> Iterator[Row]:
+def rates(case: Case, outcomes: Sequence[Outcome]) -> Iterator[Rate]:
     """The rows of outcomes, over everything and by each property."""
     parts = _parts(case)
     for outcome in outcomes:
@@ -216,7 +216,7 @@ def _range(values: Values) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def _rows(case: Case, outcome: Outcome, parts: Mapping[Unit, Sequence[Part]]) -> Iterator[Row]:
+def _rows(case: Case, outcome: Outcome, parts: Mapping[Unit, Sequence[Part]]) -> Iterator[Rate]:
     cluster = case.view.text[outcome.where] if outcome.unit == "word" else outcome.where
     everything = np.ones(len(outcome.where), bool)
     slices = [(ALL, "", everything)]
@@ -227,7 +227,7 @@ def _rows(case: Case, outcome: Outcome, parts: Mapping[Unit, Sequence[Part]]) ->
             continue
         found = intervals.mean(outcome.values[chosen], cluster[chosen], share=outcome.share)
         value, low, high = map(_exp if outcome.geometric else float, (found.value, found.low, found.high))
-        yield Row(
+        yield Rate(
             source=outcome.source,
             metric=outcome.metric,
             setting=dict(outcome.setting),

@@ -11,7 +11,7 @@ from typing import Any
 
 from textveil.config import registry
 from textveil.errors import ConfigError
-from textveil.evaluate.attack import Case, Outcome, Report, Row, quiet, rates
+from textveil.evaluate.attack import Case, Outcome, Report, Rate, quiet, rates
 from textveil.evaluate.measure.contract import SILENT
 from textveil.randomness import Randomness, SystemRandomness
 
@@ -38,7 +38,7 @@ class Measurements:
         hidden: private words that became placeholders, apart from those of the mechanism; nor are they.
     """
 
-    rows: tuple[Row, ...] = field(repr=False)
+    rows: tuple[Rate, ...] = field(repr=False)
     silent: Mapping[str, str]
     texts: int
     words: int

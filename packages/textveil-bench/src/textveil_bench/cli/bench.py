@@ -90,7 +90,7 @@ def bench_run(
     from textveil_bench.spec import Sweep
 
     chosen = Sweep.read(sweep).narrowed(limit=limit, seeds=_numbers(seeds), only=only or ())
-    places = run.Places(corpora=None if folder is None else Path(folder))
+    places = run.Folders(corpora=None if folder is None else Path(folder))
     if dry_run:
         for said in run.preview(chosen, None if output is None else Path(output), places):
             say(said)
@@ -160,7 +160,7 @@ def bench_choose(
             Path(output),
             choose.Tuning(limit=trial),
             levels=risks,
-            places=run.Places(corpora=None if folder is None else Path(folder)),
+            places=run.Folders(corpora=None if folder is None else Path(folder)),
             processes=_processes(processes),
             report=report,
         )

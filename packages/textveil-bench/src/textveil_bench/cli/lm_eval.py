@@ -95,10 +95,10 @@ def lm_eval(
     stay. The model sees nothing else. Needs pip install 'textveil[lm-eval]'.
     """
     resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank)
-    from textveil_bench.lm_eval import Asked, evaluate, preview
+    from textveil_bench.lm_eval import RunOptions, evaluate, preview
     from textveil_bench.lm_eval.fields import parsed
 
-    asked = Asked(
+    asked = RunOptions(
         tasks=tuple(name.strip() for name in tasks.split(",") if name.strip()),
         include_path=include_path,
         model=model,

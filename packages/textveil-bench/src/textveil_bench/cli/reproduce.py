@@ -102,21 +102,21 @@ def reproduce(
     chosen = [targets.load(each) for each in (targets.names() if name == ALL else [name])]
     from textveil_bench.report import overview
     from textveil_bench.reproduce.document import document
-    from textveil_bench.reproduce.page import Shown, drawings, index
+    from textveil_bench.reproduce.page import ShownTarget, drawings, index
     from textveil_bench.reproduce.run import How, Stored, named, preview, reproduce
     from textveil_bench.reproduce.verdict import over, risk
-    from textveil_bench.run import Places, Pool
+    from textveil_bench.run import Folders, Pool
 
     with Pool(processes or os.cpu_count() or 1) as pool:
         how = How(
             scale="quick" if quick else "full" if full else "usual",
             hub=hub,
             endpoint=None if upstream is None else {"url": upstream, "model": model},
-            places=Places(corpora=None if folder is None else Path(folder)),
+            places=Folders(corpora=None if folder is None else Path(folder)),
             processes=pool,
             stored=None if stored is None else Stored.read(Path(stored)),
         )
-        shown: list[Shown] = []
+        shown: list[ShownTarget] = []
         keys: set[str] = set()
         for target in chosen:
             if dry_run:
@@ -136,7 +136,7 @@ def reproduce(
             else:
                 groups = drawings(found["tables"])
             keys |= own
-            shown.append(Shown(found=found, page=f"{place.name}.html", groups=groups))
+            shown.append(ShownTarget(found=found, page=f"{place.name}.html", groups=groups))
             if as_json:
                 say(json.dumps(found, ensure_ascii=False, allow_nan=False))
             else:

@@ -89,7 +89,7 @@ class Subset:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class DataSource:
     """A data set.
 
     Attributes:
@@ -169,8 +169,8 @@ def _by_subject(split: str) -> tuple[File, ...]:
     return tuple(File(name=name, columns=_CHOICE, star="subject") for name in names)
 
 
-SOURCES: Mapping[str, Source] = {
-    "sst2": Source(
+SOURCES: Mapping[str, DataSource] = {
+    "sst2": DataSource(
         kind="classification",
         fields=("sentence",),
         labels=SENTIMENTS,
@@ -183,7 +183,7 @@ SOURCES: Mapping[str, Source] = {
         terms="research use; no licence is stated",
         remarks={"train": "phrases of sentences among whole ones"},
     ),
-    "qnli": Source(
+    "qnli": DataSource(
         kind="pairs",
         fields=("question", "sentence"),
         labels=ENTAILMENTS,
@@ -195,7 +195,7 @@ SOURCES: Mapping[str, Source] = {
         hub=Hub(id="nyu-mll/glue", configuration="qnli", splits=VALIDATION),
         terms="CC BY-SA 4.0, as SQuAD",
     ),
-    "swag": Source(
+    "swag": DataSource(
         kind="choice",
         fields=("start", *LETTERS),
         labels=LETTERS,
@@ -207,7 +207,7 @@ SOURCES: Mapping[str, Source] = {
         hub=Hub(id="allenai/swag", configuration="regular", splits=VALIDATION),
         terms="as its makers say (github.com/rowanz/swagaf)",
     ),
-    "mmlu": Source(
+    "mmlu": DataSource(
         kind="choice",
         fields=("question", *LETTERS),
         labels=LETTERS,
@@ -231,7 +231,7 @@ SOURCES: Mapping[str, Source] = {
         terms="MIT",
         remarks={"train": "the validation rows", "shots": "the five examples of each subject"},
     ),
-    "squad": Source(
+    "squad": DataSource(
         kind="reading",
         fields=("question", "context"),
         read=asked(GOLD),
@@ -250,7 +250,7 @@ SOURCES: Mapping[str, Source] = {
         first=GOLD,
         terms="CC BY-SA 4.0",
     ),
-    "fantasy": Source(
+    "fantasy": DataSource(
         kind="reading",
         fields=("question", "context"),
         read=asked(),
@@ -263,7 +263,7 @@ SOURCES: Mapping[str, Source] = {
         subsets={"generated": Subset(made=True)},
         terms="file of STAMP's authors: no licence is stated; generated: as textveil",
     ),
-    "opinions": Source(
+    "opinions": DataSource(
         kind="classification",
         fields=("sentence",),
         labels=SENTIMENTS,
@@ -271,7 +271,7 @@ SOURCES: Mapping[str, Source] = {
         files={"test": (), "train": ()},
         terms="as textveil",
     ),
-    "yelp": Source(
+    "yelp": DataSource(
         kind="classification",
         fields=("text",),
         labels=STARS,
@@ -291,7 +291,7 @@ SOURCES: Mapping[str, Source] = {
         subsets={"polarity": Subset(labels=SENTIMENTS, becomes=(0, 0, None, 1, 1))},
         terms="Yelp's terms of use: academic",
     ),
-    "ag_news": Source(
+    "ag_news": DataSource(
         kind="classification",
         fields=("text",),
         labels=TOPICS,
@@ -310,7 +310,7 @@ SOURCES: Mapping[str, Source] = {
         subsets={"business": Subset(groups=frozenset(("Business",)))},
         terms="non-commercial research",
     ),
-    "wikitext": Source(
+    "wikitext": DataSource(
         kind="text",
         fields=("text",),
         read=paragraphs,
@@ -329,7 +329,7 @@ SOURCES: Mapping[str, Source] = {
         sorted_by="article",
         terms="CC BY-SA 3.0 and GFDL",
     ),
-    "prompts": Source(
+    "prompts": DataSource(
         kind="text",
         fields=("text",),
         read=plain("text", group="kind"),

@@ -59,7 +59,7 @@ class Fields:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class FieldOptions:
     """What the user says of fields, by pattern of task names ("mmlu_*").
 
     Attributes:
@@ -89,7 +89,7 @@ class Said:
                 raise UnknownName("task of this run", pattern, tasks)
 
 
-def fields_of(task: Any, first: Mapping[str, Any], said: Said) -> Fields:
+def fields_of(task: Any, first: Mapping[str, Any], said: FieldOptions) -> Fields:
     """The fields of a task's documents that its prompts show.
 
     Args:

@@ -21,7 +21,7 @@ from textveil.text import tokenize
 from textveil_bench.circumstances import circumstances
 from textveil_bench.lm_eval import harness
 from textveil_bench.lm_eval.extra import quiet
-from textveil_bench.lm_eval.fields import Said, fields_of
+from textveil_bench.lm_eval.fields import FieldOptions, fields_of
 from textveil_bench.lm_eval.guarded import FEW_SHOT_SEED, Guarded
 from textveil_bench.lm_eval.releases import Releases, Report, Texts
 
@@ -30,7 +30,7 @@ Progress = Callable[[], AbstractContextManager[Report]]
 
 
 @options()
-class Asked:
+class RunOptions:
     """What a run is to do.
 
     Attributes:
@@ -64,7 +64,7 @@ class Asked:
     baseline: bool = False
 
 
-def preview(config: Config, asked: Asked, cache: Path | None = None) -> dict[str, Any]:
+def preview(config: Config, asked: RunOptions, cache: Path | None = None) -> dict[str, Any]:
     """What a run would privatize; nothing is drawn, and no model is loaded.
 
     Args:
@@ -83,7 +83,7 @@ def preview(config: Config, asked: Asked, cache: Path | None = None) -> dict[str
 
 def evaluate(
     config: Config,
-    asked: Asked,
+    asked: RunOptions,
     cache: Path | None = None,
     progress: Progress = lambda: nullcontext(lambda step, done, total: None),
 ) -> dict[str, Any]:
@@ -134,9 +134,9 @@ def evaluate(
     }
 
 
-def _guard(asked: Asked) -> tuple[harness.Tasks, list[Guarded]]:
+def _guard(asked: RunOptions) -> tuple[harness.Tasks, list[Guarded]]:
     tasks = harness.load_tasks(asked.tasks, asked.include_path)
-    said = Said(fields=asked.fields, keep=asked.keep, keep_choices=asked.keep_choices)
+    said = FieldOptions(fields=asked.fields, keep=asked.keep, keep_choices=asked.keep_choices)
     said.check(list(tasks["tasks"]))
     guarded = []
     with quiet():
@@ -161,7 +161,7 @@ def _beside(rows: Sequence[dict[str, Any]], originals: Sequence[dict[str, Any]])
     ]
 
 
-def _circumstances(config: Config, asked: Asked, guarded: Sequence[Guarded]) -> dict[str, Any]:
+def _circumstances(config: Config, asked: RunOptions, guarded: Sequence[Guarded]) -> dict[str, Any]:
     configuration = {name: value for name, value in config.public().items() if name != "seed"}
     found = circumstances("lm-eval", "datasets")
     return {

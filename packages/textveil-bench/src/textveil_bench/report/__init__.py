@@ -13,9 +13,9 @@ from pathlib import Path
 from textveil.evaluate import pictures
 from textveil.files import writing
 from textveil.show import page
-from textveil_bench.compare import Cell, Metric, Series
+from textveil_bench.compare import Cell, MetricKey, Series
 from textveil_bench.report import curves, options, tables
-from textveil_bench.report.curves import Group
+from textveil_bench.report.curves import PanelGroup
 from textveil_bench.report.gallery import Shown, gallery
 from textveil_bench.report.markup import Html, element, figure, joined, legend, slug
 from textveil_bench.report.study import REFERENCE, Study
@@ -38,7 +38,7 @@ class Section:
 
     title: str
     text: str
-    groups: tuple[Group, ...] = ()
+    groups: tuple[PanelGroup, ...] = ()
     content: Callable[[], Html] | None = None
 
 
@@ -48,8 +48,8 @@ def report(
     *,
     title: str | None = None,
     beside: Iterable[Section] = (),
-    by: Metric | None = None,
-    over: Sequence[Metric] = (),
+    by: MetricKey | None = None,
+    over: Sequence[MetricKey] = (),
     figures: Path | None = None,
     progress: Callable[[str, int, int], object] = lambda *_: None,
 ) -> str:
@@ -81,7 +81,7 @@ def report(
     )
 
 
-def _over(study: Study, metrics: Sequence[Metric]) -> Iterator[Section]:
+def _over(study: Study, metrics: Sequence[MetricKey]) -> Iterator[Section]:
     """The figures over the budget, where some series has them."""
     groups = tuple(curves.over_budgets(study, metrics))
     if groups:
@@ -98,7 +98,9 @@ def _around(figured: Section, beside: Sequence[Section]) -> Iterator[Section]:
     yield replace(figured, title="Other figures of usefulness against attacks", text="", groups=figured.groups[1:])
 
 
-def overview(series: Sequence[Series], by: Metric | None = None, over: Sequence[Metric] = ()) -> tuple[Group, ...]:
+def overview(
+    series: Sequence[Series], by: MetricKey | None = None, over: Sequence[MetricKey] = ()
+) -> tuple[PanelGroup, ...]:
     """The figures that say most of some series.
 
     Args:
@@ -138,7 +140,7 @@ def compose(
     total = sum(len(group.panels) for section in sections for group in section.groups)
     numbers = count(1)
 
-    def draw(group: Group) -> Html:
+    def draw(group: PanelGroup) -> Html:
         drawn = []
         for panel in group.panels:
             number = next(numbers)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from textveil.evaluate.intervals import Interval
 from textveil.evaluate.pictures import DASHES, Curve, Map, Mark, Panel, Point
-from textveil_bench.compare import Cell, Data, Metric, Series
+from textveil_bench.compare import Cell, Data, MetricKey, Series
 from textveil_bench.estimates import Estimate
 from textveil_bench.report.study import Study
 
@@ -23,7 +23,7 @@ NAMES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class PanelGroup:
     """Panels that stand together and have one legend.
 
     Attributes:
@@ -64,12 +64,12 @@ def option(path: str) -> str:
     return NAMES.get(path, path)
 
 
-def axis(study: Study, metric: Metric) -> str:
+def axis(study: Study, metric: MetricKey) -> str:
     """A metric as axes name it."""
     return f"{metric.title}, mean over {study.unit(metric)}s"
 
 
-def against_attacks(study: Study) -> Iterator[Group]:
+def against_attacks(study: Study) -> Iterator[PanelGroup]:
     """Usefulness against each attack: the best series of every entry, then all series of entries that have several.
 
     Where there is one entry alone, all its series come first: they are what is compared.
@@ -93,7 +93,7 @@ def against_attacks(study: Study) -> Iterator[Group]:
         yield from inside(study)
 
 
-def inside(study: Study) -> Iterator[Group]:
+def inside(study: Study) -> Iterator[PanelGroup]:
     """Usefulness against the first attack: all series of entries that have several."""
     if study.risk is None:
         return
@@ -103,7 +103,7 @@ def inside(study: Study) -> Iterator[Group]:
             yield from _group(study, title, "", _attack(study, study.risk), names)
 
 
-def against_budgets(study: Study) -> Iterator[Group]:
+def against_budgets(study: Study) -> Iterator[PanelGroup]:
     """Usefulness against the budget: mechanisms whose budget is the same option."""
     paths = [series.path for series in study.series if series.path is not None]
     across = {path: Across(name=f"budget: {option(path)}", place=_budget) for path in dict.fromkeys(paths)}
@@ -114,7 +114,7 @@ def against_budgets(study: Study) -> Iterator[Group]:
             yield from _group(study, f"Against {path}", "", scale, own, joined=2)
 
 
-def over_budgets(study: Study, figures: Sequence[Metric]) -> Iterator[Group]:
+def over_budgets(study: Study, figures: Sequence[MetricKey]) -> Iterator[PanelGroup]:
     """Some metrics over budgets of all names, as papers draw them: a group for each, or for one data set alone."""
     paths = dict.fromkeys(series.path for series in study.series if series.path is not None)
     across = Across(name=f"budget: {' or '.join(paths)}", place=_budget)
@@ -125,7 +125,7 @@ def over_budgets(study: Study, figures: Sequence[Metric]) -> Iterator[Group]:
             yield from _group(study, title, text, across, names, joined=2, figures=own)
 
 
-def against_local_dp(study: Study) -> Iterator[Group]:
+def against_local_dp(study: Study) -> Iterator[PanelGroup]:
     """Usefulness against the epsilon of local DP, where a statement has one."""
     across = Across(name="local DP: epsilon per word, at most", place=_local)
     for number, names in enumerate(study.overview, 1):
@@ -148,8 +148,8 @@ def _group(
     names: Sequence[str],
     *,
     joined: int = 1,
-    figures: Sequence[Metric] | None = None,
-) -> Iterator[Group]:
+    figures: Sequence[MetricKey] | None = None,
+) -> Iterator[PanelGroup]:
     """A panel for each data set and figure that has a curve of `joined` points at least."""
     panels = []
     for data in study.data:
@@ -168,10 +168,10 @@ def _group(
                     )
                 )
     if panels:
-        yield Group(title=title, text=text, panels=tuple(panels))
+        yield PanelGroup(title=title, text=text, panels=tuple(panels))
 
 
-def _together(title: str, groups: Sequence[Group]) -> Iterator[Group]:
+def _together(title: str, groups: Sequence[PanelGroup]) -> Iterator[PanelGroup]:
     """Groups of the same curves; where each has one panel, they stand side by side with one legend."""
     if any(len(group.panels) > 1 for group in groups) or len(groups) < 2:
         yield from groups
@@ -185,11 +185,11 @@ def _together(title: str, groups: Sequence[Group]) -> Iterator[Group]:
         for group in groups
         for panel in group.panels
     )
-    yield Group(title=title, text=text, panels=panels)
+    yield PanelGroup(title=title, text=text, panels=panels)
 
 
 def _curves(
-    study: Study, data: Data, figure: Metric, across: Across, names: Sequence[str], joined: int
+    study: Study, data: Data, figure: MetricKey, across: Across, names: Sequence[str], joined: int
 ) -> Iterator[Curve]:
     for name in names:
         series = study.named(name, data)
@@ -198,12 +198,12 @@ def _curves(
             yield Curve(name=name, look=study.looks[name], points=tuple(points))
 
 
-def _points(series: Series, figure: Metric, across: Across) -> list[Point]:
+def _points(series: Series, figure: MetricKey, across: Across) -> list[Point]:
     places = [(across.place(cell), cell.estimates.get(figure)) for cell in series.cells]
     return [Point(x=place, y=value.interval) for place, value in places if place is not None and value is not None]
 
 
-def _marks(study: Study, data: Data, figure: Metric, across: Across, curves: Sequence[Curve]) -> Iterator[Mark]:
+def _marks(study: Study, data: Data, figure: MetricKey, across: Across, curves: Sequence[Curve]) -> Iterator[Mark]:
     """The baselines: a line at their height, and a sign where they stand if that is within the panel."""
     end = max(point.x.value for curve in curves for point in curve.points)
     for series, dash in zip(study.baselines(data), DASHES, strict=False):
@@ -215,7 +215,7 @@ def _marks(study: Study, data: Data, figure: Metric, across: Across, curves: Seq
             yield Mark(name=series.name, y=value.value, dash=dash, x=x)
 
 
-def _attack(study: Study, risk: Metric) -> Across:
+def _attack(study: Study, risk: MetricKey) -> Across:
     def place(cell: Cell) -> Interval | None:
         found: Estimate | None = cell.estimates.get(risk)
         return None if found is None else found.interval

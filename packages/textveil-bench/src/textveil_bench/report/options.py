@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from textveil.evaluate.pictures import COLOURS, MARKERS, MOST, Curve, Look, Map, Panel, Point
-from textveil_bench.compare import Cell, Data, Metric, Series
+from textveil_bench.compare import Cell, Data, MetricKey, Series
 from textveil_bench.estimates import Estimate, difference, mean
-from textveil_bench.report.curves import Group, axis, exactly, option
+from textveil_bench.report.curves import PanelGroup, axis, exactly, option
 from textveil_bench.report.markup import budget
 from textveil_bench.report.study import LEVELS, Study
 
@@ -19,7 +19,7 @@ WINDOW = "mechanism.L"
 ODD, EVEN = Look(colour=COLOURS[0], marker="o"), Look(colour=COLOURS[1], marker="s", hollow=True)
 
 
-def single(study: Study) -> Iterator[Group]:
+def single(study: Study) -> Iterator[PanelGroup]:
     """For each option that varies within a family: figure and risk against it, a curve for each budget."""
     for family, base in _families(study).items():
         for path in _varying(study, family):
@@ -30,10 +30,10 @@ def single(study: Study) -> Iterator[Group]:
                     panels += _panels(study, data, metric, path, line)
             if panels:
                 others = _others(study, family, base, [path])
-                yield Group(title=f"{family}: {path}", text=others, panels=tuple(panels), paired=True)
+                yield PanelGroup(title=f"{family}: {path}", text=others, panels=tuple(panels), paired=True)
 
 
-def pairs(study: Study) -> Iterator[Group]:
+def pairs(study: Study) -> Iterator[PanelGroup]:
     """For each family in which two options with numbers vary: maps of figure and risk, one for each budget."""
     for family, base in _families(study).items():
         paths = [path for path in _varying(study, family) if _numeric(study, family, path)]
@@ -46,10 +46,10 @@ def pairs(study: Study) -> Iterator[Group]:
                 title = f"{family}: {pair[0]} and {pair[1]}, {metric.title} on {study.title(data)}"
                 scale = f"One scale for all maps, from {panels[0].low:.2f} (dark) to {panels[0].high:.2f} (light). "
                 text = scale + _others(study, family, base, pair)
-                yield Group(title=title, text=text.strip(), panels=tuple(panels))
+                yield PanelGroup(title=title, text=text.strip(), panels=tuple(panels))
 
 
-def parity(study: Study) -> Iterator[Group]:
+def parity(study: Study) -> Iterator[PanelGroup]:
     """Windows of odd and of even length where an attack succeeds equally often."""
     if study.risk is None:
         return
@@ -76,7 +76,7 @@ def parity(study: Study) -> Iterator[Group]:
         if panels:
             text = f"Mean of odd lengths less mean of even ones, paired: {'; '.join(said)}. "
             title = f"{family}: odd and even windows where {study.risk.title} succeeds equally often"
-            yield Group(title=title, text=text + _others(study, family, base, [WINDOW]), panels=tuple(panels))
+            yield PanelGroup(title=title, text=text + _others(study, family, base, [WINDOW]), panels=tuple(panels))
 
 
 # ---- families, and what varies in them -----------------------------------------------------------------
@@ -135,7 +135,7 @@ def _line(study: Study, family: str, base: Series, data: Data, *paths: str) -> d
     return {value: found[(value,)] for value in _sorted(value for (value,) in found)}
 
 
-def _shown(study: Study) -> Iterator[tuple[Data, Metric]]:
+def _shown(study: Study) -> Iterator[tuple[Data, MetricKey]]:
     for data in study.data:
         for metric in (*study.figures(data)[:1], *([] if study.risk is None else [study.risk])):
             yield data, metric
@@ -151,7 +151,7 @@ def _budget(cell: Cell) -> str:
     return budget(cell.row["budget"]) or "no budget"
 
 
-def _cells(line: Mapping[Any, Series], metric: Metric) -> dict[str, dict[Any, Estimate]]:
+def _cells(line: Mapping[Any, Series], metric: MetricKey) -> dict[str, dict[Any, Estimate]]:
     """By budget, the metric at each value of the option."""
     found: dict[str, dict[Any, Estimate]] = {}
     for value, series in line.items():
@@ -160,7 +160,7 @@ def _cells(line: Mapping[Any, Series], metric: Metric) -> dict[str, dict[Any, Es
     return found
 
 
-def _panels(study: Study, data: Data, metric: Metric, path: str, line: Mapping[Any, Series]) -> Iterator[Panel]:
+def _panels(study: Study, data: Data, metric: MetricKey, path: str, line: Mapping[Any, Series]) -> Iterator[Panel]:
     numbers = all(map(_is_number, line))
     places = {value: float(value) if numbers else float(i) for i, value in enumerate(line)}
     curves = [
@@ -180,7 +180,7 @@ def _panels(study: Study, data: Data, metric: Metric, path: str, line: Mapping[A
         )
 
 
-def _maps(study: Study, family: str, base: Series, data: Data, metric: Metric, pair: Sequence[str]) -> list[Map]:
+def _maps(study: Study, family: str, base: Series, data: Data, metric: MetricKey, pair: Sequence[str]) -> list[Map]:
     by_budget = _cells(_line(study, family, base, data, *pair), metric)
     rows, columns = (_values(study, family, path) for path in pair)
     values = [each.value for cells in by_budget.values() for each in cells.values()]
@@ -203,7 +203,7 @@ def _maps(study: Study, family: str, base: Series, data: Data, metric: Metric, p
     ]
 
 
-def _sides(study: Study, data: Data, figure: Metric, level: float, sides: Sequence[Mapping[int, Estimate]]) -> Panel:
+def _sides(study: Study, data: Data, figure: MetricKey, level: float, sides: Sequence[Mapping[int, Estimate]]) -> Panel:
     return Panel(
         title=f"{study.title(data)}: attack success {level:g}",
         x=option(WINDOW),

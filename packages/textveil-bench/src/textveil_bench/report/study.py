@@ -11,7 +11,7 @@ from itertools import pairwise
 from math import inf
 
 from textveil.evaluate.pictures import COLOURS, MARKERS, MOST, Look
-from textveil_bench.compare import Cell, Data, Metric, Score, Series, chance
+from textveil_bench.compare import Cell, Data, MetricKey, SeedScores, Series, chance
 from textveil_bench.estimates import Estimate
 
 LEVELS = (0.05, 0.1, 0.2)
@@ -42,7 +42,7 @@ class Study:
     """
 
     series: tuple[Series, ...] = field(repr=False)
-    by: Metric | None = None
+    by: MetricKey | None = None
 
     @cached_property
     def data(self) -> tuple[Data, ...]:
@@ -67,16 +67,16 @@ class Study:
         return next((each for each in self.of(data) if each.name == name), None)
 
     @cached_property
-    def metrics(self) -> tuple[Metric, ...]:
+    def metrics(self) -> tuple[MetricKey, ...]:
         """All metrics of all cells, headlines first."""
-        found: dict[Metric, bool] = {}
+        found: dict[MetricKey, bool] = {}
         for cell in self._cells(self.series):
             for metric, score in cell.scores.items():
                 found[metric] = found.get(metric, False) or score.headline
         return tuple(sorted(found, key=lambda metric: not found[metric]))
 
     @cached_property
-    def headlines(self) -> tuple[Metric, ...]:
+    def headlines(self) -> tuple[MetricKey, ...]:
         """Those that are shown first."""
         cells = list(self._cells(self.series))
         return tuple(
@@ -84,24 +84,24 @@ class Study:
         )
 
     @cached_property
-    def risks(self) -> tuple[Metric, ...]:
+    def risks(self) -> tuple[MetricKey, ...]:
         """What attackers reach: that by which mechanisms are compared first."""
         found = [metric for metric in self.headlines if metric.role == "attack"]
         return tuple(sorted(found, key=lambda metric: (metric != self.by, *_usual(metric))))
 
     @property
-    def risk(self) -> Metric | None:
+    def risk(self) -> MetricKey | None:
         """The attack at whose success mechanisms are compared; None where none was run."""
         return self.risks[0] if self.risks else None
 
-    def figures(self, data: Data) -> tuple[Metric, ...]:
+    def figures(self, data: Data) -> tuple[MetricKey, ...]:
         """What releases of these data are good for: the headlines of tasks, or else how near they are in meaning."""
         here = {metric for cell in self._cells(self.series, data) for metric in cell.scores}
         tasks = [metric for metric in self.headlines if metric.role == "task" and metric in here]
         near = [metric for source in _NEAR for metric in self.metrics if metric.source == source and metric in here]
         return tuple(tasks or near[:1])
 
-    def notes(self, metric: Metric) -> tuple[str, ...]:
+    def notes(self, metric: MetricKey) -> tuple[str, ...]:
         """What a reader of a metric has to know, with the entries that it is true of where it is not true of all."""
         found: dict[str, dict[str, None]] = {}
         entries: dict[str, None] = {}
@@ -113,11 +113,11 @@ class Study:
             note if len(names) == len(entries) else f"{note} ({', '.join(names)})" for note, names in found.items()
         )
 
-    def unit(self, metric: Metric) -> str:
+    def unit(self, metric: MetricKey) -> str:
         """What is counted in a metric."""
         return next(score.unit for _, score in self._scores(metric))
 
-    def _scores(self, metric: Metric) -> Iterator[tuple[str, Score]]:
+    def _scores(self, metric: MetricKey) -> Iterator[tuple[str, SeedScores]]:
         """A metric in all cells, or in those of baselines alone where no others have it, with their entries."""
         for baseline in (False, True):
             own = [series for series in self.series if (series.whose == BASELINE) == baseline]
@@ -128,11 +128,11 @@ class Study:
                 yield from found
                 return
 
-    def chance(self, data: Data, figure: Metric) -> float | None:
+    def chance(self, data: Data, figure: MetricKey) -> float | None:
         """What is reached in a figure without the texts."""
         return chance(figure, self._cells(self.series, data))
 
-    def clean(self, data: Data, figure: Metric) -> Estimate | None:
+    def clean(self, data: Data, figure: MetricKey) -> Estimate | None:
         """What is reached on the originals; None where the baseline `identity` was not run."""
         identity = next((each for each in self.baselines(data) if each.name == "identity"), None)
         return None if identity is None else identity.cells[0].estimates.get(figure)
@@ -173,7 +173,7 @@ class Study:
         found = [name for name in self.best.values() if name in papers]
         return max(found, key=self._merit) if found else None
 
-    def best_paper(self, data: Data, figure: Metric, level: float) -> tuple[Series, Estimate] | None:
+    def best_paper(self, data: Data, figure: MetricKey, level: float) -> tuple[Series, Estimate] | None:
         """On one data set the series of a paper that keeps most at a risk."""
         if self.risk is None:
             return None
@@ -223,7 +223,7 @@ class Study:
         return len(reached), sum(reached)
 
 
-def _usual(metric: Metric) -> tuple[bool, ...]:
+def _usual(metric: MetricKey) -> tuple[bool, ...]:
     """Sorts the usual attacks to the front."""
     prior = dict(metric.setting).get("prior")
     return *(metric.metric != name for name in _USUAL), metric.source != "bayes", prior != "unigram"

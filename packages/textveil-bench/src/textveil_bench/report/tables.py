@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from textveil_bench.compare import Cell, Data, Metric, Series
+from textveil_bench.compare import Cell, Data, MetricKey, Series
 from textveil_bench.estimates import Estimate, difference, ratio
 from textveil_bench.report.markup import Html, budget, element, joined, spelled, table, unfolding
 from textveil_bench.report.study import LEVELS, MARGIN, REFERENCE, Study
@@ -30,7 +30,7 @@ def equal_risk(study: Study) -> Html:
     return joined(parts)
 
 
-def _ends(study: Study, data: Data, figure: Metric) -> str:
+def _ends(study: Study, data: Data, figure: MetricKey) -> str:
     """What the originals reach, and what guessing does."""
     clean, chance = study.clean(data, figure), study.chance(data, figure)
     said = "The originals were not judged." if clean is None else f"The originals reach {clean.value:.3f}."
@@ -41,7 +41,7 @@ def _ends(study: Study, data: Data, figure: Metric) -> str:
     return said
 
 
-def _equal(study: Study, data: Data, figure: Metric, risk: Metric) -> Html:
+def _equal(study: Study, data: Data, figure: MetricKey, risk: MetricKey) -> Html:
     best = study.best_paper(data, figure, REFERENCE)
     chance = study.chance(data, figure)
     columns = ["series", "whose", *(f"{figure.metric} at {level:g}" for level in LEVELS)]
@@ -68,7 +68,7 @@ def _equal(study: Study, data: Data, figure: Metric, risk: Metric) -> Html:
     return joined([*parts, others])
 
 
-def _reach(series: Series, risk: Metric) -> str:
+def _reach(series: Series, risk: MetricKey) -> str:
     """A series and from where to where an attack on it succeeds."""
     found = [cell.estimates[risk].value for cell in series.cells if risk in cell.estimates]
     if not found:

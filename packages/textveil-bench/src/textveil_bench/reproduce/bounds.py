@@ -16,8 +16,8 @@ import numpy as np
 from textveil.cli import demo
 from textveil.text import is_public, tokenize
 from textveil_bench.reproduce.targets import Plain, Scale
-from textveil_bench.run import Places, load
-from textveil_bench.spec import Source
+from textveil_bench.run import Folders, load
+from textveil_bench.spec import SweepData
 
 BOUND, FLOOR = "mechanism.bound", "mechanism.floor"
 MEASURED = "measured"
@@ -26,7 +26,7 @@ PASSAGES, POSITIONS = 40, 300
 """Of WikiText: how much of it is read, and at how many words of it logits are looked at."""
 
 
-def bounded(sweep: Plain, scale: Scale, places: Places) -> dict[str, Any]:
+def bounded(sweep: Plain, scale: Scale, places: Folders) -> dict[str, Any]:
     """A sweep whose bounds are numbers; nothing is measured where no entry asks for it.
 
     Args:
@@ -41,7 +41,7 @@ def bounded(sweep: Plain, scale: Scale, places: Places) -> dict[str, Any]:
     return {**sweep, "entries": [_entry(entry, common, scale, places) for entry in sweep.get("entries", ())]}
 
 
-def _entry(entry: Mapping[str, Any], common: Plain, scale: Scale, places: Places) -> Mapping[str, Any]:
+def _entry(entry: Mapping[str, Any], common: Plain, scale: Scale, places: Folders) -> Mapping[str, Any]:
     own = {**common, **entry.get("set", {})}
     if own.get(BOUND) != MEASURED:
         return entry
@@ -49,10 +49,10 @@ def _entry(entry: Mapping[str, Any], common: Plain, scale: Scale, places: Places
     return {**entry, "set": {FLOOR: floor, **entry["set"], BOUND: bound}}
 
 
-def _texts(scale: Scale, places: Places) -> tuple[str, ...]:
+def _texts(scale: Scale, places: Folders) -> tuple[str, ...]:
     if scale == "quick":
         return (demo.letter(),)
-    data = load(Source(name="wikitext"), PASSAGES, places)
+    data = load(SweepData(name="wikitext"), PASSAGES, places)
     return tuple(text for example in data.examples for text in example.texts)
 
 

@@ -13,9 +13,9 @@ from textveil.randomness import Values
 from textveil.table import EmbeddingTable, load_table
 from textveil.text import is_public, tokenize
 from textveil_bench.examples import DataSet
-from textveil_bench.reproduce.computed import Asked, Drawing, Table, Value
+from textveil_bench.reproduce.computed import ComputeOptions, Drawing, Table, Value
 from textveil_bench.run import load
-from textveil_bench.spec import Source
+from textveil_bench.spec import SweepData
 
 TABLE = "minilm-s"
 NOMINALS = (1.0, 2.0, 3.0, 6.0, 10.0, 14.0, 20.0)
@@ -40,7 +40,7 @@ PROMPT, AT = "This is a good book.", "book"
 BINS = 16
 
 
-def vocabularies(asked: Asked) -> Table:
+def vocabularies(asked: ComputeOptions) -> Table:
     """How many words each packaged table has, and how far apart two of them are at most."""
     rows = []
     for name in ("minilm-wordpiece", "minilm", "minilm-s"):
@@ -54,7 +54,7 @@ def vocabularies(asked: Asked) -> Table:
     )
 
 
-def statements(asked: Asked) -> Table:
+def statements(asked: ComputeOptions) -> Table:
     """What the label, the paper's bound and the statement say of the same mechanism."""
     table = load_table(TABLE)
     few = _slice(load_table(TABLE, metric="euclidean"), SLICE if asked.scale != "quick" else SLICE // 10)
@@ -83,7 +83,7 @@ def statements(asked: Asked) -> Table:
     )
 
 
-def tail(asked: Asked) -> Table:
+def tail(asked: ComputeOptions) -> Table:
     """Which share of probability falls on how unlikely candidates, under the exponential mechanism and in buckets."""
     utility, rule = Hybrid(context=Context(mode="original")), Bucketized()
     table = load_table(TABLE)
@@ -128,7 +128,7 @@ def tail(asked: Asked) -> Table:
     )
 
 
-def logits(asked: Asked) -> Table:
+def logits(asked: ComputeOptions) -> Table:
     """How the logits of all candidates are spread at one word of the paper's example."""
     table = load_table(TABLE)
     model = load_context(table)
@@ -137,7 +137,7 @@ def logits(asked: Asked) -> Table:
     return _histogram(f"Logits of {model.name} at the hidden word of the example", "logit", values, table)
 
 
-def distances(asked: Asked) -> Table:
+def distances(asked: ComputeOptions) -> Table:
     """How the distances of all candidates from that word are spread."""
     table = load_table(TABLE, metric="euclidean")
     values = table.distances(table.find([AT]))[0]
@@ -176,10 +176,10 @@ def _slice(table: EmbeddingTable, size: int) -> EmbeddingTable:
     )
 
 
-def _scores(asked: Asked, table: EmbeddingTable, utility: Hybrid) -> Values:
+def _scores(asked: ComputeOptions, table: EmbeddingTable, utility: Hybrid) -> Values:
     """Scores [m, V] of all candidates at the first private words of SST-2 that the table has."""
     name = "opinions" if asked.scale == "quick" else "sst2"
-    data: DataSet = load(Source(name=name), POSITIONS["full"], asked.places)
+    data: DataSet = load(SweepData(name=name), POSITIONS["full"], asked.places)
     ragged = Ragged.of(tokenize([text for example in data.examples for text in example.texts]))
     found = table.find(list(ragged.words))
     private = [i for i, word in enumerate(ragged.words) if found[i] >= 0 and not is_public(word)]

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from textveil.errors import UnknownName
 from textveil_bench.reproduce.targets import Scale
-from textveil_bench.run import Places
+from textveil_bench.run import Folders
 
 COMPUTED: dict[str, str] = {
     "stamp-budgets": "textveil_bench.reproduce.stamp:budgets",
@@ -24,13 +24,13 @@ COMPUTED: dict[str, str] = {
     "cape-costs": "textveil_bench.reproduce.costs:paper",
     "efficiency": "textveil_bench.reproduce.costs:efficiency",
 }
-"""Where the function of each name is written, as "module:function"; it takes an `Asked`, and gives a `Table`."""
+"""Where the function of each name is written, as "module:function"; it takes `ComputeOptions`, and gives a `Table`."""
 
 Value = str | int | float | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ComputeOptions:
     """How a table is asked for.
 
     Attributes:
@@ -41,7 +41,7 @@ class Asked:
     """
 
     scale: Scale = "usual"
-    places: Places = field(default_factory=Places)
+    places: Folders = field(default_factory=Folders)
     endpoint: Mapping[str, Any] | None = None
     report: Callable[[str, int, int], None] = lambda step, done, total: None
 
@@ -92,7 +92,7 @@ class Table:
         )
 
 
-def compute(name: str, asked: Asked) -> Table:
+def compute(name: str, asked: ComputeOptions) -> Table:
     """The table of a name.
 
     Raises:

@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from textveil_bench.efficiency import Load, Subject, measure
-from textveil_bench.reproduce.computed import Asked, Table
+from textveil_bench.efficiency import Load, MeasuredSetup, measure
+from textveil_bench.reproduce.computed import ComputeOptions, Table
 
 CONF = files("textveil_bench") / "conf" / "efficiency.yaml"
 
@@ -30,12 +30,12 @@ COLUMNS: Mapping[str, tuple[str, float]] = {
 QUICK = Load(texts=2, batch=4)
 
 
-def efficiency(asked: Asked) -> Table:
+def efficiency(asked: ComputeOptions) -> Table:
     """Every mechanism, without and with a language model."""
     return _table(asked, list(_subjects()))
 
 
-def paper(asked: Asked) -> Table:
+def paper(asked: ComputeOptions) -> Table:
     """Those of Cape's table 7."""
     return _table(asked, _given()["paper"])
 
@@ -45,14 +45,15 @@ def _given() -> dict[str, Any]:
     return found
 
 
-def _subjects() -> dict[str, Subject]:
+def _subjects() -> dict[str, MeasuredSetup]:
     given = _given()
     return {
-        each["name"]: Subject(name=each["name"], set={**given["common"], **each["set"]}) for each in given["subjects"]
+        each["name"]: MeasuredSetup(name=each["name"], set={**given["common"], **each["set"]})
+        for each in given["subjects"]
     }
 
 
-def _table(asked: Asked, names: Sequence[str]) -> Table:
+def _table(asked: ComputeOptions, names: Sequence[str]) -> Table:
     quick = asked.scale == "quick"
     subjects = [
         each for name, each in _subjects().items() if name in names and (not quick or name in _given()["quick"])

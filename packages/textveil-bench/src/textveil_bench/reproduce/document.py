@@ -13,7 +13,7 @@ import numpy as np
 from textveil.evaluate.intervals import Interval
 from textveil_bench.compare import Cell, Series
 from textveil_bench.reproduce.run import Reproduced
-from textveil_bench.reproduce.targets import AtRisk, Metric, Target
+from textveil_bench.reproduce.targets import AtRisk, Target, WantedMetric
 from textveil_bench.reproduce.verdict import SECONDS, Beside, Judged, figure
 
 VERSION = 1
@@ -43,7 +43,7 @@ def document(made: Reproduced) -> Plain:
     }
 
 
-def metrics(target: Target) -> list[Metric]:
+def metrics(target: Target) -> list[WantedMetric]:
     """What a target is about: every metric of its values and claims, once."""
     named = [*(each.metric for each in target.published), *(each.metric for each in target.expect)]
     named += [each.at.risk for each in target.expect if isinstance(each.at, AtRisk)]

@@ -13,7 +13,7 @@ from typing import Any
 from textveil.evaluate.intervals import Interval
 from textveil.evaluate.pictures import COLOURS, MARKERS, Curve, Look, Panel, Point
 from textveil_bench.report import Section, compose
-from textveil_bench.report.curves import Group
+from textveil_bench.report.curves import PanelGroup
 from textveil_bench.report.markup import Html, element, joined, spelled, table
 
 Plain = Mapping[str, Any]
@@ -48,7 +48,7 @@ def sections(found: Plain) -> Iterator[Section]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class ShownTarget:
     """A target that has been shown.
 
     Attributes:
@@ -59,10 +59,10 @@ class Shown:
 
     found: Plain
     page: str
-    groups: tuple[Group, ...] = ()
+    groups: tuple[PanelGroup, ...] = ()
 
 
-def index(shown: Sequence[Shown]) -> str:
+def index(shown: Sequence[ShownTarget]) -> str:
     """A page of several targets: figures and claims of each, and the way to its own page."""
     quick = [QUICK] if any(each.found["scale"] == "quick" for each in shown) else []
     told = [HEAD, *quick]
@@ -81,7 +81,7 @@ HEAD = (
 )
 
 
-def _told(shown: Shown) -> Callable[[], Html]:
+def _told(shown: ShownTarget) -> Callable[[], Html]:
     found = shown.found
     parts = [element("p", found["shows"].strip(), class_="soft")]
     if found["claims"]:
@@ -134,10 +134,12 @@ def plainly(value: Any) -> str:
     return str(value)
 
 
-def drawings(tables: Sequence[Plain]) -> tuple[Group, ...]:
+def drawings(tables: Sequence[Plain]) -> tuple[PanelGroup, ...]:
     """The drawings of tables that have one."""
     return tuple(
-        Group(title=each["title"], text="", panels=(_panel(each["drawing"]),)) for each in tables if each["drawing"]
+        PanelGroup(title=each["title"], text="", panels=(_panel(each["drawing"]),))
+        for each in tables
+        if each["drawing"]
     )
 
 

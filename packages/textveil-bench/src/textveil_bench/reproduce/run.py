@@ -17,11 +17,11 @@ from textveil_bench import run as runs
 from textveil_bench.circumstances import circumstances
 from textveil_bench.compare import Series
 from textveil_bench.reproduce.bounds import bounded
-from textveil_bench.reproduce.computed import Asked, Table, compute
+from textveil_bench.reproduce.computed import ComputeOptions, Table, compute
 from textveil_bench.reproduce.targets import Plans, Scale, Target, planned
 from textveil_bench.reproduce.verdict import Beside, Judged, beside, contradicted, judged
 from textveil_bench.rows import Row, stream
-from textveil_bench.run import Places, Pool
+from textveil_bench.run import Folders, Pool
 from textveil_bench.spec import Sweep
 
 Report = Callable[[str, int, int], None]
@@ -72,7 +72,7 @@ class How:
     scale: Scale = "usual"
     hub: bool = False
     endpoint: Mapping[str, Any] | None = None
-    places: Places = field(default_factory=Places)
+    places: Folders = field(default_factory=Folders)
     processes: int | Pool = 1
     stored: "Stored | None" = None
 
@@ -188,7 +188,7 @@ def _run(plans: Plans, folder: Path, how: How, report: Report) -> _Made:
     found: list[Row] = []
     for sweep in wanted:
         found += runs.run(sweep, folder, places=how.places, processes=how.processes, report=report)
-    asked = Asked(scale=how.scale, places=how.places, endpoint=how.endpoint, report=report)
+    asked = ComputeOptions(scale=how.scale, places=how.places, endpoint=how.endpoint, report=report)
     return _Made(rows=found, tables={name: compute(name, asked) for name in plans.tables})
 
 

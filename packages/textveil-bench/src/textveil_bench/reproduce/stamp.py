@@ -16,10 +16,10 @@ from textveil.protect import TABLE1
 from textveil.table import load_table
 from textveil_bench import cells
 from textveil_bench import run as runs
-from textveil_bench.reproduce.computed import Asked, Table, Value
+from textveil_bench.reproduce.computed import ComputeOptions, Table, Value
 from textveil_bench.reproduce.targets import Scale, changed, load
 from textveil_bench.spec import Sweep
-from textveil_bench.trials import Trial, joined, trials
+from textveil_bench.trials import ReleasedExample, joined, trials
 
 TABLE = "minilm-s"
 
@@ -27,7 +27,7 @@ REPAIRED: dict[Scale, int] = {"quick": 4, "usual": 25, "full": 100}
 """Texts of each data set that are repaired."""
 
 
-def budgets(asked: Asked) -> Table:
+def budgets(asked: ComputeOptions) -> Table:
     """What the five vectors of table 1 promise for two words of one group, in local DP, under each mechanism."""
     table = load_table(TABLE)
     # what a unit of the paper's epsilon is in local DP
@@ -56,7 +56,7 @@ def _spelled(vector: tuple[float, ...], unit: float) -> str:
     return ", ".join(f"{each * unit:.4g}" for each in vector)
 
 
-def repaired(asked: Asked) -> Table:
+def repaired(asked: ComputeOptions) -> Table:
     """How often judges are right on releases as they are and after coherence repair, at the largest mean budget.
 
     Raises:
@@ -78,7 +78,7 @@ def repaired(asked: Asked) -> Table:
     )
 
 
-def _repaired(sweep: Sweep, asked: Asked, endpoint: Endpoint) -> Iterator[tuple[Value, ...]]:
+def _repaired(sweep: Sweep, asked: ComputeOptions, endpoint: Endpoint) -> Iterator[tuple[Value, ...]]:
     (source,) = sweep.data
     data = runs.load(source, sweep.limit, asked.places)
     judge = runs.judges(source, sweep, asked.places)[0]
@@ -94,6 +94,6 @@ def _repaired(sweep: Sweep, asked: Asked, endpoint: Endpoint) -> Iterator[tuple[
         yield data.name, series.name, len(data), float(before.mean()), float(then.mean()), gap.low, gap.high
 
 
-def _of(trial: Trial, text: str) -> Trial:
+def _of(trial: ReleasedExample, text: str) -> ReleasedExample:
     """The trial with another text in the place of what was released."""
-    return replace(trial, parts=Trial.untouched(replace(trial.example, texts=(text,))).parts)
+    return replace(trial, parts=ReleasedExample.untouched(replace(trial.example, texts=(text,))).parts)

@@ -37,7 +37,7 @@ Sentences = tuple[str, ...]
 
 
 @options("metric.")
-class Metric:
+class WantedMetric:
     """A figure of a row.
 
     Attributes:
@@ -58,7 +58,7 @@ class Metric:
 
 
 def _metric(value: object) -> object:
-    return Metric(metric=value) if isinstance(value, str) else _made(Metric, value)
+    return WantedMetric(metric=value) if isinstance(value, str) else _made(WantedMetric, value)
 
 
 def _metrics(value: object) -> object:
@@ -87,21 +87,21 @@ def _published(value: object) -> object:
     made: list[object] = []
     for each in value:
         if not (isinstance(each, Mapping) and isinstance(each.get("values"), Mapping)):
-            made.append(_made(Published, each))
+            made.append(_made(PublishedValue, each))
             continue
         shared = {key: given for key, given in each.items() if key not in ("where", "values")}
         made += [
-            Published(where={**each["where"], "budget": budget}, value=own, **shared)
+            PublishedValue(where={**each["where"], "budget": budget}, value=own, **shared)
             for budget, own in each["values"].items()
         ]
     return tuple(made)
 
 
-MetricField = Annotated[Metric, BeforeValidator(_metric)]
+MetricField = Annotated[WantedMetric, BeforeValidator(_metric)]
 
 
 @options("published.")
-class Published:
+class PublishedValue:
     """A value that a paper's text gives.
 
     Attributes:
@@ -173,7 +173,7 @@ def _expectations(value: object) -> object:
 
 
 @options("contradicts.")
-class Shown:
+class ShownValue:
     """A figure of our rows that a sentence shows.
 
     Attributes:
@@ -195,7 +195,7 @@ class Contradiction:
     """
 
     says: str
-    shows: Mapping[str, Annotated[Shown, BeforeValidator(lambda value: _made(Shown, value))]] = Field(
+    shows: Mapping[str, Annotated[ShownValue, BeforeValidator(lambda value: _made(ShownValue, value))]] = Field(
         default_factory=dict
     )
 
@@ -214,7 +214,7 @@ def _contradictions(value: object) -> object:
 
 
 @options("panels.")
-class Panel:
+class TargetPanel:
     """A part of a figure.
 
     Attributes:
@@ -242,13 +242,13 @@ class Target:
     shows: str
     sweep: Plain = Field(default_factory=dict)
     computed: Annotated[tuple[str, ...], BeforeValidator(_several)] = ()
-    panels: Annotated[tuple[Panel, ...], _list_of(Panel)] = ()
+    panels: Annotated[tuple[TargetPanel, ...], _list_of(TargetPanel)] = ()
     quick: Plain = Field(default_factory=dict)
     full: Plain = Field(default_factory=dict)
     hub: Plain = Field(default_factory=dict)
     hub_first: Sentences = ()
-    over: Annotated[tuple[Metric, ...], BeforeValidator(_metrics)] = ()
-    published: Annotated[tuple[Published, ...], BeforeValidator(_published)] = ()
+    over: Annotated[tuple[WantedMetric, ...], BeforeValidator(_metrics)] = ()
+    published: Annotated[tuple[PublishedValue, ...], BeforeValidator(_published)] = ()
     expect: Annotated[tuple[Expectation, ...], BeforeValidator(_expectations)] = ()
     differs: Sentences = ()
     contradicts: Annotated[tuple[Contradiction, ...], BeforeValidator(_contradictions)] = ()
@@ -318,7 +318,7 @@ def planned(target: Target, scale: Scale = "usual", *, hub: bool = False, endpoi
     quick = scale == "quick"
     sweeps: dict[str, Plain] = {}
     tables, not_run = list(target.computed), {}
-    for panel in target.panels or ((Panel(name=target.title, quick={}),) if target.sweep else ()):
+    for panel in target.panels or ((TargetPanel(name=target.title, quick={}),) if target.sweep else ()):
         missing = [need for need, there in (("llm", endpoint is not None), ("hub", hub)) if not there]
         if lacks := [NEEDS[need] for need in missing if need in panel.needs]:
             not_run[panel.name] = lacks[0]

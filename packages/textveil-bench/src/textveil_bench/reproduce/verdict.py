@@ -32,7 +32,7 @@ from textveil_bench.compare import Cell, Series
 from textveil_bench.estimates import Estimate, at, best, difference
 from textveil_bench.report.markup import budget
 from textveil_bench.reproduce.computed import Table
-from textveil_bench.reproduce.targets import AtRisk, Expectation, Metric, Published, Shown, Target
+from textveil_bench.reproduce.targets import AtRisk, Expectation, PublishedValue, ShownValue, Target, WantedMetric
 
 Answer = Literal["holds", "does not hold", "cannot be told"]
 
@@ -66,7 +66,7 @@ class Beside:
         why: why there is none.
     """
 
-    published: Published
+    published: PublishedValue
     name: str
     ours: Interval | None
     why: str = ""
@@ -154,14 +154,14 @@ def beside(target: Target, series: Sequence[Series], tables: Mapping[str, Table]
     ]
 
 
-def risk(target: Target, series: Sequence[Series]) -> compare.Metric | None:
+def risk(target: Target, series: Sequence[Series]) -> compare.MetricKey | None:
     """The attack at whose success a target's first claim compares; None where none does, or no row has it."""
     asked = [each.at.risk for each in target.expect if isinstance(each.at, AtRisk)]
     there = (own for each in series for cell in each.cells for own in cell.scores)
     return next((own for own in there if asked and _is(asked[0], own)), None)
 
 
-def over(target: Target, series: Sequence[Series]) -> tuple[compare.Metric, ...]:
+def over(target: Target, series: Sequence[Series]) -> tuple[compare.MetricKey, ...]:
     """The metrics that a target draws over the budget, as rows have them; without those that no row has."""
     there = list(dict.fromkeys(own for each in series for cell in each.cells for own in cell.scores))
     return tuple(own for metric in target.over for own in there if _is(metric, own))
@@ -206,12 +206,12 @@ def _having(expectation: Expectation, series: Sequence[Series]) -> list[str]:
     return own or list(dict.fromkeys(each.data.name for each in series))
 
 
-def _needed(expectation: Expectation) -> list[Metric]:
+def _needed(expectation: Expectation) -> list[WantedMetric]:
     """What a claim looks at."""
     return [expectation.metric, *([expectation.at.risk] if isinstance(expectation.at, AtRisk) else [])]
 
 
-def _has(metric: Metric, data: str, series: Sequence[Series]) -> bool:
+def _has(metric: WantedMetric, data: str, series: Sequence[Series]) -> bool:
     cells = (cell for each in series if each.data.name == data for cell in each.cells)
     return any(_is(metric, own) for cell in cells for own in cell.scores)
 
@@ -220,14 +220,14 @@ def _has(metric: Metric, data: str, series: Sequence[Series]) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curve:
+class SelectedCells:
     """What a selector chose of one series."""
 
     series: Series
     cells: tuple[Cell, ...]
 
 
-def chosen(where: Mapping[str, Any], series: Sequence[Series]) -> list[Curve]:
+def chosen(where: Mapping[str, Any], series: Sequence[Series]) -> list[SelectedCells]:
     """The cells that a selector names, by series; see the package for its keys."""
     curves = []
     for each in series:
@@ -238,7 +238,7 @@ def chosen(where: Mapping[str, Any], series: Sequence[Series]) -> list[Curve]:
             if "budget" in where:
                 cells = _at_budget(cells, where["budget"])
             if cells:
-                curves.append(Curve(series=each, cells=cells))
+                curves.append(SelectedCells(series=each, cells=cells))
     return curves
 
 
@@ -258,7 +258,7 @@ def _at_budget(cells: Sequence[Cell], wanted: Any) -> tuple[Cell, ...]:
     return tuple(cell for cell in cells if _any(cell.budget, wanted))
 
 
-def figure(metric: Metric, cell: Cell) -> Estimate | None:
+def figure(metric: WantedMetric, cell: Cell) -> Estimate | None:
     """A cell's value of a metric; None where it has none.
 
     Raises:
@@ -271,7 +271,7 @@ def figure(metric: Metric, cell: Cell) -> Estimate | None:
     return cell.estimates[found[0]] if found else None
 
 
-def _is(metric: Metric, own: compare.Metric) -> bool:
+def _is(metric: WantedMetric, own: compare.MetricKey) -> bool:
     setting = dict(own.setting)
     return (
         own.metric == metric.metric
@@ -283,7 +283,7 @@ def _is(metric: Metric, own: compare.Metric) -> bool:
 # ---- values --------------------------------------------------------------------------------------------
 
 
-def _beside(published: Published, series: Sequence[Series]) -> Beside:
+def _beside(published: PublishedValue, series: Sequence[Series]) -> Beside:
     curves = chosen(published.where, series)
     cells = [(curve.series, cell) for curve in curves for cell in curve.cells]
     name = ", ".join(str(value) for value in published.where.values())
@@ -301,7 +301,7 @@ def _beside(published: Published, series: Sequence[Series]) -> Beside:
     return Beside(published=published, name=name, ours=found.interval)
 
 
-def _of_table(published: Published, tables: Mapping[str, Table]) -> Beside:
+def _of_table(published: PublishedValue, tables: Mapping[str, Table]) -> Beside:
     """A published value with the one in a computed table."""
     where, column = published.where, published.metric.metric
     name = f"{where['table']}, {where.get('row')}"
@@ -315,7 +315,7 @@ def _of_table(published: Published, tables: Mapping[str, Table]) -> Beside:
     return Beside(published=published, name=name, ours=Interval(value=value, low=value, high=value))
 
 
-def _told(shown: Shown, series: Sequence[Series]) -> str:
+def _told(shown: ShownValue, series: Sequence[Series]) -> str:
     """A figure as a sentence has it, with its interval where it has one."""
     cells = [cell for curve in chosen(shown.where, series) for cell in curve.cells]
     if len(cells) != 1:
@@ -377,7 +377,7 @@ def judge(expectation: Expectation, series: Sequence[Series], data: str) -> Judg
     )
 
 
-Side = list[Curve] | float
+Side = list[SelectedCells] | float
 """What is compared: cells of series, or a number."""
 
 
@@ -508,13 +508,15 @@ def _at_risk(expectation: Expectation, one: Side, other: Side) -> Iterator[Met]:
             yield f"{risk.title} {level:.3g}", a, b
 
 
-def _ends_of(curves: Sequence[Curve], risk: Metric) -> tuple[float, float] | None:
+def _ends_of(curves: Sequence[SelectedCells], risk: WantedMetric) -> tuple[float, float] | None:
     """The least and the largest risk that some of the curves reach."""
     values = [found.value for curve in curves for cell in curve.cells if (found := figure(risk, cell)) is not None]
     return (min(values), max(values)) if values else None
 
 
-def _best(expectation: Expectation, curves: Sequence[Curve], risk: Metric, level: float) -> Estimate | None:
+def _best(
+    expectation: Expectation, curves: Sequence[SelectedCells], risk: WantedMetric, level: float
+) -> Estimate | None:
     found = []
     for curve in curves:
         points = [(figure(risk, cell), figure(expectation.metric, cell)) for cell in curve.cells]

@@ -17,15 +17,15 @@ if TYPE_CHECKING:  # names are looked up before torch is needed
     from textveil.evaluate.attack import Report
     from textveil.models import Endpoint
     from textveil_bench.examples import DataSet, Kind
-    from textveil_bench.tasks.contract import Task
+    from textveil_bench.tasks.contract import Judge
 
 TASKS: Mapping[str, str] = MappingProxyType(
     {
         "head": "head:Head",
-        "classifier": "classifier:Classifier",
+        "classifier": "classifier:Classification",
         "finetune": "finetune:Finetune",
         "reader": "reading:Reading",
-        "asked": "asked:Asked",
+        "asked": "asked:ZeroShot",
         "generation": "generation:Generation",
         "meaning": "meaning:Meaning",
     }
@@ -45,7 +45,7 @@ def make(
     cache: Path | None = None,
     endpoint: "Endpoint | None" = None,
     report: "Report | None" = None,
-) -> "Task":
+) -> "Judge":
     """A judge by its name. Loads no model and no data yet.
 
     Args:
@@ -70,11 +70,11 @@ def make(
         if option not in known - given.keys():
             raise UnknownName(f"option of the task {name}", option, known - given.keys())
     own = {key: value for key, value in given.items() if key in known and value is not None}
-    made: Task = judge(**(options or {}), **own)
+    made: Judge = judge(**(options or {}), **own)
     return made
 
 
-def prepare(task: "Task") -> None:
+def prepare(task: "Judge") -> None:
     """Lets a judge that learns do so now, and keep it, so that other processes find it; others do nothing."""
     getattr(task, "prepare", lambda: None)()
 

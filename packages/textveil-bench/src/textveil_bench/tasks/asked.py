@@ -22,7 +22,7 @@ from textveil_bench.examples import DataSet
 from textveil_bench.tasks import answers, labelled
 from textveil_bench.tasks.contract import Score
 from textveil_bench.tasks.reading import AS_RELEASED, RESTORED, WHAT_STOOD_THERE
-from textveil_bench.trials import Part, Trial
+from textveil_bench.trials import ReleasedExample, ReleasedField
 
 NO_ENDPOINT = "it needs an LLM: give an endpoint"
 
@@ -60,7 +60,7 @@ SHORT = "Your answer is as short as it can be."
 
 
 @options()
-class Asked:
+class ZeroShot:
     """Judges by asking a language model that has seen no example of the task.
 
     Nothing but releases is sent. Of classification, pairs and choice, an answer counts if it is the name of a label, or
@@ -101,7 +101,7 @@ class Asked:
             return "" if fits else f"{data.name} must have a question, and a text for each of 26 options at most"
         return answers.refusal(data) if data.kind == "reading" else labelled.refusal(data)
 
-    def score(self, data: DataSet, trials: Sequence[Trial]) -> Iterator[Score]:
+    def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
         """Accuracy, or of reading exact match, F1 and cosine.
 
         Raises:
@@ -116,7 +116,7 @@ class Asked:
         guessed, lost = parse(self._ask(system, data, trials), words, data.labels)
         yield labelled.accuracy(data, guessed, f"no example was shown; {lost} of {len(trials)} answers were no label")
 
-    def _read(self, data: DataSet, trials: Sequence[Trial]) -> Iterator[Score]:
+    def _read(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
         system = READ.format(length=ONE_WORD if self.one_word else SHORT)
         found = self._ask(system, data, trials)
         behind = [stood(answer, trial.parts[1]) for answer, trial in zip(found, trials, strict=True)]
@@ -137,7 +137,7 @@ class Asked:
             )
         return Wording(self.question or wording.question, words)
 
-    def _ask(self, system: str, data: DataSet, trials: Sequence[Trial]) -> list[str]:
+    def _ask(self, system: str, data: DataSet, trials: Sequence[ReleasedExample]) -> list[str]:
         """The answers to what was released."""
         if self.endpoint is None:
             raise ConfigError(NO_ENDPOINT)
@@ -161,7 +161,7 @@ def parse(answers: Sequence[str], words: Sequence[str], labels: Sequence[str]) -
     return found, int((found < 0).sum())
 
 
-def stood(answer: str, part: Part) -> str | None:
+def stood(answer: str, part: ReleasedField) -> str | None:
     """What stood in the original where the words of an answer stand in the released text first; None where nowhere."""
     words = [re.escape(word) for word in answer.strip(string.punctuation + string.whitespace).split()]
     phrase = r"\s+".join(words)

@@ -18,14 +18,14 @@ from textveil.randomness import Ints
 from textveil_bench.examples import DataSet
 from textveil_bench.tasks import labelled, models, vectors
 from textveil_bench.tasks.contract import Score
-from textveil_bench.trials import Trial
+from textveil_bench.trials import ReleasedExample
 
 if TYPE_CHECKING:
     from textveil.models import SequenceClassifier
 
 
 @options()
-class Classifier:
+class Classification:
     """Judges classification and pairs by a sequence classifier of transformers, as it is.
 
     The model's labels are matched with those of the data by their names, whatever their casing and punctuation; where
@@ -51,7 +51,7 @@ class Classifier:
         """Where there is no label for a text, or for two."""
         return labelled.refusal(data)
 
-    def score(self, data: DataSet, trials: Sequence[Trial]) -> Iterator[Score]:
+    def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
         """Accuracy.
 
         Raises:
@@ -66,7 +66,9 @@ class Classifier:
         )
 
 
-def guess(network: "SequenceClassifier", trials: Sequence[Trial], columns: Sequence[int], report: Report) -> Ints:
+def guess(
+    network: "SequenceClassifier", trials: Sequence[ReleasedExample], columns: Sequence[int], report: Report
+) -> Ints:
     """The label of each trial, int64 [B]: the likeliest of some of a classifier's.
 
     Args:

@@ -1,6 +1,6 @@
 """What every task offers, and what it gives.
 
-In: nothing. Out: the protocol `Task`, and `Score`.
+In: nothing. Out: the protocol `Judge`, and `Score`.
 Not here: any task, and how scores become rows (`cells`).
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from textveil.errors import ConfigError
 from textveil.randomness import Values
 from textveil_bench.examples import DataSet
-from textveil_bench.trials import Trial
+from textveil_bench.trials import ReleasedExample
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,7 +42,7 @@ class Score:
 
 
 @runtime_checkable
-class Task(Protocol):
+class Judge(Protocol):
     """A judge of released examples. It was trained on originals, if at all, and never sees one when it judges."""
 
     @property
@@ -54,12 +54,12 @@ class Task(Protocol):
         """Why this task says nothing of such data, in words that go on "not run: "; empty if it does."""
         ...
 
-    def score(self, data: DataSet, trials: Sequence[Trial]) -> Iterator[Score]:
+    def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
         """Judges what was released.
 
         Args:
             data: what the trials are of; it has the labels.
-            trials: one for each example of `data`. Only `Trial.texts` is shown to the judge; what it answers may be
-                compared with everything.
+            trials: one for each example of `data`. Only `ReleasedExample.texts` is shown to the judge; what it
+                answers may be compared with everything.
         """
         ...

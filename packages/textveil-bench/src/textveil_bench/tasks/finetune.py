@@ -20,7 +20,7 @@ from textveil_bench.examples import DataSet
 from textveil_bench.tasks import kept, labelled, models
 from textveil_bench.tasks.classifier import guess
 from textveil_bench.tasks.contract import Score
-from textveil_bench.trials import Trial
+from textveil_bench.trials import ReleasedExample
 
 if TYPE_CHECKING:
     from textveil.models import Model, SequenceClassifier
@@ -92,7 +92,7 @@ class Finetune:
         """
         _ = self._trained
 
-    def score(self, data: DataSet, trials: Sequence[Trial]) -> Iterator[Score]:
+    def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
         """Accuracy.
 
         Raises:

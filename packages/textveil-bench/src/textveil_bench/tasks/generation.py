@@ -18,7 +18,7 @@ from textveil_bench.examples import DataSet
 from textveil_bench.tasks import models, vectors
 from textveil_bench.tasks.asked import NO_ENDPOINT
 from textveil_bench.tasks.contract import Score
-from textveil_bench.trials import Part, Trial
+from textveil_bench.trials import ReleasedExample, ReleasedField
 
 CONTINUE = """\
 The user sends the beginning of a text. Write how it goes on, in about {length} words and in the same style. Your \
@@ -99,7 +99,7 @@ class Generation:
             return NO_ENDPOINT
         return "" if data.kind == "text" else f"it goes on with texts, and {data.name} is of the kind {data.kind}"
 
-    def score(self, data: DataSet, trials: Sequence[Trial]) -> Iterator[Score]:
+    def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
         """Coherence and alignment.
 
         Raises:
@@ -143,7 +143,7 @@ class Generation:
         return extract(shown, written, local, temperature=self.extraction, report=self.report)
 
 
-def begun(part: Part, prefix: int, length: int) -> Prompt:
+def begun(part: ReleasedField, prefix: int, length: int) -> Prompt:
     """A text cut behind its first words.
 
     Args:

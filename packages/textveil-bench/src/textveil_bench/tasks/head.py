@@ -21,7 +21,7 @@ from textveil.text import tokenize
 from textveil_bench.examples import DataSet
 from textveil_bench.tasks import kept, labelled, models, vectors
 from textveil_bench.tasks.contract import Score
-from textveil_bench.trials import Trial
+from textveil_bench.trials import ReleasedExample
 
 RECIPE = 1
 """Version of the features and of the fit; what an older one left on the disk is not used."""
@@ -91,7 +91,7 @@ class Head:
         """
         _ = self._fitted
 
-    def score(self, data: DataSet, trials: Sequence[Trial]) -> Iterator[Score]:
+    def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
         """Accuracy.
 
         Raises:

@@ -10,7 +10,7 @@ from textveil.config import options
 from textveil_bench.examples import DataSet
 from textveil_bench.tasks import models, vectors
 from textveil_bench.tasks.contract import Score
-from textveil_bench.trials import BETWEEN, Trial, joined
+from textveil_bench.trials import BETWEEN, ReleasedExample, joined
 
 
 @options()
@@ -36,7 +36,7 @@ class Meaning:
         """None: every text has a meaning."""
         return ""
 
-    def score(self, data: DataSet, trials: Sequence[Trial]) -> Iterator[Score]:
+    def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
         """The cosine of each example with its release."""
         meant = vectors.originals(tuple(joined(trial.example) for trial in trials), self.encoder)
         released = vectors.encode([BETWEEN.join(trial.texts) for trial in trials], self.encoder)

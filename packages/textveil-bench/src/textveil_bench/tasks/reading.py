@@ -14,7 +14,7 @@ from textveil.evaluate.attack import Report, quiet
 from textveil_bench.examples import DataSet
 from textveil_bench.tasks import answers, models, vectors
 from textveil_bench.tasks.contract import Score
-from textveil_bench.trials import Trial
+from textveil_bench.trials import ReleasedExample
 
 RESTORED = "restored "
 """Stands before the names of metrics."""
@@ -58,7 +58,7 @@ class Reading:
         """Where there is no question with a text and answers."""
         return answers.refusal(data)
 
-    def score(self, data: DataSet, trials: Sequence[Trial]) -> Iterator[Score]:
+    def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
         """Exact match, F1 and cosine of answers, as released and restored.
 
         Raises:

@@ -6,7 +6,7 @@ from importlib.resources import files
 import pytest
 
 from textveil.errors import UnknownName
-from textveil.protect.names import KINDS, load_names
+from textveil.protect.name_lists import KINDS, load_names
 from textveil.protect.spans import NAMES
 from textveil.table.embedding import load_table
 from textveil.text.public import is_public

@@ -1,7 +1,7 @@
 """Typed names: a person's name gives way to another person's, a place to a place, an organization to one.
 
 In: words that are names, by their type, as rows of the table. Out: rows of public lists, and what each word spends.
-Not here: what finds names (`protect`), the lists (`protect.names`), and how a release shows them (`release`).
+Not here: what finds names (`protect`), the lists (`protect.name_lists`), and how a release shows them (`release`).
 """
 
 from dataclasses import dataclass, field
