@@ -9,8 +9,8 @@ from textveil.mechanism.buckets import Bucketized, Buckets, losses
 from textveil.mechanism.confined import Confined
 from textveil.mechanism.context import Context
 from textveil.mechanism.contract import Law, Mechanism, Published, Restricting
-from textveil.mechanism.fill import Fill
 from textveil.mechanism.drawn_names import Names
+from textveil.mechanism.fill import Fill
 from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher
 from textveil.mechanism.oov import WordRule, apart
 from textveil.mechanism.papers import cape

@@ -29,7 +29,7 @@ from textveil_bench.examples import DataSet
 from textveil_bench.exposure import METRIC, exposed
 from textveil_bench.spec import PlannedCell, PlannedSeries, Sweep
 from textveil_bench.tasks import models
-from textveil_bench.tasks.contract import Score, Judge
+from textveil_bench.tasks.contract import Judge, Score
 from textveil_bench.trials import ReleasedExample, joined, trials
 
 SIMULATION = 2**100

@@ -11,7 +11,7 @@ from typing import Any
 
 from textveil.config import registry
 from textveil.errors import ConfigError
-from textveil.evaluate.attack import Case, Outcome, Report, Rate, quiet, rates
+from textveil.evaluate.attack import Case, Outcome, Rate, Report, quiet, rates
 from textveil.evaluate.measure.contract import SILENT
 from textveil.randomness import Randomness, SystemRandomness
 
