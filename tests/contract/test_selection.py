@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import NOUNS
+from tests.fixtures import NOUNS
 from tests.models.conftest import SIZE, save, wordpiece
 from textveil.mechanism import PLACEHOLDER, Block, Context, Layout, Role, Select
 from textveil.mechanism.papers import cape, rankcape

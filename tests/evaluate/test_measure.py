@@ -13,7 +13,7 @@ import pytest
 import sacrebleu
 import torch
 from scipy import stats
-from tests.conftest import NOUNS, gaussian_rows
+from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil.config import registry
 from textveil.errors import ConfigError, UnknownName

@@ -7,7 +7,7 @@ import stat
 
 import numpy as np
 import pytest
-from tests.conftest import NOUNS, gaussian_rows
+from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil import cli
 from textveil.evaluate.attack import Case

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from tests.conftest import NOUNS, gaussian_rows
+from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil.cli import main
 from textveil.config.sections import WordsOptions

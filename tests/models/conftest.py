@@ -10,7 +10,7 @@ from string import ascii_lowercase, digits, punctuation
 import pytest
 import torch
 import transformers
-from tests.conftest import NOUNS
+from tests.fixtures import NOUNS
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 

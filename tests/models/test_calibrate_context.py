@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from tests.conftest import NOUNS, gaussian_rows
+from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil import cli
 from textveil.cli import demo

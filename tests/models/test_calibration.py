@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.conftest import NOUNS, gaussian_rows
+from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil.errors import InputError
 from textveil.models import LogitRange, Ragged, adapters, load_context, measure_logits, stored_bound, stored_range

@@ -10,7 +10,7 @@ import torch
 import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.conftest import NOUNS
+from tests.fixtures import NOUNS
 from tests.models.conftest import SIZE, byte_level, save, wordpiece
 
 from textveil.errors import ConfigError, InputError, ModelError

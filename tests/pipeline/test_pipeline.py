@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.conftest import NOUNS, Stub, gaussian_rows
 from tests.evaluate.audit.broken import Groups
+from tests.fixtures import NOUNS, Stub, gaussian_rows
 
 from textveil.config.registry import MECHANISMS
 from textveil.config.sections import Config, MechanismOptions, TableOptions, WordsOptions

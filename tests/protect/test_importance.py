@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.conftest import NOUNS, gaussian_rows
+from tests.fixtures import NOUNS, gaussian_rows
 from tests.models.conftest import SIZE, save, wordpiece
 from textveil import models
 from textveil.errors import ConfigError, InputError, ModelError

@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.conftest import NOUNS, gaussian_rows
+from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil.errors import ConfigError, InputError, TableError, UnknownName
 from textveil.pipeline.privatizer import Privatizer

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from tests.conftest import NOUNS, gaussian_rows
+from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil.errors import ConfigError, MechanismError
 from textveil.table import store, vectors
@@ -105,7 +105,7 @@ def test_the_first_run_does_not_count():
 
 
 HELD = """
-from textveil.bench.process import peak_memory
+from textveil_bench.process import peak_memory
 
 before = peak_memory()
 held = b"x" * (1 << 27)

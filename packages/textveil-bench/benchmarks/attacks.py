@@ -51,7 +51,7 @@ def sentences(path: Path, count: int | None = None) -> list[str]:
 EXACT = """
 import json, time
 import numpy as np
-from textveil.bench.process import peak_memory
+from textveil_bench.process import peak_memory
 from textveil.attack.channel import exact_map
 from textveil.mechanism.papers import exponential
 from textveil.table import load_table

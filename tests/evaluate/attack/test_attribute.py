@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import binom
-from tests.conftest import NOUNS, Stub
+from tests.fixtures import NOUNS, Stub
 
 from textveil.config.options import plain
 from textveil.errors import ConfigError

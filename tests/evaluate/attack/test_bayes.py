@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from tests.conftest import NOUNS
 from tests.evaluate.attack.test_channel import law_by_hand
+from tests.fixtures import NOUNS
 from tests.models.conftest import SIZE, save, wordpiece
 
 from textveil.errors import ConfigError, UnknownName

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import integrate, stats
-from tests.conftest import NOUNS, Stub, gaussian_rows
+from tests.fixtures import NOUNS, Stub, gaussian_rows
 
 from textveil.evaluate.attack import Case, channel
 from textveil.evaluate.attack.channel import estimate, exact, exact_map, likelihoods, refusal

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.conftest import NOUNS
+from tests.fixtures import NOUNS
 from tests.models.conftest import SIZE, save, wordpiece
 
 from textveil import Privatizer

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
-from tests.conftest import NOUNS, Stub
+from tests.fixtures import NOUNS, Stub
 
 from textveil.config.options import plain
 from textveil.errors import ConfigError, InputError

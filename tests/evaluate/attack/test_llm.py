@@ -6,7 +6,7 @@ import urllib.request
 
 import numpy as np
 import pytest
-from tests.conftest import NOUNS, Stub
+from tests.fixtures import NOUNS, Stub
 
 from textveil.errors import ConfigError, EndpointError
 from textveil.evaluate.attack import Attack, Case, attack

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tests.conftest import NOUNS, Stub
+from tests.fixtures import NOUNS, Stub
 from tests.models.conftest import SIZE, save, wordpiece
 
 from textveil.evaluate.attack import Attack, Case, masked

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
-from tests.conftest import NOUNS, Stub, gaussian_rows
+from tests.fixtures import NOUNS, Stub, gaussian_rows
 
 from textveil.evaluate.attack import membership as module
 from textveil.evaluate.attack.case import Case

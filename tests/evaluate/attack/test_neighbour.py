@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.conftest import NOUNS, gaussian_rows
+from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil.errors import ConfigError, UnknownName
 from textveil.evaluate.attack import Case, attack

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.conftest import NOUNS, gaussian_rows
+from tests.fixtures import NOUNS, gaussian_rows
 from tests.models.conftest import SIZE, save, wordpiece
 
 from textveil.evaluate.attack import Case, prior

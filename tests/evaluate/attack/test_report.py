@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from tests.conftest import NOUNS, gaussian_rows
+from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil.errors import ConfigError, UnknownName
 from textveil.evaluate.attack import Case, Outcome, attack, report

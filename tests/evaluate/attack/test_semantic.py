@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.conftest import Stub
+from tests.fixtures import Stub
 
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import Attack, Case, semantic

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.conftest import NOUNS, gaussian_rows
+from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import Case, attack, chain, joint

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.conftest import NOUNS
+from tests.fixtures import NOUNS
 from tests.models.conftest import byte_level, save
 
 from textveil_bench.lm_eval import harness
