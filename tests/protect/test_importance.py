@@ -9,8 +9,8 @@ from tests.models.conftest import SIZE, save, wordpiece
 from textveil import models
 from textveil.errors import ConfigError, InputError, ModelError
 from textveil.protect.importance import Cosine, Listed, Saliency
-from textveil.table import frequency
 from textveil.table.embedding import EmbeddingTable
+from textveil.text import frequency
 from textveil.text.tokens import tokenize
 
 CANARY = "zanzibarquux"

@@ -1,7 +1,5 @@
-"""The frequency list: what it holds, ranks on it, and the shares of public text that fall on a table's rows."""
+"""The shares of public text that fall on a table's rows."""
 
-import subprocess
-import sys
 from importlib.resources import files
 
 import numpy as np
@@ -9,66 +7,13 @@ import pytest
 
 from textveil.table import frequency
 from textveil.table.embedding import EmbeddingTable
+from textveil.text.frequency import counts
 from textveil.text.public import is_public
-from textveil.text.tokens import tokenize
 
 
 def table_of(*words: str) -> EmbeddingTable:
     """A table whose rows are at right angles, so that the mean of some rows is nearest to one of them."""
     return EmbeddingTable.build(name="square", words=words, vectors=np.eye(len(words), dtype=np.float32))
-
-
-# ---- the list ----------------------------------------------------------------------------------------------
-
-
-def test_the_list_is_in_order_and_within_its_bounds():
-    listed = list(frequency.counts().items())
-    assert listed == sorted(listed, key=lambda row: (-row[1], row[0]))
-    assert listed[0][0] == "the"
-    assert listed[-1][1] >= 5
-    assert 10_000 < len(listed) <= 60_000
-
-
-def test_its_words_are_words_of_textveil_in_small_letters():
-    words = list(frequency.counts())
-    assert [word for word in words if word != word.lower()] == []
-    assert [word for word in words if not any(letter.isalnum() for letter in word)] == []
-    # A possessive 's is a word only behind another one, and a combining mark at the beginning only behind a space.
-    assert tokenize([" ".join(word for word in words if word not in ("'s", "’s"))]).words == [
-        word for word in words if word not in ("'s", "’s")
-    ]
-
-
-def test_its_file_names_the_source_and_is_small():
-    packed = (files("textveil") / "data" / "frequencies" / "words.txt.gz").read_bytes()
-    assert packed[4:8] == bytes(4)  # no time of making
-    assert len(packed) < 400_000
-
-
-def test_the_list_cannot_be_changed():
-    with pytest.raises(TypeError):
-        frequency.counts()["the"] = 0  # type: ignore[index]
-
-
-def test_counts_and_ranks_do_without_torch():
-    program = "import sys; from textveil import frequency; frequency.ranks(['a']); sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
-
-
-# ---- ranks -------------------------------------------------------------------------------------------------
-
-
-def test_ranks_count_from_one_in_the_order_of_the_list():
-    words = list(frequency.counts())
-    assert np.array_equal(frequency.ranks(words), np.arange(1, len(words) + 1))
-
-
-def test_ranks_do_not_depend_on_casing_and_what_is_not_listed_comes_last():
-    last = len(frequency.counts()) + 1
-    found = frequency.ranks(["THE", "the", "qqqzzx", ",", ""])
-    assert found.dtype == np.int64
-    assert found.tolist() == [1, 1, last, last, last]
-    assert frequency.ranks([]).shape == (0,)
 
 
 # ---- shares ------------------------------------------------------------------------------------------------
@@ -95,7 +40,7 @@ def test_of_the_whole_list_every_row_gets_its_own_word_and_one_half_at_least(pie
     assert found.shape == (60,)
     assert found.dtype == np.float64
     assert found.sum() == pytest.approx(1, abs=1e-12)
-    listed = frequency.counts()
+    listed = counts()
     public = {"'s", *(files("textveil") / "data" / "stopwords.txt").read_text(encoding="utf-8").split()}
     total = sum(count for word, count in listed.items() if word.replace("’", "'") not in public)
     own = np.array([listed.get(word, 0) for word in pieces_table.words])
@@ -129,10 +74,10 @@ def test_in_the_default_words_a_frequent_word_has_a_larger_share_than_a_rare_one
 
 def test_what_ships_for_the_default_table_is_what_its_lookup_gives(minilm_s, monkeypatch):
     """A tenth of the list, to be quick: the whole of it falls nowhere else."""
-    some = dict(list(frequency.counts().items())[::10])
+    some = dict(list(counts().items())[::10])
     found = frequency._stored(minilm_s)
     assert found is not None
-    assert found.sum() == sum(count for word, count in frequency.counts().items() if not is_public(word))
+    assert found.sum() == sum(count for word, count in counts().items() if not is_public(word))
     monkeypatch.setattr(frequency, "counts", lambda: some)
     part = frequency.fall(minilm_s)
     assert (part <= found).all()

@@ -8,7 +8,7 @@ from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil.errors import ConfigError, MechanismError
 from textveil.table import store, vectors
-from textveil.table.frequency import counts
+from textveil.text.frequency import counts
 from textveil_bench.efficiency import Load, MeasuredSetup, measure, written
 from textveil_bench.process import best, clocked, quickest
 

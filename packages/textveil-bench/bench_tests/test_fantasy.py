@@ -8,7 +8,7 @@ import pytest
 
 from textveil.errors import ConfigError, EndpointError
 from textveil.models.endpoint import Endpoint
-from textveil.table import frequency
+from textveil.text import frequency
 from textveil_bench import fantasy
 from textveil_bench.data.loading import load
 from textveil_bench.fantasy import QUESTIONS, Passage, Question, accepted, ask, examples, generate, lines

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench_tests.fixtures import opinions
+from bench_tests.conftest import opinions
 from textveil.errors import ConfigError, EndpointError, InputError, OutputError, UnknownName
 from textveil_bench import cells, compare, headlines, rows, run
 from textveil_bench.run import Folders, load

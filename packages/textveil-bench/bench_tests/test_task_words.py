@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench_tests.fixtures import BAD, GOOD
+from bench_tests.conftest import BAD, GOOD
 from textveil.errors import ConfigError
 from textveil_bench.examples import DataSet, Example
 from textveil_bench.task_words import learn

@@ -129,9 +129,9 @@ def frequent(stored: Mapping[str, object] | None = None) -> "EmbeddingTable":
     """The most frequent words of minilm-s as a table of their own, with its constants where they are known."""
     import torch
 
-    from textveil.table import frequency
     from textveil.table.constants import TableConstants
     from textveil.table.embedding import EmbeddingTable, load_table
+    from textveil.text import frequency
 
     whole = load_table("minilm-s")
     row = {word: i for i, word in enumerate(whole.words)}

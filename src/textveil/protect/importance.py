@@ -14,8 +14,8 @@ import torch
 from textveil.errors import ConfigError, InputError
 from textveil.models import Classifier, Ragged, load_classifier
 from textveil.randomness import Floats, Ids
-from textveil.table import EmbeddingTable, frequency, load_table
-from textveil.text import check_texts, is_public, tokenize
+from textveil.table import EmbeddingTable, load_table
+from textveil.text import check_texts, counts, is_public, tokenize
 
 SMOOTHING = 1e-3
 """Share of public text from which on a query's word counts for less than half; Arora, Liang and Ma's a."""
@@ -149,7 +149,7 @@ def _queries(table: EmbeddingTable, queries: list[str]) -> Floats:
     counted = [i for i, word in enumerate(tokens.words) if not is_public(word)]
     words = [tokens.words[i] for i in counted]
     home = np.repeat(np.arange(len(queries)), tokens.sizes)[counted]
-    public = frequency.counts()
+    public = counts()
     share = np.array([public.get(word.lower(), 0) for word in words], np.float32) / _running_words()
     found = np.zeros((len(queries), table.dimension), np.float32)
     np.add.at(found, home, _vectors(table, words) * (SMOOTHING / (SMOOTHING + share))[:, None])
@@ -171,4 +171,4 @@ def _mean(table: EmbeddingTable) -> Floats:
 
 @lru_cache(maxsize=1)
 def _running_words() -> int:
-    return sum(frequency.counts().values())
+    return sum(counts().values())

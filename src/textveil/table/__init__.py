@@ -6,7 +6,7 @@ Not here: draws (`mechanism`), and networks that run (`models`).
 
 from textveil.table.constants import Progress
 from textveil.table.embedding import LISTED, SLAB, EmbeddingTable, Metric, load_table, ships
-from textveil.table.frequency import counts, shares
+from textveil.table.frequency import shares
 from textveil.table.hub import HUB_ID, NoModelError, fast, fetch, quiet
 from textveil.table.pairs import BATCH
 from textveil.table.wordpiece import WordPieces
@@ -21,7 +21,6 @@ __all__ = [
     "NoModelError",
     "Progress",
     "WordPieces",
-    "counts",
     "fast",
     "fetch",
     "load_table",

@@ -5,6 +5,7 @@ Not here: which words are protected (`protect`), and the rows they stand for (`t
 """
 
 from textveil.text.casing import Casing, apply_casing, casing_of
+from textveil.text.frequency import counts, ranks
 from textveil.text.public import is_public, stopwords
 from textveil.text.released import MASK_FIELDS, UNKNOWN_SHARE, Item, Kind, Mask, Released
 from textveil.text.tokens import Tokens, check_texts, tokenize
@@ -21,7 +22,9 @@ __all__ = [
     "apply_casing",
     "casing_of",
     "check_texts",
+    "counts",
     "is_public",
+    "ranks",
     "stopwords",
     "tokenize",
 ]

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bench_tests.tasks.conftest import untouched
 from textveil.errors import ConfigError
-from textveil.table.frequency import counts
+from textveil.text.frequency import counts
 from textveil_bench.examples import DataSet, Example
 from textveil_bench.tasks import labelled, vectors
 from textveil_bench.tasks.head import Head, fit, overlaps

@@ -24,7 +24,7 @@ from textveil.config import options
 from textveil.errors import MechanismError, TextveilError
 from textveil.evaluate import intervals
 from textveil.randomness import SeededRandomness
-from textveil.table import counts
+from textveil.text import counts
 from textveil_bench.process import peak_memory
 
 Report = Callable[[str, int, int], None]

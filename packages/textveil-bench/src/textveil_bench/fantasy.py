@@ -22,7 +22,7 @@ from textveil.errors import ConfigError, EndpointError, RandomnessError
 from textveil.files import json_line
 from textveil.models import Endpoint
 from textveil.randomness import SeededRandomness
-from textveil.table import counts
+from textveil.text import counts
 from textveil_bench.examples import Example
 
 QUESTIONS = 5

@@ -17,7 +17,7 @@ from textveil.evaluate import intervals
 from textveil.evaluate.attack.case import Case
 from textveil.evaluate.attack.contract import Attack, Outcome, Report, Unit, quiet
 from textveil.randomness import Flags, Randomness, SystemRandomness, Values
-from textveil.table import frequency
+from textveil.text import ranks as ranks_of
 
 VERSION = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
@@ -172,7 +172,7 @@ Part = tuple[str, str, Flags]
 
 def _parts(case: Case) -> dict[Unit, list[Part]]:
     view = case.view
-    ranks = frequency.ranks(case.secret_words)
+    ranks = ranks_of(case.secret_words)
     texts = len(view.released)
     per_text = np.full(texts, np.nan)
     order = np.lexsort((ranks, view.text))

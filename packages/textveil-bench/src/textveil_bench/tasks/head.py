@@ -16,8 +16,7 @@ from pydantic import Field
 from textveil.config import options
 from textveil.evaluate.attack import Report, quiet
 from textveil.randomness import Floats, Values
-from textveil.table import counts
-from textveil.text import tokenize
+from textveil.text import counts, tokenize
 from textveil_bench.examples import DataSet
 from textveil_bench.tasks import kept, labelled, models, vectors
 from textveil_bench.tasks.contract import Score
