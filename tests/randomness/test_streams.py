@@ -378,7 +378,7 @@ def test_missing_entropy_is_refused(monkeypatch):
 FORK = """
 import os, pickle
 import numpy
-from textveil import rng
+from textveil.randomness import streams as rng
 from textveil.errors import RandomnessError
 from textveil.rng import SeededRandomness, SystemRandomness
 
@@ -429,7 +429,7 @@ print("checked")
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_forks_are_detected_and_the_system_source_survives_them():
-    environment = {**os.environ, "PYTHONPATH": str(Path(streams.__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(streams.__file__).parents[2])}
     done = subprocess.run(
         [sys.executable, "-c", FORK], env=environment, capture_output=True, text=True, timeout=60, check=False
     )

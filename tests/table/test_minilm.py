@@ -220,7 +220,7 @@ def test_the_installed_version_is_the_one_that_is_named():
 
 PROGRAM = """
 import sys
-from textveil import constants
+from textveil.table import constants
 from textveil.pipeline import Privatizer
 constants.diameter = lambda vectors: 1.651  # another test computes it
 result = Privatizer("noise", epsilon=60, table="minilm-s").privatize("Zyxqorvian met the mayor of Paris.")

@@ -351,7 +351,7 @@ def test_a_failed_write_is_told(source, tmp_path, monkeypatch):
 
 KILLED = """
 import sys
-from textveil import store, vectors
+from textveil.table import store, vectors
 store.PAIRS_UP_TO = 0
 with vectors.opened(sys.argv[1]) as found:
     print("go", flush=True)
@@ -558,7 +558,7 @@ def test_other_names_are_unknown(tmp_path, monkeypatch):
 
 MEASURE = """
 import sys
-from textveil import store, vectors
+from textveil.table import store, vectors
 vectors.CHUNK, store.PART = 1 << 18, 1 << 16
 def resident():
     return int(next(line for line in open("/proc/self/status") if line.startswith("RssAnon")).split()[1])
