@@ -162,7 +162,7 @@ def refuse(*args, **options):
 
 socket.socket.connect = socket.getaddrinfo = refuse
 from textveil import load_table
-from textveil.encoder import Ragged, load_context, load_reader, load_sentences, load_tagger
+from textveil.models import Ragged, load_context, load_reader, load_sentences, load_tagger
 
 texts = Ragged.join([["Maria", "met", "John"]])
 load_context(load_table("minilm")).logits(texts, [1])

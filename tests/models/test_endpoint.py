@@ -371,7 +371,7 @@ def test_openai_log_does_not_print_the_prompt(openai_server):
     """The package sets up logging to standard error when it is imported; a new process imports it anew."""
     code = f"""if True:
         import logging
-        from textveil.endpoint import Endpoint
+        from textveil.models import Endpoint
         from textveil.errors import EndpointError
         logging.basicConfig(level=logging.DEBUG)
         ask = lambda model: Endpoint(url={openai_server!r}, model=model, key={KEY!r}, retries=0).ask([("", {CANARY!r})])

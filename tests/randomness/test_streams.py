@@ -380,7 +380,7 @@ import os, pickle
 import numpy
 from textveil.randomness import streams as rng
 from textveil.errors import RandomnessError
-from textveil.rng import SeededRandomness, SystemRandomness
+from textveil.randomness import SeededRandomness, SystemRandomness
 
 system, seeded = SystemRandomness(), SeededRandomness(1)
 opened, begun, drawn = system.open([3]), system.open([3, 3]).chunks(3), next(system.open([3]).chunks(3))[1]

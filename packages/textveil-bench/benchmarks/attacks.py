@@ -52,7 +52,7 @@ EXACT = """
 import json, time
 import numpy as np
 from textveil_bench.process import peak_memory
-from textveil.attack.channel import exact_map
+from textveil.evaluate.attack.channel import exact_map
 from textveil.mechanism.papers import exponential
 from textveil.table import load_table
 

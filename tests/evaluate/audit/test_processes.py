@@ -77,7 +77,7 @@ SCRIPT = """
 from functools import partial
 from tests.evaluate.audit.broken import table
 from textveil import Privatizer
-from textveil.audit import audit
+from textveil.evaluate.audit import audit
 from textveil.mechanism import Select
 from textveil.mechanism.papers import exponential
 print("begins")
