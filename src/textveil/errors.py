@@ -5,7 +5,8 @@ Not here: the messages. They are written where a rule is checked, and never hold
 
     TextveilError
     ├── ConfigError        an option, profile or configuration file is wrong
-    │   └── UnknownName    no mechanism, table, profile or option of that name
+    │   ├── UnknownName    no mechanism, table, profile or option of that name
+    │   └── MissingExtra   a library that this needs is not installed
     ├── InputError         a text or file cannot be taken as it is
     ├── VocabularyError    a word is outside the table and `oov` is `error`
     ├── TableError         an embedding table is missing, corrupt or of the wrong kind
@@ -61,6 +62,22 @@ class UnknownName(ConfigError):
 
     def __reduce__(self) -> tuple[type["UnknownName"], tuple[str, str, list[str]]]:
         return UnknownName, (self.what, self.name, self.known)
+
+
+class MissingExtra(ConfigError, ImportError):
+    """A library that only some verbs need is not installed.
+
+    Args:
+        library: what it is called where it is installed.
+        extra: the extra of textveil that installs it.
+    """
+
+    def __init__(self, library: str, extra: str) -> None:
+        super().__init__(f"this needs {library}: pip install 'textveil[{extra}]'")
+        self.library, self.extra = library, extra
+
+    def __reduce__(self) -> tuple[type["MissingExtra"], tuple[str, str]]:
+        return MissingExtra, (self.library, self.extra)
 
 
 class InputError(TextveilError, ValueError):

@@ -643,7 +643,7 @@ def test_what_makes_the_output_a_folder(run, rows, tmp_path):
         (("--field", "text"), "are for files"),
         (("a.csv", "--output", "out/", "--json"), "--json and --with-original are for texts"),
         (("a.csv", "--output", "out/", "--with-original"), "--json and --with-original are for texts"),
-        (("a.csv", "--output", "out/", "--column", "body"), "--column must name one column"),
+        (("a.csv", "--output", "out/", "--column", "body"), "--field must name one column"),
         (("b.txt", "--output", "out/", "--field", "body"), r"a \.txt has no fields"),
         (("a.csv", "--output", "out/", "--jobs", "-1"), "--jobs must be 0"),
         (("a.csv", "--output", "out/", "--jobs", "x"), "--jobs needs N"),

@@ -170,8 +170,8 @@ def _same_kind(one: str, other: str) -> bool:
     """Whether a field's name in one file can be meant for the other, too."""
     from textveil.files import formats
 
-    kinds = [formats.suffix(path) for path in (one, other)]
-    return kinds[1] is not None and kinds[1][0] != "txt" and (kinds[0] or ("", False))[0] == kinds[1][0]
+    kinds = [found and found[0] for found in map(formats.suffix, (one, other))]
+    return kinds[0] == kinds[1] is not None and formats.load(kinds[1]).fields
 
 
 def _check_folder(output: str) -> None:

@@ -251,7 +251,15 @@ STORES: dict[str, Entry] = {
     "file": Entry(target="textveil.session.store:kept", summary="one file for each session"),
 }
 
-FORMATS: dict[str, Entry] = {}
+FORMATS: dict[str, Entry] = {
+    "txt": Entry(target="textveil.files.text:Text", summary="a text per line, or --whole the file as one text"),
+    "jsonl": Entry(target="textveil.files.jsonl:JsonLines", summary="a JSON object per line, one field is the text"),
+    "csv": Entry(target="textveil.files.delimited:Csv", summary="a table with commas, one column has the texts"),
+    "tsv": Entry(target="textveil.files.delimited:Tsv", summary="a table with tabs, one column has the texts"),
+    "parquet": Entry(
+        target="textveil.files.parquet:Parquet", summary="a table by columns, one of them the texts (extra files)"
+    ),
+}
 """By the end of a file's name, without its dot."""
 
 COMMANDS: dict[str, Entry] = {}

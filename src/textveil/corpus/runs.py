@@ -275,7 +275,7 @@ def _public(source: formats.Source, config: Config) -> dict[str, Any]:
         "version": VERSION,
         "textveil": __version__,
         "file": source.path.name,
-        "format": source.format,
+        "format": source.ending,
         "gzip": source.packed,
         "field": source.field,
         "query": source.query,

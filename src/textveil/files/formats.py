@@ -1,53 +1,26 @@
-"""Formats of files: where the texts stand in .txt, .jsonl, .csv, .tsv and .parquet, plain or in .gz.
+"""Files of texts by their names: how each is opened, which of its fields has the texts, and what is done by its format.
 
 In: a file and which field of it. Out: its texts in order, the same file with other texts in their places; whole rows.
-Not here: what is done to the texts (`pipeline`), and the run over many files and processes (`corpus`).
+Not here: the formats (`text`, `jsonl`, `delimited`, `parquet`, and those of other packages, by the registry), what is
+done to the texts (`pipeline`), and the run over many files and processes (`corpus`).
 """
 
 import gzip
-import json
+import io
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import Enum
-from functools import partial
-from itertools import repeat, zip_longest
+from itertools import repeat
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
-from textveil.errors import ConfigError, InputError
-from textveil.files.streams import MARK, decode, is_text, json_line
-
-if TYPE_CHECKING:
-    import pyarrow.parquet as pq
-
-FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
-DELIMITERS = {"csv": ",", "tsv": "\t"}
-USUAL = "text"
-"""The field that is taken when none is named."""
-
-_NAME = re.compile(rf"\.({'|'.join(FORMATS)})(\.gz)?", re.IGNORECASE)
-_MARK = MARK.decode()
-_PARQUET_ROWS = 4096
-
-
-class Row(NamedTuple):
-    """One row of a file: its text, and what stands before and behind it.
-
-    Attributes:
-        before: copied as it is.
-        text: None where the row has none; it stays without.
-        after: copied as it is.
-        spell: how a text is written there.
-    """
-
-    before: str
-    text: str | None
-    after: str
-    spell: Callable[[str], str] = str
+from textveil.config import registry
+from textveil.errors import ConfigError, InputError, UnknownName
+from textveil.files.contract import USUAL, Format, Place
+from textveil.files.streams import is_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,30 +29,63 @@ class Source:
 
     Attributes:
         path: the file.
-        format: one of `FORMATS`.
+        ending: the name of its format, "csv".
+        format: what reads it.
         packed: whether it is compressed by gzip.
-        field: which field or column has the texts; None for .txt, and for a file without rows.
-        whole: whether a .txt is one text, and not one per line.
+        place: where its texts stand.
         query: which field or column says what each text is for; None where nothing does.
-        guessed: whether the field was taken because no other has strings; every row must then bear it out.
+        whole: whether it is one text, and not one per line.
     """
 
     path: Path
-    format: str
-    packed: bool = False
-    field: str | None = None
-    whole: bool = False
+    ending: str
+    format: Format
+    packed: bool
+    place: Place
     query: str | None = None
-    guessed: bool = False
+    whole: bool = False
+
+    @property
+    def field(self) -> str | None:
+        """Which field or column has the texts; None where there are no fields or no rows."""
+        return self.place.field
 
 
 def suffix(path: str | Path) -> tuple[str, bool] | None:
     """The format that a name ends in and whether it is packed, ("csv", True) for a.csv.gz; None for other names."""
-    endings = "".join(Path(path).suffixes[-2:])
-    found = _NAME.fullmatch(endings) or _NAME.fullmatch(Path(path).suffix)
-    if found is None or (found[1].lower() == "parquet" and found[2]):
+    name = Path(path)
+    packed = name.suffix.lower() == ".gz"
+    ending = (Path(name.stem) if packed else name).suffix.lower().removeprefix(".")
+    try:
+        registry.entry("format", ending)
+    except UnknownName:
         return None
-    return found[1].lower(), found[2] is not None
+    return ending, packed
+
+
+def load(ending: str, **options: Any) -> Format:
+    """The format of a name.
+
+    Args:
+        ending: as files of it end, without the dot.
+        options: of the format.
+
+    Raises:
+        UnknownName: there is no such format.
+        ConfigError: it has no such option, or what another package offers is no format.
+    """
+    target = registry.load("format", ending)
+    known = registry.signature(target)
+    for option in options:
+        if option not in known.known and not known.open:
+            raise ConfigError(f"--{option} is not for .{ending}, where each row has a text")
+    made = target(**options)
+    if not isinstance(made, Format):
+        raise ConfigError(
+            f"the format {ending!r} must have what textveil.files.Format says, and the {type(made).__name__} of the "
+            f"package {registry.entry('format', ending).package} has not; repair or uninstall that package"
+        )
+    return made
 
 
 def into_folder(arguments: Sequence[str], output: str | None, *, asked: bool = False) -> str | None:
@@ -94,7 +100,7 @@ def into_folder(arguments: Sequence[str], output: str | None, *, asked: bool = F
         ConfigError: the arguments and the output do not go together.
     """
     named = output is not None and output != "-" and (output.endswith(os.sep) or os.path.isdir(output))
-    rows = [each for each in arguments if os.path.isfile(each) and suffix(each) not in (None, ("txt", False))]
+    rows = [each for each in arguments if os.path.isfile(each) and _has_rows(each)]
     if not (named or asked or rows or len(arguments) > 1):
         return None
     if not arguments or "-" in arguments or any(is_text(each) for each in arguments):
@@ -123,6 +129,12 @@ def _can_be_folder(output: str) -> bool:
     return not os.path.exists(output) and suffix(output) is None
 
 
+def _has_rows(path: str) -> bool:
+    """Whether a file is more than lines of texts."""
+    found = suffix(path)
+    return found is not None and (found[1] or load(found[0]).fields)
+
+
 def source(path: Path, *, field: str | None = None, query: str | None = None, whole: bool = False) -> Source:
     """A file as its name says, and the field of it that has the texts: the named one, `text`, or the only one.
 
@@ -137,24 +149,31 @@ def source(path: Path, *, field: str | None = None, query: str | None = None, wh
     """
     found = suffix(path)
     if found is None:
-        raise ConfigError(
-            f"an input file must end in .{', .'.join(FORMATS)}, or in .gz behind one of them (not .parquet)"
-        )
-    made = Source(path=path, format=found[0], packed=found[1], field=field, whole=whole)
-    if made.format == "txt":
-        if field is not None or query is not None:
-            raise ConfigError("a .txt has no fields: leave out --field and --query")
-        return made
-    if whole:
-        raise ConfigError(f"--whole is for .txt; a .{made.format} has a text per row")
-    found_fields = _fields(made)
-    if found_fields is None:
-        return made
-    chosen = _chosen(made, found_fields)
-    asked = None if query is None else _chosen(replace(made, field=query), found_fields)
-    if asked == chosen:
-        raise ConfigError("--query must name another field than that of the texts")
-    return replace(made, field=chosen, query=asked, guessed=chosen not in (field, USUAL))
+        raise ConfigError(f"an input file must end in {_endings()}, or in .gz behind one of them")
+    ending, packed = found
+    made = load(ending, **({"whole": True} if whole else {}))
+    if packed and not made.packable:
+        raise ConfigError(f"a .{ending} must not be packed in a .gz; unpack it first")
+    with opened(path, packed=packed) as file:
+        chosen = made.field(file, field)
+    asked = None
+    if query is not None:
+        with opened(path, packed=packed) as file:
+            asked = made.field(file, query)
+        if asked == chosen:
+            raise ConfigError("--query must name another field than that of the texts")
+    place = Place(chosen, guessed=chosen not in (field, USUAL))
+    return Source(path=path, ending=ending, format=made, packed=packed, place=place, query=asked, whole=whole)
+
+
+def texts(of: Source) -> Iterator[str | None]:
+    """The texts in order, one per row, None where a row has none.
+
+    Raises:
+        InputError: a row is not what the format wants; it says which one, and nothing of what is in it.
+    """
+    with opened(of.path, packed=of.packed) as file:
+        yield from of.format.texts(file, of.place)
 
 
 def queries(of: Source) -> Iterator[str]:
@@ -166,92 +185,7 @@ def queries(of: Source) -> Iterator[str]:
     if of.query is None:
         yield from repeat("")
     else:
-        yield from (query or "" for query in texts(replace(of, field=of.query, guessed=False)))
-
-
-def texts(of: Source) -> Iterator[str | None]:
-    """The texts in order, one per row, None where a row has none.
-
-    Raises:
-        InputError: a row is not what the format wants; it says which one, and nothing of what is in it.
-    """
-    if of.format == "parquet":
-        yield from _parquet_texts(of)
-        return
-    with _opened(of) as stream:
-        for piece in _pieces(of, stream):
-            if isinstance(piece, Row):
-                yield piece.text
-
-
-def records(
-    path: Path, *, format: str | None = None, names: Sequence[str] = (), quoted: bool = True
-) -> Iterator[dict[str, Any]]:
-    """The rows of a file as they stand there, by the names of their fields; a line of a .txt has the one field `text`.
-
-    Args:
-        path: the file; .gz at its end says that it is packed.
-        format: one of `FORMATS`, or "json" for a file that is one object as a whole; None: as its name says.
-        names: the columns of a .csv or .tsv whose first line is a row.
-        quoted: whether a quote in a .csv or .tsv means something; else every delimiter parts two fields.
-
-    Raises:
-        ConfigError: the name ends in no known format.
-        InputError: as `texts`.
-    """
-    found = suffix(path)
-    format = format or (
-        found[0] if found else "json" if re.search(r"\.json(\.gz)?$", path.name, re.IGNORECASE) else None
-    )
-    if format is None:
-        raise ConfigError(f"a file of rows must end in .{', .'.join(FORMATS)} or .json, or in .gz behind one of them")
-    of = Source(path=path, format=format, packed=path.suffix.lower() == ".gz")
-    if format == "parquet":
-        with _parquet(of) as file, _reading():
-            for batch in file.iter_batches(batch_size=_PARQUET_ROWS):
-                yield from batch.to_pylist()
-        return
-    with _opened(of) as stream:
-        if format == "json":
-            yield _object(decode(_read(stream.read)).removeprefix(_MARK), "the file")
-            return
-        lines = ((number, line.removeprefix(_MARK) if number == 1 else line) for number, line in _lines(stream))
-        if format in DELIMITERS:
-            yield from _rows(of, lines, list(names), quoted)
-            return
-        for number, line in lines:
-            if format == "txt":
-                yield {USUAL: _ended(line)[0]}
-            elif not _is_blank(of, line):
-                yield _object(line, f"line {number}")
-
-
-def _object(text: str, what: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise InputError(f"{what} must be a JSON object")
-    return found
-
-
-def _rows(of: Source, lines: Iterator[tuple[int, str]], names: list[str], quoted: bool) -> Iterator[dict[str, Any]]:
-    delimiter = DELIMITERS[of.format]
-    for number, line in lines:
-        if _is_blank(of, line):
-            continue
-        if quoted:
-            record, spans = _record(number, line, lines, delimiter)
-            values = [_value(record, *span) for span in spans]
-        else:
-            values = _ended(line)[0].split(delimiter)
-        if not names:
-            names = values
-        elif len(values) != len(names):
-            raise InputError(f"line {number} must have {len(names)} columns as the others have, and has {len(values)}")
-        else:
-            yield dict(zip(names, values, strict=True))
+        yield from (query or "" for query in texts(replace(of, place=Place(of.query))))
 
 
 def rewrite(of: Source, released: Iterable[str | None], target: BinaryIO) -> None:
@@ -266,111 +200,41 @@ def rewrite(of: Source, released: Iterable[str | None], target: BinaryIO) -> Non
         InputError: the file has other rows than were released.
     """
     replacements = iter(released)
-    if of.format == "parquet":
-        _rewrite_parquet(of, replacements, target)
-    elif of.packed:
-        with gzip.GzipFile(filename="", mode="wb", fileobj=target, mtime=0) as packed:  # no name and no time in it
-            _rewrite_lines(of, replacements, cast(BinaryIO, packed))
-    else:
-        _rewrite_lines(of, replacements, target)
+    with opened(of.path, packed=of.packed) as file:
+        if of.packed:
+            with gzip.GzipFile(filename="", mode="wb", fileobj=target, mtime=0) as packed:  # no name and no time in it
+                of.format.rewrite(file, of.place, replacements, cast(BinaryIO, packed))
+        else:
+            of.format.rewrite(file, of.place, replacements, target)
     if next(replacements, replacements) is not replacements:
         raise InputError("the input must not change during a run, and has lost rows")
 
 
 def same_around(of: Source, other: Path) -> bool:
     """Whether another file has the same rows, and the same everywhere but in its texts."""
-    pair = (of, replace(of, path=other))
-    if of.format == "parquet":
-        return _same_tables(*pair)
-    with _opened(pair[0]) as first, _opened(pair[1]) as second:
-        pieces = zip_longest(_pieces(pair[0], first), _pieces(pair[1], second))
-        return all(_around(one) == _around(two) for one, two in pieces)
+    with opened(of.path, packed=of.packed) as one, opened(other, packed=of.packed) as two:
+        return of.format.same_around(one, two, of.place)
 
 
-def _around(piece: str | Row | None) -> object:
-    return (piece.before, piece.text is None, piece.after) if isinstance(piece, Row) else piece
+def records(path: Path, *, ending: str | None = None, **options: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a file as they stand there, by the names of their fields; a line of a .txt has the one field `text`.
 
+    Args:
+        path: the file; .gz at its end says that it is packed.
+        ending: the name of its format, where that of the file does not end in it.
+        options: how rows of the format are read, as its `records` says.
 
-def _rewrite_lines(of: Source, replacements: Iterator[str | None], target: BinaryIO) -> None:
-    with _opened(of) as stream:
-        for piece in _pieces(of, stream):
-            if isinstance(piece, Row):
-                text = _next(replacements, piece.text is not None)
-                piece = piece.before + ("" if text is None else piece.spell(text)) + piece.after
-            target.write(piece.encode())
-
-
-def _next(replacements: Iterator[str | None], there: bool) -> str | None:
-    """The next text; it is None where the row has none, and only there."""
-    for text in replacements:
-        if (text is not None) == there:
-            return text
-        raise InputError("the input must not change during a run, and has other rows than before")
-    raise InputError("the input must not change during a run, and has more rows than before")
-
-
-# ---- which field -----------------------------------------------------------------------------------------------------
-
-
-class _Holds(Enum):
-    """What a field can have in it."""
-
-    STRINGS = "strings"
-    DOUBT = "strings, but not as texts stand in the format"
-    OTHERS = "numbers and the like"
-
-
-def _fields(of: Source) -> list[tuple[str, _Holds]] | None:
-    """The fields with what they can have in them; None where the file has no row to tell. Rows of .jsonl may differ."""
-    if of.format == "parquet":
-        with _parquet(of) as file:
-            return [(each.name, _holds(each.type)) for each in file.schema_arrow]
-    with _opened(of) as stream:
-        lines = _lines(stream)
-        for number, line in lines:
-            line = line.removeprefix(_MARK) if number == 1 else line
-            if _is_blank(of, line):
-                continue
-            if of.format == "jsonl":
-                return [(str(name), _member_holds(line[start])) for name, _, start, _ in _members(line, number)]
-            record, fields = _record(number, line, lines, DELIMITERS[of.format])
-            return [(_value(record, *span), _Holds.STRINGS) for span in fields]
-    return None
-
-
-def _is_blank(of: Source, line: str) -> bool:
-    """Whether a line is no row; to csv.DictReader too a line of spaces is one."""
-    return not line.strip("\r\n" if of.format in DELIMITERS else " \t\r\n")
-
-
-def _chosen(of: Source, fields: list[tuple[str, _Holds]]) -> str:
-    option = "--field" if of.format == "jsonl" else "--column"
-    wanted = of.field if of.field is not None else USUAL
-    named = [holds for name, holds in fields if name == wanted]
-    if of.format == "jsonl" and (of.field is not None or named):
-        return wanted  # each row is checked when it is read
-    if of.field is not None or named:
-        kind = "one column of strings" if of.format == "parquet" else "one column in the first line"
-        if len(named) != 1:
-            raise ConfigError(f"{option} must name {kind}, and the file has {len(named)} of that name")
-        if named[0] is not _Holds.STRINGS:
-            raise ConfigError(
-                f"{option} must name {kind}, and the one of that name is of another type (of numbers, encoded as a "
-                "dictionary, nested, ...)"
-            )
-        return wanted
-    if of.format in DELIMITERS:  # of a file without a first line of names the only name is a text
-        raise ConfigError(
-            f"{option} must say where the texts are: the first line names no column {USUAL}; a .csv has commas, a .tsv "
-            "has tabs, and the first line of both has the names"
-        )
-    found = [(name, holds) for name, holds in fields if holds is not _Holds.OTHERS]
-    if len(found) != 1 or found[0][1] is not _Holds.STRINGS:
-        raise ConfigError(
-            f"{option} must say where the texts are: there is no field {USUAL}, and not exactly one field with strings "
-            f"({len(found)} to choose from)"
-        )
-    return found[0][0]
+    Raises:
+        ConfigError: the name ends in no known format.
+        InputError: as `texts`.
+    """
+    found = suffix(path)
+    if ending is None:
+        if found is None:
+            raise ConfigError(f"a file of rows must end in {_endings()}, or in .gz behind one of them")
+        ending = found[0]
+    with opened(path, packed=path.suffix.lower() == ".gz") as file:
+        yield from load(ending).records(file, **options)
 
 
 def is_plain(name: str) -> bool:
@@ -378,323 +242,60 @@ def is_plain(name: str) -> bool:
     return re.fullmatch(r"[\w.:/-]{1,60}", name) is not None
 
 
-# ---- lines -----------------------------------------------------------------------------------------------------------
+def _endings() -> str:
+    return ", ".join(f".{name}" for name in registry.names("format"))
+
+
+# ---- bytes -----------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def _opened(of: Source) -> Iterator[IO[bytes]]:
-    """The bytes of a file, unpacked."""
-    try:
-        stream = cast(IO[bytes], gzip.open(of.path, "rb") if of.packed else open(of.path, "rb"))  # noqa: SIM115 - below
-    except OSError as error:
-        raise InputError(f"the input file cannot be read: {error.strerror}") from None
-    with stream:
-        yield stream
+def opened(path: Path, *, packed: bool = False) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked.
+
+    Args:
+        path: the file.
+        packed: whether it is compressed by gzip.
+
+    Raises:
+        InputError: it cannot be opened or read.
+    """
+    with _reading():
+        raw = gzip.open(path, "rb") if packed else open(path, "rb", buffering=0)  # noqa: SIM115 - closed below
+    with io.BufferedReader(_Told(cast(io.RawIOBase, raw)), 1 << 16) as file:
+        yield cast(BinaryIO, file)
 
 
-def _lines(stream: IO[bytes]) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, from 1, and with their ends."""
-    offset = 0
-    for number, line in enumerate(iter(partial(_read, stream.readline), b""), 1):
-        yield number, decode(line, offset)
-        offset += len(line)
+class _Told(io.RawIOBase):
+    """The bytes of a file; what goes wrong with reading them is one line."""
 
+    def __init__(self, raw: io.RawIOBase) -> None:
+        self._raw = raw
 
-def _read(read: Callable[[], bytes]) -> bytes:
-    try:
-        return read()
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise InputError("a .gz must be a whole gzip file, and this one is damaged or cut off") from None
-    except OSError as error:
-        raise InputError(f"the input file cannot be read: {error.strerror}") from None
+    def readable(self) -> bool:
+        return True
 
+    def seekable(self) -> bool:
+        return self._raw.seekable()
 
-def _pieces(of: Source, stream: IO[bytes]) -> Iterator[str | Row]:
-    """A file of lines in pieces: rows, and strings between them that are copied as they are."""
-    if of.whole:
-        content = decode(_read(stream.read))
-        yield (mark := _MARK if content.startswith(_MARK) else "")
-        yield Row("", content.removeprefix(mark), "")
-        return
-    lines = _lines(stream)
-    first = next(lines, None)
-    if first is None:
-        return
-    mark = _MARK if first[1].startswith(_MARK) else ""
-    yield mark
-    rows = {"txt": _plain, "jsonl": _objects}.get(of.format, _records)
-    yield from rows(of, _again((1, first[1].removeprefix(mark)), lines))
+    def readinto(self, buffer: Any) -> int | None:
+        with _reading():
+            return self._raw.readinto(buffer)
 
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        with _reading():
+            return self._raw.seek(offset, whence)
 
-def _again(first: tuple[int, str], lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    yield first
-    yield from lines
-
-
-def _ended(line: str) -> tuple[str, str]:
-    r"""A line without its end, and its end: "\n", "\r\n", or nothing."""
-    body = line.removesuffix("\n").removesuffix("\r") if line.endswith("\n") else line
-    return body, line[len(body) :]
-
-
-def _plain(of: Source, lines: Iterator[tuple[int, str]]) -> Iterator[str | Row]:
-    for _, line in lines:
-        yield Row("", *_ended(line)) if line else ""  # only a mark without a line leaves an empty one
-
-
-# ---- JSON lines ------------------------------------------------------------------------------------------------------
-
-# Values of other fields are walked over, not kept; numbers stay strings, so that none is too long.
-_DECODER = json.JSONDecoder(object_pairs_hook=bool, parse_int=bool, parse_float=bool, parse_constant=bool)
-
-
-def _objects(of: Source, lines: Iterator[tuple[int, str]]) -> Iterator[str | Row]:
-    for number, line in lines:
-        if _is_blank(of, line):
-            yield line
-            continue
-        members = _members(line, number)
-        others = [(name, line[start]) for name, _, start, _ in members if name != of.field]
-        if of.guessed and any(name == USUAL or _member_holds(mark) is not _Holds.OTHERS for name, mark in others):
-            raise ConfigError(f"--field must say where the texts are: in line {number} another field has strings too")
-        found = [(value, start, end) for name, value, start, end in members if name == of.field]
-        if len(found) != 1:
-            raise InputError(f"line {number} must have the field once, and has it {len(found)} times")
-        value, start, end = found[0]
-        if value is None:
-            yield Row(line, None, "")
-        elif isinstance(value, str) and not _SURROGATE.search(value):
-            yield Row(line[:start], value, line[end:], _json_string)
-        else:
-            raise InputError(f"the field in line {number} must be a string of valid Unicode, or null")
-
-
-def _member_holds(mark: str) -> _Holds:
-    """What a value can have in it, by its first character."""
-    return _Holds.STRINGS if mark == '"' else _Holds.DOUBT if mark in "[{" else _Holds.OTHERS
-
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def _members(line: str, number: int) -> list[tuple[Any, Any, int, int]]:
-    """Names and values of an object on one line, and where each value stands."""
-    try:
-        return list(_walk(line))
-    except (ValueError, RecursionError):
-        pass
-    raise InputError(f"line {number} must be a JSON object")  # out here, because the other error holds the line
-
-
-def _walk(line: str) -> Iterator[tuple[Any, Any, int, int]]:
-    at = _behind("{", line, 0)
-    more = line.startswith('"', at)
-    while more:
-        name, end = _DECODER.raw_decode(line, at)
-        if not isinstance(name, str):
-            raise ValueError
-        start = _behind(":", line, end)
-        value, at = _DECODER.raw_decode(line, start)
-        yield name, value, start, at
-        more = _MARKS[","].match(line, at) is not None
-        if more:
-            at = _behind(",", line, at)
-    if _behind("}", line, at) != len(line):
-        raise ValueError
-
-
-def _behind(mark: str, line: str, at: int) -> int:
-    """Where a line goes on behind a mark, with spaces on both sides."""
-    found = _MARKS[mark].match(line, at)
-    if found is None:
-        raise ValueError
-    return found.end()
-
-
-_MARKS = {mark: re.compile(rf"[ \t\r\n]*{re.escape(mark)}[ \t\r\n]*") for mark in "{:,}"}
-
-
-def _json_string(text: str) -> str:
-    return json_line(text).removesuffix("\n")
-
-
-# ---- tables with delimiters ------------------------------------------------------------------------------------------
-
-
-def _records(of: Source, lines: Iterator[tuple[int, str]]) -> Iterator[str | Row]:
-    delimiter = DELIMITERS[of.format]
-    width = place = -1
-    for number, line in lines:
-        if _is_blank(of, line):
-            yield line
-            continue
-        record, fields = _record(number, line, lines, delimiter)
-        header = width < 0
-        if header:
-            width = len(fields)
-            place = [_value(record, *span) for span in fields].index(of.field or "")
-        if len(fields) != width:
-            raise InputError(f"line {number} must have {width} columns as the first line has, and has {len(fields)}")
-        if of.format == "tsv" and any(_spans(record, *each) for i, each in enumerate(fields) if i != place):
-            raise InputError(
-                f"line {number} must have no tab and no line end inside the quotes of a column that is copied: to most "
-                "writers of .tsv a quote means nothing, and a text could be taken for a part of that column"
-            )
-        if header:
-            yield record
-            continue
-        start, end = fields[place]
-        quoted = record.startswith('"', start)
-        spell = _quoted if quoted else partial(_quoted_if_needed, delimiter=delimiter, alone=width == 1)
-        yield Row(record[:start], _value(record, start, end), record[end:], spell)
-
-
-def _record(
-    number: int, line: str, lines: Iterator[tuple[int, str]], delimiter: str
-) -> tuple[str, list[tuple[int, int]]]:
-    """One record, which may go on over several lines, and where its fields stand."""
-    record, fields, at = line, [], 0
-    bare = _BARE[delimiter]
-    while True:
-        if record.startswith('"', at):
-            end = at + 1
-            while not record.startswith('"', end) or record.startswith('""', end):
-                if record.startswith('""', end):
-                    end += 2
-                elif (following := record.find('"', end)) >= 0:
-                    end = following
-                else:
-                    end = len(record)
-                    record += next(lines, (0, ""))[1]
-                    if end == len(record):
-                        raise InputError(f"a field that begins with a quote must end with one; see line {number}")
-            end += 1
-        else:
-            end = cast(re.Match[str], bare.match(record, at)).end()
-        fields.append((at, end))
-        if not record.startswith(delimiter, end):
-            break
-        at = end + 1
-    if record[end:] not in ("", "\n", "\r\n"):
-        raise InputError(
-            f"line {number} must have a delimiter or a line end (\\n or \\r\\n) behind every field; "
-            "a quote at the start of a field ends with its closing quote"
-        )
-    return record, fields
-
-
-_BARE = {delimiter: re.compile(rf"[^{delimiter}\r\n]*") for delimiter in DELIMITERS.values()}
-
-
-def _spans(record: str, start: int, end: int) -> bool:
-    r"""Whether a field has quotes with a tab or a line end between."""
-    return record.startswith('"', start) and re.search(r"[\t\r\n]", record[start:end]) is not None
-
-
-def _value(record: str, start: int, end: int) -> str:
-    return record[start + 1 : end - 1].replace('""', '"') if record.startswith('"', start) else record[start:end]
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"'
-
-
-def _quoted_if_needed(text: str, *, delimiter: str, alone: bool) -> str:
-    """A field; the only one of a record is quoted when it is empty, because an empty line is no row."""
-    return _quoted(text) if re.search(rf'["\r\n{delimiter}]', text) or (alone and not text) else text
-
-
-# ---- parquet ---------------------------------------------------------------------------------------------------------
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """Turn what pyarrow says of a damaged file into one line."""
-    import pyarrow as pa
-
     try:
         yield
-        return
-    except PermissionError as error:
-        failure = f"the input file cannot be read: {error.strerror}"
-    except (pa.ArrowException, OSError):
-        failure = "a .parquet must be a whole parquet file, and this one is not, or is damaged"
-    except UnicodeDecodeError:
-        failure = "the strings of a .parquet must be UTF-8, and these are not"
-    raise InputError(failure)  # out here, because the other errors may hold what is in the file
-
-
-@contextmanager
-def _parquet(of: Source) -> "Iterator[pq.ParquetFile]":
-    import pyarrow.parquet as pq
-
-    with _reading():
-        file = pq.ParquetFile(of.path)
-    with file:
-        yield file
-
-
-def _holds(kind: Any) -> _Holds:
-    import pyarrow as pa
-
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _Holds.STRINGS
-    if pa.types.is_nested(kind) and kind.num_fields:
-        inner = {_holds(kind.field(i).type) for i in range(kind.num_fields)}
-        return _Holds.OTHERS if inner == {_Holds.OTHERS} else _Holds.DOUBT
-    plain = ("null", "boolean", "integer", "floating", "decimal", "temporal")
-    return _Holds.OTHERS if any(getattr(pa.types, f"is_{each}")(kind) for each in plain) else _Holds.DOUBT
-
-
-def _parquet_texts(of: Source) -> Iterator[str | None]:
-    with _parquet(of) as file, _reading():
-        for batch in file.iter_batches(batch_size=_PARQUET_ROWS, columns=[of.field]):
-            # by its name, because the field b of a struct a is called a.b too
-            yield from batch.column(batch.schema.get_field_index(of.field)).to_pylist()
-
-
-def _same_tables(*pair: Source) -> bool:
-    with _parquet(pair[0]) as one, _parquet(pair[1]) as two, _reading():
-        if one.num_row_groups != two.num_row_groups or not one.schema_arrow.equals(two.schema_arrow):
-            return False
-        return all(
-            _same_column(*columns, is_text=field.name == pair[0].field)
-            for number in range(one.num_row_groups)
-            for field, *columns in zip(
-                one.schema_arrow, one.read_row_group(number).columns, two.read_row_group(number).columns, strict=True
-            )
-        )
-
-
-def _same_column(one: Any, two: Any, *, is_text: bool) -> bool:
-    if is_text:
-        one, two = one.is_null(), two.is_null()
-    return bool(one.equals(two) or repr(one.to_pylist()) == repr(two.to_pylist()))  # to equals() no NaN is like another
-
-
-def _rewrite_parquet(of: Source, replacements: Iterator[str | None], target: BinaryIO) -> None:
-    """One row group at a time, with the schema, the groups and the compression of the file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with _parquet(of) as file:
-        schema = file.schema_arrow
-        place = schema.get_field_index(of.field)
-        with pq.ParquetWriter(target, schema, compression=_codecs(file)) as writer:
-            for number in range(file.num_row_groups):
-                with _reading():
-                    group = file.read_row_group(number)
-                texts = [_next(replacements, there) for there in group.column(place).is_valid().to_pylist()]
-                column = pa.array(texts, schema.field(place).type)
-                writer.write_table(
-                    group.set_column(place, schema.field(place), column), row_group_size=max(1, group.num_rows)
-                )
-
-
-def _codecs(file: "pq.ParquetFile") -> dict[str, str] | str:
-    """The compression of each column, by its path."""
-    if not file.num_row_groups:
-        return "snappy"
-    group = file.metadata.row_group(0)
-    columns = [group.column(i) for i in range(group.num_columns)]
-    return {each.path_in_schema: each.compression.replace("UNCOMPRESSED", "NONE") for each in columns}
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise InputError("a .gz must be a whole gzip file, and this one is damaged or cut off") from None
+    except OSError as error:
+        raise InputError(f"the input file cannot be read: {error.strerror}") from None

@@ -4,6 +4,7 @@ In: a name or a file, a split, a limit. Out: a `DataSet`.
 Not here: what there is (`sources`), and how records are read (`records`).
 """
 
+import json
 import math
 import os
 from collections import Counter
@@ -222,8 +223,29 @@ def _filed(name: str, split: str, root: Path | None) -> _Loaded | None:
 def _from_files(file: File, paths: Mapping[str, Path], name: str) -> Iterator[Example]:
     for place, path in paths.items():
         more = {file.star: file.starred(path)} if file.star else {}
-        rows = formats.records(path, format=file.format, names=file.columns, quoted=file.quoted)
-        yield from _read(({**row, **more} for row in rows), SOURCES[name], place)
+        yield from _read(({**row, **more} for row in _rows(file, path)), SOURCES[name], place)
+
+
+def _rows(file: File, path: Path) -> Iterator[Record]:
+    """The rows of a file; a .json is one row as a whole."""
+    if file.format is None and ".json" in path.suffixes[-2:]:
+        with formats.opened(path, packed=path.suffix == ".gz") as stream:
+            yield _object(stream.read())
+        return
+    options: dict[str, Any] = {"names": file.columns} if file.columns else {}
+    if not file.quoted:
+        options["quoted"] = False
+    yield from formats.records(path, ending=file.format, **options)
+
+
+def _object(content: bytes) -> Record:
+    try:
+        found = json.loads(content.removeprefix(b"\xef\xbb\xbf"))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InputError("the file must be a JSON object")
+    return found
 
 
 def _read(records: Iterable[Record], source: DataSource, where: str) -> Iterator[Example]:

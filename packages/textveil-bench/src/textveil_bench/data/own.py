@@ -11,7 +11,7 @@ from pathlib import Path
 
 from textveil.config import options
 from textveil.errors import ConfigError, InputError, shown
-from textveil.files import formats
+from textveil.files import USUAL, formats
 from textveil_bench.data.records import Record, answers, member, number, standing, text, within
 from textveil_bench.examples import DataSet, Example, Kind
 
@@ -37,7 +37,7 @@ class Columns:
         group: the field that says which slice a row belongs to.
     """
 
-    fields: tuple[str, ...] = (formats.USUAL,)
+    fields: tuple[str, ...] = (USUAL,)
     label: str | None = None
     labels: tuple[str, ...] = ()
     answers: str | None = None
@@ -67,7 +67,7 @@ def read_own(path: str, split: str, columns: Columns) -> DataSet:
     """All rows of a file.
 
     Args:
-        path: ends as one of `formats.FORMATS`; has `SPLIT` in it where each split has a file of its own.
+        path: ends in the name of a format; has `SPLIT` in it where each split has a file of its own.
         split: whatever stands there, or "test" for a path without.
         columns: what stands where.
 

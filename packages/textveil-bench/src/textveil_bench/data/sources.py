@@ -29,7 +29,7 @@ class File:
 
     Attributes:
         name: below the folder of corpora; .gz may follow. With a star it is all such files, in order of their names.
-        format: one of `formats.FORMATS`, where the name does not end in it.
+        format: a format of the registry, where the name does not end in it.
         columns: those of a table without a first line of names.
         quoted: whether quotes mean something in a table.
         star: the field that gets what stands for the star in the name.

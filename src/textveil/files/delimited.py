@@ -1,0 +1,167 @@
+"""The formats .csv and .tsv: a table whose first line has the names of its columns, of which one has the texts.
+
+In: a file and which column of it. Out: its texts; the file with others, byte for byte the same around them.
+Not here: how files are opened and found (`formats`).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, BinaryIO, ClassVar, cast
+
+from textveil.errors import ConfigError, InputError
+from textveil.files.contract import USUAL, Place
+from textveil.files.pieces import Pieces, Row, ended, lines
+
+
+class Delimited(Pieces):
+    """A table with a character between its columns; a field with quotes may go on over several lines."""
+
+    delimiter: ClassVar[str]
+    fields: ClassVar[bool] = True
+
+    def field(self, file: BinaryIO, wanted: str | None) -> str | None:
+        """The wanted column, or `text`; the first line must have its name, once."""
+        numbered = lines(file)[1]
+        for number, line in numbered:
+            if not _is_blank(line):
+                record, spans = self._record(number, line, numbered)
+                found = [_value(record, *span) for span in spans].count(USUAL if wanted is None else wanted)
+                if found == 1:
+                    return USUAL if wanted is None else wanted
+                if wanted is None and not found:  # of a file without a first line of names the only name is a text
+                    raise ConfigError(
+                        f"--field must say where the texts are: the first line names no column {USUAL}; a .csv has "
+                        "commas, a .tsv has tabs, and the first line of both has the names"
+                    )
+                raise ConfigError(
+                    f"--field must name one column in the first line, and the file has {found} of that name"
+                )
+        return wanted
+
+    def pieces(self, file: BinaryIO, place: Place) -> Iterator[str | Row]:
+        """A row for each record behind the first."""
+        mark, numbered = lines(file)
+        yield mark
+        width = column = -1
+        for number, line in numbered:
+            if _is_blank(line):
+                yield line
+                continue
+            record, spans = self._record(number, line, numbered)
+            header = width < 0
+            if header:
+                width = len(spans)
+                column = [_value(record, *span) for span in spans].index(place.field or "")
+            if len(spans) != width:
+                raise InputError(f"line {number} must have {width} columns as the first line has, and has {len(spans)}")
+            self._check(number, record, [span for i, span in enumerate(spans) if i != column])
+            if header:
+                yield record
+                continue
+            start, end = spans[column]
+            quoted = record.startswith('"', start)
+            spell = _quoted if quoted else partial(_quoted_if_needed, delimiter=self.delimiter, alone=width == 1)
+            yield Row(record[:start], _value(record, start, end), record[end:], spell)
+
+    def records(self, file: BinaryIO, *, names: Sequence[str] = (), quoted: bool = True) -> Iterator[dict[str, Any]]:
+        """The rows by the names of their columns.
+
+        Args:
+            file: the table.
+            names: the columns where the first line is a row.
+            quoted: whether a quote means something; else every delimiter parts two fields.
+        """
+        numbered = lines(file)[1]
+        for number, line in numbered:
+            if _is_blank(line):
+                continue
+            if quoted:
+                record, spans = self._record(number, line, numbered)
+                values = [_value(record, *span) for span in spans]
+            else:
+                values = ended(line)[0].split(self.delimiter)
+            if not names:
+                names = values
+            elif len(values) != len(names):
+                raise InputError(
+                    f"line {number} must have {len(names)} columns as the others have, and has {len(values)}"
+                )
+            else:
+                yield dict(zip(names, values, strict=True))
+
+    def _check(self, number: int, record: str, copied: Sequence[tuple[int, int]]) -> None:
+        """What the columns that are copied must be in this format."""
+
+    def _record(
+        self, number: int, line: str, following: Iterator[tuple[int, str]]
+    ) -> tuple[str, list[tuple[int, int]]]:
+        """One record, which may go on over several lines, and where its fields stand."""
+        record, spans, at = line, [], 0
+        bare = _BARE[self.delimiter]
+        while True:
+            if record.startswith('"', at):
+                end = at + 1
+                while not record.startswith('"', end) or record.startswith('""', end):
+                    if record.startswith('""', end):
+                        end += 2
+                    elif (quote := record.find('"', end)) >= 0:
+                        end = quote
+                    else:
+                        end = len(record)
+                        record += next(following, (0, ""))[1]
+                        if end == len(record):
+                            raise InputError(f"a field that begins with a quote must end with one; see line {number}")
+                end += 1
+            else:
+                end = cast(re.Match[str], bare.match(record, at)).end()
+            spans.append((at, end))
+            if not record.startswith(self.delimiter, end):
+                break
+            at = end + 1
+        if record[end:] not in ("", "\n", "\r\n"):
+            raise InputError(
+                f"line {number} must have a delimiter or a line end (\\n or \\r\\n) behind every field; "
+                "a quote at the start of a field ends with its closing quote"
+            )
+        return record, spans
+
+
+class Csv(Delimited):
+    """Columns with commas between."""
+
+    delimiter = ","
+
+
+class Tsv(Delimited):
+    """Columns with tabs between. To most writers of .tsv a quote means nothing."""
+
+    delimiter = "\t"
+
+    def _check(self, number: int, record: str, copied: Sequence[tuple[int, int]]) -> None:
+        if any(record.startswith('"', start) and re.search(r"[\t\r\n]", record[start:end]) for start, end in copied):
+            raise InputError(
+                f"line {number} must have no tab and no line end inside the quotes of a column that is copied: to most "
+                "writers of .tsv a quote means nothing, and a text could be taken for a part of that column"
+            )
+
+
+_BARE = {each.delimiter: re.compile(rf"[^{each.delimiter}\r\n]*") for each in (Csv, Tsv)}
+
+
+def _is_blank(line: str) -> bool:
+    """Whether a line is no row; a line of spaces is one, as to csv.DictReader."""
+    return not line.strip("\r\n")
+
+
+def _value(record: str, start: int, end: int) -> str:
+    return record[start + 1 : end - 1].replace('""', '"') if record.startswith('"', start) else record[start:end]
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _quoted_if_needed(text: str, *, delimiter: str, alone: bool) -> str:
+    """A field; the only one of a record is quoted when it is empty, because an empty line is no row."""
+    return _quoted(text) if re.search(rf'["\r\n{delimiter}]', text) or (alone and not text) else text

@@ -1,0 +1,34 @@
+"""Which field of a file has its texts, where a format knows what its fields can have in them.
+
+In: fields with what they can have in them. Out: the one with the texts.
+Not here: how a format tells what a field can have in it (`jsonl`, `parquet`).
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+
+from textveil.errors import ConfigError
+from textveil.files.contract import USUAL
+
+
+class Holds(Enum):
+    """What a field can have in it."""
+
+    STRINGS = "strings"
+    DOUBT = "strings, but not as texts stand in the format"
+    OTHERS = "numbers and the like"
+
+
+def only(fields: Sequence[tuple[str, Holds]]) -> str:
+    """The only field that has strings, where no other can have any.
+
+    Raises:
+        ConfigError: there is none, or more than one that can.
+    """
+    found = [(name, holds) for name, holds in fields if holds is not Holds.OTHERS]
+    if len(found) != 1 or found[0][1] is not Holds.STRINGS:
+        raise ConfigError(
+            f"--field must say where the texts are: there is no field {USUAL}, and not exactly one field with strings "
+            f"({len(found)} to choose from)"
+        )
+    return found[0][0]

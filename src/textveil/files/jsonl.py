@@ -1,0 +1,126 @@
+"""The format .jsonl: a JSON object per line, of which one field is the text.
+
+In: a file and which field of it. Out: its texts; the file with others, byte for byte the same around them.
+Not here: how files are opened and found (`formats`).
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO, ClassVar
+
+from textveil.errors import ConfigError, InputError
+from textveil.files.contract import USUAL, Place
+from textveil.files.fields import Holds, only
+from textveil.files.pieces import Pieces, Row, lines
+from textveil.files.streams import json_line
+
+
+class JsonLines(Pieces):
+    """JSON lines; blank lines are copied, and rows may differ in their fields."""
+
+    fields: ClassVar[bool] = True
+
+    def field(self, file: BinaryIO, wanted: str | None) -> str | None:
+        """The wanted field; else `text`, or the only one with strings, of the first row."""
+        for number, line in lines(file)[1]:
+            if wanted is None and not _is_blank(line):
+                found = [(str(name), _holds(line[start])) for name, _, start, _ in _members(line, number)]
+                return USUAL if USUAL in dict(found) else only(found)  # each row is checked when it is read
+        return wanted
+
+    def pieces(self, file: BinaryIO, place: Place) -> Iterator[str | Row]:
+        """A row for each object."""
+        mark, numbered = lines(file)
+        yield mark
+        for number, line in numbered:
+            yield line if _is_blank(line) else _row(number, line, place)
+
+    def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
+        """The objects."""
+        for number, line in lines(file)[1]:
+            if not _is_blank(line):
+                yield _object(line, number)
+
+
+def _is_blank(line: str) -> bool:
+    return not line.strip(" \t\r\n")
+
+
+def _object(line: str, number: int) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InputError(f"line {number} must be a JSON object")
+    return found
+
+
+def _row(number: int, line: str, place: Place) -> Row:
+    members = _members(line, number)
+    others = [(name, line[start]) for name, _, start, _ in members if name != place.field]
+    if place.guessed and any(name == USUAL or _holds(mark) is not Holds.OTHERS for name, mark in others):
+        raise ConfigError(f"--field must say where the texts are: in line {number} another field has strings too")
+    found = [(value, start, end) for name, value, start, end in members if name == place.field]
+    if len(found) != 1:
+        raise InputError(f"line {number} must have the field once, and has it {len(found)} times")
+    value, start, end = found[0]
+    if value is None:
+        return Row(line, None, "")
+    if isinstance(value, str) and not _SURROGATE.search(value):
+        return Row(line[:start], value, line[end:], _spelled)
+    raise InputError(f"the field in line {number} must be a string of valid Unicode, or null")
+
+
+def _spelled(text: str) -> str:
+    return json_line(text).removesuffix("\n")
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _holds(mark: str) -> Holds:
+    """What a value can have in it, by its first character."""
+    return Holds.STRINGS if mark == '"' else Holds.DOUBT if mark in "[{" else Holds.OTHERS
+
+
+# ---- objects on one line ---------------------------------------------------------------------------------------------
+
+# Values of other fields are walked over, not kept; numbers stay strings, so that none is too long.
+_DECODER = json.JSONDecoder(object_pairs_hook=bool, parse_int=bool, parse_float=bool, parse_constant=bool)
+_MARKS = {mark: re.compile(rf"[ \t\r\n]*{re.escape(mark)}[ \t\r\n]*") for mark in "{:,}"}
+
+
+def _members(line: str, number: int) -> list[tuple[Any, Any, int, int]]:
+    """Names and values of an object on one line, and where each value stands."""
+    try:
+        return list(_walk(line))
+    except (ValueError, RecursionError):
+        pass
+    raise InputError(f"line {number} must be a JSON object")  # out here, because the other error holds the line
+
+
+def _walk(line: str) -> Iterator[tuple[Any, Any, int, int]]:
+    at = _behind("{", line, 0)
+    more = line.startswith('"', at)
+    while more:
+        name, end = _DECODER.raw_decode(line, at)
+        if not isinstance(name, str):
+            raise ValueError
+        start = _behind(":", line, end)
+        value, at = _DECODER.raw_decode(line, start)
+        yield name, value, start, at
+        more = _MARKS[","].match(line, at) is not None
+        if more:
+            at = _behind(",", line, at)
+    if _behind("}", line, at) != len(line):
+        raise ValueError
+
+
+def _behind(mark: str, line: str, at: int) -> int:
+    """Where a line goes on behind a mark, with spaces on both sides."""
+    found = _MARKS[mark].match(line, at)
+    if found is None:
+        raise ValueError
+    return found.end()
