@@ -54,11 +54,13 @@ def refused(outcome, says, code=2):
 
 def filled():
     session = Session("me")
-    session.placeholder("PERSON", CANARY)
-    session.placeholder("EMAIL", 'a"b@c')
-    session.replaced("Łódź", "New York")
-    session.said(["river"])
-    session.consistent("a law", [("stone", "other"), ("stone", "public")], [3, -1])
+    with session.noting() as notes:
+        notes.placeholder("PERSON", CANARY)
+        notes.placeholder("EMAIL", 'a"b@c')
+        notes.replaced("Łódź", "New York")
+        notes.said(["river"])
+        notes.spelled("the <card_1> of a text")
+        notes.consistent("a law", [("stone", "other"), ("stone", "public")], [3, -1])
     return session
 
 
@@ -139,13 +141,28 @@ def test_everything_is_kept(path):
     text = "<PERSON_1> <EMAIL_1> New York"
     assert loaded.restore(text) == session.restore(text) == f'{CANARY} a"b@c Łódź'
     keys = [("Stone", "other"), ("stone", "public"), ("x", "other")]
-    assert loaded.consistent("a law", keys, [7, 8, 9]) == [3, -1, 9]
-    assert loaded.consistent("another law", [("stone", "other")], [7]) == [7]
-    assert loaded.placeholder("PERSON", "other") == "<PERSON_2>"
-    assert loaded.placeholder("EMAIL", 'A"B@C') == "<EMAIL_1>"
-    loaded.replaced("Anna", "New York")
-    loaded.replaced("Berta", "River")
+    with loaded.noting() as notes:
+        assert notes.consistent("a law", keys, [7, 8, 9]) == [3, -1, 9]
+        assert notes.consistent("another law", [("stone", "other")], [7]) == [7]
+        assert notes.placeholder("PERSON", "other") == "<PERSON_2>"
+        assert notes.placeholder("EMAIL", 'A"B@C') == "<EMAIL_1>"
+        assert notes.placeholder("CARD", "other") == "<CARD_2>", "the text spelled <CARD_1> itself"
+        notes.replaced("Anna", "New York")
+        notes.replaced("Berta", "River")
     assert loaded.restore("New York River") == "New York River"
+
+
+def test_the_first_version_is_read(path):
+    """It did not hold what a text had spelled itself."""
+    first = json.loads(filled().to_json())
+    first["version"] = 1
+    del first["spelled"]
+    path.write_text(json.dumps(first))
+    loaded = store.load(path)
+    assert loaded.restore("<PERSON_1> <EMAIL_1> New York") == f'{CANARY} a"b@c Łódź'
+    again = json.loads(loaded.to_json())
+    assert (again.pop("version"), again.pop("spelled")) == (2, [])
+    assert again == {name: value for name, value in first.items() if name != "version"}
 
 
 DAMAGED = {
@@ -153,7 +170,7 @@ DAMAGED = {
     "cut": lambda text: text[:-20],
     "not JSON": lambda text: f"{CANARY} {text}",
     "a list": lambda text: "[]",
-    "another version": lambda text: text.replace('"version": 1', '"version": 2').replace('"version":1', '"version":2'),
+    "another version": lambda text: text.replace('"version": 2', '"version": 3').replace('"version":2', '"version":3'),
     "another format": lambda text: text.replace("textveil session", "session"),
     "a field more": lambda text: text.replace('"owner"', '"more": 1, "owner"'),
     "a field less": lambda text: text.replace('"said"', '"unsaid"'),
@@ -174,7 +191,7 @@ def test_what_is_no_session_is_refused(run, path, damage):
         run("restore", "<PERSON_1>", "--session", path),
         run("privatize", "river", *PLACEHOLDER, "--session", path),
     ):
-        refused(outcome, "a session must")
+        refused(outcome, "session file")
     assert path.read_text(encoding="utf-8") == damaged
     with pytest.raises(InputError) as raised:
         store.load(path)
@@ -237,7 +254,8 @@ def test_two_processes_cannot_lose_what_the_other_knows(path):
 
     def at_once():
         with store.kept(path) as session:
-            session.placeholder("WORD", "one")
+            with session.noting() as notes:
+                notes.placeholder("WORD", "one")
             store.save(Session("other"), path)
 
     with pytest.raises(OutputError, match="one process at a time"):
@@ -249,7 +267,8 @@ def test_two_processes_cannot_lose_what_the_other_knows(path):
 def test_a_signal_keeps_what_was_released(path, number):
     def interrupted():
         with store.kept(path) as session:
-            session.placeholder("WORD", "one")
+            with session.noting() as notes:
+                notes.placeholder("WORD", "one")
             os.kill(os.getpid(), number)
 
     with pytest.raises(SystemExit):

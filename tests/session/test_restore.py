@@ -139,11 +139,12 @@ ANSWERS = answers()
 @pytest.fixture(scope="module")
 def session():
     session = Session()
-    for placeholder, value in VALUES.items():
-        assert session.placeholder(placeholder[1:-3], value) == placeholder
-    for original, shown in NAMES.items():
-        session.replaced(original, shown)
-    session.said(SAID)
+    with session.noting() as notes:
+        for placeholder, value in VALUES.items():
+            assert notes.placeholder(placeholder[1:-3], value) == placeholder
+        for original, shown in NAMES.items():
+            notes.replaced(original, shown)
+        notes.said(SAID)
     return session
 
 
@@ -231,8 +232,9 @@ def test_cut_anywhere(session, data, fragments, escape):
 def test_without_keys_nothing_changes(text, escape):
     assert Session().restore(text, escape=escape) == text
     session = Session()
-    session.placeholder("PERSON", "x")
-    session.replaced("x", "\U0001f642\ue000\ue001")
+    with session.noting() as notes:
+        notes.placeholder("PERSON", "x")
+        notes.replaced("x", "\U0001f642\ue000\ue001")
     assert session.restore(text, escape=escape) == text
 
 
@@ -279,40 +281,47 @@ def test_long_answers_take_linear_time(session):
 
 def test_a_replacement_of_two_originals_stays():
     session = Session()
-    session.replaced("Maria", "Elena")
-    session.replaced("MARIA", "elena")
+    with session.noting() as notes:
+        notes.replaced("Maria", "Elena")
+        notes.replaced("MARIA", "elena")
     assert session.restore("Elena") == "Maria"
-    session.replaced("Anna", "ELENA")
+    with session.noting() as notes:
+        notes.replaced("Anna", "ELENA")
     assert session.restore("Elena, ELENA, the Elenas") == "Elena, ELENA, the Elenas"
 
 
 def test_several_replacements_of_one_original_all_come_back():
     session = Session()
-    for shown in ("Elena", "Berta", "Clara"):
-        session.replaced("Maria", shown)
+    with session.noting() as notes:
+        for shown in ("Elena", "Berta", "Clara"):
+            notes.replaced("Maria", shown)
     assert session.restore("Elena, Berta and Clara") == "Maria, Maria and Maria"
 
 
 def test_words_that_were_said_stay_from_then_on():
     session = Session()
-    session.replaced("Maria", "Elena")
-    session.replaced("Lisbon", "New York")
-    session.said(["elena", "york"])
+    with session.noting() as notes:
+        notes.replaced("Maria", "Elena")
+        notes.replaced("Lisbon", "New York")
+        notes.said(["elena", "york"])
     assert session.restore("Elena in New York") == "Elena in Lisbon"
-    session.said(["NEW"])
+    with session.noting() as notes:
+        notes.said(["NEW"])
     assert session.restore("Elena in New York") == "Elena in New York"
 
 
 def test_words_of_the_public_list_are_never_names():
     session = Session()
-    session.replaced("Maria", "Will")
+    with session.noting() as notes:
+        notes.replaced("Maria", "Will")
     assert session.restore("I will ask Will") == "I will ask Will"
 
 
 def test_the_longest_name_counts():
     session = Session()
-    for original, shown in (("Porto", "York"), ("Faro", "New"), ("Lisbon", "New York")):
-        session.replaced(original, shown)
+    with session.noting() as notes:
+        for original, shown in (("Porto", "York"), ("Faro", "New"), ("Lisbon", "New York")):
+            notes.replaced(original, shown)
     for answer, restored in (
         ("New York, York, New", "Lisbon, Porto, Faro"),
         ("New Yorker New Yor", "Faro Yorker Faro Yor"),
@@ -322,26 +331,29 @@ def test_the_longest_name_counts():
 
 def test_an_ambiguous_name_is_not_restored_in_parts():
     session = Session()
-    session.replaced("Porto", "York")
-    for original in ("Lisbon", "Faro"):
-        session.replaced(original, "New York")
+    with session.noting() as notes:
+        notes.replaced("Porto", "York")
+        for original in ("Lisbon", "Faro"):
+            notes.replaced(original, "New York")
     assert session.restore("New York, York") == "New York, Porto"
 
 
 def test_a_plural_that_is_something_else_stays():
     session = Session()
-    session.replaced("Maria", "Adam")
-    session.replaced("Anna", "Robert")
-    session.replaced("Silva", "Adams")
-    session.said(["Roberts"])
+    with session.noting() as notes:
+        notes.replaced("Maria", "Adam")
+        notes.replaced("Anna", "Robert")
+        notes.replaced("Silva", "Adams")
+        notes.said(["Roberts"])
     assert session.restore("the Adams, the Roberts, the Adamses") == "the Silva, the Roberts, the Silvas"
 
 
 def test_originals_are_not_restored_again():
     session = Session()
-    session.replaced("Elena", "Maria")
-    session.replaced("Maria", "Elena")
-    session.placeholder("WORD", "Elena <WORD_1> Maria")
+    with session.noting() as notes:
+        notes.replaced("Elena", "Maria")
+        notes.replaced("Maria", "Elena")
+        notes.placeholder("WORD", "Elena <WORD_1> Maria")
     assert session.restore("Maria Elena <WORD_1>") == "Elena Maria Elena <WORD_1> Maria"
 
 
@@ -361,14 +373,16 @@ def test_originals_are_not_restored_again():
 )
 def test_casing_and_scripts(original, shown, answer, restored):
     session = Session()
-    session.replaced(original, shown)
+    with session.noting() as notes:
+        notes.replaced(original, shown)
     assert session.restore(answer) == restored
 
 
 def test_composed_and_decomposed_letters_are_one():
     session = Session()
-    session.replaced("Ana", "Jose\u0301")
-    session.replaced("Rui", "Zo\u00eb")
+    with session.noting() as notes:
+        notes.replaced("Ana", "Jose\u0301")
+        notes.replaced("Rui", "Zo\u00eb")
     assert session.restore("Jos\u00e9, Jose\u0301, Jose, Zo\u00eb, Zoe\u0308") == "Ana, Ana, Jose, Rui, Rui"
 
 
@@ -404,7 +418,8 @@ def test_an_unknown_escape_is_refused(session):
 def test_a_restorer_knows_what_the_session_knew(session):
     grows = Session()
     before = grows.restorer()
-    grows.replaced("Maria", "Elena")
+    with grows.noting() as notes:
+        notes.replaced("Maria", "Elena")
     assert before.feed("Elena ") == "Elena "
     assert grows.restore("Elena") == "Maria"
 

@@ -2,12 +2,15 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
 
 import pytest
 
 from textveil.config.sections import WordsOptions
+from textveil.errors import InputError, MechanismError
 from textveil.pipeline.privatizer import Privatizer
-from textveil.session.state import Session
+from textveil.session.snapshot import Notes, Snapshot
+from textveil.session.state import ATTEMPTS, Session
 
 OOV = WordsOptions(oov="placeholder")
 SECRETS = ("Zyxqorvian", "Quillimar", "Braxtelion")
@@ -19,9 +22,9 @@ def privatizer(small_table):
 
 
 def test_numbers_in_order_of_first_appearance():
-    session = Session()
+    notes = Notes(Snapshot())
     values = ["b", "a", "b", "c", "a"]
-    assert [session.placeholder("WORD", value) for value in values] == [
+    assert [notes.placeholder("WORD", value) for value in values] == [
         "<WORD_1>",
         "<WORD_2>",
         "<WORD_1>",
@@ -32,29 +35,35 @@ def test_numbers_in_order_of_first_appearance():
 
 def test_each_kind_counts_for_itself():
     session = Session()
-    assert session.placeholder("WORD", "a") == "<WORD_1>"
-    assert session.placeholder("NAME", "a") == "<NAME_1>"
-    assert session.placeholder("NAME", "b") == "<NAME_2>"
+    with session.noting() as notes:
+        assert notes.placeholder("WORD", "a") == "<WORD_1>"
+        assert notes.placeholder("NAME", "a") == "<NAME_1>"
+    with session.noting() as notes:
+        assert notes.placeholder("NAME", "b") == "<NAME_2>"
     assert session.restore("<NAME_2> <WORD_1> <NAME_1>") == "b a a"
 
 
 def test_case_is_ignored_and_the_first_spelling_comes_back():
     session = Session()
-    assert session.placeholder("WORD", "Quillimar") == session.placeholder("WORD", "QUILLIMAR") == "<WORD_1>"
+    for spelling in ("Quillimar", "QUILLIMAR"):
+        with session.noting() as notes:
+            assert notes.placeholder("WORD", spelling) == "<WORD_1>"
     assert session.restore("<WORD_1>") == "Quillimar"
 
 
 def test_values_are_compared_without_width_of_spaces_and_composition():
     session = Session()
     spellings = ("José  da Silva", "jose\u0301 da\n SILVA", " José da Silva ")
-    assert {session.placeholder("PERSON", spelling) for spelling in spellings} == {"<PERSON_1>"}
-    assert session.placeholder("PERSON", "Jose da Silva") == "<PERSON_2>"
+    with session.noting() as notes:
+        assert {notes.placeholder("PERSON", spelling) for spelling in spellings} == {"<PERSON_1>"}
+        assert notes.placeholder("PERSON", "Jose da Silva") == "<PERSON_2>"
     assert session.restore("<PERSON_1>") == "José  da Silva"
 
 
 def test_restore_leaves_everything_else():
     session = Session()
-    session.placeholder("WORD", "a")
+    with session.noting() as notes:
+        notes.placeholder("WORD", "a")
     text = "<WORD_2> <WORD> word_1 <WORD_01> <WORD_1_2> <WORD_10> WORD_10 xWORD_1 <<WORD_1>> <NAME_1>"
     assert session.restore(text) == text.replace("<WORD_1>", "a")
     assert Session().restore(text) == text
@@ -62,43 +71,169 @@ def test_restore_leaves_everything_else():
 
 def test_restore_does_not_restore_what_it_has_put_in():
     session = Session()
-    session.placeholder("WORD", "<WORD_2>")
-    session.placeholder("WORD", r"\1\g<0>")
+    with session.noting() as notes:
+        notes.placeholder("WORD", "<WORD_2>")
+        notes.placeholder("WORD", r"\1\g<0>")
     assert session.restore("<WORD_1>") == "<WORD_2>"
     assert session.restore("<WORD_2>") == r"\1\g<0>"
 
 
 def test_two_digit_numbers_are_not_cut():
     session = Session()
-    for number in range(1, 13):
-        session.placeholder("WORD", f"value{number}")
+    with session.noting() as notes:
+        for number in range(1, 13):
+            notes.placeholder("WORD", f"value{number}")
     assert session.restore("<WORD_12> <WORD_1>") == "value12 value1"
 
 
-def test_repr_shows_only_a_count():
+def test_nothing_shows_more_than_counts():
     session = Session(owner="someone@example.org")
+    notes = Notes(session.snapshot())
     for secret in SECRETS:
-        session.placeholder("WORD", secret)
-    shown = repr(session) + str(session) + f"{session}"
-    assert "3" in shown
-    assert not any(secret.lower() in shown.lower() for secret in (*SECRETS, "someone"))
+        notes.placeholder("WORD", secret)
+        notes.replaced(secret, f"{secret}s")
+        notes.stands(secret, f"{secret}s")
+        notes.said([secret])
+        notes.consistent("a law", [(secret, "other")], [1])
+    delta = notes.delta()
+    assert session.commit(delta)
+    assert "3" in repr(session)
+    for each in (session, session.snapshot(), delta, notes):
+        shown = repr(each) + str(each) + f"{each}"
+        assert not any(secret.lower() in shown.lower() for secret in (*SECRETS, "someone"))
 
 
-class Slow(dict):
-    """A dict that gives other threads time between reading and writing."""
+# ---- one step ----------------------------------------------------------------------------------------------
 
-    def get(self, *args):
-        found = super().get(*args)
-        time.sleep(0.002)
-        return found
+
+def test_a_snapshot_stays_as_it_is():
+    session = Session()
+    before = session.snapshot()
+    with session.noting() as notes:
+        notes.placeholder("WORD", "a")
+        assert session.snapshot() is before, "nothing is remembered before it is committed"
+    assert before.placeholders == {}
+    assert session.snapshot().version == 1
+
+
+def test_a_delta_says_what_is_new_only():
+    session = Session()
+    with session.noting() as notes:
+        notes.placeholder("WORD", "a")
+        notes.replaced("Maria", "Elena")
+        notes.said(["river"])
+        notes.spelled("<EMAIL_1>")
+        notes.consistent("a law", [("stone", "other")], [3])
+    again = Notes(session.snapshot())
+    again.placeholder("WORD", "A")
+    again.replaced("MARIA", "elena")
+    again.said(["River"])
+    again.spelled("<email_1>")
+    again.consistent("a law", [("Stone", "other")], [4])
+    assert not again.delta()
+    again.placeholder("WORD", "b")
+    assert [given.shown for given in again.delta().placeholders.values()] == ["<WORD_2>"]
+
+
+def test_what_another_one_committed_in_between_is_not_overwritten():
+    """One number for two values, or one name for two originals, would lead back to the wrong one."""
+    session = Session()
+    first, second = Notes(session.snapshot()), Notes(session.snapshot())
+    assert first.placeholder("WORD", "a") == second.placeholder("WORD", "b") == "<WORD_1>"
+    assert first.stands("Maria", "Elena")
+    assert second.stands("Anna", "Elena")
+    assert session.commit(first.delta())
+    assert not session.commit(second.delta())
+    assert session.commit(Notes(Snapshot()).delta()), "what adds nothing is in nobody's way"
+    assert session.restore("<WORD_1>") == "a"
+    anew = Notes(session.snapshot())
+    assert anew.placeholder("WORD", "b") == "<WORD_2>"
+    assert not anew.stands("Anna", "Elena")
+
+
+def test_notes_by_hand_are_refused_where_the_session_has_changed():
+    session = Session()
+
+    def at_once():
+        with session.noting() as slow, session.noting() as fast:
+            slow.placeholder("WORD", "a")
+            fast.placeholder("WORD", "b")
+
+    with pytest.raises(InputError, match="write them again"):
+        at_once()
+    assert session.restore("<WORD_1> <WORD_2>") == "b <WORD_2>"
+
+
+def test_a_release_is_made_again_from_what_is_known_by_then():
+    session, seen = Session(), []
+
+    def release(known):
+        seen.append(known.version)
+        if len(seen) < 3:
+            with session.noting() as other:
+                other.placeholder("WORD", f"other{len(seen)}")
+        notes = Notes(known)
+        return notes.placeholder("WORD", "mine"), notes.delta()
+
+    assert session.transaction(release) == "<WORD_3>"
+    assert seen == [0, 1, 2]
+    assert session.restore("<WORD_1> <WORD_2> <WORD_3>") == "other1 other2 mine"
+
+
+def test_in_the_end_others_wait():
+    """Somebody commits during every attempt; the last one lets nobody in."""
+    session = Session()
+    others: list[Thread] = []
+
+    def other():
+        notes = Notes(session.snapshot())
+        notes.placeholder("WORD", f"other{len(others)}")
+        session.commit(notes.delta())
+
+    def release(known):
+        others.append(Thread(target=other))
+        others[-1].start()
+        others[-1].join(0.2)
+        notes = Notes(known)
+        return notes.placeholder("WORD", "mine"), notes.delta()
+
+    last = f"<WORD_{ATTEMPTS + 1}>"
+    assert session.transaction(release) == last
+    assert len(others) == ATTEMPTS + 1
+    others[-1].join()
+    assert session.restore(f"<WORD_1> {last}") == "other1 mine"
+
+
+def test_a_failure_is_not_remembered():
+    session = Session()
+
+    def release(known):
+        notes = Notes(known)
+        notes.placeholder("WORD", "a")
+        raise InputError("none")
+
+    with pytest.raises(InputError):
+        session.transaction(release)
+    assert session.snapshot().version == 0
+    with session.noting() as notes:  # and the session is not locked
+        assert notes.placeholder("WORD", "b") == "<WORD_1>"
 
 
 def test_threads_get_different_numbers_for_different_values():
     session = Session()
-    session._counts = Slow()
+
+    def release(value):
+        def spelled(known):
+            notes = Notes(known)
+            shown = notes.placeholder("WORD", value)
+            time.sleep(0.002)  # others get time in between
+            return shown, notes.delta()
+
+        return session.transaction(spelled)
+
     values = [f"value{i}" for i in range(40)]
     with ThreadPoolExecutor(8) as pool:
-        seen = list(pool.map(lambda value: session.placeholder("WORD", value), values + values[::-1]))
+        seen = list(pool.map(release, values + values[::-1]))
     assert seen[:40] == seen[:39:-1]
     assert sorted(seen[:40]) == sorted(f"<WORD_{i}>" for i in range(1, 41))
     assert [session.restore(placeholder) for placeholder in seen] == values + values[::-1]
@@ -107,13 +242,17 @@ def test_threads_get_different_numbers_for_different_values():
 def test_threads_remember_and_restore_at_once():
     session = Session()
 
-    def remember(i):
-        session.replaced(f"original{i}", f"shown{i}")
-        session.said([f"said{i}"])
-        return session.restore(f"shown{i} said{i}")
+    def release(i):
+        def spelled(known):
+            notes = Notes(known)
+            notes.replaced(f"original{i}", f"shown{i}")
+            notes.said([f"said{i}"])
+            return f"shown{i} said{i}", notes.delta()
+
+        return session.restore(session.transaction(spelled))
 
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(remember, range(60))) == [f"original{i} said{i}" for i in range(60)]
+        assert list(pool.map(release, range(60))) == [f"original{i} said{i}" for i in range(60)]
 
 
 # ---- in the pipeline -------------------------------------------------------------------------------------
@@ -186,3 +325,29 @@ def test_threads_share_a_session_through_the_pipeline(privatizer):
     assert [session.restore(text) for text in released] == texts
     assert len({text.split()[0] for text in released}) == 24
     assert len({text.split()[1] for text in released}) == 1
+
+
+def test_what_cannot_be_stated_is_not_remembered(privatizer, monkeypatch):
+    session = Session()
+    privatizer.privatize("Quillimar", session)
+    before = session.snapshot()
+
+    def fails(*_, **__):
+        raise RuntimeError("the statement")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("textveil.pipeline.statement.Terms.state", fails)
+        with pytest.raises(MechanismError):
+            privatizer.privatize("Zyxqorvian met Braxtelion", session)
+    assert session.snapshot() is before
+    assert privatizer.privatize("Braxtelion", session).text == "<WORD_2>"
+
+
+def test_what_a_text_spelled_is_kept(privatizer):
+    """Or the file would give the text's own <WORD_1> a value, and its answer would be restored wrongly."""
+    session = Session()
+    with session.noting() as notes:
+        notes.spelled("<WORD_1>")
+    again = Session.from_json(session.to_json())
+    assert privatizer.privatize("Quillimar", again).text == "<WORD_2>"
+    assert again.restore("<WORD_1> <WORD_2>") == "<WORD_1> Quillimar"

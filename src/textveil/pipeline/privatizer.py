@@ -59,7 +59,7 @@ from textveil.protect import (
     ungrouped,
 )
 from textveil.randomness import Flags, Ids, Randomness, SeededRandomness, SystemRandomness, Values
-from textveil.session import Session, fold
+from textveil.session import Notes, Session, SessionDelta, Snapshot, fold
 from textveil.table import EmbeddingTable, WordPieces, load_table
 from textveil.text import Released, Tokens, tokenize
 
@@ -395,31 +395,55 @@ class Privatizer:
         tokens = tokenize(texts, first=first)
         tokens, protection, epsilon = self._protect(tokens, queries)
         plan = self._plan(tokens, protection, epsilon, memo, whole=whole)
-        release = self._draw(tokens, protection, plan, session)
-        spelled = partial(
-            spell,
+        release = self._draw(protection, plan)
+        shown = release.rows
+        if self.rerank.m > 1:
+            as_drawn = self._spelled(tokens, protection, plan, release, shown, None)
+            shown = self._rerank(as_drawn, protection, shown)
+        state = partial(self._state, start, tokens, protection, plan, release, shown)
+        return state(None)[0] if session is None else session.transaction(state)
+
+    def _spelled(
+        self, tokens: Tokens, protection: Protection, plan: Plan, release: Release, shown: Ids, notes: Notes | None
+    ) -> list[Released]:
+        return spell(
             tokens,
             protection,
             plan,
+            shown,
             steps=release.steps,
             casing=self.words.casing,
             table=self.table,
             pieces=self.pieces,
+            notes=notes,
             consistent=self.words.consistent,
             drawn_groups=self._drawn_groups,
         )
-        shown = release.rows
-        if self.rerank.m > 1:  # a session learns what is shown, not what was drawn
-            shown = self._rerank(spelled(shown, session=None), protection, shown)
-        releases = spelled(shown, session=session)
+
+    def _state(
+        self,
+        start: float,
+        tokens: Tokens,
+        protection: Protection,
+        plan: Plan,
+        release: Release,
+        shown: Ids,
+        known: Snapshot | None,
+    ) -> tuple[Rehearsal, SessionDelta]:
+        """What was drawn as texts with their statements, and what a session is to remember of them."""
+        notes = None if known is None else Notes(known)
+        drawn = release.rows
+        if self.words.consistent:  # and then nothing is re-ranked
+            drawn = shown = self._alike(tokens, protection, plan, drawn, notes)
+        releases = self._spelled(tokens, protection, plan, release, shown, notes)
         results = []
         for b, (text, released) in enumerate(zip(tokens.texts, releases, strict=True)):
             span = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
             private = Private(text=text, words=tuple(tokens.words[span]))
             results.append((released, self._guarantee(released, span, protection, plan, release), private))
         # finer digits would tell of the words
-        seconds = float(f"{(time.perf_counter() - start) / max(1, len(texts)):.2g}")
-        return Rehearsal(
+        seconds = float(f"{(time.perf_counter() - start) / max(1, len(tokens.texts)):.2g}")
+        rehearsal = Rehearsal(
             results=tuple(
                 Result(released=released, guarantee=guarantee, private=private, seconds=seconds)
                 for released, guarantee, private in results
@@ -427,10 +451,11 @@ class Privatizer:
             words=tuple(tokens.words),
             protection=protection,
             plan=plan,
-            drawn=release.rows[plan.block.layout.positions],
+            drawn=drawn[plan.block.layout.positions],
             shown=shown[plan.block.layout.positions],
             parameter=release.parameter,
         )
+        return rehearsal, SessionDelta(since=0) if notes is None else notes.delta()
 
     # ---- words to table rows, roles and budgets ------------------------------------------------------
 
@@ -557,7 +582,7 @@ class Privatizer:
 
     # ---- the one random step -------------------------------------------------------------------------
 
-    def _draw(self, tokens: Tokens, protection: Protection, plan: Plan, session: Session | None) -> Release:
+    def _draw(self, protection: Protection, plan: Plan) -> Release:
         layout, mechanism, table = plan.block.layout, self.mechanism, self.table
         parameter = mechanism.parameters(table, layout)
         asked = np.full(len(layout.positions), np.inf)
@@ -585,8 +610,6 @@ class Privatizer:
         total = _per_word(plan, spent)
         named = np.flatnonzero(protection.named)
         whole[named], total[named] = names[named], lost[named]
-        if self.words.consistent:
-            whole = self._alike(tokens, protection, plan, whole, session)
         return Release(
             rows=whole,
             steps=steps,
@@ -601,14 +624,14 @@ class Privatizer:
             return np.full(len(plan.roles), PLACEHOLDER, np.int64), np.zeros(len(plan.roles))
         return self.names.draw(protection, plan.block.rows, plan.block.layout.documents, rng=self.randomness)
 
-    def _alike(self, tokens: Tokens, protection: Protection, plan: Plan, rows: Ids, session: Session | None) -> Ids:
+    def _alike(self, tokens: Tokens, protection: Protection, plan: Plan, rows: Ids, notes: Notes | None) -> Ids:
         """The rows with those of equal words made equal: to the first in the text, or in the session."""
         places = np.flatnonzero(plan.classes >= 0)
         alike = rows.copy()
         alike[places] = rows[plan.classes[places]]
-        if session is not None:
+        if notes is not None:
             keys = [(tokens.words[i], _drawn_as(i, protection, plan.epsilon)) for i in places.tolist()]
-            alike[places] = session.consistent(self._law, keys, alike[places].tolist())
+            alike[places] = notes.consistent(self._law, keys, alike[places].tolist())
         return alike
 
     @property

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from textveil.mechanism import PLACEHOLDER, Block, Role, WordRule
 from textveil.protect import Protection
 from textveil.randomness import Flags, Ids, Values
-from textveil.session import Session
+from textveil.session import Notes
 from textveil.table import EmbeddingTable, WordPieces
 from textveil.text import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, casing_of
 
@@ -126,16 +126,16 @@ def spell(
     casing: Literal["lower", "copy"],
     table: EmbeddingTable,
     pieces: WordPieces | None,
-    session: Session | None,
+    notes: Notes | None,
     consistent: bool,
     drawn_groups: bool,
 ) -> list[Released]:
     """The B texts as they are shown: each word as that of its rows, a public word or number, a placeholder, or not.
 
-    A session learns which names stand for which, and which words pass: what it needs for the way back. Where equal
-    words are released alike, a name that stands for another original already, or that the text says itself, gives way
-    to a placeholder, so that every name leads back. That follows from what was drawn and from the mask, which says
-    which words are equal, so it costs nothing.
+    The notes for a session say which names stand for which, and which words pass: what it needs for the way back. Where
+    equal words are released alike, a name that stands for another original already, or that the text says itself, gives
+    way to a placeholder, so that every name leads back. That follows from what was drawn and from the mask, which says
+    which words are equal, so it costs nothing. Without notes nothing is remembered, and placeholders have no numbers.
     """
     first = np.cumsum(plan.counts) - plan.counts
     drawn = np.zeros(len(plan.roles), bool)
@@ -158,17 +158,17 @@ def spell(
             shown[i] = apply_casing(shown[i], copied[i])
     else:
         shown = [word.lower() for word in shown]
-    if session is not None:
-        session.spelled(_passing(tokens, shown, kinds))
-        session.said(shown[i] for i in np.flatnonzero(kinds == 0).tolist())
+    if notes is not None:
+        notes.spelled(_passing(tokens, shown, kinds))
+        notes.said(shown[i] for i in np.flatnonzero(kinds == 0).tolist())
         for i in np.flatnonzero(protection.named & drawn).tolist():
-            if consistent and not session.stands(tokens.words[i], shown[i]):
+            if consistent and not notes.stands(tokens.words[i], shown[i]):
                 kinds[i] = 2
             else:
-                session.replaced(tokens.words[i], shown[i])
+                notes.replaced(tokens.words[i], shown[i])
     for i in np.flatnonzero(kinds == 2).tolist():
         type_ = type_of(protection, i)
-        shown[i] = session.placeholder(type_, tokens.words[i]) if session else f"<{type_}>"
+        shown[i] = notes.placeholder(type_, tokens.words[i]) if notes else f"<{type_}>"
     for i in np.flatnonzero(kinds == 3).tolist():
         shown[i] = str(int(tokens.words[i]) + int(steps[i]))
     draft = Draft(
@@ -178,7 +178,7 @@ def spell(
         kinds=[_KINDS[kind] for kind in kinds.tolist()],
         casing=copied,
         pieces=None if pieces is None else np.where(kinds >= 2, 0, plan.counts),
-        numbered=session is not None,
+        numbered=notes is not None,
         classes=plan.classes,
         consistent=consistent,
         drawn_groups=drawn_groups,

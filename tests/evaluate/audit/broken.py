@@ -562,24 +562,24 @@ class KnownVerbatim(Spoiled):
 class TripledThenDivided(Privatizer):
     """The pipeline draws with three times the budget and prints a third of what that spends."""
 
-    def _draw(self, tokens: Any, protection: Any, plan: Any, session: Any) -> Any:
-        release = super()._draw(tokens, protection, replace(plan, epsilon=3 * plan.epsilon), session)
+    def _draw(self, protection: Any, plan: Any) -> Any:
+        release = super()._draw(protection, replace(plan, epsilon=3 * plan.epsilon))
         return replace(release, spent=release.spent / 3)
 
 
 class PrintsHalf(Privatizer):
     """The pipeline prints half of what its mechanism spends."""
 
-    def _draw(self, tokens: Any, protection: Any, plan: Any, session: Any) -> Any:
-        release = super()._draw(tokens, protection, plan, session)
+    def _draw(self, protection: Any, plan: Any) -> Any:
+        release = super()._draw(protection, plan)
         return replace(release, spent=release.spent / 2)
 
 
 class PrintsHalfWithin(Privatizer):
     """The pipeline prints half of what its mechanism spends on some pairs of words."""
 
-    def _draw(self, tokens: Any, protection: Any, plan: Any, session: Any) -> Any:
-        release = super()._draw(tokens, protection, plan, session)
+    def _draw(self, protection: Any, plan: Any) -> Any:
+        release = super()._draw(protection, plan)
         return replace(release, within=release.within / 2)
 
 
