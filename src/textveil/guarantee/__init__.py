@@ -7,7 +7,7 @@ Not here: how a mechanism earns its claim (`mechanism`), and what attackers get.
 from textveil.guarantee.accounting import compose, condense, summarize
 from textveil.guarantee.claim import FLOATING_POINT, Claim, Restricted
 from textveil.guarantee.guarantee import Group, Guarantee
-from textveil.guarantee.wording import number
+from textveil.guarantee.wording import hidden, number
 
 __all__ = [
     "FLOATING_POINT",
@@ -17,6 +17,7 @@ __all__ = [
     "Restricted",
     "compose",
     "condense",
+    "hidden",
     "number",
     "summarize",
 ]

@@ -37,6 +37,10 @@ class Restricted:
     diameter: float = math.inf
     additive: float = 0.0
 
+    def ldp(self, epsilon: float) -> float:
+        """Local DP between two words of the domain, of a word that spends so much."""
+        return epsilon if self.kind == "ldp" or epsilon == 0 else epsilon * self.diameter + self.additive
+
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:

@@ -1,7 +1,8 @@
-"""Statements: what is proved about one released text, in words and as JSON.
+"""Statements: what is proved about one released text, as data and as JSON.
 
 In: a mechanism's claim, epsilon per word, the names of the mask's fields. Out: `Guarantee`.
-Not here: composition over releases and texts (`accounting`), and the proofs (docs/guarantees).
+Not here: how a statement reads (`wording`), composition over releases and texts (`accounting`), and the proofs
+(docs/guarantees).
 """
 
 import math
@@ -12,8 +13,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from textveil.guarantee import wording
 from textveil.guarantee.claim import Claim, Kind, Restricted
-from textveil.guarantee.wording import _also, _between, _count, _plain, _plus, _texts, number
 from textveil.randomness import Ints, Values
 
 Unit = Literal["word", "wordpiece"]
@@ -66,7 +67,8 @@ class Guarantee:
             placeholder, infinite for a word that passes.
         parameter: the mechanism's own parameter at every position where it ran, float64.
         unit: `word`, or `wordpiece`: a word's value is then the sum over its pieces.
-        words: words of the text, public ones included.
+        words: words of the text, public ones included; punctuation marks are words, too.
+        punctuation: how many of the public words are punctuation marks.
         placeholders: protected words replaced by a placeholder.
         mask: names of what is released besides the words.
         drawn: positions at which something was drawn.
@@ -88,6 +90,7 @@ class Guarantee:
     parameter: Values = field(repr=False)
     unit: Unit = "word"
     words: int
+    punctuation: int = 0
     placeholders: int
     mask: tuple[str, ...]
     drawn: int = 0
@@ -150,134 +153,24 @@ class Guarantee:
 
     # ---- in words ------------------------------------------------------------------------------------
 
+    def summary(self) -> str:
+        """The statement in one plain sentence: what was done to the words, and what that guarantees."""
+        return wording.summary(self)
+
     def headline(self) -> str:
-        """The statement in three lines: the bound, its domain, what is released besides."""
-        return "\n".join((self._bound() + self._aside() + self._by_group(), self._domain(), self._besides()))
-
-    def _bound(self) -> str:
-        name = self.claim.mechanism
-        if self.kind == "none":
-            return f"{name}: no finite privacy statement holds: {'; '.join(self.reasons)}."
-        if not self.protected:
-            return f"{name}: no word was protected, so there is nothing to bound."
-        each = f"each of {self.protected:,} protected words" if self.protected > 1 else "the protected word"
-        each += f" in {self.texts:,} texts" if self.texts > 1 else ""
-        if self.kind == "ldp" or self.epsilon == 0:
-            return f"{name}: {each} has local DP with epsilon <= {number(self.epsilon)}."
-        claim = self.claim
-        return (
-            f"{name}: {each} has epsilon <= {number(self.epsilon)} per unit of {claim.metric} distance"
-            f"{_also(claim.additive)}; local DP <= {number(self.epsilon_ldp)} over {claim.table} "
-            f"(diameter {number(claim.diameter, 5)}{claim.view and ' ' + claim.view})."
-        )
-
-    def _aside(self) -> str:
-        """The restricted promise: second, and never without its domain."""
-        promise = self.restricted
-        if promise is None:
-            return ""
-        if promise.kind == "ldp" or self.within == 0:
-            bound = f"local DP with epsilon <= {number(self.within)}"
-        else:
-            bound = (
-                f"epsilon <= {number(self.within)} per unit of {promise.metric} distance{_also(promise.additive)}; "
-                f"local DP <= {number(_induced(promise, self.within))} (diameter {number(promise.diameter, 5)})"
-            )
-        return f" Between {promise.domain} only: {bound}."
-
-    def _by_group(self) -> str:
-        """What each group spends; where the bound is infinite, that is a promise for texts with the same mask only."""
-        if not self.groups:
-            return ""
-        said = ", ".join(_spends(group) for group in self.groups)
-        domain = "Between texts with the same mask, local DP by group" if self.kind == "none" else "Local DP by group"
-        return f" {domain}: {said}."
-
-    def _domain(self) -> str:
-        public = self.words - self.protected - self.repeated
-        passed = f" {public} of {_count(self.words, 'word')} passed as public and are not covered." if public else ""
-        if self.claim.kind != "none" and (bare := int(self._sum(np.isinf(self.epsilon_per_word)))):
-            passed += f" {_count(bare, 'more word')} went unprotected."
-        if not self.protected:
-            return passed.strip() or "The text has no words."
-        if self.kind == "none":
-            nothing = "Beyond that, nothing" if self.restricted or self.groups else "Nothing"
-            return f"{nothing} bounds what the output tells of the protected words.{passed}"
-        return f"Holds for any two texts with the same mask that differ in {self._neighbours}.{passed}"
-
-    @property
-    def _neighbours(self) -> str:
-        """In what two texts may differ."""
-        return "one protected word" + (", at all places that the mask calls equal" if self.consistent else "")
-
-    def _besides(self) -> str:
-        draws = "Draws: AES, keyed by the operating system."
-        if not (self.claim.draws and self.drawn):
-            draws = "Nothing is drawn."
-        elif self.seeded:
-            draws = "No privacy against anyone who knows the seed."
-        return f"Nothing is claimed about the mask, which is released: {', '.join(self.mask)}. {draws}"
+        """The statement in three lines: the bound, where it holds, and what is released besides."""
+        return wording.headline(self)
 
     def explain(self) -> str:
         """The whole statement: headline, formula, domain, values per word, assumptions and caveats."""
-        claim = self.claim
-        lines = [self.headline(), ""]
-        if self.kind == "metric":
-            lines += [
-                _PAIRS,
-                f"  {_LOSS} <= epsilon_j * d(x_j, x'_j){_plus(claim.additive)}   for every output y,",
-                f"  d = {_METRICS[claim.metric or '']} between the rows of {claim.table}.",
-            ]
-        elif self.kind == "ldp":
-            lines += [
-                _PAIRS,
-                f"  {_LOSS} <= epsilon_j   for every output y.",
-            ]
-        if self.protected and self.kind != "none":
-            low, high = self.epsilon_per_word.min(), self.epsilon_per_word.max()
-            total, everywhere = number(self._sum(self.epsilon_per_word)), number(self._sum(self.ldp_per_word))
-            lines.append(f"epsilon_j: {_between(low, high)}, sum {total} over {_texts(self.texts)}.")
-            lines.append(
-                f"Two texts that differ in several words: the bounds add up; in all words, local DP {everywhere}."
-            )
-        if self.restricted:
-            lines += self._explain_restricted(self.restricted)
-        drawn = self.parameter[np.isfinite(self.parameter)]
-        if claim.parameter and len(drawn):
-            lines.append(f"{claim.parameter}: {_between(drawn.min(), drawn.max())}.")
-        if self.unit == "wordpiece":
-            lines.append(
-                "Unit: a word; its epsilon is the sum over its word pieces, their distance the largest of a piece."
-            )
-        lines.append(
-            f"{_INPUTS.get(self.oov, _INPUTS['surrogate'])} "
-            f"{self.oov_share:.1%} of the words not on the public list were outside the table."
-        )
-        if self.placeholders:
-            lines.append(
-                f"{_count(self.placeholders, 'word')} became placeholders: epsilon 0 for the value; "
-                "position and type are in the mask."
-            )
-        lines += [f"Assumes: {text}." for text in claim.assumptions]
-        lines += [f"Note: {text}." for text in claim.caveats]
-        return "\n".join(lines)
+        return wording.explain(self)
 
-    def _explain_restricted(self, promise: Restricted) -> list[str]:
-        bound = f"{number(self.within)}{_plus(promise.additive)}"
-        if promise.kind == "metric":
-            bound = f"{number(self.within)} * d(x_j, x'_j){_plus(promise.additive)}"
-        lines = [
-            f"{_PAIRS[:-1]}, where x_j and x'_j are {promise.domain}:",
-            f"  {_LOSS} <= {bound}   for every output y.",
-        ]
-        if promise.kind == "metric":
-            lines[1] = lines[1][:-1] + ","
-            lines.append(f"  d = {_METRICS[promise.metric or '']} between the rows of {self.claim.table}.")
-        if self.unit == "wordpiece":
-            lines.append("For word pieces, each piece and the one in its place have to be such a pair.")
-        return lines
+    @property
+    def neighbours(self) -> str:
+        """In what the two texts may differ that the statement compares."""
+        return "one protected word" + (", at all places that the mask calls equal" if self.consistent else "")
 
-    def _sum(self, values: NDArray[Any]) -> float:
+    def total(self, values: NDArray[Any]) -> float:
         """The sum over all words of something that each value of `epsilon_per_word` has."""
         return float(values.sum() if self.counts is None else values @ self.counts)
 
@@ -317,9 +210,10 @@ class Guarantee:
             "mean_epsilon_ldp": _plain(self.mean_ldp) if self.groups else None,
             "parameter": parameter,
             "domain": "any two values of one protected word",
-            "adjacency": f"two texts with the same mask that differ in {self._neighbours}",
+            "adjacency": f"two texts with the same mask that differ in {self.neighbours}",
             "mask": list(self.mask),
             "words": self.words,
+            "punctuation": self.punctuation,
             "protected": self.protected,
             "placeholders": self.placeholders,
             "oov_share": self.oov_share,
@@ -328,6 +222,7 @@ class Guarantee:
             "assumptions": list(claim.assumptions),
             "caveats": list(claim.caveats),
             "texts": self.texts,
+            "summary": self.summary(),
             "statement": self.headline(),
         }
 
@@ -340,7 +235,7 @@ class Guarantee:
             "kind": promise.kind,
             "metric": promise.metric,
             "epsilon": self.within,
-            "epsilon_ldp": _plain(_induced(promise, self.within)),
+            "epsilon_ldp": _plain(promise.ldp(self.within)),
             "diameter": _plain(promise.diameter) if promise.kind == "metric" else None,
             "additive": promise.additive,
         }
@@ -379,35 +274,10 @@ class Guarantee:
         )
 
 
-_PAIRS = "For every fixed mask and any two texts x, x' consistent with it that differ only in protected word j:"
-_INPUTS = {
-    "surrogate": "Inputs: any string; a word outside the table is first mapped to a row by a public function.",
-    "placeholder": "Inputs: the table's words; a word outside the table becomes a placeholder, which the mask shows.",
-    "error": "Inputs: the table's words; a text with any other word is refused, which shows too.",
-    "keep": "Inputs: the table's words; a word outside the table passes unprotected.",
-    "uniform": "Inputs: the table's words; in place of any other a word is drawn evenly from the table.",
-    "drop": "Inputs: the table's words; any other word vanishes.",
-}
-_LOSS = "|ln Pr[y | x] - ln Pr[y | x']|"
-_METRICS = {
-    "chord": "the chord (distance between unit rows)",
-    "euclidean": "the Euclidean distance (between raw rows)",
-    "l1": "the l1 distance",
-}
-
-
-def _induced(promise: Restricted, epsilon: float) -> float:
-    """Local DP inside the domain of a restricted promise."""
-    if promise.kind == "ldp" or epsilon == 0:
-        return epsilon
-    return epsilon * promise.diameter + promise.additive
-
-
-def _spends(group: Group) -> str:
-    words = _count(group.words, _WHAT.get(group.by, "word"))
-    if group.by == "nothing":
-        return f"{group.label} passes ({words})"
-    return f"{group.label} {'<= ' if group.epsilon else ''}{number(group.epsilon)} ({words})"
-
-
-_WHAT = {"placeholder": "placeholder", "name": "name"}
+def _plain(value: object) -> object:
+    """As JSON can write it, which has no infinite numbers."""
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return "infinite" if isinstance(value, float) and math.isinf(value) else value

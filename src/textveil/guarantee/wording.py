@@ -1,11 +1,22 @@
-"""How bounds and counts are written in statements.
+"""The words of statements: one sentence, three lines, all of it; and what was hidden in a prompt.
 
-In: numbers. Out: their wording.
-Not here: what is stated (`guarantee`).
+In: a `Guarantee`; released texts. Out: English for people.
+Not here: what is stated (`guarantee`), and when one statement holds for several releases or texts (`accounting`).
 """
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from textveil.guarantee.claim import Restricted
+from textveil.randomness import Values
+from textveil.text import Kind, Released
+
+if TYPE_CHECKING:
+    from textveil.guarantee.guarantee import Group, Guarantee
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -16,6 +27,380 @@ def number(value: float, digits: int = 4) -> str:
     return f"{math.ceil(value / step - 1e-9) * step:.10g}"
 
 
+# ---- one sentence ------------------------------------------------------------------------------------------
+
+
+def summary(guarantee: "Guarantee") -> str:
+    """The statement in one plain sentence: what was done to the words, and what that guarantees.
+
+    Promises for some pairs of words only are left to `headline` and `explain`.
+    """
+    parts = [*(_by_group(guarantee) if guarantee.groups else _together(guarantee)), *_public(guarantee)]
+    if not guarantee.protected:
+        parts = ["no word was protected", *parts] if parts else ["there were no words"]
+    if _repeatable(guarantee):
+        parts.append("repeatable, so no protection against anyone who knows the seed")
+    said = "; ".join(parts)
+    where = f"in {guarantee.texts:,} texts" if guarantee.texts > 1 else ""
+    if guarantee.kind == "none":
+        whole = "as a whole" if any(math.isfinite(group.epsilon) for group in guarantee.groups) else ""
+        where = " ".join(filter(None, ("no guarantee", where, whole, f"({'; '.join(guarantee.reasons)})")))
+    said = f"{where}: {said}" if where else said
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _together(guarantee: "Guarantee") -> Iterator[str]:
+    """What became of the words that are not public, where they are in no groups."""
+    claim, values = guarantee.claim, guarantee.epsilon_per_word
+    promised = claim.kind != "none"
+    bare = int(guarantee.total(np.isinf(values))) if promised else 0
+    drawn = guarantee.protected + guarantee.repeated - guarantee.placeholders - bare
+    if drawn and promised:
+        spent = values[np.isfinite(values) & (values > 0)]
+        level = f"{_epsilon(spent)} ({_any_two(guarantee)})"
+        if claim.kind == "metric" and len(spent):
+            level = f"{_epsilon(spent)} per unit of {claim.metric} distance{_plus(claim.additive, ' plus ')}"
+            if math.isfinite(most := float(claim.ldp(spent).max())):
+                level += f", at most {number(most)} for {_any_two(guarantee)}"
+        yield f"{count(drawn, 'word')} drawn at {level}{_alike(guarantee)}"
+    elif drawn:
+        gone = " or left out" if "dropped words" in guarantee.mask else ""
+        passed = " or passed unprotected" if guarantee.infinite else ""
+        yield f"{count(drawn, 'word')} put through {claim.mechanism}{gone}{passed}"
+    if guarantee.placeholders:
+        yield _became(guarantee.placeholders, count(guarantee.placeholders, "word"))
+    if bare:
+        yield f"{count(bare, 'word')} {_unprotected(guarantee)}"
+
+
+def _by_group(guarantee: "Guarantee") -> Iterator[str]:
+    """What became of the words that are not public, group by group; epsilons are in local DP."""
+    drawn = [group for group in guarantee.groups if group.by not in ("name", "placeholder", "nothing")]
+    names = [group for group in guarantee.groups if group.by == "name"]
+    promised = [group for group in drawn if math.isfinite(group.epsilon)]
+    if len({number(group.epsilon) for group in promised}) > 1:
+        said = [f"{_of_group(group)} at {_epsilon(group.epsilon)}" for group in promised]
+    else:
+        said = [f"{count(_words(promised), 'word')} at {_epsilon(promised[0].epsilon)}"] if promised else []
+    if names:
+        said.append(f"{count(_words(names), 'name')} at {_epsilon(*(group.epsilon for group in names))}")
+    if said:
+        said[0] = said[0].replace(" at ", " drawn at ", 1)
+        yield f"{listing(said)} ({_any_two(guarantee)}){_alike(guarantee)}"
+    if through := _words(drawn) - _words(promised):
+        yield f"{count(through, 'word')} put through {guarantee.claim.mechanism}"
+    if holes := [group for group in guarantee.groups if group.by == "placeholder"]:
+        yield _became(_words(holes), listing([things(group.label, group.words) for group in holes]))
+    if passed := _words([group for group in guarantee.groups if group.by == "nothing"]):
+        yield f"{count(passed, 'word')} {_unprotected(guarantee)}"
+
+
+def _public(guarantee: "Guarantee") -> Iterator[str]:
+    """What passed because it is on the public list."""
+    words = guarantee.words - guarantee.protected - guarantee.repeated - guarantee.punctuation
+    said = [count(words, "common word")] * (words > 0)
+    said += [count(guarantee.punctuation, "punctuation mark")] * (guarantee.punctuation > 0)
+    if said:
+        yield f"{listing(said)} passed"
+
+
+def _epsilon(*values: "float | Values") -> str:
+    """The largest of some epsilons, and whether all are as large."""
+    found = np.concatenate([np.atleast_1d(each) for each in values])
+    low, high = found.min(initial=math.inf), found.max(initial=0.0)
+    return f"epsilon {'up to ' if number(min(low, high)) != number(high) else ''}{number(high)}"
+
+
+def _any_two(guarantee: "Guarantee") -> str:
+    """Which words the bound compares."""
+    if guarantee.unit == "wordpiece":
+        return "any two words of as many pieces"
+    return "any two words" if guarantee.oov == "surrogate" else "any two words of the table"
+
+
+def _alike(guarantee: "Guarantee") -> str:
+    return ", equal words alike" if guarantee.repeated else ""
+
+
+def _of_group(group: "Group") -> str:
+    """Some words by their group."""
+    adjective = _ADJECTIVES.get(group.label)
+    return things(group.label, group.words) if adjective is None else count(group.words, f"{adjective} word")
+
+
+_ADJECTIVES = {
+    "sensitive-important": "sensitive and important",
+    "sensitive": "sensitive",
+    "important": "important",
+    "other": "other",
+}
+
+
+def _words(groups: "Sequence[Group]") -> int:
+    return sum(group.words for group in groups)
+
+
+def _became(n: int, what: str) -> str:
+    return f"{what} became {'a placeholder' if n == 1 else 'placeholders'}"
+
+
+def _unprotected(guarantee: "Guarantee") -> str:
+    """What became of words with an infinite epsilon: they passed, or fell under a paper's own rule."""
+    ruled = guarantee.oov in ("uniform", "drop") or "moved numbers" in guarantee.mask
+    return "not covered" if ruled else "passed unprotected"
+
+
+def _repeatable(guarantee: "Guarantee") -> bool:
+    return guarantee.seeded and guarantee.claim.draws and guarantee.drawn > 0
+
+
+# ---- three lines -------------------------------------------------------------------------------------------
+
+
+def headline(guarantee: "Guarantee") -> str:
+    """The statement in three lines: the bound, where it holds, and what is released besides."""
+    first = _bound(guarantee) + _aside(guarantee) + _spent_by_group(guarantee)
+    return "\n".join((first, _domain(guarantee), _besides(guarantee)))
+
+
+def _bound(guarantee: "Guarantee") -> str:
+    claim = guarantee.claim
+    name = claim.mechanism
+    if guarantee.kind == "none":
+        return f"{name}: no finite privacy statement holds: {'; '.join(guarantee.reasons)}."
+    if not guarantee.protected:
+        return f"{name}: no word was protected, so there is nothing to bound."
+    each = f"each of {guarantee.protected:,} protected words" if guarantee.protected > 1 else "the protected word"
+    each += f" in {guarantee.texts:,} texts" if guarantee.texts > 1 else ""
+    if guarantee.kind == "ldp" or guarantee.epsilon == 0:
+        return f"{name}: {each} has local DP with epsilon <= {number(guarantee.epsilon)}."
+    return (
+        f"{name}: {each} has epsilon <= {number(guarantee.epsilon)} per unit of {claim.metric} distance"
+        f"{_plus(claim.additive, ', plus ')}; local DP <= {number(guarantee.epsilon_ldp)} over {claim.table} "
+        f"(diameter {number(claim.diameter, 5)}{claim.view and ' ' + claim.view})."
+    )
+
+
+def _aside(guarantee: "Guarantee") -> str:
+    """The restricted promise: second, and never without its domain."""
+    promise, within = guarantee.restricted, guarantee.within
+    if promise is None:
+        return ""
+    if promise.kind == "ldp" or within == 0:
+        bound = f"local DP with epsilon <= {number(within)}"
+    else:
+        bound = (
+            f"epsilon <= {number(within)} per unit of {promise.metric} distance{_plus(promise.additive, ', plus ')}; "
+            f"local DP <= {number(promise.ldp(within))} (diameter {number(promise.diameter, 5)})"
+        )
+    return f" Between {promise.domain} only: {bound}."
+
+
+def _spent_by_group(guarantee: "Guarantee") -> str:
+    """What each group spends; where the bound is infinite, that is a promise for texts with the same mask only."""
+    if not guarantee.groups:
+        return ""
+    said = ", ".join(_spends(group) for group in guarantee.groups)
+    domain = "Between texts with the same mask, local DP by group" if guarantee.kind == "none" else "Local DP by group"
+    return f" {domain}: {said}."
+
+
+def _spends(group: "Group") -> str:
+    words = count(group.words, group.by if group.by in ("placeholder", "name") else "word")
+    if group.by == "nothing":
+        return f"{group.label} passes ({words})"
+    return f"{group.label} {'<= ' if group.epsilon else ''}{number(group.epsilon)} ({words})"
+
+
+def _domain(guarantee: "Guarantee") -> str:
+    public = guarantee.words - guarantee.protected - guarantee.repeated
+    passed = f" {public} of {count(guarantee.words, 'word')} passed as public and are not covered." if public else ""
+    bare = int(guarantee.total(np.isinf(guarantee.epsilon_per_word)))
+    if guarantee.claim.kind != "none" and bare:
+        passed += f" {count(bare, 'more word')} went unprotected."
+    if not guarantee.protected:
+        return passed.strip() or "The text has no words."
+    if guarantee.kind == "none":
+        nothing = "Beyond that, nothing" if guarantee.restricted or guarantee.groups else "Nothing"
+        return f"{nothing} bounds what the output tells of the protected words.{passed}"
+    return f"Holds for any two texts with the same mask that differ in {guarantee.neighbours}.{passed}"
+
+
+def _besides(guarantee: "Guarantee") -> str:
+    draws = "Draws: AES, keyed by the operating system."
+    if not (guarantee.claim.draws and guarantee.drawn):
+        draws = "Nothing is drawn."
+    elif guarantee.seeded:
+        draws = "No privacy against anyone who knows the seed."
+    return f"Nothing is claimed about the mask, which is released: {', '.join(guarantee.mask)}. {draws}"
+
+
+# ---- all of it ---------------------------------------------------------------------------------------------
+
+
+def explain(guarantee: "Guarantee") -> str:
+    """The whole statement: headline, formula, domain, values per word, assumptions and caveats."""
+    claim = guarantee.claim
+    lines = [headline(guarantee), ""]
+    if guarantee.kind == "metric":
+        lines += [
+            _PAIRS,
+            f"  {_LOSS} <= epsilon_j * d(x_j, x'_j){_plus(claim.additive)}   for every output y,",
+            f"  d = {_METRICS[claim.metric or '']} between the rows of {claim.table}.",
+        ]
+    elif guarantee.kind == "ldp":
+        lines += [_PAIRS, f"  {_LOSS} <= epsilon_j   for every output y."]
+    if guarantee.protected and guarantee.kind != "none":
+        spent = guarantee.epsilon_per_word
+        total, everywhere = number(guarantee.total(spent)), number(guarantee.total(guarantee.ldp_per_word))
+        lines += [
+            f"epsilon_j: {_between(spent.min(), spent.max())}, sum {total} over {_texts(guarantee.texts)}.",
+            f"Two texts that differ in several words: the bounds add up; in all words, local DP {everywhere}.",
+        ]
+    if guarantee.restricted:
+        lines += _explain_restricted(guarantee, guarantee.restricted)
+    drawn = guarantee.parameter[np.isfinite(guarantee.parameter)]
+    if claim.parameter and len(drawn):
+        lines.append(f"{claim.parameter}: {_between(drawn.min(), drawn.max())}.")
+    if guarantee.unit == "wordpiece":
+        lines.append(
+            "Unit: a word; its epsilon is the sum over its word pieces, their distance the largest of a piece."
+        )
+    lines.append(
+        f"{_INPUTS.get(guarantee.oov, _INPUTS['surrogate'])} "
+        f"{guarantee.oov_share:.1%} of the words not on the public list were outside the table."
+    )
+    if guarantee.placeholders:
+        lines.append(
+            f"{count(guarantee.placeholders, 'word')} became placeholders: epsilon 0 for the value; "
+            "position and type are in the mask."
+        )
+    lines += [f"Assumes: {text}." for text in claim.assumptions]
+    lines += [f"Note: {text}." for text in claim.caveats]
+    return "\n".join(lines)
+
+
+def _explain_restricted(guarantee: "Guarantee", promise: Restricted) -> list[str]:
+    bound = f"{number(guarantee.within)}{_plus(promise.additive)}"
+    if promise.kind == "metric":
+        bound = f"{number(guarantee.within)} * d(x_j, x'_j){_plus(promise.additive)}"
+    lines = [
+        f"{_PAIRS[:-1]}, where x_j and x'_j are {promise.domain}:",
+        f"  {_LOSS} <= {bound}   for every output y.",
+    ]
+    if promise.kind == "metric":
+        lines[1] = lines[1][:-1] + ","
+        lines.append(f"  d = {_METRICS[promise.metric or '']} between the rows of {guarantee.claim.table}.")
+    if guarantee.unit == "wordpiece":
+        lines.append("For word pieces, each piece and the one in its place have to be such a pair.")
+    return lines
+
+
+_PAIRS = "For every fixed mask and any two texts x, x' consistent with it that differ only in protected word j:"
+_INPUTS = {
+    "surrogate": "Inputs: any string; a word outside the table is first mapped to a row by a public function.",
+    "placeholder": "Inputs: the table's words; a word outside the table becomes a placeholder, which the mask shows.",
+    "error": "Inputs: the table's words; a text with any other word is refused, which shows too.",
+    "keep": "Inputs: the table's words; a word outside the table passes unprotected.",
+    "uniform": "Inputs: the table's words; in place of any other a word is drawn evenly from the table.",
+    "drop": "Inputs: the table's words; any other word vanishes.",
+}
+_LOSS = "|ln Pr[y | x] - ln Pr[y | x']|"
+_METRICS = {
+    "chord": "the chord (distance between unit rows)",
+    "euclidean": "the Euclidean distance (between raw rows)",
+    "l1": "the l1 distance",
+}
+
+
+# ---- what was hidden in a prompt ---------------------------------------------------------------------------
+
+THINGS = {
+    "PERSON": ("person", "persons"),
+    "LOCATION": ("place", "places"),
+    "ORGANIZATION": ("organization", "organizations"),
+    "EMAIL": ("e-mail address", "e-mail addresses"),
+    "PHONE": ("phone number", "phone numbers"),
+    "CARD": ("card number", "card numbers"),
+    "IBAN": ("account number", "account numbers"),
+    "NATIONAL_ID": ("national ID number", "national ID numbers"),
+    "IP": ("IP address", "IP addresses"),
+    "MAC": ("MAC address", "MAC addresses"),
+    "URL": ("web address", "web addresses"),
+    "SECRET": ("key or password", "keys or passwords"),
+    "CRYPTO": ("wallet address", "wallet addresses"),
+    "BIRTH_DATE": ("date of birth", "dates of birth"),
+    "ADDRESS": ("postal address", "postal addresses"),
+    "MEDICAL_RECORD": ("medical record number", "medical record numbers"),
+    "LICENCE": ("licence number", "licence numbers"),
+    "PLATE": ("number plate", "number plates"),
+    "LISTED": ("entry of your list", "entries of your list"),
+    "TEXT": ("whole text", "whole texts"),
+    "WORD": ("word", "words"),
+}
+"""What a type of names or placeholders stands for: one of it, several of it."""
+
+
+def hidden(releases: Sequence[Released]) -> str:
+    """What was hidden in texts, by type and number, in one plain sentence that claims nothing about the rest.
+
+    "2 persons and 1 e-mail address replaced; the rest was sent as it stands: nothing is claimed about it."
+    Places are counted: what stands in a text twice counts twice. Several words of one name count once.
+
+    Args:
+        releases: what `privatize` made of the texts, under any profile; only the releases are looked at.
+    """
+    found: Counter[str] = Counter()
+    for released in releases:
+        found.update(_hidden(released))
+    dropped = sum(len(released.mask.dropped) for released in releases)
+    lowered = ", but in lower case" if any(released.mask.casing is None for released in releases) else ""
+    if not found and not dropped:
+        sent, it = (
+            ("texts were sent as they stand", "them") if len(releases) > 1 else ("text was sent as it stands", "it")
+        )
+        return f"Nothing was found to hide, so the {sent}{lowered}; there may still be something private in {it}."
+    order = {type_: i for i, type_ in enumerate(THINGS)}
+    types = sorted(found, key=lambda type_: (order.get(type_, len(order) - 1), type_))
+    said = listing([things(type_, found[type_]) for type_ in types])
+    done = [f"{said} replaced"] * bool(found) + [f"{count(dropped, 'word')} left out"] * bool(dropped)
+    return f"{listing(done)}; the rest was sent as it stands{lowered}: nothing is claimed about it."
+
+
+def _hidden(released: Released) -> Iterator[str]:
+    """The type of each thing in a text that is not as it stood; "WORD" for other words."""
+    types = dict(released.mask.placeholders)
+    named = False  # whether the next word may belong to the name before it
+    for i, item in enumerate(released.items):
+        if item.kind is Kind.VERBATIM:
+            named = named and item.text == "."  # as after an initial
+            continue
+        label, _, part = item.group.partition(" ")
+        type_ = types.get(i) or (label if label in THINGS else "WORD")
+        if not (named and type_ == "PERSON"):
+            yield type_
+        named = type_ == "PERSON" and part != "family"
+
+
+def things(type_: str, n: int) -> str:
+    """So many of a type of names or placeholders: "1 e-mail address", "2 persons"; "2 of type X" for others."""
+    words = THINGS.get(type_)
+    return f"{n:,} of type {type_}" if words is None else f"{n:,} {words[n != 1]}"
+
+
+# ---- parts of sentences ------------------------------------------------------------------------------------
+
+
+def count(n: int, what: str) -> str:
+    """So many of something: "1 word", "2 words"."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def listing(parts: Sequence[str]) -> str:
+    """Some parts as one: "a", "a and b", "a, b and c"."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else ""
+
+
 def _between(low: float, high: float) -> str:
     return number(low) if number(low) == number(high) else f"{number(low)} to {number(high)}"
 
@@ -24,22 +409,5 @@ def _texts(n: int) -> str:
     return "the text" if n == 1 else f"the {n:,} texts"
 
 
-def _plain(value: object) -> object:
-    """As JSON can write it, which has no infinite numbers."""
-    if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return "infinite" if isinstance(value, float) and math.isinf(value) else value
-
-
-def _also(additive: float) -> str:
-    return f", plus {number(additive)}" if additive else ""
-
-
-def _plus(additive: float) -> str:
-    return f" + {number(additive)}" if additive else ""
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
+def _plus(additive: float, sign: str = " + ") -> str:
+    return f"{sign}{number(additive)}" if additive else ""

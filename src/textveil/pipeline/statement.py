@@ -14,7 +14,7 @@ from textveil.errors import ConfigError
 from textveil.guarantee import Claim, Group, Guarantee
 from textveil.mechanism import Names, Role, WordRule, oov
 from textveil.pipeline.release import Plan, Release, type_of
-from textveil.protect import GROUPS, Budget, Grouped, Grouping, Protection
+from textveil.protect import GROUPS, PUBLIC, Budget, Grouped, Grouping, Protection
 from textveil.randomness import Values
 from textveil.text import UNKNOWN_SHARE, Kind, Released
 
@@ -88,6 +88,7 @@ class Terms:
             parameter=release.parameter[drawn],
             unit=self.words.unit,
             words=released.mask.words,
+            punctuation=sum(item.group == PUBLIC and not any(map(str.isalnum, item.text)) for item in released.items),
             # a name that gave way to one was drawn, and spent its epsilon
             placeholders=sum(item.kind is Kind.PLACEHOLDER and not named[item.start] for item in released.items),
             mask=(*released.mask.fields, UNKNOWN_SHARE),
