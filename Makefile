@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help .venv demo test check format lint types layers deps spelling audit-small reproduce-quick docs docs-serve bench evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds names clean
+.PHONY: help .venv demo test check check-long format lint types layers deps spelling audit-small reproduce-quick docs docs-serve bench evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds names clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -57,18 +57,25 @@ $(VENV)/dev.stamp: $(PROJECTS) constraints.txt
 demo test: export HF_HUB_OFFLINE := 1
 demo test: export TOKENIZERS_PARALLELISM := false
 
-demo: $(VENV)/run.stamp ## privatize an invented letter with four mechanisms
+demo: $(VENV)/run.stamp ## both jobs on an invented prompt and letter
 	@$(BIN)/textveil demo $(ARGS)
 
 # One thread a worker: two workers that take all cores each are slower than one.
 test: export OMP_NUM_THREADS ?= 1
-test: $(VENV)/dev.stamp ## the whole test suite
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+test: $(VENV)/dev.stamp ## the tests, but for those marked slow
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(ARGS)
 
 # ---- checks ---------------------------------------------------------------------------------------------------------
 # Tests come last, so that their closing line is the last that is printed.
 
-check: lint types layers deps spelling docs audit-small reproduce-quick test ## everything that has to hold before a change goes in
+check: lint types layers deps spelling docs audit-small test ## everything that has to hold before a change goes in
+
+check-long: export HF_HUB_OFFLINE := 1
+check-long: export TOKENIZERS_PARALLELISM := false
+check-long: export OMP_NUM_THREADS ?= 1
+check-long: reproduce-quick ## the slow tests, and every figure and table of the papers on tiny data
+	@echo "== slow tests"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow $(ARGS)
 
 format: $(VENV)/dev.stamp ## rewrite the code in the project's format
 	@$(BIN)/ruff format .
@@ -90,6 +97,7 @@ layers: $(VENV)/dev.stamp ## who may import whom
 deps: $(VENV)/dev.stamp ## unused, missing and transitive dependencies
 	@echo "== dependencies"
 	@$(BIN)/deptry --no-ansi src
+	@$(BIN)/deptry --no-ansi --config $(BENCH)/pyproject.toml $(BENCH)/src
 
 spelling: $(VENV)/dev.stamp ## codespell
 	@echo "== spelling"
