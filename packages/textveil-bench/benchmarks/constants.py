@@ -19,7 +19,7 @@ from torch import Tensor
 
 from textveil.table.constants import Progress, TableConstants, compute
 
-FOLDER = Path(__file__).resolve().parent.parent / "src" / "textveil" / "data" / "constants"
+FOLDER = Path(__file__).resolve().parents[3] / "src" / "textveil" / "data" / "constants"
 TABLES = ("minilm-s", "minilm", "minilm-wordpiece")
 METRICS: tuple[Literal["chord", "euclidean"], ...] = ("chord", "euclidean")
 

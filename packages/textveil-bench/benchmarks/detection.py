@@ -89,7 +89,7 @@ def synthetic(corpora: Path, parity: int, *, untrained: bool = False) -> list[Go
 
 def training_data() -> Any:
     """The module that says what the tagger was trained on."""
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
     from training import data
 
     return data

@@ -56,7 +56,7 @@ PRIORS: tuple["PriorName", ...] = ("uniform", "unigram", "context")
 MEANT = 100
 """Texts of a corpus whose sentence vectors are compared."""
 
-PICTURE = HERE.parent / "docs" / "assets" / "evidence.svg"
+PICTURE = ROOT / "docs" / "assets" / "evidence.svg"
 PICTURED = {
     "noise": "noise",
     "exponential": "exponential",

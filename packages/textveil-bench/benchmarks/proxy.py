@@ -32,7 +32,7 @@ def process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A server as a process of its own, until the end of the block."""
     with subprocess.Popen(
         [sys.executable, "-m", *arguments],
-        cwd=Path(__file__).resolve().parent.parent,
+        cwd=Path(__file__).resolve().parents[3],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

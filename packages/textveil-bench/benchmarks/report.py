@@ -19,20 +19,21 @@ if TYPE_CHECKING:
     from textveil_bench.compare import Cell, MetricKey, Series
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
 ROWS = HERE / "rows" / "speed.jsonl"
 RATES = HERE / "rows" / "rates.jsonl"
 EVIDENCE = HERE / "rows" / "evidence.jsonl"
 CHOOSE = HERE / "rows" / "choose"
 REPRODUCED = HERE / "rows" / "reproduce"
 DOMAINS = HERE / "rows" / "domains"
-PICTURE = HERE.parent / "docs" / "assets" / "which.svg"
+PICTURE = ROOT / "docs" / "assets" / "which.svg"
 PICTURED = (
     *("rankcape, consistent", "rankcape", "noise, projected, consistent", "window of two, projected"),
     *("noise", "d-chi-stencil", "santext+", "custext+"),
 )
 """Families in the picture: four of ours, four of the papers."""
 
-DOMAINS_PICTURE = HERE.parent / "docs" / "assets" / "domains.svg"
+DOMAINS_PICTURE = ROOT / "docs" / "assets" / "domains.svg"
 GUESSED = "bayes exposed (unigram)"
 KEPT = "meaning cosine of texts"
 """Metrics of the picture of domains."""
@@ -41,7 +42,7 @@ LEVELS = 0.05, 0.1, 0.2
 """Shares of private words that are guessed, at which mechanisms are compared."""
 
 DOCUMENTS = tuple(
-    sorted(path for part in ("guide", "mechanisms", "bench") for path in (HERE.parent / "docs" / part).glob("*.md"))
+    sorted(path for part in ("guide", "mechanisms", "bench") for path in (ROOT / "docs" / part).glob("*.md"))
 )
 _MARKED = re.compile(r"(<!-- bench ([a-z]+) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
 _EQUAL = re.compile(

@@ -35,6 +35,7 @@ from textveil_bench.circumstances import circumstances
 from textveil_bench.process import best
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
 ALSO = "phonenumbers", "presidio-analyzer"
 """Packages whose versions matter besides."""
 
@@ -143,7 +144,7 @@ def main() -> None:
     for row in rows:
         table.add_row(row["what"], f"{row['value']:.3g}", row["unit"])
     console.print(table)
-    console.print(f"{len(rows)} rows appended to {ROWS.parent.relative_to(HERE.parent)}")
+    console.print(f"{len(rows)} rows appended to {ROWS.parent.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":
