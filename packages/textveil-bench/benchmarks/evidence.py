@@ -31,7 +31,7 @@ import numpy as np
 import report
 from attacks import sentences
 from numpy.typing import NDArray
-from run import HERE
+from run import ROOT
 
 from textveil.randomness import Floats, Ints, Values
 from textveil_bench.circumstances import circumstances

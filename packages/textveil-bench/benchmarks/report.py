@@ -41,9 +41,7 @@ KEPT = "meaning cosine of texts"
 LEVELS = 0.05, 0.1, 0.2
 """Shares of private words that are guessed, at which mechanisms are compared."""
 
-DOCUMENTS = tuple(
-    sorted(path for part in ("guide", "mechanisms", "bench") for path in (ROOT / "docs" / part).glob("*.md"))
-)
+DOCUMENTS = tuple(sorted((ROOT / "docs").rglob("*.md")))
 _MARKED = re.compile(r"(<!-- bench ([a-z]+) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
 _EQUAL = re.compile(
     r"(<!-- equal ([^|\n]+)\|([^|\n]+)\|([^|\n]+)\|([^|\n]+?) -->\n).*?(<!-- end of bench -->)", re.DOTALL
