@@ -61,8 +61,10 @@ def test_every_float_that_python_writes_is_read_back(value):
 
 
 @given(st.text(max_size=30))
-def test_any_text_is_some_value(text):
-    sources.scalar(text)
+def test_any_text_is_some_value_and_always_the_same(text):
+    once, again = sources.scalar(text), sources.scalar(text)
+    assert type(once) is type(again)
+    assert repr(once) == repr(again)
 
 
 @pytest.mark.parametrize("annotation", [None, object, int | None])

@@ -1,5 +1,6 @@
 """Pictures: every headline is drawn, numbers where they belong, and formats as named."""
 
+import math
 import re
 from typing import Any
 from xml.etree import ElementTree
@@ -85,8 +86,19 @@ def test_one_figure_is_one_svg(tmp_path):
 
 
 def test_an_open_interval_is_drawn_without_an_end():
+    """The bar is there, and no whisker that has a length."""
     rows = [{**row("mean", 3.0), "low": None, "high": None}]
-    pictures.rates(rows, title="t").draw_without_rendering()
+    figure = pictures.rates(rows, title="t")
+    figure.draw_without_rendering()
+    ends = [
+        point
+        for axis in figure.axes
+        for line in axis.collections
+        for path in line.get_paths()
+        for point in path.vertices
+    ]
+    assert ends
+    assert all(math.isfinite(x) and math.isfinite(y) for x, y in ends)
 
 
 def test_refusals(tmp_path):

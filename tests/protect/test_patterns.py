@@ -391,8 +391,8 @@ def test_any_text_gives_ordered_spans_inside_it(text):
 
 
 @given(st.text(st.characters(exclude_categories=())))
-def test_no_text_raises(text):
-    PATTERNS.find([text])
+def test_no_text_raises_and_every_span_lies_in_it(text):
+    assert all(0 <= span.start < span.end <= len(text) for span in PATTERNS.find([text]))
 
 
 WORDS = (
