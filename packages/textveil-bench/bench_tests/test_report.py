@@ -305,6 +305,19 @@ def test_a_trade_off_has_the_corner_the_baselines_and_both_intervals():
     assert len(curve.points) == 5
 
 
+def test_a_baseline_has_one_dash_whatever_its_order_in_a_data_set():
+    found = list(series(synthetic.rows(entries=synthetic.ENTRIES[:1], texts=20, seeds=(1,))))
+    first, second = dict.fromkeys(each.data for each in found)
+    turned = [each for each in found if each.data == first] + [each for each in reversed(found) if each.data == second]
+    study = Study(series=tuple(turned))
+    order = [[each.name for each in study.baselines(data)] for data in (first, second)]
+    assert order[0] == order[1][::-1]
+    shown = [{(mark.name, mark.dash) for mark in panel.marks} for panel in panels(study, curves.against_attacks)]
+    assert all(len(marks) == 3 for marks in shown)
+    assert all(marks == shown[0] for marks in shown)
+    assert len({dash for _, dash in shown[0]}) == 3
+
+
 def test_with_several_data_sets_an_attack_has_a_panel_for_each():
     study = study_of(entries=synthetic.ENTRIES[:2], texts=20, seeds=(1,))
     titles = [group.title for group in curves.against_attacks(study)]

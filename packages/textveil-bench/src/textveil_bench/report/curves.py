@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from textveil.evaluate.intervals import Interval
-from textveil.evaluate.pictures import DASHES, Curve, Map, Mark, Panel, Point
+from textveil.evaluate.pictures import Curve, Map, Mark, Panel, Point
 from textveil_bench.compare import Cell, Data, MetricKey, Series
 from textveil_bench.estimates import Estimate
 from textveil_bench.report.study import Study
@@ -206,13 +206,13 @@ def _points(series: Series, figure: MetricKey, across: Across) -> list[Point]:
 def _marks(study: Study, data: Data, figure: MetricKey, across: Across, curves: Sequence[Curve]) -> Iterator[Mark]:
     """The baselines: a line at their height, and a sign where they stand if that is within the panel."""
     end = max(point.x.value for curve in curves for point in curve.points)
-    for series, dash in zip(study.baselines(data), DASHES, strict=False):
+    for series in study.baselines(data):
         cell = series.cells[0]
         value = cell.estimates.get(figure)
         if value is not None:
             place = across.place(cell) if across.corner else None
             x = place.value if place is not None and place.value <= end else None
-            yield Mark(name=series.name, y=value.value, dash=dash, x=x)
+            yield Mark(name=series.name, y=value.value, dash=study.dashes[series.name], x=x)
 
 
 def _attack(study: Study, risk: MetricKey) -> Across:

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 from math import inf
 
-from textveil.evaluate.pictures import COLOURS, MARKERS, MOST, Look
+from textveil.evaluate.pictures import COLOURS, DASHES, MARKERS, MOST, Look
 from textveil_bench.compare import Cell, Data, MetricKey, SeedScores, Series, chance
 from textveil_bench.estimates import Estimate
 
@@ -210,6 +210,12 @@ class Study:
         for group in (part for parts in self.inside.values() for part in parts.values()):
             _dress(looks, group, 0)
         return looks
+
+    @cached_property
+    def dashes(self) -> dict[str, str]:
+        """Every baseline has one dash on all data sets, whatever their order there."""
+        names = dict.fromkeys(each.name for data in self.data for each in self.baselines(data))
+        return {name: DASHES[i % len(DASHES)] for i, name in enumerate(names)}
 
     def _merit(self, name: str) -> tuple[int, float]:
         risk, own = self.risk, [(data, self.named(name, data)) for data in self.data]
