@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # or it complains about every fork of a test
+os.environ.setdefault("TEXTVEIL_PROGRESS", "0")  # or lines of progress stand among what commands say
 
 import numpy as np
 import pytest

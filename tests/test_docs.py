@@ -120,7 +120,9 @@ def surroundings(page: Page, folder: Path) -> Iterator[None]:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        with patch.dict(os.environ, clean | {"COLUMNS": "100", "HF_HUB_OFFLINE": "1"}, clear=True):
+        with patch.dict(
+            os.environ, clean | {"COLUMNS": "100", "HF_HUB_OFFLINE": "1", "TEXTVEIL_PROGRESS": "0"}, clear=True
+        ):
             yield
     finally:
         os.chdir(before)

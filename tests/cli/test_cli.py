@@ -21,7 +21,7 @@ import typer
 
 import textveil
 from textveil import cli
-from textveil.cli import demo
+from textveil.cli import demo, progress
 from textveil.errors import TextveilWarning
 from textveil.files import streams
 from textveil.pipeline import privatizer
@@ -47,10 +47,11 @@ def table(monkeypatch: pytest.MonkeyPatch) -> EmbeddingTable:
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No options from outside."""
+    """No options from outside, and no progress of what takes long on a slow machine."""
     for name in list(os.environ):
         if name.startswith("TEXTVEIL_"):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("TEXTVEIL_PROGRESS", "0")
 
 
 Run = Callable[..., tuple[int, str, str]]
@@ -674,6 +675,8 @@ def test_progress_is_drawn_on_a_terminal(run, rows, tmp_path, monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("TEXTVEIL_PROGRESS", "1")
+    monkeypatch.setattr(progress, "AFTER", 0.0)
     assert run("privatize", str(rows), *NOISE, "--output", str(tmp_path / "out"))[0] == 0
     assert "2 of 2 rows" in terminal.getvalue()
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from textveil import cli
+from textveil.cli import progress
 from textveil.table import store
 
 WORDS = ["anna", "owes", "the", "bank", "nine", "hundred", "pounds"]
@@ -164,6 +165,8 @@ def test_progress_only_on_a_terminal(run, monkeypatch):
 
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TEXTVEIL_PROGRESS", "1")
+    monkeypatch.setattr(progress, "AFTER", 0.0)
     assert run("build", "some.txt", "-o", "x")[0] == 0
     assert "neighbours" in terminal.getvalue()
 

@@ -1,22 +1,38 @@
-"""Progress of long work on standard error, drawn only where a person sees it.
+"""Progress of long work, on standard error: bars on a terminal, elsewhere a line every few seconds.
 
-In: results as they come, or counts of what is done. Out: the same results; bars with rate and time left.
+In: results as they come, or counts of what is done. Out: the same results; how far the work is, and the time left.
+Nothing is shown of work that takes less than two seconds, or where TEXTVEIL_PROGRESS is 0.
 Not here: the work, and who asks for it (`cli`).
 """
 
+import os
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
+    from rich.progress import Progress, TaskID
 
 Report = Callable[[str, int, int], None]
-"""Told a step's name, how much of it is done, and how much there is."""
+"""Told a step's name, how much of it is done, and how much there is; 0 where that is not known."""
 
-COUNTED_FROM = 2_000
-"""Results after which they are counted aloud."""
+Spell = Callable[[str, int], str]
+"""How an amount of a step is written ("3,000", "2.1 MB")."""
+
+AFTER = 2.0
+"""Seconds of work before anything is shown."""
+
+EVERY = 5.0
+"""Seconds between two lines; of work that goes on for longer a tenth of its time, but no more than `RARELY`."""
+
+RARELY = 60.0
+
+TICK = 0.5
+"""Seconds after which somebody looks whether something is due: also while the work reports nothing."""
 
 Item = TypeVar("Item")
 
@@ -26,54 +42,211 @@ def seen() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
-def counted(results: Iterable[Item]) -> Iterator[Item]:
-    """The results, with a counter for long runs."""
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} texts"), TimeElapsedColumn())
-    progress = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = progress.add_task("", total=None)
-    with ExitStack() as stack:
-        for count, result in enumerate(results, 1):
-            if count == COUNTED_FROM:
-                stack.enter_context(progress)
-            if count >= COUNTED_FROM:
-                progress.update(task, completed=count)
-            yield result
+def thousands(_: str, amount: int) -> str:
+    """An amount of any step: "3,000"."""
+    return f"{amount:,}"
 
 
 @contextmanager
-def bars(spell: Callable[[str, int], str], unit: str = "") -> Iterator[Report]:
-    """A bar for every step that is reported; a step that goes back to its start has begun anew.
+def bars(spell: Spell = thousands, unit: str = "") -> Iterator[Report]:
+    """Shows every step that is reported within; one that goes back to its start has begun anew.
 
     Args:
-        spell: an amount of a step ("3,000", "2.1 MB").
-        unit: what stands behind the amounts.
+        spell: how an amount of a step is written.
+        unit: what stands behind the amounts (" texts").
     """
-    if not seen():
+    if sys.stderr is None or os.environ.get("TEXTVEIL_PROGRESS") == "0":
         yield lambda *_: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    shown: _Shown = _Bars(spell=spell, unit=unit) if seen() else _Lines(spell=spell, unit=unit)
+    watch = Watch(shown=shown)
+    over = threading.Event()
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.fields[amount]}", markup=False),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        tasks: dict[str, TaskID] = {}
+    def look() -> None:
+        while not over.wait(TICK):
+            watch.look()
 
-        def report(name: str, done: int, total: int) -> None:
-            if name not in tasks:
-                tasks[name] = progress.add_task(name, total=total, amount="")
-            task = next(each for each in progress.tasks if each.id == tasks[name])
-            if done < task.completed:
-                progress.reset(task.id, total=total)
-            rate = f", {spell(name, int(task.speed))} a second" if task.speed else ""
-            amount = f"{spell(name, done)} of {spell(name, total)}{unit}{rate}"
-            progress.update(task.id, completed=done, amount=amount)
+    thread = threading.Thread(target=look, name="textveil progress", daemon=True)
+    thread.start()
+    try:
+        yield watch.report
+    finally:
+        over.set()
+        thread.join()
+        shown.close()
 
-        yield report
+
+def counted(results: Iterable[Item], what: str = "texts") -> Iterator[Item]:
+    """The results, which are counted as they come; of how many is not known.
+
+    Args:
+        results: any number.
+        what: they are ("texts").
+    """
+    with bars() as report:
+        for done, result in enumerate(results, 1):
+            report(what, done, 0)
+            yield result
+
+
+# ---- when ------------------------------------------------------------------------------------------
+
+
+class _Shown(Protocol):
+    """What shows progress: nothing until it is opened."""
+
+    def open(self) -> None: ...
+
+    def step(self, name: str, done: int, total: int) -> None:
+        """Before it is opened, too."""
+        ...
+
+    def draw(self, seconds: float, left: float | None) -> None:
+        """Shows the last step.
+
+        Args:
+            seconds: since the work began.
+            left: seconds until the step is done; None where that is not known.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class Watch:
+    """Decides when something is shown: first after `AFTER`, then every `EVERY` seconds.
+
+    Attributes:
+        shown: what shows it.
+        clock: seconds, from anywhere.
+    """
+
+    shown: _Shown
+    clock: Callable[[], float] = time.monotonic
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._began = self.clock()
+        self._due = self._began + AFTER
+        self._open = False
+        self._name, self._first, self._since, self._done, self._total = "", 0, self._began, 0, 0
+
+    def report(self, name: str, done: int, total: int) -> None:
+        """See `Report`."""
+        with self._lock:
+            if name != self._name or done < self._done:
+                self._name, self._first, self._since = name, done, self.clock()
+            self._done, self._total = done, total
+            self.shown.step(name, done, total)
+        self.look()
+
+    def look(self) -> None:
+        """Shows what is due."""
+        with self._lock:
+            now = self.clock()
+            if now < self._due:
+                return
+            if not self._open:
+                self.shown.open()
+                self._open = True
+            self.shown.draw(now - self._began, self._left(now))
+            self._due = now + min(max(EVERY, (now - self._began) / 10), RARELY)
+
+    def _left(self, now: float) -> float | None:
+        made, spent = self._done - self._first, now - self._since
+        if made <= 0 or spent < 1 or self._done >= self._total:
+            return None
+        return (self._total - self._done) * spent / made
+
+
+# ---- how -------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Lines:
+    """Lines on standard error."""
+
+    spell: Spell
+    unit: str
+    last: tuple[str, int, int] | None = None
+
+    def open(self) -> None:
+        """Needs nothing."""
+
+    def step(self, name: str, done: int, total: int) -> None:
+        self.last = name, done, total
+
+    def draw(self, seconds: float, left: float | None) -> None:
+        with suppress(OSError, ValueError):  # nobody may listen any more
+            print(line(self.last, seconds, left, self.spell, self.unit), file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Needs nothing."""
+
+
+def line(last: tuple[str, int, int] | None, seconds: float, left: float | None, spell: Spell, unit: str = "") -> str:
+    """How far the work is, on one line: "bayes: 120 of 400 texts, 35 s left"."""
+    when = f"{duration(seconds)} so far" if left is None else f"{duration(left)} left"
+    if last is None:
+        return f"starting: {when}"
+    name, done, total = last
+    return f"{name}: {spell(name, done)}{f' of {spell(name, total)}' if total else ''}{unit}, {when}"
+
+
+def duration(seconds: float) -> str:
+    """A time as one says it: "35 s", "4 min", "1 h 20 min"."""
+    whole = max(1, round(seconds))
+    if whole < 100:
+        return f"{whole} s"
+    hours, minutes = divmod(round(whole / 60), 60)
+    return f"{minutes} min" if not hours else f"{hours} h" + (f" {minutes} min" if minutes else "")
+
+
+@dataclass
+class _Bars:
+    """A bar for every step, on a terminal; gone when the work is over."""
+
+    spell: Spell
+    unit: str
+    _tasks: "dict[str, TaskID]" = field(default_factory=dict)
+    _progress: "Progress | None" = None
+    _kept: list[tuple[str, int, int]] = field(default_factory=list)
+
+    def open(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[amount]}", markup=False),
+            TimeRemainingColumn(),
+        )
+        self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._tasks["starting"] = self._progress.add_task("starting", total=None, amount="", visible=not self._kept)
+        for each in self._kept:
+            self.step(*each)
+        self._progress.start()
+
+    def step(self, name: str, done: int, total: int) -> None:
+        if self._progress is None:
+            self._kept = [each for each in self._kept if each[0] != name] + [(name, done, total)]
+            return
+        progress = self._progress
+        if name not in self._tasks:
+            self._tasks[name] = progress.add_task(name, total=total or None, amount="")
+            progress.update(self._tasks["starting"], visible=False)
+        task = next(each for each in progress.tasks if each.id == self._tasks[name])
+        if done < task.completed:
+            progress.reset(task.id, total=total or None)
+        rate = f", {self.spell(name, int(task.speed))} a second" if task.speed else ""
+        amount = f"{self.spell(name, done)}{f' of {self.spell(name, total)}' if total else ''}{self.unit}{rate}"
+        progress.update(task.id, completed=done, amount=amount)
+
+    def draw(self, seconds: float, left: float | None) -> None:
+        """The bars are drawn as they change."""
+
+    def close(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()

@@ -20,7 +20,7 @@ from textveil.errors import ConfigError, UnknownName
 
 PROFILES = files("textveil") / "data" / "profiles"
 PREFIX = "TEXTVEIL_"
-RESERVED = frozenset({"TEXTVEIL_CORPORA", "TEXTVEIL_DEBUG", "TEXTVEIL_LLM_KEY"})
+RESERVED = frozenset({"TEXTVEIL_CORPORA", "TEXTVEIL_DEBUG", "TEXTVEIL_LLM_KEY", "TEXTVEIL_PROGRESS"})
 """Environment variables with the prefix that are no options."""
 
 LONGEST = 1 << 20
