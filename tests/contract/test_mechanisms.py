@@ -13,8 +13,8 @@ from scipy import stats
 
 from tests.contract import plane
 from textveil.config import registry
-from textveil.mechanism import PLACEHOLDER, Block, Law, Layout, Mechanism, NoNoise, Perturb, Restricting
-from textveil.mechanism.papers import NoiseName, d_chi_stencil, exponential, laplace, noise, polar, stencil
+from textveil.mechanism import PLACEHOLDER, Block, Law, Layout, Mechanism, NoiseName, NoNoise, Perturb, Restricting
+from textveil.mechanism.papers import d_chi_stencil, exponential, laplace, noise, polar, stencil
 from textveil.randomness import streams
 from textveil.randomness.streams import SeededRandomness, SystemRandomness
 from textveil.table.embedding import EmbeddingTable

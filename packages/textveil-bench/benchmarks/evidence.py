@@ -257,16 +257,11 @@ def _figures(
 
 def _epsilon(privatizer: "Privatizer") -> float | None:
     """Epsilon of local DP of the statement; that of Cape's buckets without context is exact, computed here."""
-    from textveil.mechanism import Select
-    from textveil.mechanism.buckets import Bucketized, losses
-    from textveil.mechanism.rule import ROUNDING
-    from textveil.mechanism.utility import Hybrid
+    from textveil.mechanism import exact_loss
 
-    made = privatizer.mechanism
-    if isinstance(made, Select) and isinstance(made.rule, Bucketized) and made.local:
-        assert isinstance(made.utility, Hybrid)
-        assert made.rule.nominal is not None
-        return float(losses(privatizer.table, made.utility, made.rule, np.array([made.rule.nominal]))[0]) + ROUNDING
+    exact = exact_loss(privatizer.mechanism, privatizer.table)
+    if exact is not None:
+        return exact
     printed = privatizer.privatize("river").guarantee.epsilon_ldp
     return printed if math.isfinite(printed) else None
 
@@ -285,7 +280,7 @@ def _of_case(case: "attack.Case", first: int = 0, meant: Sequence[int] | None = 
 
     view, secret = case.view, case.truth.rows
     of = first + view.text
-    for prior in PRIORS if looks(view.mechanism) else PRIORS[:2]:
+    for prior in PRIORS if looks(view.mechanism, view.table) else PRIORS[:2]:
         found = posterior(view, prior=prior, k=1, rng=SeededRandomness(SEED).part(2**100))
         note = "" if found.evidence == "exact" else "a lower bound: the law was estimated"
         right = (found.candidates[:, 0] == secret).astype(np.float64)

@@ -8,15 +8,15 @@ from textveil.mechanism.block import PLACEHOLDER, Block, Layout, Role
 from textveil.mechanism.buckets import Bucketized, Buckets, losses
 from textveil.mechanism.confined import Confined
 from textveil.mechanism.context import Context
-from textveil.mechanism.contract import Law, Mechanism, Published, Restricting
+from textveil.mechanism.contract import Conditional, Contextual, Law, Mechanism, Noisy, Published, Restricting, Windowed
 from textveil.mechanism.drawn_names import Names
 from textveil.mechanism.fill import Fill
-from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher
+from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoiseName, NoNoise, VonMisesFisher
 from textveil.mechanism.oov import WordRule, apart
 from textveil.mechanism.papers import cape
 from textveil.mechanism.perturb import Perturb
 from textveil.mechanism.rule import Exponential
-from textveil.mechanism.select import Placeholder, Select
+from textveil.mechanism.select import Placeholder, Select, exact_loss
 from textveil.mechanism.staircase import Staircase
 from textveil.mechanism.utility import Distance, Hybrid
 from textveil.mechanism.window import SINKHORN_ROUNDS, Mixing, Window
@@ -27,8 +27,10 @@ __all__ = [
     "Block",
     "Bucketized",
     "Buckets",
+    "Conditional",
     "Confined",
     "Context",
+    "Contextual",
     "CoordinateLaplace",
     "Distance",
     "Exponential",
@@ -41,6 +43,8 @@ __all__ = [
     "MultivariateLaplace",
     "Names",
     "NoNoise",
+    "NoiseName",
+    "Noisy",
     "Perturb",
     "Placeholder",
     "Published",
@@ -50,8 +54,10 @@ __all__ = [
     "Staircase",
     "VonMisesFisher",
     "Window",
+    "Windowed",
     "WordRule",
     "apart",
     "cape",
+    "exact_loss",
     "losses",
 ]

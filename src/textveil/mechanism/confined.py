@@ -466,11 +466,6 @@ class Confined:
     candidates: NearestLists | Ball | Sensitive
     caveats: tuple[str, ...] = ()
 
-    @property
-    def local(self) -> bool:
-        """The law at a position depends on its own word alone."""
-        return True
-
     def claim(self, table: EmbeddingTable) -> Claim:
         """None for all words; a restricted one where the candidates allow it."""
         if table.holds_pieces and isinstance(self.candidates, Sensitive):

@@ -1,14 +1,28 @@
 """What every mechanism offers: the contract that tests run over every registered name.
 
-In: nothing. Out: the protocols `Mechanism`, `Law`, `Restricting` and `Published`.
+In: nothing. Out: `Mechanism`, which all of them are, and what a mechanism may say of itself besides, so that attacks,
+audits and measures need to know no mechanism by its class:
+
+- `Law`: the output law is written down;
+- `Contextual`: the law at a position is written down, given what a language model expects there;
+- `Noisy`: noise is added to vectors, so that the law can be estimated from draws;
+- `Windowed`: the vectors of neighbouring words are mixed;
+- `Restricting`, `Published`: what is promised for some pairs of words only, and what a paper promises.
+
+That the law of a position depends on the word there alone is said by the claim (`Claim.alone`), and nowhere else.
 Not here: any mechanism (`perturb`, `select`), and the names (`papers`).
 """
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Hashable
+from typing import Any, Protocol, runtime_checkable
+
+import torch
 
 from textveil.guarantee import Claim
 from textveil.mechanism.block import Block, Layout
-from textveil.randomness import Flags, Ids, Randomness, Values
+from textveil.mechanism.context import Context
+from textveil.mechanism.window import Window
+from textveil.randomness import Draws, Flags, Floats, Ids, Randomness, Values
 from textveil.table import EmbeddingTable
 
 
@@ -51,6 +65,102 @@ class Law(Protocol):
 
         None where these options leave no closed form.
         """
+        ...
+
+
+class Conditional(Protocol):
+    """The law at one position, what a language model expects there being known. See `Contextual`."""
+
+    @property
+    def kind(self) -> Hashable:
+        """Laws of one kind share what `near` computes."""
+        ...
+
+    def near(self, rows: Ids) -> Any:
+        """What can be computed of some private rows [m] whatever the language model expects; 50 MB for 256 rows."""
+        ...
+
+    def log_probs(self, near: Any, released: Ids, parameter: Values) -> Values:
+        """ln P(released row [q] | private row of `near`) under the parameter [q] of each, [q, m]."""
+        ...
+
+
+@runtime_checkable
+class Contextual(Mechanism, Protocol):
+    """A mechanism whose law at a position may depend on what a language model expects there.
+
+    Whoever knows that, and the mechanism's options, knows the law. Where the claim says `alone`, nothing is looked at.
+    """
+
+    @property
+    def context(self) -> Context:
+        """What the language model is shown, and in which order positions are released."""
+        ...
+
+    def conditional(self, table: EmbeddingTable, logits: Floats) -> Conditional:
+        """The law where the language model expects these logits [V]."""
+        ...
+
+    def approximation(self, table: EmbeddingTable) -> str:
+        """How `conditional` estimates the law on such a table, as words that follow "estimated"; empty: it is exact."""
+        ...
+
+
+@runtime_checkable
+class Noisy(Mechanism, Protocol):
+    """A mechanism that adds noise to vectors and releases the nearest word of a public table.
+
+    Its law is an integral over a cell. It can be estimated by drawing noisy vectors and weighing them by their density.
+    """
+
+    @property
+    def exclude_original(self) -> bool:
+        """Whether the word itself is never released, but the nearest other one."""
+        ...
+
+    @property
+    def noise_law(self) -> str | None:
+        """The textbook law of the noise (`noise.NoiseName`), to test draws against; None for any other."""
+        ...
+
+    @property
+    def radius(self) -> float | None:
+        """The epsilon that is spent besides, on the length of a word's vector; None where it is not drawn."""
+        ...
+
+    def view(self, table: EmbeddingTable) -> EmbeddingTable:
+        """The table that vectors are taken from, and released words are the nearest in."""
+        ...
+
+    def rate(self, table: EmbeddingTable, parameter: Values) -> Values:
+        """epsilon [m] per unit of distance in the view, under the parameter [m]."""
+        ...
+
+    def sample(self, draws: Draws, table: EmbeddingTable, rows: Ids, parameter: Values) -> Values:
+        """Noisy vectors [m, d] around the vectors of some words [m] in the view, under the parameter [m] of each."""
+        ...
+
+    def log_density(self, table: EmbeddingTable, noisy: torch.Tensor, parameter: float) -> torch.Tensor:
+        """ln of the density at noisy vectors [m, d] around the vector of each word, but for a constant: [m, V]."""
+        ...
+
+
+@runtime_checkable
+class Windowed(Mechanism, Protocol):
+    """A mechanism that mixes the vectors of neighbouring words, and releases the nearest word of a public table."""
+
+    @property
+    def mix(self) -> Window:
+        """The window; one word long, it mixes nothing."""
+        ...
+
+    @property
+    def exclude_original(self) -> bool:
+        """Whether the word itself is never released, but the nearest other one."""
+        ...
+
+    def view(self, table: EmbeddingTable) -> EmbeddingTable:
+        """The table that vectors are taken from, and released words are the nearest in."""
         ...
 
 

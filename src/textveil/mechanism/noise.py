@@ -25,11 +25,30 @@ from textveil.table import EmbeddingTable
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
+NoiseName = Literal["multivariate-laplace", "coordinate-laplace", "von-mises-fisher"]
+"""Textbook laws of noise."""
+
 
 class Noise(Protocol):
-    """A family of noise with one parameter per row; `rate` and `parameter` are inverse to one another."""
+    """A family of noise with one parameter per row; `rate` and `parameter` are inverse to one another.
+
+    Attributes:
+        parameter_name: the parameter, as the papers call it.
+        law: the textbook law that is drawn; None for no noise.
+        radius: an epsilon that is spent besides, on the length of a word's vector; None where it is not released.
+    """
 
     parameter_name: ClassVar[str | None]
+
+    @property
+    def law(self) -> NoiseName | None:
+        """See the class."""
+        ...
+
+    @property
+    def radius(self) -> float | None:
+        """See the class."""
+        ...
 
     @property
     def setting(self) -> float | None:
@@ -60,12 +79,20 @@ class Noise(Protocol):
         """Noisy vectors [m, d] around centres [m, d] of the words in `rows` [m]."""
         ...
 
+    def log_density(
+        self, table: EmbeddingTable, noisy: torch.Tensor, centres: torch.Tensor, parameter: float
+    ) -> torch.Tensor:
+        """ln of the density at noisy [m, d] around centres [k, d], but for a constant of the parameter: [m, k]."""
+        ...
+
 
 @options()
 class NoNoise:
     """No noise at all: the centre itself. Deterministic, so no statement holds."""
 
     parameter_name: ClassVar[str | None] = None
+    law: ClassVar[NoiseName | None] = None
+    radius: ClassVar[float | None] = None
     setting: ClassVar[float | None] = None
 
     def check(self, table: EmbeddingTable, *, mixed: bool) -> None:  # noqa: D102
@@ -88,6 +115,12 @@ class NoNoise:
     ) -> Values:
         return centres
 
+    def log_density(
+        self, table: EmbeddingTable, noisy: torch.Tensor, centres: torch.Tensor, parameter: float
+    ) -> torch.Tensor:
+        """0 at the centre itself, minus infinity elsewhere: [m, k]."""
+        return (torch.cdist(noisy, centres) == 0).to(noisy.dtype).log_()
+
 
 @options()
 class MultivariateLaplace:
@@ -101,6 +134,8 @@ class MultivariateLaplace:
 
     eta: Positive | None = None
     parameter_name: ClassVar[str | None] = "eta"
+    law: ClassVar[NoiseName | None] = "multivariate-laplace"
+    radius: ClassVar[float | None] = None
 
     @property
     def setting(self) -> float | None:  # noqa: D102
@@ -149,6 +184,8 @@ class CoordinateLaplace:
     nominal: Positive | None = None
     calibration: Literal["honest", "paper"] = "honest"
     parameter_name: ClassVar[str | None] = "nominal"
+    law: ClassVar[NoiseName | None] = "coordinate-laplace"
+    radius: ClassVar[float | None] = None
 
     @property
     def setting(self) -> float | None:  # noqa: D102
@@ -204,6 +241,7 @@ class VonMisesFisher:
     kappa: Positive | None = None
     radius: Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False)] | None = None
     parameter_name: ClassVar[str | None] = "kappa"
+    law: ClassVar[NoiseName | None] = "von-mises-fisher"
 
     @property
     def setting(self) -> float | None:  # noqa: D102

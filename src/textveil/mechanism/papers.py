@@ -12,7 +12,7 @@ from textveil.mechanism.buckets import Bucketized
 from textveil.mechanism.confined import Ball, Confined, NearestLists, Sensitive
 from textveil.mechanism.context import Context, Mode
 from textveil.mechanism.fill import Fill
-from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher
+from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoiseName, NoNoise, VonMisesFisher
 from textveil.mechanism.perturb import Perturb
 from textveil.mechanism.rule import Exponential
 from textveil.mechanism.select import Placeholder, Select
@@ -20,8 +20,6 @@ from textveil.mechanism.staircase import Staircase
 from textveil.mechanism.utility import Distance, Hybrid
 from textveil.mechanism.window import Window
 from textveil.table import Metric
-
-NoiseName = Literal["multivariate-laplace", "coordinate-laplace", "von-mises-fisher"]
 
 
 def noise(*, eta: float | None = None, project: int | None = None) -> Perturb:

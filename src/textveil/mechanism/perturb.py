@@ -15,7 +15,14 @@ from textveil.config import options, plain
 from textveil.errors import ConfigError
 from textveil.guarantee import FLOATING_POINT, Claim
 from textveil.mechanism.block import Block, Layout
-from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoNoise, VonMisesFisher, lengthening
+from textveil.mechanism.noise import (
+    CoordinateLaplace,
+    MultivariateLaplace,
+    NoiseName,
+    NoNoise,
+    VonMisesFisher,
+    lengthening,
+)
 from textveil.mechanism.window import Mixing, Window
 from textveil.randomness import Draws, Ids, Randomness, Values
 from textveil.table import EmbeddingTable
@@ -73,10 +80,11 @@ class Perturb:
             reason = "it adds no noise, so its output tells inputs apart with certainty"
         elif self.exclude_original:
             reason = "it never releases the word itself, so an output rules its own word out"
-        radius = self.noise.radius if isinstance(self.noise, VonMisesFisher) else None
         caveats = list(self.caveats)
-        if radius is not None:
-            caveats.append(f"the radius costs epsilon {radius:g} over the table and cannot change the released word")
+        if self.radius is not None:
+            caveats.append(
+                f"the radius costs epsilon {self.radius:g} over the table and cannot change the released word"
+            )
         caveats.extend(lengthening(view))
         return Claim(
             mechanism=self.name,
@@ -87,7 +95,7 @@ class Perturb:
             diameter=self.noise.diameter(view),
             view=view.seen,
             draws=not isinstance(self.noise, NoNoise),
-            additive=radius or 0.0,
+            additive=self.radius or 0.0,
             parameter=self.noise.parameter_name,
             reason=reason,
             assumptions=() if reason else (FLOATING_POINT,),
@@ -129,6 +137,33 @@ class Perturb:
             centres = _centres(view, block, mixing, chunk)
             noisy = self.noise.sample(draws, view, centres, block.secret[chunk], parameter[chunk])
             yield chunk, torch.from_numpy(noisy).to(view.device, torch.float32)
+
+    # ---- the noise, for whoever estimates the law -------------------------------------------------------------
+
+    @property
+    def noise_law(self) -> NoiseName | None:
+        """The textbook law of the noise; None for no noise."""
+        return self.noise.law
+
+    @property
+    def radius(self) -> float | None:
+        """The epsilon that is spent besides, on the length of a word's vector; None where it is not drawn."""
+        return self.noise.radius
+
+    def rate(self, table: EmbeddingTable, parameter: Values) -> Values:
+        """epsilon per unit of distance between two centres [m], under the parameter [m] of each."""
+        return self.noise.rate(self.view(table), parameter, mixed=self._mixed)
+
+    def sample(self, draws: Draws, table: EmbeddingTable, rows: Ids, parameter: Values) -> Values:
+        """Noisy vectors [m, d] around the vectors of some words [m], each of them alone."""
+        view = self.view(table)
+        centres = view.take(torch.from_numpy(rows).to(view.device)).double().cpu().numpy()
+        return self.noise.sample(draws, view, centres, rows, parameter)
+
+    def log_density(self, table: EmbeddingTable, noisy: torch.Tensor, parameter: float) -> torch.Tensor:
+        """ln of the density at noisy vectors [m, d] around every word's own, but for a constant: [m, V]."""
+        view = self.view(table)
+        return self.noise.log_density(view, noisy, view.take(slice(None)), parameter)
 
     def log_probs(
         self, table: EmbeddingTable, block: Block, parameter: Values, released: Ids | None = None

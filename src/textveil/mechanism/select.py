@@ -11,9 +11,12 @@ from textveil.config import options, plain
 from textveil.errors import ConfigError
 from textveil.guarantee import Claim
 from textveil.mechanism.block import PLACEHOLDER, Block, Layout
-from textveil.mechanism.buckets import Bucketized
+from textveil.mechanism.buckets import Bucketized, losses
+from textveil.mechanism.conditional import BucketsGiven, RanksGiven
+from textveil.mechanism.context import Context
+from textveil.mechanism.contract import Mechanism
 from textveil.mechanism.noise import lengthening
-from textveil.mechanism.rule import Exponential
+from textveil.mechanism.rule import ROUNDING, Exponential
 from textveil.mechanism.staircase import Staircase
 from textveil.mechanism.utility import Blend, Distance, Hybrid, Scores
 from textveil.randomness import Draws, Floats, Ids, Randomness, Values
@@ -51,16 +54,16 @@ class Select:
             raise ConfigError("buckets need scores whose range is known: utility must be Hybrid(...)")
 
     @property
-    def local(self) -> bool:
-        """Whether the law at a position depends on its own word alone."""
-        return self.utility.context.mode == "none"
+    def context(self) -> Context:
+        """What the utility is shown of a text, and in which order positions are released."""
+        return self.utility.context
 
     def claim(self, table: EmbeddingTable) -> Claim:
         """Metric for the exponential rule, in the table's distance; else local DP."""
-        self.utility.context.check(table)
+        self.context.check(table)
         metric = isinstance(self.rule, Exponential)
         caveats, assumptions = list(self.caveats), [PRECISION]
-        if self.utility.context.mode == "original":
+        if self.context.mode == "original":
             assumptions.append("the language model says the same of a text whatever texts it is asked about together")
             caveats.append(
                 "every word is looked at when any word of its text is drawn, so it spends the sum of all positions"
@@ -80,12 +83,12 @@ class Select:
             parameter=self.rule.parameter_name,
             assumptions=tuple(assumptions),
             caveats=(*caveats, *(lengthening(table) if metric else ())),
-            alone=self.utility.context.mode == "none",
+            alone=self.context.mode == "none",
         )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
         """c, the nominal epsilon or epsilon of every position."""
-        own = self.utility.context.share(layout, epsilon)
+        own = self.context.share(layout, epsilon)
         if isinstance(self.rule, Exponential):
             return self.rule.parameter(table, own / table.lipschitz)
         return self.rule.parameter(table, self._hybrid, own) if isinstance(self.rule, Bucketized) else own
@@ -105,7 +108,7 @@ class Select:
             own = self.rule.constant(parameter)
         else:
             own = self.rule.constant(table, self._hybrid, parameter)
-        return self.utility.context.spread(layout, own)
+        return self.context.spread(layout, own)
 
     def published(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> tuple[Claim, Values] | None:
         """What the papers claim: SanText 2c per unit of distance, Cape epsilon + ln(max|B| / min|B|)."""
@@ -119,7 +122,7 @@ class Select:
 
     @property
     def _hybrid(self) -> Hybrid:
-        assert isinstance(self.utility, Hybrid), "buckets need a score whose range is known"
+        assert isinstance(self.utility, Hybrid), "buckets and contexts need a score whose range is known"
         return self.utility
 
     # ---- drawing ---------------------------------------------------------------------------------------------
@@ -132,7 +135,7 @@ class Select:
         if isinstance(self.rule, Staircase) and isinstance(self.utility, Distance):
             held = int(self.rule.ends(table)[-2])
         limit = max(1, min(MANY, CELLS // held))
-        for wave in self.utility.context.schedule(layout):
+        for wave in self.context.schedule(layout):
             sizes = np.bincount(layout.texts[wave], minlength=len(layout.sizes))
             for chunk, draws in rng.open(sizes).chunks(limit):
                 part = wave[chunk]
@@ -159,7 +162,7 @@ class Select:
         law = np.empty((len(parameter), len(table)))
         seen = np.full(len(parameter), PLACEHOLDER, np.int64)
         limit = max(1, CELLS // len(table))
-        for wave in self.utility.context.schedule(block.layout):
+        for wave in self.context.schedule(block.layout):
             for start in range(0, len(wave), limit):
                 part = wave[start : start + limit]
                 law[part] = self._law(table, self.utility.scores(table, block, part, seen), parameter[part])
@@ -172,6 +175,17 @@ class Select:
         """ln Pr[row y | private row] [m, V] where the context expects `logits` [1, V] or [m, V]."""
         return self._law(table, self.utility.given(table, rows, logits), parameter)
 
+    def conditional(self, table: EmbeddingTable, logits: Floats) -> RanksGiven | BucketsGiven:
+        """The law where the context expects these logits [V], for rules that a context may speak to."""
+        assert not isinstance(self.rule, Exponential), "it is drawn by the distance alone"
+        if isinstance(self.rule, Bucketized):
+            return BucketsGiven.of(self.rule, self._hybrid, table, logits)
+        return RanksGiven.of(self.rule, self._hybrid, table, logits)
+
+    def approximation(self, table: EmbeddingTable) -> str:
+        """Buckets are counted from some of the candidates of a large table."""
+        return BucketsGiven.approximation(table) if isinstance(self.rule, Bucketized) else ""
+
     def _law(self, table: EmbeddingTable, scores: Scores, parameter: Values) -> Values:
         if isinstance(self.rule, Exponential):
             return self.rule.log_probs(-scores.values(), parameter)
@@ -179,6 +193,19 @@ class Select:
             return self.rule.log_probs(table, scores, parameter)
         cut = self.rule.cut(table, self._hybrid, scores.values())
         return self.rule.log_probs(cut, self.rule.rate(table, self._hybrid, parameter))
+
+
+def exact_loss(mechanism: Mechanism, table: EmbeddingTable) -> float | None:
+    """What Cape's buckets lose without a context under the nominal epsilon of all words, computed anew: V^2 work.
+
+    None for any other mechanism.
+    """
+    if not isinstance(mechanism, Select) or not isinstance(mechanism.rule, Bucketized):
+        return None
+    if mechanism.rule.nominal is None or mechanism.context.mode != "none":
+        return None
+    nominal = np.array([mechanism.rule.nominal])
+    return float(losses(table, mechanism._hybrid, mechanism.rule, nominal)[0]) + ROUNDING
 
 
 @options()

@@ -11,7 +11,7 @@ from textveil import Privatizer
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import Case, channel, context, load
 from textveil.evaluate.attack.posterior import posterior
-from textveil.mechanism import Block
+from textveil.mechanism import Block, conditional
 from textveil.models.context import load_context
 from textveil.randomness.streams import SeededRandomness
 
@@ -30,7 +30,7 @@ def model(tmp_path_factory):
 def parts(monkeypatch):
     """Blocks and runs so small that there are several of each."""
     monkeypatch.setattr(context, "ROWS", 25)
-    monkeypatch.setattr(context, "FIRST", 4)
+    monkeypatch.setattr(conditional, "FIRST", 4)
 
 
 def case(table, model, name="rankcape", texts=TEXTS, seed=3, **options):
@@ -131,8 +131,8 @@ def test_few_counted_candidates_estimate_the_law(small_table, model, monkeypatch
     """Half of the candidates stand for all: log-probabilities are near, and said to be estimated."""
     made = case(small_table, model, "cape", context="public", lambda_L=0.3)
     exact = lines(replace(made.view))
-    monkeypatch.setattr(context, "KNOWN", 20)
-    monkeypatch.setattr(context, "COUNTED", 20)
+    monkeypatch.setattr(conditional, "KNOWN", 20)
+    monkeypatch.setattr(conditional, "COUNTED", 20)
     view = replace(made.view)
     estimated = lines(view)
     gap = np.abs(estimated - exact)

@@ -81,7 +81,7 @@ def share(
         privatizer = make(budget)
     except BudgetError:
         return 1.0
-    apart = looks(privatizer.mechanism)
+    apart = looks(privatizer.mechanism, privatizer.table)
     parts = sweep([privatizer], texts, queries) if apart else ((privatizer.rehearse(texts, queries=queries),),)
     for (rehearsal,) in parts:
         case = Case.after(privatizer, rehearsal)

@@ -137,7 +137,7 @@ def _runs(cells: Sequence[PlannedCell], data: DataSet, asked: Sweep) -> Iterator
     """Every cell with what was released, attacked and measured."""
     texts = [joined(example) for example in data.examples]
     made = [_Run(cell=cell, privatizer=privatizer(cell)) for cell in cells]
-    if looks(made[0].privatizer.mechanism):
+    if looks(made[0].privatizer.mechanism, made[0].privatizer.table):
         _in_context(made, data, texts, asked)
         yield from made
         return

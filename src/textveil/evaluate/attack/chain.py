@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from textveil.evaluate.attack.contract import Report
-from textveil.mechanism import Layout, Perturb
+from textveil.mechanism import Layout, Windowed
 from textveil.randomness import Flags, Ids, Values
 from textveil.table import EmbeddingTable
 
@@ -109,7 +109,7 @@ class Chain:
         return self.offsets[best : best + size]
 
 
-def chain_of(mechanism: Perturb, layout: Layout, drawn: Ids, passed: Ids, parameter: Values) -> Chain:
+def chain_of(mechanism: Windowed, layout: Layout, drawn: Ids, passed: Ids, parameter: Values) -> Chain:
     """The words of a layout that windows of a mechanism range over.
 
     Args:

@@ -14,7 +14,7 @@ import torch
 from textveil.evaluate.attack import context
 from textveil.evaluate.attack.case import View
 from textveil.evaluate.attack.contract import Report, quiet
-from textveil.mechanism import PLACEHOLDER, Block, Law, Layout, Mechanism, NoNoise, Perturb
+from textveil.mechanism import PLACEHOLDER, Block, Law, Layout, Mechanism, Noisy
 from textveil.randomness import Draws, Flags, Ids, Randomness, Values
 from textveil.table import EmbeddingTable, shares
 
@@ -70,21 +70,30 @@ class Likelihoods:
 
 def refusal(view: View) -> str:
     """Why the channel of single words cannot be had, in words that go on "not run: "; empty if it can."""
-    mechanism = view.mechanism
-    if isinstance(mechanism, Perturb) or not (view.drawn != PLACEHOLDER).any():
+    if not (view.drawn != PLACEHOLDER).any():
         return ""
-    if not isinstance(mechanism, Law):
-        return "the law of the mechanism is not known: it has no log_probs"
-    if context.looks(mechanism):
-        return context.refusal(mechanism)
-    if not getattr(mechanism, "local", False):
+    if context.looks(view.mechanism, view.table):
+        return context.refusal(view)
+    if not view.mechanism.claim(view.table).alone:
         return "the law of a released word may depend on other words than its own"
+    if not isinstance(view.mechanism, Noisy) and not _written(view):
+        return "the law of the mechanism is not known: it has no log_probs, and no noise that could be drawn anew"
     return ""
+
+
+def _written(view: View) -> bool:
+    """Whether the law of a word alone is written down, tried on one of them."""
+    if not isinstance(view.mechanism, Law):
+        return False
+    first = int(np.flatnonzero(view.drawn != PLACEHOLDER)[0])
+    block = Block(layout=Layout.of(1), rows=np.zeros(1, np.int64))
+    return view.mechanism.log_probs(view.table, block, view.parameter[[first]]) is not None
 
 
 def estimated(view: View, draws: int) -> str:
     """What is said of an attack where the channel is not exact."""
-    how = context.ESTIMATED if context.looks(view.mechanism) else f"from {draws} draws for each released word"
+    looks = context.looks(view.mechanism, view.table)
+    how = context.approximation(view) if looks else f"from {draws} draws for each released word"
     return f"a lower bound: the law was estimated {how}"
 
 
@@ -99,7 +108,7 @@ def likelihoods(view: View, *, draws: int, rng: Randomness, report: Report = qui
         rng: for these.
         report: told of progress.
     """
-    if context.looks(view.mechanism):
+    if context.looks(view.mechanism, view.table):
         yield from _in_context(view, report)
         return
     for key in ("law", ("likelihoods", draws)):
@@ -127,7 +136,7 @@ def share(views: Sequence[View], report: Report = quiet) -> None:
         views: on one table; of one mechanism, if it looks at each word alone.
         report: told of progress.
     """
-    if not context.looks(views[0].mechanism):
+    if not context.looks(views[0].mechanism, views[0].table):
         _share_law(views, report)
         return
     found = context.lines([(view, np.arange(len(view.drawn))) for view in views], report)
@@ -137,7 +146,7 @@ def share(views: Sequence[View], report: Report = quiet) -> None:
 
 def _share_law(views: Sequence[View], report: Report) -> None:
     first = views[0]
-    if isinstance(first.mechanism, Perturb) or refusal(first):  # a law that is estimated is estimated for each
+    if isinstance(first.mechanism, Noisy) or refusal(first):  # a law that is estimated is estimated for each
         return
     drawn = [view.drawn != PLACEHOLDER for view in views]
     rows = np.unique(np.concatenate([view.drawn[own] for view, own in zip(views, drawn, strict=True)]))
@@ -171,7 +180,7 @@ def _in_context(view: View, report: Report) -> Iterator[Likelihoods]:
 
 
 def _per_position(view: View, positions: Ids, lines: torch.Tensor) -> Likelihoods:
-    evidence: Evidence = "exact" if context.exactly(view) else "estimated"
+    evidence: Evidence = "estimated" if context.approximation(view) else "exact"
     return Likelihoods(positions=positions, which=np.arange(len(positions)), lines=lines, evidence=evidence)
 
 
@@ -197,7 +206,7 @@ def _lines(
     lines = exact(view.mechanism, view.table, rows[hidden:], parameter, report)
     evidence: Evidence = "exact"
     if lines is None:
-        assert isinstance(view.mechanism, Perturb)
+        assert isinstance(view.mechanism, Noisy), "refused otherwise"
         lines = estimate(view.mechanism, view.table, rows[hidden:], parameter, draws=draws, rng=rng, report=report)
         evidence = "estimated"
     return torch.cat([even, lines]) if hidden else lines, evidence
@@ -275,7 +284,7 @@ def exact_map(
 
 
 def estimate(
-    mechanism: Perturb,
+    mechanism: Noisy,
     table: EmbeddingTable,
     rows: Ids,
     parameter: float,
@@ -307,7 +316,7 @@ def estimate(
         report: told of progress.
     """
     view = mechanism.view(table)
-    pool = _Pool(mechanism=mechanism, view=view, parameter=parameter, rng=rng, report=report)
+    pool = _Pool(mechanism=mechanism, table=table, view=view, parameter=parameter, rng=rng, report=report)
     budget = draws * len(rows)
     around = _proposals(table, rows, budget, rng)
     if mechanism.exclude_original:  # with little noise, a row is released for those that it is the nearest to
@@ -352,7 +361,8 @@ def weigh(log_density: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
 class _Pool:
     """Draws around many rows, weighed for all rows."""
 
-    mechanism: Perturb
+    mechanism: Noisy
+    table: EmbeddingTable
     view: EmbeddingTable
     parameter: float
     rng: Randomness
@@ -387,9 +397,7 @@ class _Pool:
 
     def log_density(self, noisy: torch.Tensor) -> torch.Tensor:
         """ln f [m, V] at noisy vectors [m, d] around every row, but for a constant."""
-        noise = self.mechanism.noise
-        assert not isinstance(noise, NoNoise)
-        return noise.log_density(self.view, noisy, self.view.take(slice(None)), self.parameter)
+        return self.mechanism.log_density(self.table, noisy, self.parameter)
 
     def _draw(self, around: Ids, line_of: Ids) -> Iterator[tuple[torch.Tensor, Ids, Ids]]:
         """Noisy vectors that became one of the rows asked for, many at a time.
@@ -403,9 +411,8 @@ class _Pool:
         for chunk, draws in self.rng.open([len(around)]).chunks(DRAWN):
             self.report("draws", chunk.start, len(around))
             rows = around[chunk]
-            centres = self.view.take(torch.from_numpy(rows).to(self.view.device)).double().cpu().numpy()
             parameter = np.full(len(rows), self.parameter)
-            noisy = torch.from_numpy(self.mechanism.noise.sample(draws, self.view, centres, rows, parameter)).float()
+            noisy = torch.from_numpy(self.mechanism.sample(draws, self.table, rows, parameter)).float()
             nearest = self.view.nearest(noisy.to(self.view.device))
             line, only = line_of[nearest], np.full(len(rows), -1)
             if self.mechanism.exclude_original:

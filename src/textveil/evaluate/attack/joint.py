@@ -10,7 +10,7 @@ import torch
 from textveil.errors import ConfigError
 from textveil.evaluate.attack.chain import SAMPLE, SLICE, STATES, STRATA, WindowChannel, chain_of
 from textveil.evaluate.attack.contract import Report, quiet
-from textveil.mechanism import Block, Layout, Perturb
+from textveil.mechanism import Block, Layout, Windowed
 from textveil.randomness import Ids, Randomness, Values
 from textveil.table import EmbeddingTable
 
@@ -22,7 +22,7 @@ CAUTION = 1e-4
 
 
 def decode(
-    mechanism: Perturb,
+    mechanism: Windowed,
     table: EmbeddingTable,
     layout: Layout,
     parameter: Values,

@@ -18,7 +18,7 @@ from textveil.evaluate.attack.channel import Evidence, Likelihoods
 from textveil.evaluate.attack.contract import Report, quiet
 from textveil.evaluate.attack.joint import decode
 from textveil.evaluate.attack.prior import PriorName, StaticName
-from textveil.mechanism import Perturb
+from textveil.mechanism import Windowed
 from textveil.randomness import Ids, Randomness, Values
 
 DRAWS = 64
@@ -60,7 +60,7 @@ class Ranking:
 
 def mixes(view: View) -> bool:
     """Whether the mechanism mixes neighbouring words, so that they have to be guessed together."""
-    return isinstance(view.mechanism, Perturb) and view.mechanism.mix.L > 1
+    return isinstance(view.mechanism, Windowed) and view.mechanism.mix.L > 1
 
 
 def refusal(view: View, name: PriorName) -> str:
@@ -151,7 +151,7 @@ def _priors(view: View, name: PriorName, part: Likelihoods, model: str | None) -
 def _jointly(
     view: View, name: PriorName, k: int, draws: int, model: str | None, rng: Randomness, report: Report
 ) -> Ranking:
-    assert isinstance(view.mechanism, Perturb)
+    assert isinstance(view.mechanism, Windowed)
     static = prior.static(view.table, cast(StaticName, name), view.words.stopwords)
     candidates, scores = decode(
         view.mechanism,

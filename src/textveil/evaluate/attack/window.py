@@ -14,9 +14,9 @@ from textveil.config import options
 from textveil.evaluate.attack.case import Case, View
 from textveil.evaluate.attack.chain import neighbour
 from textveil.evaluate.attack.contract import Outcome, Report, quiet
-from textveil.evaluate.attack.posterior import posterior
+from textveil.evaluate.attack.posterior import mixes, posterior
 from textveil.evaluate.attack.prior import static
-from textveil.mechanism import Layout, Perturb
+from textveil.mechanism import Layout
 from textveil.randomness import Ids, Randomness
 
 
@@ -38,7 +38,7 @@ class WindowAttack:
 
     def refusal(self, view: View) -> str:
         """Where the mechanism mixes no neighbours, or nothing was drawn."""
-        if not isinstance(view.mechanism, Perturb) or view.mechanism.mix.L == 1:
+        if not mixes(view):
             return "the mechanism mixes no neighbours: bayes is this attack then"
         return "" if len(view.drawn) else "nothing was drawn"
 

@@ -4,14 +4,14 @@ In: a subject. Out: one finding, from tests whose p-values share `ALARM`.
 Not here: whether the law keeps the claim (`exact`), and the samplers themselves (`textveil.randomness.samplers`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
 from textveil.evaluate.audit import exact, joint
 from textveil.evaluate.audit.finding import ALARM, Finding, skipped
 from textveil.evaluate.audit.subject import FEW, Subject, singles
-from textveil.mechanism import Block, CoordinateLaplace, Layout, MultivariateLaplace, Perturb, VonMisesFisher
+from textveil.mechanism import Block, Layout, Noisy, Windowed
 from textveil.randomness import Ids, SystemRandomness, Values
 from textveil.table import EmbeddingTable
 
@@ -95,9 +95,9 @@ def binomial(counts: Ids, probabilities: Values) -> float:
 
 
 def _noise(subject: Subject) -> Iterator[tuple[str, float]]:
-    """The noise of a perturbing mechanism about words of its table, at the rate that the claim is made of."""
+    """The noise on the vectors of a table's words, at the rate that the claim is made of."""
     mechanism = subject.mechanism
-    if not isinstance(mechanism, Perturb):
+    if not isinstance(mechanism, Noisy) or mechanism.noise_law not in TEXTBOOK:
         return
     view = mechanism.view(subject.table)
     many = 4_000 if subject.small else 20_000
@@ -106,28 +106,23 @@ def _noise(subject: Subject) -> Iterator[tuple[str, float]]:
     parameter = mechanism.calibrate(subject.table, layout, np.full(many, subject.epsilon))
     spent = mechanism.spend(subject.table, layout, parameter)
     if np.isinf(spent).any():  # nothing is claimed: the noise's own rate is all there is
-        spent = mechanism.noise.rate(view, parameter, mixed=mechanism.mix.L > 1)
+        spent = mechanism.rate(subject.table, parameter)
     rate = spent / view.lipschitz
+    if mechanism.noise_law == "von-mises-fisher" and isinstance(mechanism, Windowed) and mechanism.mix.L > 1:
+        rate = parameter  # a window pays for its normaliser too, so its rate is more than kappa
     import torch
 
     centres = view.take(torch.from_numpy(rows)).double().cpu().numpy()
-    noise = mechanism.noise
     for part, draws in SystemRandomness().open(layout.sizes).chunks(many):
-        drawn = noise.sample(draws, view, centres[part], rows[part], parameter[part])
-        if isinstance(noise, MultivariateLaplace):
-            yield from _laplace(drawn - centres[part], rate[part], view.dimension)
-        elif isinstance(noise, CoordinateLaplace):
-            yield from _coordinates((drawn - centres[part]) * rate[part][:, None])
-        elif isinstance(noise, VonMisesFisher):
-            # a window pays for its normaliser too, so its rate is more than kappa
-            kappa = parameter[0] if mechanism.mix.L > 1 else rate[0]
-            yield from _von_mises_fisher(drawn, centres[part], float(kappa))
+        drawn = mechanism.sample(draws, subject.table, rows[part], parameter[part])
+        yield from TEXTBOOK[mechanism.noise_law](drawn, centres[part], rate[part])
 
 
-def _laplace(noise: Values, rate: Values, dimension: int) -> Iterator[tuple[str, float]]:
+def _laplace(drawn: Values, centres: Values, rate: Values) -> Iterator[tuple[str, float]]:
     """A gamma radius, a uniform direction, and nothing between the two."""
     from scipy.special import gammainc
 
+    noise, dimension = drawn - centres, centres.shape[1]
     radius = np.linalg.norm(noise, axis=1)
     yield "radius against gamma", _kolmogorov(radius * rate, lambda x: gammainc(dimension, x))
     if dimension > 1:
@@ -147,9 +142,11 @@ def _on_sphere(x: Values, dimension: int) -> Values:
     return found
 
 
-def _coordinates(standard: Values) -> Iterator[tuple[str, float]]:
+def _coordinates(drawn: Values, centres: Values, rate: Values) -> Iterator[tuple[str, float]]:
     """Laplace coordinates, and their absolute sum: gamma, if they are independent."""
     from scipy.special import gammainc
+
+    standard = (drawn - centres) * rate[:, None]
 
     def law(x: Values) -> Values:
         found: Values = np.where(x < 0, np.exp(np.minimum(x, 0)) / 2, 1 - np.exp(-np.maximum(x, 0)) / 2)
@@ -161,8 +158,9 @@ def _coordinates(standard: Values) -> Iterator[tuple[str, float]]:
     yield "l1 norm against gamma", _kolmogorov(np.abs(standard).sum(axis=1), lambda x: gammainc(dimension, x))
 
 
-def _von_mises_fisher(drawn: Values, mean: Values, kappa: float) -> Iterator[tuple[str, float]]:
-    """The angle to the mean, by quadrature of its density, and the direction about it."""
+def _von_mises_fisher(drawn: Values, mean: Values, rate: Values) -> Iterator[tuple[str, float]]:
+    """The angle to the mean, by quadrature of its density, and the direction about it; kappa is the first rate."""
+    kappa = float(rate[0])
     unit = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
     mean = mean / np.linalg.norm(mean, axis=1, keepdims=True)
     dimension = mean.shape[1]
@@ -182,6 +180,14 @@ def _von_mises_fisher(drawn: Values, mean: Values, kappa: float) -> Iterator[tup
         tangent /= np.linalg.norm(tangent, axis=1, keepdims=True)
         towards = np.einsum("ij,ij->i", across / np.maximum(size, 1e-300)[:, None], tangent)
         yield "direction about the word", _kolmogorov(towards, lambda x: _on_sphere(x, dimension - 1))
+
+
+TEXTBOOK: Mapping[str | None, Callable[[Values, Values, Values], Iterator[tuple[str, float]]]] = {
+    "multivariate-laplace": _laplace,
+    "coordinate-laplace": _coordinates,
+    "von-mises-fisher": _von_mises_fisher,
+}
+"""The tests of each textbook law, from draws [m, d], their centres [m, d] and the rate of each [m]."""
 
 
 def _kolmogorov(sample: Values, law: Callable[[Values], Values]) -> float:

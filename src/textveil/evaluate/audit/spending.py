@@ -13,7 +13,7 @@ from textveil.evaluate.audit.finding import ALARM, FLOAT32, ROUNDING, Finding, s
 from textveil.evaluate.audit.streams import text_of
 from textveil.evaluate.audit.subject import METRICS, SLICE_SMALL, Subject, batches, singles
 from textveil.guarantee import number
-from textveil.mechanism import SINKHORN_ROUNDS, Layout, Perturb, VonMisesFisher, Window
+from textveil.mechanism import SINKHORN_ROUNDS, Layout, Noisy, Window, Windowed
 from textveil.randomness import Ids, Values
 from textveil.table import EmbeddingTable
 
@@ -113,11 +113,7 @@ def overcharge(subject: Subject) -> Finding:
         problems.append(f"only {share:.4g} of the budget is spent")
     alarm = 0.0
     mechanism = subject.mechanism
-    radius = (
-        mechanism.noise.radius
-        if isinstance(mechanism, Perturb) and isinstance(mechanism.noise, VonMisesFisher)
-        else None
-    )
+    radius = mechanism.radius if isinstance(mechanism, Noisy) else None
     if radius is not None:  # what else is charged besides may buy what no test here knows of
         alarm = ALARM
         if not _lengths_tell(subject):
@@ -195,7 +191,7 @@ def _farthest(subject: Subject) -> float:
     from scipy.spatial.distance import cdist
 
     mechanism = subject.mechanism
-    table = mechanism.view(subject.table) if isinstance(mechanism, Perturb) else subject.table.root
+    table = mechanism.view(subject.table) if isinstance(mechanism, Noisy) else subject.table.root
     metric = METRICS[subject.claim.metric or ""]
     vectors = table.take(slice(None)).double().cpu().numpy()
     rows = np.arange(len(table)) if len(table) <= ALL_PAIRS else subject.chosen(SLICE_SMALL)
@@ -216,7 +212,7 @@ def _asked(subject: Subject) -> float:
 
 def _windowed(subject: Subject) -> Window | None:
     mechanism = subject.mechanism
-    return mechanism.mix if isinstance(mechanism, Perturb) and mechanism.mix.L > 1 else None
+    return mechanism.mix if isinstance(mechanism, Windowed) and mechanism.mix.L > 1 else None
 
 
 def _window(subject: Subject) -> tuple[bool, float, str]:
@@ -224,10 +220,9 @@ def _window(subject: Subject) -> tuple[bool, float, str]:
 
     Whether there was anything to sum; the first number and reason that are off, 0 and nothing if all agree.
     """
-    window, mechanism, table = _windowed(subject), subject.mechanism, subject.table
+    window, table = _windowed(subject), subject.table
     if window is None or subject.claim.kind == "none":
         return False, 0.0, ""
-    assert isinstance(mechanism, Perturb)
     one = Layout.of(1)
     high, low = (subject.parameter(table, one, scale)[0] for scale in (1.0, 0.25))
     rate = {each: float(subject.spent(table, one, np.array([each]))[0]) for each in (high, low)}

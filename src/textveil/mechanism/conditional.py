@@ -1,0 +1,160 @@
+"""The law of selecting rules given what a language model expects at a position, for many private words at once.
+
+In: a rule, a utility, the logits at a position. Out: ln P(released row | private row), as `Contextual` has it.
+Not here: the law of one private word, and draws (`select`), and who knows the logits (`evaluate.attack.context`).
+
+The logits are the same for all private rows; only the distance is a matter of the private one.
+"""
+
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.mechanism.buckets import Bucketized, Buckets
+from textveil.mechanism.staircase import Staircase
+from textveil.mechanism.utility import Hybrid
+from textveil.randomness import Floats, Ids, Values
+from textveil.table import EmbeddingTable
+
+FIRST = 512
+"""Candidates, the best liked ones, that are ranked first."""
+
+KNOWN = 512
+"""Candidates, the best liked ones, that are counted one by one in buckets."""
+
+COUNTED = 512
+"""So many of all others stand for all of them."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Near:
+    """What the distance makes of the scores of some private rows.
+
+    Attributes:
+        rows: int64 [m].
+        itself: float64 [m], of each row to itself.
+        others: float64 [V, m], of each row to all others; to itself it is less than any of them.
+        best: float64 [m], the largest of them.
+    """
+
+    rows: Ids
+    itself: Values
+    others: Values
+    best: Values
+
+    def to(self, candidates: Ids) -> Values:
+        """To some candidates, [c, m]."""
+        return np.where(candidates[:, None] == self.rows, self.itself, self.others[candidates])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Given:
+    """A utility, and what a language model makes of the scores of all candidates.
+
+    Attributes:
+        utility: how the distance and the logits become a score.
+        table: its words are the candidates.
+        liked: float64 [V], what the logits make of a score.
+        order: int32 [V], the candidates from the best liked on.
+    """
+
+    utility: Hybrid
+    table: EmbeddingTable
+    liked: Values = field(repr=False)
+    order: NDArray[np.int32] = field(repr=False)
+
+    @property
+    def kind(self) -> tuple[str, str, float]:
+        """Laws of one kind have the same `near`."""
+        return self.utility.distance, self.utility.form, self.utility.lambda_D
+
+    def near(self, rows: Ids) -> Near:
+        """What the distance makes of the scores of some private rows [m]."""
+        others = np.ascontiguousarray(self.utility.near(self.table, rows).T)
+        each = np.arange(len(rows))
+        itself = others[rows, each]
+        others[rows, each] = -np.inf if self.utility.form == "additive" else 0.0
+        return Near(rows=rows, itself=itself, others=others, best=others.max(axis=0))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RanksGiven(_Given):
+    """The law of a staircase, exact."""
+
+    rule: Staircase
+
+    @classmethod
+    def of(cls, rule: Staircase, utility: Hybrid, table: EmbeddingTable, logits: Floats) -> Self:
+        """Where a language model expects the logits [V]."""
+        liked = utility.liked(table, logits)
+        order = np.argsort(-liked, kind="stable").astype(np.int32)
+        return cls(rule=rule, utility=utility, table=table, liked=liked, order=order)
+
+    def log_probs(self, near: Near, released: Ids, parameter: Values) -> Values:
+        """ln P(released row [q] | private row) under the parameter [q] of each, [q, m]."""
+        ends = self.rule.ends(self.table)
+        weights = self.rule.weights(parameter).astype(np.float64)
+        logs = np.log(weights) - np.log(weights @ np.diff(ends, prepend=0))[:, None]
+        ranks = np.stack([self._ranks(near, row, int(ends[-2])) for row in released.tolist()])
+        law: Values = np.take_along_axis(logs, np.searchsorted(ends[:-1], ranks, side="right"), axis=1)
+        return law
+
+    def _ranks(self, near: Near, row: int, most: int) -> Ids:
+        """How many candidates score higher than a released row for each private row [m]; at least `most` if so many.
+
+        Candidates are gone through from the best liked on. None that is left can score higher than the best liked of
+        them would as the nearest neighbour of the private row.
+        """
+        join, liked = self.utility.join, self.liked
+        own = join(near.to(np.array([row]))[0], liked[row])
+        ranks: Ids = (join(near.itself, liked[near.rows]) > own).astype(np.int64)
+        left, start, size = np.arange(len(own)), 0, FIRST
+        while len(left) and start < len(liked):
+            some = self.order[start : start + size]
+            scores = near.others[some] if len(left) == len(own) else near.others[np.ix_(some, left)]
+            ranks[left] += (join(scores, liked[some, None]) > own[left]).sum(axis=0)
+            start, size = start + size, 2 * size
+            if start < len(liked):
+                left = left[(ranks[left] < most) & (join(near.best[left], liked[self.order[start]]) > own[left])]
+        return ranks
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BucketsGiven(_Given):
+    """The law of Cape's buckets; in large tables, some of the candidates stand for all that are not liked best."""
+
+    rule: Bucketized
+
+    @classmethod
+    def of(cls, rule: Bucketized, utility: Hybrid, table: EmbeddingTable, logits: Floats) -> Self:
+        """Where a language model expects the logits [V]."""
+        liked = utility.liked(table, logits)
+        order = np.argsort(-liked, kind="stable").astype(np.int32)
+        return cls(rule=rule, utility=utility, table=table, liked=liked, order=order)
+
+    @staticmethod
+    def approximation(table: EmbeddingTable) -> str:
+        """How the law is estimated; empty where all candidates are counted."""
+        return "" if len(table) <= KNOWN else "from some of the candidates in each bucket"
+
+    def log_probs(self, near: Near, released: Ids, parameter: Values) -> Values:
+        """ln P(released row [q] | private row) under the parameter [q] of each, [q, m]."""
+        join, liked, rule = self.utility.join, self.liked, self.rule
+        known = np.union1d(self.order[:KNOWN], released)
+        rest = self.order[~np.isin(self.order, known)]
+        step = max(1, len(rest) // COUNTED)
+        some = rest[step // 2 :: step]
+        kept = np.concatenate([known, some])
+        stands = np.concatenate([np.ones(len(known)), np.full(len(some), len(rest) / max(1, len(some)))])
+        itself = join(near.itself, liked[near.rows])
+        scores = np.concatenate([join(near.to(kept), liked[kept, None]), itself[None]])
+        counted = np.where(kept[:, None] == near.rows, 0.0, stands[:, None])  # the row itself comes last, and once
+        counted = np.concatenate([counted, np.ones((1, len(itself)))])
+        ends = self.utility.ends(self.table) if rule.edges == "public" else None
+        cut = Buckets.of(scores.T, rule.buckets, ends, counted=counted.T)
+        rates = rule.rate(self.table, self.utility, parameter)
+        numbers = cut.number[:, np.searchsorted(known, released)]
+        each = np.arange(len(itself))
+        return np.stack([cut.log_probs(np.full(len(each), rate))[each, numbers[:, q]] for q, rate in enumerate(rates)])
