@@ -11,6 +11,7 @@ from tests.fixtures import NOUNS, Stub, gaussian_rows
 
 from textveil.evaluate.attack import Case, channel
 from textveil.evaluate.attack.channel import estimate, exact, exact_map, likelihoods, refusal
+from textveil.evaluate.attack.posterior import posterior
 from textveil.mechanism import (
     CoordinateLaplace,
     Layout,
@@ -360,6 +361,62 @@ class Whole(Stub):
 def test_laws_that_may_depend_on_other_words_are_refused(view):
     assert "other words" in refusal(replace(view, mechanism=Whole(release=lambda table, block: block.secret)))
     assert refusal(replace(view, mechanism=Select(name="at once", rule=Exponential(c=C)))) == ""
+
+
+class Foreign(Stub):
+    """As another package might write it: no class of this one, a claim that says `alone`, and a law."""
+
+    def claim(self, table):
+        return replace(super().claim(table), alone=True)
+
+    def log_probs(self, table, block, parameter, released=None):
+        return np.log(law_by_hand(table, C)[block.secret])
+
+
+class Unwritten(Foreign):
+    """The same, but these options leave no closed form."""
+
+    def log_probs(self, table, block, parameter, released=None):
+        return None
+
+
+def test_a_mechanism_of_another_package_needs_nothing_but_its_claim_and_its_law(view):
+    foreign = replace(view, mechanism=Foreign(release=lambda table, block: block.secret))
+    assert refusal(foreign) == ""
+    assert torch.equal(laws_at(foreign), torch.from_numpy(np.log(law_by_hand(view.table, C))[:, view.drawn].T).float())
+    assert posterior(foreign, prior="uniform", rng=SeededRandomness(0)).evidence == "exact"
+
+
+def test_a_law_that_is_neither_written_down_nor_drawn_anew_is_refused(view):
+    assert "no log_probs" in refusal(replace(view, mechanism=Unwritten(release=lambda table, block: block.secret)))
+
+
+class Shaken(Foreign):
+    """Noise of its own on vectors, as another package might write it: the attack draws it anew."""
+
+    exclude_original, noise_law, radius, log_probs = False, None, None, None
+
+    def view(self, table):
+        return table
+
+    def rate(self, table, parameter):
+        return parameter
+
+    def sample(self, draws, table, rows, parameter):
+        return table.take(slice(None)).double().numpy()[rows] + draws.normal(table.dimension) / parameter[:, None]
+
+    def log_density(self, table, noisy, parameter):
+        return torch.cdist(noisy, table.take(slice(None))).square() * (-(parameter**2) / 2)
+
+
+def test_noise_of_another_package_is_drawn_anew_and_weighed():
+    table = plane()
+    mechanism = Shaken(release=lambda table, block: block.secret)
+    found = estimate(mechanism, table, np.arange(9), 2.0, draws=DRAWS, rng=SeededRandomness(4))
+    rows = table.vectors.double().numpy()
+    share = stats.norm.ppf((np.arange(POINTS) + 0.5) / POINTS, scale=0.5)
+    law = nearest_shares(rows, rows, np.stack(np.meshgrid(share, share), axis=-1).reshape(-1, 2))
+    assert not misses(found, law).any()
 
 
 def test_a_mechanism_of_unknown_law_is_refused(view, echo):
