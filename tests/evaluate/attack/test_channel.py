@@ -16,6 +16,7 @@ from textveil.mechanism import (
     CoordinateLaplace,
     Layout,
     MultivariateLaplace,
+    Noisy,
     NoNoise,
     Perturb,
     Select,
@@ -391,10 +392,10 @@ def test_a_law_that_is_neither_written_down_nor_drawn_anew_is_refused(view):
     assert "no log_probs" in refusal(replace(view, mechanism=Unwritten(release=lambda table, block: block.secret)))
 
 
-class Shaken(Foreign):
+class Shaken(Stub):
     """Noise of its own on vectors, as another package might write it: the attack draws it anew."""
 
-    exclude_original, noise_law, radius, log_probs = False, None, None, None
+    exclude_original, noise_law, radius = False, None, None
 
     def view(self, table):
         return table
@@ -412,6 +413,7 @@ class Shaken(Foreign):
 def test_noise_of_another_package_is_drawn_anew_and_weighed():
     table = plane()
     mechanism = Shaken(release=lambda table, block: block.secret)
+    assert isinstance(mechanism, Noisy)
     found = estimate(mechanism, table, np.arange(9), 2.0, draws=DRAWS, rng=SeededRandomness(4))
     rows = table.vectors.double().numpy()
     share = stats.norm.ppf((np.arange(POINTS) + 0.5) / POINTS, scale=0.5)

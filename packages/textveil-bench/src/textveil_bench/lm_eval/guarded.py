@@ -22,7 +22,7 @@ PLACE, LABEL = "textveil.place", "textveil.label"
 FEW_SHOT_SEED = 1234
 """lm-evaluation-harness' own: every configuration gets the same examples."""
 
-Place = tuple[str, int]
+FieldPlace = tuple[str, int]
 """A split's name and a row."""
 
 
@@ -100,7 +100,7 @@ class Guarded:
                 row |= {name: document.row[name] for name in self.fields.kept}
                 row[LABEL] = document.label
 
-    def _replace(self, few: int) -> list[Place]:
+    def _replace(self, few: int) -> list[FieldPlace]:
         """Takes the documents out of the task, and finds out which examples it will draw."""
         task = self.task
         as_asked = task.fewshot_cfg.split == task.config.test_split  # by which lm_eval leaves out the document itself

@@ -85,7 +85,7 @@ class Beside:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class ComparedPlace:
     """Where two series were compared.
 
     Attributes:
@@ -119,8 +119,8 @@ class Judged:
     data: str
     answer: Answer
     gaps: tuple[Interval, ...] = ()
-    places: tuple[Place, ...] = field(default=(), repr=False)
-    against: tuple[Place, ...] = field(default=(), repr=False)
+    places: tuple[ComparedPlace, ...] = field(default=(), repr=False)
+    against: tuple[ComparedPlace, ...] = field(default=(), repr=False)
     why: str = ""
 
     @property
@@ -137,7 +137,7 @@ class Judged:
             said += f"; farthest at {widest.name}: {_signed(widest.gap)}"
         return said
 
-    def _apart(self, place: Place) -> float:
+    def _apart(self, place: ComparedPlace) -> float:
         """How far a place is from what is claimed, in the units of the metric."""
         value = place.gap.value
         return {"above": -value, "below": value, "near": abs(value)}[self.expectation.direction]
@@ -344,8 +344,8 @@ def judge(expectation: Expectation, series: Sequence[Series], data: str) -> Judg
         float(where) if isinstance(where, int | float) else chosen(where, series) for where in expectation.series
     ]
     gaps: list[Interval] = []
-    places: list[Place] = []
-    against: list[Place] = []
+    places: list[ComparedPlace] = []
+    against: list[ComparedPlace] = []
     answers: list[Answer] = []
     met = _at_risk if isinstance(expectation.at, AtRisk) else _at_budgets
     try:
@@ -357,7 +357,7 @@ def judge(expectation: Expectation, series: Sequence[Series], data: str) -> Judg
                 )
             differences = [difference(a, b) for _, a, b in own]
             found = [
-                Place(name=name, one=a.value, other=b.value, gap=gap.interval)
+                ComparedPlace(name=name, one=a.value, other=b.value, gap=gap.interval)
                 for (name, a, b), gap in zip(own, differences, strict=True)
             ]
             gaps.append(_mean(differences).interval)
