@@ -224,7 +224,7 @@ def test_examples_that_draw_words_are_seeded():
 @pytest.mark.parametrize("name", list(registry.MECHANISMS))
 def test_every_mechanism_has_a_page(name):
     """With its formula, statement, caveats, source, an example, and each of its options; santext+ is on santext's."""
-    path = ROOT / "docs" / "mechanisms" / f"{name.rstrip('+')}.md"
+    path = ROOT / "docs" / "lookup" / "mechanisms" / f"{name.rstrip('+')}.md"
     text = path.read_text(encoding="utf-8")
     for heading in ("Idea", "Formula", "Statement", "Options", "Caveats", "Source", "Example"):
         assert f"\n## {heading}\n" in text, f"{path.name}: no part {heading}"
@@ -253,7 +253,7 @@ def test_the_navigation_holds_every_page():
 
 
 def test_every_error_is_explained():
-    text = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "lookup" / "errors.md").read_text(encoding="utf-8")
     kinds = [each for each in vars(errors).values() if isinstance(each, type) and each.__module__ == errors.__name__]
     assert len(kinds) > 5
     assert [kind.__name__ for kind in kinds if f"`{kind.__name__}`" not in text] == []
@@ -263,7 +263,7 @@ def test_every_field_of_the_statement_is_explained():
     import json
 
     schema = json.loads((files("textveil") / "data" / "guarantee.schema.json").read_text(encoding="utf-8"))
-    text = (ROOT / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "lookup" / "json.md").read_text(encoding="utf-8")
     assert [name for name in schema["properties"] if f"`{name}`" not in text] == []
     assert [name for name in schema["properties"]["mask"]["items"]["enum"] if f"`{name}`" not in text] == []
     beside = json.loads((files("textveil") / "data" / "file.schema.json").read_text(encoding="utf-8"))

@@ -26,7 +26,7 @@ from training.cli import with_corpora
 
 HERE = Path(__file__).resolve().parent
 ROWS = HERE / "measured.json"
-DOCUMENTS = HERE / "README.md", HERE.parent / "docs" / "guide" / "models.md"
+DOCUMENTS = HERE / "README.md", HERE.parent / "docs" / "lookup" / "models.md"
 RESAMPLES = 2000
 """Bootstrap samples behind every interval (95%)."""
 

@@ -41,7 +41,9 @@ KEPT = "meaning cosine of texts"
 LEVELS = 0.05, 0.1, 0.2
 """Shares of private words that are guessed, at which mechanisms are compared."""
 
-DOCUMENTS = tuple(sorted((ROOT / "docs").rglob("*.md")))
+DOCUMENTS = tuple(
+    path for path in sorted((ROOT / "docs").rglob("*.md")) if "<!-- end of " in path.read_text(encoding="utf-8")
+)
 _MARKED = re.compile(r"(<!-- bench ([a-z]+) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
 _EQUAL = re.compile(
     r"(<!-- equal ([^|\n]+)\|([^|\n]+)\|([^|\n]+)\|([^|\n]+?) -->\n).*?(<!-- end of bench -->)", re.DOTALL

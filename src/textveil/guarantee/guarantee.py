@@ -2,7 +2,7 @@
 
 In: a mechanism's claim, epsilon per word, the names of the mask's fields. Out: `Guarantee`.
 Not here: how a statement reads (`wording`), composition over releases and texts (`accounting`), and the proofs
-(docs/guarantees).
+(docs/understand/guarantees.md).
 """
 
 import math
