@@ -289,7 +289,7 @@ class Ball:
     """The words nearer than a random radius, weighted by exp(nominal score / 2), score 1 - d / radius.
 
     The radius is the length of Laplace noise, whose scale does not depend on the word, and on the nominal epsilon only
-    below 2.
+    below 2. It is drawn and compared in floating point, as nothing is promised; a word inside it by whole numbers.
 
     Args:
         nominal: the paper's epsilon for all words; without it, epsilon is.

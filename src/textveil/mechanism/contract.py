@@ -10,6 +10,12 @@ audits and measures need to know no mechanism by its class:
 - `Restricting`, `Published`: what is promised for some pairs of words only, and what a paper promises.
 
 That the law of a position depends on the word there alone is said by the claim (`Claim.alone`), and nowhere else.
+
+A mechanism that selects a word, and promises a finite epsilon for any pair of words, decides by whole numbers: integer
+weights and `weighted_choice`, or `Draws.integers` and `Draws.bits`. Then its law is the one that is written down, and
+no word has probability 0 because of rounding. One that decides by floating-point values, as noise on vectors does, has
+`guarantee.FLOATING_POINT` among its claim's assumptions. A mechanism that promises nothing may draw as it likes: the
+radius of `rantext` is floating point. A contract test holds every registered mechanism to this.
 Not here: any mechanism (`perturb`, `select`), and the names (`papers`).
 """
 
@@ -50,7 +56,7 @@ class Mechanism(Protocol):
         ...
 
     def privatize(self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness) -> Ids:
-        """The released rows, int64 [n], `PLACEHOLDER` for none."""
+        """The released rows, int64 [n], `PLACEHOLDER` for none; drawn by whole numbers, see above."""
         ...
 
 

@@ -286,8 +286,8 @@ def rantext(*, nominal: float | None = None) -> Confined:
 
     Caveats:
         --epsilon is the nominal one, of the weights inside the radius, and bounds nothing. The law is an integral over
-        the radius and known numerically only. The public code drops words that it does not know; here they follow the
-        option words.oov.
+        the radius, which is drawn in floating point, and known numerically only. The public code drops words that it
+        does not know; here they follow the option words.oov.
 
     Source:
         InferDPT (Tong et al. 2023), RANTEXT.

@@ -36,8 +36,9 @@ AT_ONCE = 1 << 13
 PROPOSALS = 8
 """Candidates that are proposed to each row; with three in four accepted, one row in 65,000 refuses all of them."""
 
-WHOLE = 2.0**53
-"""Uniform values are multiples of 2^-53."""
+BITS = 53
+MOST = 1 << BITS
+"""Proposals are made of random numbers below it."""
 
 
 @options()
@@ -97,7 +98,7 @@ class Exponential:
         """
         if among is not None and not among.any():
             raise ConfigError("at least one row of the table must be a candidate, and none is: check the candidates")
-        values = draws.uniform(2 * PROPOSALS)
+        values = draws.bits(2 * PROPOSALS)
         order, starts = _grouped(rows, c)
         chosen = np.full(len(rows), -1)
         size = min(BATCH, max(1, CELLS // len(table)))
@@ -124,7 +125,7 @@ class Exponential:
         table: EmbeddingTable,
         rows: Ids,
         c: Values,
-        values: Values,
+        values: Ints,
         which: Ids,
         upper: torch.Tensor,
         sums: Ints,
@@ -135,7 +136,7 @@ class Exponential:
             table: the candidates.
             rows: the private rows [m].
             c: their parameters [m].
-            values: uniform [m, 2 * PROPOSALS].
+            values: uniform in [0, 2^53), [m, 2 * PROPOSALS].
             which: the line of `upper` for each row [m].
             upper: whole numbers, float32 [p, V and zeros up to a multiple of `BLOCK`].
             sums: of its blocks, one line after another.
@@ -149,8 +150,8 @@ class Exponential:
         chosen = np.full(len(rows), -1)
         left = np.arange(len(rows))
         for proposal in range(PROPOSALS):
-            target = (values[left, 2 * proposal] * WHOLE).astype(np.int64)
-            whole = target < int(WHOLE) - int(WHOLE) % total[left]  # the last, incomplete run of remainders is refused
+            target = values[left, 2 * proposal]
+            whole = target < MOST - MOST % total[left]  # the last, incomplete run of remainders is refused
             target = before[left] + target % total[left]
             block = np.searchsorted(ends, target, side="right")
             rest = target - (ends[block] - sums[block])
@@ -163,7 +164,7 @@ class Exponential:
             weight = self.weights(table.pairs.distances(rows[left], candidate)[:, None], c[left])[:, 0]
             if (weight > most << shift).any():
                 raise ArithmeticError("a bound of the exact draw does not hold")
-            fine = (rest << shift) + (values[left, 2 * proposal + 1] * 2.0**shift).astype(np.int64)
+            fine = (rest << shift) + (values[left, 2 * proposal + 1] >> (BITS - shift))
             accepted = whole & (fine < weight)
             chosen[left[accepted]] = candidate[accepted]
             left = left[~accepted]

@@ -364,6 +364,9 @@ class Streams:
 class Draws:
     """Random values for `size` consecutive rows; each row takes its values from its document's own stream.
 
+    `integers` and `bits` are exact. All other values are floating-point numbers: a probability that one of them decides
+    about is right only up to rounding, and a finite promise must say so, see `textveil.mechanism.contract`.
+
     The order of the questions is part of the result: ask the same ones in the same order to repeat a run.
     """
 
@@ -384,6 +387,11 @@ class Draws:
     def uniform(self, width: int) -> Values:
         """Return uniform values [m, width] in [0, 1), multiples of 2^-53."""
         return self._fill((width,), lambda generator, part: generator.random(out=part))
+
+    def bits(self, width: int) -> Ints:
+        """Return integers [m, width], each uniform in [0, 2^53): those that `uniform` gives, times 2^53."""
+        values = self._fill((width,), lambda generator, part: generator.random(out=part))
+        return (values * 2.0**53).astype(np.int64)  # multiples of 2^-53, so nothing is rounded
 
     def exponential(self, width: int) -> Values:
         """Return standard exponential values [m, width]."""

@@ -8,7 +8,7 @@ from textveil.evaluate.intervals import Interval
 from textveil_bench import compare
 from textveil_bench.reproduce.computed import Table
 from textveil_bench.reproduce.targets import read
-from textveil_bench.reproduce.verdict import Place, beside, chosen, contradicted, judged
+from textveil_bench.reproduce.verdict import ComparedPlace, beside, chosen, contradicted, judged
 
 ENTRIES = (
     synthetic.Entry(name="noise", path="mechanism.eta", budgets=(40, 60, 80, 120, 160), middle=80),
@@ -73,7 +73,7 @@ def test_near(series):
 
 def test_of_what_is_near_the_place_that_is_farthest_is_told(series):
     gaps = [Interval(value=value, low=value - 0.1, high=value + 0.1) for value in (0.02, -0.05)]
-    places = tuple(Place(name=f"epsilon {i}", one=0.5, other=0.5, gap=gap) for i, gap in enumerate(gaps))
+    places = tuple(ComparedPlace(name=f"epsilon {i}", one=0.5, other=0.5, gap=gap) for i, gap in enumerate(gaps))
     near = judge(series, BETTER, BETTER, **{"is": "near"}, by=0.06)
     assert "farthest" not in near.says, "it holds"
     open_ = replace(near, answer="cannot be told", places=places)

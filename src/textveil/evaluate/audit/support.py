@@ -134,6 +134,9 @@ class _TiltedDraws(Draws):
         values[np.arange(self.size), self._rows] = self._favour
         return values
 
+    def bits(self, width: int) -> Ids:
+        raise Unsuited
+
     def exponential(self, width: int) -> Values:
         return -np.log(self.uniform(width))
 
