@@ -22,8 +22,9 @@ import typer
 import textveil
 from textveil import cli
 from textveil.cli import demo, progress
+from textveil.corpus import chunks
 from textveil.errors import TextveilWarning
-from textveil.files import streams
+from textveil.files import streams, work
 from textveil.pipeline import privatizer
 from textveil.table.embedding import EmbeddingTable
 
@@ -554,16 +555,33 @@ def test_a_signal_leaves_the_old_file(tmp_path, monkeypatch, number):
 
 
 @pytest.mark.usefixtures("table")
-def test_an_interrupted_run_says_how_to_go_on(run, tmp_path, monkeypatch):
-    def interrupted(self: Any, texts: Any, **_: Any) -> Any:
-        raise KeyboardInterrupt
+@pytest.mark.parametrize(
+    ("finished", "says"), [(0, "nothing was finished"), (1, "finished rows are kept; go on with --resume")]
+)
+@pytest.mark.parametrize(
+    ("error", "begins"),
+    [
+        (KeyboardInterrupt(), "interrupted"),
+        (OSError(errno.ENOSPC, "Full"), "error: a.csv: the output cannot be written: Full"),
+    ],
+)
+def test_a_run_that_ends_early_says_what_is_kept(run, tmp_path, monkeypatch, finished, says, error, begins):
+    path, real, left = tmp_path / "a.csv", work.Work.writing, finished + 1  # the manifest, then chunks
 
-    path = tmp_path / "a.csv"
-    path.write_text("text\nthe\n")
-    monkeypatch.setattr(privatizer.Privatizer, "privatize_many", interrupted)
+    def full(self: Any, *arguments: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            with streams.writing():
+                raise error
+        return real(self, *arguments)
+
+    path.write_text("text\nthe\nthe\n")
+    monkeypatch.setattr(chunks, "CHUNK_ROWS", 1)
+    monkeypatch.setattr(work.Work, "writing", full)
     code, _, err = run("privatize", str(path), *NOISE, "--output", f"{tmp_path / 'out'}/")
-    assert code == 130
-    assert err == "textveil: interrupted; what is finished is kept, and --resume goes on with it\n"
+    assert code != 0
+    assert err == f"textveil: {begins}; {says}\n"
 
 
 @pytest.mark.usefixtures("table")

@@ -73,6 +73,14 @@ def test_there_and_back(run, path):
     assert run("restore", "Dear <WORD_1>,", "--session", path) == (0, f"Dear {CANARY},\n", "")
 
 
+def test_a_session_and_an_output_may_be_in_one_folder(run, path):
+    out = path.with_name("out.txt")
+    text = f"{CANARY} owes Anna 9 pounds"
+    assert run("privatize", text, *PLACEHOLDER, "--session", path, "--output", out)[0] == 0
+    assert out.read_text() == "<WORD_1> <WORD_2> <WORD_3> <WORD_4> <WORD_5>\n"
+    assert run("restore", "Dear <WORD_1>,", "--session", path)[1] == f"Dear {CANARY},\n"
+
+
 def test_a_session_is_continued(run, path):
     run("privatize", f"river {CANARY}", *PLACEHOLDER, "--session", path)
     code, out, _ = run("privatize", f"{CANARY} meadow", *PLACEHOLDER, "--session", path)

@@ -3,7 +3,6 @@
 import errno
 import gzip
 import json
-import multiprocessing
 import os
 import random
 import resource
@@ -14,7 +13,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from importlib.resources import files as packaged
 from pathlib import Path
@@ -28,7 +26,11 @@ import pytest
 import referencing
 
 from textveil.config import layers, sections
-from textveil.corpus import runs
+from textveil.corpus import Done, Local, executors, runs
+from textveil.corpus import chunks as chunking
+from textveil.corpus import plan as planning
+from textveil.corpus.chunks import Chunk
+from textveil.corpus.store import ChunkStore
 from textveil.errors import ConfigError, InputError, OutputError, TextveilError
 from textveil.files import streams, work
 from textveil.guarantee import Guarantee
@@ -47,7 +49,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> EmbeddingTable:
     vectors = np.random.default_rng(5).normal(size=(len(WORDS), 8))
     small = EmbeddingTable.build(name="small", words=WORDS, vectors=vectors)
     monkeypatch.setattr(privatizer, "load_table", lambda *_, **__: small)
-    monkeypatch.setattr(runs, "CHUNK_ROWS", 10)
+    monkeypatch.setattr(chunking, "CHUNK_ROWS", 10)
     return small
 
 
@@ -55,8 +57,8 @@ def resolved(**options: Any) -> sections.Config:
     return layers.resolve(overrides=layers.keywords(**{"epsilon": 5, **options}))
 
 
-def run(*paths: Path, to: Path, field: str | None = None, whole: bool = False, **more: Any) -> list[runs.Done]:
-    own = {name: more.pop(name) for name in ("jobs", "resume", "report", "query") if name in more}
+def run(*paths: Path, to: Path, field: str | None = None, whole: bool = False, **more: Any) -> list[Done]:
+    own = {name: more.pop(name) for name in ("jobs", "resume", "report", "query", "executor") if name in more}
     return runs.privatize_files(paths, to, resolved(**more), field=field, whole=whole, **own)
 
 
@@ -296,7 +298,7 @@ def test_parts_of_a_run_from_python(table):
 def test_several_processes_draw_the_same(tmp_path, monkeypatch):
     """With a real table, because a spawned process knows nothing of a test's small one."""
     monkeypatch.undo()
-    monkeypatch.setattr(runs, "CHUNK_ROWS", 10)
+    monkeypatch.setattr(chunking, "CHUNK_ROWS", 10)
     path = tmp_path / "a.txt"
     path.write_text("".join(f"the doctor owes {n} pounds\n" for n in range(45)))
     for jobs in (1, 2):
@@ -306,23 +308,39 @@ def test_several_processes_draw_the_same(tmp_path, monkeypatch):
     assert one == two
 
 
-def test_a_process_that_draws_begins_without_interrupts(monkeypatch):
-    monkeypatch.setattr(runs, "_record_there", partial(signal.pthread_sigmask, signal.SIG_BLOCK))
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        nothing: Any = ()  # no further signals are blocked there, and the answer is those that are
-        ((_, blocked),) = runs._spread(pool, 1, [nothing])
-    assert signal.SIGINT in set[Any](blocked)
-    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+def blocked(_: object) -> set[Any]:
+    return {*signal.pthread_sigmask(signal.SIG_BLOCK, ())}
+
+
+def test_a_process_that_draws_begins_without_interrupts():
+    before = blocked(None)
+    with Local(2) as executor:
+        ((_, there),) = executor.map(blocked, [None])
+    assert signal.SIGINT in there
+    assert blocked(None) == before
 
 
 def test_a_process_that_ends_is_one_clear_error(rows, tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "_begin", os.abort)  # travels as its name: the worker ends before it has begun
-    with pytest.raises(TextveilError, match=r"one has ended .*--resume"):
+    monkeypatch.setattr(executors, "_begin", os.abort)  # travels as its name: the worker ends before it has begun
+    with pytest.raises(
+        TextveilError, match=r"^A worker process died \(out of memory\?\)\. Retry with fewer --jobs and --resume\.$"
+    ):
         run(rows, to=tmp_path / "out", jobs=2)
     assert names(tmp_path / "out") == []
     with pytest.raises(ConfigError, match="--jobs must be 0"):
         run(rows, to=tmp_path / "out", jobs=-1)
+
+
+def test_another_executor_may_draw_in_any_order(rows, tmp_path):
+    class Backwards:
+        def map(self, draw, items):
+            for item in reversed(list(items)):
+                yield item, draw(item)
+
+    run(rows, to=tmp_path / "one", seed=1)
+    run(rows, to=tmp_path / "two", seed=1, executor=Backwards())
+    for name in FINISHED:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
 # ---- interruptions -------------------------------------------------------------------------------
@@ -539,9 +557,10 @@ def test_a_chunk_that_is_not_of_this_run_is_refused(rows, tmp_path, other):
 
 def test_a_label_has_the_digest_of_the_texts():
     """The run's own name would not tell of an input that changed while it was read, and was put back later."""
-    first, second = (runs.Chunk(number=0, first=0, part=0, texts=(text, None)) for text in ("anna", "bank"))
-    assert runs._label("r", first) != runs._label("r", second)
-    assert CANARY not in json.dumps(runs._label("r", runs.Chunk(number=0, first=0, part=0, texts=(CANARY,))))
+    label = ChunkStore(folder=None, run="r")._label  # type: ignore[arg-type]
+    first, second, third = (Chunk(number=0, first=0, part=0, texts=(text, None)) for text in ("anna", "bank", CANARY))
+    assert label(first) != label(second)
+    assert CANARY not in json.dumps(label(third))
 
 
 def test_chunks_without_a_manifest_are_refused(rows, tmp_path):
@@ -693,7 +712,7 @@ def test_a_finished_run_is_not_drawn_again(rows, tmp_path, monkeypatch):
     run(rows, to=out, seed=1)
     before = {name: (out / name).read_bytes() for name in FINISHED}
     (out / ".a.jsonl.textveil").mkdir()  # killed just before its last step
-    monkeypatch.setattr(runs, "Privatizer", None)
+    monkeypatch.setattr(chunking, "Privatizer", None)
     (done,) = run(rows, to=out, seed=1, resume=True)
     assert (done.guarantee, done.before, done.document["rows"]) == (None, True, 37)
     assert {name: (out / name).read_bytes() for name in FINISHED} == before
@@ -731,15 +750,15 @@ def test_a_finished_run_is_not_drawn_again(rows, tmp_path, monkeypatch):
 
 
 def test_what_another_process_finished_meanwhile_is_kept(rows, tmp_path, monkeypatch):
-    out, plan = tmp_path / "out", runs._plan
+    out, plan = tmp_path / "out", planning.plan
 
     def slow(*arguments: Any, **more: Any) -> Any:
         planned = plan(*arguments, **more)
-        monkeypatch.setattr(runs, "_plan", plan)
+        monkeypatch.setattr(runs, "plan", plan)
         run(rows, to=out)
         return planned
 
-    monkeypatch.setattr(runs, "_plan", slow)
+    monkeypatch.setattr(runs, "plan", slow)
     with pytest.raises(ConfigError, match="another process has finished it"):
         run(rows, to=out, resume=True)
     assert names(out) == FINISHED
@@ -798,6 +817,7 @@ def test_a_signal_leaves_the_finished_chunks(rows, tmp_path, number):
 def test_a_full_disk_leaves_the_finished_chunks(rows, tmp_path, monkeypatch, call, after):
     """At every step no output is there without its statement: the manifest, four chunks, both files, both names."""
     out, calls, real = tmp_path / "out", 0, getattr(os, call)
+    said = "finished rows are kept; go on with --resume$" if after > 1 else "nothing was finished$"
 
     def full(target: Any, *arguments: Any, **more: Any) -> Any:
         nonlocal calls
@@ -810,7 +830,7 @@ def test_a_full_disk_leaves_the_finished_chunks(rows, tmp_path, monkeypatch, cal
         disk.setattr(streams, "sync_folder", lambda _: None)
         disk.setattr(os, call, full)
         with pytest.raises(
-            OutputError, match=r"^a.jsonl: the output cannot be written: No space left on device; .*--resume goes on"
+            OutputError, match=r"^a.jsonl: the output cannot be written: No space left on device; " + said
         ):
             run(rows, to=out)
     assert not [name for name in names(out / ".a.jsonl.textveil") if name.endswith(".part")]
@@ -869,7 +889,7 @@ def test_an_input_that_changes_meanwhile(rows, tmp_path, when):
 
 def test_an_input_that_changes_unnoticed(rows, tmp_path, monkeypatch):
     """With the same size and time; the digests of the chunks tell."""
-    monkeypatch.setattr(runs, "_state", lambda _: (0,))
+    monkeypatch.setattr(planning, "_state", lambda _: (0,))
 
     def report(_: str, done: int, total: int) -> None:
         if done == total:

@@ -152,3 +152,13 @@ def test_json_stays_on_one_line():
     assert json.loads(line) == value
     assert "é" in line
     assert streams.tab_line("a\tb\r\nc", "d") == "a b c\td\n"
+
+
+def test_two_files_are_written_in_one_folder_at_once(tmp_path):
+    """As a session and an output beside it; and what a killed process left is in nobody's way."""
+    (tmp_path / f".textveil-{os.getpid()}-{next(streams._NUMBERS) + 1}.part").write_text("left")
+    with streams.output(str(tmp_path / "a")) as one, streams.output(str(tmp_path / "b")) as other:
+        one.write("1")
+        other.write("2")
+    assert (tmp_path / "a").read_text() + (tmp_path / "b").read_text() == "12"
+    assert len(os.listdir(tmp_path)) == 3

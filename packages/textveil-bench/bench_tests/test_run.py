@@ -3,11 +3,6 @@
 import gzip
 import json
 import math
-import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -106,7 +101,7 @@ def test_rows_are_complete_and_a_run_goes_on(sweep, tmp_path, monkeypatch):
 @pytest.mark.parametrize("error", [EndpointError, ConfigError])
 def test_what_fails_on_one_cell_is_told_and_the_sweep_goes_on(sweep, tmp_path, monkeypatch, error):
     from textveil.evaluate.attack.neighbour import Neighbour
-    from textveil.evaluate.measure import report as measures
+    from textveil.evaluate.measure import words as measures
     from textveil_bench.tasks.meaning import Meaning
 
     attack, judged = Neighbour.run, Meaning.score
@@ -218,32 +213,13 @@ def test_two_processes_give_what_one_gives(sweep, tmp_path):
     places = run.Folders(cache=tmp_path / "cache")
     part = sweep.narrowed(only=["krr"], limit=4)
     one = run.run(part, tmp_path / "one", places=places)
-    with run.Pool(2) as pool:
-        several = [run.run(part, tmp_path / name, places=places, processes=pool) for name in ("two", "again")]
+    with run.processes(2) as executor:
+        several = [run.run(part, tmp_path / name, places=places, executor=executor) for name in ("two", "again")]
     for two in several:
         assert sorted(map(repr, map(strip, one))) == sorted(map(repr, map(strip, two)))
         assert {row["circumstances"]["threads"] for row in two} == {1}
     with pytest.raises(RuntimeError, match="shutdown"):
-        run.run(part, tmp_path / "closed", places=places, processes=pool)
-
-
-def threads(_: object) -> tuple[int, set[int]]:
-    """Those of torch and of all libraries of linear algebra in this process."""
-    from importlib import import_module
-
-    import torch
-
-    return torch.get_num_threads(), {each["num_threads"] for each in import_module("threadpoolctl").threadpool_info()}
-
-
-def test_other_processes_have_the_one_thread_that_rows_tell_of(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    with run.Pool(2) as pool:
-        ((_, found),) = pool.map(threads, [None])
-    assert found == (1, {1})
-    assert os.environ["OMP_NUM_THREADS"] == "3"
-    assert "OPENBLAS_NUM_THREADS" not in os.environ
+        run.run(part, tmp_path / "closed", places=places, executor=executor)
 
 
 def test_rows_tell_of_the_process_that_computed_them(sweep, tmp_path, monkeypatch):
@@ -253,33 +229,6 @@ def test_rows_tell_of_the_process_that_computed_them(sweep, tmp_path, monkeypatc
     part = Sweep(**{**vars(part), "baselines": (), "attacks": (), "measures": ()})
     found = run.run(part, tmp_path / "rows", places=run.Folders(cache=tmp_path / "cache"))
     assert [row["circumstances"]["threads"] for row in found] == [0, 1], "looked at for each job"
-
-
-def test_no_process_outlives_the_one_that_started_it(tmp_path):
-    program = tmp_path / "run.py"
-    program.write_text(
-        "import os, signal\n"
-        "from textveil_bench.run import Pool\n"
-        "if __name__ == '__main__':\n"
-        "    with Pool(2) as pool:\n"
-        "        print(next(iter(pool.map(os.getenv, ['HOME'])))[0], *pool._executor._processes, flush=True)\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    ended = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False, timeout=300)
-    started = [int(each) for each in ended.stdout.split()[1:]]
-    assert ended.returncode == -signal.SIGKILL
-    assert started
-    for _ in range(600):
-        if not any(map(_runs, started)):
-            return
-        time.sleep(0.1)
-    pytest.fail("a process is still there")
-
-
-def _runs(process: int) -> bool:
-    """Whether a process is there, and not only waits to be told of."""
-    status = Path(f"/proc/{process}/stat")
-    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def test_no_two_runs_at_once(sweep, tmp_path):

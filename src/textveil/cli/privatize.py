@@ -36,7 +36,7 @@ from textveil.files import formats, streams
 
 if TYPE_CHECKING:
     from textveil.config import Config
-    from textveil.corpus import runs
+    from textveil.corpus import Done
     from textveil.guarantee import Guarantee
     from textveil.pipeline import Result
 
@@ -399,13 +399,14 @@ def _privatize_files(
                 paths, folder, config, field=field, query=query, whole=whole, jobs=jobs, resume=resume, report=report
             )
     except (KeyboardInterrupt, SystemExit):
-        shell.note("textveil: interrupted; what is finished is kept, and --resume goes on with it")
+        kept = "finished rows are kept; go on with --resume" if runs.begun(paths, folder) else "nothing was finished"
+        shell.note(f"textveil: interrupted; {kept}")
         raise
     for done in finished:
         shell.note(shell.wrap("\n".join(_about_file(done, explain))))
 
 
-def _about_file(done: "runs.Done", explain: bool) -> "Iterator[str]":
+def _about_file(done: "Done", explain: bool) -> "Iterator[str]":
     """What is said of one file. The statement of a file that was finished before is known from its own file only."""
     found, stated = done.document, done.document["guarantee"]
     counted = ", ".join(_count(found[f"{what}s"], what) for what in ("row", "text", "word"))

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from types import FrameType
 from typing import IO, BinaryIO
@@ -270,11 +271,9 @@ def _replacement(path: str, private: bool, option: str) -> Iterator[IO[str]]:
     old = os.path.exists(path)
     if old and not os.access(path, os.W_OK):
         raise OutputError(f"{option} must be a file that may be written; it is read-only")
-    name = os.path.join(os.path.dirname(path), f".textveil-{os.getpid()}-{threading.get_ident()}.part")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     with signals_as_exits():
         with writing():
-            descriptor = os.open(name, flags, 0o600 if private else 0o666)
+            name, descriptor = _new(os.path.dirname(path), 0o600 if private else 0o666)
             stream = open(descriptor, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed below
         try:
             if old:
@@ -293,6 +292,18 @@ def _replacement(path: str, private: bool, option: str) -> Iterator[IO[str]]:
             with suppress(OSError):
                 os.unlink(name)
             raise
+
+
+_NUMBERS = count()
+
+
+def _new(folder: str, mode: int) -> tuple[str, int]:
+    """A new file in a folder, under a name that no other file has, and its descriptor."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+    while True:
+        name = os.path.join(folder, f".textveil-{os.getpid()}-{next(_NUMBERS)}.part")
+        with suppress(FileExistsError):  # left by a process of the same number that was killed
+            return name, os.open(name, flags, mode)
 
 
 def sync_folder(path: str) -> None:

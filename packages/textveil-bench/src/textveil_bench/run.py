@@ -5,22 +5,15 @@ Not here: which cells there are (`spec`), and how one is computed (`cells`).
 """
 
 import json
-import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
-from textveil.errors import ConfigError, TextveilError
+from textveil.corpus import Executor, Local
+from textveil.errors import ConfigError
 from textveil.files import streams
 from textveil.models import Endpoint
 from textveil.pipeline import Privatizer
@@ -163,7 +156,7 @@ def run(
     folder: Path,
     *,
     places: Folders | None = None,
-    processes: "int | Pool" = 1,
+    executor: Executor | None = None,
     report: Report = lambda step, done, total: None,
 ) -> list[rows.Row]:
     """Computes what is not there yet, and gives all rows of the sweep.
@@ -172,22 +165,22 @@ def run(
         sweep: what is wanted.
         folder: where rows are kept; made if it is not there. A run that finds some goes on.
         places: where data and fitted judges are.
-        processes: how many; each has one thread of the linear algebra and its own copy of the models. A pool stays
-            open, so that several runs load the models once.
+        executor: what computes the cells, such as `processes` makes it, and stays open, so that several runs load the
+            models once; None is this process.
         report: told of "calibrating" and "cells".
 
     Raises:
         ConfigError: the sweep, or an option of it, is wrong; another run is at work in the folder.
         InputError: data cannot be read.
     """
-    places = places or Folders()
+    places, executor = places or Folders(), executor or Local()
     computed.check(sweep)
     for source in sweep.data:
         _ready(source, sweep, places)
-    with rows.opened(folder) as store, _pool(processes) as pool:
+    with rows.opened(folder) as store:
         known = _known(folder)
         first = plan(sweep, store.rows, known, places)
-        known |= _search(sweep, first.searched, folder, places, pool, report)
+        known |= _search(sweep, first.searched, folder, places, executor, report)
         made = plan(sweep, store.rows, known, places)
         own = set(map(_place, store.rows))
         for row in made.there:
@@ -199,7 +192,7 @@ def run(
                     tasks.prepare(judge)  # fitted once, here; the processes load them
         found = list(made.there)
         report("cells", 0, made.cells)
-        for (job, _), done in pool.map(_job, [(job, places) for job in made.jobs]):
+        for (job, _), done in executor.map(_job, [(job, places) for job in made.jobs]):
             for row in done:
                 texts = row.pop("texts")
                 store.append(row)
@@ -464,7 +457,7 @@ def _known(folder: Path) -> dict[str, Mapping[float, float]]:
 
 
 def _search(
-    sweep: Sweep, searched: Sequence[PlannedSeries], folder: Path, places: Folders, pool: "Pool", report: Report
+    sweep: Sweep, searched: Sequence[PlannedSeries], folder: Path, places: Folders, executor: Executor, report: Report
 ) -> dict[str, Mapping[float, float]]:
     asked = {search_key(sweep, series, places): series for series in searched}
     if not asked:
@@ -475,7 +468,7 @@ def _search(
         for key, series in asked.items()
     ]
     report("calibrating", 0, len(asked))
-    for (key, _, _, _), own in pool.map(_find, given):
+    for (key, _, _, _), own in executor.map(_find, given):
         found[key] = own
         with streams.writing(), open(folder / rows.BUDGETS, "a", encoding="utf-8") as file:
             file.write(json.dumps({"asked": key, "found": sorted(own.items())}) + "\n")
@@ -554,75 +547,10 @@ def _keep_texts(folder: Path, job: Job, texts: Sequence[rows.Row], row: rows.Row
 # ---- processes ---------------------------------------------------------------------------------------------
 
 
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-"""What libraries of linear algebra read when they are loaded."""
-
-
-class Pool:
-    """Several processes of one thread each, or this one as it is.
-
-    A process keeps the tables, models and data sets that it has loaded.
+def processes(count: int) -> Local:
+    """Several processes of one thread each, or this one as it is. They keep what they have loaded.
 
     Raises:
         ConfigError: there would be less than one process.
     """
-
-    def __init__(self, processes: int) -> None:
-        if processes < 1:
-            raise ConfigError(f"processes must be 1 or more, got {processes}")
-        self._executor = (
-            None
-            if processes == 1
-            else ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_begin)
-        )
-        self._before: dict[str, str | None] = {}
-
-    def map(self, function: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-        """What was given with what came of it, in the order in which it comes."""
-        if self._executor is None:
-            for each in given:
-                yield each, function(each)
-            return
-        waiting: dict[Future[Any], Any] = {self._executor.submit(function, each): each for each in given}
-        try:
-            for future in as_completed(waiting):
-                yield waiting[future], future.result()
-        except BrokenProcessPool:
-            raise TextveilError(
-                "every process must live until its work is done, and one has ended (out of memory?); "
-                "with fewer --processes the run goes on from what is there"
-            ) from None
-
-    def __enter__(self) -> "Pool":
-        if self._executor is not None:  # processes start with what stands here; later is too late for their libraries
-            self._before = {name: os.environ.get(name) for name in THREADS}
-            os.environ.update(dict.fromkeys(THREADS, "1"))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._executor is not None:
-            self._executor.shutdown(wait=False, cancel_futures=True)
-        for name, value in self._before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
-def _pool(processes: int | Pool) -> AbstractContextManager[Pool]:
-    """A pool of its own, or one that whoever opened it closes."""
-    return nullcontext(processes) if isinstance(processes, Pool) else Pool(processes)
-
-
-def _begin() -> None:
-    """What a process does first: one thread, and no life after the process that started it, however that ends."""
-    import torch
-
-    torch.set_num_threads(1)
-    Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
-
-
-def _end_with(other: BaseProcess | None) -> None:
-    if other is not None:
-        wait([other.sentinel])
-        os._exit(1)
+    return Local(count, threads=1, advice="Retry with fewer --processes; finished rows are kept.")

@@ -97,8 +97,12 @@ def bench_run(
         return
     if output is None:
         raise ConfigError("give --output DIR, where rows are kept")
-    with kept(output), progress.bars(lambda _, done: f"{done:,}", "") as report:
-        rows = run.run(chosen, Path(output), places=places, processes=_processes(processes), report=report)
+    with (
+        kept(output),
+        run.processes(_processes(processes)) as executor,
+        progress.bars(lambda _, done: f"{done:,}", "") as report,
+    ):
+        rows = run.run(chosen, Path(output), places=places, executor=executor, report=report)
     if as_json:
         from textveil.files import json_line
         from textveil_bench.rows import plain, table
@@ -154,14 +158,18 @@ def bench_choose(
 
     chosen = Sweep.read(sweep).narrowed(limit=limit, seeds=_numbers(seeds), only=only or ())
     risks = _shares(levels)
-    with kept(output), progress.bars(lambda _, done: f"{done:,}", "") as report:
+    with (
+        kept(output),
+        run.processes(_processes(processes)) as executor,
+        progress.bars(lambda _, done: f"{done:,}", "") as report,
+    ):
         rows, tried = choose.run(
             chosen,
             Path(output),
             choose.Tuning(limit=trial),
             levels=risks,
             places=run.Folders(corpora=None if folder is None else Path(folder)),
-            processes=_processes(processes),
+            executor=executor,
             report=report,
         )
     found = choose.choices(rows, tried, risks, chosen.risk.prior)

@@ -105,15 +105,16 @@ def reproduce(
     from textveil_bench.reproduce.page import ShownTarget, drawings, index
     from textveil_bench.reproduce.run import How, Stored, named, preview, reproduce
     from textveil_bench.reproduce.verdict import over, risk
-    from textveil_bench.run import Folders, Pool
+    from textveil_bench.run import Folders
+    from textveil_bench.run import processes as workers
 
-    with Pool(processes or os.cpu_count() or 1) as pool:
+    with workers(processes or os.cpu_count() or 1) as executor:
         how = How(
             scale="quick" if quick else "full" if full else "usual",
             hub=hub,
             endpoint=None if upstream is None else {"url": upstream, "model": model},
             places=Folders(corpora=None if folder is None else Path(folder)),
-            processes=pool,
+            executor=executor,
             stored=None if stored is None else Stored.read(Path(stored)),
         )
         shown: list[ShownTarget] = []

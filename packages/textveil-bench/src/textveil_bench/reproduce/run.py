@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from textveil.corpus import Executor
 from textveil.errors import InputError
 from textveil.files import streams
 from textveil_bench import compare
@@ -21,7 +22,7 @@ from textveil_bench.reproduce.computed import ComputeOptions, Table, compute
 from textveil_bench.reproduce.targets import Plans, Scale, Target, planned
 from textveil_bench.reproduce.verdict import Beside, Judged, beside, contradicted, judged
 from textveil_bench.rows import Row, stream
-from textveil_bench.run import Folders, Pool
+from textveil_bench.run import Folders
 from textveil_bench.spec import Sweep
 
 Report = Callable[[str, int, int], None]
@@ -65,7 +66,7 @@ class How:
         hub: whether the paper's own models and tables take the place of ours.
         endpoint: options of `Endpoint`; without it, panels that need a language model are not run.
         places: where data and fitted judges are.
-        processes: how many at once, or a pool of them for several targets.
+        executor: what computes the cells, for all targets; None is this process.
         stored: what earlier runs have found: nothing is run, and no data is looked at; None to run.
     """
 
@@ -73,7 +74,7 @@ class How:
     hub: bool = False
     endpoint: Mapping[str, Any] | None = None
     places: Folders = field(default_factory=Folders)
-    processes: int | Pool = 1
+    executor: Executor | None = None
     stored: "Stored | None" = None
 
 
@@ -187,7 +188,7 @@ def _run(plans: Plans, folder: Path, how: How, report: Report) -> _Made:
     wanted = [Sweep.read(each) for each in plain]  # all are checked before the first is run
     found: list[Row] = []
     for sweep in wanted:
-        found += runs.run(sweep, folder, places=how.places, processes=how.processes, report=report)
+        found += runs.run(sweep, folder, places=how.places, executor=how.executor, report=report)
     asked = ComputeOptions(scale=how.scale, places=how.places, endpoint=how.endpoint, report=report)
     return _Made(rows=found, tables={name: compute(name, asked) for name in plans.tables})
 

@@ -1,0 +1,146 @@
+"""Who draws: this process, or several that it starts.
+
+In: what is to be done to each item, and the items. Out: each item with what came of it.
+Not here: what an item is, such as a chunk of a file (`chunks`), and what a process needs to draw one.
+"""
+
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import connection, get_context, parent_process
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+from textveil.errors import ConfigError, TextveilError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""What libraries of linear algebra read when they are loaded."""
+
+
+class Executor(Protocol):
+    """Whatever can do the same to many items, in this process or elsewhere."""
+
+    def map(self, draw: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
+        """Each item with what came of it, in the order in which they are done.
+
+        Args:
+            draw: what is done to an item. Where other processes do it, it is pickled; what it needs and cannot be
+                pickled it makes itself, once in each process.
+            items: taken a few ahead of those that are done, so that memory stays bounded.
+
+        Raises:
+            TextveilError: a process died.
+        """
+        ...
+
+
+class Local:
+    """Processes of this machine, or this process alone; to be used in a `with`, at whose end they end.
+
+    A process keeps what it has loaded from one `map` to the next. Ctrl-c is for this process only, and the others end
+    with it, however it ends.
+
+    Args:
+        workers: how many processes; 1 is this one.
+        threads: of each process, for linear algebra; None shares the cores among them.
+        advice: what an error says to do where a process died.
+
+    Raises:
+        ConfigError: there would be less than one process.
+    """
+
+    def __init__(self, workers: int = 1, *, threads: int | None = None, advice: str = "") -> None:
+        if workers < 1:
+            raise ConfigError(f"the number of processes must be 1 or more, got {workers}")
+        self.workers, self.advice = workers, advice
+        self._threads = max(1, cores() // workers) if threads is None else threads
+        self._pool: ProcessPoolExecutor | None = None
+        if workers > 1:
+            context = get_context("spawn")  # a fork would carry torch's threads and locks along
+            life, self._end = context.Pipe(duplex=False)
+            self._pool = ProcessPoolExecutor(
+                workers, mp_context=context, initializer=_begin, initargs=(self._threads, life)
+            )
+
+    def map(self, draw: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
+        """As `Executor.map`."""
+        if self._pool is None:
+            for item in items:
+                yield item, draw(item)
+            return
+        waiting: dict[Future[Result], Item] = {}
+        try:
+            for item in items:
+                with self._starting():
+                    waiting[self._pool.submit(draw, item)] = item
+                if len(waiting) >= 2 * self.workers:
+                    yield from _done(waiting)
+            while waiting:
+                yield from _done(waiting)
+        except BrokenProcessPool:
+            raise TextveilError(f"A worker process died (out of memory?). {self.advice}".rstrip()) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is None:
+            return
+        if kind is not None:
+            self._end.close()  # what they are at is dropped
+        self._pool.shutdown(cancel_futures=True)
+        self._end.close()
+
+    @contextmanager
+    def _starting(self) -> Iterator[None]:
+        """What a process that begins inherits: as many threads as it may have, and no ctrl-c before it ignores that."""
+        before = {name: os.environ.get(name) for name in THREADS}
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        os.environ.update(dict.fromkeys(THREADS, str(self._threads)))
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _done(waiting: dict[Future[Result], Item]) -> Iterator[tuple[Item, Result]]:
+    """What is done, taken out of what is waited for; at least one."""
+    for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+        yield waiting.pop(future), future.result()
+
+
+def _begin(threads: int, life: connection.Connection) -> None:
+    """What a worker does first: leave ctrl-c to its parent, and see that it ends with that."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    ends: list[Any] = [life] if parent is None else [life, parent.sentinel]
+    threading.Thread(target=_end_with, args=(ends,), daemon=True).start()
+    warnings.simplefilter("ignore")  # the parent has said them
+    import torch
+
+    torch.set_num_threads(threads)
+
+
+def _end_with(ends: list[Any]) -> None:
+    connection.wait(ends)
+    os._exit(1)

@@ -1,0 +1,146 @@
+"""Finished chunks: kept in a work folder, of one run, and never drawn again.
+
+In: a task, chunks and what was drawn of them. Out: what was drawn of a chunk, by this run or the one that it resumes.
+Not here: the files of a work folder (`files.work`), and what a chunk is (`chunks`).
+
+A second draw of a chunk would be a second release. So a chunk tells which run it is of, where its rows stand and what
+digest their texts have; whoever reads it checks that against the input at hand.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from textveil.corpus.chunks import Chunk
+from textveil.corpus.plan import MANIFEST, Task, named
+from textveil.errors import ConfigError, InputError
+from textveil.files import work
+from textveil.randomness import fresh_name
+
+CHUNK = "{:08}.chunk"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkStore:
+    """The finished chunks of one file, held by this process alone.
+
+    Attributes:
+        folder: the work folder.
+        run: digest of what the chunks depend on.
+    """
+
+    folder: work.Work
+    run: str
+
+    def numbers(self) -> set[int]:
+        """The numbers of the chunks that are there."""
+        return {int(name.partition(".")[0]) for name in _chunks_in(self.folder)}
+
+    def save(self, chunk: Chunk, record: dict[str, Any]) -> None:
+        """Keep what was drawn of a chunk."""
+        content = json.dumps(self._label(chunk) | record).encode()
+        with self.folder.writing(CHUNK.format(chunk.number)) as stream:
+            stream.write(sha256(content).hexdigest().encode() + b"\n" + content)
+
+    def load(self, chunk: Chunk) -> dict[str, Any]:
+        """What was drawn from the texts of a chunk, and from no others.
+
+        Raises:
+            InputError: the file of the chunk is damaged, or is not of this run, this place and these texts.
+        """
+        name = CHUNK.format(chunk.number)
+        digest, _, content = self.folder.read(name).partition(b"\n")
+        advice = "delete the folder to start over"
+        if sha256(content).hexdigest().encode() != digest:
+            raise InputError(f"the finished chunk {name} in {self.folder.path.name} is damaged; {advice}")
+        record = dict(json.loads(content))
+        label = self._label(chunk)
+        if {key: record.get(key) for key in label} != label or len(record["texts"]) != len(chunk.texts):
+            raise InputError(
+                f"the finished chunk {name} in {self.folder.path.name} is of another run, another place or another "
+                f"input; {advice}"
+            )
+        return record
+
+    def _label(self, chunk: Chunk) -> dict[str, Any]:
+        """What a chunk on the disk must say of itself."""
+        digest = sha256(json.dumps(chunk.texts).encode()).hexdigest()
+        return {
+            "run": self.run,
+            "number": chunk.number,
+            "first": chunk.first,
+            "rows": len(chunk.texts),
+            "input": digest,
+        }
+
+
+@contextmanager
+def claimed(task: Task, resume: bool) -> Iterator[ChunkStore]:
+    """The chunks of a task for this process alone; a work folder without a chunk in it does not stay.
+
+    Raises:
+        ConfigError: another process is at work on it or has finished it, or the run was begun with other options.
+    """
+    with work.held(task.places.work, new=not resume) as folder:
+        try:
+            if os.path.lexists(task.places.output):
+                raise ConfigError("another process has finished it meanwhile; --resume keeps what it made")
+            yield ChunkStore(folder=folder, run=_pinned(task, folder))
+        finally:
+            with suppress(OSError):
+                if not _chunks_in(folder):
+                    folder.remove(first=MANIFEST)
+
+
+def require_resumable(task: Task) -> None:
+    """Refuse before anything is drawn what would be refused when the file's turn comes.
+
+    Raises:
+        ConfigError: another process is at work on it, or the run was begun with other options.
+    """
+    try:
+        manifest = (task.places.work / MANIFEST).read_bytes()
+    except OSError:
+        return
+    with named(task.source.path):
+        if work.is_held(task.places.work):  # before anything that says to delete the folder
+            raise ConfigError(work.BUSY)
+        _require_same(task, manifest)
+
+
+def _chunks_in(folder: work.Work) -> set[str]:
+    return {name for name in folder.names() if name.endswith(CHUNK.format(0)[8:])}
+
+
+def _pinned(task: Task, folder: work.Work) -> str:
+    """Write down what the chunks depend on, or compare with what is written there; the run's digest."""
+    names, chunks = folder.names(), _chunks_in(folder)
+    for name in names - chunks - {MANIFEST}:
+        folder.delete(name)  # left by a run that was killed while it wrote or joined
+    if MANIFEST not in names:
+        if chunks:
+            raise ConfigError(f"{folder.path.name} has chunks and nothing that says of which run; delete that folder")
+        with folder.writing(MANIFEST) as stream:
+            stream.write(json.dumps({"run": fresh_name(), "pins": task.pins}).encode())
+    content = folder.read(MANIFEST)
+    _require_same(task, content)
+    return sha256(content).hexdigest()
+
+
+def _require_same(task: Task, manifest: bytes) -> None:
+    delete = f"to start over delete {task.places.work.name} in the output folder"
+    try:
+        found = dict(json.loads(manifest)["pins"])
+    except (ValueError, KeyError, TypeError):
+        raise ConfigError(f"{MANIFEST} of the interrupted run is damaged; {delete}") from None
+    wanted = json.loads(json.dumps(task.pins))
+    differing = [key for key in {**wanted, **found} if found.get(key) != wanted.get(key)]
+    if differing:
+        raise ConfigError(
+            "--resume must have the input and the options that the run began with; "
+            f"these differ: {', '.join(differing)}; {delete}"
+        )
