@@ -1,7 +1,7 @@
 """Measures how large the bundled masked LM's logits are on public text: `make logit-bounds`.
 
 In: WikiText-2, test part, and the shipped tables. Out: src/textveil/data/logits/NAME.json.
-Not here: how logits are measured (`textveil.models.calibration`), and other texts (`textveil calibrate-context`).
+Not here: how logits are measured (`textveil.models.calibration`), and other texts (`textveil table calibrate`).
 """
 
 import argparse

@@ -7,6 +7,7 @@ import pytest
 
 from textveil import cli
 
+NOISE = ("--mechanism", "noise", "--epsilon")
 CANARY = "zzcanaryzz"
 TEXTS = (
     "Ingrid told the lawyer that her brother hid the money in Antwerp.",
@@ -31,14 +32,14 @@ def run(capsys, *arguments):
 
 
 def test_a_table_of_rates(capsys, letters):
-    code, out, err = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour", "--seed", 1)
+    code, out, err = run(capsys, letters, *NOISE, 70, "--attacks", "neighbour", "--seed", 1)
     assert code == 0
     assert re.search(r"neighbour +Pr@1 \(cosine\) +0\.\d{3} +0\.\d{3} to 0\.\d{3} +17\b", out)
     assert err == ""
 
 
 def test_json_is_one_object_of_rates(capsys, letters):
-    code, out, _ = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour", "--seed", 1, "--json")
+    code, out, _ = run(capsys, letters, *NOISE, 70, "--attacks", "neighbour", "--seed", 1, "--json")
     found = json.loads(out)
     assert code == 0
     assert found["texts"] == 3
@@ -50,14 +51,14 @@ def test_json_is_one_object_of_rates(capsys, letters):
 
 
 def test_a_seed_repeats_the_findings(capsys, letters):
-    arguments = (letters, "--epsilon", 70, "--attacks", "neighbour", "--json", "--seed")
+    arguments = (letters, *NOISE, 70, "--attacks", "neighbour", "--json", "--seed")
     assert run(capsys, *arguments, 4) == run(capsys, *arguments, 4)
     assert run(capsys, *arguments, 4) != run(capsys, *arguments, 5)
 
 
 def test_parts_and_lesser_measures_on_demand(capsys, letters):
-    plain = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour")[1]
-    by = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour", "--by", "--every")[1]
+    plain = run(capsys, letters, *NOISE, 70, "--attacks", "neighbour")[1]
+    by = run(capsys, letters, *NOISE, 70, "--attacks", "neighbour", "--by", "--every")[1]
     assert "quarter" not in plain
     assert "changed words" not in plain
     assert "rarest quarter" in by
@@ -65,7 +66,7 @@ def test_parts_and_lesser_measures_on_demand(capsys, letters):
 
 
 def test_an_option_of_an_attack(capsys, letters):
-    out = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour", "-o", "attack.neighbour.k=20")[1]
+    out = run(capsys, letters, *NOISE, 70, "--attacks", "neighbour", "-o", "attack.neighbour.k=20")[1]
     assert "KNN@20" in out
 
 
@@ -79,7 +80,7 @@ def test_a_list_as_an_option(capsys, letters, typed):
 
 def test_findings_and_pictures_in_a_folder(capsys, letters, tmp_path):
     folder = tmp_path / "findings"
-    code, _, err = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour", "--output", folder)
+    code, _, err = run(capsys, letters, *NOISE, 70, "--attacks", "neighbour", "--output", folder)
     assert code == 0
     assert "findings.json" in err
     assert json.loads((folder / "findings.json").read_text(encoding="utf-8"))["rows"]
@@ -89,7 +90,7 @@ def test_findings_and_pictures_in_a_folder(capsys, letters, tmp_path):
 
 
 def test_an_infinite_budget_is_json_too(capsys, letters):
-    code, out, err = run(capsys, letters, "--epsilon", "inf", "--attacks", "neighbour,linkage", "--json")
+    code, out, err = run(capsys, letters, *NOISE, "inf", "--attacks", "neighbour,linkage", "--json")
     assert code == 0
     found = json.loads(out)
     assert found["configuration"]["epsilon"] == "infinite"
@@ -98,12 +99,12 @@ def test_an_infinite_budget_is_json_too(capsys, letters):
 
 
 def test_words_that_pass_unprotected_are_told(capsys, letters):
-    err = run(capsys, letters, "--epsilon", "inf", "--attacks", "linkage")[2]
+    err = run(capsys, letters, *NOISE, "inf", "--attacks", "linkage")[2]
     assert "17 more private words are in no rate of words, because they passed as they were" in " ".join(err.split())
 
 
 def test_where_nothing_can_run_that_is_an_error(capsys, letters):
-    code, out, err = run(capsys, letters, "--epsilon", 70, "--attacks", "window,attribute")
+    code, out, err = run(capsys, letters, *NOISE, 70, "--attacks", "window,attribute")
     assert (code, out) == (2, "")
     assert "no attack can be run here: window: " in err
 
@@ -111,7 +112,7 @@ def test_where_nothing_can_run_that_is_an_error(capsys, letters):
 def test_findings_do_not_take_the_place_of_the_input(capsys, letters, tmp_path):
     letters = letters.rename(tmp_path / "findings.json").rename(tmp_path / "findings.json.txt")
     (tmp_path / "findings.json").symlink_to(letters)
-    code, _, err = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour", "--output", tmp_path)
+    code, _, err = run(capsys, letters, *NOISE, 70, "--attacks", "neighbour", "--output", tmp_path)
     assert code == 2
     assert "input file" in err
     assert letters.read_text(encoding="utf-8").startswith("Ingrid")
@@ -119,7 +120,7 @@ def test_findings_do_not_take_the_place_of_the_input(capsys, letters, tmp_path):
 
 def test_parts_do_not_name_words(capsys, letters):
     """The ranks of private words in the public list would."""
-    out = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour", "--json")[1]
+    out = run(capsys, letters, *NOISE, 70, "--attacks", "neighbour", "--json")[1]
     parts = {row["part"] for row in json.loads(out)["rows"] if row["slice"] == "frequency"}
     assert parts
     assert not any(re.search(r"\d", part) for part in parts)
@@ -132,7 +133,7 @@ def test_standard_input(capsys, monkeypatch, letters):
 
     stream = io.BytesIO(letters.read_bytes())
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream, isatty=lambda: False))
-    code, out, _ = run(capsys, "-", "--epsilon", 70, "--attacks", "neighbour", "--json")
+    code, out, _ = run(capsys, "-", *NOISE, 70, "--attacks", "neighbour", "--json")
     assert code == 0
     assert json.loads(out)["file"] == "-"
 
@@ -159,7 +160,7 @@ def test_attacks_are_listed_and_explained(capsys):
     ],
 )
 def test_one_line_says_what_is_wrong(capsys, letters, arguments, says):
-    code, out, err = run(capsys, letters, "--epsilon", 70, *arguments)
+    code, out, err = run(capsys, letters, *NOISE, 70, *arguments)
     assert code == 2
     assert out == ""
     assert says in err
@@ -170,20 +171,20 @@ def test_one_line_says_what_is_wrong(capsys, letters, arguments, says):
 def test_files_without_texts(capsys, tmp_path, content):
     path = tmp_path / "none.txt"
     path.write_bytes(content)
-    code, out, err = run(capsys, path, "--epsilon", 70, "--attacks", "neighbour")
+    code, out, err = run(capsys, path, *NOISE, 70, "--attacks", "neighbour")
     assert code != 0
     assert out == ""
     assert "must" in err
 
 
 def test_a_file_that_is_not_there(capsys, tmp_path):
-    code, _, err = run(capsys, tmp_path / "nothing.txt", "--epsilon", 70)
+    code, _, err = run(capsys, tmp_path / "nothing.txt", *NOISE, 70)
     assert code != 0
     assert "none of that name" in err
 
 
 def test_an_output_that_is_a_file(capsys, letters):
-    code, _, err = run(capsys, letters, "--epsilon", 70, "--attacks", "neighbour", "--output", letters)
+    code, _, err = run(capsys, letters, *NOISE, 70, "--attacks", "neighbour", "--output", letters)
     assert code == 2
     assert "folder" in err
     assert letters.read_text(encoding="utf-8").startswith("Ingrid")

@@ -80,8 +80,8 @@ def test_all_goes_on_after_what_cannot_be_built_and_heads_blocks_by_the_register
     known = {
         "exponential": registry.MECHANISMS["exponential"],
         "same": registry.MECHANISMS["exponential"],
-        "raising": registry.Entry(target="tests.test_cli_audit:_raising", summary="fails"),
-        "endless": registry.Entry(target="tests.test_cli_audit:_endless", summary="has no diameter"),
+        "raising": registry.Entry(target="tests.cli.test_audit:_raising", summary="fails"),
+        "endless": registry.Entry(target="tests.cli.test_audit:_endless", summary="has no diameter"),
     }
     monkeypatch.setitem(registry.BUILT_IN, "mechanism", known)
     code, out, err = run("--all", "--small", "--checks", "statement", "--json")

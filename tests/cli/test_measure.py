@@ -8,6 +8,7 @@ import pytest
 
 from textveil import cli
 
+NOISE = ("--mechanism", "noise", "--epsilon")
 CANARY = "zzcanaryzz"
 TEXTS = (
     "Ingrid told the lawyer that her brother hid the money in Antwerp.",
@@ -34,7 +35,7 @@ def run(capsys, *arguments):
 
 
 def test_a_table_of_figures(capsys, letters):
-    code, out, err = run(capsys, letters, "--epsilon", 70, "--seed", 1, *FAST)
+    code, out, err = run(capsys, letters, *NOISE, 70, "--seed", 1, *FAST)
     assert code == 0
     lines = [re.split(r" {2,}", line.strip()) for line in out.splitlines() if line.strip() and "─" not in line]
     assert lines[0] == ["metric", "value", "95% interval", "n"]
@@ -63,21 +64,21 @@ def test_all_metrics_as_json(capsys, letters):
 
 
 def test_simulated_mapping_sets(capsys, letters):
-    out = run(capsys, letters, "--epsilon", 30, "--metrics", "mapping", "--limit", 1, "--json")[1]
+    out = run(capsys, letters, *NOISE, 30, "--metrics", "mapping", "--limit", 1, "--json")[1]
     rows = [row for row in json.loads(out)["rows"] if row["slice"] == "all"]
     assert "simulated, 1,000 draws" in rows[0]["note"]
     assert 500 < rows[0]["value"] <= 1000
 
 
 def test_a_seed_repeats_the_figures(capsys, letters):
-    arguments = (letters, "--epsilon", 70, "--metrics", "mapping,cosine", "--limit", 1, "--json", "--seed")
+    arguments = (letters, *NOISE, 70, "--metrics", "mapping,cosine", "--limit", 1, "--json", "--seed")
     assert run(capsys, *arguments, 4) == run(capsys, *arguments, 4)
     assert run(capsys, *arguments, 4) != run(capsys, *arguments, 5)
 
 
 def test_parts_and_lesser_figures_on_demand(capsys, letters):
-    plain = run(capsys, letters, "--epsilon", 70, *FAST)[1]
-    by = run(capsys, letters, "--epsilon", 70, *FAST, "--by", "--every")[1]
+    plain = run(capsys, letters, *NOISE, 70, *FAST)[1]
+    by = run(capsys, letters, *NOISE, 70, *FAST, "--by", "--every")[1]
     assert "quarter" not in plain
     assert "changed words" not in plain
     assert "rarest quarter" in by
@@ -88,9 +89,7 @@ def test_a_file_of_figures_and_a_field(capsys, tmp_path):
     rows = [{"id": i, "body": text} for i, text in enumerate([*TEXTS, ""])]
     path, output = tmp_path / "posts.jsonl.gz", tmp_path / "figures.json"
     path.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
-    code, out, _ = run(
-        capsys, path, "--field", "body", "--epsilon", 70, *FAST, "--output", output, "--seed", 2, "--json"
-    )
+    code, out, _ = run(capsys, path, "--field", "body", *NOISE, 70, *FAST, "--output", output, "--seed", 2, "--json")
     assert code == 0
     assert output.read_text(encoding="utf-8") == out
     assert json.loads(out)["texts"] == 3
@@ -114,7 +113,7 @@ def test_a_metric_may_have_nothing_to_say(capsys, letters):
     ],
 )
 def test_one_line_says_what_is_wrong(capsys, letters, arguments, says):
-    code, out, err = run(capsys, letters, "--epsilon", 70, *arguments)
+    code, out, err = run(capsys, letters, *NOISE, 70, *arguments)
     assert code == 2
     assert out == ""
     assert says in err
@@ -125,13 +124,13 @@ def test_one_line_says_what_is_wrong(capsys, letters, arguments, says):
 def test_files_without_texts_or_protected_words(capsys, tmp_path, content):
     path = tmp_path / "none.txt"
     path.write_bytes(content)
-    code, out, err = run(capsys, path, "--epsilon", 70, *FAST)
+    code, out, err = run(capsys, path, *NOISE, 70, *FAST)
     assert (code, out) == (2, "")
     assert "must" in err
 
 
 def test_a_file_that_is_not_there(capsys, tmp_path):
-    code, _, err = run(capsys, tmp_path / "nothing.txt", "--epsilon", 70)
+    code, _, err = run(capsys, tmp_path / "nothing.txt", *NOISE, 70)
     assert code == 2
     assert "none of that name" in err
 

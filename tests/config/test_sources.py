@@ -118,7 +118,6 @@ def test_a_file_is_flattened(tmp_path):
 
 def test_every_profile_is_listed():
     assert sorted(sources.profiles()) == [
-        "chat",
         "document",
         "paper-cape",
         "paper-custext",
@@ -130,6 +129,7 @@ def test_every_profile_is_listed():
         "paper-stamp-table1",
         "paper-stencil",
         "paper-stencil-even",
+        "prompt",
         "strict",
     ]
     assert sources.read_profile("paper-noise").values["mechanism.name"] == "noise"

@@ -142,28 +142,28 @@ def test_the_page_stands_alone_and_escapes(table):
 # ---- the verb --------------------------------------------------------------------------------------
 
 
-def run(capsys, *arguments):
-    code = cli.main(["privatize", f"Anna told the {CANARY} about the lemon", *map(str, arguments)])
+def run(capsys, *arguments, verb="risk"):
+    code = cli.main([verb, f"Anna told the {CANARY} about the lemon", *map(str, arguments)])
     out, err = capsys.readouterr()
     return code, out, err
 
 
 def test_the_release_goes_out_and_the_risk_beside_it(capsys, tmp_path):
     page = tmp_path / "risk.html"
-    code, out, err = run(capsys, "--epsilon", 70, "--seed", 1, "--show", "risk", "--html", page)
+    code, out, err = run(capsys, "--mechanism", "noise", "--epsilon", 70, "--seed", 1, "--html", page)
     assert code == 0
     assert out.count("\n") == 1
     assert re.search(r"recovers (none|about \d+) of your 4 private words", err)
     assert err.index("recovers") < err.index("per unit of chord distance")
     assert CANARY not in out + err + page.read_text(encoding="utf-8")
     assert stat.S_IMODE(os.stat(page).st_mode) == 0o600
-    assert out == run(capsys, "--epsilon", 70, "--seed", 1)[1]
+    assert out == run(capsys, "--mechanism", "noise", "--epsilon", 70, "--seed", 1, verb="privatize")[1]
 
 
 def test_json_has_the_risk_and_a_warning(capsys):
     import json
 
-    code, out, err = run(capsys, "--epsilon", 70, "--seed", 1, "--show", "risk", "--json")
+    code, out, err = run(capsys, "--mechanism", "noise", "--epsilon", 70, "--seed", 1, "--json")
     found = json.loads(out)["risk"]
     assert code == 0
     assert found["private"] == 4
@@ -174,13 +174,11 @@ def test_json_has_the_risk_and_a_warning(capsys):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--show", "nothing"), "risk"),
-        (("--html", "a.html"), "--show risk"),
-        (("--show", "risk", "--prior", "zipf"), "prior"),
+        (("--prior", "zipf"), "prior"),
     ],
 )
 def test_one_line_says_what_is_wrong(capsys, arguments, says):
-    code, out, err = run(capsys, "--epsilon", 70, *arguments)
+    code, out, err = run(capsys, "--mechanism", "noise", "--epsilon", 70, *arguments)
     assert code == 2
     assert out == ""
     assert says in err
@@ -191,15 +189,15 @@ def test_a_page_that_was_open_to_others_is_closed(capsys, tmp_path):
     page = tmp_path / "risk.html"
     page.write_text("old", encoding="utf-8")
     page.chmod(0o644)
-    assert run(capsys, "--epsilon", 70, "--show", "risk", "--html", page)[0] == 0
+    assert run(capsys, "--mechanism", "noise", "--epsilon", 70, "--html", page)[0] == 0
     assert stat.S_IMODE(os.stat(page).st_mode) == 0o600
 
 
 def test_a_page_that_cannot_be_written_is_told_before_anything_is_released(capsys, tmp_path):
     for place in (tmp_path, tmp_path / "nowhere" / "risk.html"):
-        code, out, err = run(capsys, "--epsilon", 70, "--show", "risk", "--html", place)
+        code, out, err = run(capsys, "--mechanism", "noise", "--epsilon", 70, "--html", place)
         assert (code, out) == (2, "")
-        assert "--html must be" in err
+        assert "--html must name" in err
 
 
 def test_the_sentence_sums_up_texts(table):

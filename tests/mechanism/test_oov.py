@@ -250,8 +250,19 @@ def test_two_calls_differ_without_a_seed():
 def test_json_and_files(tmp_path):
     rows = [{"text": f"The {CANARY} river 86753."}, {"text": CANARY}]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    settings = ("--epsilon", "8", "--table", "minilm-s", "-o", "words.oov=drop", "-o", "words.numbers=add")
-    assert main(["privatize", str(tmp_path / "a.jsonl"), "--output", str(tmp_path / "out"), *settings]) == 0
+    settings = (
+        "--mechanism",
+        "noise",
+        "--epsilon",
+        "8",
+        "--table",
+        "minilm-s",
+        "-o",
+        "words.oov=drop",
+        "-o",
+        "words.numbers=add",
+    )
+    assert main(["privatize-files", str(tmp_path / "a.jsonl"), "--output", str(tmp_path / "out"), *settings]) == 0
     written = [json.loads(line) for line in (tmp_path / "out" / "a.jsonl").read_text(encoding="utf-8").splitlines()]
     assert re.fullmatch(r"the \w+ \d+\.", written[0]["text"])
     assert written[1]["text"] == ""
@@ -358,8 +369,8 @@ def test_attacks_and_measures_refuse(words):
 @pytest.mark.parametrize("setting", ["words.oov=uniform", "words.oov=drop", "words.numbers=add"])
 def test_the_command_line_refuses_in_one_line(setting, tmp_path, capfd):
     (tmp_path / "a.txt").write_text(f"{CANARY} 12 river\n", encoding="utf-8")
-    options = ("--epsilon", "8", "--table", "minilm-s", "-o", setting)
-    for verb in (("privatize", "--show", "risk"), ("attack", "--attacks", "neighbour"), ("measure",)):
+    options = ("--mechanism", "noise", "--epsilon", "8", "--table", "minilm-s", "-o", setting)
+    for verb in (("risk",), ("attack", "--attacks", "neighbour"), ("measure",)):
         assert main([verb[0], str(tmp_path / "a.txt"), *verb[1:], *options]) == 2
         out, err = capfd.readouterr()
         assert out == ""

@@ -1,4 +1,4 @@
-"""The verb calibrate-context: the bound and quantiles go out, texts do not."""
+"""The verb table calibrate: the bound and quantiles go out, texts do not."""
 
 import json
 import re
@@ -27,7 +27,7 @@ def run(capsys, monkeypatch, tmp_path, folders):
     capsys.readouterr()
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        code = cli.main(["calibrate-context", "--table", "nouns", "--model", str(folders["bert-lm"]), *arguments])
+        code = cli.main(["table", "calibrate", "--table", "nouns", "--model", str(folders["bert-lm"]), *arguments])
         out, err = capsys.readouterr()
         assert "canary" not in (out + err).lower()
         return code, out, err

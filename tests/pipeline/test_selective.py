@@ -591,7 +591,7 @@ def test_a_failure_in_one_text_may_not_show_in_drawn_labels_of_another(small_tab
         drawn_labels(small_table, detectors=[Finds(A="apple")], on_failure="protect")
 
 
-@pytest.mark.parametrize("profile", ["chat", "document", "strict"])
+@pytest.mark.parametrize("profile", ["document", "prompt", "strict"])
 def test_failing_is_never_less_protection(profile):
     class Fails:
         name = "fails"

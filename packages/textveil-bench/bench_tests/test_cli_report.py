@@ -33,7 +33,7 @@ def folder(lines, tmp_path):
 
 
 def refused(capsys, *arguments):
-    assert main(["bench", "report", *map(str, arguments)]) == 2
+    assert main(["report", *map(str, arguments)]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("textveil: error: ")
@@ -44,7 +44,7 @@ def refused(capsys, *arguments):
 def test_a_page_of_a_folder(capsys, folder, tmp_path):
     page, figures = tmp_path / "a.html", tmp_path / "figures"
     arguments = ["--output", str(page), "--title", "Two & more", "--only", "sst2", "--figures", str(figures)]
-    assert main(["bench", "report", str(folder), *arguments]) == 0
+    assert main(["report", str(folder), *arguments]) == 0
     content = page.read_text()
     assert "<h1>Two &amp; more</h1>" in content
     assert "sst2" in content
@@ -57,14 +57,14 @@ def test_a_page_of_a_folder(capsys, folder, tmp_path):
 
 
 def test_a_page_on_standard_output(capsys, folder):
-    assert main(["bench", "report", str(folder / "rows.jsonl"), "--only", "squad", "--output", "-"]) == 0
+    assert main(["report", str(folder / "rows.jsonl"), "--only", "squad", "--output", "-"]) == 0
     assert capsys.readouterr().out.startswith("<!doctype html>")
 
 
 def test_a_last_line_that_was_cut_short_is_left_out_with_a_warning(capsys, folder, lines, tmp_path):
     (folder / "rows.jsonl").write_text("".join(lines[:4]) + lines[4][:100])
     page = tmp_path / "a.html"
-    assert main(["bench", "report", str(folder), "--output", str(page)]) == 0
+    assert main(["report", str(folder), "--output", str(page)]) == 0
     err = capsys.readouterr().err
     assert "textveil: warning: the last line of 'rows.jsonl' was cut short and is left out" in err
     assert "a page of 4 cells" in err
@@ -93,5 +93,5 @@ def test_what_is_refused(capsys, folder, lines, tmp_path):
 
 
 def test_help_has_examples(capsys):
-    assert main(["bench", "report", "--help"]) == 0
-    assert "textveil bench report runs/sweep --only sst2 --figures figures" in capsys.readouterr().out
+    assert main(["report", "--help"]) == 0
+    assert "textveil report runs/sweep --only sst2 --figures figures" in capsys.readouterr().out

@@ -20,7 +20,7 @@ from encoder import texts
 WORDS = 180
 REQUESTS = 200
 WAYS = {
-    "chat without tagger": ("--profile", "chat", "-o", "protect.detectors=[patterns]"),
+    "chat without tagger": ("--profile", "prompt", "-o", "protect.detectors=[patterns]"),
     "placeholder": ("--mechanism", "placeholder"),
     "noise": ("--mechanism", "noise", "--epsilon", "70"),
 }

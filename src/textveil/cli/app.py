@@ -1,135 +1,85 @@
-"""The application itself: its root, and the options that several verbs share.
+"""The command `textveil`: a list of verbs, each imported only when it is run.
 
-In: what a user typed for those options. Out: `app`, to which the verbs add themselves; a resolved configuration.
-Not here: the verbs (the modules beside this one), errors and exit codes (`shell`), what options mean (`config`).
+In: nothing. Out: the command, which `shell` runs.
+Not here: the verbs (the modules beside this one; the registry says which), errors and exit codes (`shell`).
 """
 
-import os
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from textveil.cli.shell import say
+from textveil.cli.verbs import Command, Group, command, spelled
+from textveil.config import registry
+from textveil.errors import TextveilError
 
-if TYPE_CHECKING:
-    from textveil.config import Config
-
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},  # the commands below inherit it
+EXAMPLES = (
+    'textveil protect "Ask Maria Silva (maria@example.org) about the lease"',
+    'textveil privatize "Anna owes the bank nine hundred pounds"',
 )
-
-Mechanism = Annotated[str | None, typer.Option("--mechanism", metavar="NAME", help="See `textveil list mechanisms`.")]
-Epsilon = Annotated[
-    str | None,
-    typer.Option("--epsilon", metavar="E", help="Promised bound per word, per unit of the statement's distance."),
-]
-Setting = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-o",
-        metavar="PATH=VALUE",
-        help="Any option, such as mechanism.L=5; repeatable. `textveil show config` prints the paths, "
-        "`textveil explain NAME` a mechanism's own options.",
-    ),
-]
-Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="See `textveil list profiles`.")]
-ConfigFile = Annotated[
-    str | None,
-    typer.Option("--config", metavar="FILE", help="YAML, as `textveil show config` prints it."),
-]
-TableName = Annotated[
-    str | None,
-    typer.Option("--table", metavar="NAME", help="See `textveil list tables`, or a folder of `textveil table build`."),
-]
-Seed = Annotated[
-    str | None,
-    typer.Option("--seed", metavar="N", help="Repeatable draws: no privacy against anyone who knows the seed."),
-]
-Rerank = Annotated[
-    str | None,
-    typer.Option(
-        "--rerank",
-        metavar="M",
-        help="Show in place of each drawn word the one of its M nearest that a masked language model expects there.",
-    ),
-]
-SessionFile = Annotated[
-    str | None,
-    typer.Option(
-        "--session",
-        metavar="FILE",
-        help="Remember there what is replaced, in clear, so that `textveil restore` can put it back; a file that is "
-        "there is continued.",
-    ),
-]
-Task = Annotated[
-    str | None,
-    typer.Option(
-        "--task",
-        metavar="TEXT",
-        help="What the text is for; words that have to do with it are important. `self`: the text itself. Not secret.",
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per text and line.")]
+OTHERS = "From other packages"
+"""The heading of verbs whose package names none."""
 
 
-def examples(*lines: str) -> str:
-    """The end of a command's help. The backspace keeps its lines from being filled."""
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+class Textveil(Group):
+    """The command that has all verbs. It lists them from the registry, so that help imports no verb of ours."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all verbs, in the order of the registry."""
+        return registry.names("command")
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The verb of a name, imported now; None where there is none."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        return command(registry.load("command", cmd_name), cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The verbs under their headings, each with its summary."""
+        listed = {name: _listed(name) for name in self.list_commands(ctx)}
+        page = Group(name=self.name, help=self.help, params=self.params, commands=listed, epilog=self.examples)
+        page.format_help(ctx, formatter)
 
 
-@app.callback(
-    invoke_without_command=True,
-    epilog=examples(
-        "textveil demo",
-        'textveil privatize "Anna owes the bank nine hundred pounds" --mechanism noise --epsilon 60',
-        "textveil explain noise",
-    ),
-)
-def _root(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
-) -> None:
-    """Privatize text word by word with metric differential privacy, and state what is guaranteed."""
-    if version:
-        from textveil import __version__
-
-        say(f"textveil {__version__}")
-    elif context.invoked_subcommand is None:
-        say(context.get_help())
+def _listed(name: str) -> Command:
+    """A verb as the list shows it. What another package says of its verb is in the verb itself."""
+    entry = registry.entry("command", name)
+    summary, panel = entry.summary, entry.panel or OTHERS
+    if entry.package != "textveil":
+        try:
+            target: Any = registry.load("command", name)
+        except TextveilError:
+            summary += ", which cannot be imported"
+        else:
+            summary = str(getattr(target, "about", None) or target.__doc__ or summary).strip().partition("\n")[0]
+            panel = getattr(target, "panel", None) or OTHERS
+    return Command(name=name, help=summary, rich_help_panel=panel)
 
 
-def resolve(
-    mechanism: str | None,
-    epsilon: str | None,
-    setting: list[str] | None,
-    profile: str | None,
-    file: str | None,
-    table: str | None,
-    seed: str | None,
-    *,
-    rerank: str | None = None,
-    task: str | None = None,
-    complete: bool = True,
-) -> "Config":
-    """The configuration of a command's options, the environment and the files that they name.
+def textveil() -> Any:
+    """The command."""
+    made = typer.Typer(
+        cls=Textveil,
+        add_completion=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},  # the verbs inherit it
+    )
 
-    Without `complete`, a mechanism that lacks a budget is no error.
-    """
-    from textveil.config import layers, sources
+    @made.callback(invoke_without_command=True, epilog=spelled(EXAMPLES))
+    def root(
+        context: typer.Context,
+        version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
+    ) -> None:
+        """Private text: protect what you send to a language model, and privatize what you share.
 
-    flags = {
-        "mechanism.name": mechanism,
-        "epsilon": epsilon,
-        "table.name": table,
-        "seed": seed,
-        "rerank.m": rerank,
-        "protect.task": task,
-        "protect.importance": None if task is None else "cosine",
-        "profile": profile,
-    }
-    overrides = sources.assignments(setting or [], flags)
-    return layers.resolve(file=file, environ=os.environ, overrides=overrides, complete=complete)
+        protect hides what is found in a prompt, and restore puts it back into the answer. privatize draws every
+        protected word anew, with a statement of what that guarantees.
+        """
+        if version:
+            from textveil import __version__
+
+            say(f"textveil {__version__}")
+        elif context.invoked_subcommand is None:
+            typer.echo(context.get_help())
+
+    return typer.main.get_command(made)

@@ -12,19 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from textveil.cli import evaluation, progress, shell
-from textveil.cli.app import (
-    ConfigFile,
-    Epsilon,
-    Mechanism,
-    Profile,
-    Rerank,
-    Seed,
-    Setting,
-    TableName,
-    app,
-    examples,
-    resolve,
-)
+from textveil.cli.options import Typed
+from textveil.cli.verbs import verb
 from textveil.errors import ConfigError, UnknownName
 from textveil.files import streams
 
@@ -36,18 +25,17 @@ PREFIX = "attack."
 FINDINGS = "findings.json"
 
 
-@app.command(
-    epilog=examples(
-        "textveil attack letters.txt --mechanism noise --epsilon 70",
-        "textveil attack dev.tsv --field sentence --epsilon 70 --attacks neighbour,bayes --by",
-        "textveil attack dev.tsv --field sentence --epsilon 70 --attacks linkage --pool others.txt",
-        "textveil attack posts.jsonl --field post --epsilon 70 --attacks attribute --label gender",
-        "textveil attack dev.tsv --epsilon 70 --attacks llm -o attack.llm.url=http://localhost:8000/v1 "
-        "-o attack.llm.model=NAME",
-        "textveil attack dev.tsv --field sentence --epsilon 70 --output findings/ --seed 1",
-    ),
+@verb(
+    "textveil attack letters.txt --mechanism noise --epsilon 70",
+    "textveil attack dev.tsv --field sentence --epsilon 70 --attacks neighbour,bayes --by",
+    "textveil attack dev.tsv --field sentence --epsilon 70 --attacks linkage --pool others.txt",
+    "textveil attack posts.jsonl --field post --epsilon 70 --attacks attribute --label gender",
+    "textveil attack dev.tsv --epsilon 70 --attacks llm -o attack.llm.url=http://localhost:8000/v1 "
+    "-o attack.llm.model=NAME",
+    "textveil attack dev.tsv --field sentence --epsilon 70 --output findings/ --seed 1",
 )
 def attack(
+    typed: Typed,
     file: Annotated[
         str,
         typer.Argument(
@@ -58,14 +46,6 @@ def attack(
         str,
         typer.Option("--attacks", metavar="NAME,...", help="See `textveil list attacks`; all is each that can run."),
     ] = "all",
-    mechanism: Mechanism = None,
-    epsilon: Epsilon = None,
-    setting: Setting = None,
-    profile: Profile = None,
-    config: ConfigFile = None,
-    table: TableName = None,
-    seed: Seed = None,
-    rerank: Rerank = None,
     field: Annotated[str | None, typer.Option("--field", "--column", metavar="NAME", help="Where texts are.")] = None,
     label: Annotated[
         str | None, typer.Option("--label", metavar="NAME", help="For `attribute`: the field of a private label.")
@@ -88,10 +68,9 @@ def attack(
     Nothing of the texts is printed or written, only rates. Options of an attack are set by -o attack.NAME.OPTION=VALUE;
     `textveil explain NAME` tells them.
     """
-    typed = [each for each in setting or [] if each.startswith(PREFIX)]
-    others = [each for each in setting or [] if each not in typed]
-    resolved = resolve(mechanism, epsilon, others, profile, config, table, seed, rerank=rerank)
-    options = _options(typed)
+    typed, settings = typed.split(PREFIX)
+    resolved = typed.config()
+    options = _options(settings)
     chosen = _chosen(attacks, options)
     labelled = evaluation.texts_with_labels(file, field, label, limit) if label is not None else None
     texts = evaluation.texts(file, field, limit) if labelled is None else labelled[0]

@@ -14,23 +14,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textveil.cli import progress, shell
-from textveil.cli.app import ConfigFile, Epsilon, Profile, Setting, TableName, app, examples, resolve
+from textveil.cli.options import Typed
 from textveil.cli.shell import say
+from textveil.cli.verbs import verb
 from textveil.errors import ConfigError
 
 if TYPE_CHECKING:
     from textveil.evaluate.audit import Finding
 
 
-@app.command(
-    epilog=examples(
-        "textveil audit exponential --small",
-        "textveil audit d-chi-stencil --epsilon 20 -o mechanism.L=4",
-        "textveil audit --all --small --json",
-        "textveil audit noise --checks sampled,streams --table glove",
-    ),
+@verb(
+    "textveil audit exponential --small",
+    "textveil audit d-chi-stencil --epsilon 20 -o mechanism.L=4",
+    "textveil audit --all --small --json",
+    "textveil audit noise --checks sampled,streams --table glove",
+    options=("epsilon", "table", "profile", "config", "setting"),
+    default=None,
 )
 def audit(
+    typed: Typed,
     mechanism: Annotated[
         str | None, typer.Argument(metavar="MECHANISM", help="See `textveil list mechanisms`.", show_default=False)
     ] = None,
@@ -38,12 +40,7 @@ def audit(
     small: Annotated[
         bool, typer.Option("--small", help="Fewer words and draws: seconds a mechanism instead of minutes.")
     ] = False,
-    epsilon: Epsilon = None,
     checks: Annotated[str | None, typer.Option("--checks", metavar="NAME,...", help="Only these checks.")] = None,
-    setting: Setting = None,
-    profile: Profile = None,
-    config: ConfigFile = None,
-    table: TableName = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per finding and line.")] = False,
 ) -> None:
     """Prove or refute what mechanisms claim. Ends with exit code 1 where one is violated or cannot be checked.
@@ -57,13 +54,13 @@ def audit(
 
     if every == (mechanism is not None):
         raise ConfigError("audit needs a mechanism's name or --all")
-    if every and epsilon is not None:
+    if every and "epsilon" in typed.values:
         raise ConfigError("--epsilon is in the unit of one mechanism's claim; leave it out with --all")
     names = registry.names("mechanism") if every else [mechanism]
     only = CHECKS if checks is None else tuple(name.strip() for name in checks.split(","))
     builds = []
     for name in names:
-        options = partial(resolve, name, epsilon, setting, profile, config, table, None, complete=False)
+        options = partial(typed.config, complete=False, mechanism__name=name)
         builds.append(Configured(name=name or "", resolve=options))
     with progress.bars(lambda _, done: f"{done}", " checks") as report:
         broken = _say(run(*builds, small=small, only=only, report=report), as_json)

@@ -1,4 +1,4 @@
-"""The verb `calibrate-context`.
+"""The verb `table calibrate`.
 
 In: public texts, a table and a language model. Out: the largest logit, Cape's clipping bound, and quantiles.
 Not here: how it is measured (`encoder.calibration`), and its picture (`picture`).
@@ -12,23 +12,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textveil.cli import evaluation, progress, shell
-from textveil.cli.app import TableName, app, examples
 from textveil.cli.shell import say
+from textveil.cli.verbs import verb
 from textveil.files import streams
 
 if TYPE_CHECKING:
+    from textveil.config import Config
     from textveil.models import LogitRange
 
 
-@app.command(
-    epilog=examples(
-        "textveil calibrate-context",
-        "textveil calibrate-context reviews.tsv --field sentence --limit 200",
-        "textveil calibrate-context news.txt --table minilm-s --output logits.json --plot logits.png",
-        "textveil calibrate-context news.txt --model FOLDER",
-    ),
+@verb(
+    "textveil table calibrate",
+    "textveil table calibrate reviews.tsv --field sentence --limit 200",
+    "textveil table calibrate news.txt --table minilm-s --output logits.json --plot logits.png",
+    "textveil table calibrate news.txt --model FOLDER",
+    options=("table",),
+    default=None,
+    complete=False,
 )
-def calibrate_context(
+def calibrate(
+    config: "Config",
     texts: Annotated[
         list[str] | None,
         typer.Argument(
@@ -37,7 +40,6 @@ def calibrate_context(
             show_default=False,
         ),
     ] = None,
-    table: TableName = None,
     model: Annotated[
         str | None,
         typer.Option("--model", metavar="PATH", help="Folder or hub id of a language model; else the bundled one."),
@@ -67,7 +69,7 @@ def calibrate_context(
     for path in texts or ():
         evaluation.refuse_same(path, output)
     found = list(chain.from_iterable(evaluation.texts(path, field, limit) for path in texts or ()))[:limit]
-    context = load_context(load_table(table or "minilm"), model)
+    context = load_context(load_table(config.table.name), model)
     with progress.bars(lambda _, done: f"{done:,}", " words") as report:
         logits = measure_logits(context, Ragged.of(tokenize(found or [demo.letter()])), report=report)
     _show(logits)

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textveil.cli import shell
-from textveil.cli.app import ConfigFile, Epsilon, Mechanism, Profile, Seed, Setting, TableName, app, examples, resolve
+from textveil.cli.verbs import verb
 from textveil.errors import InputError, OutputError, TextveilError
 from textveil.files import streams
 
 if TYPE_CHECKING:
+    from textveil.cli.telling import Telling
+    from textveil.config import Config
     from textveil.gateway import Conversation
     from textveil.pipeline import Result
-
-PROFILE = "chat"
-"""The profile where nothing says how to privatize."""
 
 Upstream = Annotated[
     str, typer.Option("--upstream", metavar="URL", help="Where the model's API begins, such as http://HOST:PORT/v1.")
@@ -33,14 +32,15 @@ Timeout = Annotated[
 ]
 
 
-@app.command(
-    epilog=examples(
-        'textveil chat "Write to anna@example.org that I am ill" --upstream http://localhost:8000/v1 --model NAME',
-        "textveil chat --upstream http://localhost:8000/v1 --model NAME --transcript turns.jsonl",
-        "textveil chat - --upstream https://HOST/v1 --model NAME --mechanism placeholder --hide-sent < letter.txt",
-    ),
+@verb(
+    'textveil chat "Write to anna@example.org that I am ill" --upstream http://localhost:8000/v1 --model NAME',
+    "textveil chat --upstream http://localhost:8000/v1 --model NAME --transcript turns.jsonl",
+    "textveil chat - --upstream https://HOST/v1 --model NAME --mechanism placeholder --hide-sent < letter.txt",
+    default="prompt",
 )
 def chat(
+    config: "Config",
+    telling: "Telling",
     upstream: Upstream,
     model: Annotated[str, typer.Option("--model", metavar="NAME", help="The model's name there.")],
     prompt: Annotated[
@@ -51,13 +51,6 @@ def chat(
             show_default=False,
         ),
     ] = None,
-    mechanism: Mechanism = None,
-    epsilon: Epsilon = None,
-    setting: Setting = None,
-    profile: Profile = None,
-    config: ConfigFile = None,
-    table: TableName = None,
-    seed: Seed = None,
     system: Annotated[
         str | None, typer.Option("--system", metavar="TEXT", help="What the model is told before; privatized too.")
     ] = None,
@@ -72,7 +65,6 @@ def chat(
     show_sent: Annotated[
         bool, typer.Option("--show-sent/--hide-sent", help="Print on standard error what the model gets to see.")
     ] = True,
-    explain: Annotated[bool, typer.Option("--explain", help="Print the whole statement of every prompt.")] = False,
     temperature: Annotated[
         float | None,
         typer.Option("--temperature", metavar="T", help="From 0 to 2; left out, the model's own."),
@@ -81,15 +73,13 @@ def chat(
 ) -> None:
     """Talk to a language model that sees privatized prompts only; its answers are restored as they come.
 
-    Without --profile, --config or --mechanism it is the profile `chat`. The key for the model is in the environment
+    The key for the model is in the environment
     variable TEXTVEIL_LLM_KEY. Prompts of one conversation share a session: a value has the same placeholder in all of
     them. Every prompt has a statement of its own.
     """
     talks = prompt is None and sys.stdin is not None and sys.stdin.isatty()
     if not talks:
         streams.require_input(prompt)
-    chosen = profile_or_default(profile, mechanism, config, setting)
-    resolved = resolve(mechanism, epsilon, setting, chosen, config, table, seed)
     from textveil.gateway import Conversation
     from textveil.models import Endpoint
     from textveil.pipeline import Privatizer
@@ -98,28 +88,19 @@ def chat(
     with ExitStack() as stack:
         kept = None if transcript is None else stack.enter_context(streams.appended(transcript))
         sink = stack.enter_context(streams.output(None))
-        conversation = Conversation(Privatizer.from_config(resolved), endpoint, system=system)
+        conversation = Conversation(Privatizer.from_config(config), endpoint, system=system)
         if conversation.system is not None:
-            _tell(conversation.system, show_sent, explain)
+            _tell(conversation.system, show_sent, telling)
         if not talks:
-            _turn(conversation, _whole(prompt), sink, kept, show_sent, explain)
+            _turn(conversation, _whole(prompt), sink, kept, show_sent, telling)
             return
         for line in _lines():
             try:
-                _turn(conversation, line, sink, kept, show_sent, explain)
+                _turn(conversation, line, sink, kept, show_sent, telling)
             except OutputError:
                 raise
             except TextveilError as error:  # the conversation goes on
                 shell.note(f"textveil: error: {error}")
-
-
-def profile_or_default(
-    profile: str | None, mechanism: str | None, config: str | None, setting: list[str] | None
-) -> str | None:
-    """The profile that is named; `chat` where neither the command nor the environment names one, or a mechanism."""
-    typed = any(each.startswith(("profile=", "mechanism.name=")) for each in setting or ())
-    ambient = {"TEXTVEIL_PROFILE", "TEXTVEIL_MECHANISM__NAME"} & os.environ.keys()
-    return profile or (None if mechanism or config or typed or ambient else PROFILE)
 
 
 def _whole(prompt: str | None) -> str:
@@ -149,13 +130,13 @@ def _turn(
     sink: streams.Output,
     kept: streams.Output | None,
     show_sent: bool,
-    explain: bool,
+    telling: "Telling",
 ) -> None:
     """One prompt and its answer. What was sent is kept, however the answer ends."""
     if not prompt.strip():
         raise InputError("a prompt must not be empty")
     sent, answer = conversation.ask(prompt)
-    _tell(sent, show_sent, explain)
+    _tell(sent, show_sent, telling)
     before, last = len(conversation.turns), ""
     try:
         with closing(answer):
@@ -169,12 +150,11 @@ def _turn(
             sink.write("\n")
 
 
-def _tell(sent: "Result", show_sent: bool, explain: bool) -> None:
-    """What the model gets to see, and what is guaranteed of it: its first line, or all of it."""
+def _tell(sent: "Result", show_sent: bool, telling: "Telling") -> None:
+    """What the model gets to see, and what is said of it."""
     if show_sent:
         from rich.console import Console
         from rich.text import Text
 
         Console(stderr=True, highlight=False, soft_wrap=True).print(Text(sent.text, style="dim"))
-    said = sent.guarantee.explain() if explain else sent.guarantee.headline().partition("\n")[0]
-    shell.note(shell.wrap(said))
+    telling.say_hidden([sent.released], [sent.guarantee])

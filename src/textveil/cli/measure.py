@@ -4,36 +4,26 @@ In: a file of private texts and a configuration. Out: figures with intervals, an
 Not here: what is measured (`textveil.evaluate.measure`), and how a file is read and rows are shown (`evaluation`).
 """
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from textveil.cli import evaluation, progress, shell
-from textveil.cli.app import (
-    ConfigFile,
-    Epsilon,
-    Mechanism,
-    Profile,
-    Rerank,
-    Seed,
-    Setting,
-    TableName,
-    app,
-    examples,
-    resolve,
-)
+from textveil.cli.verbs import verb
 from textveil.errors import InputError
 
+if TYPE_CHECKING:
+    from textveil.config import Config
 
-@app.command(
-    epilog=examples(
-        "textveil measure letters.txt --mechanism noise --epsilon 60",
-        "textveil measure reviews.tsv --field sentence --limit 500 --epsilon 60 --metrics retention,rouge-l,mapping",
-        "textveil measure letters.jsonl --mechanism d-chi-stencil -o mechanism.L=4 --epsilon 100 --by",
-        "textveil measure letters.txt --epsilon 60 --json --output figures.json",
-    ),
+
+@verb(
+    "textveil measure letters.txt --mechanism noise --epsilon 60",
+    "textveil measure reviews.tsv --field sentence --limit 500 --epsilon 60 --metrics retention,rouge-l,mapping",
+    "textveil measure letters.jsonl --mechanism d-chi-stencil -o mechanism.L=4 --epsilon 100 --by",
+    "textveil measure letters.txt --epsilon 60 --json --output figures.json",
 )
 def measure(
+    config: "Config",
     file: Annotated[
         str,
         typer.Argument(
@@ -48,14 +38,6 @@ def measure(
             help="Of retention, cosine, oov, rouge-l, bleu, mapping and perplexity; all is each of them.",
         ),
     ] = "all",
-    mechanism: Mechanism = None,
-    epsilon: Epsilon = None,
-    setting: Setting = None,
-    profile: Profile = None,
-    config: ConfigFile = None,
-    table: TableName = None,
-    seed: Seed = None,
-    rerank: Rerank = None,
     field: Annotated[str | None, typer.Option("--field", "--column", metavar="NAME", help="Where texts are.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N texts.")] = None,
     draws: Annotated[int, typer.Option("--draws", metavar="N", help="For mapping: releases of each word.")] = 1000,
@@ -73,7 +55,6 @@ def measure(
     words; rouge-l and bleu of texts; mapping is how many outputs a word may have (N_x, N_w, S_w), and perplexity how
     the texts read to a masked language model. The last two look at a part of the words, always the same.
     """
-    resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank)
     from textveil.evaluate.attack import Case
     from textveil.evaluate.measure import check
     from textveil.evaluate.measure import measure as measured
@@ -82,14 +63,14 @@ def measure(
     names = check(metrics.split(",") if metrics != "all" else None)
     evaluation.refuse_same(file, output)
     texts = evaluation.texts(file, field, limit)
-    case = Case.of(Privatizer.from_config(resolved), texts)
+    case = Case.of(Privatizer.from_config(config), texts)
     if not len(case.view.drawn):
         raise InputError("the texts must have a protected word, and have none")
     with progress.bars(lambda _, done: f"{done:,}", " words") as report:
         found = measured(
-            case, metrics=names, draws=draws, words=words, rng=evaluation.simulation(resolved), report=report
+            case, metrics=names, draws=draws, words=words, rng=evaluation.simulation(config), report=report
         )
-    document = {**evaluation.circumstances(resolved, file), **found.to_json()}
+    document = {**evaluation.circumstances(config, file), **found.to_json()}
     if as_json:
         evaluation.write_json(document, None)
     else:

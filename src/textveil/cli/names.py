@@ -5,35 +5,23 @@ Not here: the register (`registry`), options (`config`), and what the demonstrat
 """
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil.cli.app import (
-    ConfigFile,
-    Epsilon,
-    Mechanism,
-    Profile,
-    Rerank,
-    Seed,
-    Setting,
-    TableName,
-    app,
-    examples,
-    resolve,
-)
 from textveil.cli.shell import say
+from textveil.cli.verbs import group, verb
 from textveil.errors import UnknownName
 from textveil.files import streams
 
+if TYPE_CHECKING:
+    from textveil.config import Config
 
-@app.command(
-    "list",
-    epilog=examples(
-        "textveil list mechanisms",
-        "textveil list tables",
-        "textveil list profiles --json",
-    ),
+
+@verb(
+    "textveil list mechanisms",
+    "textveil list tables",
+    "textveil list profiles --json",
 )
 def list_names(
     what: Annotated[str, typer.Argument(metavar="mechanisms|attacks|tables|profiles", show_default=False)],
@@ -63,53 +51,29 @@ def list_names(
         say(f"{name:{width}}  {summary}")
 
 
-show_app = typer.Typer(rich_markup_mode=None)
-app.add_typer(show_app, name="show")
+show = group("Show how things are set.", "textveil show config --profile paper-stencil")
 
 
-@show_app.callback(
-    invoke_without_command=True,
-    epilog=examples(
-        "textveil show config --profile paper-stencil",
-    ),
+@verb(
+    "textveil show config",
+    "textveil show config --profile paper-stencil --epsilon 80 -o words.casing=copy",
+    on=show,
+    name="config",
+    default=None,
+    complete=False,
 )
-def _show(context: typer.Context) -> None:
-    """Show how things are set."""
-    if context.invoked_subcommand is None:
-        say(context.get_help())
-
-
-@show_app.command(
-    "config",
-    epilog=examples(
-        "textveil show config",
-        "textveil show config --profile paper-stencil --epsilon 80 -o words.casing=copy",
-    ),
-)
-def show_config(
-    mechanism: Mechanism = None,
-    epsilon: Epsilon = None,
-    setting: Setting = None,
-    profile: Profile = None,
-    config: ConfigFile = None,
-    table: TableName = None,
-    seed: Seed = None,
-    rerank: Rerank = None,
-) -> None:
+def show_config(config: "Config") -> None:
     """Print the configuration that these options, the environment and the defaults amount to, as YAML.
 
     --config reads it back. The environment counts too: TEXTVEIL_MECHANISM__L=4, TEXTVEIL_EPSILON=60.
     """
-    resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank, complete=False)
-    say(resolved.to_yaml().rstrip("\n"))
+    say(config.to_yaml().rstrip("\n"))
 
 
-@app.command(
-    epilog=examples(
-        "textveil explain noise",
-        "textveil explain d-chi-stencil",
-        "textveil explain bayes",
-    ),
+@verb(
+    "textveil explain noise",
+    "textveil explain d-chi-stencil",
+    "textveil explain bayes",
 )
 def explain(
     name: Annotated[str, typer.Argument(metavar="MECHANISM|ATTACK", show_default=False)],
@@ -137,22 +101,21 @@ def explain(
         say("It needs no --epsilon.")
 
 
-@app.command(
-    epilog=examples(
-        "textveil demo",
-        "textveil demo --seed 1",
-    ),
+@verb(
+    "textveil demo",
+    "textveil demo --seed 1",
+    options=("seed",),
+    default=None,
+    complete=False,
 )
-def demo(seed: Seed = None) -> None:
+def demo(config: "Config") -> None:
     """Privatize a packaged letter (an invented one) with four mechanisms, and show it beside the original."""
     from rich.console import Console
 
     from textveil.cli import demo as demonstration
-    from textveil.config import layers, sources
 
-    number = layers.resolve(overrides=sources.assignments([], {"seed": seed}), complete=False).seed
     with streams.writing():
-        demonstration.show(Console(highlight=False, soft_wrap=False), seed=number)
+        demonstration.show(Console(highlight=False, soft_wrap=False), seed=config.seed)
 
 
 def _spell(value: object) -> str:

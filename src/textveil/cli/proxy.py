@@ -4,25 +4,28 @@ In: an upstream and how to privatize. Out: a server on this machine, and a line 
 Not here: what it does (`proxy`).
 """
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from textveil.cli import shell
-from textveil.cli.app import ConfigFile, Epsilon, Mechanism, Profile, Seed, Setting, TableName, app, examples, resolve
-from textveil.cli.chat import Timeout, Upstream, profile_or_default
+from textveil.cli.chat import Timeout, Upstream
+from textveil.cli.verbs import verb
+
+if TYPE_CHECKING:
+    from textveil.config import Config
 
 LOCAL = ("localhost", "::1")
 
 
-@app.command(
-    epilog=examples(
-        "textveil proxy --upstream https://HOST/v1",
-        "textveil proxy --upstream http://localhost:8000/v1 --port 8601 --mechanism rankcape --epsilon 8",
-        "OPENAI_BASE_URL=http://127.0.0.1:8600/v1 python your_program.py",
-    ),
+@verb(
+    "textveil proxy --upstream https://HOST/v1",
+    "textveil proxy --upstream http://localhost:8000/v1 --port 8601 --mechanism rankcape --epsilon 8",
+    "OPENAI_BASE_URL=http://127.0.0.1:8600/v1 python your_program.py",
+    default="prompt",
 )
 def proxy(
+    config: "Config",
     upstream: Upstream,
     host: Annotated[
         str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; others than 127.0.0.1 let others in.")
@@ -30,13 +33,6 @@ def proxy(
     port: Annotated[
         int, typer.Option("--port", metavar="N", min=0, max=65535, help="The port; 0 takes one that is free.")
     ] = 8600,
-    mechanism: Mechanism = None,
-    epsilon: Epsilon = None,
-    setting: Setting = None,
-    profile: Profile = None,
-    config: ConfigFile = None,
-    table: TableName = None,
-    seed: Seed = None,
     timeout: Timeout = 60.0,
     limit: Annotated[
         int, typer.Option("--limit", metavar="BYTES", min=1, help="How large a request may be.")
@@ -50,12 +46,10 @@ def proxy(
     again is drawn again and spends again. The header textveil-statement of an answer tells the promise. Without
     --profile, --config or --mechanism it is the profile `chat`.
     """
-    chosen = profile_or_default(profile, mechanism, config, setting)
-    resolved = resolve(mechanism, epsilon, setting, chosen, config, table, seed)
     from textveil.gateway import Proxy, listen, server
     from textveil.pipeline import Privatizer
 
-    served = Proxy(privatizer=Privatizer.from_config(resolved), upstream=upstream, timeout=timeout, limit=limit)
+    served = Proxy(privatizer=Privatizer.from_config(config), upstream=upstream, timeout=timeout, limit=limit)
     with listen(host, port) as listening:
         if not (host in LOCAL or host.startswith("127.")):
             shell.note("textveil: warning: the proxy is open to other machines, which then send their texts in clear")

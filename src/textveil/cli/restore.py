@@ -9,16 +9,14 @@ from typing import Annotated
 import typer
 
 from textveil.cli import progress
-from textveil.cli.app import app, examples
+from textveil.cli.verbs import verb
 from textveil.files import streams
 
 
-@app.command(
-    epilog=examples(
-        'textveil privatize "Anna owes the bank" --mechanism placeholder --session letter.session',
-        'textveil restore "Dear <WORD_1>, how much?" --session letter.session',
-        "printf 'Dear <WORD_1>,\\n' | textveil restore - --session letter.session",
-    ),
+@verb(
+    'textveil privatize "Anna owes the bank" --mechanism placeholder --session letter.session',
+    'textveil restore "Dear <WORD_1>, how much?" --session letter.session',
+    "printf 'Dear <WORD_1>,\\n' | textveil restore - --session letter.session",
 )
 def restore(
     session: Annotated[
@@ -56,11 +54,9 @@ def restore(
             sink.write(restorer.close())
 
 
-@app.command(
-    epilog=examples(
-        'textveil repair "<WORD_1> owe the bank pound" --url http://127.0.0.1:8080/v1 --model NAME',
-        "textveil repair released.txt --url http://127.0.0.1:8080/v1 --model NAME --output repaired.txt",
-    ),
+@verb(
+    'textveil repair "<WORD_1> owe the bank pound" --url http://127.0.0.1:8080/v1 --model NAME',
+    "textveil repair released.txt --url http://127.0.0.1:8080/v1 --model NAME --output repaired.txt",
 )
 def repair(
     url: Annotated[

@@ -23,11 +23,11 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """Every kind of wrong usage; typer does not export it by its name."""
 
 
-def run(app: typer.Typer, name: str, arguments: Sequence[str]) -> int:
-    """Run the command that the arguments name.
+def run(command: Any, name: str, arguments: Sequence[str]) -> int:
+    """Run a command of typer's.
 
     Args:
-        app: the commands.
+        command: what to run.
         name: what the program is called.
         arguments: without the program's name.
 
@@ -39,7 +39,6 @@ def run(app: typer.Typer, name: str, arguments: Sequence[str]) -> int:
     with warnings.catch_warnings():
         _show_warnings()
         try:
-            command = typer.main.get_command(app)
             # not command.main(), which has an answer of its own to a closed pipe
             with command.make_context(name, list(arguments)) as context:
                 command.invoke(context)
@@ -60,7 +59,7 @@ def run(app: typer.Typer, name: str, arguments: Sequence[str]) -> int:
                 _abandon_stdout()
             return 2
         except UsageError as error:
-            _complain(name, _usage(error, typer.main.get_command(app), name, arguments))
+            _complain(name, _usage(error, command, name, arguments))
             return 2
         except Exception as error:
             # The message of an unforeseen error may hold text, so only its type is shown.
@@ -148,24 +147,41 @@ def _abandon_stdout() -> None:
 def _usage(error: Any, command: Any, path: str, arguments: Sequence[str]) -> str:
     """What is wrong with the arguments, without repeating them: they may hold the text to privatize."""
     for word in arguments:
-        if word in getattr(command, "commands", {}):
-            command, path = command.commands[word], f"{path} {word}"
+        if word in _commands(command):
+            command, path = command.get_command(None, word), f"{path} {word}"
     given = getattr(error, "option_name", None)
     if given is not None:
         return _wrong_option(given, command, path)
     parameter = getattr(error, "param", None)
     if parameter is not None:
-        options = [each for each in parameter.opts if each.startswith("-")]
-        return f"{(options or [path])[0]} needs {parameter.metavar or parameter.name}; see `{path} --help`"
-    commands = sorted(getattr(command, "commands", {}))
-    if commands:
-        words = [word for word in arguments if not word.startswith("-")]
-        near = [name for word in words[:2] for name in get_close_matches(word, commands, n=1, cutoff=0.6)]
-        hint = f"did you mean {near[0]}?" if near else f"commands are {', '.join(commands)}"
-        return f"{path} has no such command; {hint}; a text goes after `textveil privatize`"
+        option = next((each for each in parameter.opts if each.startswith("-")), None)
+        value = parameter.metavar or parameter.name
+        if option is None or type(error).__name__ == "MissingParameter":
+            return f"{path} needs {value if option is None else f'{option} {value}'}; see `{path} --help`"
+        return f"{option} needs {value}; see `{path} --help`"
+    if _commands(command):
+        return _no_command(_commands(command), path, arguments)
     if "--" in arguments:
         return f"{path} takes one argument after --; options first, then -- and the text"
-    return f"{path} takes one argument; put a text of several words in quotes"
+    files = "; files go into a folder with `textveil privatize-files`" if path == "textveil privatize" else ""
+    return f"{path} takes one argument; put a text of several words in quotes{files}"
+
+
+def _commands(command: Any) -> list[str]:
+    """The commands of a group; none of a single command."""
+    return list(command.list_commands(None)) if hasattr(command, "list_commands") else []
+
+
+def _no_command(commands: list[str], path: str, arguments: Sequence[str]) -> str:
+    words = [word for word in arguments if not word.startswith("-")]
+    for word in words:
+        if (path, word) in MOVED:
+            return f"{path} has no command {word}; {MOVED[path, word]}"
+    near = [name for word in words[:2] for name in get_close_matches(word, commands, n=1, cutoff=0.6)]
+    hint = f"did you mean {near[0]}?" if near else f"commands are {', '.join(commands)}"
+    return f"{path} has no such command; {hint}" + (
+        "; a text goes after `textveil protect` or `textveil privatize`" if path == "textveil" else ""
+    )
 
 
 def _wrong_option(given: str, command: Any, path: str) -> str:
@@ -173,6 +189,24 @@ def _wrong_option(given: str, command: Any, path: str) -> str:
     if given in options:
         takes = "takes no value" if getattr(options[given], "is_flag", False) else "needs a value"
         return f"{given} {takes}; see `{path} --help`"
-    near = get_close_matches(given.partition("=")[0], options, n=1, cutoff=0.6)
+    name = given.partition("=")[0]
+    if (path, name) in MOVED:
+        return f"{path} has no option {name}; {MOVED[path, name]}"
+    near = get_close_matches(name, options, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]}?" if near else f"`{path} --help` lists them"
     return f"{path} has no such option; {hint}; a text that begins with - goes after --"
+
+
+MOVED = {
+    ("textveil", "calibrate-context"): "it is now `textveil table calibrate`",
+    ("textveil bench", "lm-eval"): "it is now `textveil lm-eval`",
+    ("textveil bench", "report"): "it is now `textveil report`",
+    ("textveil privatize", "--show"): "it is now `textveil groups` and `textveil risk`",
+    ("textveil privatize", "--html"): "it belongs to `textveil groups` and `textveil risk`",
+    ("textveil privatize", "--prior"): "it belongs to `textveil risk`",
+    **{
+        ("textveil privatize", option): "files go into a folder with `textveil privatize-files`"
+        for option in ("--field", "--column", "--query", "--jobs", "--resume")
+    },
+}
+"""Commands and options that are elsewhere now."""

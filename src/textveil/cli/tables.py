@@ -10,35 +10,26 @@ from typing import Annotated
 import typer
 
 from textveil.cli import progress, shell
-from textveil.cli.app import app, examples
+from textveil.cli.calibrate import calibrate
 from textveil.cli.shell import say
+from textveil.cli.verbs import add, group, verb
 from textveil.files import streams
 
-table_app = typer.Typer(rich_markup_mode=None)
-app.add_typer(table_app, name="table")
-
-
-@table_app.callback(
-    invoke_without_command=True,
-    epilog=examples(
-        "textveil table build glove.6B.300d.txt -o glove",
-        'textveil privatize "Anna is ill" --table glove --epsilon 30',
-    ),
+table = group(
+    "Build tables of word vectors, look at them, and calibrate language models on them.",
+    "textveil table build glove.6B.300d.txt -o glove",
+    'textveil privatize "Anna is ill" --table glove --mechanism noise --epsilon 30',
 )
-def _table(context: typer.Context) -> None:
-    """Build embedding tables from published vectors, and look at them."""
-    if context.invoked_subcommand is None:
-        say(context.get_help())
+add(table, calibrate, "calibrate")
 
 
-@table_app.command(
-    "build",
-    epilog=examples(
-        "textveil table build glove.840B.300d.txt -o glove --skip-broken",
-        "textveil table build GoogleNews-vectors-negative300.bin.gz -o word2vec --limit 200000",
-        "textveil table build rows.npy --vocabulary words.txt -o own --metric euclidean",
-        "textveil table build FacebookAI/roberta-base -o roberta",
-    ),
+@verb(
+    "textveil table build glove.840B.300d.txt -o glove --skip-broken",
+    "textveil table build GoogleNews-vectors-negative300.bin.gz -o word2vec --limit 200000",
+    "textveil table build rows.npy --vocabulary words.txt -o own --metric euclidean",
+    "textveil table build FacebookAI/roberta-base -o roberta",
+    on=table,
+    name="build",
 )
 def table_build(
     source: Annotated[
@@ -133,12 +124,11 @@ def _amount(step: str, done: int) -> str:
     return decimal(done) if step == "reading" else f"{done:,}"
 
 
-@table_app.command(
-    "info",
-    epilog=examples(
-        "textveil table info glove",
-        "textveil table info minilm --json",
-    ),
+@verb(
+    "textveil table info glove",
+    "textveil table info minilm --json",
+    on=table,
+    name="info",
 )
 def table_info(
     table: Annotated[str, typer.Argument(metavar="NAME|DIR", show_default=False)],
@@ -150,12 +140,11 @@ def table_info(
     say(json.dumps(store.describe(table), ensure_ascii=False) if as_json else store.summary(table))
 
 
-@table_app.command(
-    "list",
-    epilog=examples(
-        "textveil table list",
-        "textveil table list tables",
-    ),
+@verb(
+    "textveil table list",
+    "textveil table list tables",
+    on=table,
+    name="list",
 )
 def table_list(
     folder: Annotated[str, typer.Argument(metavar="[FOLDER]", show_default=False)] = ".",
@@ -171,12 +160,11 @@ def table_list(
         say(f"{name:{width}}  {summary}")
 
 
-@table_app.command(
-    "neighbours",
-    epilog=examples(
-        "textveil table neighbours minilm doctor",
-        "textveil table neighbours glove doctor -k 20 --json",
-    ),
+@verb(
+    "textveil table neighbours minilm doctor",
+    "textveil table neighbours glove doctor -k 20 --json",
+    on=table,
+    name="neighbours",
 )
 def table_neighbours(
     table: Annotated[str, typer.Argument(metavar="TABLE", show_default=False)],

@@ -60,6 +60,7 @@ def resolve(
     file: str | Path | None = None,
     environ: Mapping[str, str] | None = None,
     overrides: Mapping[str, Any] | None = None,
+    default: str | None = None,
     complete: bool = True,
 ) -> Config:
     """Put the layers together: defaults < profile < file < environment < overrides.
@@ -72,6 +73,7 @@ def resolve(
         file: a YAML file in the layout that `Config.to_dict` gives.
         environ: environment variables such as TEXTVEIL_MECHANISM__K=20; others are not looked at.
         overrides: values by dotted path ("mechanism.L": 5); texts are read as YAML scalars.
+        default: the profile where no layer names a profile or a mechanism.
         complete: whether a mechanism that needs a budget must have one.
 
     Raises:
@@ -87,6 +89,8 @@ def resolve(
     if overrides is not None:
         layers.append(Layer(source="the options", values=collect(overrides.items(), "the options")))
     profile = profile or _last(layers, "profile")
+    if profile is None and _last(layers, "mechanism.name") is None:
+        profile = default
     if profile is not None:
         layers.insert(0, sources.read_profile(profile))
     return _compose(layers, profile, complete)

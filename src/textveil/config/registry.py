@@ -36,6 +36,7 @@ class Entry:
         parameter: of a mechanism, the option that sets its own budget parameter, which then takes the place of
             `epsilon`; None where there is no such option.
         budget: of a mechanism, whether it needs a budget at all.
+        panel: of a command, the heading under which `textveil --help` lists it.
         package: the distribution that offers the name.
     """
 
@@ -43,6 +44,7 @@ class Entry:
     summary: str
     parameter: str | None = None
     budget: bool = True
+    panel: str | None = None
     package: str = "textveil"
 
 
@@ -262,7 +264,93 @@ FORMATS: dict[str, Entry] = {
 }
 """By the end of a file's name, without its dot."""
 
-COMMANDS: dict[str, Entry] = {}
+COMMANDS: dict[str, Entry] = {
+    "demo": Entry(
+        target="textveil.cli.names:demo",
+        summary="See both jobs done on an invented letter",
+        panel="Start here",
+    ),
+    "protect": Entry(
+        target="textveil.cli.protect:protect",
+        summary="Hide what is private in a prompt; the rest stays as it is",
+        panel="Protect a prompt",
+    ),
+    "restore": Entry(
+        target="textveil.cli.restore:restore",
+        summary="Put the originals back into an answer",
+        panel="Protect a prompt",
+    ),
+    "chat": Entry(
+        target="textveil.cli.chat:chat",
+        summary="Talk to a language model that sees protected prompts only",
+        panel="Protect a prompt",
+    ),
+    "proxy": Entry(
+        target="textveil.cli.proxy:proxy",
+        summary="Protect what programs send to a language model",
+        panel="Protect a prompt",
+    ),
+    "privatize": Entry(
+        target="textveil.cli.privatize:privatize",
+        summary="Draw protected words anew, and say what is guaranteed",
+        panel="Privatize texts",
+    ),
+    "privatize-files": Entry(
+        target="textveil.cli.folder:privatize_files",
+        summary="The same for files, into a folder",
+        panel="Privatize texts",
+    ),
+    "groups": Entry(
+        target="textveil.cli.groups:groups",
+        summary="Privatize, and show which word is in which group",
+        panel="Privatize texts",
+    ),
+    "risk": Entry(
+        target="textveil.cli.risk:risk",
+        summary="Privatize, and show which words an attacker can name",
+        panel="Privatize texts",
+    ),
+    "repair": Entry(
+        target="textveil.cli.restore:repair",
+        summary="Let a language model make a release read well",
+        panel="Privatize texts",
+    ),
+    "attack": Entry(
+        target="textveil.cli.attack:attack",
+        summary="What attackers recover from a release of your texts",
+        panel="Evaluate",
+    ),
+    "measure": Entry(
+        target="textveil.cli.measure:measure",
+        summary="How much a release changes your texts, and how freely",
+        panel="Evaluate",
+    ),
+    "audit": Entry(
+        target="textveil.cli.audit:audit",
+        summary="Prove or refute what a mechanism claims",
+        panel="Evaluate",
+    ),
+    "table": Entry(
+        target="textveil.cli.tables:table",
+        summary="Build and inspect tables of word vectors",
+        panel="Tables and names",
+    ),
+    "list": Entry(
+        target="textveil.cli.names:list_names",
+        summary="List mechanisms, tables, profiles, detectors and more",
+        panel="Tables and names",
+    ),
+    "explain": Entry(
+        target="textveil.cli.names:explain",
+        summary="What a mechanism or an attack does, guarantees and needs",
+        panel="Tables and names",
+    ),
+    "show": Entry(
+        target="textveil.cli.names:show",
+        summary="Show the configuration that options amount to",
+        panel="Tables and names",
+    ),
+}
 
 BUILT_IN: dict[KindOfName, dict[str, Entry]] = {
     "table": TABLES,

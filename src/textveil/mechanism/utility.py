@@ -122,7 +122,7 @@ class Hybrid:
         lambda_D: the weight of the distance.
         form: how both are joined.
         distance: between raw rows (`euclidean`) or unit rows (`chord`).
-        bound: B; None for what was measured for the bundled model. `textveil calibrate-context` measures it for others.
+        bound: B; None for what was measured for the bundled model. `textveil table calibrate` measures it for others.
         floor: A; None for the median that was measured for the bundled model, and 0 for any other model.
 
     Source: Cape, section 4.1.1, equations 3 to 7 (reconstructed: the formulas are not in the text that is public).
@@ -161,7 +161,7 @@ class Hybrid:
         bound = high if self.bound is None else self.bound
         if bound is None:
             raise ConfigError(
-                "with a model of your own mechanism.bound must be given; textveil calibrate-context measures it on "
+                "with a model of your own mechanism.bound must be given; textveil table calibrate measures it on "
                 "public text"
             )
         if bound <= floor:

@@ -97,7 +97,7 @@ class LogitRange:
                 return cls(**fields)
         except (LookupError, TypeError, ValueError):
             pass
-        raise InputError("a range of logits must be what `textveil calibrate-context --output` writes, and is not")
+        raise InputError("a range of logits must be what `textveil table calibrate --output` writes, and is not")
 
 
 def measure_logits(

@@ -13,7 +13,7 @@ BUDGET = ("--mechanism", "rankcape", "--epsilon", "4")
 @pytest.fixture
 def run(capsys, tasks):
     def run(*arguments: str) -> tuple[int, str, str]:
-        code = main(["bench", "lm-eval", "--include_path", tasks, "--model", "dummy", *arguments])
+        code = main(["lm-eval", "--include_path", tasks, "--model", "dummy", *arguments])
         return code, *capsys.readouterr()
 
     return run
@@ -87,6 +87,6 @@ def test_what_is_refused(run, arguments, says):
 
 
 def test_help_needs_no_library():
-    script = "import sys\nfrom textveil.cli import main\nmain(['bench', 'lm-eval', '--help'])\n"
+    script = "import sys\nfrom textveil.cli import main\nmain(['lm-eval', '--help'])\n"
     script += "assert not {'lm_eval', 'torch', 'datasets'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)

@@ -11,10 +11,17 @@ from typing import Annotated, Any
 
 import typer
 
-from textveil.cli import app, examples, progress, say, shell
+from textveil.cli import group, progress, say, shell, verb
 
-bench_app = typer.Typer(rich_markup_mode=None)
-app.add_typer(bench_app, name="bench")
+PANEL = "Bench"
+"""The heading of the bench's verbs in `textveil --help`."""
+
+bench = group(
+    "Measure mechanisms on data sets: how useful releases are, and what attackers get.",
+    "textveil bench run quick --output runs/quick",
+    "textveil report runs/quick --output quick.html",
+    panel=PANEL,
+)
 
 Folder = Annotated[
     str | None,
@@ -35,26 +42,12 @@ def kept(folder: str) -> Iterator[None]:
         raise
 
 
-@bench_app.callback(
-    invoke_without_command=True,
-    epilog=examples(
-        "textveil bench run quick --output runs/quick",
-        "textveil bench report runs/quick --output quick.html",
-    ),
-)
-def _bench(context: typer.Context) -> None:
-    """Measure mechanisms on data sets: how useful releases are, and what attackers get."""
-    if context.invoked_subcommand is None:
-        say(context.get_help())
-
-
-@bench_app.command(
-    "run",
-    epilog=examples(
-        "textveil bench run quick --output runs/quick --dry-run",
-        "textveil bench run sweep --output runs/sweep --folder corpora --processes 2",
-        "textveil bench run mine.yaml --output runs/mine --limit 100 --seeds 1",
-    ),
+@verb(
+    "textveil bench run quick --output runs/quick --dry-run",
+    "textveil bench run sweep --output runs/sweep --folder corpora --processes 2",
+    "textveil bench run mine.yaml --output runs/mine --limit 100 --seeds 1",
+    on=bench,
+    name="run",
 )
 def bench_run(
     sweep: Annotated[
@@ -113,19 +106,18 @@ def bench_run(
     _show(rows)
     shell.note(
         shell.wrap(
-            f"{len(rows):,} row{'s are' if len(rows) != 1 else ' is'} in {Path(output).name}. `textveil bench report` "
+            f"{len(rows):,} row{'s are' if len(rows) != 1 else ' is'} in {Path(output).name}. `textveil report` "
             "makes a page of them."
         )
     )
 
 
-@bench_app.command(
-    "choose",
-    epilog=examples(
-        "textveil bench choose --output runs/choose --folder corpora",
-        "textveil bench choose --output runs/choose --only sst2 --limit 100 --seeds 1 --trial 60",
-        "textveil bench choose mine.yaml --output runs/mine --levels 0.1,0.3 --json",
-    ),
+@verb(
+    "textveil bench choose --output runs/choose --folder corpora",
+    "textveil bench choose --output runs/choose --only sst2 --limit 100 --seeds 1 --trial 60",
+    "textveil bench choose mine.yaml --output runs/mine --levels 0.1,0.3 --json",
+    on=bench,
+    name="choose",
 )
 def bench_choose(
     sweep: Annotated[
@@ -180,12 +172,11 @@ def bench_choose(
         say(line)
 
 
-@bench_app.command(
-    "export",
-    epilog=examples(
-        "textveil bench export runs/sweep --output scores.parquet",
-        "textveil bench export runs/sweep runs/other --output scores.csv",
-    ),
+@verb(
+    "textveil bench export runs/sweep --output scores.parquet",
+    "textveil bench export runs/sweep runs/other --output scores.csv",
+    on=bench,
+    name="export",
 )
 def bench_export(
     paths: Annotated[list[str], typer.Argument(metavar="DIR|FILE...", help="Folders of runs, or files of rows.")],
@@ -198,12 +189,11 @@ def bench_export(
     shell.note(f"{count:,} lines")
 
 
-@bench_app.command(
-    "fantasy",
-    epilog=examples(
-        "textveil bench fantasy --count 100 --seed 1 --output fantasy.jsonl",
-        "textveil bench fantasy --count 20 --upstream http://localhost:8000/v1 --model NAME",
-    ),
+@verb(
+    "textveil bench fantasy --count 100 --seed 1 --output fantasy.jsonl",
+    "textveil bench fantasy --count 20 --upstream http://localhost:8000/v1 --model NAME",
+    on=bench,
+    name="fantasy",
 )
 def bench_fantasy(
     count: Annotated[int, typer.Option("--count", metavar="N", help="Paragraphs, of about five questions.")] = 20,
@@ -275,14 +265,12 @@ def _show(rows: list[dict[str, Any]]) -> None:
         say(line)
 
 
-@bench_app.command(
-    "task-words",
-    epilog=examples(
-        "textveil bench task-words sst2 --count 1000 --output words.yaml",
-        "textveil bench task-words reviews.csv --field text --label stars --output words.yaml",
-        "textveil privatize letter.txt --config words.yaml --mechanism rankcape -o groups.budgets=0,0,1,0 "
-        "-o groups.base=8",
-    ),
+@verb(
+    "textveil bench task-words sst2 --count 1000 --output words.yaml",
+    "textveil bench task-words reviews.csv --field text --label stars --output words.yaml",
+    "textveil privatize letter.txt --config words.yaml --mechanism rankcape -o groups.budgets=0,0,1,0 -o groups.base=8",
+    on=bench,
+    name="task-words",
 )
 def bench_task_words(
     name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A data set, or a file of public labelled texts.")],

@@ -1,4 +1,4 @@
-"""The verb `bench lm-eval`.
+"""The verb `lm-eval`.
 
 In: names of tasks, a model, a configuration. Out: metrics, and the statement of the releases; no text.
 Not here: what is done (`textveil_bench.lm_eval`).
@@ -7,38 +7,26 @@ Not here: what is done (`textveil_bench.lm_eval`).
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textveil.cli import (
-    ConfigFile,
-    Epsilon,
-    Mechanism,
-    Profile,
-    Rerank,
-    Seed,
-    Setting,
-    TableName,
-    evaluation,
-    examples,
-    progress,
-    resolve,
-    shell,
-)
-from textveil_bench.cli.bench import bench_app
+from textveil.cli import evaluation, progress, shell, verb
+from textveil_bench.cli.bench import PANEL
+
+if TYPE_CHECKING:
+    from textveil.config import Config
 
 
-@bench_app.command(
-    "lm-eval",
-    epilog=examples(
-        "textveil bench lm-eval --tasks sst2,qnli --model_args pretrained=FOLDER --epsilon 60 --cache releases",
-        "textveil bench lm-eval --tasks mmlu --num_fewshot 5 --mechanism rankcape --epsilon 8 --dry-run",
-        "textveil bench lm-eval --tasks mine --include_path tasks --fields mine=title,body --model local-completions "
-        "--model_args model=NAME,base_url=URL --mechanism rankcape --epsilon 8 --output found.json",
-    ),
+@verb(
+    "textveil lm-eval --tasks sst2,qnli --model_args pretrained=FOLDER --epsilon 60 --cache releases",
+    "textveil lm-eval --tasks mmlu --num_fewshot 5 --mechanism rankcape --epsilon 8 --dry-run",
+    "textveil lm-eval --tasks mine --include_path tasks --fields mine=title,body --model local-completions "
+    "--model_args model=NAME,base_url=URL --mechanism rankcape --epsilon 8 --output found.json",
+    panel=PANEL,
 )
 def lm_eval(
+    config: "Config",
     tasks: Annotated[
         str, typer.Option("--tasks", metavar="NAME,...", help="Tasks and groups; patterns such as 'mmlu_*' too.")
     ],
@@ -46,14 +34,6 @@ def lm_eval(
     model_args: Annotated[
         str, typer.Option("--model_args", "--model-args", metavar="NAME=VALUE,...", help="As lm_eval takes them.")
     ] = "",
-    mechanism: Mechanism = None,
-    epsilon: Epsilon = None,
-    setting: Setting = None,
-    profile: Profile = None,
-    config: ConfigFile = None,
-    table: TableName = None,
-    seed: Seed = None,
-    rerank: Rerank = None,
     num_fewshot: Annotated[
         int | None, typer.Option("--num_fewshot", "--num-fewshot", metavar="N", help="Examples in each prompt.")
     ] = None,
@@ -94,7 +74,6 @@ def lm_eval(
     Every document and every few-shot example is privatized before a prompt is made of it, options included; labels
     stay. The model sees nothing else. Needs pip install 'textveil[lm-eval]'.
     """
-    resolved = resolve(mechanism, epsilon, setting, profile, config, table, seed, rerank=rerank)
     from textveil_bench.lm_eval import RunOptions, evaluate, preview
     from textveil_bench.lm_eval.fields import parsed
 
@@ -115,9 +94,9 @@ def lm_eval(
     )
     folder = None if cache is None else Path(cache)
     if dry_run:
-        found = preview(resolved, asked, folder)
+        found = preview(config, asked, folder)
     else:
-        found = evaluate(resolved, asked, folder, partial(progress.bars, lambda _, done: f"{done:,}", " documents"))
+        found = evaluate(config, asked, folder, partial(progress.bars, lambda _, done: f"{done:,}", " documents"))
     if as_json:
         evaluation.write_json(found, None)
     else:

@@ -1,4 +1,4 @@
-"""The verb `bench report`.
+"""The verb `report`.
 
 In: rows of sweeps. Out: a page of their figures, and the figures as files.
 Not here: what is on the page (`bench.report`), and where rows come from (`bench`).
@@ -9,21 +9,19 @@ from typing import Annotated
 
 import typer
 
-from textveil.cli import evaluation, examples, progress, shell
+from textveil.cli import evaluation, progress, shell, verb
 from textveil.errors import OutputError, UnknownName
 from textveil.files import streams
-from textveil_bench.cli.bench import bench_app
+from textveil_bench.cli.bench import PANEL
 
 
-@bench_app.command(
-    "report",
-    epilog=examples(
-        "textveil bench report runs/sweep",
-        "textveil bench report runs/sweep runs/other --output both.html --title 'Windows of both kinds'",
-        "textveil bench report runs/sweep --only sst2 --figures figures",
-    ),
+@verb(
+    "textveil report runs/sweep",
+    "textveil report runs/sweep runs/other --output both.html --title 'Windows of both kinds'",
+    "textveil report runs/sweep --only sst2 --figures figures",
+    panel=PANEL,
 )
-def bench_report(
+def report(
     paths: Annotated[
         list[str],
         typer.Argument(metavar="ROWS...", help="Folders of runs, or files of rows (.jsonl).", show_default=False),
@@ -47,7 +45,7 @@ def bench_report(
     """
     from textveil_bench import rows
     from textveil_bench.compare import series
-    from textveil_bench.report import report
+    from textveil_bench.report import report as composed
 
     places = [Path(path) for path in paths]
     for place in places:
@@ -65,7 +63,7 @@ def bench_report(
         with streams.writing():
             streams.make_folder(folder)
     with progress.bars(lambda _, done: f"{done:,}", " figures") as told:
-        page = report(chosen, list(rows.gallery(places)), title=title, figures=folder, progress=told)
+        page = composed(chosen, list(rows.gallery(places)), title=title, figures=folder, progress=told)
     with streams.output(output) as written:
         written.write(page)
     if output != "-":

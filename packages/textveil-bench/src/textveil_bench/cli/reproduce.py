@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textveil.cli import app, evaluation, examples, note, progress, say
+from textveil.cli import evaluation, note, progress, say, verb
 from textveil.errors import ConfigError, InputError
 from textveil.files import streams
-from textveil_bench.cli.bench import kept
+from textveil_bench.cli.bench import PANEL, kept
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,15 +29,14 @@ INDEX = "index.html"
 Plain = Mapping[str, Any]
 
 
-@app.command(
-    epilog=examples(
-        "textveil reproduce",
-        "textveil reproduce stencil-fig3 --quick",
-        "textveil reproduce stamp-table1 --folder corpora --processes 2 --output runs/stamp",
-        "textveil reproduce all --folder corpora --dry-run",
-        "textveil reproduce all --rows benchmarks/rows/reproduce --output pages",
-        "textveil reproduce stencil-fig4 --upstream http://localhost:8000/v1 --model NAME",
-    ),
+@verb(
+    "textveil reproduce",
+    "textveil reproduce stencil-fig3 --quick",
+    "textveil reproduce stamp-table1 --folder corpora --processes 2 --output runs/stamp",
+    "textveil reproduce all --folder corpora --dry-run",
+    "textveil reproduce all --rows benchmarks/rows/reproduce --output pages",
+    "textveil reproduce stencil-fig4 --upstream http://localhost:8000/v1 --model NAME",
+    panel=PANEL,
 )
 def reproduce(
     name: Annotated[

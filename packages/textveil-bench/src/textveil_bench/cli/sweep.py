@@ -10,50 +10,27 @@ from typing import Annotated, Any
 
 import typer
 
-from textveil.cli import (
-    ConfigFile,
-    Epsilon,
-    Mechanism,
-    Profile,
-    Rerank,
-    Seed,
-    Setting,
-    TableName,
-    Task,
-    app,
-    evaluation,
-    examples,
-    progress,
-    resolve,
-    say,
-    shell,
-)
+from textveil.cli import Typed, evaluation, group, progress, say, shell, verb
 from textveil.errors import ConfigError
 from textveil.files import streams
+from textveil_bench.cli.bench import PANEL
 
-sweep_app = typer.Typer(rich_markup_mode=None)
-app.add_typer(sweep_app, name="sweep")
-
-
-@sweep_app.callback(
-    invoke_without_command=True,
-    epilog=examples("textveil sweep tau letters.txt --profile paper-stamp"),
+sweep = group(
+    "Vary one option, and measure what comes out.",
+    "textveil sweep tau letters.txt --profile paper-stamp --task self",
+    panel=PANEL,
 )
-def _sweep(context: typer.Context) -> None:
-    """Vary one option, and measure what comes out."""
-    if context.invoked_subcommand is None:
-        say(context.get_help())
 
 
-@sweep_app.command(
-    "tau",
-    epilog=examples(
-        "textveil sweep tau letters.txt --profile paper-stamp --task 'what does the landlord want?'",
-        "textveil sweep tau questions.jsonl --field context --query question --profile paper-stamp --limit 100",
-        "textveil sweep tau letters.txt --profile paper-stamp --taus 0.1,0.2,0.3 --output figure.svg",
-    ),
+@verb(
+    "textveil sweep tau letters.txt --profile paper-stamp --task 'what does the landlord want?'",
+    "textveil sweep tau questions.jsonl --field context --query question --profile paper-stamp --limit 100",
+    "textveil sweep tau letters.txt --profile paper-stamp --taus 0.1,0.2,0.3 --output figure.svg",
+    on=sweep,
+    name="tau",
 )
 def sweep_tau(
+    typed: Typed,
     file: Annotated[
         str,
         typer.Argument(
@@ -63,15 +40,6 @@ def sweep_tau(
     taus: Annotated[
         str, typer.Option("--taus", metavar="T,...", help="The thresholds, from -1 to 1.")
     ] = "0.3,0.4,0.5,0.6,0.7",
-    mechanism: Mechanism = None,
-    epsilon: Epsilon = None,
-    setting: Setting = None,
-    profile: Profile = None,
-    config: ConfigFile = None,
-    table: TableName = None,
-    seed: Seed = None,
-    rerank: Rerank = None,
-    task: Task = None,
     query: Annotated[
         str | None, typer.Option("--query", metavar="NAME", help="The field with what each text is for. Not secret.")
     ] = None,
@@ -93,10 +61,9 @@ def sweep_tau(
     if output is not None:
         pictures.check_name(Path(output))
     thresholds = _numbers(taus)
-    if task is not None and query is not None:
+    if "protect.task" in typed.values and query is not None:
         raise ConfigError("give --task for all texts, or --query for a field with what each is for, not both")
-    wanted = [*(setting or []), *([] if query is None else ["protect.importance=cosine"])]
-    resolved = resolve(mechanism, epsilon, wanted, profile, config, table, seed, rerank=rerank, task=task)
+    resolved = typed.config(protect__importance=None if query is None else "cosine")
     protect = resolved.protect if query is None else replace(resolved.protect, task=None)
     if protect.importance != "cosine" or (protect.task is None and query is None):
         raise ConfigError("a sweep of tau needs a task: give --task TEXT, --task self or --query FIELD")

@@ -58,7 +58,7 @@ def _texts(scale: Scale, places: Folders) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8)
 def _measured(table: str, model: str | None, texts: Sequence[str]) -> tuple[float, float]:
-    """The largest logit, rounded up to two digits, and the median, as `textveil calibrate-context` proposes them."""
+    """The largest logit, rounded up to two digits, and the median, as `textveil table calibrate` proposes them."""
     from textveil.models import Ragged, load_context, measure_logits
     from textveil.table import load_table
 

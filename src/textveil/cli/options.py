@@ -1,0 +1,149 @@
+"""The options that verbs share: one table, from which each verb gets its own.
+
+In: what was typed for them. Out: `Typed`, and the configuration that it amounts to together with the environment.
+Not here: what the options mean (`textveil.config`), and how a verb gets them (`verbs`).
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from inspect import Parameter
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from textveil.config import Config
+
+PANEL = "How to privatize"
+"""The heading of the shared options in the help of a verb."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """An option that several verbs have.
+
+    Attributes:
+        flag: as it is typed.
+        help: one or two sentences.
+        metavar: what stands for its value in the help; None for a flag without one.
+        path: the option of a configuration that it sets; None for `--config` and `-o`, which name theirs themselves.
+        also: further options that it sets when it is given.
+        kind: the type of its value.
+        default: its value where it is not given.
+        panel: the heading in the help under which it stands.
+    """
+
+    flag: str
+    help: str
+    metavar: str | None = None
+    path: str | None = None
+    also: Mapping[str, str] = field(default_factory=dict)
+    kind: Any = str | None
+    default: Any = None
+    panel: str | None = PANEL
+
+    def parameter(self, name: str) -> Parameter:
+        """The parameter of a verb, with what typer has to know of it."""
+        option = typer.Option(self.default, self.flag, metavar=self.metavar, help=self.help, rich_help_panel=self.panel)
+        return Parameter(name, Parameter.KEYWORD_ONLY, default=option, annotation=self.kind)
+
+
+SHARED: dict[str, Shared] = {
+    "profile": Shared(
+        flag="--profile", metavar="NAME", path="profile", help="A set of options; see `textveil list profiles`."
+    ),
+    "mechanism": Shared(
+        flag="--mechanism", metavar="NAME", path="mechanism.name", help="See `textveil list mechanisms`."
+    ),
+    "epsilon": Shared(
+        flag="--epsilon", metavar="E", path="epsilon", help="The budget of a word, in the unit of the statement."
+    ),
+    "table": Shared(
+        flag="--table",
+        metavar="NAME",
+        path="table.name",
+        help="The words to draw from: see `textveil list tables`, or a folder made by `textveil table build`.",
+    ),
+    "seed": Shared(
+        flag="--seed",
+        metavar="N",
+        path="seed",
+        help="Repeatable draws. No protection against anyone who knows the seed.",
+    ),
+    "rerank": Shared(
+        flag="--rerank",
+        metavar="M",
+        path="rerank.m",
+        help="Replace each drawn word by the one of its M nearest that a masked language model expects there.",
+    ),
+    "task": Shared(
+        flag="--task",
+        metavar="TEXT",
+        path="protect.task",
+        also={"protect.importance": "cosine"},
+        help="What the text is for: words close to it count as important. `self` is the text itself. Not kept secret.",
+    ),
+    "config": Shared(flag="--config", metavar="FILE", help="Options as YAML, as `textveil show config` prints them."),
+    "setting": Shared(
+        flag="-o",
+        metavar="PATH=VALUE",
+        kind=list[str] | None,
+        help="Any other option, such as mechanism.L=5; repeatable. `textveil show config` lists the paths, "
+        "`textveil explain NAME` those of a mechanism.",
+    ),
+}
+"""The shared options. Another one is another entry here, and every verb with `PRIVACY` has it."""
+
+PRIVACY = tuple(SHARED)
+"""All of them: for verbs that privatize."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Typed:
+    """What was typed for the shared options of a verb.
+
+    Attributes:
+        values: the options with a flag of their own, by dotted path.
+        settings: what stood behind each -o.
+        file: what stood behind --config.
+        default: the profile where nothing names a profile or a mechanism; None for none.
+    """
+
+    values: Mapping[str, str]
+    settings: tuple[str, ...] = ()
+    file: str | None = None
+    default: str | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], default: str | None) -> "Typed":
+        """From the values of the shared options by name, None for what was not typed."""
+        values: dict[str, str] = {}
+        for name, value in given.items():
+            path = SHARED[name].path
+            if path is not None and value is not None:
+                values |= {path: value, **SHARED[name].also}
+        return cls(values=values, settings=tuple(given.get("setting") or ()), file=given.get("config"), default=default)
+
+    def config(self, *, complete: bool = True, **more: str | None) -> "Config":
+        """The configuration of these options, of the environment, and of the files that they name.
+
+        Args:
+            complete: whether a mechanism that needs a budget must have one.
+            more: further values by path, with __ for the dot, which must not contradict.
+
+        Raises:
+            ConfigError: an option is wrong, or missing.
+        """
+        from textveil.config import layers, sources
+
+        flags = {**self.values, **{path.replace("__", "."): value for path, value in more.items()}}
+        overrides = sources.assignments(self.settings, flags)
+        return layers.resolve(
+            file=self.file, environ=os.environ, overrides=overrides, default=self.default, complete=complete
+        )
+
+    def split(self, prefix: str) -> tuple["Typed", list[str]]:
+        """These options without the settings that begin with a prefix, and those settings."""
+        apart = [each for each in self.settings if each.startswith(prefix)]
+        return replace(self, settings=tuple(each for each in self.settings if each not in apart)), apart

@@ -1,0 +1,83 @@
+"""The verb `protect`.
+
+In: a prompt. Out: the prompt with what is private in it hidden; what was hidden, by type and number.
+Not here: what is found (`textveil.protect`), and how answers are restored (`restore`).
+"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from textveil.cli import folder, texts
+from textveil.cli.verbs import verb
+from textveil.errors import ConfigError
+
+if TYPE_CHECKING:
+    from textveil.cli.telling import Telling
+    from textveil.config import Config
+
+
+@verb(
+    'textveil protect "Ask Maria Silva (maria@example.org) about the lease"',
+    'textveil protect "Ask Maria Silva (maria@example.org) about the lease" --session lease.session',
+    "textveil protect letter.txt --whole --session lease.session",
+    "textveil protect letters.jsonl notes.csv --field body --output protected/",
+    default="prompt",
+)
+def protect(
+    config: "Config",
+    telling: "Telling",
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TEXT|-|FILE...",
+            help="A prompt, a file with one per line, or - for standard input; with a folder as --output, files.",
+            show_default=False,
+        ),
+    ] = None,
+    session: texts.SessionFile = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            metavar="PATH",
+            help="Write there. A folder, or a new name that ends in /, takes whole files: .txt, .jsonl, .csv, .tsv, "
+            ".parquet.",
+        ),
+    ] = None,
+    whole: texts.Whole = False,
+    as_json: texts.AsJson = False,
+    with_original: texts.WithOriginal = False,
+    field: folder.Field = None,
+    jobs: folder.Jobs = 1,
+    resume: folder.Resume = False,
+) -> None:
+    """Hide what is private in a prompt, and send the rest as it stands.
+
+    E-mail addresses, telephone numbers, keys and the like become placeholders, names give way to other names. All
+    other words stay, and nothing is promised for them. With --session `textveil restore` puts the originals back into
+    the answer. Without --profile, --mechanism or a --config that names one, the profile is `prompt`.
+    """
+    given = text or []
+    if output is not None and texts.is_folder(output):
+        if session is not None or as_json or with_original:
+            raise ConfigError("--session, --json and --with-original are for prompts, not for files into a folder")
+        folder.into_folder(given, output, config, telling, field=field, whole=whole, jobs=jobs, resume=resume)
+        return
+    if len(given) > 1:
+        raise ConfigError("put a prompt of several words in quotes; several files need --output FOLDER/")
+    if field is not None or resume or jobs != 1:
+        raise ConfigError("--field, --jobs and --resume are for files into a folder: give --output FOLDER/")
+    only = given[0] if given else None
+    texts.check(only, output, session)
+    results = texts.release(
+        config,
+        only,
+        output=output,
+        session=session,
+        whole=whole,
+        as_json=as_json,
+        with_original=with_original,
+    )
+    found = [(result.released, result.guarantee) for result in results]
+    telling.say_hidden([each for each, _ in found], [each for _, each in found], as_json=as_json)

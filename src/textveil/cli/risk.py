@@ -1,0 +1,82 @@
+"""The verb `risk`.
+
+In: a text, or lines of text. Out: releases with every private word in the colour of its risk, on a terminal and as a
+page; for their owner alone.
+Not here: how risk is assessed (`evaluate.risk`), and how it looks (`show`).
+"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from textveil.cli import evaluation, progress, shell, texts
+from textveil.cli.telling import together
+from textveil.cli.verbs import verb
+from textveil.files import streams
+
+if TYPE_CHECKING:
+    from textveil.cli.telling import Telling
+    from textveil.config import Config
+
+
+@verb(
+    'textveil risk "Anna owes the bank nine hundred pounds" --mechanism noise --epsilon 70 --html risk.html',
+    'textveil risk "Anna owes the bank nine hundred pounds" --mechanism noise --epsilon 70 --prior uniform',
+)
+def risk(
+    config: "Config",
+    telling: "Telling",
+    text: texts.Text = None,
+    output: texts.Output = None,
+    html: texts.Html = None,
+    prior: Annotated[
+        str, typer.Option("--prior", metavar="NAME", help="The attacker's prior: uniform, unigram or context.")
+    ] = "unigram",
+    whole: texts.Whole = False,
+    as_json: texts.AsJson = False,
+    with_original: texts.WithOriginal = False,
+) -> None:
+    """Privatize, and show how probably an attacker who knows this program names each private word.
+
+    The release goes to standard output, the same in the colours of its risk to standard error; with --json each object
+    has a field `risk`. Keep that to yourself: it tells which guesses are right. For a few texts.
+    """
+    texts.check(text, output, None, html)
+    from textveil.evaluate.attack import Case, checked
+    from textveil.evaluate.risk import assess, sentence
+
+    name = checked(prior)
+    from rich.console import Console
+
+    from textveil.cli.demo import shows_styles
+    from textveil.pipeline import Privatizer
+    from textveil.show import risk as shown
+
+    found = texts.few(text, whole=whole, output=output, what="risk")
+    privatizer = Privatizer.from_config(config)
+    rehearsal = privatizer.rehearse(found)
+    with progress.bars(lambda _, done: f"{done:,}") as report:
+        risks = assess(Case.after(privatizer, rehearsal), prior=name, rng=evaluation.simulation(config), report=report)
+    statements = [result.guarantee for result in rehearsal.results]
+    if html is not None and risks:  # first, because a reader of standard output may go before its end
+        with streams.output(html, private=True, option="--html") as page:
+            page.write(shown.page(risks, together(statements)))
+    if as_json or with_original:
+        shell.note("textveil: warning: keep the output to yourself: it says what is private")
+    console = Console(stderr=True, highlight=False)
+    with streams.output(output, private=as_json or with_original) as sink:
+        seen = sink.terminal and console.is_terminal  # one person sees both streams: the coloured text is enough
+        for result, each in zip(rehearsal.results, risks, strict=True):
+            if as_json:
+                line = {**result.to_json(with_original=with_original), "risk": each.to_json()}
+                sink.write(streams.json_line(line))
+            elif with_original or not seen:
+                texts.write(sink, result, with_original=with_original)
+    if not as_json:
+        marked = shows_styles(console)
+        for each in risks:
+            console.print(shown.coloured(each, marked=marked), soft_wrap=not console.is_terminal)
+        console.print(shown.legend(marked=marked), soft_wrap=not console.is_terminal)
+    if risks:
+        shell.note(shell.wrap(sentence(risks)))
+    telling.say(statements, as_json=as_json)

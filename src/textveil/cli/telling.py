@@ -1,0 +1,89 @@
+"""What is said of releases, and the options that choose it.
+
+In: statements. Out: one plain line, three lines or all of it, on standard error.
+Not here: the words (`textveil.guarantee`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from textveil.cli.options import Shared
+from textveil.cli.shell import note, wrap
+from textveil.errors import ConfigError
+
+if TYPE_CHECKING:
+    from textveil.guarantee import Guarantee
+    from textveil.text import Released
+
+TELLING: dict[str, Shared] = {
+    "statement": Shared(
+        flag="--statement", kind=bool, default=False, panel=None, help="Print the statement in its three lines."
+    ),
+    "explain": Shared(
+        flag="--explain", kind=bool, default=False, panel=None, help="Print the whole statement, with its caveats."
+    ),
+    "quiet": Shared(flag="--quiet", kind=bool, default=False, panel=None, help="Print no statement."),
+}
+"""The options of verbs that release text. The JSON has the whole statement whatever they are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Telling:
+    """How much is said of a release: one plain line, or what was asked for."""
+
+    how: str = "summary"
+
+    @classmethod
+    def of(cls, given: Mapping[str, bool]) -> "Telling":
+        """From the values of `TELLING`.
+
+        Raises:
+            ConfigError: more than one of them was given.
+        """
+        asked = [name for name, value in given.items() if value]
+        if len(asked) > 1:
+            raise ConfigError(f"give one of --{' and --'.join(asked)}, not both")
+        return cls(how=asked[0]) if asked else cls()
+
+    def speaks(self, *, as_json: bool = False) -> bool:
+        """Whether anything is said; beside JSON, which has it all, only if it was asked for."""
+        return self.how in ("statement", "explain") or (self.how == "summary" and not as_json)
+
+    def say(self, guarantees: "Sequence[Guarantee]", *, as_json: bool = False) -> None:
+        """Print what there is to say of releases on standard error."""
+        if guarantees and self.speaks(as_json=as_json):
+            note(wrap(self.spell(together(guarantees))))
+
+    def say_hidden(
+        self, releases: "Sequence[Released]", guarantees: "Sequence[Guarantee]", *, as_json: bool = False
+    ) -> None:
+        """Print what was hidden in prompts, then their statement if it was asked for, on standard error."""
+        if not releases or not self.speaks(as_json=as_json):
+            return
+        from textveil.guarantee import hidden
+
+        note(wrap(hidden(releases)))
+        if self.how != "summary":
+            self.say(guarantees)
+
+    def spell_json(self, stated: Mapping[str, Any]) -> str:
+        """The words for a statement that is known as JSON only."""
+        if self.how == "summary":
+            return str(stated["summary"])
+        return f"{stated['statement']} Unknown words: {stated['oov_share']:.1%} of those not on the public list."
+
+    def spell(self, said: "Guarantee") -> str:
+        """The words for one statement."""
+        if self.how == "summary":
+            return said.summary()
+        if self.how == "explain":
+            return said.explain()
+        return f"{said.headline()} Unknown words: {said.oov_share:.1%} of those not on the public list."
+
+
+def together(guarantees: "Sequence[Guarantee]") -> "Guarantee":
+    """The statement about all texts together."""
+    from textveil.guarantee import summarize
+
+    return guarantees[0] if len(guarantees) == 1 else summarize(list(guarantees))

@@ -1,0 +1,162 @@
+"""What the verbs that release texts share: which texts, what happens to them, where they go.
+
+In: arguments. Out: texts to release; releases on standard output or in a file.
+Not here: files of rows into a folder (`folder`), and what is said of a release (`telling`).
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from textveil.cli import progress, shell
+from textveil.errors import ConfigError
+from textveil.files import formats, streams
+
+if TYPE_CHECKING:
+    from textveil.config import Config
+    from textveil.guarantee import Guarantee
+    from textveil.pipeline import Privatizer, Result
+
+Text = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TEXT|-|FILE",
+        help="A text, a file with one text per line, or - for standard input.",
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    str | None, typer.Option("--output", metavar="FILE", help="Write the texts there; it appears when it is whole.")
+]
+Whole = Annotated[bool, typer.Option("--whole", help="Take the whole file, or all of standard input, as one text.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per text, with its whole statement.")]
+Html = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write it as a page, too.")]
+WithOriginal = Annotated[
+    bool,
+    typer.Option(
+        "--with-original",
+        help="Print each original beside its release: two columns on a terminal, else a tab between them; with --json "
+        "the field `original`. Originals are private.",
+    ),
+]
+SessionFile = Annotated[
+    str | None,
+    typer.Option(
+        "--session",
+        metavar="FILE",
+        help="Remember there, in clear, what is replaced, so that `textveil restore` can put it back. A file that "
+        "exists is continued.",
+    ),
+]
+
+KEPT_STATEMENTS = 1_000
+"""Statements that are kept one by one; more are summed up on the way, so that memory hardly grows."""
+
+
+def check(text: str | None, output: str | None, session: str | None = None, html: str | None = None) -> None:
+    """Refuse what cannot be read or written, before anything is loaded.
+
+    Raises:
+        InputError: there is no text.
+        ConfigError: it is a file of rows, or two files are one, or there is no place for one.
+    """
+    streams.require_input(text)
+    if text is not None and os.path.isfile(text) and formats.suffix(text) not in (None, ("txt", False)):
+        raise ConfigError("this file has more than plain lines; files go into a folder with `textveil privatize-files`")
+    if output is not None and is_folder(output):
+        raise ConfigError("--output is a folder; files go into a folder with `textveil privatize-files`")
+    if session is not None and output is not None and os.path.realpath(session) == os.path.realpath(output):
+        raise ConfigError("--session and --output must be two files")
+    if html is not None and (os.path.isdir(html) or not os.path.isdir(os.path.dirname(os.path.realpath(html)))):
+        raise ConfigError("--html must name a file in a folder that exists")
+
+
+def is_folder(output: str) -> bool:
+    """Whether an output is a folder, or a new one by its name."""
+    return output != "-" and (output.endswith(os.sep) or os.path.isdir(output))
+
+
+def few(text: str | None, *, whole: bool, output: str | None, what: str) -> list[str]:
+    """The texts to be shown one by one, of which there may not be too many.
+
+    Raises:
+        ConfigError: there are more than one batch of them.
+    """
+    from textveil.pipeline import BATCH_TEXTS
+
+    with streams.texts(text, whole=whole, output=output) as found:
+        texts = list(islice(found, BATCH_TEXTS + 1))
+    if len(texts) > BATCH_TEXTS:
+        raise ConfigError(f"{what} shows at most {BATCH_TEXTS} texts; give it fewer")
+    return texts
+
+
+def released(privatizer: "Privatizer", texts: Iterable[str], session: str | None) -> "Iterable[Result]":
+    """The releases of texts, as they come; with a session, all of them after it has been saved.
+
+    What could not be restored must not go out, so nothing does before the session is on the disk.
+    """
+    if session is None:
+        return privatizer.privatize_many(texts)
+    from textveil.session import store
+
+    with store.kept(session) as remembered:
+        return list(privatizer.privatize_many(texts, remembered))
+
+
+def release(
+    config: "Config",
+    text: str | None,
+    *,
+    output: str | None,
+    session: str | None,
+    whole: bool,
+    as_json: bool,
+    with_original: bool,
+) -> "Iterator[Result]":
+    """Release all texts and write them; gives each result when it is written."""
+    from textveil.pipeline import Privatizer
+
+    if with_original and not as_json:
+        shell.note("textveil: warning: the output holds the private originals beside the releases (--with-original)")
+    with (
+        streams.texts(text, whole=whole, output=output) as texts,
+        streams.output(output, private=with_original) as sink,
+    ):
+        results = released(Privatizer.from_config(config), texts, session)
+        for result in progress.counted(results) if progress.seen() and not sink.terminal else results:
+            write(sink, result, as_json=as_json, with_original=with_original)
+            yield result
+
+
+def statements(results: "Iterable[Result]") -> "list[Guarantee]":
+    """The statements of releases, those of many summed up."""
+    from textveil.guarantee import summarize
+
+    found: list[Guarantee] = []
+    for result in results:
+        found.append(result.guarantee)
+        if len(found) == KEPT_STATEMENTS:
+            found = [summarize(found)]
+    return found
+
+
+def write(sink: streams.Output, result: "Result", *, as_json: bool = False, with_original: bool = False) -> None:
+    """One release, as it was asked for."""
+    if as_json:
+        sink.write(streams.json_line(result.to_json(with_original=with_original)))
+    elif with_original and sink.terminal:
+        from rich.console import Console
+
+        from textveil.cli.demo import beside, shows_styles
+
+        console = Console(file=sink.stream, highlight=False)
+        with streams.writing():
+            console.print(beside(result, marked=shows_styles(console)))
+    elif with_original:
+        sink.write(streams.tab_line(result.private.text, result.text))
+    else:
+        sink.write(result.text if result.text.endswith("\n") else result.text + "\n")

@@ -1,0 +1,153 @@
+"""How a verb is written: a function, and the decorator that gives it the shared options.
+
+In: a function with typer's annotations. Out: the same with the shared options in its signature, called with the
+configuration that they amount to; a command that typer runs.
+Not here: the shared options (`options`), and which verbs there are (`textveil.config.registry`).
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from textveil.cli.options import PRIVACY, SHARED, Typed
+from textveil.cli.shell import say
+from textveil.cli.telling import TELLING, Telling
+
+Verb = TypeVar("Verb", bound=Callable[..., None])
+
+INJECTED = ("config", "typed", "telling")
+"""Parameters of a verb that `verb` fills."""
+
+
+def verb(
+    *examples: str,
+    options: Iterable[str] = PRIVACY,
+    default: str | None = "document",
+    complete: bool = True,
+    panel: str | None = None,
+    on: typer.Typer | None = None,
+    name: str | None = None,
+) -> Callable[[Verb], Verb]:
+    """Makes a function a verb.
+
+    The function has typer's annotations, and a docstring, which is its help. Where it takes
+
+    - `config`, it has the shared options, and gets the `Config` that they amount to;
+    - `typed`, it has them too, and gets the `Typed`, to look at what was typed;
+    - `telling`, it has the options about statements, and gets a `Telling`.
+
+    Args:
+        examples: command lines that work as they stand, shown at the end of its help.
+        options: which of the shared ones it has; names of `SHARED`.
+        default: the profile where nothing names a profile or a mechanism.
+        complete: whether a mechanism that needs a budget must have one.
+        panel: the heading under which `textveil --help` lists a verb of another package.
+        on: the group of verbs that it belongs to; None for a verb of its own.
+        name: what it is called there; else as the function is.
+    """
+
+    def decorate(function: Verb) -> Verb:
+        own = inspect.signature(function).parameters
+        shared = tuple(options) if {"config", "typed"} & own.keys() else ()
+        about = tuple(TELLING) if "telling" in own else ()
+
+        @wraps(function)
+        def run(**given: Any) -> None:
+            typed = Typed.of({each: given.pop(each) for each in shared}, default)
+            if "telling" in own:
+                given["telling"] = Telling.of({each: given.pop(each) for each in about})
+            if "typed" in own:
+                given["typed"] = typed
+            if "config" in own:
+                given["config"] = typed.config(complete=complete)
+            function(**given)
+
+        parameters = [each.replace(kind=each.KEYWORD_ONLY) for each in own.values() if each.name not in INJECTED]
+        parameters += [TELLING[each].parameter(each) for each in about]
+        parameters += [SHARED[each].parameter(each) for each in shared]
+        made: Any = run
+        made.__signature__ = inspect.Signature(parameters)
+        made.__annotations__ = {each.name: each.annotation for each in parameters}
+        made.examples, made.panel = examples, panel
+        if on is not None:
+            add(on, made, name or function.__name__)
+        return made  # type: ignore[no-any-return]
+
+    return decorate
+
+
+# ---- from functions to commands ------------------------------------------------------------------------------------
+
+
+class _Page:
+    """A command whose help fills its paragraphs, and ends with examples, each on one line however long it is."""
+
+    def __init__(self, *, epilog: str | None = None, help: str | None = None, **options: Any) -> None:
+        command: Any = super()
+        command.__init__(help=re.sub(r"(?<!\n)\n(?!\n)", " ", help or ""), **options)
+        self.examples = epilog
+        for parameter in options.get("params") or ():
+            if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+                parameter.metavar = ""  # else it reads as if it took a value
+
+    def format_help(self, context: Any, formatter: Any) -> None:
+        command: Any = super()
+        command.format_help(context, formatter)
+        if self.examples:
+            say(self.examples)
+
+
+class Command(_Page, TyperCommand):
+    """A verb as typer runs it."""
+
+
+class Group(_Page, TyperGroup):
+    """Several verbs as typer runs them."""
+
+
+def group(about: str, *examples: str, panel: str | None = None) -> typer.Typer:
+    """A verb that has verbs of its own, which `verb(on=...)` adds.
+
+    Args:
+        about: its help.
+        examples: command lines that work as they stand.
+        panel: the heading under which `textveil --help` lists it, for another package.
+    """
+    made: Any = typer.Typer(
+        cls=Group, add_completion=False, rich_markup_mode="rich", help=about, epilog=spelled(examples)
+    )
+
+    def root(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            typer.echo(context.get_help())
+
+    made.callback(invoke_without_command=True)(root)
+    made.about, made.panel = about, panel
+    return made  # type: ignore[no-any-return]
+
+
+def add(to: typer.Typer, function: Callable[..., Any], name: str) -> None:
+    """Add a function to a group of verbs, under a name."""
+    examples = getattr(function, "examples", ())
+    to.command(name.replace("_", "-"), cls=Command, epilog=spelled(examples))(function)
+
+
+def command(target: Any, name: str) -> Any:
+    """What the registry names as a verb, a function or a `typer.Typer`, as a command to run."""
+    if not isinstance(target, typer.Typer):
+        alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        add(alone, target, name)
+        target = alone
+    made = typer.main.get_command(target)
+    made.name = name
+    return made
+
+
+def spelled(examples: Sequence[str]) -> str | None:
+    """Examples as they stand at the end of a help page."""
+    return "Examples:\n" + "\n".join(f"  {each}" for each in examples) if examples else None
