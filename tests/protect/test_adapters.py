@@ -173,7 +173,7 @@ def test_span_categorizers_count(pipeline):
 
 def test_a_text_that_is_too_long_for_spacy_is_an_error(pipeline):
     pipeline.max_length = 20
-    with pytest.raises(DetectorError, match="spacy must not fail, and raised ValueError") as caught:
+    with pytest.raises(DetectorError, match="spacy failed with ValueError") as caught:
         find_all([Spacy(name="spacy", pipeline=pipeline)], [f"Maria {CANARY} Maria"], timeout=60)
     assert CANARY not in str(caught.value)
 
@@ -190,7 +190,7 @@ def test_a_component_that_fails_is_an_error_even_where_spacy_is_told_to_ignore_i
 
 
 def test_a_pipeline_without_components_would_find_nothing_and_is_refused():
-    with pytest.raises(ConfigError, match="must have a component"):
+    with pytest.raises(ConfigError, match="has no component"):
         Spacy(name="spacy:blank", pipeline=spacy.blank("en"))
 
 
@@ -204,7 +204,7 @@ def test_a_spacy_pipeline_is_loaded_from_a_folder_once(pipeline, tmp_path):
 def test_a_pipeline_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="neither"):
         detector("spacy:no_such_pipeline")
-    with pytest.raises(ModelError, match="could not be loaded"):
+    with pytest.raises(ModelError, match="could not load"):
         detector(f"spacy:{tmp_path}")
 
 
@@ -228,9 +228,7 @@ def test_entities_of_stanza_are_spans_and_empty_texts_are_not_asked():
 @pytest.mark.parametrize(("name", "extra"), [("stanza:en", "stanza"), ("gliner:a/b", "gliner"), ("spacy:en", "spacy")])
 def test_what_is_not_installed_is_named_with_its_extra(name, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, extra, None)  # importing it fails
-    with pytest.raises(
-        ConfigError, match=re.escape(f"{extra} must be installed for this: pip install 'textveil[{extra}]'")
-    ):
+    with pytest.raises(ConfigError, match=re.escape(f"this needs {extra}: pip install 'textveil[{extra}]'")):
         detector(name)
 
 
@@ -319,7 +317,7 @@ def test_windows_are_smaller_where_a_model_takes_fewer_pieces_than_its_words_hav
     assert max(len(part.split()) for part in model.asked) < 130 // 6
     assert model.asked[-1].endswith("Ann Lee")
     model.data_processor.transformer_tokenizer.model_max_length = 9
-    with pytest.raises(DetectorError, match="must take one word beside its labels") as caught:
+    with pytest.raises(DetectorError, match="no room for a word next to its labels") as caught:
         find_all([gliner(model, labels=("person",))], [CANARY], timeout=5)
     assert CANARY not in str(caught.value)
 
@@ -341,7 +339,7 @@ def test_windows_are_smaller_where_a_part_has_more_words_alone_than_in_its_text(
 def test_an_answer_that_is_missing_is_an_error():
     model = FakeGliner()
     model.inference = lambda texts, *_, **__: [[]] * (len(texts) - 1)  # type: ignore[method-assign, assignment]
-    with pytest.raises(DetectorError, match="must answer for each of its windows"):
+    with pytest.raises(DetectorError, match=r"answered for \d of \d windows"):
         find_all([gliner(model)], ["Ann Lee"], timeout=5)
 
 
@@ -433,7 +431,7 @@ def slow(presidio: Presidio, monkeypatch: pytest.MonkeyPatch) -> Presidio:
 
 def test_a_pattern_of_presidio_that_takes_too_long_is_an_error(presidio, monkeypatch):
     detector_ = slow(presidio, monkeypatch)
-    with pytest.raises(DetectorError, match="slow must not fail, and raised TimeoutError"):
+    with pytest.raises(DetectorError, match="slow failed with TimeoutError"):
         find_all([detector_], ["a" * 60 + "b"], timeout=60)
 
 

@@ -106,7 +106,7 @@ def test_a_detector_that_fails_makes_the_call_fail_and_shows_no_text(kind):
     with pytest.raises(DetectorError) as caught:
         find_all([answers([FINE]), BROKEN[kind]], TEXTS, timeout=0.2)
     error = caught.value
-    assert "scripted must" in str(error)
+    assert "the detector scripted " in str(error)
     assert "\n" not in str(error)
     assert CANARY not in str(error).lower()
     assert error.__cause__ is None
@@ -115,7 +115,7 @@ def test_a_detector_that_fails_makes_the_call_fail_and_shows_no_text(kind):
 
 @pytest.mark.parametrize("timeout", [None, 5])
 def test_the_same_checks_hold_without_a_limit(timeout):
-    with pytest.raises(DetectorError, match="must not fail, and raised ValueError"):
+    with pytest.raises(DetectorError, match="failed with ValueError"):
         find_all([BROKEN["raises"]], TEXTS, timeout=timeout)
 
 
@@ -135,7 +135,7 @@ def test_a_line_that_a_detector_writes_itself_is_kept_without_its_chain():
 def test_a_detector_that_takes_too_long_is_not_waited_for():
     free = threading.Event()
     begun = time.monotonic()
-    with pytest.raises(DetectorError, match=r"must answer within 0\.1 s, and did not"):
+    with pytest.raises(DetectorError, match=r"did not answer within 0\.1 s"):
         find_all([Scripted(find=lambda texts: free.wait(30))], TEXTS, timeout=0.1)
     assert time.monotonic() - begun < 5
     free.set()
@@ -147,7 +147,7 @@ def test_a_detector_cannot_take_texts_away():
         return []
 
     texts = [*TEXTS]
-    with pytest.raises(DetectorError, match="raised AttributeError"):
+    with pytest.raises(DetectorError, match="failed with AttributeError"):
         find_all([Scripted(find=find)], texts, timeout=None)
     assert texts == TEXTS
 
@@ -256,12 +256,12 @@ def test_unknown_detectors_are_refused_with_a_near_name():
         ("spacy:", "spacy:PIPELINE"),
         ("gliner", "gliner:MODEL"),
         ("stanza:", "stanza:LANGUAGE"),
-        ("tagger:", "tagger, or tagger:MODEL"),
-        ("presidio:", "presidio, or presidio:PIPELINE"),
+        ("tagger:", "tagger or tagger:MODEL"),
+        ("presidio:", "presidio or presidio:PIPELINE"),
     ],
 )
 def test_what_stands_behind_the_colon_must_be_there_where_it_belongs(name, written):
-    with pytest.raises(ConfigError, match=f"this detector is written {written}; got '{name}'"):
+    with pytest.raises(ConfigError, match=f"write this detector as {written}; got '{name}'"):
         detector(name)
 
 
@@ -294,13 +294,11 @@ def test_detectors_of_other_packages():
     found = Grouping.of(ProtectOptions(detectors=("codes:XY", "patterns")), NameOptions())
     assert found is not None
     assert [each.name for each in found.detectors] == ["XY", "patterns"]
-    with pytest.raises(
-        ConfigError, match=r"'failing' of the package pack must load, and raised RuntimeError"
-    ) as caught:
+    with pytest.raises(ConfigError, match=r"'failing' of the package pack failed to load \(RuntimeError\)") as caught:
         detector("failing")
     assert "Zyxq" not in str(caught.value)
     assert caught.value.__context__ is None
-    with pytest.raises(ConfigError, match=r"must have a name and find\(texts\), and the object of the package pack"):
+    with pytest.raises(ConfigError, match=r"needs a name and find\(texts\), and the object that the package pack"):
         detector("others")
 
 

@@ -196,7 +196,7 @@ def test_a_failing_detector_refuses_or_protects_everything():
     assert CANARY not in str(caught.value)
     assert caught.value.__cause__ is None
     for placeholders, labels in (("identifiers", ["TEXT"] * 3), ("none", ["sensitive"] * 3)):
-        with pytest.warns(TextveilWarning, match="every text of the batch") as seen:
+        with pytest.warns(TextveilWarning, match="all texts of the batch") as seen:
             found = grouping(Fails(), on_failure="protect", placeholders=placeholders).decide(tokens, public, None)
         assert CANARY not in str(seen[0].message)
         assert [found.labels[group] for group in found.group] == labels
@@ -208,7 +208,7 @@ def test_queries_must_fit():
     public = np.zeros(2, bool)
     made = grouping(importance="cosine", scorer=Scores())
     for queries in (None, ["one query"]):
-        with pytest.raises(InputError, match="a query for each of 2 texts"):
+        with pytest.raises(InputError, match="one query per text: 2 texts"):
             made.decide(tokens, public, queries)
     with pytest.raises(InputError, match="not both"):
         grouping(importance="cosine", task="money", scorer=Scores()).decide(tokens, public, ["a", "b"])
@@ -227,7 +227,7 @@ def test_options_that_contradict():
         Grouping.of(ProtectOptions(), NameOptions(types=("PERSON",)))
     with pytest.raises(UnknownName, match=r"names\.types"):
         Grouping.of(ProtectOptions(detectors=(Finds(),)), NameOptions(types=("EMAIL",)))
-    with pytest.raises(ConfigError, match="objects with a name"):
+    with pytest.raises(ConfigError, match="or objects with a name"):
         Grouping.of(ProtectOptions(detectors=(3,)), NameOptions())
     assert Grouping.of(ProtectOptions(), NameOptions()) is None
 
@@ -312,8 +312,8 @@ def test_four_numbers_with_a_base_are_multiples_of_it():
         ({"budgets": (1, 2, 3, 4), "base": 1.0}, 3.0, "either epsilon"),
         ({"budgets": "heuristic"}, None, "either epsilon"),
         ({"budgets": "heuristic", "base": 2.0}, 3.0, "either epsilon"),
-        ({"budgets": (1, 2, 3, math.nan)}, None, "a budget of groups"),
-        ({"budgets": (1, 2, 3, -1)}, None, "a budget of groups"),
+        ({"budgets": (1, 2, 3, math.nan)}, None, "a group budget"),
+        ({"budgets": (1, 2, 3, -1)}, None, "a group budget"),
     ],
 )
 def test_budgets_that_are_wrong(options, epsilon, says):

@@ -54,7 +54,7 @@ def test_both_have_the_type_that_is_asked_for():
 def test_an_expression_that_takes_too_long_is_an_error_and_not_nothing_found():
     lists = Lists(expressions=["b", r"(?:(?:a|a)+)+\1?$(?<=((?:a|a)+)+c)"], timeout=0.05)
     text = "a" * 60 + "b"
-    with pytest.raises(DetectorError, match=r"expression 1 of lists must end within 0\.05 s") as caught:
+    with pytest.raises(DetectorError, match=r"expression 1 of lists did not end within 0\.05 s") as caught:
         find_all([lists], [text], timeout=None)
     assert "aaa" not in str(caught.value)
     assert caught.value.__context__ is None

@@ -57,7 +57,7 @@ def test_a_search_asks_the_questions_of_the_examples(reading, monkeypatch):
     asked = find(sweep, series, monkeypatch)
     assert asked["queries"] == ("where is the harbour", "who sold bread")
     assert calibrate.share(asked["make"], asked["texts"], "unigram", 60, asked["queries"]) == 1
-    with pytest.raises(InputError, match="query for each"):
+    with pytest.raises(InputError, match="one query per text"):
         calibrate.share(asked["make"], asked["texts"], "unigram", 60)
 
 

@@ -1,4 +1,4 @@
-"""Protection: what is private in a text, in which group each word is, and what a group may spend.
+"""Protection: what is private in a text, which group each word is in, and how much budget a group gets.
 
 In: the words of a batch of texts, and options. Out: `Protection`, one decision per word; `Budget`, epsilon per word.
 Not here: what replaces a protected word (`mechanism`).

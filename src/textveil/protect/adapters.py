@@ -1,10 +1,10 @@
-"""Adapters: taggers of many makers as detectors: the bundled one, Hugging Face's, spaCy, stanza, GLiNER, Presidio.
+"""Adapters: other libraries' taggers as detectors: the bundled one, Hugging Face, spaCy, stanza, GLiNER, Presidio.
 
-In: a folder, a name or a loaded model, texts. Out: spans with the names of types that are used here.
-Not here: structured identifiers of our own (`patterns`), and how detectors are run and checked (`detectors`).
+In: a folder, a name or a loaded model, texts. Out: spans with textveil's type names.
+Not here: our own structured identifiers (`patterns`), and how detectors are run and checked (`detectors`).
 
-An adapter looks at the whole of every text, or raises. What a user has to install for it is imported when it is asked
-for, and none of it is asked for anything over the network once it is loaded.
+An adapter looks at the whole of every text, or raises. Optional libraries are imported on first use, and a loaded
+model never goes to the network.
 """
 
 import os
@@ -22,13 +22,13 @@ from textveil.table import fetch
 from textveil.text import is_public, tokenize
 
 UNSCORED = 0.85
-"""The score of what a library finds without saying how sure it is; Presidio's own convention."""
+"""The score of a span whose library gives none; Presidio uses the same value."""
 
 UNNAMED = "ENTITY"
-"""The type of what is called by no letters of the alphabet A to Z."""
+"""The type of a label that has no letters A to Z."""
 
 PRESIDIO_PIPELINE = "en_core_web_lg"
-"""The spaCy pipeline that Presidio works with unless another is named."""
+"""The spaCy pipeline Presidio uses by default."""
 
 QUESTIONS = (
     "person",
@@ -43,7 +43,7 @@ QUESTIONS = (
     "medical record number",
     "password",
 )
-"""What a GLiNER model is asked for."""
+"""The labels a GLiNER model looks for."""
 
 ALIASES = {
     alias: type_
@@ -70,36 +70,36 @@ ALIASES = {
     }.items()
     for alias in aliases.split()
 }
-"""What other libraries call the types; names of Presidio without their country ("US_SSN")."""
+"""What other libraries call our types; Presidio's names without their country prefix ("US_SSN")."""
 
 
 def type_of(label: str) -> str:
-    """The name of a type here for what another library calls it; a type of its own keeps its name, in capitals."""
+    """Our type for another library's label; a label we have no type for stays as it is, in capitals."""
     name = re.sub("[^A-Z0-9]+", "_", label.upper()).strip("_")[:64].rstrip("_") or UNNAMED
     bare = re.sub("^[A-Z]{2}_", "", name)
     return ALIASES.get(name) or ALIASES.get(bare, name)
 
 
-# ---- the bundled tagger, and Hugging Face's ----------------------------------------------------------------
+# ---- the bundled tagger and Hugging Face -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TaggerDetector:
-    """A tagger of words as a detector of spans. Long texts are read in overlapping windows, see `encoder.entities`.
+    """A word tagger as a detector of spans. Long texts are read in overlapping windows, see `models.entities`.
 
     Attributes:
         name: what rows and statements call it.
-        model: what tags.
+        model: the tagger.
     """
 
     name: str
     model: encoder.Tagger = field(repr=False)
 
     def find(self, texts: Sequence[str]) -> list[Span]:
-        """The entities of all texts; all texts are tagged together.
+        """The entities of all texts, tagged in one batch.
 
-        The tagger does not see how words are spaced. Where a line or a column ends inside an entity, it is two. Small
-        words of the public list at its ends (from, 's, a comma) are no part of it.
+        The tagger does not see whitespace: an entity with a line break or a column gap in it is split there. Small
+        public words at its ends (from, 's, a comma) are dropped.
         """
         tokens = tokenize(texts)
         spans = []
@@ -114,7 +114,7 @@ class TaggerDetector:
 
 
 def _trimmed(words: Sequence[str], start: int, end: int) -> range:
-    """The places of an entity's words without small public words at both ends; none if it has no others."""
+    """The range of an entity's words without small public words at either end; empty if nothing else is left."""
     small = [word == word.lower() and is_public(word) for word in words[start:end]]
     if all(small):
         return range(0)
@@ -122,7 +122,7 @@ def _trimmed(words: Sequence[str], start: int, end: int) -> range:
 
 
 def _lines(text: str, places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The places of an entity's words as spans: a new one behind a line's end, a tab, or several spaces."""
+    """An entity's words as spans, split at line ends, tabs and runs of spaces."""
     if not places:
         return
     start, end = places[0]
@@ -139,7 +139,7 @@ def load_tagger(model: str | Path | None = None, *, threshold: float = 0.6) -> T
 
     Args:
         model: None for the bundled one, or a folder or hub id.
-        threshold: in (0, 1): how probable it must be that a word is part of an entity. Smaller finds more.
+        threshold: in (0, 1): smallest probability at which a word counts as part of an entity. Lower finds more.
 
     Raises:
         ConfigError: the threshold is out of range.
@@ -158,8 +158,8 @@ class Spacy:
 
     Attributes:
         name: what rows and statements call it.
-        pipeline: a `spacy.Language`. It refuses texts longer than its `max_length` itself.
-        groups: names of the groups of spans that count beside entities; "sc" is spaCy's own for categorizers.
+        pipeline: a `spacy.Language`. It rejects texts longer than its `max_length` itself.
+        groups: span groups that count besides entities; "sc" is spaCy's default for categorizers.
     """
 
     name: str
@@ -168,17 +168,17 @@ class Spacy:
 
     def __post_init__(self) -> None:
         if not self.pipeline.pipe_names:
-            raise ConfigError(f"the pipeline of {self.name} must have a component that finds entities, and has none")
+            raise ConfigError(f"{self.name} has no component that finds entities; choose a pipeline with one")
 
     def find(self, texts: Sequence[str]) -> list[Span]:
         """The entities of all texts.
 
         Raises:
-            DetectorError: the pipeline dropped or changed a text; one whose errors are ignored does so.
+            DetectorError: the pipeline dropped or changed a text, as it does if told to ignore errors.
         """
         documents = list(self.pipeline.pipe(texts))
         if [document.text for document in documents] != list(texts):
-            raise DetectorError(f"the detector {self.name} must give every text back as it is, and did not")
+            raise DetectorError(f"the detector {self.name} dropped or changed a text; it must return every text as is")
         return [
             Span(b, found.start_char, found.end_char, type_of(found.label_), UNSCORED, self.name)
             for b, document in enumerate(documents)
@@ -197,18 +197,18 @@ def load_spacy(pipeline: str) -> Spacy:
     _check_pipeline(spacy, pipeline)
     try:
         loaded = spacy.load(pipeline)
-    except Exception as error:  # many kinds; none of them holds user text
+    except Exception as error:  # of many kinds, none with user text in it
         raise ModelError(
-            f"the spaCy pipeline {shown(pipeline)} could not be loaded ({type(error).__name__}); install what it needs"
+            f"could not load the spaCy pipeline {shown(pipeline)} ({type(error).__name__}); install what it needs"
         ) from error
     return Spacy(name=f"spacy:{Path(pipeline).name}", pipeline=loaded)
 
 
 def _check_pipeline(spacy: Any, source: str) -> None:
-    if not (spacy.util.is_package(source) or os.path.isdir(source)):  # a Path would raise where the name is too long
+    if not (spacy.util.is_package(source) or os.path.isdir(source)):  # Path would raise for a very long name
         raise ConfigError(
-            f"a spaCy pipeline must be a folder or installed, and {shown(source)} is neither; "
-            "python -m spacy download NAME installs one"
+            f"the spaCy pipeline {shown(source)} is neither installed nor a folder; "
+            "install it with python -m spacy download NAME"
         )
 
 
@@ -221,7 +221,7 @@ class Stanza:
 
     Attributes:
         name: what rows and statements call it.
-        pipeline: a `stanza.Pipeline` with the processor `ner`.
+        pipeline: a `stanza.Pipeline` with the `ner` processor.
     """
 
     name: str
@@ -238,21 +238,21 @@ class Stanza:
 
 
 def load_stanza(language: str) -> Stanza:
-    """Stanza's pipeline for a language, whose models must be on this machine (`stanza.download(LANGUAGE)`).
+    """Stanza's pipeline for a language. Its models must be on this machine (`stanza.download(LANGUAGE)`).
 
     Raises:
         ConfigError: stanza is not installed.
-        ModelError: the models are not there.
+        ModelError: the models are missing.
     """
     stanza = _extra("stanza", "stanza")
     try:
         pipeline = stanza.Pipeline(
             language, processors="tokenize,ner", download_method=None, verbose=False, use_gpu=False
         )
-    except Exception as error:  # many kinds; none of them holds user text
+    except Exception as error:  # of many kinds, none with user text in it
         raise ModelError(
-            f"stanza must have models for {shown(language)} on this machine, and gave {type(error).__name__}; "
-            "stanza.download(LANGUAGE) fetches them"
+            f"could not load stanza's models for {shown(language)} ({type(error).__name__}); "
+            "get them with stanza.download(LANGUAGE)"
         ) from error
     return Stanza(name=f"stanza:{language}", pipeline=pipeline)
 
@@ -262,14 +262,14 @@ def load_stanza(language: str) -> Stanza:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Gliner:
-    """A GLiNER model as a detector. GLiNER cuts off what is too long for it; so it is given overlapping windows.
+    """A GLiNER model as a detector. GLiNER truncates long texts, so it gets them in overlapping windows.
 
     Attributes:
         name: what rows and statements call it.
         model: a `gliner.GLiNER`.
-        labels: what it is asked for, in words.
-        threshold: in (0, 1): how probable a span must be. Smaller finds more.
-        batch: windows in one run of the network.
+        labels: what it looks for, in words.
+        threshold: in (0, 1): smallest probability of a span. Lower finds more.
+        batch: windows per forward pass.
     """
 
     name: str
@@ -280,13 +280,13 @@ class Gliner:
 
     def __post_init__(self) -> None:
         if not 0 < self.threshold < 1 or not self.labels:
-            raise ConfigError(f"{self.name} needs labels, and a threshold between 0 and 1, got {self.threshold}")
+            raise ConfigError(f"{self.name} needs labels and a threshold between 0 and 1, got {self.threshold}")
 
     def find(self, texts: Sequence[str]) -> list[Span]:
-        """The entities of all texts; windows share a quarter of their words.
+        """The entities of all texts; consecutive windows share a quarter of their words.
 
         Raises:
-            DetectorError: the model cannot take a window of a single word, or left out a window.
+            DetectorError: the model cannot take even a one-word window, or skipped a window.
         """
         windows = [(b, start, text[start:end]) for b, text in enumerate(texts) for start, end in self._windows(text)]
         if not windows:
@@ -295,7 +295,7 @@ class Gliner:
             [part for _, _, part in windows], list(self.labels), threshold=self.threshold, batch_size=self.batch
         )
         if len(answers) != len(windows):
-            raise DetectorError(f"the detector {self.name} must answer for each of its windows, and did not")
+            raise DetectorError(f"the detector {self.name} answered for {len(answers)} of {len(windows)} windows")
         return [
             Span(b, start + found["start"], start + found["end"], type_of(found["label"]), found["score"], self.name)
             for (b, start, _), entities in zip(windows, answers, strict=True)
@@ -303,7 +303,7 @@ class Gliner:
         ]
 
     def _windows(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where windows begin and end; they are made smaller until the model takes each of them whole."""
+        """The bounds of the windows, made smaller until the model takes each without truncating it."""
         places = [(start, end) for _, start, end in self._split(text)]
         longest = self.model.config.max_len
         while True:
@@ -315,11 +315,11 @@ class Gliner:
                 yield from bounds
                 return
             if longest <= 1:
-                raise DetectorError(f"the detector {self.name} must take one word beside its labels, and does not")
+                raise DetectorError(f"the detector {self.name} has no room for a word next to its labels; use fewer")
             longest //= 2
 
     def _takes(self, part: str) -> bool:
-        """Whether nothing of a part is cut off: neither words nor, beside the labels, pieces of words."""
+        """Whether the model takes a part whole: its words, and their subword pieces together with the labels."""
         words = [word for word, _, _ in self._split(part)]
         if len(words) > self.model.config.max_len:
             return False
@@ -361,14 +361,14 @@ def load_gliner(model: str | Path) -> Gliner:
 class Presidio:
     """Presidio's analyzer as a detector.
 
-    For the whole process, two of its ways are changed: its recognizer of e-mail addresses no longer fetches the list
-    of public suffixes at its first use (the one in its package serves), and a pattern that takes longer than
-    Presidio allows raises, where it was skipped.
+    Changes two things for the whole process: Presidio's e-mail recognizer uses the packaged list of public suffixes
+    instead of fetching it on first use, and a pattern that runs into Presidio's time limit raises instead of being
+    skipped.
 
     Attributes:
         name: what rows and statements call it.
         analyzer: a `presidio_analyzer.AnalyzerEngine`.
-        language: of the texts, one that the analyzer knows.
+        language: of the texts; the analyzer must support it.
     """
 
     name: str = "presidio"
@@ -377,7 +377,7 @@ class Presidio:
 
     def __post_init__(self) -> None:
         _extra("tldextract.tldextract", "presidio").TLD_EXTRACTOR.suffix_list_urls = ()
-        # The name is looked up here before it is among the built-in ones; an empty tuple catches nothing.
+        # Presidio looks this name up in its module before the builtins; an empty tuple catches nothing.
         _extra("presidio_analyzer.pattern_recognizer", "presidio").TimeoutError = ()
 
     def find(self, texts: Sequence[str]) -> list[Span]:
@@ -390,10 +390,10 @@ class Presidio:
 
 
 def load_presidio(pipeline: str = PRESIDIO_PIPELINE) -> Presidio:
-    """Presidio's analyzer for English, with its own choice of recognizers.
+    """Presidio's analyzer for English, with its default recognizers.
 
     Args:
-        pipeline: the spaCy pipeline that it works with, installed or a folder; Presidio would fetch a missing one.
+        pipeline: the spaCy pipeline it uses, installed or a folder; Presidio itself would download a missing one.
 
     Raises:
         ConfigError: Presidio is not installed, or there is no such pipeline.
@@ -407,10 +407,8 @@ def load_presidio(pipeline: str = PRESIDIO_PIPELINE) -> Presidio:
 
 
 def _extra(module: str, extra: str) -> Any:
-    """A module of a library that is installed only where it is wanted."""
+    """A module of an optional library."""
     try:
         return import_module(module)
     except ImportError as error:
-        raise ConfigError(
-            f"{module.partition('.')[0]} must be installed for this: pip install 'textveil[{extra}]'"
-        ) from error
+        raise ConfigError(f"this needs {module.partition('.')[0]}: pip install 'textveil[{extra}]'") from error

@@ -1,7 +1,7 @@
-"""The budget: how much every protected word may spend.
+"""The budget: how much epsilon each protected word gets.
 
-In: a protection. Out: epsilon per word; 0 asks for a placeholder, infinity for a recorded pass-through.
-Not here: which words are protected (`protect`), and what an epsilon buys (`mechanism`).
+In: a protection. Out: epsilon per word; 0 means a placeholder, infinity that the word passes, on record.
+Not here: which words are protected (`protection`), and what an epsilon buys (`mechanism`).
 """
 
 import math
@@ -16,14 +16,14 @@ from textveil.protect.protection import GROUPS, Protection
 from textveil.randomness import Values
 
 SMALLEST, LARGEST = 1e-6, 1e6
-"""Finite budgets outside are refused: floating point cannot carry the noise, and nobody can mean them."""
+"""Range of finite budgets. Beyond it floating point cannot carry the noise, and no real setting goes there."""
 
 
 class Budget(Protocol):
-    """A rule that gives every word its epsilon."""
+    """A rule that gives each word its epsilon."""
 
     def assign(self, protection: Protection) -> Values:
-        """Epsilon per word, float64 [N]; what it says about public words is not used."""
+        """Epsilon per word, float64 [N]; values at public words are ignored."""
         ...
 
 
@@ -44,7 +44,7 @@ class Uniform:
         in_range(np.array([require_number(self.epsilon, "epsilon")]), "epsilon")
 
     def assign(self, protection: Protection) -> Values:
-        """Epsilon at every word."""
+        """The same epsilon for each word."""
         return np.full(len(protection.public), float(self.epsilon))
 
 
@@ -57,7 +57,7 @@ RULES: dict[str, Four] = {
     "private-low": (math.inf, 1, math.inf, math.inf),
     "all-but-important": (1, 1, math.inf, 1),
 }
-"""What a base is multiplied with for each of the four groups; words of a group with infinity pass.
+"""Multiples of the base for the four groups; infinity lets a group pass.
 
 2:1:4:3 is STAMP's (section 3.1); `private-low`, `private-only`, `all-but-important` and `uniform` are its growing sets
 of protected groups {2}, {1,2}, {1,2,4} and all (figure 6).
@@ -71,12 +71,12 @@ TABLE1: dict[str, Four] = {
 
 @dataclass(frozen=True)
 class Grouped:
-    """An epsilon for each of the four groups; the groups of STAMP's paper, in its order.
+    """An epsilon for each of the four groups of STAMP's paper, in its order.
 
-    A group that none of the four is gets 0, so that an unknown one is never protected less.
+    Any other group gets 0: an unknown group is never protected less.
 
     Args:
-        budgets: of sensitive and important words, of sensitive ones, important ones, and others.
+        budgets: for sensitive and important, sensitive, important, and other words.
 
     Raises:
         BudgetError: one is neither 0, nor infinite, nor between 1e-6 and 1e6.
@@ -86,35 +86,35 @@ class Grouped:
 
     def __post_init__(self) -> None:
         if len(self.budgets) != len(GROUPS):
-            raise BudgetError(f"budgets of groups must be {len(GROUPS)} numbers, got {len(self.budgets)}")
-        in_range(np.array([require_number(each, "a budget of groups") for each in self.budgets]), "a budget of groups")
+            raise BudgetError(f"group budgets must be {len(GROUPS)} numbers, got {len(self.budgets)}")
+        in_range(np.array([require_number(each, "a group budget") for each in self.budgets]), "a group budget")
 
     @classmethod
     def of(cls, options: GroupOptions, epsilon: float | None) -> Self:
-        """The budgets that options and a bound mean: the largest finite budget is `epsilon`, or the base is `base`.
+        """The budgets for these options: the largest finite one is `epsilon`, or the base is `options.base`.
 
         Raises:
             UnknownName: there is no such rule.
-            BudgetError: the numbers are given, or missing, twice.
+            BudgetError: the scale is given twice, or not at all.
         """
         scale = 1 / math.pi if options.convention == "code" else 1.0
         chosen = options.budgets
         if isinstance(chosen, str) and chosen not in RULES | TABLE1:
             raise UnknownName("rule for groups.budgets", chosen, [*RULES, *TABLE1])
         ratios = chosen if not isinstance(chosen, str) else RULES.get(chosen, TABLE1.get(chosen))
-        assert ratios is not None, "a name is one of both"
+        assert ratios is not None, "the name is in one of the two"
         if options.fixed:
             if epsilon is not None or options.base is not None:
                 raise BudgetError(
-                    "groups.budgets has four numbers here: give no epsilon besides; with groups.base, four numbers of "
-                    "your own are multiples of it"
+                    "groups.budgets already sets all four budgets: leave out epsilon and groups.base, which scales "
+                    "only four numbers of your own"
                 )
             return cls(_times(ratios, scale))
         if (epsilon is None) == (options.base is None):
-            raise BudgetError(f"groups.budgets={chosen} needs either epsilon, its largest budget, or groups.base")
+            raise BudgetError(f"groups.budgets={chosen} needs either epsilon (its largest budget) or groups.base")
         base = options.base
         if base is None:
-            assert epsilon is not None, "one of both is there"
+            assert epsilon is not None, "checked above"
             base = epsilon / max(ratio for ratio in ratios if math.isfinite(ratio))
         return cls(_times(ratios, base * scale))
 
@@ -130,7 +130,7 @@ def _times(numbers: Four, factor: float) -> Four:
 
 
 def in_range(values: Values, name: str) -> Values:
-    """The values, if each is 0, infinite, or within what can be carried.
+    """The values, if each is 0, infinite, or in range.
 
     Raises:
         BudgetError: one is negative, NaN or out of range.

@@ -1,10 +1,9 @@
-"""Detectors run: found by name, asked under a time limit, checked, and their spans merged.
+"""Running detectors: look them up by name, run them under a time limit, check and merge their spans.
 
-In: detectors and texts. Out: checked spans of all of them, and spans that do not overlap.
-Not here: the detectors themselves (`patterns`, `adapters`, `lists`), and what is done about a span (`grouping`).
+In: detectors and texts. Out: the checked spans of all detectors, and merged spans that do not overlap.
+Not here: the detectors themselves (`patterns`, `adapters`, `lists`), and what happens to a span (`grouping`).
 
-Whatever goes wrong in a detector raises: a part of a text that was not looked at must never pass for one in which
-nothing was found.
+Any failure of a detector raises: a text that was not searched must never pass for one in which nothing was found.
 """
 
 from bisect import bisect_left, bisect_right
@@ -26,19 +25,19 @@ from textveil.text import Tokens, check_texts
 
 @lru_cache(maxsize=16)
 def detector(name: str) -> Detector:
-    """The detector of a name, loaded once in a process.
+    """A detector by name, loaded once per process.
 
     Args:
-        name: one of the registry: "patterns"; "tagger" (the bundled one) or "tagger:MODEL"; "spacy:PIPELINE";
-            "stanza:LANGUAGE"; "gliner:MODEL"; "presidio" or "presidio:PIPELINE"; or that of another package's
-            detector. A MODEL is a folder or a hub id, a PIPELINE a folder or the name of an installed spaCy pipeline.
-            What stands behind the colon is the first argument of the callable behind the name; it must be there where
-            that has no default, and must not where the callable takes no argument by position.
+        name: a registered detector: "patterns"; "tagger" (the bundled one) or "tagger:MODEL"; "spacy:PIPELINE";
+            "stanza:LANGUAGE"; "gliner:MODEL"; "presidio" or "presidio:PIPELINE"; or one of another package. A MODEL
+            is a folder or a hub id, a PIPELINE a folder or the name of an installed spaCy pipeline. The part after
+            the colon is passed as first argument to the registered callable; it is required if that argument has no
+            default, and not allowed if the callable takes no positional argument.
 
     Raises:
         UnknownName: there is no such detector.
-        ConfigError: the part after the colon is missing or surplus, the library is not installed, or what another
-            package offers is no detector.
+        ConfigError: the part after the colon is missing or not allowed, the library is not installed, or another
+            package's object is not a detector.
         ModelError: there is no such model.
     """
     kind, colon, given = name.partition(":")
@@ -47,18 +46,18 @@ def detector(name: str) -> Detector:
     optional = argument is None or argument.default is not Parameter.empty
     if bool(given) != bool(colon) or (given and argument is None) or not (given or optional):
         forms = [kind] * optional + ([] if argument is None else [f"{kind}:{argument.name.upper()}"])
-        raise ConfigError(f"this detector is written {', or '.join(forms)}; got {shown(name)}")
+        raise ConfigError(f"write this detector as {' or '.join(forms)}; got {shown(name)}")
     made = _made(kind, make, (given,) if given else ())
     if not isinstance(made, Detector):
         raise ConfigError(
-            f"the detector {kind!r} must have a name and find(texts), and the {type(made).__name__} of the package "
-            f"{registry.entry('detector', kind).package} has not; repair or uninstall that package"
+            f"a detector needs a name and find(texts), and the {type(made).__name__} that the package "
+            f"{registry.entry('detector', kind).package} registers as {kind!r} lacks them; fix or remove that package"
         )
     return made
 
 
 def _argument(make: Callable[..., Any]) -> Parameter | None:
-    """What a callable takes first, by position."""
+    """A callable's first positional parameter."""
     positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     return next((each for each in signature(make).parameters.values() if each.kind in positional), None)
 
@@ -70,36 +69,36 @@ def _made(kind: str, make: Callable[..., Any], given: tuple[str, ...]) -> object
     except Exception as error:
         if package == "textveil" or isinstance(error, TextveilError):
             raise
-        name = type(error).__name__  # another package's message is not ours to show
-    raise ConfigError(f"the detector {kind!r} of the package {package} must load, and raised {name}")
+        name = type(error).__name__  # the message of another package may hold anything
+    raise ConfigError(f"the detector {kind!r} of the package {package} failed to load ({name})")
 
 
 # ---- running -----------------------------------------------------------------------------------------------
 
 
 def find_all(detectors: Sequence[Detector], texts: Sequence[str], *, timeout: float | None) -> list[Span]:
-    """What all detectors find in all texts, or an error: a detector that fails never counts as one that found nothing.
+    """What all detectors find in all texts. A detector that fails raises; it never counts as finding nothing.
 
-    Each detector runs in a thread of its own. Python cannot stop a thread: one that takes too long goes on in the
-    background, its answer is not waited for, and it ends with the process at the latest.
+    Each detector runs in its own thread. Python cannot stop a thread: one that runs out of time goes on in the
+    background and its answer is ignored; it ends with the process at the latest.
 
     Args:
-        detectors: what looks for spans.
+        detectors: the detectors to run.
         texts: B texts.
-        timeout: seconds that each detector may take for all of the texts; None for no limit.
+        timeout: seconds per detector for all texts together; None for no limit.
 
     Returns:
         Spans by text and place, with their detector's name as source; they may overlap.
 
     Raises:
         InputError: `texts` is not a sequence of valid Unicode strings.
-        DetectorError: a detector raised an error or took too long, or what it returned is not a list of spans with
-            0 <= start < end <= length of one of the texts, a type of capital letters, digits and underscores, and a
-            score from 0 to 1. The line names the detector and shows nothing of texts or of its error; only a
-            `DetectorError` that it raises itself keeps its line, which must hold no text either.
+        DetectorError: a detector raised, ran out of time, or returned anything but a list of spans with
+            0 <= start < end <= length of a text, a type of capital letters, digits and underscores, and a score from
+            0 to 1. The message names the detector and shows neither texts nor the original error; only the message
+            of a detector's own `DetectorError` is passed on, and must not hold text either.
     """
     check_texts(texts)
-    given = tuple(texts)  # which no detector can change
+    given = tuple(texts)  # detectors cannot change a tuple
     if not given:
         return []
     found = [span for each in detectors for span in _checked(each.name, _run(each, given, timeout), given)]
@@ -115,34 +114,34 @@ def _run(each: Detector, texts: Sequence[str], timeout: float | None) -> object:
             answers.put((True, each.find(texts)))
         except DetectorError as error:
             answers.put((False, str(error)))
-        except BaseException as error:  # whatever it is, the thread must answer
-            answers.put((False, f"the detector {name} must not fail, and raised {type(error).__name__}"))
+        except BaseException as error:  # the caller waits for an answer, whatever happened
+            answers.put((False, f"the detector {name} failed with {type(error).__name__}"))
 
     Thread(target=ask, name=f"textveil {name}", daemon=True).start()
     try:
         fine, answer = answers.get(timeout=timeout)
     except Empty:
-        fine, answer = False, f"the detector {name} must answer within {timeout:g} s, and did not"
+        fine, answer = False, f"the detector {name} did not answer within {timeout:g} s; raise protect.timeout"
     if not fine:
-        raise DetectorError(str(answer))  # out here, because the error in the chain could hold text
+        raise DetectorError(str(answer))  # raised here because a chained error could hold text
     return answer
 
 
 def _checked(name: str, found: object, texts: Sequence[str]) -> list[Span]:
     if not isinstance(found, list):
-        raise DetectorError(f"the detector {name} must return a list of spans, and returned {type(found).__name__}")
+        raise DetectorError(f"the detector {name} must return a list of spans, got {type(found).__name__}")
     return [_span(name, each, texts) for each in found]
 
 
 def _span(name: str, found: object, texts: Sequence[str]) -> Span:
     if not isinstance(found, Span):
-        raise DetectorError(f"the detector {name} must return spans only, and returned {type(found).__name__}")
+        raise DetectorError(f"the detector {name} must return only spans, got {type(found).__name__}")
     given: Sequence[Any] = found
     text, start, end, type_, score, _ = given
     if not (_whole(text) and 0 <= text < len(texts)):
-        must = f"return spans of the {len(texts)} texts that it was given, and returned one of another"
+        must = f"return spans of the texts 0 to {len(texts) - 1}, got one of another"
     elif not (_whole(start) and _whole(end) and 0 <= start < end <= len(texts[text])):
-        must = f"return spans with 0 <= start < end <= length of their text; one of text {text} is not so"
+        must = f"return spans with 0 <= start < end <= length of the text; one of text {text} breaks this"
     elif not (isinstance(type_, str) and TYPE_NAME.fullmatch(type_)):
         must = "return types of at most 64 capital letters, digits and underscores"
     elif not (_real(score) and 0 <= score <= 1):
@@ -164,18 +163,17 @@ def _real(value: Any) -> bool:
 
 
 def merge(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
-    """One span for all those that overlap or have a part of the same word, so that no word is in two spans.
+    """Joins spans that overlap or touch the same word, so that no word is in two spans.
 
-    It reaches from the first of their characters to the last, so every character of every span given is in one that
-    is returned. Type, score and source are those of the most certain: structured identifiers go before what a user
-    listed, and that before any other type; then the higher score decides, then the greater length, then the place,
-    the type and the source.
+    A joined span covers all its spans. Type, score and source are those of the most certain one: structured
+    identifiers go before user lists, and those before all other types; then the higher score wins, then the longer
+    span, then place, type and source.
 
     Args:
         spans: of texts of `tokens`, in any order.
         tokens: the words of these texts.
     """
-    joined: list[tuple[int, int, list[Span]]] = []  # text, where the last word that they touch ends, spans
+    joined: list[tuple[int, int, list[Span]]] = []  # text, end of the last word touched, spans
     for text, start, end, span in sorted((span.text, *_reach(span, tokens), span) for span in spans):
         if joined and joined[-1][0] == text and start < joined[-1][1]:
             _, before, group = joined.pop()
@@ -186,7 +184,7 @@ def merge(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
 
 
 def _reach(span: Span, tokens: Tokens) -> tuple[int, int]:
-    """From where to where a span and the words that it touches go."""
+    """The bounds of a span together with the words it touches."""
     low, high = tokens.documents[span.text : span.text + 2].tolist()
     first = bisect_right(tokens.ends, span.start, low, high)
     last = bisect_left(tokens.starts, span.end, low, high) - 1

@@ -1,8 +1,8 @@
-"""Grouping: every word into one of four groups, sensitive or not, important to the task or not.
+"""Grouping: puts each word into one of four groups, sensitive or not, important to the task or not.
 
-In: words with their places, what detectors found in their texts, how much each word has to do with the task.
-Out: `Protection`; and words of one sensitive part joined where they are released as one.
-Not here: the detectors (`patterns`, `detectors`), the scores (`importance`), and what a group may spend (`budget`).
+In: words with their places, what detectors found in their texts, how relevant each word is to the task.
+Out: `Protection`; and the words of a sensitive part joined where one item is released for all of them.
+Not here: the detectors (`patterns`, `detectors`), the scores (`importance`), and the budget of a group (`budget`).
 """
 
 import warnings
@@ -26,15 +26,15 @@ from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.text import Tokens, tokenize
 
 PERSON_LABELS = ("PERSON given", "PERSON family", "PERSON")
-"""What a word of a person's name is labelled: of several words the last is the family name; one alone is what the
-public list of names calls it, or may be both."""
+"""Labels of the words of a person's name: of several words the last is the family name; a single word has the kind
+that the public list of names gives it."""
 
 WHOLE = "TEXT"
-"""The type of a text that is one placeholder, because a detector failed."""
+"""The type of a text that becomes one placeholder because a detector failed."""
 
 
 class Scorer(Protocol):
-    """Whatever says how much a word has to do with a task."""
+    """Scores how relevant each word is to a task."""
 
     def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
         """One score per word [N], of B texts with their queries."""
@@ -43,15 +43,15 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grouping:
-    """Decides the group of every word. Make one with `of`.
+    """Decides the group of each word. Make one with `of`.
 
     Attributes:
         options: the options it was made from.
         detectors: what finds sensitive parts.
-        never: what takes parts away again; None: nothing.
-        scorer: how much a word has to do with the task; None: no word is important.
-        types: types that count as sensitive; None: all.
-        hidden: types that become placeholders whatever their budget; None: all.
+        never: lists of what is never sensitive; None for none.
+        scorer: scores a word's relevance to the task; None: no word is important.
+        types: types that count as sensitive; None for all.
+        hidden: types that always become placeholders, whatever their budget; None for all.
         named: types that are replaced by names.
     """
 
@@ -65,11 +65,11 @@ class Grouping:
 
     @classmethod
     def of(cls, options: ProtectOptions, names: NameOptions) -> Self | None:
-        """What the options ask for; None where they ask for no groups.
+        """The grouping for these options; None if they ask for no groups.
 
         Raises:
             UnknownName: there is no such detector or type.
-            ConfigError: names are to be replaced and nothing finds them, or randomised labels would show a type.
+            ConfigError: names are to be replaced but no detector finds them, or randomised labels would show a type.
         """
         hidden = None if "all" in options.placeholders else _types(options.placeholders, "protect.placeholders")
         named = frozenset(NAMES) if "all" in names.types else _types(names.types, "names.types")
@@ -81,11 +81,11 @@ class Grouping:
             return None
         if options.labels == "randomised":
             if named:
-                raise ConfigError("protect.labels=randomised releases no types: set names.types=none")
+                raise ConfigError("protect.labels=randomised does not release types: set names.types=none")
             hidden = frozenset()
         found: list[Detector] = [detector(each) if isinstance(each, str) else each for each in options.detectors]
         if any(not isinstance(each, Detector) for each in found):
-            raise ConfigError("protect.detectors must be names of detectors, or objects with a name and find(texts)")
+            raise ConfigError("protect.detectors must hold detector names, or objects with a name and find(texts)")
         if options.always or options.always_matching:
             found.append(Lists(words=options.always, expressions=options.always_matching))
         never = options.never or options.never_matching
@@ -100,7 +100,7 @@ class Grouping:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Only the options: models are loaded again where it is unpickled."""
+        """Pickles the options only; models are loaded again on unpickling."""
         return Grouping.of, (self.options, NameOptions(types=tuple(sorted(self.named))))
 
     @property
@@ -110,10 +110,10 @@ class Grouping:
 
     @property
     def context_free(self) -> bool:
-        """Whether a word's group follows from the word alone (and a task), so that it tells of no other word."""
+        """Whether a word's group depends on the word (and a task) alone, so that it reveals nothing about others."""
         options = self.options
         listed = (*options.always, *options.never)
-        phrases = len(tokenize(listed).words) > len(listed)  # whether one is several words, as 北京 is
+        phrases = len(tokenize(listed).words) > len(listed)  # an entry may be several words, as 北京 is
         patterns = options.always_matching or options.never_matching
         seen = options.importance == "saliency" or options.task == SELF
         return not (options.detectors or phrases or patterns or seen)
@@ -121,12 +121,12 @@ class Grouping:
     def decide(self, tokens: Tokens, public: Flags, queries: Sequence[str] | None) -> Protection:
         """The protection of the N words of a batch.
 
-        A part of a text that a detector found is one group: all words that it touches, public ones too.
+        Each part found by a detector is one group: all the words it touches, public ones too.
 
         Args:
             tokens: the words and their texts.
             public: bool [N], words on the public list.
-            queries: what each text is for, B of them; None where the options say it or nothing asks for it.
+            queries: B queries, what each text is for; None if the options say it or importance is off.
 
         Raises:
             DetectorError: a detector failed, and `protect.on_failure` is `refuse`.
@@ -138,14 +138,14 @@ class Grouping:
         except DetectorError as error:
             if self.options.on_failure == "refuse":
                 raise
-            warnings.warn(f"{error}; every text of the batch is taken as sensitive", TextveilWarning, stacklevel=2)
+            warnings.warn(f"{error}; all texts of the batch are treated as sensitive", TextveilWarning, stacklevel=2)
             return self._failed(tokens, important)
         entity = np.full(len(tokens.words), -1, np.int64)
         for i, (start, stop, _) in enumerate(parts):
             entity[start:stop] = i
         types = tuple(type_ for _, _, type_ in parts)
         inside = entity >= 0
-        if parts:  # one group for the whole part
+        if parts:  # a part has one group
             touched = np.bincount(entity[inside], important[inside], minlength=len(parts)) > 0
             important = np.where(inside, touched[entity], important)
         group = np.where(inside, np.where(important, 1, 2), np.where(important, 3, 4))
@@ -166,7 +166,7 @@ class Grouping:
         )
 
     def _failed(self, tokens: Tokens, important: Flags) -> Protection:
-        """No less than any spans would have protected: public words and marks may be parts of names and numbers."""
+        """Protects at least as much as any spans: public words and punctuation may be parts of names and numbers."""
         count, hides = len(tokens.words), self.hidden is None or bool(self.hidden | self.named)
         group = np.full(count, len(GROUPS) + 1) if hides else np.where(important, 1, 2)
         return Protection(
@@ -181,7 +181,7 @@ class Grouping:
     def _important(self, tokens: Tokens, queries: Sequence[str] | None) -> Flags:
         if self.scorer is None:
             if queries is not None:
-                raise InputError("queries need protect.importance=cosine; set it, or leave them out")
+                raise InputError("queries are only used with protect.importance=cosine; set it, or leave them out")
             return np.zeros(len(tokens.words), bool)
         task, texts = self.options.task, tokens.texts
         if task is not None or self.options.importance != "cosine":
@@ -195,14 +195,14 @@ class Grouping:
         if queries is None or len(queries) != len(texts):
             given = "none" if queries is None else str(len(queries))
             raise InputError(
-                f"importance needs a query for each of {len(texts)} texts, got {given}; or set protect.task"
+                f"importance needs one query per text: {len(texts)} texts, {given} given; or set protect.task"
             )
         scores = self.scorer.scores(tokens.words, tokens.documents, queries)
-        found: Flags = scores >= self.options.tau  # NaN, which no scorer should give, is not important
+        found: Flags = scores >= self.options.tau  # NaN counts as not important
         return found
 
     def _parts(self, tokens: Tokens) -> list[tuple[int, int, str]]:
-        """Word ranges [start, stop) of the batch that are sensitive, with their types; none overlap."""
+        """Sensitive word ranges [start, stop) of the batch, with their types; they do not overlap."""
         spans = find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
         if self.types is not None:
             spans = [span for span in spans if span.type in self.types]
@@ -213,7 +213,7 @@ class Grouping:
     def _labelled(
         self, words: Sequence[str], parts: Sequence[tuple[int, int, str]], entity: Ids, group: NDArray[Any]
     ) -> tuple[tuple[str, ...], Flags, Flags]:
-        """Labels with those of types; which words are hidden and which are named. Writes types into `group`."""
+        """Labels, extended by types; which words are hidden, which are named. Writes types into `group`."""
         labels = [PUBLIC, *GROUPS]
         hidden, named = np.zeros(len(entity), bool), np.zeros(len(entity), bool)
 
@@ -239,16 +239,16 @@ class Grouping:
 def join(
     tokens: Tokens, protection: Protection, epsilon: Values | None, public: Flags
 ) -> tuple[Tokens, Protection, Values | None]:
-    """Joins the words of a sensitive part where one item stands for all of them: how many there were is then hidden.
+    """Joins the words of a sensitive part that is released as one item, so that their number stays hidden.
 
-    That is so where a part becomes a placeholder, because of its type or its budget of 0, and where a place or an
-    organization is replaced by a name. In other parts punctuation goes on to pass.
+    These are parts that become a placeholder, because of their type or a budget of 0, and places and organizations
+    that are replaced by a name. In all other parts punctuation still passes.
 
     Args:
         tokens: the N words.
         protection: what was decided for them.
-        epsilon: float64 [N], or None where the mechanism's own parameter is set.
-        public: bool [N], words on the public list, in sensitive parts too.
+        epsilon: float64 [N], or None if the mechanism's own parameter is set.
+        public: bool [N], words on the public list, including those in sensitive parts.
     """
     entity = protection.entity
     inside = entity >= 0
@@ -281,7 +281,7 @@ def join(
 
 
 def _person(word: str) -> str:
-    """The label of a person's only word: what the public list says of it, which the label then tells."""
+    """The label of a one-word name: its kind on the public list, which the label reveals."""
     kinds = {"given": PERSON_LABELS[0], "family": PERSON_LABELS[1]}
     return kinds.get(_kinds().get(word.lower(), ""), PERSON_LABELS[2])
 
@@ -298,7 +298,7 @@ def _persons(protection: Protection) -> Flags:
 
 
 def _types(given: Sequence[str], option: str) -> frozenset[str]:
-    """Types by name, with "identifiers" and "names" for all of theirs."""
+    """Type names, with "identifiers" and "names" expanded."""
     found: set[str] = set()
     for each in given:
         if each not in ("identifiers", "names") and not str(each).isupper():
@@ -316,10 +316,10 @@ def _scorer(options: ProtectOptions) -> Scorer | None:
 
 
 def _words(spans: Sequence[Span], tokens: Tokens) -> list[tuple[int, int, str]]:
-    """The words that spans touch, as ranges of the batch; ranges that share a word become one, of the first's type."""
+    """The words that spans touch, as ranges of the batch; ranges that share a word become one of the first's type."""
     if not spans:
         return []
-    lengths = np.array([len(text) + 1 for text in tokens.texts])  # one more, so that no span touches two texts
+    lengths = np.array([len(text) + 1 for text in tokens.texts])  # + 1 so that no span reaches into the next text
     offsets = np.cumsum(lengths) - lengths
     places = np.repeat(offsets, tokens.sizes)
     starts, ends = tokens.starts + places, tokens.ends + places

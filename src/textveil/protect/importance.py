@@ -1,7 +1,7 @@
-"""Importance: how much each word has to do with what a text is for.
+"""Importance: how relevant each word is to the purpose of its text.
 
-In: words of texts, and what each text is for. Out: one score per word.
-Not here: from which score on a word is important (`grouping`), and the classifier's network (`encoder.saliency`).
+In: words of texts, and the purpose of each text. Out: one score per word.
+Not here: the score from which a word counts as important (`grouping`), and the classifier (`models.saliency`).
 """
 
 from collections.abc import Sequence
@@ -18,24 +18,24 @@ from textveil.table import EmbeddingTable, load_table
 from textveil.text import check_texts, counts, is_public, tokenize
 
 SMOOTHING = 1e-3
-"""Share of public text from which on a query's word counts for less than half; Arora, Liang and Ma's a."""
+"""Share of public text above which a query word gets less than half weight: a in Arora, Liang and Ma."""
 
 CELLS = 1 << 22
-"""Numbers of a product that are held at once: 16 MiB."""
+"""Elements of a product in memory at once: 16 MiB."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cosine:
-    """The cosine of a word's vector and that of its text's query, as STAMP has it (section 3.1).
+    """The cosine between a word's vector and the query of its text, as in STAMP (section 3.1).
 
-    Vectors are rows of a public table about its mean row, for a row's nearness to all others says nothing; a query's
-    is the mean of its words', each weighted by a / (a + its share of public text). Words of the public list do not
-    count in a query. A word outside the table has the row of its surrogate.
+    A word's vector is its row of a public table minus the mean row, which would make all cosines alike. The vector
+    of a query is the mean over its words, each weighted by a / (a + its share of public text); public words are left
+    out. A word outside the table has the row of its surrogate.
 
     The weights: Arora, Liang, Ma, "A Simple but Tough-to-Beat Baseline for Sentence Embeddings" (2017), section 3.
 
     Attributes:
-        table: whose rows are compared; None for the default table.
+        table: the table of vectors; None for the default table.
     """
 
     table: EmbeddingTable | None = field(default=None, repr=False)
@@ -44,13 +44,13 @@ class Cosine:
         """The scores of N words of B texts, float32 [N], from -1 to 1.
 
         Args:
-            words: N words, those of one text after those of another.
-            documents: int64 [B+1], text b has the words documents[b] up to documents[b+1].
-            queries: B texts: a task, a question, or the texts themselves. Where one has only words of the public
-                list, or none, the scores of its text are 0.
+            words: N words, text by text.
+            documents: int64 [B+1]; text b has the words documents[b] to documents[b+1].
+            queries: B texts: a task, a question, or the texts themselves. If a query has no words, or only public
+                ones, all scores of its text are 0.
 
         Raises:
-            InputError: the arguments do not fit one another.
+            InputError: the arguments do not match.
         """
         _check(words, documents, queries)
         table = load_table() if self.table is None else self.table
@@ -70,7 +70,7 @@ class Cosine:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Saliency:
-    """How much a user's classifier looks at each word, see `encoder.saliency`.
+    """How much a user's classifier relies on each word, see `models.saliency`.
 
     Attributes:
         source: a folder or hub id of a transformers model for sequence classification.
@@ -79,10 +79,10 @@ class Saliency:
     source: str
 
     def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
-        """The scores of N words of B texts, float32 [N], from 0 to 1; the queries play no part.
+        """The scores of N words of B texts, float32 [N], from 0 to 1; the queries are not used.
 
         Raises:
-            InputError: the arguments do not fit one another.
+            InputError: the arguments do not match.
             ModelError: there is no such model, or a gradient is not finite.
         """
         _check(words, documents, queries)
@@ -92,29 +92,29 @@ class Saliency:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Listed:
-    """Words of a public list: the group of a word then follows from the word alone (STAMP over a context-free list).
+    """Membership in a public word list, so that a word's group depends on the word alone (context-free STAMP).
 
     Attributes:
-        words: single words, of any casing.
+        words: single words, in any casing.
 
     Raises:
-        ConfigError: one is no single word.
+        ConfigError: an entry is not a single word.
     """
 
     words: tuple[str, ...] = field(repr=False)
 
     def __post_init__(self) -> None:
         if any(not isinstance(word, str) for word in self.words):
-            raise ConfigError("protect.important must be a list of words, and has something else in it")
+            raise ConfigError("protect.important must be a list of strings, each a single word")
         wrong = np.flatnonzero(tokenize(self.words).sizes != 1)
         if len(wrong):
             raise ConfigError(
-                f"protect.important must have single words, and entry {wrong[0] + 1} is none: a phrase, a blank, or a "
-                "word with a mark in it, which is several"
+                f"protect.important must hold single words, and entry {wrong[0] + 1} is empty or several words (an "
+                "inner punctuation mark splits a word); correct it or split it"
             )
 
     def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
-        """The scores of N words of B texts, float32 [N]: 1 for those of the list, minus infinity for others."""
+        """The scores of N words of B texts, float32 [N]: 1 for listed words, minus infinity for all others."""
         _check(words, documents, queries)
         listed = self._folded
         return np.array([1.0 if word.casefold() in listed else -np.inf for word in words], np.float32)
@@ -132,19 +132,19 @@ def _classifier(source: str) -> Classifier:
 def _check(words: Sequence[str], documents: Ids, queries: Sequence[str]) -> None:
     check_texts(queries, what="query")
     if len(queries) != len(documents) - 1:
-        raise InputError(f"there must be one query for each of the {len(documents) - 1} texts, got {len(queries)}")
+        raise InputError(f"give one query per text: {len(documents) - 1} texts, {len(queries)} queries")
     if documents[0] != 0 or documents[-1] != len(words) or (np.diff(documents) < 0).any():
-        raise InputError("documents must rise from 0 to the number of words")
+        raise InputError("documents must rise from 0 to the number of words, without steps down")
 
 
 def _vectors(table: EmbeddingTable, words: list[str]) -> Floats:
-    """Unit vectors of words about the table's mean, float32 [n, d]; zero for a row that is the mean."""
+    """Unit vectors of words relative to the table's mean, float32 [n, d]; zero for a row equal to the mean."""
     rows, _ = table.lookup(words)
     return _unit(table.take(torch.from_numpy(rows).to(table.device)).cpu().numpy() - _mean(table))
 
 
 def _queries(table: EmbeddingTable, queries: list[str]) -> Floats:
-    """Unit vectors of queries, float32 [n, d]; zero for one without words that count."""
+    """Unit vectors of queries, float32 [n, d]; zero for a query without words that count."""
     tokens = tokenize(queries)
     counted = [i for i, word in enumerate(tokens.words) if not is_public(word)]
     words = [tokens.words[i] for i in counted]

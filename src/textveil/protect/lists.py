@@ -1,6 +1,6 @@
-"""Lists: words, phrases and regular expressions that a user calls sensitive, or not sensitive.
+"""Lists: words, phrases and regular expressions that a user marks as sensitive, or as not sensitive.
 
-In: the user's words and expressions, texts. Out: spans, or spans without what is listed.
+In: the user's words and expressions, texts. Out: spans, or spans without the listed parts.
 Not here: patterns of structured identifiers (`patterns`).
 """
 
@@ -19,18 +19,18 @@ from textveil.text import check_texts, tokenize
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lists:
-    """A detector of what a user listed; turned round, `without`, what a user never wants protected.
+    """A detector of what a user listed; with `without`, a filter for what a user never wants protected.
 
     Attributes:
-        words: words and phrases; found as whole words, whatever their casing, width and the whitespace between words.
-        expressions: regular expressions of the package `regex`; empty matches do not count. They see casing unless
-            they begin with `(?i)`.
+        words: words and phrases; matched as whole words, ignoring case, character width and whitespace between words.
+        expressions: regular expressions of the package `regex`; empty matches are ignored. They are case-sensitive
+            unless they begin with `(?i)`.
         type: of the spans.
-        timeout: seconds that one expression may take for one text; it raises then.
+        timeout: seconds per expression and text, after which `find` raises.
 
     Raises:
-        ConfigError: a phrase is empty, an expression is none, the type is not named as types are, or the timeout is
-            not positive. Nothing that is listed is shown, because a list of names is a secret.
+        ConfigError: a phrase is empty, an expression does not compile, the type is not a valid name, or the timeout
+            is not positive. No message shows a listed entry, because a list of names is itself private.
     """
 
     words: Sequence[str] = field(default=(), repr=False)
@@ -49,11 +49,11 @@ class Lists:
         for i, phrase in enumerate(self.words):
             if not phrase.strip():
                 raise ConfigError(f"listed word {i} must not be empty")
-        _ = self._phrases, self._compiled  # what is wrong with them is to show now
+        _ = self._phrases, self._compiled  # so that errors surface here
 
     @cached_property
     def _phrases(self) -> dict[str, list[tuple[str, ...]]]:
-        """Phrases by their first word, all words folded."""
+        """Phrases by their first word, all folded."""
         tokens = tokenize(self.words)
         bounds = tokens.documents.tolist()
         found: dict[str, list[tuple[str, ...]]] = {}
@@ -71,28 +71,28 @@ class Lists:
             except regex.error:
                 pattern = None
             if pattern is None:
-                raise ConfigError(f"expression {i} must be a regular expression of the package regex, and is none")
+                raise ConfigError(f"expression {i} is not a valid regular expression of the package regex; correct it")
             compiled.append(pattern)
         return compiled
 
     def find(self, texts: Sequence[str]) -> list[Span]:
-        """Every place where something listed stands, in the order of places; they may overlap.
+        """All matches, sorted by position; they may overlap.
 
         Raises:
-            DetectorError: an expression took too long.
+            DetectorError: an expression ran out of time.
         """
         places = sorted({*self._places(texts)})
         return [Span(b, start, end, self.type, 1.0, self.name) for b, start, end in places]
 
     def without(self, spans: Iterable[Span], texts: Sequence[str]) -> list[Span]:
-        """Spans without the parts that are listed here; apply it before spans are merged.
+        """The spans minus the parts listed here; apply it before spans are merged.
 
-        What is left of a span before and behind a listed part are spans of their own. Two kinds of spans stay whole:
-        what another list calls sensitive, and structured identifiers that are not listed from end to end, because
-        three digits that may pass do not make a telephone number with those digits one that may.
+        What is left of a span before and after a listed part become spans of their own. Two kinds of spans are not
+        cut: those another list marks as sensitive, and structured identifiers that are not listed from end to end:
+        three digits that may pass do not make a telephone number with these digits harmless.
 
         Raises:
-            DetectorError: an expression took too long.
+            DetectorError: an expression ran out of time.
         """
         spared: dict[int, list[tuple[int, int]]] = {}
         for b, start, end in sorted({*self._places(texts)}):
@@ -118,7 +118,7 @@ class Lists:
             start = after
 
     def _places(self, texts: Sequence[str]) -> Iterator[tuple[int, int, int]]:
-        """Text, start and end of everything listed."""
+        """Text, start and end of each match."""
         if self._phrases:
             yield from self._phrase_places(texts)
         for i, pattern in enumerate(self._compiled):
@@ -128,7 +128,7 @@ class Lists:
                 except TimeoutError:
                     matches = None
                 if matches is None:
-                    raise DetectorError(f"the expression {i} of lists must end within {self.timeout:g} s, and did not")
+                    raise DetectorError(f"expression {i} of lists did not end within {self.timeout:g} s; simplify it")
                 yield from ((b, start, end) for start, end in matches if start < end)
 
     def _phrase_places(self, texts: Sequence[str]) -> Iterator[tuple[int, int, int]]:
@@ -147,5 +147,5 @@ class Lists:
 
 
 def _fold(word: str) -> str:
-    """A word whatever its casing, its apostrophes, and however its characters are composed."""
+    """A word without regard to case, kind of apostrophe and composition of characters."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold()).replace("’", "'")

@@ -1,7 +1,7 @@
-"""Lists of names: well-known persons' names, locations and organizations, by which those of a text are replaced.
+"""Name lists: well-known names of persons, locations and organizations that replace those in a text.
 
 In: a type of names. Out: `NameList`: public words and the kind of each.
-Not here: how one is drawn, how the lists were made (`training/names.py`), and what finds names in a text (`spans`).
+Not here: how a name is drawn, how the lists were made (`training/names.py`), and what finds names in a text.
 """
 
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ KINDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class NameList:
-    """A public list of names of one type, sorted, each of one word; no two differ in casing only.
+    """A public list of one-word names of one type, sorted; no two differ only in case.
 
     Attributes:
         type: `PERSON`, `LOCATION` or `ORGANIZATION`.
-        words: as they are written, with capitals; in small letters each is a row of the tables `minilm` and `minilm-s`.
-        kinds: the kind of each, one of `KINDS[type]`; `both` is a given and a family name.
+        words: in their usual spelling, capitalized; in lower case each is a row of the tables `minilm` and `minilm-s`.
+        kinds: the kind of each, one of `KINDS[type]`; `both` means given and family name.
     """
 
     type: str
@@ -36,12 +36,12 @@ class NameList:
 
 @cache
 def load_names(type: str) -> NameList:
-    """The package's list of names of a type.
+    """The bundled list of names of a type.
 
     Raises:
         UnknownName: there is no list of this type.
 
-    Source: the lists themselves say it in their first lines.
+    Source: see the first lines of each list.
     """
     if type not in NAMES:
         raise UnknownName("type of names", type, NAMES)

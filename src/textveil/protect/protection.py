@@ -1,7 +1,7 @@
 """Protection: which words are public, which are protected, and in which group.
 
 In: the words of a batch of texts and the options. Out: `Protection`, one decision per word.
-Not here: how much a protected word may spend (`budget`), and what replaces it (`mechanism`, `names`).
+Not here: the budget of a protected word (`budget`), and what replaces it (`mechanism`).
 """
 
 from collections.abc import Sequence
@@ -22,16 +22,16 @@ GROUPS = ("sensitive-important", "sensitive", "important", "other")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Protection:
-    """One decision per word; what a release shows of it is part of the mask.
+    """One decision per word; the mask shows what of it is released.
 
     Attributes:
-        public: bool [N], words that pass because they stand on a public list.
-        group: int16 [N], the number of a word's group in `labels`.
+        public: bool [N], words that pass because they are on a public list.
+        group: int16 [N], index of a word's group in `labels`.
         labels: names of the groups.
-        entity: int64 [N], the number of the sensitive part that a word belongs to; -1 for none.
+        entity: int64 [N], index of the sensitive part that a word belongs to; -1 for none.
         types: the type of each of those parts.
         hidden: bool [N], words that become a typed placeholder whatever their budget.
-        named: bool [N], words that are replaced by a name of the type that their group says.
+        named: bool [N], words that are replaced by a name of their group's type.
     """
 
     public: Flags
@@ -49,17 +49,17 @@ class Protection:
                 object.__setattr__(self, name, np.full(count, value))
 
     def number(self, label: str) -> int:
-        """The number of a label in `labels`; -1 for one that is not there."""
+        """The index of a label in `labels`; -1 if it is not there."""
         return self.labels.index(label) if label in self.labels else -1
 
     def kind(self, word: int) -> str:
-        """The group of a word; of a name its type, whichever of the lists of that type it is drawn from."""
+        """The group of a word; for a name just its type."""
         label: str = self.labels[self.group[word]]
         return label.partition(" ")[0] if self.named[word] else label
 
 
 def listed(words: Sequence[str], options: WordsOptions) -> Flags:
-    """Which words are on the public list, bool [N]; none where `words.stopwords` is `protect`."""
+    """Which words are on the public list, bool [N]; none if `words.stopwords` is `protect`."""
     if options.stopwords == "protect":
         return np.zeros(len(words), bool)
     known = {word: is_public(word) for word in set(words)}
@@ -67,5 +67,5 @@ def listed(words: Sequence[str], options: WordsOptions) -> Flags:
 
 
 def ungrouped(public: Flags) -> Protection:
-    """Public words, and one group of all others."""
+    """Public words, and a single group for all others."""
     return Protection(public=public, group=np.where(public, 0, 1).astype(np.int16))

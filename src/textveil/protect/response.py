@@ -1,7 +1,7 @@
-"""Randomised response: every word's group drawn anew, the true one more often, so that it tells little of the word.
+"""Randomised response: draws each word's group at random, the true one most often, so that labels reveal little.
 
 In: a protection, a budget. Out: a protection whose groups are drawn.
-Not here: what that adds to a statement (`pipeline`), which words have a group at all (`grouping`).
+Not here: what this adds to a statement (`pipeline`), and the true groups (`grouping`).
 """
 
 from dataclasses import replace
@@ -12,21 +12,21 @@ from textveil.protect.protection import GROUPS, Protection
 from textveil.randomness import Ids, Randomness, weighted_choice
 
 SCALE = 1 << 50
-"""The weight of the true group; weights are integers, so that the draw is exact."""
+"""The weight of the true group; weights are integers to make the draw exact."""
 
 _CHUNK = 1 << 16
 
 
 def randomised(protection: Protection, epsilon: float, documents: Ids, *, rng: Randomness) -> Protection:
-    """Draws the group of every word that is not public: the true one with weight exp(epsilon), each other with 1.
+    """Draws the group of each non-public word: the true one with weight exp(epsilon), each other with weight 1.
 
-    The label alone has local DP with at most epsilon: weights are rounded up.
+    The label alone is locally DP with at most epsilon: the other weights are rounded up.
 
     Args:
-        protection: with groups 1 to 4; the words of no sensitive part may be marked, for they would tell the group.
+        protection: with groups 1 to 4; no sensitive part may be marked, as marks would reveal the group.
         epsilon: the budget of a label, above 0.
         documents: int64 [B + 1], where each text starts.
-        rng: opened once, whatever the texts hold.
+        rng: one stream is opened, whatever the texts contain.
 
     Source: Warner 1965 for two values; Kairouz, Oh and Viswanath 2016 for more.
     """

@@ -1,7 +1,7 @@
-"""Spans: the parts of a text that a detector calls sensitive, and what a detector is.
+"""Spans: the sensitive parts that a detector finds in a text, and the interface of a detector.
 
 In: nothing. Out: `Span`, the protocol `Detector`, and the names of types.
-Not here: the detectors (`patterns`, `detectors`), and what is done about a span (`protect`, `budget`).
+Not here: the detectors (`patterns`, `adapters`, `lists`), and what happens to a span (`grouping`, `budget`).
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 NAMES = ("PERSON", "LOCATION", "ORGANIZATION")
-"""Types of names, which a tagger finds."""
+"""Types of names, found by taggers."""
 
 IDENTIFIERS = (
     "EMAIL",
@@ -28,27 +28,27 @@ IDENTIFIERS = (
     "LICENCE",
     "PLATE",
 )
-"""Types of structured identifiers, which patterns find."""
+"""Types of structured identifiers, found by patterns."""
 
 LISTED = "LISTED"
-"""The type of what a user's own lists and expressions name."""
+"""The type of whatever matches a user's own lists and expressions."""
 
 TYPES = (*NAMES, *IDENTIFIERS, LISTED)
-"""All types that textveil gives itself; a user's detector may have others."""
+"""All types textveil uses itself; detectors of others may add to them."""
 
 TYPE_NAME = re.compile("[A-Z0-9_]{1,64}")
-"""What the name of a type looks like."""
+"""The form of a type name."""
 
 
 class Span(NamedTuple):
-    """A part of a text that is sensitive. Its places are as private as the text until they are released in a mask.
+    """A sensitive part of a text. Its position is as private as the text itself until a mask releases it.
 
     Args:
-        text: the number of the text.
-        start: where it begins in its own text, in code points.
-        end: where it ends (exclusive).
-        type: upper-case, of letters, digits and underscores; what a placeholder shows.
-        score: how sure the detector is, from 0 to 1.
+        text: the index of the text.
+        start: first character, in code points of that text.
+        end: one past the last character.
+        type: capital letters, digits and underscores; shown in placeholders.
+        score: the detector's confidence, from 0 to 1.
         source: the detector's name.
     """
 
@@ -62,7 +62,7 @@ class Span(NamedTuple):
 
 @runtime_checkable
 class Detector(Protocol):
-    """Whatever finds sensitive parts of texts."""
+    """Anything that finds sensitive parts of texts."""
 
     @property
     def name(self) -> str:

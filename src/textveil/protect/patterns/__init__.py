@@ -1,8 +1,8 @@
-"""Patterns: structured identifiers by their form, their check digits and the words near them.
+"""Patterns: structured identifiers, recognized by form, check digits and nearby words.
 
 In: texts. Out: spans that do not overlap.
-Not here: what each identifier looks like (`accounts`, `net`, `keys`, `people`, `addresses`, `phones`), names
-(`textveil.models`), and what users list themselves (`detectors`).
+Not here: the form of each identifier (`accounts`, `net`, `keys`, `people`, `addresses`, `phones`), names
+(`textveil.models`), and users' own lists (`lists`).
 """
 
 from bisect import bisect_left
@@ -19,25 +19,25 @@ from textveil.protect.patterns.rules import Rule
 from textveil.protect.spans import IDENTIFIERS, Span
 
 BEHIND, AHEAD, LONGEST = 45, 30, 80
-"""Characters between an identifier and the words that must stand near: before it, behind it; and its length."""
+"""Characters: an identifier's largest distance behind its context word and before it; and its largest length."""
 
 _HIDDEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u180e\u2061\u2062\u2063\u2064"
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\u1400\u2043"
 _SPACES = "\t\x0b\x0c\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _DIGITS = regex.findall(r"\d", "".join(map(chr, range(128, 0x20000))))
 _PLAIN = {
-    **{ord(digit): str(place % 10) for place, digit in enumerate(_DIGITS)},  # Unicode has them in runs of ten, from 0
+    **{ord(digit): str(place % 10) for place, digit in enumerate(_DIGITS)},  # in Unicode they come in runs 0 to 9
     **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
     **dict.fromkeys(map(ord, _DASHES), "-"),
     **dict.fromkeys(map(ord, _SPACES), " "),
     **dict.fromkeys(map(ord, "‘’‛ʼ′"), "'"),
     **dict.fromkeys(map(ord, "“”„‟″"), '"'),
-    **{ord(letter): plain for letter, plain in zip("ſKıİ", "sKiI", strict=True)},  # patterns take them for these
+    **{ord(letter): plain for letter, plain in zip("ſKıİ", "sKiI", strict=True)},  # equal when case is ignored
     0x2024: ".",
     0x2044: "/",
     0x2215: "/",
 }
-"""Digits of all scripts, full-width characters, dashes, spaces and quotes as ASCII, each one character for one."""
+"""Digits of all scripts, full-width characters, dashes, spaces and quotes as ASCII, one character each."""
 _INVISIBLE = regex.compile(f"[{_HIDDEN}]")
 _WRITTEN = regex.compile(r"[\p{L}\p{N}](?:.*[\p{L}\p{N}])?", regex.DOTALL)
 _DIGIT = regex.compile("[0-9]")
@@ -47,12 +47,12 @@ _LEAD = regex.compile(
         (?: [ .\-/+]{1,2} [A-Za-z]{0,4} \d [A-Za-z0-9]*+ | [ .\-/]{1,2} [A-Za-z]{1,4} \b ){0,12}+ ) )""",
     regex.VERBOSE,
 )
-"""Where a number with a few letters before it may begin, and the groups of digits and few letters that begin there."""
+"""Start of a number that may have a few letters before it, and the groups of digits and short words from there on."""
 _RULES = (*accounts.RULES, *net.RULES, *keys.RULES, *people.RULES, *addresses.RULES)
 
 
 class Found(NamedTuple):
-    """A place in a plain text that a rule is right about."""
+    """A match of a rule in a plain text."""
 
     start: int
     end: int
@@ -62,16 +62,16 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Patterns:
-    """A detector of structured identifiers: what has a form, a checksum, or words near that tell what it is.
+    """A detector of structured identifiers, by form, checksum or telling words nearby.
 
-    Nothing leaves the process, and the time is linear in the text. Digits of all scripts, full-width characters,
-    dashes and spaces of all kinds are read alike, and characters that show nothing are passed over.
+    Runs locally, in time linear in the text. Digits of all scripts, full-width characters, and dashes and spaces of
+    all kinds are read alike; invisible characters are skipped.
 
     Args:
-        types: which of `IDENTIFIERS` to look for. A page's address that has a password or key in it is a SECRET as a
-            whole; where those are not looked for, it is a URL.
-        regions: countries (ISO 3166, two letters) whose own way of writing telephone numbers is known, in the order
-            in which they are tried.
+        types: which of `IDENTIFIERS` to look for. A URL with a password or key in it is a SECRET as a whole; if
+            secrets are not looked for, it is a URL.
+        regions: countries (ISO 3166, two letters) whose national telephone formats are recognized, in the order in
+            which they are tried.
 
     Raises:
         ConfigError: there is no such type or region.
@@ -84,7 +84,7 @@ class Patterns:
         if not set(self.types) <= set(IDENTIFIERS):
             raise ConfigError(f"types must be among {', '.join(IDENTIFIERS)}")
         if not are_regions(self.regions):
-            raise ConfigError("regions must be countries by two capital letters, such as US")
+            raise ConfigError("regions must be two-letter country codes in capitals, such as US")
 
     @property
     def name(self) -> str:
@@ -94,8 +94,8 @@ class Patterns:
     def find(self, texts: Sequence[str]) -> list[Span]:
         """The spans of all texts, in the order of texts and starts; they do not overlap.
 
-        Spans of the same type that overlap are joined. Of others, the one with the higher score counts, then the
-        longer one; of the other, what is left of it stays a span, so that whatever a rule found is in one.
+        Overlapping spans of one type are joined. Between types the higher score wins, then the longer span; the rest
+        of the loser stays a span, so that everything a rule found is in some span.
         """
         spans = []
         for number, text in enumerate(texts):
@@ -106,7 +106,7 @@ class Patterns:
         return spans
 
     def _found(self, plain: str) -> Iterator[Found]:
-        """Everything that any rule finds in a text."""
+        """All matches of all rules in a text."""
         digits, lower = len(_DIGIT.findall(plain)), plain.lower().replace("\n", " ")
         leads = (
             [(match.start(), len(_DIGIT.findall(match["run"]))) for match in _LEAD.finditer(plain)] if digits else []
@@ -129,7 +129,7 @@ class Patterns:
 
 
 def _plain(text: str) -> tuple[str, list[int] | None]:
-    """A text in plain form, and where each of its characters stood, None for: where it stands."""
+    """A text in plain form, and the original index of each character; None if they are unchanged."""
     if text.isascii():
         return text.replace("\t", " "), None
     plain = text.translate(_PLAIN)
@@ -154,7 +154,7 @@ def _accept(rule: Rule, match: regex.Match[str]) -> Found | None:
 
 
 def _trim(address: str) -> str:
-    """A page's address without punctuation at its end; brackets in pairs belong to it."""
+    """A URL without trailing punctuation; paired brackets belong to it."""
     while address and (address[-1] in ".,;:!?'*_~…" or (address[-1] in ")]" and _unpaired(address))):
         address = address[:-1]
     return address
@@ -165,7 +165,7 @@ def _unpaired(address: str) -> bool:
 
 
 def _anywhere(rule: Rule, plain: str, leads: Sequence[tuple[int, int]]) -> Iterator[Found]:
-    """What a rule finds in a text; where a digit leads, if it asks for one."""
+    """A rule's matches in a text; with `leads`, only at places where a number starts."""
     at = 0
     if rule.leads:
         for start, digits in leads:
@@ -185,7 +185,7 @@ def _anywhere(rule: Rule, plain: str, leads: Sequence[tuple[int, int]]) -> Itera
 
 
 def _near(rule: Rule, plain: str) -> Iterator[Found]:
-    """What a rule finds near its words: behind them the first, and before them any."""
+    """A rule's matches near its context words: the first one behind them, and with `before` all in front of them."""
     assert rule.context is not None
     for words in rule.context.finditer(plain):
         begin, stop = words.span()
@@ -202,7 +202,7 @@ def _near(rule: Rule, plain: str) -> Iterator[Found]:
 
 
 def _separate(plain: str, found: Iterable[Found]) -> list[Found]:
-    """Spans that do not overlap, in their order: the surest first, then the longest, of others what is left."""
+    """Spans in order and without overlap: higher scores win, then longer spans; losers keep what is left of them."""
     taken: list[Found] = []
     for one in sorted(_joined(found), key=lambda f: (-f.score, f.start - f.end, f.start, IDENTIFIERS.index(f.type))):
         at = bisect_left(taken, one.start, key=lambda f: f.end - 1)
@@ -220,7 +220,7 @@ def _separate(plain: str, found: Iterable[Found]) -> list[Found]:
 
 
 def _joined(found: Iterable[Found]) -> list[Found]:
-    """Spans of which those of the same type do not overlap: they are joined where they do."""
+    """Spans where overlapping ones of the same type are joined."""
     joined: list[Found] = []
     for one in sorted(found, key=lambda f: (f.type, f.start)):
         if joined and joined[-1].type == one.type and one.start < joined[-1].end:

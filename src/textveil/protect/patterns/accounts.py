@@ -1,4 +1,4 @@
-"""Accounts: cards, bank accounts, and coins.
+"""Accounts: payment cards, bank accounts and cryptocurrency addresses.
 
 In: nothing. Out: `RULES`.
 Not here: check digits (`checksums`).
@@ -15,7 +15,7 @@ _BBAN = {
     20: "AD|CZ|MD|PK|RO|SA|SK|ES|SE|TN|VG", 21: "LY|PT|ST", 22: "IS|TR|BI|DJ", 23: "FR|GR|IT|MC|MR|SM",
     24: "AL|AZ|CY|DO|GT|HU|LB|PL|BY|SV|NI", 25: "BR|EG|PS|QA|UA", 26: "JO|KW|MU|YE", 27: "MT|SC", 28: "LC", 29: "RU",
 }  # fmt: skip
-"""Countries by how many characters their accounts have behind the check digits (IBAN registry)."""
+"""Countries by the number of characters after the check digits of an IBAN (IBAN registry)."""
 _IBAN = "|".join(rf"(?:{names}) [ ]?\d [ ]?\d (?: [ .\-]?[A-Z0-9] ){{{n}}}" for n, names in _BBAN.items())
 _CARD = r"(?: 4 | 5[0-8] | 6 | 2[0-7] | 3[04-9] | 1800 ) (?: [ .\-]{0,2}+ \d ){10,18}"
 

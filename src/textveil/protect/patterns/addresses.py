@@ -1,4 +1,4 @@
-"""Addresses: streets with numbers, units, post office boxes, codes of places.
+"""Addresses: streets with numbers, units, post office boxes, postal codes.
 
 In: nothing. Out: `RULES` for street addresses, as several countries write them.
 Not here: names of towns and countries alone, which a tagger finds.
@@ -74,7 +74,7 @@ _TAIL = rf"""
                  | {_TOWN} (?: {_GAP} (?: {_STATE} | {_TOWN} ) ){{0,2}} {_GAP} {_CODE}
                  | {_TOWN} {_GAP} {_STATE} (?!\w) ) )?
 """
-"""What may follow a street: a unit, and a town with its code or state."""
+"""What may follow a street: a unit, and a town with its postal code or state."""
 
 _NO_WAYS = listed(
     """a an the and or to in on at by for from with down up off into over this that these those my your his her our
@@ -86,7 +86,7 @@ _ORDINARY = listed(
     """drive dr court ct place pl square sq terrace ter way circle cir crescent close grove gardens mews row alley trail
     loop hill parade quay wharf esplanade common green rise walk chase path plaza pike route av"""
 )
-"""Kinds of streets that are ordinary words or abbreviations as well: they need capitals throughout."""
+"""Kinds of streets that are also ordinary words or abbreviations: accepted only with capitals throughout."""
 _NO_STREETS = frozenset(("wall", "sesame", "main", "silk", "abbey", "high", "the", "this", "that", "same", "fleet"))
 _NO_PLACES = listed(
     """january february march april may june july august september october november december it's its he's she's i'm
@@ -100,7 +100,7 @@ def _parts(value: str) -> list[str]:
 
 
 def is_street(value: str) -> bool:
-    """Whether a number and words up to a kind of street can be an address: not "2 miles down the road"."""
+    """Whether a number and words up to a kind of street can be an address, unlike "2 miles down the road"."""
     match = _STREET.match(value)
     if match is None:
         return False
@@ -112,12 +112,12 @@ def is_street(value: str) -> bool:
 
 
 def is_named_street(value: str) -> bool:
-    """Whether a street without a number is more than a byword."""
+    """Whether a street without a number is not just a phrase."""
     return value.split()[0].lower() not in _NO_STREETS
 
 
 def is_numbered(value: str) -> bool:
-    """Whether it has a number that is no year, and its name begins with a capital or has numbers on both sides."""
+    """Whether it has a number other than a year, and a name that is capitalized or between two numbers."""
     numbers = regex.findall(r"\d+", value)
     if len(numbers) < 2 and (not numbers or _YEAR.fullmatch(numbers[0])):
         return False
@@ -125,7 +125,7 @@ def is_numbered(value: str) -> bool:
 
 
 def is_place(value: str) -> bool:
-    """Whether a name with a number can be an address: no date, no sentence's begin."""
+    """Whether a name with a number can be an address, not a date or the start of a sentence."""
     numbers = regex.findall(r"\d+", value)
     names = {part.lower() for part in _parts(value)}
     return not names & _NO_PLACES and not (len(numbers) == 1 and _YEAR.fullmatch(numbers[0]))
@@ -136,7 +136,7 @@ _PLACES = (
     "|send|taxi|return to|moved|enter|office|restaurant|it's in|it's at|corner of|drops|anschrift|adresse|wohnt|wohne"
     "|wohnhaft|habite|domicilié|domicilio|dirección|direccion|vive|vivo|indirizzo|abita|abito|residente"
 )
-"""Words near which a name with a number is an address."""
+"""Words near which a name with a number is taken as an address."""
 
 _EDGE = r"(?<![\w.,$€£/:\-])"
 _MORE = rf"(?: [ ] (?: {_NAME} | {_OF} (?!\w) ) )"
@@ -149,7 +149,7 @@ _SIDE = r"(?: [ ] (?: [nsew] | [ns][ew] | north | south | east | west ) (?!\w) \
 
 
 def address(pattern: str, score: float, signs: str = "", *, near: str = "", digits: int = 1, **fields: Any) -> Rule:
-    """A rule for addresses; signs, or words of which one must stand near, have bars between them."""
+    """A rule for addresses; `signs` and `near` (words, one of which must be near) are separated by bars."""
     told = words(near) if near else {"signs": tuple(signs.split("|"))}
     return Rule("ADDRESS", compile_pattern(pattern), score, digits=digits, **told, **fields)
 
@@ -210,7 +210,7 @@ RULES = (
         "|οδός|jl. |jalan ",
         check=is_numbered,
     ),
-    # boxes, and addresses of forces
+    # post office boxes and military addresses
     address(
         rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: p\.?[ ]?o\.?[ ]?box | post[ ]office[ ]box | postfach | postbus"
         rf" | bo[îi]te[ ]postale | b\.p\. | bp (?= [ ]? \d{{1,5}} [,\s]{{1,3}} \d{{5}} )"
@@ -227,7 +227,7 @@ RULES = (
         "apo |fpo |dpo ",
         digits=5,
     ),
-    # codes of places: CO 80014, SW1A 1AA, K1A 0B1, D-10115 Berlin, ZIP: 8592
+    # postal codes: CO 80014, SW1A 1AA, K1A 0B1, D-10115 Berlin, ZIP: 8592
     address(rf"(?<!\w) {_AMERICAN} ,? [ ] \d{{5}} (?:-\d{{4}})? (?!\w)", 0.7, digits=5, leads=True),
     address(rf"(?<!\w) (?-i:(?: {_BRITISH} | {_CANADIAN} )) (?!\w)", 0.7, digits=2, leads=True),
     address(rf"(?<!\w) (?: [AD] | CH ) -\d{{4,5}} [ ] {_TOWN}", 0.7, digits=4, leads=True),
@@ -237,7 +237,7 @@ RULES = (
         digits=3,
         near="zip|zip code|zipcode|postcode|post code|postal code|plz|postleitzahl|code postal|código postal|cap:",
     ),
-    # a name with a number, where a unit or a state follows or words say that it is an address
+    # a name with a number, followed by a unit or a state, or near a word that announces an address
     address(
         rf"(?: (?<![\w.]) (?: {_NUMBER} [ ] )? (?: {_NAME} [ ] (?: {_OF} [ ] )? ){{1,5}} (?: {_NUMBER} \.? )? {_GAP} )?"
         rf" {_HOME} {_TAIL}",

@@ -1,6 +1,6 @@
 """Checksums: whether a number can be what it looks like.
 
-In: a number as it stands in a text, separators included. Out: whether its check digits and parts hold.
+In: a number as written in a text, separators included. Out: whether its check digits and parts are valid.
 Not here: where numbers are found (`rules`).
 """
 
@@ -26,12 +26,12 @@ def compact(value: str) -> str:
 
 
 def weighted(values: Iterable[int], weights: Iterable[int]) -> int:
-    """The sum of products, as far as the shorter one reaches."""
+    """The sum of products, up to the end of the shorter one."""
     return sum(v * w for v, w in zip(values, weights, strict=False))
 
 
 def is_date(year: int, month: int, day: int) -> bool:
-    """Whether there is such a day."""
+    """Whether this is a valid date."""
     try:
         date(year, month, day)
     except ValueError:
@@ -40,7 +40,7 @@ def is_date(year: int, month: int, day: int) -> bool:
 
 
 def is_short_date(year: int, month: int, day: int) -> bool:
-    """Whether there is such a day in some century."""
+    """Whether this is a valid date in some century."""
     return is_date(2000 + year % 100, month, day) or is_date(1900 + year % 100, month, day)
 
 
@@ -63,14 +63,14 @@ _TURN = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
 
 
 def _dihedral(a: int, b: int) -> int:
-    """The product of the dihedral group of order ten."""
+    """The product in the dihedral group of order ten."""
     if a < 5:
         return (a + b) % 5 if b < 5 else 5 + (a + b) % 5
     return 5 + (a - b) % 5 if b < 5 else (a - b) % 5
 
 
 def verhoeff(value: str) -> bool:
-    """Verhoeff's scheme: the product of permuted digits in the dihedral group is the unit."""
+    """Verhoeff's scheme: the permuted digits multiply to the identity in the dihedral group."""
     state = 0
     for place, digit in enumerate(reversed(digits(value))):
         for _ in range(place % 8):
@@ -118,7 +118,7 @@ def is_bech32(value: str) -> bool:
 
 
 def entropy(value: str) -> float:
-    """Bits a character, by the characters' own frequencies."""
+    """Entropy of the character frequencies, in bits per character."""
     return -sum(n / len(value) * math.log2(n / len(value)) for n in Counter(value).values()) if value else 0.0
 
 
@@ -156,7 +156,7 @@ def is_nir(value: str) -> bool:
 
 
 def is_steuer_id(value: str) -> bool:
-    """Germany: Steuer-ID; of its first ten digits, one stands twice or thrice, and all others at most once."""
+    """Germany: Steuer-ID; among its first ten digits, one occurs two or three times and all others at most once."""
     counts = sorted(Counter(digits(value)[:-1]).values(), reverse=True)
     return counts[0] in (2, 3) and counts[1] == 1 and mod11_10(value)
 
@@ -177,7 +177,7 @@ def is_bsn(value: str) -> bool:
 
 
 def is_personnummer(value: str) -> bool:
-    """Sweden: personnummer and samordningsnummer (sixty more days)."""
+    """Sweden: personnummer and samordningsnummer (day plus 60)."""
     d = digits(value)[-10:]
     day = (10 * d[4] + d[5]) % 60
     return is_short_date(10 * d[0] + d[1], 10 * d[2] + d[3], day) and luhn("".join(map(str, d)))
@@ -201,7 +201,7 @@ def is_fodselsnummer(value: str) -> bool:
 
 
 def is_rijksregister(value: str) -> bool:
-    """Belgium: rijksregisternummer; of those born since 2000, a 2 stands before the number."""
+    """Belgium: rijksregisternummer; for births since 2000, a 2 is put before the number."""
     whole = compact(value)
     number, check = int(whole[:9]), int(whole[9:])
     return check in (97 - number % 97, 97 - (number + 2 * 10**9) % 97)
@@ -222,7 +222,7 @@ def is_nric(value: str) -> bool:
 
 
 def is_tfn(value: str) -> bool:
-    """Australia: tax file number, of eight or nine digits."""
+    """Australia: tax file number, eight or nine digits."""
     d = digits(value)
     return weighted(d, (1, 4, 3, 7, 5, 8, 6, 9, 10) if len(d) == 9 else (10, 7, 8, 4, 6, 3, 5, 1)) % 11 == 0
 
@@ -240,7 +240,7 @@ def is_medicare(value: str) -> bool:
 
 
 def _brazilian(d: Sequence[int], weights: Sequence[int]) -> bool:
-    """Whether the digit after the weighted ones is their check digit mod 11."""
+    """Whether the digit after the weighted ones is their mod-11 check digit."""
     rest = weighted(d, weights) % 11
     return d[len(weights)] == (0 if rest < 2 else 11 - rest)
 
@@ -280,11 +280,11 @@ def is_south_african(value: str) -> bool:
 
 
 def is_dea(value: str) -> bool:
-    """United States: number of a prescriber at the Drug Enforcement Administration."""
+    """United States: DEA number of a prescriber."""
     d = digits(compact(value)[2:])
     return (d[0] + d[2] + d[4] + 2 * (d[1] + d[3] + d[5])) % 10 == d[6]
 
 
 def is_npi(value: str) -> bool:
-    """United States: provider identifier, a Luhn number behind 80840."""
+    """United States: national provider identifier, a Luhn number prefixed with 80840."""
     return luhn("80840" + value)

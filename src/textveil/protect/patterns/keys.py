@@ -1,7 +1,7 @@
-"""Keys: passwords, tokens, and whatever else opens something.
+"""Keys: passwords, tokens and other credentials.
 
 In: nothing. Out: `RULES`.
-Not here: addresses of pages that have a key in them (`net`).
+Not here: URLs with a key in them (`net`).
 """
 
 import regex
@@ -19,14 +19,14 @@ _NO_PASSWORDS = listed(
 
 
 def is_password(value: str) -> bool:
-    """Whether it is no word of a schema or of ordinary language."""
+    """Whether it is neither schema vocabulary nor an ordinary word."""
     bare = value.strip(".,;:!?()[]{}*_").lower()
     variable = bare.isidentifier() and not has_digit(bare) and any(sign in bare for sign in _NAMED)
     return len(bare) >= 4 and bare not in _NO_PASSWORDS and not variable and not bare.startswith(_NO_STARTS)
 
 
 def is_code(value: str) -> bool:
-    """Whether it has something that ordinary words have not: a digit, a sign, or capitals inside."""
+    """Whether it has what ordinary words lack: a digit, a symbol, or capitals inside."""
     inner = value.strip(".,;:!?()[]{}*\"'")
     return (
         len(inner) >= 4
@@ -36,7 +36,7 @@ def is_code(value: str) -> bool:
 
 
 def is_random(value: str) -> bool:
-    """Whether it is as mixed as a key: hexadecimal or of letters in both cases and digits."""
+    """Whether it looks as random as a key: hexadecimal, or letters of both cases and digits."""
     if not has_digit(value) or len(value) < 20:
         return False
     if set(value.lower()) <= set("0123456789abcdef-"):

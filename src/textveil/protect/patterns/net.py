@@ -1,7 +1,7 @@
-"""Addresses of the net: e-mail, pages, hosts, and devices.
+"""Internet addresses: e-mail, URLs, hosts, and devices.
 
-In: nothing. Out: `RULES`, and what makes a page's address a secret.
-Not here: keys and passwords that stand alone (`keys`).
+In: nothing. Out: `RULES`, and what makes a URL a secret.
+Not here: keys and passwords on their own (`keys`).
 """
 
 import ipaddress
@@ -10,7 +10,7 @@ from textveil.protect.patterns.rules import Rule, compile_pattern, has_digit
 
 
 def is_address(value: str) -> bool:
-    """Whether it is an IP address, perhaps with the length of a network."""
+    """Whether it is an IP address, possibly with a prefix length."""
     try:
         ipaddress.ip_interface(value)
     except ValueError:
@@ -29,7 +29,7 @@ _CLOSE = r"[^\s<>\"|\\^`{}]"
 SECRET_URL = compile_pattern(
     rf":// [^/\s:@]{{1,200}}+ : [^/\s@]{{1,200}}+ @ | [?&\#;] {_QUERY} = [^&\s]{{2}} | ://hooks\.slack\.com/services/"
 )
-"""What makes a page's address a secret: a password, or a key among what is asked."""
+"""What makes a URL a secret: a password, or a key in its query."""
 
 RULES = (
     Rule(

@@ -1,4 +1,4 @@
-"""People: numbers of nations, records, licences and plates, and dates of birth.
+"""People: national numbers, records, licences and plates, and dates of birth.
 
 In: nothing. Out: `RULES`.
 Not here: check digits (`checksums`), street addresses (`addresses`), telephone numbers (`phones`).
@@ -21,9 +21,9 @@ from textveil.protect.patterns.rules import (
 
 
 def number(digits: str, check: Check | None = None, *, context: str = "", score: float = 1.0) -> Rule:
-    """A national number: how many digits or what form, what must hold, which words must stand near.
+    """A rule for a national number: its number of digits or its form, its check, and context words.
 
-    In a form, an underscore is where a separator may stand; a number of digits allows one before any digit.
+    In a form, an underscore marks an optional separator; a plain number of digits allows one before any digit.
     """
     if digits.replace(",", "").isdigit():
         low, high = (int(n) - 1 for n in (digits.split(",") * 2)[:2])
@@ -43,26 +43,26 @@ def number(digits: str, check: Check | None = None, *, context: str = "", score:
 
 
 def is_ssn(value: str) -> bool:
-    """Whether the US may have given it: no area 000, 666 or from 900, no group 00, no serial number 0000."""
+    """Whether the US can have issued it: no area 000, 666 or 900 and up, no group 00, no serial number 0000."""
     d = sums.compact(value)
     return d[:3] not in ("000", "666") and d[0] != "9" and d[3:5] != "00" and d[5:] != "0000"
 
 
 def is_itin(value: str) -> bool:
-    """Whether it is a US taxpayer's number: 9xx and a group that is given out."""
+    """Whether it is a US taxpayer number: 9xx and a group in use."""
     d = sums.compact(value)
     group = int(d[3:5])
     return d[0] == "9" and (50 <= group <= 65 or 70 <= group <= 88 or 90 <= group <= 92 or 94 <= group <= 99)
 
 
 def is_plate(value: str) -> bool:
-    """Whether it has the length of a plate, digits, and letters."""
+    """Whether it has the length of a plate, and both digits and letters."""
     whole = sums.compact(value)
     return 4 <= len(whole) <= 8 and has_digit(whole) and not whole.isdigit()
 
 
 def is_born(value: str) -> bool:
-    """Whether a date in figures has a possible month and day."""
+    """Whether a numeric date has a valid month and day."""
     parts = [int(part) for part in regex.findall(r"\d+", value)]
     if value.isdigit() and len(value) == 8:
         year, month, day = value[:4], value[4:6], value[6:]
@@ -70,7 +70,7 @@ def is_born(value: str) -> bool:
             int(value[4:]), int(value[:2]), int(value[2:4])
         )
     if len(parts) != 3 or not all(parts):
-        return len(parts) < 3  # worded: a day and perhaps a year
+        return len(parts) < 3  # with the month in words: a day and perhaps a year
     first, second, third = parts
     if first > 31:
         return sums.is_date(min(first, 9999), second, third) or sums.is_date(min(first, 9999), third, second)
@@ -81,7 +81,7 @@ _FORM = (
     r"(?=[A-Z\-]{0,5}\d) [A-Z0-9]{1,20}+"
     r" (?: (?: [.\-/] | [ ](?=[A-Z]{0,2}\d\w) ) [A-Z0-9]{1,20}+ ){0,6}"
 )
-"""What a number looks like that only words tell: each part behind a space has figures near its start."""
+"""A number known only by the words near it: after each space it must have a digit near its start."""
 
 _SSN = "ssn|social security|social sec|social|taxpayer|itin|tax id"
 _DASHED = r"\d{3}([ \-])\d\d\1\d{4}"

@@ -1,7 +1,7 @@
-"""Phones: telephone numbers, international ones and as several countries write them.
+"""Phones: telephone numbers, international and as several countries write them.
 
-In: a text in plain form. Out: where telephone numbers stand in it, and how sure that is.
-Not here: plans of numbering, which are those of the library `phonenumbers`.
+In: a text in plain form. Out: the positions of telephone numbers in it, with scores.
+Not here: numbering plans, which come from the library `phonenumbers`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ import regex
 from textveil.protect.patterns.rules import compile_pattern, words
 
 REGIONS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "SE", "AU", "IN", "BR", "JP")
-"""Countries whose own way of writing numbers is known without a word near that says "phone"."""
+"""Countries whose national format is recognized without a telling word nearby."""
 
 _CANDIDATE = compile_pattern(
     r"""(?<!\d:) (?<![\w.,\-$€£¥%@#=]) (?<! [$€£¥] [ ] )
@@ -33,14 +33,14 @@ _DATE = regex.compile(
     | \d{1,3}(?:\.\d{1,3}){3}""",
     regex.VERBOSE,
 )
-"""Dates, spans of years and of small numbers, addresses of the net: no telephone numbers, whatever stands near."""
+"""Dates, ranges of years and small numbers, IP addresses: never telephone numbers, whatever words are near."""
 _AMOUNT = regex.compile(r"\d{1,9}\.\d{1,9}|\d{1,3}(?:[. ]\d{3}){1,5}")
-"""Decimals and thousands: telephone numbers only where words say so."""
+"""Decimals and thousands: telephone numbers only if nearby words say so."""
 NEAR = 45
 
 
 def are_regions(regions: Sequence[str]) -> bool:
-    """Whether plans of numbering are known for all of them."""
+    """Whether numbering plans are known for all of them."""
     if set(regions) <= {*REGIONS}:
         return True
     import phonenumbers
@@ -49,10 +49,10 @@ def are_regions(regions: Sequence[str]) -> bool:
 
 
 def find_phones(plain: str, regions: Sequence[str]) -> Iterator[tuple[int, int, float]]:
-    """Start, end and score of every telephone number of a text.
+    """Start, end and score of each telephone number in a text.
 
-    A number with its country's code must be valid in that country. One without must be valid in one of the regions
-    and be grouped as it is there, or have a word near that says what it is.
+    A number with a country code must be valid in that country. One without must be valid in one of the regions, and
+    be grouped as is usual there or have a telling word nearby.
     """
     for match in _CANDIDATE.finditer(plain):
         start, end = match.span()
@@ -87,12 +87,12 @@ def _judge(
 
 
 def _stops(number: str) -> list[int]:
-    """Where a number may end: at its end, or before one of its last spaces."""
+    """Where a number may end: at its end, or before one of its last three spaces."""
     return [len(number), *(m.start() for m in list(regex.finditer(r"(?<=\d)[ ]", number))[:-4:-1])]
 
 
 def _is_valid(number: str, region: str | None, shape: list[int] | None = None) -> bool:
-    """Whether a region has such numbers, grouped like this where a shape is given."""
+    """Whether the number is valid in a region, and grouped like `shape` if that is given."""
     import phonenumbers
 
     digits = sum(c.isdigit() for c in number)
