@@ -106,7 +106,7 @@ def test_nothing_is_sent_before_the_first_piece(talk, journal):
 def test_an_answer_that_breaks_off_is_kept_and_not_sent_again(talk, journal):
     conversation = talk("breaks-off")
     _, answer = conversation.ask(f"{CANARY} is it so")
-    with pytest.raises(EndpointError, match="the answer broke off") as error:
+    with pytest.raises(EndpointError, match="broke off") as error:
         list(answer)
     assert CANARY not in str(error.value)
     assert error.value.__cause__ is None

@@ -145,12 +145,12 @@ def test_the_first_layers_alone_are_a_model_of_their_own(context):
 
 
 def test_more_layers_than_there_are_cannot_be_asked_for():
-    with pytest.raises(ConfigError, match="has 6 layers, and bundled:7 asks for more"):
+    with pytest.raises(ConfigError, match="has 6 layers, got bundled:7"):
         networks.load("masked-lm", "bundled:7")
 
 
 def test_a_job_without_a_bundled_model_says_so():
-    with pytest.raises(ConfigError, match="name a folder or a hub id"):
+    with pytest.raises(ConfigError, match="give a folder or a hub id"):
         networks.load("causal-lm")
 
 
@@ -219,7 +219,7 @@ def test_a_change_of_a_weight_that_is_not_there_is_refused(shelf):
 def test_a_change_without_its_other_factor_is_refused(shelf):
     changes = adapters.tensors("one")
     del changes["a.weight.down"]
-    with pytest.raises(ModelError, match=r"a\.weight by a product, and must have both"):
+    with pytest.raises(ModelError, match=r"a\.weight\.up without a\.weight\.down"):
         adapters.merge({"a.weight": torch.zeros(3, 2)}, changes)
 
 
@@ -229,7 +229,7 @@ def test_a_manifest_that_leaves_something_out_is_refused(key, shelf):
     del about[key]
     for text in (json.dumps(about), "[]"):
         (shelf / "one.json").write_text(text)
-        with pytest.raises(ModelError, match="manifest of the adapter 'one' must be readable"):
+        with pytest.raises(ModelError, match="cannot read the manifest of the adapter 'one'"):
             adapters.tensors("one")
 
 
@@ -246,7 +246,7 @@ def test_a_file_with_the_right_checksum_that_is_no_safetensors_file_is_refused(s
     about = json.loads((shelf / "one.json").read_text())
     about["files"]["one.safetensors"] = hashlib.sha256(b"nothing").hexdigest()
     (shelf / "one.json").write_text(json.dumps(about))
-    with pytest.raises(ModelError, match="must be a safetensors file"):
+    with pytest.raises(ModelError, match="is not a valid safetensors file"):
         adapters.tensors("one")
 
 
@@ -261,7 +261,7 @@ def test_missing_files_are_named(shelf):
 def test_an_adapter_of_another_base_is_refused(shelf):
     about = json.loads((shelf / "one.json").read_text())
     (shelf / "one.json").write_text(json.dumps({**about, "base": "0" * 64}))
-    with pytest.raises(ModelError, match="must belong to the base model"):
+    with pytest.raises(ModelError, match="needs the base model"):
         adapters.tensors("one")
 
 

@@ -100,7 +100,7 @@ def test_a_model_whose_logits_are_below_zero_is_noted(run, folders, monkeypatch)
         (("public.txt", "--field", "post"), "field"),
         (("public.txt", "--table", "nowhere"), "nowhere"),
         (("public.txt", "--model", "no-such-model"), "a model must be a folder or a hub id"),
-        (("stop.txt",), "must have a word that is not on the public list"),
+        (("stop.txt",), "the texts have no word outside the public list"),
     ],
 )
 def test_one_line_says_what_is_wrong(run, tmp_path, arguments, says):

@@ -107,7 +107,7 @@ def test_a_tagger_without_names_for_its_labels_is_refused(labels, folders, tmp_p
     names = [*labels, *(f"LABEL_{i}" for i in range(len(labels), 6))]
     config |= {"id2label": dict(enumerate(names)), "label2id": {name: i for i, name in enumerate(names)}}
     (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ModelError, match="must have names"):
+    with pytest.raises(ModelError, match="must name its labels"):
         load_tagger(folder)
 
 

@@ -116,5 +116,5 @@ def test_the_bundled_encoder_takes_a_new_head():
 
 
 def test_a_model_without_a_head_is_no_classifier_yet(folders):
-    with pytest.raises(ModelError, match="must be trained for classifier"):
+    with pytest.raises(ModelError, match="is not trained for classifier"):
         load("classifier", folders["bert-encoder"])

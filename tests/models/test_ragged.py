@@ -25,7 +25,7 @@ def test_texts_that_are_no_lists_of_words_are_refused_without_showing_them(texts
 
 
 def test_only_the_words_of_tokenize_are_words_as_they_stand():
-    with pytest.raises(InputError, match="tokens must be what tokenize gives, not list"):
+    with pytest.raises(InputError, match=r"tokens must be Tokens \(tokenize\), got list"):
         Ragged.of(["canary"])  # type: ignore[arg-type]
 
 

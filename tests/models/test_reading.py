@@ -74,7 +74,7 @@ def test_lists_that_do_not_fit_or_are_no_texts_are_refused_without_showing_them(
 
 def test_a_question_that_leaves_no_room_for_the_text_is_refused_and_not_cut(folders):
     reader = load_reader(folders["bert-reader"], window=32)
-    with pytest.raises(InputError, match="half of the window, 16 pieces; number 1 has 17") as caught:
+    with pytest.raises(InputError, match="half the window, 16 pieces; number 1 has 17") as caught:
         reader.answer(["maria " * 16, "canary " + "maria " * 11], [TEXT, TEXT])
     assert "canary" not in str(caught.value)
 

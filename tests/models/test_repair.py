@@ -108,7 +108,7 @@ def test_an_extraction_that_loses_placeholders_is_the_answer(endpoint):
 
 
 def test_errors(endpoint):
-    with pytest.raises(InputError, match=r"one answer for each of the 1 prompts; 2 were given"):
+    with pytest.raises(InputError, match=r"one answer per prompt, got 1 prompts and 2 answers"):
         extract(["a"], ["b", "c"], endpoint("draft"))
     with pytest.raises(ConfigError, match="attempts must be 1 or more"):
         repair(["a"], endpoint("echo"), attempts=0)
@@ -172,7 +172,10 @@ def test_lines_of_a_file(run, tmp_path):
 def test_a_warning_counts_what_stays(run):
     code, out, err = run("ask <WORD_1>", "--attempts", 1, model="drops")
     assert (code, out) == (0, "ask <WORD_1>\n")
-    assert err == "textveil: warning: 1 of 1 texts stay as they were: the model changed their placeholders each time\n"
+    assert (
+        err
+        == "textveil: warning: 1 of 1 texts stay as they were: the model changed their placeholders at every attempt\n"
+    )
 
 
 def test_a_failure_is_one_line_and_writes_nothing(run, tmp_path):

@@ -97,7 +97,7 @@ def test_what_cannot_run_is_refused_at_once(folders):
     for device in ("cuda:99", "nothing", "meta"):
         with pytest.raises(ConfigError, match="not available"):
             load_sentences(device=device)
-    with pytest.raises(ModelError, match="with a piece for padding"):
+    with pytest.raises(ModelError, match="with a padding piece"):
         load_sentences(folders["gpt2-lm"])
 
 

@@ -1,6 +1,6 @@
-"""The small encoder and its four jobs, context, entities, reading, sentence vectors; and classifiers, with saliency.
+"""The small encoder's four jobs (context, entities, reading, sentence vectors), and classifiers with saliency.
 
-In: texts, or their words. Out: logits over a table's words or of labels, spans of entities, answers, unit vectors.
+In: texts, or their words. Out: logits over a table's words or of labels, entity spans, answers, unit vectors.
 Not here: anything random, and what is done with the answers.
 """
 

@@ -1,10 +1,10 @@
-"""Adapters: what was trained for a job, checked and merged into the small encoder's weights.
+"""Adapters: weights trained for one job, verified and merged into the small encoder's.
 
-In: an adapter's manifest and files in `data/adapters`. Out: the state of a whole network.
-Not here: networks and tokenizers (`models`), and how adapters are trained (`training/` of the repository).
+In: an adapter's manifest and files in `data/adapters`. Out: the state dict of a whole network.
+Not here: networks and tokenizers (`networks`), and how adapters are trained (`training/` of the repository).
 
-A tensor `NAME.up` [out, r] with `NAME.down` [r, in] is a change of the weight NAME: their product is added to it once,
-when the adapter is loaded, so that running the network costs no more than without. Any other tensor stands as it is.
+A pair of tensors `NAME.up` [out, r] and `NAME.down` [r, in] is a low-rank change of the weight NAME: their product is
+added once, on loading, so that running costs nothing extra. Any other tensor is used as it is.
 """
 
 import hashlib
@@ -24,14 +24,14 @@ FOLDER = "data/adapters"
 
 
 def manifest(name: str) -> dict[str, Any]:
-    """What an adapter is: its configuration, the checksum of its base, and its files with theirs."""
+    """An adapter's configuration, the checksum of its base, and its files with theirs."""
     try:
         found: dict[str, Any] = json.loads(_folder().joinpath(f"{name}.json").read_text(encoding="utf-8"))
         base, _, _ = (found[key] for key in ("base", "config", "files"))
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise ModelError(f"the manifest of the adapter {name!r} must be readable; reinstall textveil") from error
+        raise ModelError(f"cannot read the manifest of the adapter {name!r}; reinstall textveil") from error
     if base != minilm.SHA256:
-        raise ModelError(f"the adapter {name!r} must belong to the base model with sha256 {minilm.SHA256}")
+        raise ModelError(f"the adapter {name!r} needs the base model with sha256 {minilm.SHA256}; reinstall textveil")
     return found
 
 
@@ -39,7 +39,7 @@ def tensors(name: str) -> dict[str, torch.Tensor]:
     """The tensors of an adapter, float32.
 
     Raises:
-        ModelError: a file is missing, or is not the one that the manifest names.
+        ModelError: a file is missing, or does not match the manifest.
     """
     found: dict[str, torch.Tensor] = {}
     for file, sha256 in manifest(name)["files"].items():
@@ -48,28 +48,28 @@ def tensors(name: str) -> dict[str, torch.Tensor]:
         except OSError as error:
             raise ModelError(f"the file {file} of the adapter {name!r} is missing; reinstall textveil") from error
         if (seen := hashlib.sha256(data).hexdigest()) != sha256:
-            raise ModelError(f"{file} must have sha256 {sha256}, found {seen}; reinstall textveil")
+            raise ModelError(f"{file} must have sha256 {sha256}, got {seen}; reinstall textveil")
         try:
             found |= load(data)
         except SafetensorError as error:
-            raise ModelError(f"{file} must be a safetensors file; reinstall textveil") from error
+            raise ModelError(f"{file} is not a valid safetensors file; reinstall textveil") from error
     return {key: tensor.float() for key, tensor in found.items()}
 
 
 def merge(base: dict[str, torch.Tensor], changes: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The weights of the base with the changes of an adapter in them.
+    """The base's weights with an adapter's changes merged in.
 
     Raises:
-        ModelError: a change belongs to no weight of the base, or lacks a factor.
+        ModelError: a change has no weight in the base, or only one of its two factors.
     """
     merged = dict(base)
     for key, tensor in changes.items():
         name, _, factor = key.rpartition(".")
         if factor == "up":
             if name not in base:
-                raise ModelError(f"an adapter changes {name}, which its base must have")
+                raise ModelError(f"an adapter changes {name}, which the base does not have; reinstall textveil")
             if f"{name}.down" not in changes:
-                raise ModelError(f"an adapter changes {name} by a product, and must have both factors")
+                raise ModelError(f"an adapter has {name}.up without {name}.down; reinstall textveil")
             merged[name] = base[name] + tensor @ changes[f"{name}.down"]
         elif factor != "down":
             merged[key] = tensor

@@ -1,4 +1,4 @@
-"""Calibration: how large a language model's logits are on public text.
+"""Calibration: the range of a language model's logits on public text.
 
 In: a context, and public texts. Out: the range of its logits, and the largest one, Cape's clipping bound B.
 Not here: the logits (`context`), and what is clipped (`mechanism`).
@@ -23,25 +23,25 @@ from textveil.table import EmbeddingTable
 from textveil.text import is_public
 
 REACH = 1024
-"""Logits beyond this size are counted as if they had it; no model at hand comes near."""
+"""Logits beyond this magnitude are clipped to it; the models we know stay far below."""
 
 SHARES = (0.5, 0.9, 0.99, 0.999)
-"""The quantiles that are told."""
+"""The quantiles reported."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogitRange:
-    """The logits that a model gave to the words of a table, at hidden words of public texts.
+    """The logits a model gave to the words of a table, at hidden words of public texts.
 
     Attributes:
-        width: of the cells in which logits are counted.
-        model: what the context is called.
-        table: whose words were the candidates.
-        positions: how many words were asked about.
-        largest: the largest logit of all, Cape's clipping bound B.
-        lowest: where the first cell of the counts begins.
-        candidates: how many logits of all candidates are in each cell, from `lowest` on.
-        best: how many positions have their largest logit there.
+        width: of the histogram's cells.
+        model: the name of the context.
+        table: the table whose words were the candidates.
+        positions: number of positions measured.
+        largest: the largest logit, Cape's clipping bound B.
+        lowest: lower edge of the first cell.
+        candidates: number of logits in each cell, over all candidates.
+        best: number of positions whose largest logit is in each cell.
     """
 
     width: ClassVar[float] = 1 / 16
@@ -55,9 +55,9 @@ class LogitRange:
     best: tuple[int, ...] = field(repr=False)
 
     def quantiles(self) -> dict[str, dict[float, float]]:
-        """What .5, .9, .99 and .999 of all candidates' logits, and of the best of each position, do not exceed.
+        """The .5, .9, .99 and .999 quantiles, of all candidates' logits and of each position's best.
 
-        Each is the upper end of a cell, at most a cell's width above the exact one, and never above `largest`.
+        Each is the upper edge of a cell: at most a cell's width too high, and never above `largest`.
         """
         return {name: self._quantiles(getattr(self, name)) for name in ("candidates", "best")}
 
@@ -68,7 +68,7 @@ class LogitRange:
         return dict(zip(SHARES, ends, strict=True))
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data, the quantiles included."""
+        """As plain data, including the quantiles."""
         return {
             "model": self.model,
             "table": self.table,
@@ -83,10 +83,10 @@ class LogitRange:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Self:
-        """The range that `to_json` gave.
+        """Reads what `to_json` gave.
 
         Raises:
-            InputError: it is none.
+            InputError: the data has another form.
         """
         try:
             if found["width"] == cls.width:
@@ -97,7 +97,7 @@ class LogitRange:
                 return cls(**fields)
         except (LookupError, TypeError, ValueError):
             pass
-        raise InputError("a range of logits must be what `textveil table calibrate --output` writes, and is not")
+        raise InputError("not a range of logits; give a file written by `textveil table calibrate --output`")
 
 
 def measure_logits(
@@ -107,23 +107,23 @@ def measure_logits(
     positions: Ints | None = None,
     report: Callable[[str, int, int], None] = lambda *_: None,
 ) -> LogitRange:
-    """How large the logits are where words of public texts are hidden, one at a time.
+    """The range of logits at words of public texts, each hidden in turn.
 
-    What is found goes into a mechanism and its statement, so the texts must be public: nothing is promised for them.
+    The result becomes part of a mechanism and its statement, so the texts must be public: they get no guarantee.
 
     Args:
         context: the language model over the words of a table.
-        texts: public ones, like those that will be privatized; some hundred words are enough for a first bound.
-        positions: int64 [n], the words that are asked about; None: all that are not on the public list.
-        report: told how many of them are done.
+        texts: public texts like those to be privatized; a few hundred words give a first bound.
+        positions: int64 [n], the words to measure; None for all words not on the public list.
+        report: called with progress.
 
     Raises:
-        InputError: there is no such word, or a position is none of the texts'.
+        InputError: there is no such word, or a position is out of range.
     """
     if positions is None:
         positions = np.array([i for i, word in enumerate(texts.words) if not is_public(word)], np.int64)
     if not len(positions):
-        raise InputError("the texts must have a word that is not on the public list, and have none")
+        raise InputError("the texts have no word outside the public list; give texts with such words")
     half = int(REACH / LogitRange.width)
     candidates, best = np.zeros(2 * half, np.int64), np.zeros(2 * half, np.int64)
     largest, done = -np.inf, 0
@@ -148,7 +148,7 @@ def measure_logits(
 
 
 def stored_range(table: EmbeddingTable) -> LogitRange | None:
-    """What was measured with the bundled masked LM for a table that ships with the package, or for its projection.
+    """The stored range of the bundled masked LM for a packaged table, or for the table it is a projection of.
 
     Source: WikiText-2, test part (training/README.md of the repository).
     """
@@ -157,9 +157,9 @@ def stored_range(table: EmbeddingTable) -> LogitRange | None:
 
 
 def bundled_range(table: EmbeddingTable) -> LogitRange:
-    """The same for the table `minilm` where nothing was measured for the words of this one."""
+    """The stored range for the table `minilm`, a stand-in for tables without one."""
     found = stored_range(table) or _packaged("minilm")
-    assert found is not None, "it ships with the package"
+    assert found is not None, "part of the package"
     return found
 
 
@@ -170,11 +170,11 @@ def _packaged(name: str) -> LogitRange | None:
 
 
 def stored_bound(table: EmbeddingTable, source: object = None) -> float | None:
-    """Cape's clipping bound B for a table that ships with the package and the bundled masked LM; None for others.
+    """Cape's clipping bound B for a packaged table and the bundled masked LM; None for any other.
 
     Args:
         table: its words are the candidates.
-        source: the model, as `load_context` takes it: None is the bundled one.
+        source: the model, as `load_context` takes it; None is the bundled one.
     """
     found = stored_range(table) if source is None else None
     return None if found is None else found.largest

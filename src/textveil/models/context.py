@@ -1,10 +1,10 @@
-"""Context: what a language model expects at a position, for every word of a table.
+"""Context: the logits a language model gives to the words of a table at a position.
 
 In: words of texts, and positions. Out: logits [n, V] over the table's words.
 Not here: what they are used for, and how texts become pieces and windows (`ragged`).
 
-A word is hidden as one [MASK], however many pieces it has, and its own pieces are never shown to the network. Equal
-sequences go through the network once, and are read in several places.
+A hidden word is one [MASK], however many pieces it has; its own pieces are never shown to the network. Identical
+sequences are run once and read at several places.
 """
 
 from collections.abc import Iterator
@@ -24,21 +24,21 @@ from textveil.table import EmbeddingTable, NoModelError
 Kind = Literal["masked-lm", "causal-lm"]
 
 SLAB = 1 << 21
-"""Pieces that are laid out at once: 16 MB."""
+"""Pieces laid out at once: 16 MB."""
 
 CELLS = 1 << 24
-"""Logits that are held at once: 64 MB."""
+"""Logits in memory at once: 64 MB."""
 
 
 class ContextModel(Protocol):
-    """Whatever can say which words of a table fit a position."""
+    """Anything that tells how well the words of a table fit a position."""
 
     name: str
 
     def logits(self, texts: Ragged, positions: Ints, hidden: Flags | None = None) -> torch.Tensor:
-        """Logits float32 [n, V] of the table's words at each position (numbers of words over all texts).
+        """Logits float32 [n, V] of the table's words at each position (word indices over all texts).
 
-        Nothing may depend on the words for which `hidden` [T] is true, nor on the word at the position itself.
+        The result must not depend on words for which `hidden` [T] is true, nor on the word at the position itself.
         """
         ...
 
@@ -47,17 +47,17 @@ class ContextModel(Protocol):
 class LanguageModel:
     """A masked or causal language model as a context. Load one with `load_context`.
 
-    A word of the table that is one piece of the model has that piece's logit. A word of several pieces has the mean
-    of its pieces' logits: what the head says of the mean of their output rows.
+    A table word that is a single piece of the model has that piece's logit. A word of several pieces has the mean of
+    their logits (the output layer uses the mean of their rows).
 
     Attributes:
-        model: the network, whose last layer is left out.
+        model: the network, without its output layer.
         table: the name of the table whose words are the candidates.
-        rows: that layer for the table's words, float32 [V, d].
+        rows: the output layer for the table's words, float32 [V, d].
         bias: float32 [V].
-        window: pieces that the network sees at most, the frame included, about half of them on either side; a causal
-            model sees only what comes before.
-        batch: pieces in one run of the network.
+        window: most pieces the network sees, special tokens included, about half on either side; a causal model sees
+            only what comes before.
+        batch: pieces per forward pass.
     """
 
     model: Model
@@ -73,18 +73,18 @@ class LanguageModel:
         return self.model.name
 
     def logits(self, texts: Ragged, positions: Ints, hidden: Flags | None = None) -> torch.Tensor:
-        """Logits float32 [n, V] at each position; the word that stands there is not looked at.
+        """Logits float32 [n, V] at each position; the word at the position is never read.
 
         Args:
             texts: the words of B texts.
-            positions: int64 [n], numbers of words over all texts, in any order.
-            hidden: bool [T], words that are not looked at anywhere: in the place of each, a masked model is shown one
-                [MASK]; a causal model is shown nothing. Neither their spelling nor their number of pieces changes a
-                digit. Where a masked model is asked about hidden words, those of one text cost one run of the network,
-                however many they are; in a text that is longer than the window, one for every half a window.
+            positions: int64 [n], word indices over all texts, in any order.
+            hidden: bool [T], words that are never read: a masked model sees one [MASK] for each, a causal model sees
+                nothing. Neither their spelling nor their number of pieces changes a digit of the result. Asking a
+                masked model about hidden words costs one forward pass per text, however many they are; in a text
+                longer than the window, one per half window.
 
         Raises:
-            InputError: a position is not the number of one of the texts' words, or `hidden` is not bool [T].
+            InputError: a position is out of range, or `hidden` is not bool [T].
         """
         found = torch.empty(len(positions), len(self.rows))
         for which, logits in self.batches(texts, positions, hidden):
@@ -94,13 +94,13 @@ class LanguageModel:
     def batches(
         self, texts: Ragged, positions: Ints, hidden: Flags | None = None
     ) -> Iterator[tuple[Ints, torch.Tensor]]:
-        """The same in parts as they are computed: which of the positions, and their logits [m, V] on the device."""
+        """The same in batches as they are computed: indices into `positions`, and logits [m, V] on the device."""
         pieces = Cut.of(self.model, texts, hidden)
         positions = np.asarray(positions)
         if positions.ndim != 1 or (len(positions) and not np.issubdtype(positions.dtype, np.integer)):
-            raise InputError("positions must be a list of whole numbers")  # a mask of words would be read as 0 and 1
+            raise InputError("positions must be whole numbers")  # a bool mask would be read as positions 0 and 1
         if len(positions) and not (positions.min() >= 0 and positions.max() < len(texts.words)):
-            raise InputError(f"positions must be numbers of the {len(texts.words)} words, counted from 0")
+            raise InputError(f"positions must be indices of the {len(texts.words)} words, counted from 0")
         positions = positions.astype(np.int64)
         left, right = self._reach(pieces, texts.documents, positions, hidden)
         step, most = max(1, SLAB // self.window), max(1, CELLS // len(self.rows))
@@ -118,23 +118,21 @@ class LanguageModel:
                 place[which] = np.arange(len(which))
                 asked = np.flatnonzero(place[like] >= 0)
                 for own in np.split(asked, range(most, len(asked), most)):
-                    with (
-                        torch.inference_mode()
-                    ):  # not around the yield: the mode would be the caller's until the next part
+                    with torch.inference_mode():  # not around the yield, where it would change the caller's mode
                         read = outputs[torch.from_numpy(place[like[own]]), torch.from_numpy(at[own])]
                         logits = self._head(read)
                     yield start + own, logits
 
     def _head(self, read: torch.Tensor) -> torch.Tensor:
-        """Logits float32 [m, V], in float32 even where a caller lets the network multiply in something shorter."""
+        """Logits float32 [m, V], computed in float32 even if the caller lets the network use less."""
         with torch.autocast(read.device.type, enabled=False):
             return torch.addmm(self.bias, read.float(), self.rows.T)
 
     def _reach(self, pieces: Cut, documents: Ints, positions: Ints, hidden: Flags | None) -> tuple[Ints, Ints]:
-        """How many pieces are seen on the left and on the right of each position [n].
+        """How many pieces are visible to the left and right of each position [n].
 
-        A word that is not hidden elsewhere has a window of its own around it. Hidden words of a text share windows that
-        overlap by half, for with the same window they have the same sequence.
+        A word that is not hidden elsewhere gets a window centred on it. Hidden words of a text share half-overlapping
+        windows, because in the same window they have the same sequence.
         """
         text = np.searchsorted(documents, positions, side="right") - 1
         left = pieces.words[positions] - pieces.documents[text]
@@ -156,7 +154,7 @@ class LanguageModel:
         )
 
     def _sequences(self, pieces: Cut, positions: Ints, left: Ints, right: Ints) -> tuple[Ints, Ints, Ints]:
-        """Sequences int64 [n, L], their lengths [n], and where in them the answer is read [n]."""
+        """Sequences int64 [n, L], their lengths [n], and where in each the answer is read [n]."""
         model = self.model
         causal = model.mask is None
         lead = len(model.before)
@@ -168,7 +166,7 @@ class LanguageModel:
             (pieces.words[positions] - left - lead)[:, None] + column,
             (pieces.words[positions + 1] - 1)[:, None] + column - at[:, None],
         )
-        ids = pieces.ids if len(pieces.ids) else np.zeros(1, np.int64)  # a causal model may be shown no word at all
+        ids = pieces.ids if len(pieces.ids) else np.zeros(1, np.int64)  # a causal model may see no word at all
         rows = ids[np.clip(source, 0, len(ids) - 1)]
         rows[:, :lead] = model.before
         if causal:
@@ -194,18 +192,18 @@ def load_context(
     Args:
         table: its words are the candidates.
         source: None for the bundled masked LM, or a folder or hub id of a transformers model.
-        kind: masked or causal; None: masked where the model has a mask piece.
-        window: pieces that the network sees around a position, at least 8; no more than the model takes.
-        batch: pieces in one run of the network; more is faster up to a point, and takes more memory.
+        kind: masked-lm or causal-lm; None: masked if the model has a mask piece.
+        window: pieces the network sees around a position, at least 8; capped at what the model takes.
+        batch: pieces per forward pass; more is faster up to a point, and takes more memory.
         device: a torch device.
 
     Raises:
-        ConfigError: table is none, kind, window, batch or device are out of range, or the package brings no model of
-            the kind.
-        ModelError: there is no such model, or its last layer cannot be taken off.
+        ConfigError: table is not an embedding table; kind, window, batch or device are out of range; or no model of
+            this kind is bundled.
+        ModelError: there is no such model, or its output layer cannot be removed.
     """
     if not isinstance(table, EmbeddingTable):
-        raise ConfigError(f"table must be what load_table gives, not {type(table).__name__}")
+        raise ConfigError(f"table must be an embedding table (load_table), got {type(table).__name__}")
     if window < 8 or batch < 1:
         raise ConfigError(f"window must be at least 8 and batch at least 1, got {window} and {batch}")
     if kind is not None and kind not in get_args(Kind):
@@ -219,7 +217,7 @@ def load_context(
 
 
 class _Through(torch.nn.Identity):
-    """Stands where the output layer was, so that the network gives what that layer would have seen."""
+    """Replaces the output layer, so that the network returns that layer's input."""
 
     bias = None
 
@@ -234,7 +232,7 @@ def _load(source: str | Path | None, kind: Kind | None, device: str) -> Model:
                 return _causal(model)
             if model.mask is not None:
                 return model
-            raise ModelError(f"a masked language model must have a mask piece, and {model.name} has none")
+            raise ModelError(f"{model.name} has no mask piece; choose a masked language model, or kind=causal-lm")
         except NoModelError:
             raise
         except ModelError as error:
@@ -243,17 +241,17 @@ def _load(source: str | Path | None, kind: Kind | None, device: str) -> Model:
 
 
 def _causal(model: Model) -> Model:
-    """The model as a causal one; a masked one loads as such without complaint, and would repeat the last piece."""
+    """The model as a causal one. A masked model would load without complaint, and repeat the last piece."""
     ids = np.stack([_probe(model), _probe(model)])
     ids[1, -1] = ids[0, -2]
     one, other = _run(model, ids)[:, :-1]
     if not torch.allclose(one, other, rtol=1e-3, atol=1e-3):
-        raise ModelError(f"a causal language model must not look at what follows, and {model.name} does")
+        raise ModelError(f"{model.name} looks at what follows a position; choose a causal language model")
     return replace(model, mask=None, after=())
 
 
 def _behead(model: Model) -> torch.nn.Linear:
-    """The output layer, taken off the network, after it was found to be the last thing that the network does."""
+    """Removes the output layer from the network, after checking that it is linear and the last step."""
     ids = _probe(model)[None]
     try:
         head = model.network.get_output_embeddings()
@@ -263,16 +261,16 @@ def _behead(model: Model) -> torch.nn.Linear:
             last = isinstance(head, torch.nn.Linear) and torch.allclose(
                 head(_run(model, ids)), whole, rtol=1e-4, atol=1e-4
             )
-    except Exception as error:  # whatever a network does with the wrong thing in the place of its output layer
-        raise ModelError(f"the output layer of {model.name} must come off, and does not") from error
+    except Exception as error:  # whatever a network does without its output layer
+        raise ModelError(f"cannot remove the output layer of {model.name}; choose another model") from error
     if not last:
-        raise ModelError(f"the output layer of {model.name} must be linear and its last, and is not")
+        raise ModelError(f"the output layer of {model.name} must be linear and the last step; choose another model")
     found: torch.nn.Linear = head
     return found
 
 
 def _probe(model: Model) -> Ints:
-    """Pieces from all over the vocabulary, as a text of no meaning."""
+    """Pieces from all over the vocabulary, as a meaningless text."""
     return np.linspace(0, model.network.get_input_embeddings().num_embeddings - 1, 8).astype(np.int64)
 
 
@@ -283,7 +281,7 @@ def _run(model: Model, ids: Ints) -> torch.Tensor:
 
 
 def _first(model: Model) -> tuple[int, ...]:
-    """What a causal model sees before the first word, where its tokenizer puts nothing there."""
+    """What a causal model sees before the first word if its tokenizer adds nothing."""
     config = model.network.config
     for name in ("bos_token_id", "eos_token_id"):
         piece = getattr(config, name, None)
@@ -291,7 +289,7 @@ def _first(model: Model) -> tuple[int, ...]:
             return (piece,)
     if model.mask is not None:
         return ()
-    raise ModelError(f"{model.name} must have a piece that begins a text (bos_token_id)")
+    raise ModelError(f"{model.name} has no piece that begins a text; set bos_token_id in its config")
 
 
 def _restrict(model: Model, table: EmbeddingTable, head: torch.nn.Linear) -> tuple[torch.Tensor, torch.Tensor]:

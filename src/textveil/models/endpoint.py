@@ -1,7 +1,7 @@
-"""Language models behind an endpoint that speaks the chat completions of OpenAI, on this machine or elsewhere.
+"""Language models behind an OpenAI-compatible chat completions endpoint, local or remote.
 
-In: an address, a model's name, prompts or a conversation. Out: one answer per prompt, in order, or one as it comes.
-Not here: what a prompt says, and what is made of the answers; that is whoever asks.
+In: an address, a model's name, prompts or a conversation. Out: one answer per prompt, in order, or a streamed one.
+Not here: what a prompt says and what is done with the answers, which is up to the caller.
 """
 
 import json
@@ -25,67 +25,67 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
 KEY = "TEXTVEIL_LLM_KEY"
-"""The environment variable with the key."""
+"""Environment variable for the key."""
 
 NO_KEY = "none"
-"""Sent where there is no key: servers on one's own machine ask for none, and the client does not go without."""
+"""Sent if there is no key: local servers want none, but the client insists on one."""
 
 HEADERS = frozenset({"host", "connection", "accept", "accept-encoding", "content-type", "content-length"})
-"""What a request says besides its key and its body."""
+"""Headers that are kept; key and user agent are added."""
 
-NO_COMPLETION = "must answer with a completion as JSON, and answered with something else"
-NO_TEXT = "must answer with text, and answered without"
-BROKEN_OFF = "must send its answer to the end, and the answer broke off"
+NO_COMPLETION = "did not answer with a chat completion in JSON; check the url"
+NO_TEXT = "answered without text"
+BROKEN_OFF = "broke off in the middle of its answer"
 
 LIBRARIES = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2"})
 
 
 def _address(url: str) -> str:
-    """The url, if it is one and holds no secret; a message does not repeat it, because it may."""
+    """The url, if it is valid and holds no secret. Messages do not repeat it, because it may hold one."""
     try:
         parts = urlsplit(url)
         whole = bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is none, or half an IPv6 address
+    except ValueError:  # an invalid port, or half an IPv6 address
         whole = False
         parts = urlsplit("")
     if "@" in parts.netloc:
-        raise ConfigError(f"endpoint.url must not hold a name or password; {KEY} holds the key")
+        raise ConfigError(f"endpoint.url must not hold a name or password; put the key in {KEY}")
     if not (whole and re.fullmatch(r"https?://[!-~]+", url, re.IGNORECASE) and not re.search(r"[?#\\]", url)):
-        raise ConfigError("endpoint.url must read http://HOST:PORT/PATH or https://HOST/PATH, such as .../v1")
+        raise ConfigError("endpoint.url must have the form http://HOST:PORT/PATH or https://HOST/PATH, such as .../v1")
     return url
 
 
 def _secret(key: object) -> object:
-    """The key, if a header can hold it; a message does not repeat it."""
+    """The key, if it fits in a header. Messages do not repeat it."""
     if key is not None and not (isinstance(key, str) and re.fullmatch(r"[!-~]+", key)):
-        raise ConfigError(f"endpoint.key and {KEY} must be ASCII without spaces")
+        raise ConfigError(f"the key (endpoint.key or {KEY}) must be ASCII without spaces")
     return key
 
 
 Address = Annotated[str, AfterValidator(_address)]
-"""Where an API begins: of the scheme http or https, without name, password and query."""
+"""Base URL of an API: http or https, without name, password and query."""
 
 Key = Annotated[str | None, BeforeValidator(_secret)]
-"""A key, or none; give its field `repr=False`."""
+"""A key, or None; give its field `repr=False`."""
 
 
 @options("endpoint.")
 class Endpoint:
-    """A language model that is asked over HTTP.
+    """A language model reached over HTTP.
 
-    Nothing but the prompt, the names of model and options, and the key goes out, and only to the host of `url`: the
-    client's own environment variables (OPENAI_API_KEY, OPENAI_BASE_URL and others) are not used, redirects are not
-    followed, and proxies of the environment are used under https only, where they cannot read along.
+    Only the prompt, the names of model and options, and the key are sent, and only to the host of `url`: the client's
+    own environment variables (OPENAI_API_KEY, OPENAI_BASE_URL and others) are ignored, redirects are not followed,
+    and proxies from the environment are used for https only, where they cannot read the traffic.
 
     Attributes:
-        url: where the API begins, such as http://127.0.0.1:8080/v1. Without name, password and query.
+        url: base URL of the API, such as http://127.0.0.1:8080/v1. Without name, password and query.
         model: the model's name at the endpoint.
-        key: what the endpoint asks for; else the environment variable TEXTVEIL_LLM_KEY, read when asking.
-        timeout: seconds that an endpoint may be silent, above 0.
-        retries: how often a prompt is sent again after the status 408, 409, 429 or 5xx, a lost connection or a
-            time-out; waits in between grow from half a second to 8, or are what the endpoint asks for.
-        temperature: from 0, the likeliest answer, to 2; None: what the endpoint takes by itself.
-        workers: prompts under way at once.
+        key: API key; default: the environment variable TEXTVEIL_LLM_KEY, read at each request.
+        timeout: seconds to wait for data, above 0.
+        retries: how often a request is repeated after status 408, 409, 429 or 5xx, a lost connection or a timeout;
+            the waits grow from 0.5 to 8 s, or are what the endpoint asks for.
+        temperature: from 0 (the most likely answer) to 2; None for the endpoint's default.
+        workers: concurrent requests.
     """
 
     url: Address
@@ -103,18 +103,18 @@ class Endpoint:
         report: Callable[[str, int, int], None] | None = None,
         max_tokens: int | None = None,
     ) -> list[str]:
-        """The answer to every prompt, in order; all or none.
+        """The answers to all prompts, in order; all or none.
 
         Args:
-            prompts: pairs (what the system says, what the user says).
-            report: is told of progress.
-            max_tokens: how long an answer may get; without it, the endpoint decides.
+            prompts: pairs (system message, user message).
+            report: called with progress.
+            max_tokens: largest length of an answer; None lets the endpoint decide.
 
         Raises:
-            EndpointError: the endpoint cannot be reached, refused, or answered without text. Prompts that are under
-                way are waited for, others are not sent. No message, and nothing chained to it, holds a prompt, an
-                answer or the key.
-            ConfigError: the key in the environment is none.
+            EndpointError: the endpoint cannot be reached, refused, or answered without text. Requests already sent
+                are waited for, others are not sent. No message, and nothing chained to it, holds a prompt, an answer
+                or the key.
+            ConfigError: the key in the environment is not valid.
         """
         answers: list[str] = []
         with (
@@ -128,20 +128,20 @@ class Endpoint:
         return answers
 
     def stream(self, messages: Sequence[tuple[str, str]]) -> Generator[str]:
-        """The answer to a conversation, piece by piece as it comes.
+        """The answer to a conversation, streamed.
 
-        Nothing is sent before the first piece is asked for, and after it nothing is sent again. Whoever leaves before
-        the end closes the connection.
+        Nothing is sent before the first piece is requested, and nothing is retried after it. Closing the generator
+        early closes the connection.
 
         Args:
-            messages: pairs (role, what it says), the newest last; roles are "system", "user" and "assistant".
+            messages: pairs (role, content), the newest last; roles are "system", "user" and "assistant".
 
         Yields:
-            pieces that are not empty; together they are the answer.
+            non-empty pieces; together they are the answer.
 
         Raises:
-            EndpointError: as `ask` says, or the answer broke off.
-            ConfigError: the key in the environment is none.
+            EndpointError: as in `ask`, or the answer broke off.
+            ConfigError: the key in the environment is not valid.
         """
         from openai import omit
 
@@ -166,7 +166,7 @@ class Endpoint:
             except Exception as error:
                 failure = BROKEN_OFF if begun else self._explain(error)
         if not (begun and ended):
-            raise EndpointError(f"the endpoint {urlsplit(self.url).netloc} {failure}")  # out here, as in `_answer`
+            raise EndpointError(f"the endpoint {urlsplit(self.url).netloc} {failure}")  # out here as in `_answer`
 
     def _connect(self) -> "OpenAI":
         import openai
@@ -175,7 +175,7 @@ class Endpoint:
         _secret(key)
 
         def strip(request: Any) -> None:
-            """Takes away what the client adds of its own and from OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID and others."""
+            """Removes headers the client adds itself or takes from OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID and others."""
             for name in set(request.headers) - HEADERS:
                 del request.headers[name]
             request.headers.update({"Authorization": f"Bearer {key}", "User-Agent": "textveil"})
@@ -207,7 +207,7 @@ class Endpoint:
                     temperature=omit if self.temperature is None else self.temperature,
                     max_tokens=omit if max_tokens is None else max_tokens,
                 )
-            if not isinstance(completion, ChatCompletion):  # the client hands on what it cannot parse
+            if not isinstance(completion, ChatCompletion):  # the client passes on what it cannot parse
                 failure = NO_COMPLETION
             elif text := _text(completion):
                 return text
@@ -215,35 +215,35 @@ class Endpoint:
                 failure = NO_TEXT
         except Exception as error:
             failure = self._explain(error)
-        # Out here, because the client's errors hold the request and the answer.
+        # Raised out here, because the client's errors hold the request and the answer.
         raise EndpointError(f"the endpoint {urlsplit(self.url).netloc} {failure}")
 
     def _explain(self, error: Exception) -> str:
-        """What must hold of the endpoint and does not, from the kind of the error alone."""
+        """What went wrong, from the type of the error alone."""
         import openai
 
         match error:
             case openai.APITimeoutError():
-                return f"must answer within {self.timeout:g} s, and did not"
+                return f"timed out after {self.timeout:g} s"
             case openai.APIConnectionError():
-                return "must be reachable, and is not"
+                return "cannot be reached; check the url and that the server runs"
             case openai.APIStatusError(status_code=401 | 403 as status):
-                return f"must accept the key, and refused it with status {status}; {KEY} holds the key"
+                return f"refused the key (status {status}); put the right one in {KEY}"
             case openai.APIStatusError(status_code=404):
-                return f"must know the model {shown(self.model)}, and found nothing (status 404); is the url complete?"
+                return f"has no model {shown(self.model)} (status 404); check the model's name and the url"
             case openai.APIStatusError(status_code=429):
-                return "must take as many requests, and refused with status 429; ask with fewer workers, or later"
+                return "has too many requests (status 429); use fewer workers, or try later"
             case openai.APIStatusError(status_code=status):
-                return f"must answer with a completion, and answered with status {status}"
+                return f"answered with status {status} instead of a completion"
             case openai.APIError():  # an event of a stream
-                return "must answer with a completion, and reported an error"
+                return "reported an error instead of a completion"
             case json.JSONDecodeError() | UnicodeDecodeError():
                 return NO_COMPLETION
-        return f"must be asked without a failure, and asking failed with {type(error).__name__}"
+        return f"could not be asked ({type(error).__name__})"
 
 
 def _text(completion: Any) -> str | None:
-    """The text of the first choice, if there is any: the client does not check the fields of what it parsed."""
+    """The text of the first choice, if any: the client does not validate the fields it parsed."""
     try:
         text = completion.choices[0].message.content
     except (AttributeError, LookupError, TypeError):
@@ -252,7 +252,7 @@ def _text(completion: Any) -> str | None:
 
 
 def _piece(chunk: Any) -> tuple[str, bool]:
-    """The text that a chunk adds to the first choice, and whether it says that this choice is at its end."""
+    """The text that a chunk adds to the first choice, and whether it ends this choice."""
     try:
         choice = chunk.choices[0]
         text, last = choice.delta.content, choice.finish_reason is not None
@@ -262,7 +262,7 @@ def _piece(chunk: Any) -> tuple[str, bool]:
 
 
 def _mute() -> None:
-    """Keeps the client's libraries from logging what they do within `_unlogged`."""
+    """Keeps the client's libraries from logging within `_unlogged`."""
     for name in list(logging.Logger.manager.loggerDict):
         if name.partition(".")[0] in LIBRARIES:
             logging.getLogger(name).addFilter(_elsewhere)
@@ -273,7 +273,7 @@ _asking = threading.local()
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """While this thread asks, the client's libraries log nothing: at the level debug some log the prompt."""
+    """Silences the client's libraries in this thread: at level debug, some log the prompt."""
     _asking.now = True
     try:
         yield

@@ -1,7 +1,7 @@
-"""Entities: persons, locations, organizations, and what other taggers know, as spans of words.
+"""Entities: persons, locations, organizations and whatever else a tagger knows, as spans of words.
 
 In: words of texts. Out: `Entity` spans with their types and probabilities.
-Not here: what is done about them (`protect`), and entities that have a form of their own (numbers, addresses).
+Not here: what happens to them (`protect`), and entities with a fixed form (numbers, addresses).
 """
 
 from collections.abc import Sequence
@@ -18,28 +18,28 @@ from textveil.models.ragged import Cut, Ragged, Windows, batches, pad, spread
 from textveil.randomness import Flags, Floats, Ints
 
 LABELS = ("O", "B-PERSON", "I-PERSON", "B-LOCATION", "I-LOCATION", "B-ORGANIZATION", "I-ORGANIZATION")
-"""The labels of the bundled tagger, in the order of its output."""
+"""The labels of the bundled tagger, in output order."""
 
 CASINGS = 5
-"""How many casings the bundled tagger tells apart."""
+"""Number of casings the bundled tagger distinguishes."""
 
 ALIASES = {
     **dict.fromkeys(("PER", "PERSON"), "PERSON"),
     **dict.fromkeys(("LOC", "LOCATION", "GPE"), "LOCATION"),
     **dict.fromkeys(("ORG", "ORGANIZATION", "ORGANISATION", "CORPORATION", "GROUP"), "ORGANIZATION"),
 }
-"""What other taggers call the three types; any other type keeps its own name."""
+"""Other taggers' names for the three types; any other type keeps its name."""
 
 
 class Entity(NamedTuple):
     """A span of words that name one thing.
 
     Args:
-        text: the number of the text.
-        start: the first word, counted in its own text.
-        end: the word after the last.
-        type: PERSON, LOCATION, ORGANIZATION, or another type that the tagger knows.
-        score: the smallest probability, over the words of the span, that the word is part of an entity at all.
+        text: the index of the text.
+        start: first word, counted within its text.
+        end: one past the last word.
+        type: PERSON, LOCATION, ORGANIZATION, or another type of the tagger.
+        score: the smallest probability, over the words of the span, of being part of any entity.
     """
 
     text: int
@@ -50,7 +50,7 @@ class Entity(NamedTuple):
 
 
 class Tagger(Protocol):
-    """Whatever finds entities."""
+    """Anything that finds entities."""
 
     @property
     def name(self) -> str:
@@ -58,12 +58,12 @@ class Tagger(Protocol):
         ...
 
     def find(self, texts: Ragged) -> list[Entity]:
-        """The entities of all texts, in their order; spans do not overlap."""
+        """The entities of all texts, in order; spans do not overlap."""
         ...
 
 
 def casing(word: str) -> int:
-    """0 no capital, 1 only the first letter, 2 one capital alone, 3 all of them, 4 some inside."""
+    """0 no capital, 1 first letter only, 2 a single capital, 3 all capitals, 4 some inside."""
     if word == word.lower():
         return 0
     letters = [letter for letter in word if letter.isalpha()]
@@ -79,15 +79,15 @@ class TokenClassifier:
     """A token classification model as a tagger. Load one with `load_tagger`.
 
     A word has the label of its first piece. Texts longer than the window are read in overlapping windows, and each
-    word is judged in the window in which it lies farthest from an edge.
+    word is judged in the window where it is farthest from an edge.
 
     Attributes:
         model: the network.
         types: the type of each label; None for "no entity".
         begins: for each label, whether it begins a new entity.
-        threshold: a word is part of an entity when all entities' labels together are at least so probable.
-        window: pieces that the network sees at once, the frame included.
-        batch: pieces in one run of the network.
+        threshold: smallest total probability of all entity labels at which a word is part of an entity.
+        window: pieces per sequence, special tokens included.
+        batch: pieces per forward pass.
     """
 
     model: Model
@@ -103,7 +103,7 @@ class TokenClassifier:
         return self.model.name
 
     def probabilities(self, texts: Ragged) -> Floats:
-        """The probability of each label for every word, float32 [T, labels]."""
+        """The probability of each label for each word, float32 [T, labels]."""
         pieces = Cut.of(self.model, texts)
         room = self.window - len(self.model.before) - len(self.model.after)
         windows = Windows.over(pieces.documents, room, room // 4)
@@ -130,11 +130,11 @@ class TokenClassifier:
         return found
 
     def find(self, texts: Ragged) -> list[Entity]:
-        """The entities of all texts, in their order; spans do not overlap, and none reaches over a text's end.
+        """The entities of all texts, in order; spans do not overlap or cross the end of a text.
 
-        Words that are part of an entity make one span until a word begins another: one for which the labels that
-        begin an entity are together more probable than those that go on (where a model has no such labels, one of
-        another type). The type of a span is the one with the largest sum of probabilities over its words.
+        Consecutive entity words form a span until a word begins a new one: a word whose B- labels are together more
+        probable than its I- labels (or, if the model has no B- labels, a word of another type). A span's type is the
+        one with the largest sum of probabilities over its words.
         """
         probabilities = self.probabilities(texts)
         if not len(probabilities):
@@ -160,7 +160,7 @@ class TokenClassifier:
         return [Entity(b, s, e, names[k], float(p)) for (b, s, e, k, p), keep in zip(spans, kept, strict=True) if keep]
 
     def _begins(self, probabilities: Floats, by_type: Floats) -> Flags:
-        """Whether each word, if it is part of an entity, begins one, bool [T]."""
+        """Whether each word would begin a new entity, if it is part of one, bool [T]."""
         if self.begins.any():
             begun: Floats = probabilities[:, self.begins].sum(axis=1)
             first: Flags = begun > by_type.sum(axis=1) - begun
@@ -169,7 +169,7 @@ class TokenClassifier:
         return np.append(True, best[1:] != best[:-1])
 
     def _casings(self, words: Sequence[str], bounds: Ints) -> Ints | None:
-        """The casing of every piece's word, for the bundled tagger, which is uncased otherwise."""
+        """The casing of each piece's word, for the bundled tagger, whose pieces are lower case."""
         if not self.model.bundled:
             return None
         own = {word: casing(word) for word in set(words)}
@@ -197,10 +197,10 @@ def load_tagger(
 
     Args:
         source: None for the bundled tagger, or a folder or hub id of a transformers model for token classification
-            whose labels are `O`, `B-TYPE`, `I-TYPE` (or `TYPE` alone, also with `E-`, `L-`, `S-` and `U-`).
-        threshold: in (0, 1): how probable it must be that a word is part of an entity. Smaller finds more.
-        window: pieces that the network sees at once, at least 8; no more than the model takes.
-        batch: pieces in one run of the network.
+            with labels `O`, `B-TYPE`, `I-TYPE` (or just `TYPE`; also with `E-`, `L-`, `S-` and `U-`).
+        threshold: in (0, 1): smallest probability at which a word is part of an entity. Lower finds more.
+        window: pieces per sequence, at least 8; capped at what the model takes.
+        batch: pieces per forward pass.
         device: a torch device.
 
     Raises:
@@ -228,12 +228,12 @@ def _labels(model: Model) -> list[str]:
     names = model.network.config.id2label
     labels = [str(names[i]) for i in range(len(names))]
     if "O" not in labels or len(labels) < 2 or all(label.startswith("LABEL_") for label in labels if label != "O"):
-        raise ModelError(f"the labels of {model.name} must have names, O among them (id2label of its config.json)")
+        raise ModelError(f"{model.name} must name its labels, O among them; set id2label in its config.json")
     return labels
 
 
 def _parts(label: str, labels: Sequence[str]) -> tuple[str, str | None]:
-    """A label's prefix and type; what ends a span or is one alone has that prefix only where a label begins one."""
+    """A label's prefix and type; E-, L-, S- and U- are prefixes only if the type also has a B- or I- label."""
     if label == "O":
         return "", None
     prefix, bare = label[:2], label[2:]

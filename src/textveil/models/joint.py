@@ -1,7 +1,7 @@
-"""A text behind another one, as networks take pairs: a question, and what is read for its answer.
+"""Sequences of one text or a pair of texts, such as a question and the text that answers it.
 
-In: texts, alone or each behind a first one. Out: sequences of pieces with their frame, as many as a long text needs.
-Not here: what a network says of them (`labels`, `reading`), and words of a text that are cut one by one (`ragged`).
+In: texts, alone or each after a first one. Out: sequences of pieces with special tokens; long texts get several.
+Not here: what a network makes of them (`labels`, `reading`), and words that are tokenized one by one (`ragged`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,10 +21,10 @@ Offsets = list[tuple[int, int]]
 
 
 class Frame(NamedTuple):
-    """What a tokenizer puts around two texts.
+    """The special tokens around a pair of texts.
 
     Args:
-        between: pieces that stand between them.
+        between: pieces between the two.
         types: the token types of the first and the second.
     """
 
@@ -36,14 +36,14 @@ class Frame(NamedTuple):
         """The frame of a model's tokenizer.
 
         Raises:
-            ModelError: it cannot join two texts.
+            ModelError: the tokenizer cannot join two texts.
         """
         pair = model.tokenizer.encode("a", "a")
         bare = model.tokenizer.encode("a", add_special_tokens=False).ids
         lead = len(model.before) + len(bare)
         size = len(pair.ids) - lead - len(bare) - len(model.after)
         if size < 0:
-            raise ModelError(f"the tokenizer of {model.name} must know how to join two texts")
+            raise ModelError(f"the tokenizer of {model.name} cannot join two texts; choose another model")
         between = tuple(pair.ids[lead : lead + size])
         return cls(between, (pair.type_ids[0], pair.type_ids[lead + size]))
 
@@ -54,11 +54,11 @@ class Sequences:
 
     Attributes:
         rows: the pieces of each sequence.
-        lengths: int64 [n], how many they are.
-        leads: int64 [n], how many of them stand before the text.
-        owners: int64 [n], the text that a sequence shows a window of.
-        begins: int64 [n], the first piece of the text in it.
-        frame: of pairs; None where texts stand alone.
+        lengths: int64 [n], pieces per sequence.
+        leads: int64 [n], pieces before the text in each.
+        owners: int64 [n], the text each sequence is a window of.
+        begins: int64 [n], the first piece of the text in each.
+        frame: of pairs; None for single texts.
     """
 
     rows: list[list[int]]
@@ -69,15 +69,15 @@ class Sequences:
     frame: Frame | None = field(repr=False)
 
     def batches(self, model: Model, pieces: int) -> Iterator[Ints]:
-        """Sequences of like length together, about so many pieces at once.
+        """Batches of sequences of similar length, of about `pieces` pieces each.
 
-        They come one by one for a network that has no piece for padding: it cannot find the ends of more.
+        A network without a padding piece gets them one by one, because it cannot tell where a padded one ends.
         """
         alone = getattr(model.network.config, "pad_token_id", None) is None
         return batches(self.lengths, 1 if alone else pieces)
 
     def inputs(self, model: Model, which: Ints) -> dict[str, torch.Tensor]:
-        """Some of the sequences as a network takes them."""
+        """Some of the sequences as network inputs."""
         size = int(self.lengths[which].max())
         ids = np.zeros((len(which), size), np.int64)
         for i, row in enumerate(which.tolist()):
@@ -90,20 +90,20 @@ class Sequences:
 
 
 def cut(model: Model, texts: Sequence[str]) -> list[tuple[list[int], Offsets]]:
-    """The pieces of each text, and where each stands.
+    """The pieces of each text, and their positions.
 
     Raises:
         InputError: `texts` is not a sequence of valid Unicode strings.
-        ModelError: the tokenizer cannot cut a text.
+        ModelError: the tokenizer fails on a text.
     """
     check_texts(texts)
     encodings = None
     try:
         encodings = model.tokenizer.encode_batch(texts, add_special_tokens=False)
-    except Exception:  # the Rust side raises bare Exception, and may name what it could not cut
+    except Exception:  # the Rust side raises bare Exception, which may quote the text
         encodings = None
     if encodings is None:
-        raise ModelError(f"the tokenizer of {model.name} must cut every text; give it an unknown token")
+        raise ModelError(f"the tokenizer of {model.name} failed on a text; give it an unknown token")
     return [(encoding.ids, encoding.offsets) for encoding in encodings]
 
 
@@ -115,16 +115,16 @@ def sequences(
     firsts: Sequence[Sequence[int]] | None = None,
     frame: Frame | None = None,
 ) -> Sequences:
-    """Texts in windows of so many pieces, frame included, that overlap by a quarter; each behind its whole first text.
+    """Texts in windows of at most `window` pieces that overlap by a quarter, each after its whole first text.
 
     A text without pieces has no sequence.
 
     Args:
-        model: whose frame they get.
+        model: whose special tokens they get.
         texts: the pieces of each text.
-        window: pieces of a sequence at most.
-        firsts: the pieces of what stands before each text; then with `frame`.
-        frame: what stands around the two.
+        window: pieces per sequence, special tokens included.
+        firsts: the pieces that come before each text; requires `frame`.
+        frame: the special tokens of a pair.
 
     Raises:
         InputError: a first text takes more than half of a window.
@@ -135,8 +135,8 @@ def sequences(
         if firsts is not None and frame is not None:
             if len(firsts[b]) > (room := window // 2):
                 raise InputError(
-                    f"a question, or the first of two texts, may take half of the window, {room} pieces; "
-                    f"number {b} has {len(firsts[b])}"
+                    f"a question, or the first of two texts, may take up to half the window, {room} pieces; number {b} "
+                    f"has {len(firsts[b])}"
                 )
             lead += [*firsts[b], *frame.between]
         room = window - len(lead) - len(model.after)

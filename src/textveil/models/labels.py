@@ -1,7 +1,7 @@
-"""Labels: what a sequence classifier takes texts, or pairs of texts, to be.
+"""Labels: how a sequence classifier labels texts or pairs of texts.
 
 In: texts. Out: a logit for each label.
-Not here: which words an answer hangs on (`saliency`), and how answers are scored.
+Not here: which words a label depends on (`saliency`), and how labels are scored.
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ from textveil.randomness import Floats
 class SequenceClassifier:
     """A sequence classifier of transformers. Load one with `load_labels`.
 
-    A text that is longer than the window is read in windows that overlap by a quarter, and has the mean of their
-    logits, weighted by their lengths. Of a pair, the first text stands whole before every window of the second.
+    A text longer than the window is read in windows that overlap by a quarter, and gets the mean of their logits,
+    weighted by length. In a pair, the whole first text precedes each window of the second.
 
     Attributes:
         model: the network.
-        window: pieces that the network sees at once, the frame included.
-        batch: pieces in one run of the network.
+        window: pieces per sequence, special tokens included.
+        batch: pieces per forward pass.
     """
 
     model: Model
@@ -41,23 +41,23 @@ class SequenceClassifier:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What the model calls its labels, in the order of the logits; "LABEL_0" and so on where nobody named them."""
+        """The model's label names, in logit order; "LABEL_0" and so on if it names none."""
         names = self.model.network.config.id2label
         return tuple(str(names[i]) for i in range(self.model.network.config.num_labels))
 
     def sequences(self, texts: Sequence[Sequence[str]]) -> Sequences:
-        """Examples as the network sees them, at least one sequence each.
+        """The examples as network sequences, at least one each.
 
         Args:
-            texts: one text for each example, or two; the same for all of them.
+            texts: examples of one text each, or of two each.
 
         Raises:
-            InputError: an example has more texts than two, or another number than the first; a text is none; the first
-                of two takes more than half of the window.
+            InputError: an example has neither one nor two texts, or not as many as the others; a text is not valid
+                Unicode; the first of two takes more than half of the window.
         """
         sizes = {len(each) for each in texts}
         if len(sizes) > 1 or not sizes <= {1, 2}:
-            raise InputError("a classifier takes one text for each example, or two, the same for all of them")
+            raise InputError("a classifier takes one text per example, or two per example, the same for all")
         pairs = sizes == {2}
         read = [ids or [self.model.unknown] for ids, _ in cut(self.model, [each[-1] for each in texts])]
         if not pairs:
@@ -69,10 +69,10 @@ class SequenceClassifier:
         """The logit of each label, float32 [B, C].
 
         Args:
-            texts: one text for each example, or two; the same for all of them.
+            texts: examples of one text each, or of two each.
 
         Raises:
-            InputError: as `sequences` says.
+            InputError: as in `sequences`.
         """
         shown = self.sequences(texts)
         sizes = (shown.lengths - shown.leads - len(self.model.after)).astype(np.float64)
@@ -92,10 +92,10 @@ def load_labels(
     """A sequence classifier.
 
     Args:
-        source: a folder or hub id of a transformers model for sequence classification; or one that is loaded already.
-        window: pieces that the network sees at once, at least 8; no more than the model takes.
-        batch: pieces in one run of the network.
-        device: a torch device, for what is not loaded yet.
+        source: a folder or hub id of a transformers model for sequence classification, or a loaded one.
+        window: pieces per sequence, at least 8; capped at what the model takes.
+        batch: pieces per forward pass.
+        device: a torch device, for loading.
 
     Raises:
         ConfigError: an option is out of range.

@@ -1,7 +1,7 @@
-"""Language models: the bundled encoder with an adapter, a local folder, or a hub's model.
+"""Networks: the bundled encoder with an adapter, or a transformers model from a folder or hub.
 
-In: a job and a source. Out: a `Model`, a network that is ready to run with its tokenizer and what frames a sequence.
-Not here: what is asked of it (`context` and its neighbours), and how adapters are merged (`adapters`).
+In: a job and a source. Out: a `Model`: a network ready to run, with its tokenizer and special tokens.
+Not here: what it is used for (`context` and its neighbours), and how adapters are merged (`adapters`).
 """
 
 import re
@@ -34,16 +34,16 @@ BUNDLED: dict[Job, str] = {
     "reader": "BertForQuestionAnswering",
 }
 SHORTEST: dict[Job, int] = {"masked-lm": 8, "causal-lm": 8, "tagger": 8, "reader": 32, "classifier": 8}
-"""Pieces that a network must take at once."""
+"""Smallest number of pieces that a network must take at once."""
 
 FIRST_LAYERS = re.compile(r"bundled:([1-9][0-9]?)")
-"""The source that is the bundled encoder with its first so many layers alone."""
+"""A source that stands for the first n layers of the bundled encoder."""
 
 ENCODER = "all-MiniLM-L6-v2"
 """What rows and statements call the small encoder."""
 
 SPACES = "\u2581", "\u0120"
-"""How tokenizers write the space before a word."""
+"""How tokenizers mark the space before a word."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,17 +52,17 @@ class Model:
 
     Attributes:
         name: what rows and statements call it.
-        network: in evaluation mode on its device; its parameters ask for no gradients.
-        tokenizer: cuts words or texts into pieces; no truncation, no padding.
+        network: in evaluation mode on its device, without gradients.
+        tokenizer: splits words or texts into pieces; no truncation, no padding.
         before: pieces that begin every sequence.
         after: pieces that end it.
-        mask: the piece that stands for a hidden word; None where the model has none.
-        unknown: stands for a word that the tokenizer drops.
-        longest: pieces in a sequence at most, the frame included.
-        segments: how many token types the network tells apart (1: none).
-        spaces: what becomes of the space before a word: "none", pieces do not show it; "given", they do where it
-            stands there; "added", the tokenizer puts one before whatever it cuts.
-        bundled: whether it is the small encoder of the package.
+        mask: the piece for a hidden word; None if the model has none.
+        unknown: the piece for a word that the tokenizer drops.
+        longest: most pieces per sequence, special tokens included.
+        segments: number of token types (1: none).
+        spaces: what happens to the space before a word: "none", pieces do not show it; "given", they show it if it is
+            there; "added", the tokenizer puts one before everything it splits.
+        bundled: whether it is the package's small encoder.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Model:
 
     @property
     def device(self) -> torch.device:
-        """Where the network is."""
+        """The network's device."""
         found: torch.device = next(self.network.parameters()).device
         return found
 
@@ -89,12 +89,12 @@ def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> 
 
     Args:
         job: what its head is for.
-        source: a local folder or a hub id (owner/name) of a transformers model with a fast tokenizer; None is the
-            bundled encoder, "bundled:3" the same without what comes after its third layer.
+        source: a local folder or a hub id (owner/name) of a transformers model with a fast tokenizer; None for the
+            bundled encoder, "bundled:3" for its first three layers.
         device: a torch device ("cpu", "cuda").
 
     Raises:
-        ConfigError: the device is not there.
+        ConfigError: the device is not available.
         ModelError: there is no such model, or it has no head for the job.
     """
     check_device(device)
@@ -102,24 +102,24 @@ def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> 
     own = source is None or first is not None
     model = _bundled(job, int(first[1]) if first else None) if own else _foreign(job, str(source))
     if model.longest < SHORTEST[job]:
-        raise ModelError(f"{model.name} must take {SHORTEST[job]} pieces at once, and takes {model.longest}")
+        raise ModelError(f"{model.name} takes {model.longest} pieces at once; {job} needs {SHORTEST[job]}")
     model.network.eval().requires_grad_(False).to(device)
     return model
 
 
 def untrained(source: str | Path | None, labels: int, *, device: str = "cpu") -> tuple[Model, tuple[str, ...]]:
-    """A sequence classifier that is still to be trained.
+    """A sequence classifier that has yet to be trained.
 
     Args:
         source: a folder or hub id of a transformers model with a fast tokenizer; None is the bundled encoder.
-        labels: how many labels it is to tell apart.
+        labels: number of labels.
         device: a torch device.
 
     Returns:
-        the model, and the names of the parameters that the source does not have: transformers drew them at random.
+        the model, and the names of the parameters missing in the source, which transformers initialized at random.
 
     Raises:
-        ConfigError: the device is not there.
+        ConfigError: the device is not available.
         ModelError: there is no such model.
     """
     check_device(device)
@@ -132,15 +132,15 @@ def untrained(source: str | Path | None, labels: int, *, device: str = "cpu") ->
 
 
 def check_device(device: str) -> None:
-    """Refuse a torch device that is not there, or from which nothing can be read.
+    """Checks that a torch device exists and can be read from.
 
     Raises:
-        ConfigError: it is such a one.
+        ConfigError: it does not, or cannot.
     """
     try:
         torch.empty(0, device=device).cpu()
     except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"the device {device!r} is not available here") from error
+        raise ConfigError(f"the device {device!r} is not available here; try cpu") from error
 
 
 # ---- the bundled encoder -----------------------------------------------------------------------------------
@@ -148,22 +148,22 @@ def check_device(device: str) -> None:
 
 @lru_cache(maxsize=1)
 def bundled_folder() -> Path:
-    """The small encoder's folder, after its file was found to be the right one."""
+    """The small encoder's folder, after verifying its checksum."""
     folder = minilm.locate()
     minilm.checked(folder)
     return folder
 
 
 def backbone(job: Job, tensors: dict[str, torch.Tensor] | None, **config: Any) -> nn.Module:
-    """The small encoder with a head, from its own weights and those of an adapter.
+    """The small encoder with a head, from its own weights and an adapter's.
 
     Args:
         job: what the head is for.
-        tensors: of the adapter; None leaves the head as it is drawn at random, for training.
-        config: settings of the network beside the encoder's own.
+        tensors: the adapter's; None leaves the head randomly initialized, for training.
+        config: settings of the network on top of the encoder's.
 
     Raises:
-        ModelError: the adapter holds too little, or something that the network has no place for.
+        ModelError: the adapter lacks a tensor, or has one that does not fit.
     """
     import transformers
 
@@ -172,7 +172,7 @@ def backbone(job: Job, tensors: dict[str, torch.Tensor] | None, **config: Any) -
     settings = transformers.BertConfig.from_pretrained(folder, **{"attn_implementation": "sdpa", **config})
     base = {f"bert.{name}": tensor for name, tensor in load_file(folder / "model.safetensors").items()}
     types = "bert.embeddings.token_type_embeddings.weight"
-    if len(base[types]) < settings.type_vocab_size:  # a new type begins as the one that the encoder knows
+    if len(base[types]) < settings.type_vocab_size:  # a new type starts as a copy of the known one
         base[types] = base[types][:1].repeat(settings.type_vocab_size, 1)
     with quiet():
         network: nn.Module = kind(settings)
@@ -182,19 +182,19 @@ def backbone(job: Job, tensors: dict[str, torch.Tensor] | None, **config: Any) -
     wrong = [name for name in missing if name in every and id(every[name]) not in filled] if tensors else []
     wrong += [name for name in surplus if ".pooler." not in name and not name.endswith("position_ids")]
     if wrong:
-        raise ModelError(f"the adapter {job!r} must fit the encoder, and does not at {wrong[0]}; reinstall textveil")
+        raise ModelError(f"the adapter {job!r} does not fit the encoder at {wrong[0]}; reinstall textveil")
     return network
 
 
 def _bundled(job: Job, layers: int | None = None) -> Model:
-    """The encoder with its adapter; with its first layers alone, where so many are asked for, its head sees theirs."""
+    """The encoder with its adapter. With fewer layers, the head reads the output of the last one kept."""
     if job not in BUNDLED:
-        raise ConfigError(f"the package brings no model for {job}; name a folder or a hub id")
+        raise ConfigError(f"no model for {job} is bundled; give a folder or a hub id")
     network: Any = backbone(job, adapters.tensors(job), **adapters.manifest(job)["config"])
     name, all_layers = ENCODER, network.bert.encoder.layer
     if layers is not None:
         if layers > len(all_layers):
-            raise ConfigError(f"the bundled encoder has {len(all_layers)} layers, and bundled:{layers} asks for more")
+            raise ConfigError(f"the bundled encoder has {len(all_layers)} layers, got bundled:{layers}")
         name = f"{name} ({layers} of {len(all_layers)} layers)"
         network.bert.encoder.layer = all_layers[:layers]
         network.config.num_hidden_layers = layers
@@ -210,12 +210,12 @@ def _foreign(job: Job, source: str | Path) -> Model:
     model, missing = _transformers(job, source)
     lost = [key for key in missing if "pooler" not in key and "position_ids" not in key]
     if lost:
-        raise ModelError(f"{model.name!r} must be trained for {job}, and has no weights for {lost[0]}")
+        raise ModelError(f"{model.name!r} is not trained for {job}: it has no weights for {lost[0]}")
     return model
 
 
 def _transformers(job: Job, source: str | Path, **config: Any) -> tuple[Model, tuple[str, ...]]:
-    """A model of transformers, and the names of the parameters that it has no weights for."""
+    """A model of transformers, and the names of the parameters it has no weights for."""
     import transformers
 
     def load(where: str, local: bool) -> tuple[Any, Any, dict[str, Any]]:
@@ -249,16 +249,16 @@ def _frame(
     limit: int | None = None,
     bundled: bool = False,
 ) -> Model:
-    tokenizer.encode_special_tokens = True  # a text may hold "[SEP]", and means those letters
+    tokenizer.encode_special_tokens = True  # "[SEP]" in a text is just these letters
     try:
         bare, spaced = (tokenizer.encode(text, add_special_tokens=False) for text in ("a", " a"))
         framed = tokenizer.encode("a").ids
         at = next(i for i in range(len(framed)) if framed[i : i + len(bare.ids)] == bare.ids != [])
     except Exception as error:  # the Rust side raises bare Exception
-        raise ModelError(f"the tokenizer of {name} must cut every word; give it an unknown token") from error
+        raise ModelError(f"the tokenizer of {name} failed on a word; give it an unknown token") from error
     rows = network.get_input_embeddings().num_embeddings
     if (largest := max(tokenizer.get_vocab().values())) >= rows:
-        raise ModelError(f"{name} must have an embedding for each piece of its tokenizer, and has none for {largest}")
+        raise ModelError(f"{name} has no embedding for piece {largest} of its tokenizer; they do not belong together")
     added = bare.tokens[0].startswith(SPACES)
     return Model(
         name=name,
@@ -276,7 +276,7 @@ def _frame(
 
 
 def places(network: nn.Module) -> int:
-    """How many pieces the network can tell the places of; some families lose the first rows to padding."""
+    """Number of positions of the network; some families lose the first rows to padding."""
     config: Any = network.config
     for name, module in network.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):

@@ -1,9 +1,9 @@
-"""Texts as pieces, and the windows of pieces that a network sees.
+"""Texts as pieces (subword tokens), and the windows of pieces that a network sees.
 
-In: the words of many texts. Out: their pieces, one after another, and windows of bounded length.
-Not here: what a network says about a window.
+In: the words of many texts. Out: their pieces, concatenated, and windows of bounded length.
+Not here: what a network makes of a window.
 
-Nothing is cut off: a text that is longer than a window is seen in several.
+Nothing is truncated: a text longer than a window is read in several.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,12 +21,12 @@ from textveil.text import Kind, Released, Tokens, check_texts
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Ragged:
-    """The words of B texts, one after another: the private ones, released ones, or some of each. Secret.
+    """The words of B texts, concatenated: private ones, released ones, or both. Secret.
 
     Attributes:
         words: T words.
-        documents: int64 [B+1], text b has the words documents[b] up to documents[b+1].
-        spaced: bool [T], whether whitespace stands before the word.
+        documents: int64 [B+1]; text b has the words documents[b] to documents[b+1].
+        spaced: bool [T], whether whitespace precedes the word.
     """
 
     words: Sequence[str]
@@ -37,25 +37,25 @@ class Ragged:
         ends = self.documents
         sound = ends.ndim == 1 and len(ends) > 0 and ends[0] == 0 and ends[-1] == len(self.words)
         if not (sound and (np.diff(ends) >= 0).all() and len(self.spaced) == len(self.words)):
-            raise InputError("documents must rise from 0 to the number of words, and spaced must have one entry a word")
+            raise InputError("documents must rise from 0 to the number of words, and spaced have one entry a word")
 
     def __repr__(self) -> str:
         return f"Ragged(texts={len(self.documents) - 1}, words={len(self.words)})"
 
     @classmethod
     def of(cls, tokens: Tokens) -> Self:
-        """The words of texts as they stand.
+        """The words of tokenized texts.
 
         Raises:
-            InputError: `tokens` is not what `tokenize` gives.
+            InputError: `tokens` is not a `Tokens`.
         """
         if not isinstance(tokens, Tokens):
-            raise InputError(f"tokens must be what tokenize gives, not {type(tokens).__name__}")
+            raise InputError(f"tokens must be Tokens (tokenize), got {type(tokens).__name__}")
         return cls(words=tokens.words, documents=tokens.documents, spaced=tokens.spaced)
 
     @classmethod
     def released(cls, texts: Sequence[Released]) -> Self:
-        """The words of releases; a placeholder is an empty one, for a model has no word for it."""
+        """The words of releases; a placeholder becomes an empty word, as models have no word for it."""
         items = [item for text in texts for item in text.items]
         gaps = [gap for text in texts for gap in ("\n", *text.gaps[1:-1])[: len(text.items)]]
         return cls(
@@ -66,10 +66,10 @@ class Ragged:
 
     @classmethod
     def join(cls, texts: Sequence[Sequence[str]]) -> Self:
-        """Texts that are given as lists of words, with whitespace between all of them.
+        """Texts given as lists of words, with whitespace between all of them.
 
         Raises:
-            InputError: a text is not a list of valid Unicode strings; a string is none.
+            InputError: a text is not a list of valid Unicode strings.
         """
         for text in texts:
             check_texts(text, what="word")
@@ -80,12 +80,12 @@ class Ragged:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Cut:
-    """Words cut into pieces, at least one each but for hidden ones.
+    """Words split into pieces, at least one each except for hidden words.
 
     Attributes:
         ids: int64 [P], the pieces.
-        words: int64 [T+1], word t has the pieces words[t] up to words[t+1].
-        documents: int64 [B+1], text b has the pieces documents[b] up to documents[b+1].
+        words: int64 [T+1]; word t has the pieces words[t] to words[t+1].
+        documents: int64 [B+1]; text b has the pieces documents[b] to documents[b+1].
     """
 
     ids: Ints
@@ -94,20 +94,20 @@ class Cut:
 
     @classmethod
     def of(cls, model: Model, texts: Ragged, hidden: Flags | None = None) -> Self:
-        """Every word cut by itself, equal words once.
+        """Each word split on its own; equal words once.
 
         Args:
-            model: whose tokenizer cuts.
+            model: whose tokenizer is used.
             texts: the words.
-            hidden: bool [T], words that are not looked at: each is one mask piece, or none where the model has none.
+            hidden: bool [T], words that are not read: each becomes one mask piece, or nothing if the model has none.
 
         Raises:
-            InputError: `texts` is no `Ragged`, or `hidden` is not bool with one entry a word.
-            ModelError: the tokenizer cannot cut a word.
+            InputError: `texts` is not a `Ragged`, or `hidden` is not bool [T].
+            ModelError: the tokenizer fails on a word.
         """
         if not isinstance(texts, Ragged):
             raise InputError(
-                f"texts must be Ragged.of(tokenize(texts)) or Ragged.join(words), not {type(texts).__name__}"
+                f"texts must be Ragged.of(tokenize(texts)) or Ragged.join(words), got {type(texts).__name__}"
             )
         keys: list[tuple[str, bool] | None] = list(zip(texts.words, texts.spaced.tolist(), strict=True))
         if hidden is not None:
@@ -127,16 +127,16 @@ class Cut:
 
 
 def cut(model: Model, words: Iterable[tuple[str, bool]]) -> list[list[int]]:
-    """The pieces of each word, at least one; with each word, whether whitespace stands before it."""
+    """The pieces of each word, at least one; words come with whether whitespace precedes them."""
     words = list(words)
     given = model.spaces == "given"
     spelled = [" " + word if given and spaced else word for word, spaced in words]
     try:
         encodings = model.tokenizer.encode_batch_fast(spelled, add_special_tokens=False)
-    except Exception:  # the Rust side raises bare Exception, and may name what it could not cut
+    except Exception:  # the Rust side raises bare Exception, which may quote the word
         encodings = None
     if encodings is None:
-        raise ModelError(f"the tokenizer of {model.name} must cut every word; give it an unknown token")
+        raise ModelError(f"the tokenizer of {model.name} failed on a word; give it an unknown token")
     found = [encoding.ids or [model.unknown] for encoding in encodings]
     if model.spaces != "added":
         return found
@@ -148,7 +148,7 @@ def cut(model: Model, words: Iterable[tuple[str, bool]]) -> list[list[int]]:
 
 
 def spread(begins: Ints, lengths: Ints) -> Ints:
-    """The numbers begins[i], begins[i] + 1, ... of each range i of a given length, one range after another."""
+    """The concatenated ranges begins[i], begins[i] + 1, ... of lengths[i] numbers each."""
     total = int(lengths.sum())
     shift = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths)
     found: Ints = shift + np.arange(total)
@@ -156,7 +156,7 @@ def spread(begins: Ints, lengths: Ints) -> Ints:
 
 
 def distinct(rows: Ints, lengths: Ints) -> tuple[Ints, Ints]:
-    """Which of sequences [n, L] come first of their like, int64 [m] in order, and which of these each one is [n]."""
+    """The distinct rows among sequences [n, L]: their first indices int64 [m] in order, and each row's number [n]."""
     bare = np.where(np.arange(rows.shape[1]) < lengths[:, None], rows, -1)
     _, first, like = np.unique(bare, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -164,7 +164,7 @@ def distinct(rows: Ints, lengths: Ints) -> tuple[Ints, Ints]:
 
 
 def batches(lengths: Ints, pieces: int) -> Iterator[Ints]:
-    """Sequences of like length together: their numbers, so that a batch has about so many pieces with its padding."""
+    """Indices of sequences of similar length, in batches of about `pieces` pieces including padding."""
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
@@ -174,7 +174,7 @@ def batches(lengths: Ints, pieces: int) -> Iterator[Ints]:
 
 
 def pad(model: Model, rows: Ints, lengths: Ints) -> dict[str, torch.Tensor]:
-    """Sequences [n, L] of so many pieces each, as a network takes them: what lies behind their ends is hidden."""
+    """Sequences [n, L] of the given lengths as network inputs, with the padding masked."""
     config = model.network.config
     seen = np.arange(rows.shape[1]) < lengths[:, None]
     filler = getattr(config, "pad_token_id", None) or 0
@@ -190,9 +190,9 @@ class Windows:
 
     Attributes:
         begins: int64 [n], the first piece of each window.
-        lengths: int64 [n], its pieces without the frame.
-        owner: int64 [P], the window that speaks for a piece: the one in which it lies farthest from an edge.
-        documents: int64 [n], the text that a window is of.
+        lengths: int64 [n], its pieces without special tokens.
+        owner: int64 [P], the window that decides on a piece: the one where it is farthest from an edge.
+        documents: int64 [n], the text of each window.
     """
 
     begins: Ints
@@ -202,7 +202,7 @@ class Windows:
 
     @classmethod
     def over(cls, documents: Ints, longest: int, overlap: int) -> Self:
-        """Windows of at most `longest` pieces; neighbours share `overlap` of them, and every piece is in one."""
+        """Windows of at most `longest` pieces that cover all pieces; neighbours share `overlap` of them."""
         sizes = np.diff(documents)
         stride = longest - overlap
         counts = np.where(sizes > 0, np.maximum(1, -(-(sizes - overlap) // stride)), 0)
@@ -218,7 +218,7 @@ class Windows:
         return cls(begins=begins, lengths=lengths, owner=owner, documents=text)
 
     def rows(self, model: Model, ids: Ints, which: Ints) -> tuple[Ints, Ints]:
-        """Some of the windows with their frame: pieces int64 [m, L] (0 behind the end) and lengths int64 [m]."""
+        """Some of the windows with special tokens: pieces int64 [m, L] (padded with 0) and lengths int64 [m]."""
         lengths = self.lengths[which]
         lead, tail = len(model.before), len(model.after)
         whole = lengths + lead + tail

@@ -1,6 +1,6 @@
-"""Reading: the answer to a question as a span of a text.
+"""Reading: answers questions with spans of a text.
 
-In: questions and texts. Out: `ExtractedAnswer`s, with their places in the texts.
+In: questions and texts. Out: `ExtractedAnswer`s, with their positions in the texts.
 Not here: how answers are scored against gold ones.
 """
 
@@ -23,10 +23,10 @@ class ExtractedAnswer(NamedTuple):
     """A span of a text.
 
     Args:
-        text: the answer as it stands there; empty where the text has no words.
+        text: the answer as written in the text; empty if the text has no words.
         start: its first character.
-        end: the character after its last.
-        score: the sum of the two logits of its first and last piece; comparable within one reader only.
+        end: one past its last character.
+        score: sum of the logits of its first and last piece; comparable only within one reader.
     """
 
     text: str
@@ -36,12 +36,12 @@ class ExtractedAnswer(NamedTuple):
 
 
 class Reader(Protocol):
-    """Whatever answers questions about texts."""
+    """Anything that answers questions about texts."""
 
     name: str
 
     def answer(self, questions: Sequence[str], texts: Sequence[str]) -> list[ExtractedAnswer]:
-        """One answer per question about the text of the same number."""
+        """One answer per question, question i about text i."""
         ...
 
 
@@ -51,10 +51,10 @@ class SpanReader:
 
     Attributes:
         model: the network.
-        frame: what stands around question and text.
-        window: pieces that the network sees at once: question, text and frame.
-        longest: pieces in an answer at most.
-        batch: pieces in one run of the network.
+        frame: the special tokens around question and text.
+        window: pieces per sequence: question, text and special tokens.
+        longest: most pieces in an answer.
+        batch: pieces per forward pass.
     """
 
     model: Model
@@ -69,17 +69,17 @@ class SpanReader:
         return self.model.name
 
     def answer(self, questions: Sequence[str], texts: Sequence[str]) -> list[ExtractedAnswer]:
-        """One answer per question about the text of the same number.
+        """One answer per question, question i about text i.
 
-        A long text is read in windows that overlap by a quarter, and the best answer of all windows is given.
+        A long text is read in windows that overlap by a quarter; the best answer of all windows is returned.
 
         Raises:
-            InputError: the lists differ in length, or hold what is no valid text, or a question takes more than half
+            InputError: the lists differ in length, a string is not valid Unicode, or a question takes more than half
                 of the window.
         """
         asked, read = cut(self.model, questions), cut(self.model, texts)
         if len(questions) != len(texts):
-            raise InputError(f"every question needs its text: got {len(questions)} questions, {len(texts)} texts")
+            raise InputError(f"give one text per question, got {len(questions)} questions and {len(texts)} texts")
         shown = sequences(
             self.model,
             [pieces for pieces, _ in read],
@@ -94,13 +94,13 @@ class SpanReader:
                 places = read[b][1]
                 start, end = places[shift + first][0], places[shift + last][1]
                 if score > best[b].score:
-                    found = texts[b][start:end].lstrip()  # pieces of some families hold the space before a word
+                    found = texts[b][start:end].lstrip()  # in some families a piece includes the space before it
                     start, found = end - len(found), found.rstrip()
                     best[b] = ExtractedAnswer(found, start, start + len(found), score)
         return [ExtractedAnswer("", 0, 0, 0.0) if answer.score == -np.inf else answer for answer in best]
 
     def _spans(self, shown: Sequences, which: Ints) -> list[tuple[float, int, int]]:
-        """The best span of each window: score, first and last piece, counted from the sequence's beginning."""
+        """The best span of each window: score, first and last piece, counted from the start of the sequence."""
         lengths, leads = shown.lengths[which, None], shown.leads[which, None]
         size = int(lengths.max())
         with torch.inference_mode():
@@ -135,9 +135,9 @@ def load_reader(
 
     Args:
         source: None for the bundled reader, or a folder or hub id of a transformers model for question answering.
-        window: pieces that the network sees at once, at least 32; no more than the model takes.
-        longest: pieces in an answer at most.
-        batch: pieces in one run of the network.
+        window: pieces per sequence, at least 32; capped at what the model takes.
+        longest: most pieces in an answer.
+        batch: pieces per forward pass.
         device: a torch device.
 
     Raises:

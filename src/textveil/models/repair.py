@@ -1,9 +1,9 @@
-"""Repair: a language model makes a release read well, or turns an answer to it into one that does.
+"""Repair: a language model makes a release read well, or reworks an answer to it so that it does.
 
 In: what was released, answers to it, and an endpoint. Out: texts with the same placeholders.
-Not here: how an endpoint is asked (`endpoint`), and what placeholders stand for (`session`).
+Not here: how an endpoint is called (`endpoint`), and what placeholders stand for (`session`).
 
-All of it is post-processing: no private text comes here, and no guarantee changes.
+All of it is post-processing: no private text is involved, and no guarantee changes.
 """
 
 import re
@@ -43,7 +43,7 @@ must occur exactly as often as said, and no other may occur: {counts}. """
 _PLACEHOLDER = re.compile(r"<[A-Z][A-Z0-9_]*>")
 
 Report = Callable[[str, int, int], None]
-"""Told a step's name, how much of it is done, and how much there is."""
+"""Called with the name of a step, the amount done and the total."""
 
 
 def repair(
@@ -54,26 +54,26 @@ def repair(
     temperature: float = REPAIR_TEMPERATURE,
     report: Report | None = None,
 ) -> list[str]:
-    """Lets a language model correct the grammar of releases; what they say, and their placeholders, should stay.
+    """Has a language model correct the grammar of releases; their content and placeholders should stay.
 
-    The model may know more of language than of truth: a repaired text can say what the release did not. It is
-    post-processing, so the statement of the release holds for it too.
+    The model may hallucinate: a repaired text can say what the release did not. As post-processing, it keeps the
+    statement of the release.
 
     Args:
         releases: what was released, or its text; never an original.
-        endpoint: who is asked; its temperature is not used.
-        attempts: how often a text is asked for, at most, until it has the placeholders of its release, 1 or more.
+        endpoint: the model to ask; its temperature is ignored.
+        attempts: most attempts per text to get the placeholders right, 1 or more.
         temperature: from 0 to 2.
-        report: is told of progress.
+        report: called with progress.
 
     Returns:
-        one text per release. One that has other placeholders after all attempts is given as it was released, and a
-        `TextveilWarning` says how many those are.
+        one text per release. One whose placeholders are still wrong after all attempts stays as released, and a
+        `TextveilWarning` says how many did.
 
     Raises:
         EndpointError: the endpoint cannot be reached, refused, or answered without text.
 
-    Source: STAMP, appendix C (coherence repair), in other words.
+    Source: STAMP, appendix C (coherence repair), reworded.
     """
     texts = [_text(each) for each in releases]
     asked = [i for i, text in enumerate(texts) if text.strip()]
@@ -90,37 +90,37 @@ def extract(
     temperature: float = EXTRACTION_TEMPERATURE,
     report: Report | None = None,
 ) -> list[str]:
-    """Lets a language model work the answers to released prompts into ones that suit the prompts.
+    """Has a language model rework the answers to released prompts into ones that suit the prompts.
 
-    Here the model sees the released prompt. InferDPT shows a model on one's own machine the original.
+    Here the model sees the released prompt. In InferDPT, a local model sees the original.
 
     Args:
         prompts: what was released and sent, or its text; never an original.
-        answers: what came back, one per prompt, with its placeholders.
-        endpoint: who is asked; its temperature is not used.
-        attempts: how often a text is asked for, at most, until it has the placeholders of its answer, 1 or more.
+        answers: the replies, one per prompt, with their placeholders.
+        endpoint: the model to ask; its temperature is ignored.
+        attempts: most attempts per text to get the placeholders of its answer right, 1 or more.
         temperature: from 0 to 2.
-        report: is told of progress.
+        report: called with progress.
 
     Returns:
-        one text per answer. One that has other placeholders after all attempts is given as the answer was, and a
-        `TextveilWarning` says how many those are.
+        one text per answer. One whose placeholders are still wrong after all attempts stays as the answer was, and a
+        `TextveilWarning` says how many did.
 
     Raises:
         InputError: there are not as many answers as prompts.
         EndpointError: the endpoint cannot be reached, refused, or answered without text.
 
-    Source: InferDPT (Tong et al., 2023), the extraction module, as in Cape's appendix D, in other words.
+    Source: InferDPT (Tong et al., 2023), the extraction module, as in Cape's appendix D, reworded.
     """
     if len(prompts) != len(answers):
-        raise InputError(f"there must be one answer for each of the {len(prompts)} prompts; {len(answers)} were given")
+        raise InputError(f"give one answer per prompt, got {len(prompts)} prompts and {len(answers)} answers")
     asked = [i for i, answer in enumerate(answers) if answer.strip()]
     questions = [(EXTRACTION, f"REQUEST:\n{_text(prompts[i])}\n\nDRAFT:\n{answers[i]}", answers[i]) for i in asked]
     return _merged(answers, asked, _ask(questions, endpoint, attempts, temperature, report))
 
 
 def placeholders(text: str) -> Counter[str]:
-    """The placeholders of a text, and how often each occurs."""
+    """The placeholders of a text, with their counts."""
     return Counter(_PLACEHOLDER.findall(text))
 
 
@@ -135,7 +135,7 @@ def _ask(
     temperature: float,
     report: Report | None,
 ) -> list[str | None]:
-    """Answers to (instructions, message, text that has the placeholders); None where none had them."""
+    """Answers to (instructions, message, text with the placeholders to keep); None where all attempts failed."""
     if attempts < 1:
         raise ConfigError("attempts must be 1 or more")
     calm = replace(endpoint, temperature=temperature)
@@ -146,7 +146,7 @@ def _ask(
         prompts = [(questions[i][0].format(placeholders=_reminder(wanted[i])), questions[i][1]) for i in left]
         for i, answer in zip(left, calm.ask(prompts, report=report) if prompts else [], strict=True):
             if placeholders(answer) == wanted[i]:
-                found[i] = answer.encode(errors="replace").decode()  # JSON may hold half a character
+                found[i] = answer.encode(errors="replace").decode()  # JSON may hold lone surrogates
     return found
 
 
@@ -162,7 +162,7 @@ def _merged(texts: Sequence[str], asked: Sequence[int], found: Sequence[str | No
     lost = sum(text is None for text in found)
     if lost:
         warnings.warn(
-            f"{lost} of {len(texts)} texts stay as they were: the model changed their placeholders each time",
+            f"{lost} of {len(texts)} texts stay as they were: the model changed their placeholders at every attempt",
             TextveilWarning,
             stacklevel=3,
         )

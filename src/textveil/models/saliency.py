@@ -1,6 +1,6 @@
-"""Saliency: how much each word of a text moves what a classifier says of it.
+"""Saliency: how strongly each word of a text affects a classifier's score.
 
-In: words of texts. Out: a number from 0 to 1 for every word.
+In: words of texts. Out: a number from 0 to 1 for each word.
 Not here: which words count as important (`protect`).
 """
 
@@ -21,20 +21,20 @@ from textveil.randomness import Floats, Ints, Values
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Classifier:
-    """A sequence classifier of transformers, asked which words its answer hangs on. Load one with `load_classifier`.
+    """A sequence classifier of transformers that tells which words its label depends on. Load with `load_classifier`.
 
-    A piece counts by the norm of its input embedding times the gradient there of the score of the text's class,
-    number by number; a word has the sum over its pieces. Texts longer than the window are read in overlapping
-    windows: their class is the one with the largest mean score, weighted by the windows' lengths, and each piece is
-    judged in the window in which it lies farthest from an edge.
+    The saliency of a piece is the norm of the element-wise product of its input embedding and the gradient of the
+    predicted class's score there; that of a word is the sum over its pieces. Texts longer than the window are read in
+    overlapping windows: the predicted class has the largest mean score, weighted by window length, and each piece is
+    judged in the window where it is farthest from an edge.
 
     Source: Denil, Demiraj, de Freitas, "Extraction of Salient Sentences from Labelled Documents" (2014), section 4;
     Li, Chen, Hovy, Jurafsky, "Visualizing and Understanding Neural Models in NLP" (2016).
 
     Attributes:
         model: the network.
-        window: pieces that the network sees at once, the frame included.
-        batch: pieces in one run of the network.
+        window: pieces per sequence, special tokens included.
+        batch: pieces per forward pass.
     """
 
     model: Model
@@ -47,9 +47,9 @@ class Classifier:
         return self.model.name
 
     def saliency(self, texts: Ragged) -> Floats:
-        """The saliency of every word, float32 [T], from 0 to 1.
+        """The saliency of each word, float32 [T], from 0 to 1.
 
-        The most salient word of a text has 1, unless all have 0: then no word moves the score.
+        Scaled to 1 for the most salient word of each text; all 0 if no word affects the score.
 
         Raises:
             ModelError: a gradient is not finite.
@@ -69,7 +69,7 @@ class Classifier:
             mine = windows.owner[piece] == which[row]
             moved[piece[mine]] = norms[row[mine], column[mine]]
         if not np.isfinite(moved).all():
-            raise ModelError(f"the gradients of {self.name} must be finite, and are not")
+            raise ModelError(f"the gradients of {self.name} are not finite; choose another classifier")
         words = np.add.reduceat(np.append(moved, 0), pieces.words[:-1]) if len(texts.words) else np.zeros(0)
         most = np.zeros(len(texts.documents) - 1)
         home = np.repeat(np.arange(len(most)), np.diff(texts.documents))
@@ -89,7 +89,7 @@ class Classifier:
         return best
 
     def _norms(self, rows: Ints, lengths: Ints, classes: Ints) -> Values:
-        """Of every piece the norm of embedding times gradient, float64 [n, L]."""
+        """For each piece the norm of embedding times gradient, float64 [n, L]."""
         with torch.enable_grad(), _held(self.model.network.get_input_embeddings()) as inputs:
             logits = self.model.network(**pad(self.model, rows, lengths)).logits
             chosen = logits.gather(1, torch.from_numpy(classes).to(logits.device)[:, None]).sum()
@@ -99,14 +99,14 @@ class Classifier:
         return norms
 
     def _batches(self, lengths: Ints) -> Iterator[Ints]:
-        """As `batches`; one by one for a network that has no piece for padding, for it cannot find the ends of more."""
+        """As `batches`, but one by one for a network without a padding piece, which cannot tell where one ends."""
         alone = getattr(self.model.network.config, "pad_token_id", None) is None
         return batches(lengths, 1 if alone else self.batch)
 
 
 @contextmanager
 def _held(embeddings: Any) -> Iterator[list[torch.Tensor]]:
-    """Holds what the input embeddings give, so that gradients can be asked for there."""
+    """Captures the output of the input embeddings, to take gradients there."""
     held: list[torch.Tensor] = []
 
     def hold(module: object, inputs: object, output: torch.Tensor) -> torch.Tensor:
@@ -121,12 +121,12 @@ def _held(embeddings: Any) -> Iterator[list[torch.Tensor]]:
 
 
 def load_classifier(source: str | Path, *, window: int = 128, batch: int = 2048, device: str = "cpu") -> Classifier:
-    """A classifier whose saliency is asked for.
+    """A classifier for saliency.
 
     Args:
         source: a folder or hub id of a transformers model for sequence classification.
-        window: pieces that the network sees at once, at least 8; no more than the model takes.
-        batch: pieces in one run of the network.
+        window: pieces per sequence, at least 8; capped at what the model takes.
+        batch: pieces per forward pass.
         device: a torch device.
 
     Raises:

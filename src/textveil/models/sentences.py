@@ -1,4 +1,4 @@
-"""Sentence vectors: what a text is about, as a direction.
+"""Sentence vectors: texts as unit vectors by meaning.
 
 In: texts. Out: unit vectors [B, d].
 Not here: what is compared with what.
@@ -21,7 +21,7 @@ from textveil.text import check_texts
 
 
 class SentenceEncoder(Protocol):
-    """Whatever gives texts their vectors."""
+    """Anything that encodes texts as vectors."""
 
     name: str
     dimension: int
@@ -39,9 +39,9 @@ class Sentences:
         name: what rows and statements call it.
         dimension: d.
         model: the `SentenceTransformer`.
-        window: pieces that it reads at once, its frame not counted; a longer text is the mean of its parts, by their
-            lengths.
-        batch: texts or parts in one run of the network.
+        window: pieces it reads at once, without special tokens; a longer text is the length-weighted mean of its
+            parts.
+        batch: texts or parts per forward pass.
     """
 
     name: str
@@ -74,13 +74,13 @@ class Sentences:
         return unit
 
     def _parts(self, text: str) -> Iterator[tuple[str, int]]:
-        """A text whole, or cut where it is too long, before a word if there is one: the parts with their pieces.
+        """A text whole, or split before words into parts that fit, with their piece counts.
 
-        A part is measured by itself: its pieces may be others, and more, than those it had in the text.
+        Each part is tokenized again, because on its own it may have other pieces, and more of them.
         """
         cut = self.model.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         starts = [start for start, _ in cut["offset_mapping"]]
-        count = len(starts) // self.window + 1  # one window more than would be full, as parts end before their time
+        count = len(starts) // self.window + 1  # one part more than would be full, as they end at words
         bounds = {0, len(text)}
         for i in range(1, count if len(starts) > self.window else 0):
             after, last = (starts[len(starts) * j // count] for j in (i - 1, i))
@@ -99,8 +99,8 @@ def load_sentences(source: str | Path | None = None, *, batch: int = 32, device:
 
     Args:
         source: None for the bundled encoder, or a folder or hub id of a sentence-transformers or transformers model
-            (of the latter the mean over pieces is taken).
-        batch: texts in one run of the network.
+            (for the latter, the mean over pieces).
+        batch: texts per forward pass.
         device: a torch device.
 
     Raises:
@@ -125,12 +125,12 @@ def load_sentences(source: str | Path | None = None, *, batch: int = 32, device:
     name, (model, most) = fetch(bundled_folder() if source is None else source, "sentence encoder", load)
     tokenizer = model.tokenizer
     if not getattr(tokenizer, "is_fast", False) or tokenizer.pad_token_id is None:
-        raise ModelError(f"the tokenizer of {name!r} must be a fast one (tokenizer.json) with a piece for padding")
-    tokenizer.split_special_tokens = True  # a text may hold "[SEP]", and means those letters
+        raise ModelError(f"{name!r} needs a fast tokenizer (tokenizer.json) with a padding piece")
+    tokenizer.split_special_tokens = True  # "[SEP]" in a text is just these letters
     model.max_seq_length = limit = min(model.max_seq_length, most)
     window = limit - tokenizer.num_special_tokens_to_add()
     if window < 8:
-        raise ModelError(f"{name!r} must take 8 pieces at once beside its frame, and takes {window}")
+        raise ModelError(f"{name!r} takes {window} pieces at once besides special tokens, and must take at least 8")
     return Sentences(
         name=ENCODER if source is None else name,
         dimension=model.get_embedding_dimension() or 0,
