@@ -473,7 +473,7 @@ def found(rows: Rows) -> str:
     lines = [f"| text | {' | '.join(tools)} |", "|---" * (1 + len(tools)) + "|"]
     for example in EXAMPLES:
         cells = [_cell(rows[tool, f"release, {example.name}"], example) for tool in tools]
-        lines.append(f"| {example.name} | {' | '.join(cells)} |")
+        lines.append(f"| **{example.name}**: {example.text} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -499,24 +499,29 @@ def way_back(rows: Rows) -> str:
     return "\n".join(lines) + "\n"
 
 
-def shown(rows: Rows, which: str) -> str:
-    """A release as it is stored, in a fence; `which` is its tool and thing."""
-    tool, what = which.split(", ", 1)
-    row = rows[tool, what]
-    said = row.get("release", row.get("answer"))
-    return "```text\n" + "\n".join(said if isinstance(said, list) else [said]) + "\n```\n"
+def shown(rows: Rows, tool: str, things: str) -> str:
+    """Releases and answers of a tool as they are stored, a line each, in a fence."""
+    lines = []
+    for what in things.split("; "):
+        row = rows[tool, what]
+        said = row.get("release", row.get("answer"))
+        lines.append(f"{what}: {' / '.join([said] if isinstance(said, str) else said)}")
+    return "```text\n" + "\n".join(lines) + "\n```\n"
 
 
-_MARKED = re.compile(r"(<!-- compare ([a-z]+)(?: ([^>\n]+?))? -->\n).*?(<!-- end of compare -->)", re.DOTALL)
+_MARKED = re.compile(r"(<!-- compare ([a-z]+)(?: ([a-z-]+): ([^>\n]+?))? -->\n).*?(<!-- end of compare -->)", re.DOTALL)
 
 
 def fill(text: str, rows: Rows) -> str:
-    """The page with what the rows say between its marks: `<!-- compare found -->`, `<!-- compare shown litellm, turns -->`."""
+    """The page with what the rows say between its marks.
+
+    `<!-- compare found -->` is a table; `<!-- compare shown litellm: turns -->` is what a tool released.
+    """
     tables = {"found": found, "cost": cost, "back": way_back}
 
     def filled(match: re.Match[str]) -> str:
-        own = shown(rows, match[3]) if match[2] == "shown" else tables[match[2]](rows)
-        return f"{match[1]}\n{own}\n{match[4]}"
+        own = shown(rows, match[3], match[4]) if match[2] == "shown" else tables[match[2]](rows)
+        return f"{match[1]}\n{own}\n{match[5]}"
 
     return _MARKED.sub(filled, text)
 
