@@ -25,7 +25,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from textveil.guarantee import Claim
 from textveil.mechanism import Block, Layout
 from textveil.randomness import Floats, Values
-from textveil.table.embedding import EmbeddingTable, Pieces, load_table
+from textveil.table.embedding import EmbeddingTable, PieceVectors, load_table
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell's background jobs ignore ctrl-c, and so would ours
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -126,7 +126,7 @@ def pieces_table(wordpiece_tokenizer: Tokenizer) -> EmbeddingTable:
         name="pieces",
         words=NOUNS,
         vectors=vectors[[wordpieces().index(noun) for noun in NOUNS]],
-        pieces=Pieces(tokenizer=wordpiece_tokenizer, vectors=vectors),
+        pieces=PieceVectors(tokenizer=wordpiece_tokenizer, vectors=vectors),
     )
 
 
@@ -138,7 +138,7 @@ def wordpiece_table(wordpiece_tokenizer: Tokenizer) -> EmbeddingTable:
         name="wordpiece-tiny",
         words=wordpieces()[1:],
         vectors=vectors[1:],
-        pieces=Pieces(tokenizer=wordpiece_tokenizer, vectors=vectors),
+        pieces=PieceVectors(tokenizer=wordpiece_tokenizer, vectors=vectors),
     )
 
 
@@ -169,7 +169,7 @@ def bpe_table(bpe_tokenizer: Tokenizer) -> EmbeddingTable:
         name="bpe-tiny",
         words=words,
         vectors=vectors,
-        pieces=Pieces(tokenizer=bpe_tokenizer, vectors=vectors),
+        pieces=PieceVectors(tokenizer=bpe_tokenizer, vectors=vectors),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from textveil.cli.shell import say
-from textveil.cli.verbs import Command, Group, command, spelled
+from textveil.cli.verbs import Command, VerbGroup, command, spelled
 from textveil.config import registry
 from textveil.errors import TextveilError
 
@@ -21,7 +21,7 @@ OTHERS = "From other packages"
 """The heading of verbs whose package names none."""
 
 
-class Textveil(Group):
+class Textveil(VerbGroup):
     """The command that has all verbs. It lists them from the registry, so that help imports no verb of ours."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -37,7 +37,7 @@ class Textveil(Group):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The verbs under their headings, each with its summary."""
         listed = {name: _listed(name) for name in self.list_commands(ctx)}
-        page = Group(name=self.name, help=self.help, params=self.params, commands=listed, epilog=self.examples)
+        page = VerbGroup(name=self.name, help=self.help, params=self.params, commands=listed, epilog=self.examples)
         page.format_help(ctx, formatter)
 
 

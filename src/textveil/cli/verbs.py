@@ -106,7 +106,7 @@ class Command(_Page, TyperCommand):
     """A verb as typer runs it."""
 
 
-class Group(_Page, TyperGroup):
+class VerbGroup(_Page, TyperGroup):
     """Several verbs as typer runs them."""
 
 
@@ -119,7 +119,7 @@ def group(about: str, *examples: str, panel: str | None = None) -> typer.Typer:
         panel: the heading under which `textveil --help` lists it, for another package.
     """
     made: Any = typer.Typer(
-        cls=Group, add_completion=False, rich_markup_mode="rich", help=about, epilog=spelled(examples)
+        cls=VerbGroup, add_completion=False, rich_markup_mode="rich", help=about, epilog=spelled(examples)
     )
 
     def root(context: typer.Context) -> None:

@@ -56,7 +56,7 @@ LONGEST_SPLIT = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Pieces:
+class PieceVectors:
     """The word pieces below a table, from which words outside it are composed.
 
     Args:
@@ -108,7 +108,7 @@ class EmbeddingTable:
     vectors: torch.Tensor = field(repr=False)
     metric: Metric
     norms: torch.Tensor = field(repr=False)
-    pieces: Pieces | None = field(default=None, repr=False)
+    pieces: PieceVectors | None = field(default=None, repr=False)
     unit_rows: bool = True
     lipschitz: float = 1.0
     parent: "EmbeddingTable | None" = field(default=None, repr=False)
@@ -123,7 +123,7 @@ class EmbeddingTable:
         vectors: torch.Tensor | NDArray[np.floating],
         metric: Metric = "chord",
         device: str = "cpu",
-        pieces: Pieces | None = None,
+        pieces: PieceVectors | None = None,
         stored: constants.TableConstants | None = None,
         norms: torch.Tensor | None = None,
     ) -> Self:

