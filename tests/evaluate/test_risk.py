@@ -4,17 +4,26 @@ import itertools
 import os
 import re
 import stat
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil import cli
+from textveil.config import resolve
+from textveil.errors import ConfigError, UnknownName
 from textveil.evaluate.attack import Case
+from textveil.evaluate.attack import prior as priors
 from textveil.evaluate.attack.prior import static
-from textveil.evaluate.risk import assess, sentence
+from textveil.evaluate.risk import assess, check, sentence
+from textveil.mechanism import Block, Layout
+from textveil.pipeline import privatizer as privatizers
 from textveil.pipeline.privatizer import Privatizer
+from textveil.protect import Span, load_names
 from textveil.randomness.streams import SeededRandomness
+from textveil.session import Session
 from textveil.show import risk
 from textveil.table.embedding import EmbeddingTable
 
@@ -137,6 +146,228 @@ def test_the_page_stands_alone_and_escapes(table):
     assert page.index("recovers") < page.index("The statement")
     assert len(re.findall(r'<span class="word level\d(?: named)?" title="[^"]+" tabindex="0">', page)) == 3
     assert CANARY not in repr(found) + repr(case)
+
+
+# ---- groups, names from lists, sessions ------------------------------------------------------------
+
+
+class Finds:
+    """A detector of what expressions match."""
+
+    name = "finds"
+
+    def __init__(self, **types):
+        self.types = types
+
+    def find(self, texts):
+        return [
+            Span(b, match.start(), match.end(), type_, 0.9, self.name)
+            for b, text in enumerate(texts)
+            for type_, expression in self.types.items()
+            for match in re.finditer(expression, text)
+        ]
+
+
+def some_names(type_, kind=None, count=30):
+    listed = load_names(type_)
+    words = [word.lower() for word, each in zip(listed.words, listed.kinds, strict=True) if kind in (None, each)]
+    return [word for word in dict.fromkeys(words) if word.isalpha() and word not in NOUNS][:count]
+
+
+GIVEN, FAMILY, PLACES = some_names("PERSON", "given"), some_names("PERSON", "family"), some_names("LOCATION")
+
+
+@pytest.fixture(scope="module")
+def named_table():
+    words = list(dict.fromkeys([*NOUNS, *GIVEN, *FAMILY, *PLACES]))
+    return EmbeddingTable.build(name="named", words=words, vectors=gaussian_rows(len(words), 8, 4))
+
+
+def document(table, *detectors, epsilon=4.0, seed=3, **options):
+    """A privatizer like the profile `document`."""
+    found = detectors or (Finds(PERSON="[A-Z][a-z]+ [A-Z][a-z]+", LOCATION="(?<=in )[A-Z][a-z]+", EMAIL=r"\S+@\S+\w"),)
+    given: dict[str, Any] = {"names": {"types": ("PERSON", "LOCATION"), "k": 5, "epsilon": 5.0}, "k": 7} | options
+    return Privatizer(
+        "rankcape",
+        epsilon=epsilon,
+        table=table,
+        words={"casing": "copy", "consistent": True},
+        protect={"detectors": found},
+        seed=seed,
+        **given,
+    )
+
+
+def assessed(privatizer, text, session=None, prior="uniform"):
+    rehearsal = privatizer.rehearse([text], session)
+    case = Case.after(privatizer, rehearsal, names=True)
+    return rehearsal.results[0], case, assess(case, prior=prior, rng=SeededRandomness(1))[0]
+
+
+def of_list_by_hand(table, words, secret, drawn, *, k, epsilon, prior=None):
+    """Bayes' rule over a list whose k names nearest to a name are e^epsilon times as likely as the others."""
+    own = [table.words.index(word) for word in sorted(words, key=table.words.index)]
+    vectors = table.vectors.double().numpy()[own]
+    distances = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
+    near = distances.argsort(axis=1)[:, :k]
+    law = np.ones((len(own), len(own)))
+    np.put_along_axis(law, near, np.exp(epsilon), axis=1)
+    prior = np.ones(len(own)) if prior is None else prior[own]
+    joint = prior * law[:, own.index(table.words.index(drawn))]
+    return joint[own.index(table.words.index(secret))] / joint.sum()
+
+
+def test_names_are_guessed_among_the_names_of_their_list(named_table):
+    given, family, place = GIVEN[3], FAMILY[4], PLACES[5]
+    text = f"the lemon of {given.title()} {family.title()} in {place.title()}, write to a@b.org"
+    for prior in ("uniform", "unigram"):
+        made = document(named_table)
+        result, case, found = assessed(made, text, prior=prior)
+        items = [item.text.lower() for item in result.released.items]
+        expected = None if prior == "uniform" else np.exp(static(named_table, "unigram"))
+        for at, words, secret in ((3, "PERSON given", given), (4, "PERSON family", family), (6, "LOCATION", place)):
+            assert result.released.items[at].group == words
+            listing = made.names.lists[words]
+            listed = [named_table.words[row] for row in listing.rows.tolist()]
+            by_hand = of_list_by_hand(named_table, listed, secret, items[at], k=5, epsilon=5.0, prior=expected)
+            assert found.probability[at] == pytest.approx(by_hand, rel=1e-4)
+        assert result.released.items[-1].text == "<EMAIL>"
+        assert found.probability[-1] == 0
+        assert not found.named[-1]
+        assert case.view.named.items.tolist() == [3, 4, 6]
+
+
+def test_over_many_names_the_count_is_what_the_attacker_expects(named_table):
+    """Right best guesses, and their probabilities where they are: 600 names, within 5 standard deviations (5.7e-7)."""
+    chosen = np.random.default_rng(1).integers(0, len(GIVEN), 600)
+    made = document(
+        named_table, Finds(PERSON="[A-Z][a-z]+"), names={"types": ("PERSON",), "k": 3, "epsilon": 3.5}, epsilon=1.0
+    )
+    listing = made.names.lists["PERSON given"]
+    listed = [named_table.words[row] for row in listing.rows.tolist()]
+    own = [word for word in GIVEN if word in listed]
+    texts = [f"the {own[i % len(own)].title()}" for i in chosen]
+    rehearsal = made.rehearse(texts)
+    risks = assess(Case.after(made, rehearsal, names=True), prior="uniform")
+    law = np.exp(
+        made.names.mechanism.log_probs(
+            listing.table,
+            Block(layout=Layout.of(*[1] * len(listed)), rows=np.arange(len(listed))),
+            np.full(len(listed), 3.5),
+        )
+    )
+    posterior = law / law.sum(axis=0)
+    secret = np.array([listed.index(own[i % len(own)]) for i in chosen])
+    guessed = posterior.argmax(axis=0)[None] == secret[:, None]  # by what is released, [600, L]
+    for found, values in (
+        ([each.named[1] for each in risks], guessed.astype(float)),
+        ([each.probability[1] for each in risks], posterior[secret]),
+    ):
+        mean = (law[secret] * values).sum(axis=1)
+        variance = (law[secret] * values**2).sum(axis=1) - mean**2
+        assert abs(np.sum(found) - mean.sum()) < 5 * np.sqrt(variance.sum())
+
+
+def test_every_group_has_the_law_of_its_budget(named_table):
+    made = Privatizer(
+        "rankcape",
+        k=7,
+        table=named_table,
+        protect={"detectors": (Finds(SECRET="lemon|castle"),), "placeholders": ()},
+        groups={"budgets": (1.0, 1.0, 5.0, 5.0)},
+        seed=3,
+    )
+    _, _, found = assessed(made, "lemon castle river onion")
+    groups = [item.group for item in found.released.items]
+    assert groups == ["sensitive", "sensitive", "other", "other"]
+    for at, (item, secret, group) in enumerate(
+        zip(found.released.items, ("lemon", "castle", "river", "onion"), groups, strict=True)
+    ):
+        for epsilon, right in ((1.0, group == "sensitive"), (5.0, group == "other")):
+            by_hand = of_list_by_hand(named_table, named_table.words, secret, item.text, k=7, epsilon=epsilon)
+            assert (found.probability[at] == pytest.approx(by_hand, rel=1e-4)) == right
+
+
+def test_equal_words_are_one_draw_also_in_a_session(named_table):
+    text = f"lemon and lemon of {GIVEN[0].title()} {FAMILY[1].title()}"
+    made, session = document(named_table), Session()
+    first, _, risk_then = assessed(made, text, session)
+    again, _, risk_now = assessed(
+        document(named_table, seed=8), f"Lemon of {GIVEN[0].title()} {FAMILY[1].title()}", session
+    )
+    words = [item.text.lower() for item in first.released.items]
+    assert words[0] == words[2] == again.released.items[0].text.lower()
+    assert risk_then.probability[0] == risk_then.probability[2] == pytest.approx(risk_now.probability[0], rel=1e-6)
+    assert words[4:] == [item.text.lower() for item in again.released.items][2:]
+    assert risk_then.probability[4:] == pytest.approx(risk_now.probability[2:], rel=1e-6)
+
+
+def test_a_name_that_a_session_drew_from_another_list_is_guessed_on_that_list(named_table):
+    session = Session()
+    first, case, then = assessed(document(named_table, seed=8), f"the {GIVEN[0].title()} {GIVEN[2].title()}", session)
+    assert first.released.items[2].text.lower() in FAMILY  # and so on no list of given names
+    alone = document(named_table, Finds(PERSON=GIVEN[2].title()), seed=9)  # it would be drawn from another list
+    second, case_alone, now = assessed(alone, f"the {GIVEN[2].title()} lemon", session)
+    assert second.released.items[1].text == first.released.items[2].text
+    assert then.probability[2] == pytest.approx(now.probability[1], rel=1e-6)
+    assert second.released.items[1].group == "PERSON given"
+    assert case.view.named.labels[1] == "PERSON family"
+    assert case_alone.view.named.labels[0] == "PERSON family"
+
+
+def test_a_language_model_expects_names_of_the_list(named_table, monkeypatch):
+    made = document(named_table)
+    text = f"{GIVEN[0].title()} {FAMILY[0].title()}"
+    rehearsal = made.rehearse([text])
+    case = Case.after(made, rehearsal, names=True)
+    expected = np.random.default_rng(2).normal(size=len(named_table))
+
+    def context(view, items, model=None):
+        yield np.arange(len(items)), torch.from_numpy(expected).float().expand(len(items), -1)
+
+    monkeypatch.setattr(priors, "context", context)
+    found = assess(case, prior="context")[0]
+    for at, label, secret in ((0, "PERSON given", GIVEN[0]), (1, "PERSON family", FAMILY[0])):
+        listed = [named_table.words[row] for row in made.names.lists[label].rows.tolist()]
+        drawn = found.released.items[at].text.lower()
+        by_hand = of_list_by_hand(named_table, listed, secret, drawn, k=5, epsilon=5.0, prior=np.exp(expected))
+        assert found.probability[at] == pytest.approx(by_hand, rel=1e-3)
+
+
+# ---- what is refused before anything is loaded -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "prior", "says"),
+    [
+        ({"profile": "document"}, "zipf", "prior"),
+        ({"mechanism": "noise", "epsilon": 3, "words.oov": "uniform"}, "unigram", "words.oov"),
+        ({"mechanism": "noise", "epsilon": 3, "words.numbers": "add"}, "unigram", "words.numbers"),
+        ({"mechanism": "d-chi-stencil", "epsilon": 3, "mechanism.L": 4}, "context", "unigram or uniform"),
+        (
+            {"mechanism": "noise", "epsilon": 3, "words.unit": "wordpiece", "table": "minilm-wordpiece"},
+            "context",
+            "whole words",
+        ),
+        (
+            {"profile": "document", "protect.labels": "randomised", "protect.label_epsilon": 1},
+            "unigram",
+            "protect.labels=detected",
+        ),
+        ({"mechanism": "rankcape", "epsilon": 3, "mechanism.context": "original"}, "unigram", "mechanism.context"),
+    ],
+)
+def test_what_cannot_be_assessed_is_refused_from_the_options_alone(monkeypatch, options, prior, says):
+    monkeypatch.setattr(privatizers, "load_table", None)  # nobody gets there
+    config = resolve(profile=options.pop("profile", None), overrides=options)
+    with pytest.raises((ConfigError, UnknownName), match=re.escape(says)):
+        check(config, prior)
+
+
+def test_what_can_be_assessed_is_not_refused():
+    for profile in ("document", "chat", "paper-stencil"):
+        assert check(resolve(profile=profile), "unigram") == "unigram"
+    assert check(resolve(profile="document"), "context") == "context"
 
 
 # ---- the verb --------------------------------------------------------------------------------------

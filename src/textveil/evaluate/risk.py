@@ -1,19 +1,33 @@
-"""Risk: how probably an attacker who knows the program names each private word of a release.
+"""Risk: how likely an attacker who knows the program finds each private word of a release.
 
-In: a case. Out: one `Risk` per text; coloured text for a terminal, a page, JSON. All of it is for the owner alone: it
-tells which guesses are right.
-Not here: the attacker (`attack.posterior`), and the statement about a release (`guarantee`).
+In: a case. Out: one `Risk` per text, and a sentence about all of them. Both are for the owner alone: they tell which
+guesses are right.
+Not here: the attacker (`attack.posterior`), how risk is shown (`show.risk`), and the statement about a release
+(`guarantee`).
+
+The attacker sees one release, and knows the program with all its options, the public lists and the prior, but no seed.
+Drawn words and names are guessed by Bayes' rule: the prior times the law of the draw, under the budget of the word's
+group. A name is guessed among the names of its list. Its owner is told that it is named where the guess is the name
+that stands for it on the list, so for a name that is on no list the risk is overstated. Equal words that are released
+alike are one draw, and each is guessed from that draw alone, also where a session drew it earlier. A placeholder tells
+nothing of its value. What earlier releases tell of the same words is not counted here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 
-from textveil.evaluate.attack import DRAWS, Case, PriorName, Report, quiet
+from textveil.config import Config, registry
+from textveil.errors import ConfigError
+from textveil.evaluate.attack import DRAWS, Case, PriorName, Report, channel, checked, quiet, static
+from textveil.evaluate.attack import case as cases
+from textveil.evaluate.attack import prior as priors
 from textveil.evaluate.attack.posterior import posterior
+from textveil.mechanism import Contextual, Layout, Windowed
 from textveil.protect import PUBLIC
-from textveil.randomness import Flags, Randomness, SystemRandomness, Values
+from textveil.randomness import Flags, Ids, Randomness, SystemRandomness, Values
 from textveil.text import Kind, Released
 
 GUESSES = 100
@@ -56,6 +70,34 @@ class Risk:
         }
 
 
+def check(config: Config, prior: str = "unigram") -> PriorName:
+    """Refuses what has no risk view, from the options alone: no table and no model is loaded.
+
+    Args:
+        config: what the texts are to be privatized with.
+        prior: what the attacker expects before looking.
+
+    Returns:
+        The prior, as `assess` takes it.
+
+    Raises:
+        UnknownName: there is no such prior.
+        ConfigError: says which options to change.
+    """
+    name = checked(prior)
+    cases.check(config.words, randomised=config.protect.labels == "randomised")
+    mechanism = registry.load("mechanism", config.mechanism.name)(**config.mechanism.options)
+    mixes = isinstance(mechanism, Windowed) and mechanism.mix.L > 1
+    if name == "context" and (mixes or config.words.unit == "wordpiece"):
+        raise ConfigError("the prior context needs whole words, each released for itself: take unigram or uniform")
+    if isinstance(mechanism, Contextual) and mechanism.context.mode == "original":
+        raise ConfigError(
+            "the risk view needs a mechanism whose language model sees only what is released: set "
+            "mechanism.context=released or public"
+        )
+    return name
+
+
 def assess(
     case: Case,
     *,
@@ -67,11 +109,15 @@ def assess(
     """The risk of every text of a case.
 
     Args:
-        case: releases and their originals.
-        prior: what the attacker knows before.
+        case: releases and their originals, from `Case.after(privatizer, rehearsal, names=True)`.
+        prior: what the attacker expects before looking: all words alike (`uniform`), how often words stand in public
+            text (`unigram`), or what a language model makes of the released words around (`context`).
         draws: noisy vectors per released row, where the mechanism's law has to be estimated.
         rng: for these draws.
         report: told of progress.
+
+    Raises:
+        ConfigError: such releases have no posterior under this prior.
     """
     view = case.view
     ranking = posterior(view, prior=prior, k=GUESSES, draws=draws, rng=rng or SystemRandomness(), report=report)
@@ -81,9 +127,11 @@ def assess(
     at_position = np.minimum(np.where(here.any(axis=1), np.where(here, given, 0.0).sum(axis=1), most), 1.0)
     first = here[:, 0]
     items = len(view.items)
-    probability, named = np.ones(items), np.ones(items, bool)
+    probability, named = np.ones(items), np.ones(items, bool)  # what is neither drawn nor hidden is there to read
     np.multiply.at(probability, view.item, at_position)  # a word of several pieces is named if all of them are
     np.logical_and.at(named, view.item, first)
+    for where, likely, right in _names(case, prior, report):
+        probability[where], named[where] = likely, right
     kinds = [item.kind for released in view.released for item in released.items]
     public = np.array([item.group == PUBLIC for released in view.released for item in released.items], bool)
     hole = np.array([kind is Kind.PLACEHOLDER for kind in kinds], bool)
@@ -103,6 +151,36 @@ def assess(
     ]
 
 
+def _names(case: Case, prior: PriorName, report: Report) -> Iterator[tuple[Ids, Values, Flags]]:
+    """Items that are names drawn from one list, the probability of each private name, and whether it is guessed."""
+    named = case.view.named
+    if named is None:
+        return
+    for label in dict.fromkeys(named.labels):
+        own = np.array([each == label for each in named.labels])
+        listing = named.names.lists[label]
+        drawn, which = np.unique(np.searchsorted(listing.rows, named.drawn[own]), return_inverse=True)
+        parameter = float(named.names.parameter(label, Layout.of(1))[0])
+        law = channel.exact(named.names.mechanism, listing.table, drawn, parameter, report)
+        assert law is not None, "names are drawn by a law that is written down"
+        joint = law[torch.from_numpy(which)].double() + _expected(case, prior, named.items[own])[:, listing.rows]
+        joint -= torch.logsumexp(joint, dim=1, keepdim=True)
+        truth = case.truth.names[own]
+        likely: Values = joint[torch.arange(len(truth)), torch.from_numpy(truth)].exp().numpy()
+        yield named.items[own], likely, joint.argmax(dim=1).numpy() == truth
+
+
+def _expected(case: Case, prior: PriorName, items: Ids) -> torch.Tensor:
+    """ln of the prior of every row in the place of some items, [m, V] or [1, V]."""
+    view = case.view
+    if prior != "context":
+        return torch.from_numpy(static(view.table, prior, view.words.stopwords))[None]
+    found = torch.empty(len(items), len(view.table), dtype=torch.float64)
+    for which, expected in priors.context(view, items):
+        found[torch.from_numpy(which)] = expected.double()
+    return found
+
+
 def sentence(risks: Sequence[Risk]) -> str:
     """What it comes to, in one sentence."""
     private = sum(int(risk.private.sum()) for risk in risks)
@@ -112,9 +190,3 @@ def sentence(risks: Sequence[Risk]) -> str:
     words = "private word" if private == 1 else "private words"
     about = "none" if not named else f"about {named:,}"
     return f"An attacker who knows this program recovers {about} of your {private:,} {words}."
-
-
-# ---- on a terminal ---------------------------------------------------------------------------------
-
-
-# ---- as a page -------------------------------------------------------------------------------------

@@ -93,17 +93,26 @@ class Names:
         for label, listing in self.lists.items():
             where = np.flatnonzero(protection.named & (protection.group == protection.number(label)))
             layout = Layout.of(*np.diff(np.searchsorted(where, documents)).tolist())
-            own, back = np.unique(rows[where], return_inverse=True)
-            nearest = listing.table.nearest(self.table.take(torch.from_numpy(own).to(self.table.device)))
-            block = Block(layout=layout, rows=nearest[back])
-            asked = np.full(len(where), _own(self.options.epsilon, self.mechanism, listing.table))
-            parameter = self.mechanism.calibrate(listing.table, layout, asked)
+            block = Block(layout=layout, rows=self.nearest(label, rows[where]))
+            parameter = self.parameter(label, layout)
             drawn = self.mechanism.privatize(listing.table, block, parameter, rng=rng)
             found[where] = listing.rows[drawn]
             spent[where] = self.mechanism.claim(listing.table).ldp(
                 self.mechanism.spend(listing.table, layout, parameter)
             )
         return found, np.minimum(spent, self.options.epsilon)
+
+    def nearest(self, label: str, rows: Ids) -> Ids:
+        """The name of a list that stands for each row of the whole table: the nearest, as a row of the list."""
+        own, back = np.unique(rows, return_inverse=True)
+        found = self.lists[label].table.nearest(self.table.take(torch.from_numpy(own).to(self.table.device)))
+        return found[back]
+
+    def parameter(self, label: str, layout: Layout) -> Values:
+        """The mechanism's parameter at every protected position of a layout, for names of one list."""
+        table = self.lists[label].table
+        asked = np.full(len(layout.positions), _own(self.options.epsilon, self.mechanism, table))
+        return self.mechanism.calibrate(table, layout, asked)
 
 
 def _own(epsilon: float, mechanism: Select, table: EmbeddingTable) -> float:

@@ -345,6 +345,7 @@ class Privatizer:
     def rehearse(
         self,
         texts: Sequence[str],
+        session: Session | None = None,
         *,
         memo: dict[object, object] | None = None,
         queries: Sequence[str] | None = None,
@@ -353,13 +354,14 @@ class Privatizer:
 
         Args:
             texts: any number of texts.
+            session: remembers placeholders, names and draws; without one nothing is kept.
             memo: where what does not depend on the budget is kept for the next rehearsal of the same texts; secret.
             queries: what each text is for, see `privatize`.
 
         Raises:
             InputError: a text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
         """
-        return self._guarded(texts, None, 0, memo, queries, whole=True)
+        return self._guarded(texts, session, 0, memo, queries, whole=True)
 
     def _guarded(
         self,
@@ -454,6 +456,7 @@ class Privatizer:
             drawn=drawn[plan.block.layout.positions],
             shown=shown[plan.block.layout.positions],
             parameter=release.parameter,
+            named=drawn[np.flatnonzero(protection.named)],
         )
         return rehearsal, SessionDelta(since=0) if notes is None else notes.delta()
 

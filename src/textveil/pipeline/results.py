@@ -91,6 +91,7 @@ class Rehearsal:
         drawn: the rows that the mechanism drew for the n protected positions, int64 [n].
         shown: the rows that are released there, int64 [n]: others than those only where words were re-ranked.
         parameter: the mechanism's parameter there, float64 [n].
+        named: the rows that were drawn for words that are replaced by names, int64 [m], in the order of the words.
     """
 
     results: tuple[Result, ...] = field(repr=False)
@@ -100,3 +101,4 @@ class Rehearsal:
     drawn: Ids = field(repr=False)
     shown: Ids = field(repr=False)
     parameter: Values = field(repr=False)
+    named: Ids = field(repr=False)

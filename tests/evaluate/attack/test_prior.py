@@ -100,7 +100,7 @@ def by_hand(view, folder, words):
 
 def together(view, folder, positions):
     found = np.full((len(positions), 60), np.nan)
-    for which, expected in prior.context(view, positions, folder):
+    for which, expected in prior.context(view, view.item[positions], folder):
         found[which] = np.exp(expected.numpy())
     return found
 
@@ -124,7 +124,7 @@ def test_the_released_word_of_a_position_is_not_looked_at_and_its_neighbours_are
 
 def test_logits_of_many_positions_are_never_held_together(view, folder, monkeypatch):
     monkeypatch.setattr(prior, "CELLS", 60 * 20)
-    parts = [which for which, _ in prior.context(view, np.arange(len(view.drawn)), folder)]
+    parts = [which for which, _ in prior.context(view, view.item, folder)]
     assert len(parts) > 1
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(view.drawn)))
 

@@ -11,8 +11,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from textveil.config import NameOptions, ProtectOptions, WordsOptions
-from textveil.errors import ConfigError
-from textveil.mechanism import PLACEHOLDER, Layout, Mechanism, Role, apart
+from textveil.errors import ConfigError, InputError
+from textveil.mechanism import PLACEHOLDER, Layout, Mechanism, Names, Role, apart
 from textveil.pipeline import Privatizer, Rehearsal
 from textveil.protect import PUBLIC, Budget, Grouping, listed
 from textveil.randomness import Ids, Values
@@ -20,6 +20,23 @@ from textveil.table import EmbeddingTable
 from textveil.text import Kind, Released, tokenize
 
 BEFORE = "from the words before they were re-ranked, which tell at least as much as those that are released"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NamedItems:
+    """Items that are names drawn from public lists, m of them. Public.
+
+    Attributes:
+        names: the lists, and how one is drawn from each.
+        items: int64 [m], their numbers, counted over all texts.
+        labels: the list that each was drawn from. Equal words are drawn once, from the list of the first of them.
+        drawn: int64 [m], rows of the whole table.
+    """
+
+    names: Names = field(repr=False)
+    items: Ids
+    labels: tuple[str, ...]
+    drawn: Ids = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,6 +62,7 @@ class View:
         budget: the rule that gave every word its epsilon; None where the mechanism's own parameter did.
         row_group: int64 [V], the number of the group that each row's own word has, -1 for one that no text has there;
             None where the group of a word does not follow from the word alone. Public, as the lists and the task are.
+        named: names that were drawn from lists; they are no positions. None where no name is drawn.
     """
 
     released: tuple[Released, ...]
@@ -60,6 +78,7 @@ class View:
     group: Ids = field(repr=False)
     budget: Budget | None = None
     row_group: Ids | None = field(default=None, repr=False)
+    named: NamedItems | None = None
     memo: dict[object, object] = field(default_factory=dict, init=False, repr=False)
     """What several attacks compute from the view; it lives as long as the view."""
 
@@ -112,11 +131,14 @@ class Truth:
         texts: the B texts.
         words: their N words, as they stand there.
         rows: int64 [n], the row of every protected position.
+        names: int64 [m], for every name that was drawn the row, on its list, of the name that stands for the private
+            one.
     """
 
     texts: tuple[str, ...] = field(repr=False)
     words: tuple[str, ...] = field(repr=False)
     rows: Ids = field(repr=False)
+    names: Ids = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -138,13 +160,18 @@ class Case:
         return cls.after(privatizer, privatizer.rehearse(texts))
 
     @classmethod
-    def after(cls, privatizer: Privatizer, rehearsal: Rehearsal) -> "Case":
+    def after(cls, privatizer: Privatizer, rehearsal: Rehearsal, *, names: bool = False) -> "Case":
         """Both sides of what a privatizer has released.
+
+        Args:
+            privatizer: made the release.
+            rehearsal: the release.
+            names: whether names may have been drawn from lists; only `risk` assesses those.
 
         Raises:
             ConfigError: a paper's own rule takes words out of the mechanism's hands.
         """
-        judged(privatizer)
+        judged(privatizer, names=names)
         block = rehearsal.plan.block
         layout = block.layout
         view = View(
@@ -161,9 +188,10 @@ class Case:
             group=rehearsal.protection.group[layout.words].astype(np.int64),
             budget=privatizer.budget,
             row_group=_row_group(privatizer, rehearsal.protection.labels),
+            named=_named(privatizer, rehearsal),
         )
         texts = tuple(result.private.text for result in rehearsal.results)
-        truth = Truth(texts=texts, words=rehearsal.words, rows=block.secret)
+        truth = Truth(texts=texts, words=rehearsal.words, rows=block.secret, names=_stand_ins(view.named, block.rows))
         return cls(view=view, truth=truth)
 
     @cached_property
@@ -175,6 +203,34 @@ class Case:
     def lengths(self) -> Ids:
         """Words of every text, int64 [B]."""
         return np.diff(self.view.documents)
+
+
+def _named(privatizer: Privatizer, rehearsal: Rehearsal) -> NamedItems | None:
+    """See `View.named`. What a session drew earlier may be from another list of its type: the shortest that has it."""
+    names, protection = privatizer.names, rehearsal.protection
+    if names is None:
+        return None
+    items, classes, found = np.flatnonzero(protection.named), rehearsal.plan.classes, []
+    for item, row in zip(items.tolist(), rehearsal.named.tolist(), strict=True):
+        first = item if classes[item] < 0 else int(classes[item])
+        own = protection.labels[protection.group[first]]
+        fit = [label for label in names.lists if label.partition(" ")[0] == protection.kind(item)]
+        fit.sort(key=lambda label: len(names.lists[label].rows))
+        known = [label for label in (own, *fit) if row in names.lists[label].rows]
+        if not known:
+            raise InputError("the session must have drawn its names from the lists of today, and had others")
+        found.append(known[0])
+    return NamedItems(names=names, items=items, labels=tuple(found), drawn=rehearsal.named)
+
+
+def _stand_ins(named: NamedItems | None, rows: Ids) -> Ids:
+    """See `Truth.names`; `rows` are those of all words, for names are drawn in whole words only."""
+    found = np.empty(0 if named is None else len(named.items), np.int64)
+    for label in dict.fromkeys(named.labels if named is not None else ()):
+        assert named is not None
+        own = np.array([each == label for each in named.labels])
+        found[own] = named.names.nearest(label, rows[named.items[own]])
+    return found
 
 
 def _row_group(privatizer: Privatizer, labels: Sequence[str]) -> Ids | None:
@@ -199,19 +255,38 @@ def _grouped(options: ProtectOptions, table: EmbeddingTable, words: WordsOptions
     return found.labels, found.group[tokens.documents[:-1]].astype(np.int64)
 
 
-def judged(privatizer: Privatizer) -> None:
+def judged(privatizer: Privatizer, *, names: bool = False) -> None:
     """Refuses releases in which words are neither drawn by the mechanism, nor pass, nor are placeholders.
+
+    Args:
+        privatizer: will make them.
+        names: whether names may be drawn from lists.
 
     Raises:
         ConfigError: says which options to change.
     """
     grouping = privatizer.grouping
-    if grouping is not None and (grouping.named or grouping.randomised):
+    if grouping is not None and grouping.named and not names:
         raise ConfigError(
             "attacks and measures need every word drawn by the mechanism, passed or made a placeholder: "
-            "set names.types=none and protect.labels=detected"
+            "set names.types=none"
         )
-    if apart(privatizer.words):
+    check(privatizer.words, randomised=grouping is not None and grouping.randomised)
+
+
+def check(words: WordsOptions, *, randomised: bool) -> None:
+    """Refuses what no attack is judged on, from the options alone.
+
+    Args:
+        words: how text becomes words.
+        randomised: whether the groups of words are drawn at random.
+
+    Raises:
+        ConfigError: says which options to change.
+    """
+    if randomised:
+        raise ConfigError("attacks and measures need groups that are not drawn at random: set protect.labels=detected")
+    if apart(words):
         raise ConfigError(
             "attacks and measures need every word drawn by the mechanism, passed or made a placeholder: "
             "set words.oov to surrogate, placeholder, error or keep, and words.numbers to table"

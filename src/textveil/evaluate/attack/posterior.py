@@ -140,7 +140,7 @@ def _priors(view: View, name: PriorName, part: Likelihoods, model: str | None) -
             for start in range(0, len(own), RANKED):
                 yield own[start : start + RANKED], expected
         return
-    for which, found in prior.context(view, part.positions, model):
+    for which, found in prior.context(view, view.item[part.positions], model):
         for number in np.unique(group[which]).tolist():
             own = np.flatnonzero(group[which] == number)
             for start in range(0, len(own), RANKED):

@@ -83,23 +83,23 @@ def refusal(view: View, name: PriorName) -> str:
     return ""
 
 
-def context(view: View, positions: Ids, model: str | None = None) -> Iterator[tuple[Ids, torch.Tensor]]:
-    """What a masked language model expects at protected positions, given the released words around each.
+def context(view: View, items: Ids, model: str | None = None) -> Iterator[tuple[Ids, torch.Tensor]]:
+    """What a masked language model expects in the place of some items, given the released words around each.
 
-    The position itself is hidden. The probabilities are tempered, and mixed with those of the unigram prior.
+    The item itself is hidden. The probabilities are tempered, and mixed with those of the unigram prior.
 
     Args:
         view: the releases.
-        positions: int64 [p], numbers of protected positions.
+        items: int64 [p], numbers of items, counted over all texts.
         model: a folder or hub id of a masked language model; None is the bundled one.
 
     Yields:
-        Which of the positions, and ln of the probability of every row there, float32 [m, V].
+        Which of the items, and ln of the probability of every row there, float32 [m, V].
     """
     loaded = masked_lm(view.table, model)
     limited = replace(loaded, batch=max(1, min(loaded.batch, CELLS // len(view.table))))
     usual = torch.from_numpy(USUAL * np.exp(static(view.table, "unigram", view.words.stopwords))).float()
-    for which, logits in limited.batches(seen(view), view.item[positions]):
+    for which, logits in limited.batches(seen(view), items):
         expected = expect(view, TEMPER * logits.cpu())
         yield which, expected.mul_(1 - USUAL).add_(usual).log_()
 
