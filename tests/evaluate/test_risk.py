@@ -12,7 +12,7 @@ import torch
 from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil import cli
-from textveil.config import resolve
+from textveil.config import profiles, resolve
 from textveil.errors import ConfigError, UnknownName
 from textveil.evaluate.attack import Case
 from textveil.evaluate.attack import prior as priors
@@ -364,10 +364,12 @@ def test_what_cannot_be_assessed_is_refused_from_the_options_alone(monkeypatch, 
         check(config, prior)
 
 
-def test_what_can_be_assessed_is_not_refused():
-    for profile in ("document", "chat", "paper-stencil"):
+def test_every_profile_can_be_assessed_but_one_whose_model_reads_the_original():
+    for profile in {*profiles()} - {"paper-cape"}:
         assert check(resolve(profile=profile), "unigram") == "unigram"
     assert check(resolve(profile="document"), "context") == "context"
+    with pytest.raises(ConfigError, match="only what is released"):
+        check(resolve(profile="paper-cape"))
 
 
 # ---- the verb --------------------------------------------------------------------------------------
