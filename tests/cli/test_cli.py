@@ -319,11 +319,11 @@ def test_options_from_every_place(run, tmp_path, monkeypatch):
         (("privatize", CANARY, "--profile", "paper-nois"), "did you mean 'paper-noise'"),
         (("privatize", CANARY, "--epsilon", "5", "--table", "minilm-z"), "did you mean 'minilm"),
         (("privatize", CANARY, "--epsilon", "5", "-o", "words.oow=keep"), r"did you mean 'words\.oov'"),
-        (("privatize", CANARY, "--epsilon", "5", "-o", CANARY), "a setting must read path=value"),
+        (("privatize", CANARY, "--epsilon", "5", "-o", CANARY), "a setting has the form path=value"),
         (("privatize", CANARY, *NOISE, "-o", "mechanism.etta=5"), r"did you mean 'mechanism\.eta'"),
         (
             ("privatize", CANARY, "--epsilon", "5", "--config", "/nowhere.yaml"),
-            "cannot be read: No such file",
+            "cannot read the configuration file .*: No such file",
         ),
         (("privatize", CANARY, "--epsilon", "5", "--seed", "x"), "seed must be a valid integer"),
         (("privatize", CANARY, "--epsilon"), "--epsilon needs a value"),

@@ -80,7 +80,7 @@ def test_a_text_is_read_as_a_scalar_before_its_type_is_asked(annotation):
 def test_a_setting_without_a_path_and_value_is_refused_and_not_repeated(setting):
     with pytest.raises(ConfigError) as caught:
         sources.assignments([setting])
-    assert str(caught.value) == "a setting must read path=value, such as -o mechanism.L=5"
+    assert str(caught.value) == "a setting has the form path=value, such as -o mechanism.L=5"
 
 
 def test_settings_and_flags_must_not_contradict_one_another():
@@ -88,16 +88,16 @@ def test_settings_and_flags_must_not_contradict_one_another():
         "epsilon": "60",
         "a.b": "x=y",
     }
-    with pytest.raises(ConfigError, match="the command line must set epsilon once"):
+    with pytest.raises(ConfigError, match="the command line sets epsilon to two different values"):
         sources.assignments(["epsilon=60"], {"epsilon": "80"})
-    with pytest.raises(ConfigError, match=r"must set mechanism\.name once"):
+    with pytest.raises(ConfigError, match=r"sets mechanism\.name to two different values"):
         sources.assignments(["mechanism=noise", "mechanism.name=polar"])
 
 
 def test_short_paths_are_written_out_and_a_path_has_one_value():
     pairs = [("table", "a"), ("table.name", "a"), ("epsilon", math.nan)]
     assert sources.collect(pairs, "it").keys() == {"table.name", "epsilon"}
-    with pytest.raises(ConfigError, match=r"^it must set table\.name once, and sets it to two values$"):
+    with pytest.raises(ConfigError, match=r"^it sets table\.name to two different values; set it once$"):
         sources.collect([*pairs, ("table", "b")], "it")
 
 

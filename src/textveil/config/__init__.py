@@ -1,7 +1,7 @@
-"""What a run is set to: options, the layers they come from, and the registry of names.
+"""The options of a run, the layers they come from, and the registry of names.
 
 In: profiles, files, the environment, values by dotted path. Out: one frozen `Config`; the callable behind a name.
-Not here: what the options do; each section is read by the room that it is for.
+Not here: what the options do; each section is read by the room it belongs to.
 """
 
 from textveil.config.layers import keywords, resolve

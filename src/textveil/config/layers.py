@@ -1,7 +1,7 @@
-"""Layers of options put together: defaults, profile, file, environment, and what a caller sets.
+"""Merges layers of options: defaults, profile, file, environment, and what a caller sets.
 
 In: layers of values by dotted path. Out: a resolved `Config`.
-Not here: which options there are (`sections`), how each source is read (`sources`).
+Not here: which options exist (`sections`), and how each source is read (`sources`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,14 +24,14 @@ _PATHS = (
     "seed",
     "profile",
 )
-"""All paths but those of a mechanism's own options."""
+"""All option paths except a mechanism's own."""
 
 
 def keywords(**values: Any) -> dict[str, Any]:
     """Python keywords as dotted paths.
 
     `epsilon`, `seed`, `profile`, `table`, `mechanism` and the sections `words`, `rerank`, `protect`, `groups` and
-    `names` mean themselves; others are the mechanism's options. A section given as a mapping changes what it names.
+    `names` keep their names; all others are the mechanism's options. A section given as mapping changes only its keys.
 
     >>> keywords(epsilon=80, L=4, table="minilm-s")
     {'epsilon': 80, 'mechanism.L': 4, 'table.name': 'minilm-s'}
@@ -41,7 +41,7 @@ def keywords(**values: Any) -> dict[str, Any]:
         if name == "words" or name in _OPTIONAL:
             section = {"words": WordsOptions, **_OPTIONAL}[name]
             given = vars(value) if isinstance(value, section) else {**value}
-            section(**given)  # says at once what is wrong
+            section(**given)  # reports errors at once
             paths |= {f"{name}.{option}": given[option] for option in given if option in _names(section)}
         elif name in ("table", "mechanism"):
             paths[f"{name}.name"] = value
@@ -63,23 +63,23 @@ def resolve(
     default: str | None = None,
     complete: bool = True,
 ) -> Config:
-    """Put the layers together: defaults < profile < file < environment < overrides.
+    """Merges the layers: defaults < profile < file < environment < overrides.
 
-    A budget in an upper layer (`epsilon` or the mechanism's own parameter) replaces one in a lower layer, and
-    a layer that names another mechanism leaves behind the options that a lower layer set for its own.
+    A budget in an upper layer (`epsilon` or the mechanism's own parameter) replaces one in a lower layer. When a layer
+    names another mechanism, the options that lower layers set for their mechanism are dropped.
 
     Args:
-        profile: a packaged profile, see `sources.profiles`. It goes before a profile that a layer names.
-        file: a YAML file in the layout that `Config.to_dict` gives.
-        environ: environment variables such as TEXTVEIL_MECHANISM__K=20; others are not looked at.
-        overrides: values by dotted path ("mechanism.L": 5); texts are read as YAML scalars.
-        default: the profile where no layer names a profile or a mechanism.
+        profile: a packaged profile, see `sources.profiles`. It takes precedence over a profile that a layer names.
+        file: a YAML file in the layout of `Config.to_dict`.
+        environ: environment variables such as TEXTVEIL_MECHANISM__K=20; those without the prefix are ignored.
+        overrides: values by dotted path ("mechanism.L": 5); strings are read as YAML scalars.
+        default: the profile used if no layer names a profile or a mechanism.
         complete: whether a mechanism that needs a budget must have one.
 
     Raises:
-        UnknownName: no mechanism, table, profile or option has that name; the nearest one is proposed.
-        BudgetError: a budget is missing, set twice, not a number or below 0.
-        ConfigError: a file cannot be read, or a value is of the wrong type.
+        UnknownName: no mechanism, table, profile or option has that name; the nearest one is suggested.
+        BudgetError: a budget is missing, set twice, not a number or negative.
+        ConfigError: a file cannot be read, or a value has the wrong type.
     """
     layers = []
     if file is not None:
@@ -128,21 +128,21 @@ def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config
 
 
 def _merge(layers: Iterable[Layer], budgets: list[str]) -> dict[str, Any]:
-    """Upper layers over lower ones. A budget replaces the one below, whichever of the two paths it has."""
+    """Upper layers over lower ones. A budget replaces the one below, even under the other of the two paths."""
     merged: dict[str, Any] = {}
     for layer in layers:
         given = [path for path in budgets if layer.values.get(path) is not None]
         if len(given) > 1:
-            raise BudgetError(f"{layer.source} must set {' or '.join(given)}, not both: one follows from the other")
+            raise BudgetError(f"{layer.source} must set {' or '.join(given)}, not both: each follows from the other")
         lower = {path: value for path, value in merged.items() if not given or path not in budgets}
         merged = {**lower, **layer.values}
     return merged
 
 
 def _leave_behind(layers: list[Layer], name: str) -> list[Layer]:
-    """Drop the mechanism options that were set for another mechanism than `name`.
+    """Drops the mechanism options that were set for a mechanism other than `name`.
 
-    Options belong to the mechanism that their layer, or the nearest one below, names; else to `name`.
+    Options belong to the mechanism named by their layer, or by the nearest layer below; otherwise to `name`.
     """
     kept: list[Layer] = []
     named: str | None = None
@@ -157,7 +157,7 @@ def _leave_behind(layers: list[Layer], name: str) -> list[Layer]:
 
 
 def _canonical(layer: Layer, mechanism: str) -> Layer:
-    """Check every path of a layer, and give paths from the environment the case of the options they mean."""
+    """Checks every path of a layer, and gives paths from the environment the case of the options they stand for."""
     pairs = [(_meant(path, layer, mechanism), value) for path, value in layer.values.items()]
     return replace(layer, values=collect(pairs, layer.source))
 
@@ -171,14 +171,14 @@ def _meant(path: str, layer: Layer, mechanism: str) -> str:
         raise _unknown(layer.source, path, mechanism)
     if len(found) > 1:
         raise ConfigError(
-            f"{layer.source} cannot tell {' from '.join(found)}; set them in a file or with -o, "
-            "where upper and lower case differ"
+            f"{layer.source} cannot distinguish {' and '.join(found)}; set them in a file or with -o, which are "
+            "case-sensitive"
         )
     return found[0]
 
 
 def _match(path: str, known: Iterable[str], fold: bool, prefix: str = "") -> list[str]:
-    """The known paths that a path means: itself, or with `fold` all that differ from it in case only."""
+    """The known paths that match a path: itself, or with `fold` all that differ only in case."""
     every = [prefix + each for each in known]
     if path in every and not fold:
         return [path]
@@ -186,7 +186,7 @@ def _match(path: str, known: Iterable[str], fold: bool, prefix: str = "") -> lis
 
 
 def _unknown(source: str, path: str, mechanism: str) -> UnknownName:
-    """The complaint about a path, which proposes paths with the same or a near last part first."""
+    """The error for an unknown path; it suggests paths with the same or a similar last part."""
     known = [*_PATHS, *(f"mechanism.{option}" for option in _options(mechanism).known)]
     ends = {each: each.rpartition(".")[2].lower() for each in known}
     last = path.rpartition(".")[2].lower()
@@ -199,14 +199,14 @@ def _unknown(source: str, path: str, mechanism: str) -> UnknownName:
 
 
 def _options(mechanism: str) -> registry.Options:
-    """The options of a mechanism by name, without those that have a path of their own."""
+    """A mechanism's options by name, without those that have a path of their own."""
     found = registry.signature(registry.load("mechanism", mechanism))
     known = {name: option for name, option in found.known.items() if name not in ("name", "epsilon")}
     return registry.Options(known=known, open=found.open)
 
 
 def _last(layers: Iterable[Layer], path: str) -> str | None:
-    """The value of a name in the uppermost layer that has one."""
+    """The value of a name in the topmost layer that sets it."""
     found = None
     for layer in layers:
         value = layer.values.get(path)
@@ -217,7 +217,7 @@ def _last(layers: Iterable[Layer], path: str) -> str | None:
 
 
 def _section(section: type, name: str, merged: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of one section, each read with the type of its field."""
+    """The options of one section, each converted to its field's type."""
     return {
         field.name: typed(f"{name}.{field.name}", merged[f"{name}.{field.name}"], field.type, shown=field.repr)
         for field in fields(section)
@@ -226,8 +226,8 @@ def _section(section: type, name: str, merged: Mapping[str, Any]) -> dict[str, A
 
 
 def _own_options(mechanism: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The mechanism's options, each read with the type in its signature."""
-    if not options:  # then there is no need to import the mechanism
+    """The mechanism's options, each converted to the type in its signature."""
+    if not options:  # nothing to import the mechanism for
         return {}
     known = _options(mechanism).known
     return {

@@ -1,7 +1,7 @@
-"""Options: frozen keyword-only dataclasses that check their fields once, when they are built.
+"""Option classes: frozen keyword-only dataclasses that validate their fields when they are built.
 
-In: a class with annotated fields. Out: the same as a pydantic dataclass whose complaints are one-line `ConfigError`s.
-Not here: any option, and how options are put together from files and the command line (`config`).
+In: a class with annotated fields. Out: a pydantic dataclass that raises one-line `ConfigError`s.
+Not here: the options themselves (`sections`), and how they are read from files and the command line (`sources`).
 """
 
 import re
@@ -20,10 +20,10 @@ _Class = TypeVar("_Class", bound=type)
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(Field,))
 def options(prefix: str = "") -> Callable[[_Class], _Class]:
-    """Makes a class a frozen, keyword-only dataclass that refuses wrong values with one line.
+    """Makes a class a frozen, keyword-only dataclass with one-line errors.
 
     Args:
-        prefix: stands before a field's name in messages ("words.").
+        prefix: goes before field names in messages ("words.").
     """
 
     def decorate(cls: _Class) -> _Class:
@@ -45,7 +45,7 @@ def options(prefix: str = "") -> Callable[[_Class], _Class]:
                 return
             except ValidationError as error:
                 refused = complaint(error, prefix, secret=secret)
-            raise refused  # out here, because the chain would hold the value, and that may be a key
+            raise refused  # raised out here, because a chained error would hold the value, which may be a key
 
         made.__init__ = construct
         return made  # type: ignore[no-any-return]
@@ -54,9 +54,9 @@ def options(prefix: str = "") -> Callable[[_Class], _Class]:
 
 
 def plain(parts: Any) -> dict[str, object]:
-    """The fields of an options dataclass as plain data, parts within parts.
+    """The fields of an options dataclass as plain data, nested.
 
-    Without names and texts for people, and without what is not shown either (`repr=False`): that may be a key.
+    Leaves out fields with names and texts for people, and those with `repr=False`, which may be keys.
     """
     shown = {field.name for field in fields(parts) if field.repr and field.name not in ("name", "caveats")}
     return {name: value for name, value in asdict(parts).items() if name in shown}
@@ -65,17 +65,17 @@ def plain(parts: Any) -> dict[str, object]:
 def complaint(
     error: ValidationError, prefix: str = "", path: str | None = None, secret: Collection[str] = ()
 ) -> TextveilError:
-    """One line from the first complaint of pydantic. Its value is an option's, never text to privatize.
+    """One line from pydantic's first error. The value it shows is an option's, never text to privatize.
 
     Args:
         error: what pydantic raised.
-        prefix: stands before the field's name.
-        path: the option's whole name, where the error does not hold it.
-        secret: whole names of options whose values are not shown.
+        prefix: goes before the field's name.
+        path: the option's full name, if the error does not have it.
+        secret: full names of options whose values are not shown.
     """
     first = error.errors(include_url=False)[0]
     cause = first.get("ctx", {}).get("error")
-    if isinstance(cause, TextveilError):  # raised by a class's own check while pydantic built it
+    if isinstance(cause, TextveilError):  # raised by the class's own check during validation
         return cause
     name = path or prefix + ".".join(str(part) for part in first["loc"])
     says = re.sub(r"^(Input|Value|String|Number) should ", "must ", first["msg"]).partition(", unable to parse")[0]

@@ -1,11 +1,11 @@
-"""The registry: which tables, mechanisms, detectors and so on have a name, and where each is written.
+"""The registry: the names of tables, mechanisms, detectors and so on, and where each is implemented.
 
-In: a kind and a name. Out: its entry, the callable behind it, and that callable's options. Nothing is imported before
-`load`, so that a list of names costs nothing.
-Not here: what is behind the names, each in the room of its kind; profiles and option values (`sources`, `layers`).
+In: a kind and a name. Out: its entry, its callable, and that callable's options. Nothing is imported before `load`, so
+listing names is cheap.
+Not here: the implementations, each in the room of its kind; profiles and option values (`sources`, `layers`).
 
-To add one to textveil, write it and add a line to the table of its kind below. Other packages add theirs through an
-entry point in the group of the kind, such as `textveil.detectors`.
+To add one, write it and add a line to the table of its kind below. Other packages add theirs through an entry point in
+the group of the kind, such as `textveil.detectors`.
 """
 
 import inspect
@@ -31,13 +31,13 @@ class Entry:
     """One line of the registry.
 
     Attributes:
-        target: where it is written, as "module:callable".
+        target: "module:callable".
         summary: one line for lists.
-        parameter: of a mechanism, the option that sets its own budget parameter, which then takes the place of
-            `epsilon`; None where there is no such option.
-        budget: of a mechanism, whether it needs a budget at all.
+        parameter: for a mechanism, the option that sets its own budget parameter in place of `epsilon`; None if there
+            is no such option.
+        budget: for a mechanism, whether it needs a budget at all.
         panel: of a command, the heading under which `textveil --help` lists it.
-        package: the distribution that offers the name.
+        package: the distribution that registers the name.
     """
 
     target: str
@@ -86,12 +86,12 @@ MECHANISMS: dict[str, Entry] = {
     ),
     "santext+": Entry(
         target="textveil.mechanism.papers:santext_plus",
-        summary="santext among rare words, while frequent ones mostly stay: no guarantee for all words",
+        summary="santext for rare words; frequent ones mostly stay: no guarantee for all words",
         parameter="c",
     ),
     "custext": Entry(
         target="textveil.mechanism.papers:custext",
-        summary="a word of a list of k words, nearer ones more often: no guarantee for all words",
+        summary="a word from a list of k, nearer ones more often: no guarantee for all words",
         parameter="nominal",
     ),
     "custext+": Entry(
@@ -110,16 +110,16 @@ MECHANISMS: dict[str, Entry] = {
     ),
     "cape": Entry(
         target="textveil.mechanism.papers:cape",
-        summary="a bucket of words with like scores (distance, context), then any word of it",
+        summary="a bucket of words with similar scores (distance, context), then any word from it",
         parameter="nominal",
     ),
     "rankcape": Entry(
         target="textveil.mechanism.papers:rankcape",
-        summary="a word by its rank under any score (distance, context): local DP whatever the score",
+        summary="a word by its rank under any score (distance, context): local DP, whatever the score",
     ),
     "mask-and-fill": Entry(
         target="textveil.mechanism.papers:mask_and_fill",
-        summary="a language model fills every protected word in, from the words that pass alone",
+        summary="a language model fills in each protected word from the passing words alone",
         budget=False,
     ),
     "placeholder": Entry(
@@ -155,7 +155,7 @@ ATTACKS: dict[str, Entry] = {
     ),
     "bayes": Entry(
         target="textveil.evaluate.attack.bayes:Bayes",
-        summary="the best guess of someone who knows the mechanism, and what is usually written (MAP)",
+        summary="the best guess of an attacker who knows the mechanism and how people write (MAP)",
     ),
     "window": Entry(
         target="textveil.evaluate.attack.window:WindowAttack",
@@ -163,23 +163,23 @@ ATTACKS: dict[str, Entry] = {
     ),
     "semantic": Entry(
         target="textveil.evaluate.attack.semantic:Semantic",
-        summary="how near in meaning the best guesses come, word by word and as texts",
+        summary="how close in meaning the best guesses come, by word and by text",
     ),
     "membership": Entry(
         target="textveil.evaluate.attack.membership:Membership",
-        summary="whether a given word or text is what a release was made from (likelihood ratio)",
+        summary="whether a release was made from a given word or text (likelihood ratio)",
     ),
     "linkage": Entry(
         target="textveil.evaluate.attack.linkage:Linkage",
-        summary="the original among many texts, from the mask alone and with the released words",
+        summary="which of many texts is the original, by the mask alone and with the released words",
     ),
     "attribute": Entry(
         target="textveil.evaluate.attack.attribute:Attribute",
-        summary="a private label of each text, by a classifier that learned from releases",
+        summary="a private label of each text, by a classifier trained on releases",
     ),
     "llm": Entry(
         target="textveil.evaluate.attack.llm:Reconstruction",
-        summary="a language model behind an endpoint that you name writes the original text",
+        summary="a language model behind an endpoint of your choice reconstructs the original text",
     ),
 }
 
@@ -203,22 +203,22 @@ DETECTORS: dict[str, Entry] = {
     ),
     "gliner": Entry(
         target="textveil.protect.adapters:load_gliner",
-        summary="what a GLiNER model finds when asked for names, addresses, dates and numbers (extra gliner)",
+        summary="names, addresses, dates and numbers found by a GLiNER model (extra gliner)",
     ),
     "presidio": Entry(
         target="textveil.protect.adapters:load_presidio",
-        summary="Microsoft Presidio with its own choice of recognizers (extra presidio)",
+        summary="Microsoft Presidio with its default recognizers (extra presidio)",
     ),
 }
 
 MEASURES: dict[str, Entry] = {
     "retention": Entry(
         target="textveil.evaluate.measure.words:retention",
-        summary="the share of protected words that are released as they were",
+        summary="the share of protected words that are released unchanged",
     ),
     "cosine": Entry(
         target="textveil.evaluate.measure.words:cosine",
-        summary="how near the released word is to the private one",
+        summary="how close the released word is to the private one",
     ),
     "oov": Entry(
         target="textveil.evaluate.measure.words:unknown",
@@ -234,11 +234,11 @@ MEASURES: dict[str, Entry] = {
     ),
     "mapping": Entry(
         target="textveil.evaluate.measure.mapping:sets",
-        summary="how many outputs a word may have (N_x, N_w, S_w)",
+        summary="how many outputs a word can have (N_x, N_w, S_w)",
     ),
     "perplexity": Entry(
         target="textveil.evaluate.measure.fluency:perplexity",
-        summary="how the texts read to a masked language model, before and after",
+        summary="how well the texts read to a masked language model, before and after",
     ),
 }
 
@@ -372,23 +372,23 @@ def names(kind: KindOfName) -> list[str]:
 
 
 def is_folder(name: str) -> bool:
-    """Whether a table's name is the path of a folder, as `textveil table build` makes them."""
+    """Whether a table's name is the path of a folder, as made by `textveil table build`."""
     path = "/" in name or os.sep in name or os.path.isfile(os.path.join(name, "table.json"))
     return path and name not in TABLES
 
 
 def entry(kind: KindOfName, name: str) -> Entry:
-    """The line of the registry for a name, or for the folder of a table. Imports nothing.
+    """The entry of a name, or of a table's folder. Imports nothing.
 
     Raises:
-        UnknownName: there is no such name; the nearest one is proposed.
+        UnknownName: there is no such name; the nearest one is suggested.
         ConfigError: two packages offer the same name.
     """
     own = _built_in(kind)
     if name in own:
         return own[name]
     if kind == "table" and is_folder(name):
-        return Entry(target="textveil.table.store:load", summary="the folder of a table")
+        return Entry(target="textveil.table.store:load", summary="a table in a folder")
     offers = _offers(kind)
     if name not in offers:
         raise UnknownName(kind, name, [*own, *offers])
@@ -396,18 +396,17 @@ def entry(kind: KindOfName, name: str) -> Entry:
     packages = sorted({_package(point) for point in points})
     if len({point.value for point in points}) > 1:
         raise ConfigError(
-            f"the {kind} {name!r} must come from one package, and is offered by {' and '.join(packages)}; "
-            "uninstall one of them"
+            f"the {kind} {name!r} is registered by several packages, {' and '.join(packages)}; uninstall one of them"
         )
     return Entry(target=points[0].value, summary=f"from the package {packages[0]}", package=packages[0])
 
 
 def load(kind: KindOfName, name: str) -> Callable[..., Any]:
-    """Import the callable behind a name; for the folder of a table, what loads it.
+    """Imports the callable behind a name; for a table's folder, its loader.
 
     Raises:
         UnknownName: there is no such name.
-        ConfigError: it is offered by another package and cannot be imported.
+        ConfigError: another package registers it, and it cannot be imported.
     """
     found = entry(kind, name)
     try:
@@ -415,24 +414,24 @@ def load(kind: KindOfName, name: str) -> Callable[..., Any]:
     except (Exception, SystemExit) as error:
         if found.package == "textveil":
             raise
-        # A package's import may fail with anything; its message is not ours to show.
+        # Importing another package may raise anything, and its message may hold anything.
         raise ConfigError(
             f"the {kind} {name!r} of the package {found.package} cannot be imported from {found.target!r} "
-            f"({type(error).__name__}); repair or uninstall that package"
+            f"({type(error).__name__}); fix or uninstall that package"
         ) from error
     if not callable(target):
         raise ConfigError(
             f"the {kind} {name!r} of the package {found.package} must be a callable, and {found.target!r} "
-            f"is a {type(target).__name__}; repair or uninstall that package"
+            f"is a {type(target).__name__}; fix or uninstall that package"
         )
     return partial(target, name) if kind == "table" and is_folder(name) else target
 
 
 def budget_parameter(name: str) -> tuple[str | None, bool]:
-    """Of a mechanism: the name of its own budget parameter, if any, and whether it needs a budget.
+    """The name of a mechanism's own budget parameter, if any, and whether it needs a budget.
 
-    A mechanism of another package says so by two attributes of its callable, `parameter` and `budget`;
-    without them it has no parameter of its own and needs `epsilon`.
+    Mechanisms of other packages set two attributes of their callable, `parameter` and `budget`; by default they have
+    no parameter of their own and need `epsilon`.
     """
     found = entry("mechanism", name)
     if found.package == "textveil":
@@ -447,7 +446,7 @@ def budget_parameter(name: str) -> tuple[str | None, bool]:
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """One keyword of a callable: its type (None where none is written), and its default unless required."""
+    """One keyword of a callable: its type (None if not annotated), and its default unless required."""
 
     name: str
     annotation: Any
@@ -462,14 +461,14 @@ class Option:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The keywords of a callable, and whether it takes others beside them (`**options`)."""
+    """The keywords of a callable, and whether it takes others besides (`**options`)."""
 
     known: Mapping[str, Option]
     open: bool
 
 
 def signature(target: Callable[..., Any]) -> Options:
-    """The options of what is behind a name, read from its signature."""
+    """A callable's options, read from its signature."""
     try:
         parameters = inspect.signature(target, eval_str=True).parameters.values()
     except NameError:  # a type that is imported for the type checker only
@@ -515,13 +514,12 @@ def _built_in(kind: KindOfName) -> dict[str, Entry]:
 
 
 def _offers(kind: KindOfName) -> dict[str, list[EntryPoint]]:
-    """What other packages offer. One broken installation must not hide every other name."""
+    """The entry points of other packages. One broken installation must not hide all other names."""
     try:
         points = list(entry_points(group=GROUPS[kind]))
-    except Exception as error:  # damaged metadata of any installed package can end here
+    except Exception as error:  # damaged metadata of any installed package may raise
         warnings.warn(
-            f"{kind}s of other packages are left out, because the installed packages cannot be listed "
-            f"({type(error).__name__})",
+            f"cannot list the installed packages, so {kind}s of other packages are left out ({type(error).__name__})",
             TextveilWarning,
             stacklevel=3,
         )

@@ -1,7 +1,7 @@
-"""The options of a run: which there are, and layers of them put together to one frozen `Config`.
+"""The options of a run, and the frozen `Config` that holds them.
 
-In: a profile, a file, the environment, values by dotted path. Out: `Config` with words, table and mechanism.
-Not here: how each source is read (`sources`), what a mechanism's options mean (its own parts check them).
+In: option values. Out: `Config` with sections for words, table, mechanism and the rest.
+Not here: how sources are read (`sources`) and merged (`layers`); mechanisms check their own options.
 """
 
 from collections.abc import Mapping
@@ -20,20 +20,20 @@ from textveil.errors import BudgetError, ConfigError
 
 @options("words.")
 class WordsOptions:
-    """How text becomes words, and what is done with words that no table row stands for.
+    """How text becomes words, and what happens to words outside the table.
 
     Attributes:
         unit: "word", or "wordpiece" for the pieces of a Hugging Face tokenizer.
         casing: "lower" releases lower-cased words; "copy" copies each word's casing, and the mask records it.
-        stopwords: "pass" releases the words of a public list as they are; "protect" privatizes them too.
+        stopwords: "pass" releases words on the public list as they are; "protect" privatizes them too.
         oov: a word outside the table becomes a public "surrogate" row or a "placeholder", or raises an "error".
-            Three papers' own rules make the statement infinite: it passes as it is ("keep"), is drawn evenly from
-            the table ("uniform"), or vanishes ("drop").
-        numbers: "table" takes a number as any other word; "add" moves a whole number outside the table up by at
-            most 999, whatever the budget (the statement is then infinite).
-        consistent: whether a word that is met again in its group, in the same text or session, has the same release;
-            which words are equal is then in the mask. For mechanisms that look at each word alone.
-        tokenizer: a folder, tokenizer.json file or hub id; for the unit "wordpiece" only.
+            Three rules from papers make the statement infinite: the word passes ("keep"), is drawn uniformly from the
+            table ("uniform"), or is removed ("drop").
+        numbers: "table" treats numbers like other words; "add" raises an integer outside the table by at most 999,
+            whatever the budget (the statement is then infinite).
+        consistent: whether a word that occurs again in its group, in the same text or session, gets the same release;
+            the mask then shows which words are equal. For mechanisms that look at each word alone.
+        tokenizer: a folder, tokenizer.json file or hub id; only for the unit "wordpiece".
     """
 
     unit: Literal["word", "wordpiece"] = "word"
@@ -47,7 +47,7 @@ class WordsOptions:
 
 @options("table.")
 class TableOptions:
-    """Which embedding table, on which device; "chord" normalises its rows, "euclidean" takes them raw."""
+    """Which embedding table, on which device; "chord" normalizes its rows, "euclidean" uses them as they are."""
 
     name: str = "minilm"
     metric: Literal["chord", "euclidean"] = "chord"
@@ -56,7 +56,7 @@ class TableOptions:
 
 @options("mechanism.")
 class MechanismOptions:
-    """A mechanism's name and its options, which the mechanism's own parts check."""
+    """A mechanism's name and options; the mechanism checks the options itself."""
 
     name: str = "noise"
     options: dict[str, Any] = Field(default_factory=dict)
@@ -64,10 +64,10 @@ class MechanismOptions:
 
 @options("rerank.")
 class Rerank:
-    """Whether each drawn word gives way to one of its nearest words, which a masked language model expects there more.
+    """Whether each drawn word is replaced by the one of its nearest words that fits best, by a masked language model.
 
     Attributes:
-        m: among how many nearest words, the drawn one included; 0 or 1 leaves every word as it was drawn.
+        m: how many nearest words to choose from, the drawn one included; 0 or 1 keeps the drawn word.
         model: a folder or hub id of a masked language model; None is the bundled one.
     """
 
@@ -76,7 +76,7 @@ class Rerank:
 
 
 def _listed(value: object) -> object:
-    """A list typed as text, "patterns, tagger"; None and "none" are the empty one."""
+    """A list given as text, "patterns, tagger"; None and "none" mean the empty list."""
     if isinstance(value, str):
         value = value.split(",")
     if isinstance(value, list | tuple):
@@ -86,16 +86,16 @@ def _listed(value: object) -> object:
 
 
 def _alone(value: object) -> object:
-    """One expression as a list of it: an expression may hold commas."""
+    """A single expression as a list; it is not split, because it may contain commas."""
     return (value,) if isinstance(value, str) else () if value is None else value
 
 
 def _numbers(value: object) -> object:
-    """Four budgets typed as text, "0, 0, inf, inf"; a rule's name stays one."""
+    """Four budgets given as text, "0, 0, inf, inf"; a rule's name stays a name."""
     if isinstance(value, str) and "," in value:
         value = tuple(typed("groups.budgets", each.strip(), float) for each in value.split(","))
     if not isinstance(value, str) and not (isinstance(value, list | tuple) and len(value) == 4):
-        raise ConfigError("groups.budgets must be the name of a rule, or four numbers with commas between them")
+        raise ConfigError("groups.budgets must be the name of a rule, or four numbers separated by commas")
     return value
 
 
@@ -105,41 +105,41 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 SELF = "self"
-"""The task that is the text itself."""
+"""Stands for the text itself as the task."""
 
 
 @options("protect.")
 class ProtectOptions:
-    """Which words are sensitive, which matter to the task, and so in which of four groups each word is (STAMP).
+    """Which words are sensitive and which matter to the task, and so which of four groups each word is in (STAMP).
 
     Attributes:
         detectors: what finds sensitive parts: "patterns", "tagger", "tagger:MODEL", "spacy:NAME", "gliner:NAME",
             "stanza:LANGUAGE", "presidio"; in Python also objects with `name` and `find`. Empty: no detector.
-        always: words or phrases that are sensitive wherever they stand, whatever their casing.
+        always: words or phrases that are always sensitive, ignoring case.
         always_matching: regular expressions whose matches are sensitive.
-        never: words or phrases that are not sensitive, whatever a detector says.
+        never: words or phrases that are never sensitive, whatever a detector says.
         never_matching: regular expressions whose matches are not sensitive.
-        types: types of parts that count as sensitive at all; "all", or as in `placeholders`.
-        placeholders: types of sensitive parts that become typed placeholders whatever the budget; "identifiers" are
-            all that have a form of their own, "names" persons, places and organizations, "all" every type.
-        importance: "cosine" calls a word important when its vector and that of `task` have at least the cosine
-            `tau`, "saliency" when the classifier `classifier` looks at it as much, "list" when it is one of
-            `important`; "off" calls no word important.
-        task: what the text is for, as a text of its own that is not secret; "self" is the text itself; None: a query
-            comes with every text.
+        types: types that count as sensitive; "all", or as in `placeholders`.
+        placeholders: types that become typed placeholders whatever the budget; "identifiers" are those with a fixed
+            form, "names" persons, places and organizations, "all" every type.
+        importance: a word is important if its vector's cosine with that of `task` is at least `tau` ("cosine"), if
+            its saliency for `classifier` is at least `tau` ("saliency"), or if it is one of `important` ("list");
+            with "off" no word is.
+        task: what the text is for, as a text that is not secret; "self" is the text itself; None: a query is given
+            with every text.
         classifier: a folder or hub id of a transformers model for text classification.
-        important: the words that matter to the task, single ones, whatever their casing. Not secret.
+        important: the words that matter to the task, single words, ignoring case. Not secret.
         tau: the threshold, from -1 to 1.
-        labels: "detected" releases the groups as they are; "randomised" draws each from the four, the true one with
+        labels: "detected" releases the groups as they are; "randomised" draws each of the four, the true one with
             weight exp(label_epsilon), so that the statement covers them too.
-        label_epsilon: the budget of a label; for labels "randomised" only.
-        timeout: seconds that a detector may take for one batch of texts.
-        on_failure: what a detector that fails does: "refuse" releases nothing, "protect" makes every text of the
-            batch one placeholder, or, where no type becomes a placeholder or a name, takes all its words as sensitive.
+        label_epsilon: the budget of a label; only for labels "randomised".
+        timeout: seconds a detector may take for one batch of texts.
+        on_failure: what happens if a detector fails: "refuse" releases nothing; "protect" makes each text of the batch
+            one placeholder or, if no type becomes a placeholder or a name, treats all its words as sensitive.
     """
 
     detectors: Listed = ()
-    always: Listed = Field(default=(), repr=False)  # whose names a user lists may be private
+    always: Listed = Field(default=(), repr=False)  # a list of names may be private
     always_matching: Expressions = Field(default=(), repr=False)
     never: Listed = Field(default=(), repr=False)
     never_matching: Expressions = Field(default=(), repr=False)
@@ -148,7 +148,7 @@ class ProtectOptions:
     importance: Literal["off", "cosine", "saliency", "list"] = "off"
     task: str | None = Field(default=None, repr=False)
     classifier: str | None = None
-    important: Listed = Field(default=(), repr=False)  # thousands of them
+    important: Listed = Field(default=(), repr=False)  # may be thousands
     tau: float = Field(default=0.5, ge=-1, le=1)
     labels: Literal["detected", "randomised"] = "detected"
     label_epsilon: Positive | None = None
@@ -157,20 +157,20 @@ class ProtectOptions:
 
     def __post_init__(self) -> None:
         if (self.labels == "randomised") != (self.label_epsilon is not None):
-            raise ConfigError("protect.label_epsilon belongs to protect.labels=randomised: give both or none")
+            raise ConfigError("protect.label_epsilon goes with protect.labels=randomised: set both or neither")
         if (self.importance == "saliency") != (self.classifier is not None):
-            raise ConfigError("protect.classifier belongs to protect.importance=saliency: give both or none")
+            raise ConfigError("protect.classifier goes with protect.importance=saliency: set both or neither")
         if (self.importance == "list") != bool(self.important):
-            raise ConfigError("protect.important belongs to protect.importance=list: give both or none")
+            raise ConfigError("protect.important goes with protect.importance=list: set both or neither")
         if self.task is not None and self.importance != "cosine":
             raise ConfigError("protect.task needs protect.importance=cosine")
         if self.labels == "randomised" and self.on_failure == "protect":
             raise ConfigError(
-                "protect.labels=randomised needs protect.on_failure=refuse: a failure would show in labels"
+                "protect.labels=randomised needs protect.on_failure=refuse: labels would reveal a failure"
             )
 
     def public(self) -> dict[str, object]:
-        """As statements show them: of lists and a task, which are private in themselves, only how many there are."""
+        """As shown in statements: private lists and the task appear only as their lengths."""
         said: dict[str, object] = {field.name: getattr(self, field.name) for field in fields(self) if field.repr}
         for name in ("always", "always_matching", "never", "never_matching", "important"):
             said[name] = len(getattr(self, name))
@@ -180,18 +180,18 @@ class ProtectOptions:
 
     @property
     def asked(self) -> bool:
-        """Whether words are grouped at all."""
+        """Whether words are put into groups at all."""
         return bool(self.detectors or self.always or self.always_matching or self.importance != "off")
 
 
 @options("groups.")
 class GroupOptions:
-    """What each of the four groups may spend: sensitive and important, sensitive, important, other.
+    """The budget of each of the four groups: sensitive and important, sensitive, important, other.
 
     Attributes:
         budgets: the name of a rule (see `budget.RULES`) or four numbers; 0 makes placeholders, infinity lets pass.
-        base: what a rule multiplies, in place of `epsilon`, which is the largest finite budget of a group; with it,
-            four numbers are multiples of it, too.
+        base: what the rule's numbers multiply, instead of `epsilon`, which sets the largest finite budget of a group;
+            with a base, four numbers of your own are multiples too.
         convention: "code" divides the numbers by pi, as the public code of STAMP's paper does for its kappa.
     """
 
@@ -201,7 +201,7 @@ class GroupOptions:
 
     @property
     def fixed(self) -> bool:
-        """Whether the budgets are numbers, so that neither `epsilon` nor `base` has a place."""
+        """Whether the budgets are absolute, so that neither `epsilon` nor `base` applies."""
         if isinstance(self.budgets, str):
             return self.budgets.startswith("table1.")
         return self.base is None
@@ -209,12 +209,12 @@ class GroupOptions:
 
 @options("names.")
 class NameOptions:
-    """Which names are replaced by names of their type, drawn from public lists.
+    """Which names are replaced by names of the same type, drawn from public lists.
 
     Attributes:
-        types: PERSON, LOCATION, ORGANIZATION, or "all" three; empty: none.
+        types: PERSON, LOCATION, ORGANIZATION, or "all" three; empty for none.
         rule: how a name is drawn from its list: "rankcape" by rank, "exponential" by distance.
-        epsilon: local DP of every replaced word.
+        epsilon: local DP of each replaced word.
         k: how many nearest names the rule `rankcape` prefers.
     """
 
@@ -226,14 +226,14 @@ class NameOptions:
 
 @options()
 class Config:
-    """Everything that decides a run.
+    """All settings of a run.
 
     Attributes:
-        epsilon: the promised bound per word, at least 0; infinity passes words through, and is recorded; None
-            where the mechanism's own parameter is set instead, or where it needs no budget.
-        seed: None for system randomness; a number gives repeatable draws, and no privacy against those who
-            know it.
-        profile: the profile that the options started from.
+        epsilon: the guaranteed bound per word, at least 0; infinity passes words through, on record; None if the
+            mechanism's own parameter is set instead, or if it needs no budget.
+        seed: None for system randomness; a number makes draws repeatable, and gives no protection against anyone who
+            knows it.
+        profile: the profile the options started from.
     """
 
     words: WordsOptions = Field(default_factory=WordsOptions)
@@ -252,7 +252,7 @@ class Config:
             require_budget(self.epsilon, "epsilon")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values in the layout of a configuration file, from which `resolve` makes the same."""
+        """Plain values in the layout of a configuration file; `resolve` restores them."""
         return {
             "profile": self.profile,
             "words": asdict(self.words),
@@ -264,7 +264,7 @@ class Config:
         }
 
     def public(self) -> dict[str, Any]:
-        """`to_dict` as it may stand beside a release: what users list to be protected is not in it."""
+        """`to_dict` as it may accompany a release: without the user's lists of what to protect."""
         return {**self.to_dict(), "protect": self.protect.public()}
 
     def to_yaml(self) -> str:
@@ -278,21 +278,21 @@ _OPTIONAL: dict[str, type] = {
     "groups": GroupOptions,
     "names": NameOptions,
 }
-"""Sections that change nothing as long as none of their options is set."""
+"""Sections without effect until one of their options is set."""
 
 
 def require_number(value: object, name: str) -> float:
-    """A number as a float; `BudgetError` for anything else, and for what no float can hold."""
+    """A number as a float; `BudgetError` for anything else, or a number too large for a float."""
     if isinstance(value, bool) or not isinstance(value, Real):  # NumPy's scalars are Real too
         raise BudgetError(f"{name} must be a number >= 0, got a {type(value).__name__}")
     try:
         return float(value)
     except OverflowError:
-        raise BudgetError(f"{name} must be a number >= 0, got one too large; pass inf for infinity") from None
+        raise BudgetError(f"{name} must be a number >= 0, got one too large; write inf for infinity") from None
 
 
 def require_budget(value: object, name: str) -> float:
-    """A budget as a float; `BudgetError` for what is not a number of at least 0. Infinity is allowed."""
+    """A budget as a float; `BudgetError` unless it is a number of at least 0. Infinity is allowed."""
     number = require_number(value, name)
     if not number >= 0:  # NaN is not >= 0
         raise BudgetError(f"{name} must be a number >= 0, got {number!r}")

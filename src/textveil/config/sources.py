@@ -1,7 +1,7 @@
 """Where options come from: packaged profiles, YAML files, the environment, settings typed on a command line.
 
-In: a name, a path, variables, texts. Out: of each source a `Layer`, values by dotted path; a typed text as a value.
-Not here: which options there are, which type each has, and which layer wins (`config`).
+In: a name, a path, variables, strings. Out: a `Layer` per source, values by dotted path; a string as a typed value.
+Not here: which options exist and their types (`sections`), and which layer wins (`layers`).
 """
 
 import math
@@ -21,10 +21,10 @@ from textveil.errors import ConfigError, UnknownName
 PROFILES = files("textveil") / "data" / "profiles"
 PREFIX = "TEXTVEIL_"
 RESERVED = frozenset({"TEXTVEIL_CORPORA", "TEXTVEIL_DEBUG", "TEXTVEIL_LLM_KEY", "TEXTVEIL_PROGRESS"})
-"""Environment variables with the prefix that are no options."""
+"""Environment variables with the prefix that are not options."""
 
 LONGEST = 1 << 20
-"""Bytes that a configuration file may have."""
+"""Largest configuration file, in bytes."""
 
 SECTIONS = ("words", "table", "mechanism", "rerank", "protect", "groups", "names")
 _SHORT = {"mechanism": "mechanism.name", "table": "table.name"}
@@ -32,12 +32,12 @@ _SHORT = {"mechanism": "mechanism.name", "table": "table.name"}
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:
-    """What one source sets.
+    """The settings of one source.
 
     Attributes:
-        source: how errors name it ("the environment").
+        source: its name in errors ("the environment").
         values: by dotted path.
-        fold: whether its names do not tell upper from lower case.
+        fold: whether its names ignore case.
     """
 
     source: str
@@ -46,7 +46,7 @@ class Layer:
 
 
 def collect(pairs: Iterable[tuple[str, Any]], source: str) -> dict[str, Any]:
-    """Values by path: short paths are written out ("table" is "table.name"), and a path has one value.
+    """Values by path: short paths are expanded ("table" is "table.name"), and each path has one value.
 
     Raises:
         ConfigError: a path has two values.
@@ -55,22 +55,22 @@ def collect(pairs: Iterable[tuple[str, Any]], source: str) -> dict[str, Any]:
     for path, value in pairs:
         path = _SHORT.get(path, path)
         if path in values and values[path] != value:
-            raise ConfigError(f"{source} must set {path} once, and sets it to two values")
+            raise ConfigError(f"{source} sets {path} to two different values; set it once")
         values[path] = value
     return values
 
 
 def assignments(pairs: Iterable[str], flags: Mapping[str, str | None] | None = None) -> dict[str, Any]:
-    """Command-line settings, "mechanism.L=5", as values by dotted path, together with those that have a flag.
+    """Command-line settings such as "mechanism.L=5" as values by dotted path, together with those from flags.
 
     Raises:
-        ConfigError: a setting has no "=", or one path is set to two values. What was typed is not repeated.
+        ConfigError: a setting has no "=", or a path is set to two values. The input is not repeated.
     """
     typed = [(path, value) for path, value in (flags or {}).items() if value is not None]
     for pair in pairs:
         path, equals, text = pair.partition("=")
         if not equals or not re.fullmatch(r"[A-Za-z_][\w-]*(\.[\w-]+)*", path.strip()):
-            raise ConfigError("a setting must read path=value, such as -o mechanism.L=5")
+            raise ConfigError("a setting has the form path=value, such as -o mechanism.L=5")
         typed.append((path.strip(), text))
     return collect(typed, "the command line")
 
@@ -79,8 +79,8 @@ def read_environment(environ: Mapping[str, str], known: Collection[str]) -> Laye
     """The options among environment variables, such as TEXTVEIL_MECHANISM__K=20.
 
     Args:
-        environ: variables; those without the prefix are not looked at.
-        known: paths that stand in lower case, whatever case a variable has; others keep the case of their last part.
+        environ: variables; those without the prefix are ignored.
+        known: paths in lower case, which variables may write in any case; others keep the case of their last part.
     """
     pairs = []
     for name in sorted(environ):
@@ -100,28 +100,28 @@ def profiles() -> dict[str, str]:
 
 
 def read_profile(name: str) -> Layer:
-    """A packaged profile; `UnknownName` if there is none of that name."""
+    """A packaged profile; `UnknownName` if there is no such profile."""
     source = f"the profile {name!r}"
     return Layer(source=source, values=collect(_flatten(_parse_profile(name)), source))
 
 
 def read_file(path: Path) -> Layer:
-    """A YAML file in the layout that `Config.to_dict` gives; `ConfigError` if it cannot be read, or is no mapping."""
+    """A YAML file in the layout of `Config.to_dict`; `ConfigError` if it cannot be read or is not a mapping."""
     source = f"the file {str(path)!r}"
     return Layer(source=source, values=collect(_flatten(read_mapping(path)), source))
 
 
 def read_mapping(path: Path) -> dict[Any, Any]:
-    """What a YAML file holds, a mapping; `ConfigError` if it cannot be read, or is none."""
+    """A mapping from a YAML file; `ConfigError` if it cannot be read or is not a mapping."""
     source = f"the file {str(path)!r}"
     try:
         with path.open("rb") as stream:
             content = stream.read(LONGEST + 1)
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         reason = error.strerror if isinstance(error, OSError) else "not a path"
-        raise ConfigError(f"the configuration file {str(path)!r} cannot be read: {reason}") from None
+        raise ConfigError(f"cannot read the configuration file {str(path)!r}: {reason}") from None
     if len(content) > LONGEST:
-        raise ConfigError(f"{source} must have at most {LONGEST:,} bytes")
+        raise ConfigError(f"{source} is too large; a configuration file has at most {LONGEST:,} bytes")
     return _parse(content, source)
 
 
@@ -139,15 +139,15 @@ def _parse(content: bytes, source: str) -> dict[Any, Any]:
     try:
         values = yaml.safe_load(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{source} must be UTF-8, and is not at byte {error.start}") from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:  # ValueError: an impossible date, for one
+        raise ConfigError(f"{source} must be UTF-8; byte {error.start} is not") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # ValueError: an impossible date, for example
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
-        raise ConfigError(f"{source} must be YAML, and is not{where}") from None
+        raise ConfigError(f"{source} is not valid YAML{where}") from None
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise ConfigError(f"{source} must be a mapping of options, and is a {type(values).__name__}")
+        raise ConfigError(f"{source} must be a mapping of options, got a {type(values).__name__}")
     return values
 
 
@@ -166,10 +166,10 @@ _FLOAT = re.compile(r"[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?|\.?inf|inf
 
 
 def scalar(text: str) -> Any:
-    """A value typed as text: YAML, but with the numbers that people type and without its surprises.
+    """A value given as text: YAML with the numbers people type, and without its surprises.
 
-    1e2, nan and inf are numbers; no, on, off, 12:30 and 2024-01-01 stay texts (an option that is true or
-    false reads the first three itself); 010 is ten.
+    1e2, nan and inf are numbers; no, on, off, 12:30 and 2024-01-01 stay strings (a boolean option converts the first
+    three itself); 010 is ten.
     """
     bare = text.strip()
     if re.fullmatch(r"[-+]?[0-9]+", bare):
@@ -190,31 +190,31 @@ def scalar(text: str) -> Any:
 
 
 def _finite(text: str) -> float:
-    """The number; infinity only where it was spelled out, because an infinite budget lets words pass."""
+    """The number; infinite only if written so, because an infinite budget lets words pass."""
     number = float(text)
     if math.isinf(number):
-        raise ConfigError(f"a number must be at most 1.8e308 in size, got {text[:20]!r}; infinity is spelled inf")
+        raise ConfigError(f"a number must be at most 1.8e308 in magnitude, got {text[:20]!r}; write inf for infinity")
     return number
 
 
 def typed(path: str, value: Any, annotation: Any, *, shown: bool = True) -> Any:
-    """A value as the type it must have. A text is read as a scalar first, then taken as it stands.
+    """A value converted to its type. A string is first read as a scalar, then taken as it is.
 
     Args:
         path: the option, for the error.
         value: what a source gave for it.
-        annotation: the type; None or Any takes everything.
+        annotation: the type; None or Any accepts everything.
         shown: whether the error may show the value.
 
     Raises:
-        ConfigError: the value is of another type.
+        ConfigError: the value has another type.
     """
     readings = [scalar(value), value] if isinstance(value, str) else [value]
     if annotation is None or annotation is Any:
         return readings[0]
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(annotation, config=ConfigDict(arbitrary_types_allowed=True))
-    except Exception:  # a type that pydantic does not know: the mechanism checks the value itself
+    except Exception:  # not a type pydantic knows: the mechanism checks the value itself
         return readings[0]
     first: ValidationError | None = None
     for reading in readings:
