@@ -339,11 +339,11 @@ def test_files_that_are_no_configuration(tmp_path, content, says):
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(ConfigError, match="cannot read the configuration file .*: No such file"):
+    with pytest.raises(ConfigError, match=r"cannot read the configuration file .*: No such file"):
         resolve(file=tmp_path / "none.yaml")
-    with pytest.raises(ConfigError, match="cannot read the configuration file .*: Is a directory"):
+    with pytest.raises(ConfigError, match=r"cannot read the configuration file .*: Is a directory"):
         resolve(file=tmp_path)
-    with pytest.raises(ConfigError, match="cannot read the configuration file .*: not a path"):
+    with pytest.raises(ConfigError, match=r"cannot read the configuration file .*: not a path"):
         resolve(file="a\0b")
 
 
