@@ -54,6 +54,7 @@ def test_a_violation_ends_with_1(run, twin) -> None:
     assert found["found"] > 1.5 * found["claimed"]
 
 
+@pytest.mark.slow
 def test_all_runs_over_every_name(run, twin) -> None:
     code, out, _ = run("--all", "--small", "--checks", "totality", "--json")
     found = [json.loads(line) for line in out.splitlines()]

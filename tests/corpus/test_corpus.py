@@ -295,6 +295,7 @@ def test_parts_of_a_run_from_python(table):
     assert part(None, 6) != part(None, 6)
 
 
+@pytest.mark.slow
 def test_several_processes_draw_the_same(tmp_path, monkeypatch):
     """With a real table, because a spawned process knows nothing of a test's small one."""
     monkeypatch.undo()
@@ -443,6 +444,7 @@ def test_killed_at_random_points(rows, tmp_path):
     assert numbers(out / "a.jsonl") == list(range(37))
 
 
+@pytest.mark.slow
 def test_killed_while_two_processes_draw(tmp_path, monkeypatch):
     """The command itself, killed after its first chunk; a run that was not killed gives the same."""
     monkeypatch.undo()

@@ -174,6 +174,7 @@ def test_a_folder_without_rows_yet_and_a_file_in_its_place(sweep, tmp_path):
         pytest.fail("a file is no folder")
 
 
+@pytest.mark.slow
 def test_what_was_cut_short_is_computed_again(sweep, tmp_path):
     folder, places = tmp_path / "rows", run.Folders(cache=tmp_path / "cache")
     part = sweep.narrowed(seeds=(1,), only=["stencil"])
@@ -244,6 +245,7 @@ def test_what_a_run_would_do_is_told_without_computing(sweep, tmp_path, monkeypa
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.slow
 def test_budgets_are_found_for_a_risk_once(sweep, tmp_path, monkeypatch):
     entry = {"name": "krr", "set": {"mechanism.name": "krr"}, "budget": {"epsilon": "risk"}, "start": 10}
     risk = {"levels": [0.3], "words": 60}
@@ -258,6 +260,7 @@ def test_budgets_are_found_for_a_risk_once(sweep, tmp_path, monkeypatch):
     assert run.run(searched, folder, places=places) == [row]
 
 
+@pytest.mark.slow
 def test_rows_as_tables(sweep, tmp_path):
     import pyarrow.parquet as pq
 
