@@ -69,11 +69,11 @@ class MissingExtra(ConfigError, ImportError):
 
     Args:
         library: what it is called where it is installed.
-        extra: the extra of textveil that installs it.
+        extra: what installs it, such as textveil[evaluate].
     """
 
     def __init__(self, library: str, extra: str) -> None:
-        super().__init__(f"this needs {library}: pip install 'textveil[{extra}]'")
+        super().__init__(f"this needs {library}: pip install '{extra}'")
         self.library, self.extra = library, extra
 
     def __reduce__(self) -> tuple[type["MissingExtra"], tuple[str, str]]:

@@ -14,7 +14,7 @@ from spacy.language import Language
 
 from tests.models.conftest import LABELS, SIZE, save, wordpiece
 from textveil import models
-from textveil.errors import ConfigError, DetectorError, ModelError
+from textveil.errors import ConfigError, DetectorError, MissingExtra, ModelError
 from textveil.protect import adapters
 from textveil.protect.adapters import (
     Gliner,
@@ -228,7 +228,7 @@ def test_entities_of_stanza_are_spans_and_empty_texts_are_not_asked():
 @pytest.mark.parametrize(("name", "extra"), [("stanza:en", "stanza"), ("gliner:a/b", "gliner"), ("spacy:en", "spacy")])
 def test_what_is_not_installed_is_named_with_its_extra(name, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, extra, None)  # importing it fails
-    with pytest.raises(ConfigError, match=re.escape(f"this needs {extra}: pip install 'textveil[{extra}]'")):
+    with pytest.raises(MissingExtra, match=re.escape(f"this needs {extra}: pip install 'textveil[{extra}]'")):
         detector(name)
 
 

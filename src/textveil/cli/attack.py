@@ -15,6 +15,7 @@ from textveil.cli import evaluation, progress, shell
 from textveil.cli.options import Typed
 from textveil.cli.verbs import verb
 from textveil.errors import ConfigError, UnknownName
+from textveil.extras import require
 from textveil.files import streams
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def attack(
     Nothing of the texts is printed or written, only rates. Options of an attack are set by -o attack.NAME.OPTION=VALUE;
     `textveil explain NAME` tells them.
     """
+    require("scipy", "sklearn", "rapidfuzz", *(() if output is None else ("matplotlib",)))
     typed, settings = typed.split(PREFIX)
     resolved = typed.config()
     options = _options(settings)

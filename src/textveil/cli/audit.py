@@ -18,6 +18,7 @@ from textveil.cli.options import Typed
 from textveil.cli.shell import say
 from textveil.cli.verbs import verb
 from textveil.errors import ConfigError
+from textveil.extras import require
 
 if TYPE_CHECKING:
     from textveil.evaluate.audit import Finding
@@ -48,6 +49,7 @@ def audit(
     Laws are computed exactly where they can be written down; else samples give lower bounds of the loss, which accuse a
     mechanism that keeps its claim once in a million checks. Without --epsilon the budget is one of local DP 12.
     """
+    require("scipy")
     from textveil.config import registry
     from textveil.evaluate.audit import CHECKS, Configured
     from textveil.evaluate.audit import audit as run

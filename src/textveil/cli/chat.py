@@ -16,6 +16,7 @@ import typer
 from textveil.cli import shell
 from textveil.cli.verbs import verb
 from textveil.errors import InputError, OutputError, TextveilError
+from textveil.extras import require
 from textveil.files import streams
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def chat(
     talks = prompt is None and sys.stdin is not None and sys.stdin.isatty()
     if not talks:
         streams.require_input(prompt)
+    require("openai")
     from textveil.gateway import Conversation
     from textveil.models import Endpoint
     from textveil.pipeline import Privatizer

@@ -11,6 +11,7 @@ import typer
 from textveil.cli import evaluation, progress, shell
 from textveil.cli.verbs import verb
 from textveil.errors import InputError
+from textveil.extras import require
 
 if TYPE_CHECKING:
     from textveil.config import Config
@@ -55,6 +56,7 @@ def measure(
     words; rouge-l and bleu of texts; mapping is how many outputs a word may have (N_x, N_w, S_w), and perplexity how
     the texts read to a masked language model. The last two look at a part of the words, always the same.
     """
+    require("scipy", "rapidfuzz", "sacrebleu")
     from textveil.evaluate.attack import Case
     from textveil.evaluate.measure import check
     from textveil.evaluate.measure import measure as measured

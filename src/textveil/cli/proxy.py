@@ -11,6 +11,7 @@ import typer
 from textveil.cli import shell
 from textveil.cli.chat import Timeout, Upstream
 from textveil.cli.verbs import verb
+from textveil.extras import require
 
 if TYPE_CHECKING:
     from textveil.config import Config
@@ -46,6 +47,7 @@ def proxy(
     again is drawn again and spends again. The header textveil-statement of an answer tells the promise. Without
     --profile, --config or --mechanism it is the profile `chat`.
     """
+    require("starlette", "httpx2", "uvicorn")
     from textveil.gateway import Proxy, listen, server
     from textveil.pipeline import Privatizer
 

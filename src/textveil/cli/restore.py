@@ -10,6 +10,7 @@ import typer
 
 from textveil.cli import progress
 from textveil.cli.verbs import verb
+from textveil.extras import require
 from textveil.files import streams
 
 
@@ -86,6 +87,7 @@ def repair(
     whose placeholders the model changes each time stays as it was, and a warning says how many those are.
     """
     streams.require_input(text)
+    require("openai")
     from textveil.models import Endpoint
     from textveil.models import repair as repair_all
 

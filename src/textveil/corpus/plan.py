@@ -17,7 +17,7 @@ from typing import Any
 from textveil import __version__
 from textveil.config import Config
 from textveil.corpus import chunks
-from textveil.errors import ConfigError, InputError, TextveilError
+from textveil.errors import ConfigError, InputError, MissingExtra, TextveilError, UnknownName
 from textveil.files import formats, streams, work
 from textveil.guarantee import Guarantee
 
@@ -243,8 +243,11 @@ def named(path: Path) -> Iterator[None]:
     """Name the file in what is wrong with it."""
     try:
         yield
+    except MissingExtra:  # of no file in particular
+        raise
     except (ConfigError, InputError) as error:
-        raise type(error)(f"{path.name or path}: {error}") from None
+        kind = ConfigError if isinstance(error, UnknownName) else type(error)
+        raise kind(f"{path.name or path}: {error}") from None
 
 
 @contextmanager

@@ -7,9 +7,9 @@ Not here: what is measured (`attack`, `measure`, `audit`).
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaincinv, stdtrit
 
 from textveil.errors import ConfigError
+from textveil.extras import needed
 from textveil.randomness import Ids, Values
 
 LEVEL = 0.95
@@ -42,6 +42,9 @@ def clopper_pearson(hits: float, trials: float, level: float = LEVEL) -> tuple[f
     """
     if not (0 <= hits <= trials and trials > 0 and 0 < level < 1):
         raise ConfigError("an interval needs 0 <= hits <= trials, trials above 0 and a level between 0 and 1")
+    with needed():
+        from scipy.special import betaincinv
+
     tail = (1 - level) / 2
     low = float(betaincinv(hits, trials - hits + 1, tail)) if hits > 0 else 0.0
     high = float(betaincinv(hits + 1, trials - hits, 1 - tail)) if hits < trials else 1.0
@@ -71,6 +74,9 @@ def mean(values: Values, clusters: Ids, level: float = LEVEL, *, share: bool = T
     m = len(values)
     if m == 0:
         raise ConfigError("a mean needs one value at least")
+    with needed():
+        from scipy.special import stdtrit
+
     _, which = np.unique(clusters, return_inverse=True)
     alone = which.max() + 1 < FEW
     if alone:

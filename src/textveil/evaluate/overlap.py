@@ -6,6 +6,8 @@ Not here: how texts become words (`words`), and what is compared with what (`att
 
 from collections.abc import Hashable, Sequence
 
+from textveil.extras import needed
+
 
 def rouge_l(one: Sequence[str], other: Sequence[str]) -> float:
     """Rouge-L: the F1 of the longest common subsequence of words, from 0 to 1, whatever their casing.
@@ -14,7 +16,8 @@ def rouge_l(one: Sequence[str], other: Sequence[str]) -> float:
 
     Source: Lin, ROUGE: A Package for Automatic Evaluation of Summaries (2004), section 3.1, with beta = 1.
     """
-    from rapidfuzz.distance import LCSseq
+    with needed():
+        from rapidfuzz.distance import LCSseq
 
     if not (one or other):
         return 1.0
@@ -24,7 +27,8 @@ def rouge_l(one: Sequence[str], other: Sequence[str]) -> float:
 
 def matches(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tuple[int, int]]:
     """The pairs of a longest common subsequence: where each stands in `one` and in `other`, both rising."""
-    from rapidfuzz.distance import LCSseq
+    with needed():
+        from rapidfuzz.distance import LCSseq
 
     blocks = LCSseq.editops(one, other).as_matching_blocks()
     return [(block.a + i, block.b + i) for block in blocks for i in range(block.size)]

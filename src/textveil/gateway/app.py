@@ -12,24 +12,25 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import httpx2
-import uvicorn
 from pydantic import Field, ValidationError
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
 
 from textveil.config import options
 from textveil.errors import ConfigError
+from textveil.extras import needed
 from textveil.gateway.completions import Answer, AnswerRestorer, Asked, RequestError
 from textveil.guarantee import summarize
 from textveil.models import Address
 from textveil.pipeline import Privatizer
 from textveil.session import Session
+
+if TYPE_CHECKING:
+    import httpx2
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
 
 STATEMENT = "textveil-statement"
 """The header of an answer that tells the promise for its request, as JSON."""
@@ -61,8 +62,13 @@ class Proxy:
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
     limit: Annotated[int, Field(ge=1)] = 4_000_000
 
-    def application(self) -> Starlette:
+    def application(self) -> "Starlette":
         """What a server of ASGI serves: POST /v1/chat/completions, and GET /health."""
+        with needed():
+            from starlette.applications import Starlette
+            from starlette.responses import PlainTextResponse
+            from starlette.routing import Route
+
         routes = [
             Route("/v1/chat/completions", self._complete, methods=["POST"]),
             Route("/health", lambda _: PlainTextResponse("ok"), methods=["GET"]),
@@ -70,7 +76,10 @@ class Proxy:
         return Starlette(routes=routes, lifespan=self._connected)
 
     @asynccontextmanager
-    async def _connected(self, _: Starlette) -> AsyncIterator[dict[str, object]]:
+    async def _connected(self, _: "Starlette") -> AsyncIterator[dict[str, object]]:
+        with needed():
+            import httpx2
+
         async with httpx2.AsyncClient(
             headers={"User-Agent": "textveil", "Accept-Encoding": "identity"},
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
@@ -80,7 +89,11 @@ class Proxy:
         ) as client:
             yield {"client": client}
 
-    async def _complete(self, request: Request) -> Response:
+    async def _complete(self, request: "Request") -> "Response":
+        from starlette.concurrency import run_in_threadpool
+        from starlette.requests import ClientDisconnect
+        from starlette.responses import JSONResponse, Response, StreamingResponse
+
         try:
             asked = Asked.parse(await self._body(request))
             session = Session()
@@ -100,7 +113,7 @@ class Proxy:
             failure = RequestError(500, f"the proxy failed with {type(error).__name__}")
             return JSONResponse(failure.to_json(), failure.status)
 
-    async def _body(self, request: Request) -> bytes:
+    async def _body(self, request: "Request") -> bytes:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise RequestError(415, "a request must be application/json")  # web pages cannot send it from elsewhere
         body = bytearray()
@@ -122,7 +135,7 @@ class Proxy:
             kind = type(error).__name__
         raise RequestError(500, f"the messages could not be privatized ({kind}), and nothing was sent")
 
-    async def _send(self, request: Request, released: dict[str, object]) -> httpx2.Response:
+    async def _send(self, request: "Request", released: dict[str, object]) -> "httpx2.Response":
         """The upstream's answer to a released request; only its head is read."""
         client: httpx2.AsyncClient = request.state.client
         key = request.headers.get("authorization")
@@ -140,6 +153,8 @@ class Proxy:
 @contextmanager
 def _failures() -> Iterator[None]:
     """What goes wrong with an upstream, as a client is told."""
+    import httpx2
+
     try:
         yield
         return
@@ -150,7 +165,7 @@ def _failures() -> Iterator[None]:
     raise failure
 
 
-async def _read(response: httpx2.Response) -> Answer:
+async def _read(response: "httpx2.Response") -> Answer:
     """A whole answer."""
     with _failures():
         body = await response.aread()
@@ -161,8 +176,10 @@ async def _read(response: httpx2.Response) -> Answer:
     raise RequestError(502, "the upstream must answer with a completion, and did not", code="upstream")
 
 
-async def _events(response: httpx2.Response, restorer: AnswerRestorer) -> AsyncIterator[str]:
+async def _events(response: "httpx2.Response", restorer: AnswerRestorer) -> AsyncIterator[str]:
     """A stream, restored. One that breaks off ends with an error and without [DONE]."""
+    import httpx2
+
     whole = False
     try:
         with suppress(Exception):  # what went wrong may hold text
@@ -203,8 +220,11 @@ def listen(host: str, port: int) -> socket.socket:
     raise ConfigError(f"host and port must be an address of this machine that is free: {reason}")
 
 
-def server(proxy: Proxy) -> uvicorn.Server:
+def server(proxy: Proxy) -> "uvicorn.Server":
     """A server that logs no requests: `server(proxy).run(sockets=[listen(host, port)])` serves until a signal."""
+    with needed():
+        import uvicorn
+
     return uvicorn.Server(
         uvicorn.Config(
             proxy.application(),

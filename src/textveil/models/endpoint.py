@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from textveil.config import options
 from textveil.errors import ConfigError, EndpointError, shown
+from textveil.extras import needed
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -143,7 +144,8 @@ class Endpoint:
             EndpointError: as in `ask`, or the answer broke off.
             ConfigError: the key in the environment is not valid.
         """
-        from openai import omit
+        with needed():
+            from openai import omit
 
         begun = ended = False
         with self._connect() as client:
@@ -169,7 +171,8 @@ class Endpoint:
             raise EndpointError(f"the endpoint {urlsplit(self.url).netloc} {failure}")  # out here as in `_answer`
 
     def _connect(self) -> "OpenAI":
-        import openai
+        with needed():
+            import openai
 
         key = self.key or os.environ.get(KEY) or NO_KEY
         _secret(key)

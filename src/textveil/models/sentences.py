@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from textveil.errors import ConfigError, ModelError
+from textveil.extras import needed
 from textveil.models.networks import ENCODER, bundled_folder, check_device, places
 from textveil.randomness import Floats
 from textveil.table import fetch
@@ -110,7 +111,8 @@ def load_sentences(source: str | Path | None = None, *, batch: int = 32, device:
     if batch < 1:
         raise ConfigError(f"batch must be at least 1, got {batch}")
     check_device(device)
-    from sentence_transformers import SentenceTransformer
+    with needed():
+        from sentence_transformers import SentenceTransformer
 
     def load(where: str, local: bool) -> tuple[Any, int]:
         model: Any = SentenceTransformer(

@@ -11,12 +11,12 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import textveil.models as encoder
 from textveil.errors import ConfigError, DetectorError, ModelError, shown
+from textveil.extras import library
 from textveil.protect.spans import Span
 from textveil.table import fetch
 from textveil.text import is_public, tokenize
@@ -190,10 +190,11 @@ def load_spacy(pipeline: str) -> Spacy:
     """An installed spaCy pipeline, or one in a folder.
 
     Raises:
-        ConfigError: spaCy is not installed, or there is no such pipeline.
+        MissingExtra: spaCy is not installed.
+        ConfigError: there is no such pipeline.
         ModelError: it cannot be loaded.
     """
-    spacy = _extra("spacy", "spacy")
+    spacy = library("spacy")
     _check_pipeline(spacy, pipeline)
     try:
         loaded = spacy.load(pipeline)
@@ -241,10 +242,10 @@ def load_stanza(language: str) -> Stanza:
     """Stanza's pipeline for a language. Its models must be on this machine (`stanza.download(LANGUAGE)`).
 
     Raises:
-        ConfigError: stanza is not installed.
+        MissingExtra: stanza is not installed.
         ModelError: the models are missing.
     """
-    stanza = _extra("stanza", "stanza")
+    stanza = library("stanza")
     try:
         pipeline = stanza.Pipeline(
             language, processors="tokenize,ner", download_method=None, verbose=False, use_gpu=False
@@ -342,10 +343,10 @@ def load_gliner(model: str | Path) -> Gliner:
         model: a folder or hub id.
 
     Raises:
-        ConfigError: gliner is not installed.
+        MissingExtra: gliner is not installed.
         ModelError: there is no such model.
     """
-    gliner = _extra("gliner", "gliner")
+    gliner = library("gliner")
 
     def load(where: str, local: bool) -> Any:
         return gliner.GLiNER.from_pretrained(where, local_files_only=local)
@@ -376,9 +377,9 @@ class Presidio:
     language: str = "en"
 
     def __post_init__(self) -> None:
-        _extra("tldextract.tldextract", "presidio").TLD_EXTRACTOR.suffix_list_urls = ()
+        library("tldextract.tldextract").TLD_EXTRACTOR.suffix_list_urls = ()
         # Presidio looks this name up in its module before the builtins; an empty tuple catches nothing.
-        _extra("presidio_analyzer.pattern_recognizer", "presidio").TimeoutError = ()
+        library("presidio_analyzer.pattern_recognizer").TimeoutError = ()
 
     def find(self, texts: Sequence[str]) -> list[Span]:
         """What the analyzer finds in all texts."""
@@ -396,19 +397,12 @@ def load_presidio(pipeline: str = PRESIDIO_PIPELINE) -> Presidio:
         pipeline: the spaCy pipeline it uses, installed or a folder; Presidio itself would download a missing one.
 
     Raises:
-        ConfigError: Presidio is not installed, or there is no such pipeline.
+        MissingExtra: Presidio is not installed.
+        ConfigError: there is no such pipeline.
     """
-    presidio = _extra("presidio_analyzer", "presidio")
-    _check_pipeline(_extra("spacy", "presidio"), pipeline)
-    engine = _extra("presidio_analyzer.nlp_engine", "presidio").NlpEngineProvider(
+    presidio = library("presidio_analyzer")
+    _check_pipeline(library("spacy"), pipeline)
+    engine = library("presidio_analyzer.nlp_engine").NlpEngineProvider(
         nlp_configuration={"nlp_engine_name": "spacy", "models": [{"lang_code": "en", "model_name": pipeline}]}
     )
     return Presidio(analyzer=presidio.AnalyzerEngine(nlp_engine=engine.create_engine(), supported_languages=["en"]))
-
-
-def _extra(module: str, extra: str) -> Any:
-    """A module of an optional library."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ConfigError(f"this needs {module.partition('.')[0]}: pip install 'textveil[{extra}]'") from error

@@ -16,6 +16,7 @@ from textveil.config import options
 from textveil.errors import ConfigError
 from textveil.evaluate.attack.case import Case, View
 from textveil.evaluate.attack.contract import Outcome, Report, quiet
+from textveil.extras import needed
 from textveil.randomness import Ids, Randomness
 from textveil.text import Kind
 
@@ -119,9 +120,10 @@ def classify(learned: Documents, judged: Documents, classes: Ids, fold: Ids) -> 
         classes: int64 [m], their labels.
         fold: int64 [m], the part that each text is in.
     """
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
+    with needed():
+        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
 
     guessed = np.empty(len(classes), np.int64)
     for part in np.unique(fold).tolist():

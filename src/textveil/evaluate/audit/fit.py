@@ -11,6 +11,7 @@ import numpy as np
 from textveil.evaluate.audit import exact, joint
 from textveil.evaluate.audit.finding import ALARM, Finding, skipped
 from textveil.evaluate.audit.subject import FEW, Subject, singles
+from textveil.extras import needed
 from textveil.mechanism import Block, Layout, Noisy, Windowed
 from textveil.randomness import Ids, SystemRandomness, Values
 from textveil.table import EmbeddingTable
@@ -77,7 +78,8 @@ def binomial(counts: Ids, probabilities: Values) -> float:
     Exact, however rare a cell is: two-sided binomial tests of every cell, and of the heads of two orders (as the cells
     come, and from the rarest on), in which small departures add up. The smallest counts as often as there are tests.
     """
-    from scipy.special import bdtr, bdtrc
+    with needed():
+        from scipy.special import bdtr, bdtrc
 
     if (counts[probabilities <= 0] > 0).any():
         return 0.0
@@ -120,7 +122,8 @@ def _noise(subject: Subject) -> Iterator[tuple[str, float]]:
 
 def _laplace(drawn: Values, centres: Values, rate: Values) -> Iterator[tuple[str, float]]:
     """A gamma radius, a uniform direction, and nothing between the two."""
-    from scipy.special import gammainc
+    with needed():
+        from scipy.special import gammainc
 
     noise, dimension = drawn - centres, centres.shape[1]
     radius = np.linalg.norm(noise, axis=1)
@@ -135,7 +138,8 @@ def _laplace(drawn: Values, centres: Values, rate: Values) -> Iterator[tuple[str
 
 
 def _on_sphere(x: Values, dimension: int) -> Values:
-    from scipy.special import betainc
+    with needed():
+        from scipy.special import betainc
 
     half = (dimension - 1) / 2
     found: Values = betainc(half, half, (1 + np.clip(x, -1, 1)) / 2)
@@ -144,7 +148,8 @@ def _on_sphere(x: Values, dimension: int) -> Values:
 
 def _coordinates(drawn: Values, centres: Values, rate: Values) -> Iterator[tuple[str, float]]:
     """Laplace coordinates, and their absolute sum: gamma, if they are independent."""
-    from scipy.special import gammainc
+    with needed():
+        from scipy.special import gammainc
 
     standard = (drawn - centres) * rate[:, None]
 

@@ -12,6 +12,7 @@ from textveil.evaluate.audit import sampled
 from textveil.evaluate.audit.finding import ALARM, FLOAT32, ROUNDING, Finding, skipped, unclaimed
 from textveil.evaluate.audit.streams import text_of
 from textveil.evaluate.audit.subject import METRICS, SLICE_SMALL, Subject, batches, singles
+from textveil.extras import needed
 from textveil.guarantee import number
 from textveil.mechanism import SINKHORN_ROUNDS, Layout, Noisy, Window, Windowed
 from textveil.randomness import Ids, Values
@@ -83,7 +84,8 @@ def _counts(subject: Subject, table: EmbeddingTable, word: int, scale: float) ->
 
 def _differ(one: Ids, two: Ids) -> float:
     """The p-value of two samples of equal size from one law (chi-square of a table of two rows)."""
-    from scipy.special import chdtrc
+    with needed():
+        from scipy.special import chdtrc
 
     both = one + two
     kept = both >= 2 * 5
@@ -188,7 +190,8 @@ def _farthest(subject: Subject) -> float:
     From every chosen word to the word that is farthest of all, and once more from there. A projection is measured in
     its own axes, by the distance that it stands for.
     """
-    from scipy.spatial.distance import cdist
+    with needed():
+        from scipy.spatial.distance import cdist
 
     mechanism = subject.mechanism
     table = mechanism.view(subject.table) if isinstance(mechanism, Noisy) else subject.table.root
@@ -240,7 +243,8 @@ def _window(subject: Subject) -> tuple[bool, float, str]:
 
 def _weights(window: Window, length: int) -> Values:
     """The window's matrix, row by row, from scipy's Gaussian: f_ij is what word j weighs in output i."""
-    from scipy.signal.windows import gaussian
+    with needed():
+        from scipy.signal.windows import gaussian
 
     weights = gaussian(window.L, window.sigma)
     left = (window.L - 1) // 2

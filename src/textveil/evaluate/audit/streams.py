@@ -19,11 +19,11 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
-from scipy.special import bdtrc
 
 from textveil.errors import RandomnessError
 from textveil.evaluate.audit.finding import ALARM, Finding, skipped
 from textveil.evaluate.audit.subject import Subject, singles
+from textveil.extras import needed
 from textveil.mechanism import Block, Layout
 from textveil.pipeline import Privatizer, Result
 from textveil.protect import listed
@@ -284,6 +284,9 @@ def _worse(
     worst: tuple[str, float, float], who: str, agree: int, places: int, chance: float, alarm: float
 ) -> tuple[str, float, float]:
     """The worse of what was found and this: one beyond chance before one that is not, then the larger excess."""
+    with needed():
+        from scipy.special import bdtrc
+
     limit = int((bdtrc(np.arange(places + 1), places, chance) <= alarm).argmax())  # more are too many
     beyond = who if agree > limit else ""
     return max(worst, (beyond, agree / places, limit / places), key=lambda found: (bool(found[0]), found[1] - found[2]))

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from textveil.errors import BudgetError, ConfigError
+from textveil.extras import needed
 from textveil.guarantee import Claim, Restricted
 from textveil.mechanism import Block, Law, Layout, Mechanism
 from textveil.pipeline import Privatizer
@@ -326,7 +327,8 @@ def distances(table: EmbeddingTable, claim: Claim | Restricted, rows: Ids) -> Va
         return np.ones((len(rows), len(rows)))
     if claim.metric not in METRICS:
         raise ConfigError(f"a metric claim needs one of the distances {', '.join(METRICS)}")
-    from scipy.spatial.distance import cdist
+    with needed():
+        from scipy.spatial.distance import cdist
 
     vectors = table.root.take(torch.from_numpy(rows)).double().cpu().numpy()
     found: Values = cdist(vectors, vectors, METRICS[claim.metric])

@@ -15,6 +15,7 @@ import numpy as np
 from textveil.evaluate.attack import Case, Outcome
 from textveil.evaluate.measure.contract import silent
 from textveil.evaluate.overlap import rouge_l
+from textveil.extras import needed
 from textveil.randomness import Ids, Values
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def bleu(case: Case) -> Iterator[Outcome]:
 
     Source: Post, A Call for Clarity in Reporting BLEU Scores (2018).
     """
-    from sacrebleu.metrics.bleu import BLEU
+    with needed():
+        from sacrebleu.metrics.bleu import BLEU
 
     where, originals, releases = _pairs(case)
     if not len(where):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from textveil.errors import ConfigError
 from textveil.evaluate.pictures.style import COLOURS, MARKERS, tidy
+from textveil.extras import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +38,8 @@ def rates(rows: Sequence[Row], *, title: str, subtitle: str = "", scale: str = "
     Raises:
         ConfigError: no row is a headline.
     """
-    from matplotlib.figure import Figure
+    with needed():
+        from matplotlib.figure import Figure
 
     shown = [row for row in rows if row["headline"]]
     lines = list(dict.fromkeys(map(_line, shown)))[: len(COLOURS)]
@@ -69,7 +71,8 @@ def densities(
         title: what the values are of.
         scale: what the axis of the values is called.
     """
-    from matplotlib.figure import Figure
+    with needed():
+        from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 3.4), layout="constrained")
     axis = figure.subplots()
@@ -104,7 +107,8 @@ def curves(
         scale: what the vertical axis is called.
         columns: panels side by side; None: all of them.
     """
-    from matplotlib.figure import Figure
+    with needed():
+        from matplotlib.figure import Figure
 
     columns = columns or len(panels)
     lines = -(-len(panels) // columns)
@@ -138,7 +142,8 @@ def thresholds(rows: Sequence[Row], *, title: str) -> "Figure":
         rows: those of a sweep of tau, with the fields of its JSON, by rising threshold.
         title: what was privatized, and how.
     """
-    from matplotlib.figure import Figure
+    with needed():
+        from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.4, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)

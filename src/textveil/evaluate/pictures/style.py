@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from textveil.errors import ConfigError
+from textveil.extras import needed, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +58,8 @@ class Look:
 @contextmanager
 def style() -> Iterator[None]:
     """Figures made inside have type and axes in `INK`."""
-    from matplotlib import rc_context
+    with needed():
+        from matplotlib import rc_context
 
     with rc_context(_TYPE):
         yield
@@ -71,11 +73,13 @@ def tidy(axis: "Axes", lines: Literal["both", "x", "y"] = "both") -> None:
 
 
 def check_name(path: Path) -> None:
-    """Refuse a name that ends in no format of pictures.
+    """Refuse, before the work, a name that ends in no format of pictures.
 
     Raises:
         ConfigError: it is such a one.
+        MissingExtra: there is nothing to draw with.
     """
+    require("matplotlib")
     if path.suffix not in SUFFIXES:
         raise ConfigError(f"a picture's name must end in {', '.join(SUFFIXES)}, got {path.suffix!r}")
 
@@ -123,8 +127,9 @@ def inline(figure: "Figure", name: str, label: str) -> str:
 
 def swatch(look: Look) -> str:
     """The line and sign of a curve as SVG, for legends in HTML."""
-    from matplotlib.markers import MarkerStyle
-    from matplotlib.transforms import Affine2D
+    with needed():
+        from matplotlib.markers import MarkerStyle
+        from matplotlib.transforms import Affine2D
 
     marker = MarkerStyle(look.marker)
     outline = marker.get_path().transformed(Affine2D(marker.get_transform().get_matrix()).scale(5, -5).translate(14, 7))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from textveil.errors import ConfigError
 from textveil.evaluate.intervals import Interval
 from textveil.evaluate.pictures.style import INK, Look, style, tidy
+from textveil.extras import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -138,7 +139,8 @@ def draw(shown: Panel | Map, *, heading: str = "") -> "Figure":
         shown: what is drawn.
         heading: of one that stands by itself; without it, it is for a page that has its title and its legend.
     """
-    from matplotlib.figure import Figure
+    with needed():
+        from matplotlib.figure import Figure
 
     with style():
         fixed = isinstance(shown, Panel) and not heading  # panels side by side have their axes at the same places

@@ -72,7 +72,7 @@ def lm_eval(
     """Evaluate a language model with lm-evaluation-harness on privatized documents.
 
     Every document and every few-shot example is privatized before a prompt is made of it, options included; labels
-    stay. The model sees nothing else. Needs pip install 'textveil[lm-eval]'.
+    stay. The model sees nothing else. Needs pip install 'textveil-bench[lm-eval]'.
     """
     from textveil_bench.lm_eval import RunOptions, evaluate, preview
     from textveil_bench.lm_eval.fields import parsed

@@ -9,30 +9,28 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from importlib import import_module
 from logging import ERROR, getLogger
 from typing import Any
 
-from textveil.errors import ConfigError
+from textveil import extras
 
 TALKERS = ("lm_eval", "datasets", "transformers", "huggingface_hub", "accelerate")
 """Whose loggers are told to say errors only: warnings of lm_eval show documents."""
+
+
+EXTRA = dict.fromkeys(("lm_eval", "jinja2"), "textveil-bench[lm-eval]")
+"""What installs the library, and with it another one."""
 
 
 def library(module: str) -> Any:
     """A module of the library, or of one that it brings along.
 
     Raises:
-        ConfigError: it is not installed.
+        MissingExtra: it is not installed.
     """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return import_module(module)
-    except ImportError as error:
-        raise ConfigError(
-            "lm-evaluation-harness must be installed for this: pip install 'textveil[lm-eval]'"
-        ) from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return extras.library(module, EXTRA)
 
 
 @contextmanager
