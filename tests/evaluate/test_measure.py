@@ -13,8 +13,8 @@ import pytest
 import sacrebleu
 import torch
 from scipy import stats
-from tests.fixtures import NOUNS, gaussian_rows
 
+from tests.fixtures import NOUNS, gaussian_rows
 from textveil.config import registry
 from textveil.errors import ConfigError, UnknownName
 from textveil.evaluate.attack import Case, Outcome

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.fixtures import NOUNS, gaussian_rows
 
+from tests.fixtures import NOUNS, gaussian_rows
 from textveil import cli
 from textveil.config import profiles, resolve
 from textveil.errors import ConfigError, UnknownName

@@ -13,7 +13,7 @@ import warnings
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ from textveil.mechanism.papers import noise
 from textveil.pipeline import privatizer
 from textveil.pipeline.privatizer import Privatizer
 from textveil.protect.budget import Uniform
+from textveil.randomness import SeededRandomness
 from textveil.session.state import Session
 from textveil.table.embedding import EmbeddingTable, load_table
 from textveil.text.released import Kind
@@ -296,8 +297,37 @@ def test_options_beside_a_mechanism_that_is_made_already_are_refused():
 
 def test_a_privatizer_is_frozen(small_table):
     privatizer = make("noise")
-    with pytest.raises(AttributeError):
-        privatizer.table = small_table
+    for name in ("table", "anything"):
+        with pytest.raises(FrozenInstanceError):
+            setattr(privatizer, name, small_table)
+
+
+def test_what_is_not_built_has_a_repr_all_the_same(monkeypatch):
+    """A debugger shows `self` while the constructor fails."""
+    assert repr(object.__new__(Privatizer)) == "Privatizer(not built)"
+    with pytest.raises(UnknownName) as caught:
+        Privatizer("nosie", table=TABLE)
+    seen = [frame.f_locals["self"] for frame, _ in traceback.walk_tb(caught.tb) if "self" in frame.f_locals]
+    assert any(isinstance(each, Privatizer) for each in seen)
+    assert all(repr(each) for each in seen)
+
+
+def test_a_copy_has_the_parts_that_are_given():
+    made = make("noise")
+    other = made.with_parts(randomness=SeededRandomness(3))
+    assert isinstance(other, Privatizer)
+    assert other.randomness.seeded
+    assert not made.randomness.seeded
+    assert vars(other) == vars(made) | {"randomness": other.randomness}
+    with pytest.raises(TypeError):
+        made.with_parts(mechanisms=made.mechanism)
+
+
+@pytest.mark.parametrize("section", ["words", "rerank", "protect", "groups", "names"])
+def test_a_section_is_options_or_a_mapping(section):
+    wrong: dict[str, Any] = {section: 3}
+    with pytest.raises(ConfigError, match=f"{section} must be"):
+        Privatizer("noise", epsilon=3, table=TABLE, **wrong)
 
 
 # ---- budgets ---------------------------------------------------------------------------------------------

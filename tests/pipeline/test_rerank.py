@@ -223,7 +223,7 @@ def test_m_out_of_range(m):
 
 
 def test_word_pieces_are_refused(pieces_table, monkeypatch):
-    monkeypatch.setattr("textveil.pipeline.privatizer.WordPieces.load", lambda *_: None)
+    monkeypatch.setattr("textveil.table.WordPieces.load", lambda *_: None)
     with pytest.raises(ConfigError, match=r"rerank\.m needs words\.unit=word"):
         Privatizer("noise", epsilon=5, table=pieces_table, words={"unit": "wordpiece"}, rerank={"m": 2})
 

@@ -600,7 +600,7 @@ def test_failing_is_never_less_protection(profile):
             raise RuntimeError
 
     made = Privatizer.from_profile(profile, protect={"detectors": [Fails()], "on_failure": "protect"})
-    with pytest.warns(TextveilWarning, match="every text"):
+    with pytest.warns(TextveilWarning, match="all texts"):
         first, second = made.privatize_many(["Will Smith of The Who: +351 21 123", "the"])
     assert first.text == second.text == "<TEXT>"
 

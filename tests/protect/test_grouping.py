@@ -223,8 +223,6 @@ def test_options_that_contradict():
         ProtectOptions(importance="saliency")
     with pytest.raises(ConfigError, match="task"):
         ProtectOptions(task="money")
-    with pytest.raises(ConfigError, match="detector"):
-        Grouping.of(ProtectOptions(), NameOptions(types=("PERSON",)))
     with pytest.raises(UnknownName, match=r"names\.types"):
         Grouping.of(ProtectOptions(detectors=(Finds(),)), NameOptions(types=("EMAIL",)))
     with pytest.raises(ConfigError, match="or objects with a name"):

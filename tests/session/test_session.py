@@ -336,7 +336,7 @@ def test_what_cannot_be_stated_is_not_remembered(privatizer, monkeypatch):
         raise RuntimeError("the statement")
 
     with monkeypatch.context() as patched:
-        patched.setattr("textveil.pipeline.statement.Terms.state", fails)
+        patched.setattr("textveil.pipeline.privatizer.state", fails)
         with pytest.raises(MechanismError):
             privatizer.privatize("Zyxqorvian met Braxtelion", session)
     assert session.snapshot() is before

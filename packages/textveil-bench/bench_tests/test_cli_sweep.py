@@ -6,7 +6,7 @@ import pytest
 from tests.models.conftest import SIZE, save, wordpiece
 
 from textveil.models.context import LanguageModel
-from textveil.pipeline.privatizer import Privatizer, sweep
+from textveil.pipeline import Privatizer, sweep
 from textveil.pipeline.results import Rehearsal
 from textveil.table.embedding import EmbeddingTable
 

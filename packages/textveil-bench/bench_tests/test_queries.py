@@ -1,7 +1,7 @@
 import pytest
 
 from textveil.errors import ConfigError
-from textveil.pipeline.privatizer import Privatizer, sweep
+from textveil.pipeline import Privatizer, sweep
 from textveil_bench.cells import queries
 from textveil_bench.examples import DataSet, Example
 

@@ -49,7 +49,7 @@ def measure(mode: str, repeat: int) -> Iterator[dict[str, Any]]:
     """All measurements of a context, in this process."""
     from textveil import Privatizer
     from textveil.mechanism.context import _model
-    from textveil.pipeline.privatizer import sweep
+    from textveil.pipeline import sweep
 
     made: list[Privatizer] = []
 

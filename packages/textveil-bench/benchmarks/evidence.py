@@ -223,7 +223,7 @@ def _figures(
     """The figures of each budget, and its epsilon of local DP, None where there is none."""
     from textveil.evaluate import attack
     from textveil.evaluate.attack import channel
-    from textveil.pipeline.privatizer import sweep
+    from textveil.pipeline import sweep
 
     if not series.contextual:
         meant = [i for i, name in enumerate(corpus) if i - corpus.index(name) < MEANT]

@@ -4,8 +4,9 @@ In: texts and options. Out: one `Result` per text, from `Privatizer`.
 Not here: what any of the steps does; each has its own room.
 """
 
-from textveil.pipeline.privatizer import BATCH_CHARACTERS, BATCH_TEXTS, SWEPT, Privatizer, sweep
+from textveil.pipeline.privatizer import BATCH_CHARACTERS, BATCH_TEXTS, Privatizer
 from textveil.pipeline.results import Rehearsal, Result
+from textveil.pipeline.sweep import SWEPT, sweep
 
 __all__ = [
     "BATCH_CHARACTERS",

@@ -1,68 +1,27 @@
 """Release: drawn rows become words, items, a mask and text again.
 
-In: a batch's words, what was decided for each, and what was drawn. Out: one `Released` per text.
-Not here: the decisions and the draw (`pipeline`), and the statement about them (`guarantee`).
+In: a batch's words, what was decided for each, and what was drawn. Out: one `Released` per text, and `Notes` for a
+session.
+Not here: the decisions (`plan`), the draw (`draw`), and the statement about them (`statement`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from textveil.mechanism import PLACEHOLDER, Block, Role, WordRule
+from textveil.mechanism import PLACEHOLDER, Role, WordRule
+from textveil.pipeline.parts import Parts
+from textveil.pipeline.plan import Plan
 from textveil.protect import Protection
-from textveil.randomness import Flags, Ids, Values
+from textveil.randomness import Ids
 from textveil.session import Notes
-from textveil.table import EmbeddingTable, WordPieces
 from textveil.text import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, casing_of
 
 PLACEHOLDER_TYPE = "WORD"
 _KINDS = (Kind.VERBATIM, Kind.WORD, Kind.PLACEHOLDER, Kind.NUMBER, None)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
-    """What is decided before the draw, for N words in T units.
-
-    Attributes:
-        block: the units' rows (secret) and layout (public).
-        roles: int8 [N], a `Role` per word.
-        counts: int64 [N], units of each word.
-        unknown: bool [N], words outside the table that are not public.
-        rules: int8 [N], a `WordRule` per word: whether a paper's own rule takes it out of the mechanism's hands.
-        classes: int64 [N], the same number for words that are released alike because they are equal; -1 elsewhere.
-        epsilon: float64 [N], the budget of each word, or None where the mechanism's parameter sets it.
-    """
-
-    block: Block
-    roles: NDArray[np.int8]
-    counts: Ids
-    unknown: Flags
-    rules: NDArray[np.int8]
-    classes: Ids
-    epsilon: Values | None
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Release:
-    """What came out of the draw.
-
-    Attributes:
-        rows: int64 [T], a row per unit; `PLACEHOLDER` where none was drawn.
-        steps: int64 [N], what is added to a number that is moved up.
-        spent: float64 [N], epsilon of each word; infinite where it passes.
-        parameter: float64 [n], the mechanism's parameter at every protected unit.
-        within: float64 [N], epsilon of each word under the mechanism's restricted promise; infinite without one.
-    """
-
-    rows: Ids
-    steps: Ids
-    spent: Values
-    parameter: Values
-    within: Values
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -117,18 +76,14 @@ def type_of(protection: Protection, word: int) -> str:
 
 
 def spell(
+    parts: Parts,
     tokens: Tokens,
     protection: Protection,
     plan: Plan,
     rows: Ids,
     *,
     steps: Ids,
-    casing: Literal["lower", "copy"],
-    table: EmbeddingTable,
-    pieces: WordPieces | None,
     notes: Notes | None,
-    consistent: bool,
-    drawn_groups: bool,
 ) -> list[Released]:
     """The B texts as they are shown: each word as that of its rows, a public word or number, a placeholder, or not.
 
@@ -136,7 +91,17 @@ def spell(
     equal words are released alike, a name that stands for another original already, or that the text says itself, gives
     way to a placeholder, so that every name leads back. That follows from what was drawn and from the mask, which says
     which words are equal, so it costs nothing. Without notes nothing is remembered, and placeholders have no numbers.
+
+    Args:
+        parts: of the privatizer.
+        tokens: the words.
+        protection: their groups.
+        plan: their roles.
+        rows: int64 [T], what is shown.
+        steps: int64 [N], what is added to numbers that are moved up.
+        notes: for the session; None without one.
     """
+    table, pieces, consistent = parts.table, parts.pieces, parts.words.consistent
     first = np.cumsum(plan.counts) - plan.counts
     drawn = np.zeros(len(plan.roles), bool)
     replaced = (plan.roles == Role.PROTECT) | (plan.rules == WordRule.UNIFORM) | protection.named
@@ -152,7 +117,7 @@ def spell(
     for i, word in zip(chosen, spelled, strict=True):
         shown[i] = word
     copied: list[Casing] | None = None
-    if casing == "copy":
+    if parts.words.casing == "copy":
         copied = [casing_of(word) if kind != 2 else "lower" for word, kind in zip(tokens.words, kinds, strict=True)]
         for i in chosen:
             shown[i] = apply_casing(shown[i], copied[i])
@@ -181,7 +146,7 @@ def spell(
         numbered=notes is not None,
         classes=plan.classes,
         consistent=consistent,
-        drawn_groups=drawn_groups,
+        drawn_groups=parts.drawn_groups,
     )
     bounds = tokens.documents.tolist()
     return [draft.text(b, slice(start, stop)) for b, (start, stop) in enumerate(pairwise(bounds))]

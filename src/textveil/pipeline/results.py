@@ -10,7 +10,7 @@ from typing import Self
 
 from textveil.errors import InputError
 from textveil.guarantee import Guarantee
-from textveil.pipeline.release import Plan
+from textveil.pipeline.plan import Plan
 from textveil.protect import Protection
 from textveil.randomness import Ids, Values
 from textveil.text import Released

@@ -69,19 +69,15 @@ class Grouping:
 
         Raises:
             UnknownName: there is no such detector or type.
-            ConfigError: names are to be replaced but no detector finds them, or randomised labels would show a type.
+            ConfigError: `protect.detectors` holds something that is no detector.
         """
         hidden = None if "all" in options.placeholders else _types(options.placeholders, "protect.placeholders")
         named = frozenset(NAMES) if "all" in names.types else _types(names.types, "names.types")
         if not named <= {*NAMES}:
             raise UnknownName("type for names.types", min(named - {*NAMES}), NAMES)
         if not options.asked:
-            if named:
-                raise ConfigError("names.types needs a detector that finds names: set protect.detectors=tagger")
             return None
-        if options.labels == "randomised":
-            if named:
-                raise ConfigError("protect.labels=randomised does not release types: set names.types=none")
+        if options.labels == "randomised":  # a type would tell the label
             hidden = frozenset()
         found: list[Detector] = [detector(each) if isinstance(each, str) else each for each in options.detectors]
         if any(not isinstance(each, Detector) for each in found):

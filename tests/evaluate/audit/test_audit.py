@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import binom
-from tests.evaluate.audit.broken import EPSILON, Groups, Ranked, table
 
+from tests.evaluate.audit.broken import EPSILON, Groups, Ranked, table
 from textveil.config import registry
 from textveil.errors import BudgetError, ConfigError
 from textveil.evaluate.audit import sampled

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.evaluate.audit.broken import EPSILON, OwnDraws, table
 
+from tests.evaluate.audit.broken import EPSILON, OwnDraws, table
 from textveil.evaluate.audit import streams
 from textveil.evaluate.audit.finding import Finding
 from textveil.evaluate.audit.run import audit

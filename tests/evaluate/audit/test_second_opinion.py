@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.evaluate.audit.broken import MECHANISMS
 
+from tests.evaluate.audit.broken import MECHANISMS
 from textveil.mechanism import Block, Layout, Mechanism
 from textveil.mechanism.papers import exponential, noise
 from textveil.randomness.streams import SeededRandomness

@@ -4,8 +4,8 @@ import warnings
 from functools import cache, partial
 
 import pytest
-from tests.evaluate.audit.broken import TWINS, Twin, build
 
+from tests.evaluate.audit.broken import TWINS, Twin, build
 from textveil.evaluate.audit.finding import Finding
 from textveil.evaluate.audit.run import CHECKS, audit
 

@@ -4,7 +4,6 @@ In: a callable that builds a `Privatizer`. Out: `Subject`: tables to look at, pa
 Not here: the checks (the modules beside this one).
 """
 
-import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -253,9 +252,7 @@ class Subject:
 
     def with_parts(self, **parts: Any) -> Privatizer:
         """A copy of the privatizer in which some attributes are others."""
-        changed = copy.copy(self.privatizer)
-        changed.__dict__.update(parts)
-        return changed
+        return self.privatizer.with_parts(**parts)
 
 
 class _OneStream(SystemRandomness):

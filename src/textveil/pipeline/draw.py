@@ -1,0 +1,113 @@
+"""The one random step: rows are drawn for protected words, and what each of them spent is counted.
+
+In: the parts of a privatizer, a `Protection`, a `Plan`. Out: a `Release`.
+Not here: how a row is drawn (`mechanism`), and how rows become text again (`release`).
+"""
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from textveil.errors import BudgetError, MechanismError
+from textveil.mechanism import PLACEHOLDER, Restricting, Role, WordRule, oov
+from textveil.pipeline.parts import Parts
+from textveil.pipeline.plan import Plan
+from textveil.protect import Protection
+from textveil.randomness import Ids, Values
+
+ROUNDING = 1e-12
+"""How far floating point may carry what is spent past what was asked, before it counts."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Release:
+    """What came out of the draw.
+
+    Attributes:
+        rows: int64 [T], a row per unit; `PLACEHOLDER` where none was drawn.
+        steps: int64 [N], what is added to a number that is moved up.
+        spent: float64 [N], epsilon of each word; infinite where it passes.
+        parameter: float64 [n], the mechanism's parameter at every protected unit.
+        within: float64 [N], epsilon of each word under the mechanism's restricted promise; infinite without one.
+    """
+
+    rows: Ids
+    steps: Ids
+    spent: Values
+    parameter: Values
+    within: Values
+
+
+def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
+    """Rows for the protected words of a batch, with what each of them spent.
+
+    Raises:
+        MechanismError: a mechanism gave what is no release. BudgetError: nothing says what it may spend.
+    """
+    layout, mechanism, table = plan.block.layout, parts.mechanism, parts.table
+    parameter = mechanism.parameters(table, layout)
+    asked = np.full(len(layout.positions), np.inf)
+    if parameter is None and plan.epsilon is not None:
+        asked = (plan.epsilon / plan.counts)[layout.words]
+        parameter = mechanism.calibrate(table, layout, asked)
+    if parameter is None:
+        raise BudgetError("the mechanism has neither a budget nor a parameter")
+    # Names first: the mechanism may open as many streams as the longest text of the batch has words.
+    names, lost = _named(parts, protection, plan)
+    rows = mechanism.privatize(table, plan.block, parameter, rng=parts.randomness)
+    drawn, spent = _checked(rows, mechanism.spend(table, layout, parameter), len(asked), len(table))
+    within = np.full(len(asked), np.inf)
+    if parts.claim.restricted is not None:
+        within = _bounds(cast(Restricting, mechanism).within(table, layout, parameter), len(asked))
+    spent = np.where(spent <= asked * (1 + ROUNDING), np.minimum(spent, asked), spent)
+    whole = np.full(len(layout.roles), PLACEHOLDER, np.int64)
+    whole[layout.positions] = drawn
+    steps = np.zeros(len(plan.roles), np.int64)
+    if oov.draws(parts.words):
+        rule = plan.rules[layout.unit_of]
+        apart = oov.draw(rule, layout.documents, len(table), rng=parts.randomness)
+        whole[rule == WordRule.UNIFORM] = apart[rule == WordRule.UNIFORM]
+        steps[layout.unit_of[rule == WordRule.ADD]] = apart[rule == WordRule.ADD]
+    total = _per_word(plan, spent)
+    named = np.flatnonzero(protection.named)
+    whole[named], total[named] = names[named], lost[named]
+    return Release(
+        rows=whole,
+        steps=steps,
+        spent=total,
+        parameter=parameter,
+        within=_per_word(plan, within),
+    )
+
+
+def _named(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Values]:
+    """A row for every word that is replaced by a name, and its local DP; -1 and 0 for all others."""
+    if parts.names is None:
+        return np.full(len(plan.roles), PLACEHOLDER, np.int64), np.zeros(len(plan.roles))
+    return parts.names.draw(protection, plan.block.rows, plan.block.layout.documents, rng=parts.randomness)
+
+
+def _checked(rows: object, spent: object, n: int, words: int) -> tuple[Ids, Values]:
+    """What a mechanism returned, if it is one row and one bound per protected position."""
+    if not (isinstance(rows, np.ndarray) and rows.shape == (n,) and rows.dtype.kind == "i"):
+        raise MechanismError(
+            f"a mechanism must release an array of {n} rows, one per protected word; nothing was released"
+        )
+    if ((rows < PLACEHOLDER) | (rows >= words)).any():
+        raise MechanismError("a mechanism must release rows of the table; nothing was released")
+    return rows.astype(np.int64), _bounds(spent, n)
+
+
+def _bounds(spent: object, n: int) -> Values:
+    """What a mechanism returned, if it is one bound per protected position."""
+    if not (isinstance(spent, np.ndarray) and spent.shape == (n,) and spent.dtype.kind == "f" and (spent >= 0).all()):
+        raise MechanismError("a mechanism must bound what each protected word spends; nothing was released")
+    return spent.astype(np.float64)
+
+
+def _per_word(plan: Plan, spent: Values) -> Values:
+    """Bounds of positions [n], summed to words [N]; infinite for words that pass."""
+    total = np.bincount(plan.block.layout.words, spent, minlength=len(plan.roles)).astype(np.float64)
+    total[(plan.roles == Role.PASS) | (plan.rules != WordRule.HOUSE)] = np.inf
+    return total

@@ -1,0 +1,62 @@
+"""A paper's own parameters on a table that the paper did not have: a warning with what they keep there.
+
+In: a privatizer's parts and the options they come from. Out: a warning, or none.
+Not here: the profiles (`config`), and the mechanisms of papers (`mechanism`).
+"""
+
+import math
+import warnings
+from importlib.resources import files
+
+import numpy as np
+
+from textveil.config import Config, WordsOptions
+from textveil.errors import BudgetError, TextveilWarning
+from textveil.mechanism import Block, Layout
+from textveil.pipeline.parts import Parts
+from textveil.protect import Grouped, listed
+from textveil.randomness import SeededRandomness
+from textveil.table import EmbeddingTable
+from textveil.text import tokenize
+
+PREFIX = "paper-"
+"""Profiles with this prefix hold a paper's own parameters."""
+
+
+def warn_of_budget(parts: Parts, config: Config, *, stacklevel: int) -> None:
+    """Warns where a paper's budget is used on a table of another size than the paper's own."""
+    own = parts.budget is None or (isinstance(parts.budget, Grouped) and config.epsilon is None)
+    papers_own = config.profile is not None and config.profile.startswith(PREFIX) and own
+    if not papers_own or _is_glove(parts.table):
+        return
+    kept, words = _kept(parts)
+    warnings.warn(
+        f"the profile {config.profile} has a budget of the size that the paper used on its own table; on "
+        f"{parts.table.name} it keeps {kept} of the {words} protected words of a public sample: set epsilon instead",
+        TextveilWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
+def _is_glove(table: EmbeddingTable) -> bool:
+    return "glove" in table.name.lower()
+
+
+def _kept(parts: Parts) -> tuple[int, int]:
+    """How many words of the packaged letter come out unchanged under the mechanism's own parameter, and of how many.
+
+    The letter is public; it is drawn from a fixed seed, and with the default words, whatever the user's are.
+    """
+    words = tokenize([(files("textveil") / "data" / "demo.txt").read_text(encoding="utf-8")]).words
+    public = listed(words, WordsOptions())
+    table, mechanism = parts.table, parts.mechanism
+    rows, _ = table.lookup([word for word, passes in zip(words, public, strict=True) if not passes])
+    block = Block(layout=Layout.of(len(rows)), rows=rows)
+    parameter = mechanism.parameters(table, block.layout)
+    if parameter is None:
+        if not isinstance(parts.budget, Grouped):
+            raise BudgetError("a profile without epsilon must set the mechanism's own parameter, or budgets of groups")
+        mean = float(np.mean([each for each in parts.budget.budgets if math.isfinite(each)]))
+        parameter = mechanism.calibrate(table, block.layout, np.full(len(rows), mean))
+    released = mechanism.privatize(table, block, parameter, rng=SeededRandomness(0))
+    return int((released == rows).sum()), len(rows)

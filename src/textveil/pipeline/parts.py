@@ -1,0 +1,161 @@
+"""The parts of a privatizer, which decide together what its releases are and what they promise.
+
+In: a `Setup` that keeps the rules. Out: `Parts`.
+Not here: which options exclude which (`rules`), and what the parts do with a text (`plan`, `draw`, `release`).
+"""
+
+import math
+import warnings
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from pydantic_core import CoreSchema, core_schema
+
+from textveil.config import GroupOptions, NameOptions, ProtectOptions, Rerank, WordsOptions, registry
+from textveil.errors import TextveilWarning
+from textveil.guarantee import Claim
+from textveil.mechanism import Layout, Mechanism, Names
+from textveil.pipeline.rerank import NOTE
+from textveil.pipeline.rules import Setup, check
+from textveil.protect import Budget, Grouped, Grouping, Uniform, in_range
+from textveil.randomness import Randomness, SeededRandomness, SystemRandomness
+from textveil.table import EmbeddingTable, WordPieces, load_table
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Parts:
+    """What a privatizer consists of.
+
+    Attributes:
+        table: whose words are released.
+        mechanism: what draws them.
+        words: how text becomes words.
+        claim: what is promised, with the notes of all parts.
+        budget: what a word may spend; None where the mechanism's own parameter says it.
+        rerank: whether drawn words give way to likelier ones near them.
+        grouping: what puts words into groups; None: nothing.
+        names: what replaces names by names; None: nothing.
+        randomness: where draws come from.
+        pieces: the pieces of words; None where words are whole.
+    """
+
+    table: EmbeddingTable
+    mechanism: Mechanism
+    words: WordsOptions
+    claim: Claim
+    budget: Budget | None
+    rerank: Rerank
+    grouping: Grouping | None
+    names: Names | None
+    randomness: Randomness
+    pieces: WordPieces | None
+
+    @property
+    def drawn_groups(self) -> bool:
+        """Whether groups are drawn at random."""
+        return self.grouping is not None and self.grouping.randomised
+
+    def with_parts(self, **parts: Any) -> Self:
+        """A copy in which some parts are others; the claim is not made anew."""
+        copy = object.__new__(type(self))
+        Parts.__init__(copy, **{**vars(self), **parts})
+        return copy
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> CoreSchema:
+        """Where options hold a privatizer, it is taken as it is: its parts were checked when it was built."""
+        return core_schema.is_instance_schema(cls)
+
+    # ---- pickling: named tables are loaded again, not carried --------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(vars(self))
+        table = self.table
+        if (
+            table.name in registry.names("table")
+            and load_table(table.name, metric=table.metric, device=str(table.device)) is table
+        ):
+            state["table"] = (table.name, table.metric, str(table.device))
+            state["pieces"] = None
+            state["names"] = self.names and self.names.options
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if isinstance(state["table"], tuple):
+            name, metric, device = state["table"]
+            state["table"] = table = load_table(name, metric=metric, device=device)
+            if state["words"].unit == "wordpiece":
+                state["pieces"] = WordPieces.load(state["words"].tokenizer, table)
+            if state["names"] is not None:
+                state["names"] = Names.of(state["names"], state["grouping"].named, table.root)
+        vars(self).update(state)
+
+
+def build(setup: Setup) -> Parts:
+    """The parts that the options ask for.
+
+    Raises:
+        ConfigError, BudgetError, UnknownName: an option is wrong, or does not go with another one.
+        TableError: the table cannot be loaded.
+    """
+    check(setup)
+    table, words, grouping = setup.loaded, setup.words, setup.grouping
+    return Parts(
+        table=table,
+        mechanism=setup.built,
+        words=words,
+        claim=_claim(setup),
+        budget=_budget(setup),
+        rerank=setup.rerank,
+        grouping=grouping,
+        names=Names.of(setup.names, grouping.named, table.root) if grouping and grouping.named else None,
+        randomness=SystemRandomness() if setup.seed is None else SeededRandomness(setup.seed),
+        pieces=WordPieces.load(words.tokenizer, table) if words.unit == "wordpiece" else None,
+    )
+
+
+def _claim(setup: Setup) -> Claim:
+    """What the mechanism promises, with what re-ranking and groups add to it."""
+    claim = setup.claim
+    if setup.rerank.m > 1:
+        said = {**claim.options, "rerank": asdict(setup.rerank)}
+        claim = replace(claim, options=said, caveats=(*claim.caveats, NOTE))
+    if setup.grouping is not None:
+        claim = _grouped_claim(claim, setup.grouping, setup.protect, setup.groups, setup.names)
+    return claim
+
+
+def _grouped_claim(
+    claim: Claim, grouping: Grouping, protect: ProtectOptions, groups: GroupOptions, names: NameOptions
+) -> Claim:
+    """The claim that says how words were grouped."""
+    said = {**claim.options, "protect": protect.public(), "groups": asdict(groups)}
+    if grouping.named:
+        said["names"] = asdict(names)
+    if grouping.randomised:
+        note = "groups are drawn at random; the statement covers them"
+    elif grouping.context_free:
+        note = "the group of a word follows from that word, fixed lists and a task alone; it is in the mask"
+    else:
+        note = "groups, types and places of sensitive parts are computed from the private text; they are in the mask"
+    return replace(claim, options=said, caveats=(*claim.caveats, note))
+
+
+def _budget(setup: Setup) -> Budget | None:
+    """The one rule that decides what a word spends; None where the mechanism's own parameter does."""
+    claim, chosen = setup.claim, setup.spending
+    if setup.parameter is not None and claim.parameter is not None:
+        in_range(setup.parameter, claim.parameter)
+    if isinstance(chosen, Uniform | Grouped):  # refuses now what it would refuse later
+        given = [chosen.epsilon] if isinstance(chosen, Uniform) else chosen.budgets
+        for each in sorted({each for each in given if 0 < each < math.inf}):
+            setup.built.calibrate(setup.loaded, Layout.of(1), np.array([each]))
+    if chosen is not None and claim.kind == "none":
+        warnings.warn(
+            f"{claim.mechanism}: epsilon bounds nothing here, because {claim.reason}", TextveilWarning, stacklevel=4
+        )
+    needs_none = setup.parameter is not None and claim.parameter is None
+    if needs_none and not setup.grouped:
+        return setup.budget  # an epsilon neither weakens a placeholder nor makes one of a stencil
+    return chosen

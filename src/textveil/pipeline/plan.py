@@ -1,0 +1,201 @@
+"""Before the draw: which row stands for each word, what may be done with it, and what it may spend.
+
+In: the parts of a privatizer, words. Out: their `Protection`, and a `Plan`.
+Not here: which words are protected (`protect`), and the draw (`draw`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.errors import BudgetError, InputError, VocabularyError
+from textveil.mechanism import Block, Layout, Role, WordRule, oov
+from textveil.pipeline.parts import Parts
+from textveil.protect import Protection, in_range, join, listed, randomised, ungrouped
+from textveil.randomness import Flags, Ids, Values
+from textveil.session import fold
+from textveil.text import Tokens
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """What is decided before the draw, for N words in T units.
+
+    Attributes:
+        block: the units' rows (secret) and layout (public).
+        roles: int8 [N], a `Role` per word.
+        counts: int64 [N], units of each word.
+        unknown: bool [N], words outside the table that are not public.
+        rules: int8 [N], a `WordRule` per word: whether a paper's own rule takes it out of the mechanism's hands.
+        classes: int64 [N], the same number for words that are released alike because they are equal; -1 elsewhere.
+        epsilon: float64 [N], the budget of each word, or None where the mechanism's parameter sets it.
+    """
+
+    block: Block
+    roles: NDArray[np.int8]
+    counts: Ids
+    unknown: Flags
+    rules: NDArray[np.int8]
+    classes: Ids
+    epsilon: Values | None
+
+
+def protect(parts: Parts, tokens: Tokens, queries: Sequence[str] | None) -> tuple[Tokens, Protection, Values | None]:
+    """The words as they are released, their groups, and their budgets.
+
+    Args:
+        parts: of the privatizer.
+        tokens: the words of a batch.
+        queries: what each text is for; None where the options say it or nothing asks for it.
+
+    Raises:
+        InputError: queries are given and nothing asks for them, or the other way.
+        DetectorError: a detector failed. BudgetError: a budget gives what is none.
+    """
+    public = listed(tokens.words, parts.words)
+    if parts.grouping is None:
+        if queries is not None:
+            raise InputError("queries need protect.importance=cosine; set it, or leave them out")
+        protection = ungrouped(public)
+        return tokens, protection, _epsilon(parts, protection)
+    protection = parts.grouping.decide(tokens, public, queries)
+    if parts.drawn_groups:
+        assert parts.grouping.options.label_epsilon is not None, "options are checked"
+        protection = randomised(
+            protection, parts.grouping.options.label_epsilon, tokens.documents, rng=parts.randomness
+        )
+    return join(tokens, protection, _epsilon(parts, protection), public)
+
+
+def _epsilon(parts: Parts, protection: Protection) -> Values | None:
+    if parts.budget is None:
+        return None
+    epsilon = in_range(np.asarray(parts.budget.assign(protection), np.float64), "epsilon")
+    if epsilon.shape != protection.public.shape:
+        raise BudgetError(
+            f"a budget must give one epsilon per word: {len(protection.public)}, got shape {epsilon.shape}"
+        )
+    return epsilon
+
+
+def make_plan(
+    parts: Parts,
+    tokens: Tokens,
+    protection: Protection,
+    epsilon: Values | None,
+    *,
+    memo: dict[object, object] | None,
+    whole: bool,
+) -> Plan:
+    """What is decided about the words of a batch before the draw.
+
+    Args:
+        parts: of the privatizer.
+        tokens: the words, as they are released.
+        protection: their groups.
+        epsilon: their budgets [N]; None where the mechanism's parameter sets them.
+        memo: where what does not depend on the budget is kept for other budgets; secret.
+        whole: whether words whose row the mechanism does not look at have it looked up all the same.
+
+    Raises:
+        VocabularyError: a word is outside the table, and `words.oov` is `error`.
+    """
+    apart = protection.hidden | protection.named
+    idle = protection.hidden  # words whose row nobody looks at
+    if epsilon is not None:
+        idle = idle | (~protection.named & ((epsilon == 0) | np.isinf(epsilon)))
+    rows, counts, known = _rows(parts, tokens.words, np.zeros_like(idle) if whole or not parts.claim.alone else idle)
+    unknown = ~known & ~protection.public & ~apart
+    rules = oov.rules(tokens.words, unknown, parts.words)
+    left = unknown & (rules == WordRule.HOUSE)
+    if parts.words.oov == "error" and left.any():
+        raise VocabularyError(
+            f"{int(left.sum())} of {len(tokens.words)} words are outside the table {parts.table.name}; "
+            "words.oov=surrogate, placeholder or keep says what to do with them"
+        )
+    roles = np.where(protection.public, Role.PASS, Role.PROTECT).astype(np.int8)
+    if parts.words.oov in ("keep", "placeholder"):
+        roles[left] = Role.PASS if parts.words.oov == "keep" else Role.HOLE
+    roles[rules != WordRule.HOUSE] = Role.HOLE  # for the mechanism there is no word
+    roles[apart] = Role.HOLE
+    if epsilon is not None:
+        protected = roles == Role.PROTECT
+        roles[protected & (epsilon == 0)] = Role.HOLE
+        roles[protected & np.isinf(epsilon)] = Role.PASS
+    unit_of = np.repeat(np.arange(len(roles)), counts)
+    layout = Layout(
+        roles=roles[unit_of],
+        documents=np.concatenate(([0], np.cumsum(counts)))[tokens.documents],
+        unit_of=unit_of,
+        verbatim=tuple(_passing(parts, tokens.words, roles)[unit_of]),
+        spaced=_apart(tokens, roles)[unit_of],
+    )
+    return Plan(
+        block=Block(layout=layout, rows=rows, memo=memo),
+        roles=roles,
+        counts=counts,
+        unknown=unknown,
+        rules=rules,
+        classes=_classes(parts, tokens, protection, roles, epsilon),
+        epsilon=epsilon,
+    )
+
+
+def _classes(
+    parts: Parts,
+    tokens: Tokens,
+    protection: Protection,
+    roles: NDArray[np.int8],
+    epsilon: Values | None,
+) -> Ids:
+    """Where equal words of a group are released alike: the number of the first of them in their text, else -1."""
+    found = np.full(len(roles), -1, np.int64)
+    if not parts.words.consistent:
+        return found
+    seen: dict[tuple[int, str, str], int] = {}
+    owner = np.repeat(np.arange(len(tokens.texts)), tokens.sizes).tolist()
+    for i in np.flatnonzero((roles == Role.PROTECT) | protection.named).tolist():
+        found[i] = seen.setdefault((owner[i], fold(tokens.words[i]), drawn_as(i, protection, epsilon)), i)
+    return found
+
+
+def drawn_as(word: int, protection: Protection, epsilon: Values | None) -> str:
+    """The group of a word with its budget: equal words with the same are one draw."""
+    kind = protection.kind(word)
+    return kind if epsilon is None or protection.named[word] else f"{kind} {epsilon[word]!r}"
+
+
+def _passing(parts: Parts, words: Sequence[str], roles: NDArray[np.int8]) -> NDArray[np.object_]:
+    """The words that pass as they are released, "" for others, [N]."""
+    lowered = parts.words.casing == "lower"
+    passing = zip(words, (roles == Role.PASS).tolist(), strict=True)
+    shown = [(word.lower() if lowered else word) if passes else "" for word, passes in passing]
+    return np.array([*shown, ""], object)[:-1]  # one more, so that no words are an array of strings too
+
+
+def _rows(parts: Parts, words: Sequence[str], idle: Flags) -> tuple[Ids, Ids, Flags]:
+    """The table rows of all units in order, how many each word has, and whether a word is in the table.
+
+    A word outside the table that is idle wherever it stands is spared its surrogate; its row is 0.
+    """
+    distinct = list(dict.fromkeys(words))
+    number = {word: i for i, word in enumerate(distinct)}
+    which = np.fromiter(map(number.__getitem__, words), np.int64, len(words))
+    if parts.pieces is None:
+        rows = parts.table.find(distinct)
+        known = rows >= 0
+        asked = ~known & (np.bincount(which, ~idle, minlength=len(distinct)) > 0)
+        rows[asked], _ = parts.table.lookup([distinct[i] for i in np.flatnonzero(asked).tolist()])
+        return np.maximum(rows, 0)[which], np.ones(len(words), np.int64), known[which]
+    cut, known = parts.pieces.cut(distinct)
+    rows = np.concatenate([cut[i] for i in which]) if len(which) else np.empty(0, np.int64)
+    return rows, np.fromiter(map(len, cut), np.int64, len(cut))[which], known[which]
+
+
+def _apart(tokens: Tokens, roles: NDArray[np.int8]) -> Flags:
+    """Whether whitespace stands before a word in the release: between two replaced words it always does."""
+    spaced = tokens.spaced
+    spaced[1:] |= (roles[1:] != Role.PASS) & (roles[:-1] != Role.PASS)
+    return spaced

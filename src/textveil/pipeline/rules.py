@@ -1,0 +1,315 @@
+"""Which options exclude which: one table, read from top to bottom.
+
+In: a `Setup`, the options of a privatizer. Out: nothing, or the error of the first rule that is broken.
+Not here: what an option may be by itself (`config`, and the parts that have it), and the parts that are made (`parts`).
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from textveil.config import GroupOptions, NameOptions, ProtectOptions, Rerank, WordsOptions, registry
+from textveil.errors import BudgetError, ConfigError, TextveilError, UnknownName
+from textveil.guarantee import Claim
+from textveil.mechanism import Layout, Mechanism, Restricting, oov
+from textveil.protect import Budget, Grouped, Grouping, Uniform
+from textveil.randomness import Values
+from textveil.table import EmbeddingTable, load_table
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Setup:
+    """What a privatizer is asked to be: its options, and what follows from them, made when it is first asked for.
+
+    Attributes:
+        mechanism: a registered name or a mechanism.
+        options: the mechanism's own, where it is given by name.
+        epsilon: one bound for every protected word.
+        table: a registered name or a table.
+        words, budget, rerank, protect, groups, names, seed: as `Privatizer` takes them.
+    """
+
+    mechanism: str | Mechanism
+    options: Mapping[str, Any]
+    epsilon: float | None
+    table: str | EmbeddingTable
+    words: WordsOptions
+    budget: Budget | None
+    rerank: Rerank
+    protect: ProtectOptions
+    groups: GroupOptions
+    names: NameOptions
+    seed: int | None
+
+    @cached_property
+    def loaded(self) -> EmbeddingTable:
+        """The table."""
+        return load_table(self.table) if isinstance(self.table, str) else self.table
+
+    @cached_property
+    def built(self) -> Mechanism:
+        """The mechanism; `UnknownName` where there is none of the name, or it has no such option."""
+        if not isinstance(self.mechanism, str):
+            return self.mechanism
+        target = registry.load("mechanism", self.mechanism)
+        known = registry.signature(target)
+        for option in self.options:
+            if option not in known.known and not known.open:
+                raise UnknownName(f"option of {self.mechanism}", option, known.known)
+        made: Mechanism = target(**self.options)
+        return made
+
+    @cached_property
+    def claim(self) -> Claim:
+        """What the mechanism promises by itself."""
+        return self.built.claim(self.loaded)
+
+    @cached_property
+    def grouping(self) -> Grouping | None:
+        """What groups the words; None: nothing."""
+        return Grouping.of(self.protect, self.names)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether groups have budgets of their own."""
+        return self.groups != GroupOptions()
+
+    @cached_property
+    def spending(self) -> Budget | None:
+        """What a word may spend; None where the mechanism's own parameter decides, or nothing does."""
+        if self.grouped:
+            return Grouped.of(self.groups, self.epsilon)
+        return self.budget if self.epsilon is None else Uniform(self.epsilon)
+
+    @cached_property
+    def parameter(self) -> Values | None:
+        """The mechanism's own parameter, where it is set."""
+        return self.built.parameters(self.loaded, Layout.of(1))
+
+    @property
+    def randomised(self) -> bool:
+        """Whether groups are drawn at random."""
+        return self.grouping is not None and self.protect.labels == "randomised"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exclusion:
+    """One rule about options that do not all go together.
+
+    Attributes:
+        name: in a few words.
+        when: the setups that it is about.
+        must: what has to hold of them.
+        say: the message where it does not: what must hold, what was given, what to do.
+        error: how it is raised.
+    """
+
+    name: str
+    when: Callable[[Setup], object]
+    must: Callable[[Setup], object]
+    say: Callable[[Setup], str]
+    error: type[TextveilError] = ConfigError
+
+
+def _is_mechanism(made: object) -> bool:
+    return isinstance(made, Mechanism) and not isinstance(made, type)
+
+
+EXCLUSIONS: tuple[Exclusion, ...] = (
+    # ---- the parts themselves
+    Exclusion(
+        name="options go with a mechanism's name",
+        when=lambda s: s.options,
+        must=lambda s: isinstance(s.mechanism, str),
+        say=lambda s: (
+            f"{', '.join(sorted(s.options))} can be given only with the name of a mechanism, and the mechanism given "
+            f"is a {type(s.mechanism).__name__}: set the option where it is made"
+        ),
+    ),
+    Exclusion(
+        name="a table is a table",
+        when=lambda s: True,
+        must=lambda s: isinstance(s.loaded, EmbeddingTable),
+        say=lambda s: f"table must be the name of a table or an EmbeddingTable, got a {type(s.table).__name__}",
+    ),
+    Exclusion(
+        name="a mechanism is a mechanism",
+        when=lambda s: True,
+        must=lambda s: _is_mechanism(s.built),
+        say=lambda s: f"mechanism must be the name of a mechanism or a Mechanism, got a {type(s.mechanism).__name__}",
+    ),
+    Exclusion(
+        name="a restricted claim has its methods",
+        when=lambda s: s.claim.restricted is not None,
+        must=lambda s: isinstance(s.built, Restricting),
+        say=lambda s: (
+            f"a mechanism with a restricted claim must have the methods within and pairs, and {s.claim.mechanism} has "
+            "not: add them, or leave the restricted part out of its claim"
+        ),
+    ),
+    # ---- words
+    Exclusion(
+        name="a table of pieces takes pieces",
+        when=lambda s: s.loaded.holds_pieces,
+        must=lambda s: s.words.unit == "wordpiece",
+        say=lambda s: (
+            f"the table {s.loaded.name} holds word pieces and needs words.unit=wordpiece, but words.unit is "
+            f"{s.words.unit}: set it, or take a table of whole words"
+        ),
+    ),
+    Exclusion(
+        name="re-ranking takes whole words",
+        when=lambda s: s.rerank.m > 1,
+        must=lambda s: s.words.unit == "word",
+        say=lambda s: (
+            "rerank.m needs words.unit=word, because its language model is asked for whole words, but words.unit is "
+            f"{s.words.unit}: set words.unit=word, or leave rerank.m out"
+        ),
+    ),
+    Exclusion(
+        name="re-ranking tells equal words apart",
+        when=lambda s: s.rerank.m > 1,
+        must=lambda s: not s.words.consistent,
+        say=lambda s: (
+            "rerank.m cannot go with words.consistent=true, because equal words have unlike neighbours and would be "
+            "shown unlike: set words.consistent=false, or leave rerank.m out"
+        ),
+    ),
+    # ---- groups and names
+    Exclusion(
+        name="names need a detector",
+        when=lambda s: s.names.types,
+        must=lambda s: s.protect.asked,
+        say=lambda s: "names.types needs something that finds names, and nothing does: set protect.detectors=tagger",
+    ),
+    Exclusion(
+        name="drawn labels show no names",
+        when=lambda s: s.protect.asked and s.protect.labels == "randomised",
+        must=lambda s: not s.names.types,
+        say=lambda s: (
+            "protect.labels=randomised must not show which words are names, and names.types would: set "
+            "names.types=none, or protect.labels=detected"
+        ),
+    ),
+    Exclusion(
+        name="budgets of groups need groups",
+        when=lambda s: s.grouped,
+        must=lambda s: s.grouping is not None,
+        say=lambda s: (
+            "groups.* needs something that puts words into groups, and nothing does: set protect.detectors, "
+            "protect.always or protect.importance, or leave groups.* out"
+        ),
+    ),
+    Exclusion(
+        name="groups leave no word to a paper's rule",
+        when=lambda s: s.grouping is not None,
+        must=lambda s: not oov.apart(s.words),
+        say=lambda s: (
+            "groups need words.oov surrogate, placeholder, error or keep, and words.numbers=table, got "
+            f"words.oov={s.words.oov} and words.numbers={s.words.numbers}: change these, or leave protect.* out"
+        ),
+    ),
+    Exclusion(
+        name="names are whole words",
+        when=lambda s: s.grouping is not None and s.grouping.named,
+        must=lambda s: s.words.unit == "word",
+        say=lambda s: (
+            f"names.types needs words.unit=word, but words.unit is {s.words.unit}: set words.unit=word, or leave "
+            "names.types out"
+        ),
+    ),
+    Exclusion(
+        name="drawn labels need a guarantee",
+        when=lambda s: s.randomised,
+        must=lambda s: s.claim.kind != "none",
+        say=lambda s: (
+            f"protect.labels=randomised needs a mechanism with a guarantee, and {s.claim.mechanism} has none with "
+            "these options: choose another mechanism, or protect.labels=detected"
+        ),
+    ),
+    Exclusion(
+        name="drawn labels leave no trace in the mask",
+        when=lambda s: s.randomised,
+        must=lambda s: s.words.oov == "surrogate" and not s.words.consistent and s.words.unit == "word",
+        say=lambda s: (
+            "protect.labels=randomised needs words.oov=surrogate, words.unit=word and words.consistent=false, so that "
+            f"nothing of the mask follows from a label, got words.oov={s.words.oov}, words.unit={s.words.unit} and "
+            f"words.consistent={str(s.words.consistent).lower()}: change these, or set protect.labels=detected"
+        ),
+    ),
+    Exclusion(
+        name="groups or a budget",
+        when=lambda s: s.grouped,
+        must=lambda s: s.budget is None,
+        say=lambda s: "groups.* and budget both say what a word may spend: give one of them, not both",
+        error=BudgetError,
+    ),
+    Exclusion(
+        name="drawn labels need finite budgets",
+        when=lambda s: s.randomised,
+        must=lambda s: isinstance(s.spending, Grouped) and all(map(math.isfinite, s.spending.budgets)),
+        say=lambda s: (
+            "protect.labels=randomised needs groups.budgets of which all four are finite, "
+            + ("got an infinite one" if isinstance(s.spending, Grouped) else "and groups.budgets is not set")
+            + ": set four finite numbers, or a rule such as heuristic with epsilon"
+        ),
+        error=BudgetError,
+    ),
+    Exclusion(
+        name="equal words are drawn alone",
+        when=lambda s: s.words.consistent,
+        must=lambda s: s.claim.alone and s.words.unit == "word",
+        say=lambda s: (
+            "words.consistent needs words.unit=word and a mechanism that draws each word without looking at others, "
+            f"and {s.claim.mechanism} with words.unit={s.words.unit} and these options does not: change them, or set "
+            "words.consistent=false"
+        ),
+    ),
+    # ---- budgets
+    Exclusion(
+        name="epsilon or a budget",
+        when=lambda s: s.epsilon is not None,
+        must=lambda s: s.budget is None,
+        say=lambda s: "epsilon and budget both say what a word may spend: give one of them, not both",
+        error=BudgetError,
+    ),
+    Exclusion(
+        name="a budget assigns",
+        when=lambda s: s.budget is not None,
+        must=lambda s: callable(getattr(s.budget, "assign", None)),
+        say=lambda s: (
+            f"budget must have the method assign, and a {type(s.budget).__name__} has not: for one number give epsilon"
+        ),
+        error=BudgetError,
+    ),
+    Exclusion(
+        name="something says what a word may spend",
+        when=lambda s: s.parameter is None,
+        must=lambda s: s.spending is not None,
+        say=lambda s: (
+            f"{s.claim.mechanism} needs a budget, and none was given: give epsilon, or its own parameter "
+            f"{s.claim.parameter}"
+        ),
+        error=BudgetError,
+    ),
+    Exclusion(
+        name="epsilon or the mechanism's parameter",
+        when=lambda s: s.parameter is not None and s.claim.parameter is not None,
+        must=lambda s: s.spending is None,
+        say=lambda s: f"give epsilon or {s.claim.parameter}, not both: {s.claim.parameter} sets every word's epsilon",
+        error=BudgetError,
+    ),
+)
+
+
+def check(setup: Setup) -> None:
+    """Refuses options that do not go together.
+
+    Raises:
+        TextveilError: the first rule of the table that is broken, or a part that cannot be made.
+    """
+    for rule in EXCLUSIONS:
+        if rule.when(setup) and not rule.must(setup):
+            raise rule.error(rule.say(setup))
