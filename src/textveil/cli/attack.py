@@ -14,8 +14,8 @@ import typer
 from textveil.cli import evaluation, progress, shell
 from textveil.cli.options import Typed
 from textveil.cli.verbs import verb
+from textveil.config.extras import require
 from textveil.errors import ConfigError, UnknownName
-from textveil.extras import require
 from textveil.files import streams
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from textveil.cli import progress, shell
 from textveil.cli.options import Typed
 from textveil.cli.shell import say
 from textveil.cli.verbs import verb
+from textveil.config.extras import require
 from textveil.errors import ConfigError
-from textveil.extras import require
 
 if TYPE_CHECKING:
     from textveil.evaluate.audit import Finding

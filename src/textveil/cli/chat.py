@@ -15,8 +15,8 @@ import typer
 
 from textveil.cli import shell
 from textveil.cli.verbs import verb
+from textveil.config.extras import require
 from textveil.errors import InputError, OutputError, TextveilError
-from textveil.extras import require
 from textveil.files import streams
 
 if TYPE_CHECKING:

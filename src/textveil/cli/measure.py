@@ -10,8 +10,8 @@ import typer
 
 from textveil.cli import evaluation, progress, shell
 from textveil.cli.verbs import verb
+from textveil.config.extras import require
 from textveil.errors import InputError
-from textveil.extras import require
 
 if TYPE_CHECKING:
     from textveil.config import Config

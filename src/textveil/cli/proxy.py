@@ -11,7 +11,7 @@ import typer
 from textveil.cli import shell
 from textveil.cli.chat import Timeout, Upstream
 from textveil.cli.verbs import verb
-from textveil.extras import require
+from textveil.config.extras import require
 
 if TYPE_CHECKING:
     from textveil.config import Config

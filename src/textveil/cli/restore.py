@@ -10,7 +10,7 @@ import typer
 
 from textveil.cli import progress
 from textveil.cli.verbs import verb
-from textveil.extras import require
+from textveil.config.extras import require
 from textveil.files import streams
 
 

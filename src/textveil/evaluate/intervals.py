@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from textveil.config.extras import needed
 from textveil.errors import ConfigError
-from textveil.extras import needed
 from textveil.randomness import Ids, Values
 
 LEVEL = 0.95

@@ -6,7 +6,7 @@ Not here: how texts become words (`words`), and what is compared with what (`att
 
 from collections.abc import Hashable, Sequence
 
-from textveil.extras import needed
+from textveil.config.extras import needed
 
 
 def rouge_l(one: Sequence[str], other: Sequence[str]) -> float:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
+from textveil.config.extras import needed
 from textveil.errors import ConfigError, InputError, TextveilError
-from textveil.extras import needed
 from textveil.files.contract import USUAL, Place, taken
 from textveil.files.fields import Holds, only
 

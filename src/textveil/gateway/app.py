@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field, ValidationError
 
 from textveil.config import options
+from textveil.config.extras import needed
 from textveil.errors import ConfigError
-from textveil.extras import needed
 from textveil.gateway.completions import Answer, AnswerRestorer, Asked, RequestError
 from textveil.guarantee import summarize
 from textveil.models import Address

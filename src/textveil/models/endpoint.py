@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from textveil.config import options
+from textveil.config.extras import needed
 from textveil.errors import ConfigError, EndpointError, shown
-from textveil.extras import needed
 
 if TYPE_CHECKING:
     from openai import OpenAI

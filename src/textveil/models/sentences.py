@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from textveil.config.extras import needed
 from textveil.errors import ConfigError, ModelError
-from textveil.extras import needed
 from textveil.models.networks import ENCODER, bundled_folder, check_device, places
 from textveil.randomness import Floats
 from textveil.table import fetch

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import textveil.models as encoder
+from textveil.config.extras import library
 from textveil.errors import ConfigError, DetectorError, ModelError, shown
-from textveil.extras import library
 from textveil.protect.spans import Span
 from textveil.table import fetch
 from textveil.text import is_public, tokenize

@@ -13,10 +13,10 @@ import numpy as np
 from pydantic import BeforeValidator, Field
 
 from textveil.config import options
+from textveil.config.extras import needed
 from textveil.errors import ConfigError
 from textveil.evaluate.attack.case import Case, View
 from textveil.evaluate.attack.contract import Outcome, Report, quiet
-from textveil.extras import needed
 from textveil.randomness import Ids, Randomness
 from textveil.text import Kind
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
+from textveil.config.extras import needed
 from textveil.evaluate.audit import exact, joint
 from textveil.evaluate.audit.finding import ALARM, Finding, skipped
 from textveil.evaluate.audit.subject import FEW, Subject, singles
-from textveil.extras import needed
 from textveil.mechanism import Block, Layout, Noisy, Windowed
 from textveil.randomness import Ids, SystemRandomness, Values
 from textveil.table import EmbeddingTable

@@ -8,11 +8,11 @@ import math
 
 import numpy as np
 
+from textveil.config.extras import needed
 from textveil.evaluate.audit import sampled
 from textveil.evaluate.audit.finding import ALARM, FLOAT32, ROUNDING, Finding, skipped, unclaimed
 from textveil.evaluate.audit.streams import text_of
 from textveil.evaluate.audit.subject import METRICS, SLICE_SMALL, Subject, batches, singles
-from textveil.extras import needed
 from textveil.guarantee import number
 from textveil.mechanism import SINKHORN_ROUNDS, Layout, Noisy, Window, Windowed
 from textveil.randomness import Ids, Values

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from textveil.config.extras import needed
 from textveil.errors import RandomnessError
 from textveil.evaluate.audit.finding import ALARM, Finding, skipped
 from textveil.evaluate.audit.subject import Subject, singles
-from textveil.extras import needed
 from textveil.mechanism import Block, Layout
 from textveil.pipeline import Privatizer, Result
 from textveil.protect import listed

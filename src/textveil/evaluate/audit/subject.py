@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from textveil.config.extras import needed
 from textveil.errors import BudgetError, ConfigError
-from textveil.extras import needed
 from textveil.guarantee import Claim, Restricted
 from textveil.mechanism import Block, Law, Layout, Mechanism
 from textveil.pipeline import Privatizer

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from textveil.config.extras import needed
 from textveil.evaluate.attack import Case, Outcome
 from textveil.evaluate.measure.contract import silent
 from textveil.evaluate.overlap import rouge_l
-from textveil.extras import needed
 from textveil.randomness import Ids, Values
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ Not here: the rates themselves (`attack`, `measure`), and how figures are writte
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from textveil.config.extras import needed
 from textveil.errors import ConfigError
 from textveil.evaluate.pictures.style import COLOURS, MARKERS, tidy
-from textveil.extras import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,8 +13,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from textveil.config.extras import needed, require
 from textveil.errors import ConfigError
-from textveil.extras import needed, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

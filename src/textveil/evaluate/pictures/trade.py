@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from textveil.config.extras import needed
 from textveil.errors import ConfigError
 from textveil.evaluate.intervals import Interval
 from textveil.evaluate.pictures.style import INK, Look, style, tidy
-from textveil.extras import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

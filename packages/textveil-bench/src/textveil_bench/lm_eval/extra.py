@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from logging import ERROR, getLogger
 from typing import Any
 
-from textveil import extras
+from textveil.config import extras
 
 TALKERS = ("lm_eval", "datasets", "transformers", "huggingface_hub", "accelerate")
 """Whose loggers are told to say errors only: warnings of lm_eval show documents."""

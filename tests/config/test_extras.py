@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from textveil import extras
+from textveil.config import extras
 from textveil.errors import ConfigError, MissingExtra
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 PROGRAM = """
 import importlib, io, json, pkgutil, sys
 from contextlib import redirect_stderr, redirect_stdout
-from textveil.extras import EXTRAS
+from textveil.config.extras import EXTRAS
 
 # Importing None fails as what is not installed does. huggingface-hub brings httpx2 along, and needs it.
 sys.modules.update(dict.fromkeys(EXTRAS.keys() - {"httpx2"}))
