@@ -1,14 +1,15 @@
-"""textveil privatizes text word by word with metric differential privacy, and states what is guaranteed.
+"""textveil keeps what is private in texts from leaving: it hides it in prompts, or privatizes whole texts.
 
-In: text. Out: privatized text with its statement, from `Privatizer`.
-Not here: any code that does it. Every public name is imported from its module when it is first used.
+In: text. Out: prompts in which what was found is hidden, from `Protector`; privatized texts with a statement of what is
+guaranteed, from `Privatizer`.
+Not here: any code that does it. Every public name is imported from its room when it is first used. Options have their
+place in `textveil.config`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from textveil.config import Config, GroupOptions, NameOptions, ProtectOptions, Rerank, WordsOptions
     from textveil.errors import (
         BudgetError,
         ConfigError,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         GuaranteeError,
         InputError,
         MechanismError,
+        MissingExtra,
         ModelError,
         OutputError,
         RandomnessError,
@@ -27,56 +29,52 @@ if TYPE_CHECKING:
         VocabularyError,
     )
     from textveil.guarantee import Guarantee
-    from textveil.pipeline import Privatizer, Result
+    from textveil.pipeline import Privatizer, Protector, Result
     from textveil.session import Session
     from textveil.table import EmbeddingTable, load_table
     from textveil.text import Item, Kind, Mask, Released
 
-__all__ = [
-    "BudgetError",
-    "Config",
-    "ConfigError",
-    "DetectorError",
+__all__ = [  # noqa: RUF022 (what one begins with stands first)
+    "Privatizer",
+    "Protector",
+    "Session",
+    "Result",
+    "load_table",
+    "TextveilError",
+    # what results and tables are made of
     "EmbeddingTable",
-    "EndpointError",
-    "GroupOptions",
     "Guarantee",
-    "GuaranteeError",
-    "InputError",
     "Item",
     "Kind",
     "Mask",
-    "MechanismError",
-    "ModelError",
-    "NameOptions",
-    "OutputError",
-    "Privatizer",
-    "ProtectOptions",
-    "RandomnessError",
     "Released",
-    "Rerank",
-    "Result",
-    "Session",
+    # errors and warnings
+    "BudgetError",
+    "ConfigError",
+    "DetectorError",
+    "EndpointError",
+    "GuaranteeError",
+    "InputError",
+    "MechanismError",
+    "MissingExtra",
+    "ModelError",
+    "OutputError",
+    "RandomnessError",
     "TableError",
-    "TextveilError",
     "TextveilWarning",
     "UnknownName",
     "VocabularyError",
-    "WordsOptions",
     "__version__",
-    "load_table",
 ]
 
-_MODULES = {
-    "config": ("Config", "GroupOptions", "NameOptions", "ProtectOptions", "Rerank", "WordsOptions"),
+_ROOMS = {
     "guarantee": ("Guarantee",),
-    "pipeline": ("Privatizer",),
-    "results": ("Result",),
+    "pipeline": ("Privatizer", "Protector", "Result"),
     "session": ("Session",),
     "table": ("EmbeddingTable", "load_table"),
-    "words": ("Item", "Kind", "Mask", "Released"),
+    "text": ("Item", "Kind", "Mask", "Released"),
 }
-_HOME = {name: f"textveil.{module}" for module, names in _MODULES.items() for name in names}
+_HOME = {name: f"textveil.{room}" for room, names in _ROOMS.items() for name in names}
 
 __version__: str
 

@@ -930,6 +930,7 @@ def test_public_names_are_lazy_and_all_there():
     for name in textveil.__all__:
         assert getattr(textveil, name) is not None
         assert name in dir(textveil)
+        assert not name.endswith("Options"), "options have their place in textveil.config"
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         textveil.Nothing  # noqa: B018
 

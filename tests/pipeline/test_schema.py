@@ -10,8 +10,8 @@ import pytest
 from tests.evaluate.audit.broken import Groups
 from tests.evaluate.audit.broken import table as pairs
 
-from textveil import EmbeddingTable, Privatizer, Session, WordsOptions
-from textveil.config import registry
+from textveil import EmbeddingTable, Privatizer, Session
+from textveil.config import WordsOptions, registry
 from textveil.guarantee import compose, summarize
 
 TEXTS = ("The river bank floods, and Anna's cat swims.", "the of and", "", "Zyxqorvian 日本 at 12:30 😀")

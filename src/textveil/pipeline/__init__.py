@@ -1,10 +1,11 @@
 """The pipeline: text -> words -> protection -> budget -> mechanism -> released items -> text, with its statement.
 
-In: texts and options. Out: one `Result` per text, from `Privatizer`.
+In: texts and options. Out: one `Result` per text, from `Privatizer` or, for prompts, `Protector`.
 Not here: what any of the steps does; each has its own room.
 """
 
 from textveil.pipeline.privatizer import BATCH_CHARACTERS, BATCH_TEXTS, Privatizer
+from textveil.pipeline.protector import Protector
 from textveil.pipeline.results import Rehearsal, Result
 from textveil.pipeline.sweep import SWEPT, sweep
 
@@ -13,6 +14,7 @@ __all__ = [
     "BATCH_TEXTS",
     "SWEPT",
     "Privatizer",
+    "Protector",
     "Rehearsal",
     "Result",
     "sweep",

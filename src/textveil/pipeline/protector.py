@@ -1,0 +1,69 @@
+"""Prompts: what is found in a text is hidden, the rest is sent as it stands, and answers can be restored.
+
+In: a prompt, and the session of its conversation. Out: a `Result`.
+Not here: what is found (`protect`), how it is hidden (`privatizer`), and how answers are restored (`session`).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from textveil.errors import ConfigError
+from textveil.pipeline.privatizer import Privatizer
+from textveil.pipeline.results import Result
+from textveil.protect import Grouped
+from textveil.session import Session
+from textveil.table import EmbeddingTable
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Protector:
+    """Protects prompts: what is found in a text does not leave; nothing is claimed about words that pass.
+
+    Identifiers become placeholders, and names give way to other names of their type. Frozen, and shareable between
+    threads.
+
+    Args:
+        profile: a packaged profile that hides what it finds: "prompt", or "strict", which privatizes the rest too.
+        table: a registered name or an `EmbeddingTable`, in place of the profile's.
+        **overrides: options that differ from the profile's, `protect={"always": ["Alder"]}`.
+
+    Attributes:
+        privatizer: does the work.
+
+    Raises:
+        ConfigError: an option is wrong, or lets pass some of what is found.
+        UnknownName: no profile or option has this name.
+    """
+
+    privatizer: Privatizer
+
+    def __init__(self, profile: str = "prompt", *, table: str | EmbeddingTable | None = None, **overrides: Any) -> None:
+        privatizer = Privatizer.from_profile(profile, table=table, **overrides)
+        if not _hides(privatizer):
+            raise ConfigError(
+                "a Protector must find something and hide all of it, and with these options it does not: set "
+                "protect.detectors or protect.always, and protect.placeholders=all or groups.budgets whose first two "
+                "numbers are 0; with other budgets use Privatizer"
+            )
+        object.__setattr__(self, "privatizer", privatizer)
+
+    def protect(self, text: str, session: Session | None = None) -> Result:
+        """Hides what is private in a prompt.
+
+        Args:
+            text: any Unicode text.
+            session: gives the same value the same placeholder in all texts of a conversation, and restores answers.
+                It remembers what was hidden before this returns. Without one nothing is kept.
+
+        Raises:
+            InputError: the text is not a string of valid Unicode. DetectorError: a detector failed.
+        """
+        return self.privatizer.privatize(text, session)
+
+
+def _hides(privatizer: Privatizer) -> bool:
+    """Whether nothing that is found passes or is drawn from the table: it becomes a placeholder, or another name."""
+    grouping, budget = privatizer.grouping, privatizer.budget
+    if grouping is None or not grouping.detectors:
+        return False
+    return grouping.hidden is None or (isinstance(budget, Grouped) and not any(budget.budgets[:2]))
