@@ -72,8 +72,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 OPTIONS = ("--mechanism", "keep", "--epsilon", "2", "--table", "colours", "--seed", "1")
 
 
-LISTED = ("mechanism", "table", "attack")
-EXPLAINED = ("mechanism", "attack")
+LISTED: tuple[registry.KindOfName, ...] = ("mechanism", "table", "attack")
+EXPLAINED: tuple[registry.KindOfName, ...] = ("mechanism", "attack")
 
 
 def test_its_names_are_listed_and_explained(run):
