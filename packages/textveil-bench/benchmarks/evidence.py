@@ -313,7 +313,7 @@ def _rows(
     corpus: NDArray[np.str_],
     seconds: float,
 ) -> Iterator[dict[str, Any]]:
-    from textveil.config.options import plain
+    from textveil.config.frozen import plain
     from textveil.evaluate.intervals import mean
 
     release = f"{series.title}, {series.parameter} {budget:g}"

@@ -5,6 +5,7 @@ Not here: the register (`registry`), options (`config`), and what the demonstrat
 """
 
 import json
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,39 +17,56 @@ from textveil.files import streams
 
 if TYPE_CHECKING:
     from textveil.config import Config
+    from textveil.config.registry import KindOfName
 
 
 @verb(
+    "textveil list",
     "textveil list mechanisms",
-    "textveil list tables",
     "textveil list profiles --json",
 )
 def list_names(
-    what: Annotated[str, typer.Argument(metavar="mechanisms|attacks|tables|profiles", show_default=False)],
+    kind: Annotated[
+        str | None,
+        typer.Argument(metavar="[KIND]", help="mechanisms, tables, profiles and so on.", show_default=False),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON array of objects with the fields name and summary.")
     ] = False,
 ) -> None:
-    """List names: one per line, with a summary behind each."""
-    from textveil.config import profiles, registry
+    """List the names of a kind, each with a summary; without a kind, list the kinds."""
+    from textveil.config import registry
 
-    if what == "mechanisms":
-        rows = {name: registry.entry("mechanism", name).summary for name in registry.names("mechanism")}
-    elif what == "attacks":
-        rows = {name: registry.entry("attack", name).summary for name in registry.names("attack")}
-    elif what == "tables":
-        rows = {name: registry.entry("table", name).summary for name in registry.names("table")}
-    elif what == "profiles":
-        rows = profiles()
+    kinds = {f"{each}s": each for each in registry.KINDS}
+    if kind is None:
+        rows = {name: " ".join(_names(each)) for name, each in kinds.items()} | {PROFILES: " ".join(_profiles())}
+    elif kind == PROFILES:
+        rows = _profiles()
+    elif kind in kinds:
+        rows = {name: registry.entry(kinds[kind], name).summary for name in _names(kinds[kind])}
     else:
-        raise UnknownName("list", what, ("mechanisms", "attacks", "tables", "profiles"))
-    width = max(map(len, rows))
+        raise UnknownName("kind of names", kind, (*kinds, PROFILES))
     if as_json:
-        entries = [{"name": name, "summary": summary} for name, summary in rows.items()]
-        say(json.dumps(entries, ensure_ascii=False))
+        say(json.dumps([{"name": name, "summary": about} for name, about in rows.items()], ensure_ascii=False))
         return
-    for name, summary in rows.items():
-        say(f"{name:{width}}  {summary}")
+    width = max(map(len, rows))
+    for name, about in rows.items():
+        say(f"{name:{width}}  {about}")
+
+
+PROFILES = "profiles"
+
+
+def _names(kind: "KindOfName") -> list[str]:
+    from textveil.config import registry
+
+    return registry.names(kind)
+
+
+def _profiles() -> dict[str, str]:
+    from textveil.config import profiles
+
+    return profiles()
 
 
 show = group("Show how things are set.", "textveil show config --profile paper-stencil")
@@ -72,22 +90,41 @@ def show_config(config: "Config") -> None:
 
 @verb(
     "textveil explain noise",
-    "textveil explain d-chi-stencil",
     "textveil explain bayes",
+    "textveil explain document",
 )
 def explain(
-    name: Annotated[str, typer.Argument(metavar="MECHANISM|ATTACK", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Any name that `textveil list` has.", show_default=False)],
 ) -> None:
-    """Say what a mechanism does, guarantees and needs, or what an attack finds; with sources and options."""
+    """Say what is behind a name: what a mechanism guarantees and needs, what an attack finds, what a profile sets."""
+    from textveil.config import registry
+
+    kinds = [kind for kind in registry.KINDS if name in registry.names(kind)]
+    if name in _profiles():
+        _explain_profile(name)
+    elif not kinds:
+        known = [each for kind in registry.KINDS for each in registry.names(kind)]
+        raise UnknownName("mechanism, attack, table, profile or the like", name, [*known, *_profiles()])
+    for kind in kinds:
+        _explain(kind, name)
+
+
+def _explain(kind: "KindOfName", name: str) -> None:
     import inspect
 
     from textveil.config import registry
 
-    kind: registry.KindOfName = "attack" if name in registry.names("attack") else "mechanism"
+    if kind == "command":
+        say(f"{name} (command)\n\n{registry.entry(kind, name).summary}: see `textveil {name} --help`.")
+        return
     target = registry.load(kind, name)
+    about = inspect.getdoc(target) or registry.entry(kind, name).summary
+    if kind not in ("mechanism", "attack"):
+        say(f"{name} ({kind})\n\n{re.split(SECTION, about)[0].strip()}")
+        return
     parameter, budget = registry.budget_parameter(name) if kind == "mechanism" else (None, True)
     options = registry.signature(target).known.values()
-    say(f"{name}\n\n{inspect.getdoc(target) or registry.entry(kind, name).summary}\n")
+    say(f"{name}\n\n{about}\n")
     if not options:
         say("Options: none.")
     else:
@@ -99,6 +136,24 @@ def explain(
         say(f"    {option.name:{widths[0]}}  {option.type:{widths[1]}}  {default}{own}")
     if not budget:
         say("It needs no --epsilon.")
+
+
+SECTION = re.compile(r"^(?:Args|Attributes|Returns|Yields|Raises):$", re.MULTILINE)
+"""Where a docstring begins to speak to callers of Python."""
+
+
+def _explain_profile(name: str) -> None:
+    from textveil.config import sources
+
+    say(f"{name} (profile)\n\n{_profiles()[name]}\n\nIt sets:")
+    for path, value in sources.read_profile(name).values.items():
+        listed = isinstance(value, list)
+        shown = (
+            ", ".join(map(_spell, value[:4])) + (f" and {len(value) - 4} more" if len(value) > 4 else "")
+            if listed
+            else _spell(value)
+        )
+        say(f"    {path} = {shown}")
 
 
 @verb(

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BeforeValidator, Field
 
-from textveil.config.options import options
+from textveil.config.frozen import options
 from textveil.config.sources import typed
 from textveil.errors import BudgetError, ConfigError
 

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from textveil.config.options import complaint
+from textveil.config.frozen import complaint
 from textveil.errors import ConfigError, UnknownName
 
 PROFILES = files("textveil") / "data" / "profiles"

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 from tests.fixtures import NOUNS, Stub
 
-from textveil.config.options import plain
+from textveil.config.frozen import plain
 from textveil.errors import ConfigError
 from textveil.evaluate.attack.attribute import Attribute, _folds, classify
 from textveil.evaluate.attack.case import Case

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 from tests.fixtures import NOUNS, Stub
 
-from textveil.config.options import plain
+from textveil.config.frozen import plain
 from textveil.errors import ConfigError, InputError
 from textveil.evaluate.attack.case import Case
 from textveil.evaluate.attack.linkage import Linkage, _pools, expected

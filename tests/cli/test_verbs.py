@@ -1,0 +1,233 @@
+"""How verbs are made: shared options from one table, imports when they run, verbs of other packages."""
+
+import inspect
+import subprocess
+import sys
+from typing import Annotated
+
+import pytest
+import typer
+
+from textveil import cli, config
+from textveil.cli import options, telling, verbs
+from textveil.config import Config, registry
+from textveil.errors import ConfigError
+
+SMALL = {"profile": "paper-noise", "epsilon": "7", "setting": ["words.casing=copy"]}
+
+
+def called(verb, **given):
+    """What a verb is called with: the shared options that are not given have their defaults."""
+    defaults = {
+        name: getattr(each.default, "default", None) for name, each in inspect.signature(verb).parameters.items()
+    }
+    verb(**{**defaults, **given})
+
+
+# ---- shared options ------------------------------------------------------------------------------------------------
+
+
+def test_a_verb_gets_the_configuration_of_the_shared_options(monkeypatch):
+    found = []
+
+    @verbs.verb("textveil x")
+    def x(config: Config, word: str = "a") -> None:
+        """A verb."""
+        found.append((config, word))
+
+    assert [*inspect.signature(x).parameters] == ["word", *options.SHARED]
+    called(x, **SMALL, word="b")
+    (made, word) = found[0]
+    assert (made.profile, made.epsilon, made.words.casing, word) == ("paper-noise", 7.0, "copy", "b")
+    assert made.mechanism.name == "noise"
+
+
+def test_another_shared_option_is_one_entry(monkeypatch):
+    shared = {
+        **options.SHARED,
+        "metric": options.Shared(flag="--metric", metavar="NAME", help="x", path="table.metric"),
+    }
+    monkeypatch.setattr(verbs, "SHARED", shared)
+    monkeypatch.setattr(options, "SHARED", shared)
+    found = []
+
+    @verbs.verb(options=shared)
+    def x(config: Config) -> None:
+        """A verb."""
+        found.append(config.table.metric)
+
+    called(x, **SMALL, metric="euclidean")
+    assert found == ["euclidean"]
+
+
+def test_a_verb_without_a_configuration_has_no_shared_options():
+    @verbs.verb()
+    def x(word: Annotated[str, typer.Argument()]) -> None:
+        """A verb."""
+
+    assert [*inspect.signature(x).parameters] == ["word"]
+
+
+@pytest.mark.parametrize(
+    ("given", "profile"),
+    [
+        ({}, "document"),
+        ({"epsilon": "3"}, "document"),
+        ({"setting": ["words.casing=copy"]}, "document"),
+        ({"profile": "strict"}, "strict"),
+        ({"setting": ["profile=strict"]}, "strict"),
+        ({"mechanism": "placeholder"}, None),
+        ({"setting": ["mechanism.name=placeholder"]}, None),
+    ],
+)
+def test_the_profile_where_nothing_names_one_or_a_mechanism(given, profile):
+    assert options.Typed.of(given, "document").config().profile == profile
+
+
+def test_the_environment_and_a_file_can_name_a_mechanism(monkeypatch, tmp_path):
+    (tmp_path / "a.yaml").write_text("mechanism: placeholder\n")
+    (tmp_path / "b.yaml").write_text("words: {casing: copy}\n")
+    assert options.Typed.of({"config": str(tmp_path / "a.yaml")}, "prompt").config().profile is None
+    assert options.Typed.of({"config": str(tmp_path / "b.yaml")}, "prompt").config().profile == "prompt"
+    monkeypatch.setenv("TEXTVEIL_MECHANISM__NAME", "placeholder")
+    assert options.Typed.of({}, "prompt").config().profile is None
+
+
+def test_a_task_makes_words_important():
+    made = options.Typed.of({"task": "What does she want?"}, "document").config()
+    assert (made.protect.task, made.protect.importance) == ("What does she want?", "cosine")
+
+
+def test_how_much_is_said():
+    assert telling.Telling.of({"statement": False, "explain": True, "quiet": False}).how == "explain"
+    with pytest.raises(ConfigError, match="one of --explain and --quiet"):
+        telling.Telling.of({"statement": False, "explain": True, "quiet": True})
+
+
+# ---- which verbs there are -----------------------------------------------------------------------------------------
+
+
+def test_every_verb_can_be_imported_and_has_help_with_examples(capsys):
+    for name in registry.names("command"):
+        assert cli.main([name, "--help"]) == 0
+        out = capsys.readouterr().out
+        assert f"textveil {name}" in out.split("Examples:\n", 1)[1]
+
+
+def test_a_verb_imports_no_other_and_the_help_none():
+    own = {entry.target.partition(":")[0] for entry in registry.COMMANDS.values()}
+    for arguments, expected in ((["--help"], set()), (["list", "tables"], {"textveil.cli.names"})):
+        code = f"import sys; from textveil.cli import main; main({arguments}); sys.exit(' '.join(sys.modules))"
+        found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert own & set(found.stderr.split()) == expected
+    assert "pydantic" not in found.stderr.split()
+
+
+def test_help_has_every_verb_under_its_heading(capsys):
+    assert cli.main([]) == 0
+    out = capsys.readouterr().out
+    assert [line.split()[1] for line in out.splitlines() if line.startswith("╭")].count("Protect") == 1
+    for name, entry in registry.COMMANDS.items():
+        assert f"│ {name} " in out
+        assert entry.panel is not None
+        assert out.index(f"─ {entry.panel} ─") < out.index(f"│ {name} ")
+        assert len(entry.summary) <= 58, "the summary has one line of 80 columns"
+
+
+FOREIGN = '''
+import typer
+from textveil.cli import group, verb
+
+
+@verb("textveil greet Anna", panel="Greetings")
+def greet(config, name: str, loud: bool = False) -> None:
+    """Greet somebody.
+
+    Very politely.
+    """
+    print(f"{name} {loud} {config.profile}")
+
+
+def plain(name: str) -> None:
+    """A function and no more."""
+    print(name)
+
+
+many = group("Several verbs.", "textveil many one")
+
+
+@verb("textveil many one", on=many)
+def one() -> None:
+    """The first."""
+    print("one")
+'''
+POINTS = """[textveil.commands]
+greet = foreign_verbs:greet
+plain = foreign_verbs:plain
+many = foreign_verbs:many
+broken = foreign_verbs:nothing
+"""
+
+
+@pytest.fixture
+def foreign(tmp_path, monkeypatch):
+    """Another distribution with verbs of its own."""
+    (tmp_path / "foreign_verbs.py").write_text(FOREIGN)
+    info = tmp_path / "foreign_verbs-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: foreign-verbs\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(POINTS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    sys.modules.pop("foreign_verbs", None)
+
+
+@pytest.mark.usefixtures("foreign")
+def test_verbs_of_another_package(capsys):
+    def run(*arguments):
+        code = cli.main([*arguments])
+        return code, *capsys.readouterr()
+
+    assert run("greet", "Anna", "--loud") == (0, "Anna True document\n", "")
+    assert run("plain", "Anna") == (0, "Anna\n", "")
+    assert run("many", "one") == (0, "one\n", "")
+    code, out, _ = run("--help")
+    assert code == 0
+    assert out.index("─ Greetings ─") < out.index("Greet somebody.")
+    for shown in ("A function and no more.", "Several verbs.", "cannot be imported"):
+        assert shown in out
+    assert "Very politely" not in out
+    code, _, err = run("broken")
+    assert code == 2
+    assert "the command 'broken' of the package foreign-verbs cannot be imported" in err
+
+
+# ---- what is elsewhere now -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("calibrate-context", "a.txt"), "it is now `textveil table calibrate`"),
+        (("bench", "lm-eval", "--tasks", "x"), "it is now `textveil lm-eval`"),
+        (("bench", "report", "runs"), "it is now `textveil report`"),
+        (("privatize", "Zyxqorvian", "--show", "risk"), "`textveil groups` and `textveil risk`"),
+        (("privatize", "Zyxqorvian", "--html=a.html"), "`textveil groups` and `textveil risk`"),
+        (("privatize", "a.csv", "--field", "Zyxqorvian"), "`textveil privatize-files`"),
+        (("privatize", "a.csv", "b.csv"), "`textveil privatize-files`"),
+    ],
+)
+def test_what_has_moved_is_said(capsys, arguments, says):
+    assert cli.main([*arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert says in err
+    assert "Zyxqorvian" not in err
+
+
+def test_every_name_of_the_configuration_is_there():
+    for name in config.__all__:
+        assert getattr(config, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        config.Nothing  # noqa: B018
