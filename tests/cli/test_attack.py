@@ -6,6 +6,9 @@ import re
 import pytest
 
 from textveil import cli
+from textveil.cli import attack as verb
+from textveil.config import registry
+from textveil.pipeline import privatizer
 
 NOISE = ("--mechanism", "noise", "--epsilon")
 CANARY = "zzcanaryzz"
@@ -149,7 +152,7 @@ def test_attacks_are_listed_and_explained(capsys):
     ("arguments", "says"),
     [
         (("--attacks", "neighbor"), "neighbour"),
-        (("--attacks", ","), "one attack at least"),
+        (("--attacks", ","), "at least one attack"),
         (("--attacks", "neighbour", "-o", "attack.neighbour.k=0"), "k must be"),
         (("--attacks", "neighbour", "-o", "attack.neighbour.n=1"), "option of Neighbour"),
         (("--attacks", "neighbour", "-o", "attack.neighbour=1"), "attack.NAME.OPTION"),
@@ -188,3 +191,32 @@ def test_an_output_that_is_a_file(capsys, letters):
     assert code == 2
     assert "folder" in err
     assert letters.read_text(encoding="utf-8").startswith("Ingrid")
+
+
+def test_what_takes_long_is_asked_for(capsys, letters):
+    code, out, err = run(capsys, letters, *NOISE, 70, "--limit", 2, "--seed", 1)
+    assert code == 0
+    quick = ["neighbour", "bayes", "membership", "linkage"]
+    assert list(dict.fromkeys(re.findall(r"^ (\w+)  ", out, re.M))) == ["attack", *quick]
+    assert "top-1 (unigram)" in out
+    assert "top-1 (context)" not in out
+    others = [name for name in registry.names("attack") if name not in quick]
+    assert f"Not run, because not asked for: {', '.join(others)}. --attacks all runs them, too." in " ".join(
+        err.split()
+    )
+    assert verb._chosen(None, {"semantic": {"share": 0.1}}) == [*quick, "semantic"]
+    assert verb._chosen("all", {}) == registry.names("attack")
+
+
+@pytest.mark.parametrize("verb", ["attack", "measure"])
+def test_what_cannot_be_judged_is_refused_before_anything_is_loaded(capsys, letters, monkeypatch, verb):
+    def loads(*_, **__):
+        raise AssertionError("a table is loaded")
+
+    monkeypatch.setattr(privatizer, "load_table", loads)
+    for options, says in (
+        ((), "-o names.types=none"),
+        (("-o", "words.oov=drop", *NOISE, "5"), "words.oov to surrogate"),
+    ):
+        assert cli.main([verb, str(letters), *options]) == 2
+        assert says in capsys.readouterr().err

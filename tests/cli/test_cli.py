@@ -22,6 +22,7 @@ import typer
 import textveil
 from textveil import cli
 from textveil.cli import app, demo, progress, texts
+from textveil.config import registry
 from textveil.corpus import chunks
 from textveil.errors import TextveilWarning
 from textveil.files import streams, work
@@ -343,8 +344,7 @@ def test_options_from_every_place(run, tmp_path, monkeypatch):
         ((f"{CANARY} met Anna",), "no such command.*a text goes after `textveil protect` or `textveil privatize`"),
         (("privatise", CANARY), "did you mean privatize"),
         (("show", CANARY), "no such command; commands are config"),
-        (("explain",), "needs MECHANISM"),
-        (("list",), "needs mechanisms|tables|profiles"),
+        (("explain",), "needs NAME"),
         (("list", "mechanism"), "did you mean 'mechanisms'"),
         (("explain", "nois"), "did you mean 'noise'"),
         (("--no-such",), "no such option"),
@@ -713,6 +713,19 @@ def test_lists(run, what, first, count):
     assert [[entry["name"], entry["summary"]] for entry in json.loads(out)] == rows
 
 
+def test_every_kind_of_names_is_listed_and_every_name_explained(run):
+    kinds = dict(line.split(None, 1) for line in run("list")[1].splitlines())
+    assert [*kinds] == [*(f"{kind}s" for kind in registry.KINDS), "profiles"]
+    for kind, listed in kinds.items():
+        assert [line.split()[0] for line in run("list", kind)[1].splitlines()] == listed.split()
+        for name in listed.split():
+            code, out, _ = run("explain", name)
+            assert code == 0
+            assert re.search(rf"^{re.escape(name)}( \(\w+\))?$", out, re.M)
+            assert len(out.splitlines()) >= 3
+    assert "words.casing = copy" in run("explain", "document")[1]
+
+
 def test_the_shown_configuration_is_read_back(run, tmp_path):
     arguments = (
         "show",
@@ -919,6 +932,21 @@ def test_a_reader_that_has_gone():
     with open(writer, "wb") as gone:
         found = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, check=False)
     assert (found.returncode, found.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("verb", ["groups", "risk"])
+def test_a_page_is_there_though_the_reader_of_the_text_has_gone(tmp_path, verb):
+    """As in `textveil risk ... --html page.html | head -0`."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    how = ("--mechanism", "placeholder", "-o", "protect.detectors=patterns", "-o", "table.name=minilm-s")
+    page = tmp_path / "page.html"
+    command = [sys.executable, "-m", "textveil", verb, "Anna owes the bank", *how, "--html", str(page)]
+    with open(writer, "wb") as gone:
+        found = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, check=False)
+    assert found.returncode == 141
+    assert b"error" not in found.stderr
+    assert page.read_text(encoding="utf-8").rstrip().endswith("</html>")
 
 
 # ---- the package ---------------------------------------------------------------------------------

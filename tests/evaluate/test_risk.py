@@ -437,3 +437,38 @@ def test_the_sentence_sums_up_texts(table):
     case = Case.of(Privatizer("exponential", c=9.0, table=table, seed=3), [TEXT, TEXT])
     found = assess(case, prior="uniform")
     assert f"{sum(int(each.named.sum()) for each in found)} of your 8" in sentence(found)
+
+
+def test_what_has_no_risk_view_is_refused_before_anything_is_loaded(capsys, monkeypatch):
+    def loads(*_, **__):
+        raise AssertionError("a table is loaded")
+
+    monkeypatch.setattr(privatizers, "load_table", loads)
+    for options, says in (
+        (("-o", "protect.labels=randomised", "-o", "protect.label_epsilon=1"), "protect.labels=detected"),
+        (("--profile", "paper-cape"), "mechanism.context=released or public"),
+        (("--prior", "zipf"), "prior"),
+    ):
+        code, out, err = run(capsys, *options)
+        assert (code, out) == (2, "")
+        assert says in err
+
+
+def test_the_risk_of_a_session(capsys, tmp_path, monkeypatch, table):
+    monkeypatch.setattr(privatizers, "load_table", lambda *_, **__: table)
+    path = tmp_path / "a.session"
+    how = (
+        "--mechanism",
+        "exponential",
+        "--epsilon",
+        3,
+        "-o",
+        "protect.detectors=patterns",
+        "-o",
+        "words.consistent=true",
+    )
+    code, out, err = run(capsys, *how, "--session", path)
+    assert code == 0
+    assert "of your 4 private words" in err
+    assert path.exists()
+    assert run(capsys, *how, "--session", path)[1] == out  # equal words are released alike

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from textveil.cli import evaluation, progress, shell
+from textveil.cli.folder import Field
 from textveil.cli.options import Typed
 from textveil.cli.verbs import verb
 from textveil.config.extras import require
@@ -28,52 +29,57 @@ FINDINGS = "findings.json"
 
 @verb(
     "textveil attack letters.txt --mechanism noise --epsilon 70",
-    "textveil attack dev.tsv --field sentence --epsilon 70 --attacks neighbour,bayes --by",
-    "textveil attack dev.tsv --field sentence --epsilon 70 --attacks linkage --pool others.txt",
-    "textveil attack posts.jsonl --field post --epsilon 70 --attacks attribute --label gender",
-    "textveil attack dev.tsv --epsilon 70 --attacks llm -o attack.llm.url=http://localhost:8000/v1 "
+    "textveil attack letters.txt -o names.types=none --attacks all",
+    "textveil attack dev.tsv --field sentence --profile paper-noise --attacks neighbour,bayes --by",
+    "textveil attack dev.tsv --field sentence --profile paper-noise --pool others.txt --output findings/",
+    "textveil attack posts.jsonl --field post --profile paper-noise --attacks attribute --label gender",
+    "textveil attack dev.tsv --profile paper-noise --attacks llm -o attack.llm.url=http://localhost:8000/v1 "
     "-o attack.llm.model=NAME",
-    "textveil attack dev.tsv --field sentence --epsilon 70 --output findings/ --seed 1",
 )
 def attack(
     typed: Typed,
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE|-", help="Texts: .txt (one a line), .jsonl, .csv, .tsv, .parquet.", show_default=False
-        ),
-    ],
+    file: evaluation.TextFile,
     attacks: Annotated[
-        str,
-        typer.Option("--attacks", metavar="NAME,...", help="See `textveil list attacks`; all is each that can run."),
-    ] = "all",
-    field: Annotated[str | None, typer.Option("--field", "--column", metavar="NAME", help="Where texts are.")] = None,
+        str | None,
+        typer.Option(
+            "--attacks",
+            metavar="NAME,...|all",
+            help="See `textveil list attacks`. The default is the quick ones; `all` may take minutes.",
+        ),
+    ] = None,
+    field: Field = None,
     label: Annotated[
-        str | None, typer.Option("--label", metavar="NAME", help="For `attribute`: the field of a private label.")
+        str | None,
+        typer.Option("--label", metavar="NAME", help="The field with a private label, which `attribute` then guesses."),
     ] = None,
     pool: Annotated[
         str | None,
-        typer.Option("--pool", metavar="FILE", help="For `linkage`: other texts, among which an original is sought."),
+        typer.Option("--pool", metavar="FILE", help="More texts, among which `linkage` seeks each original."),
     ] = None,
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N texts.")] = None,
-    by: Annotated[bool, typer.Option("--by", help="Also by group, word frequency and text length.")] = False,
-    every: Annotated[bool, typer.Option("--every", help="Also the lesser measures of each attack.")] = False,
+    limit: evaluation.Limit = None,
+    by: evaluation.By = False,
+    every: Annotated[bool, typer.Option("--every", help="Also the minor rates of each attack.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object with all rates.")] = False,
     output: Annotated[
         str | None,
         typer.Option("--output", metavar="FOLDER", help="Write findings.json and a picture of each attack there."),
     ] = None,
 ) -> None:
-    """Privatize the texts of a file and attack the release: what does an adversary get?
+    """Privatize the texts of a file, and attack the release: what does an attacker recover?
 
-    Nothing of the texts is printed or written, only rates. Options of an attack are set by -o attack.NAME.OPTION=VALUE;
-    `textveil explain NAME` tells them.
+    Only rates are printed or written, nothing of the texts. An attack's own options are set by
+    -o attack.NAME.OPTION=VALUE; `textveil explain NAME` lists them.
     """
     require("scipy", "sklearn", "rapidfuzz", *(() if output is None else ("matplotlib",)))
     typed, settings = typed.split(PREFIX)
     resolved = typed.config()
+    evaluation.check(resolved)
     options = _options(settings)
     chosen = _chosen(attacks, options)
+    quick = attacks is None
+    if quick:
+        chosen += [name for name, asked in (("attribute", label), ("linkage", pool)) if asked and name not in chosen]
+        options = {name: {**QUICK.get(name, {}), **options.get(name, {})} for name in chosen}
     labelled = evaluation.texts_with_labels(file, field, label, limit) if label is not None else None
     texts = evaluation.texts(file, field, limit) if labelled is None else labelled[0]
     if labelled is not None:
@@ -97,17 +103,27 @@ def attack(
             shell.note(shell.wrap(f"Note: {note}"))
     for name, reason in found.refused.items():
         shell.note(shell.wrap(f"{name}: not run: {reason}"))
+    if quick:
+        shell.note(shell.wrap(evaluation.left_out("attack", chosen, "--attacks")))
     if output is not None:
         _write(document, output, _title(resolved))
 
 
-def _chosen(attacks: str, options: Mapping[str, Any]) -> list[str]:
+QUICK = {"bayes": {"priors": ("uniform", "unigram")}}  # the prior `context` asks a language model about every word
+"""Options of attacks where no attack is named, which make them take seconds for some dozen texts."""
+
+
+def _chosen(attacks: str | None, options: Mapping[str, Any]) -> list[str]:
+    """The attacks that were named; else the quick ones, and those that an option is set for."""
     from textveil.config import registry
 
     known = registry.names("attack")
-    chosen = known if attacks == "all" else [name.strip() for name in attacks.split(",") if name.strip()]
+    if attacks is None:
+        chosen = [*(name for name in known if not registry.entry("attack", name).on_request), *options]
+    else:
+        chosen = known if attacks == "all" else [name.strip() for name in attacks.split(",") if name.strip()]
     if not chosen:
-        raise ConfigError("--attacks must name one attack at least, or be all")
+        raise ConfigError("--attacks must name at least one attack, or be all")
     for name in (*chosen, *options):
         if name not in known:
             raise UnknownName("attack", name, known)
@@ -137,7 +153,7 @@ def _run(names: list[str], options: Mapping[str, Mapping[str, Any]], texts: list
 
     attackers: list[Attack] = [load(name, options.get(name)) for name in names]
     privatizer = Privatizer.from_config(config)
-    with progress.bars(lambda _, done: f"{done:,}") as report:
+    with progress.bars() as report:
         return attack(Case.of(privatizer, texts), attackers, rng=evaluation.simulation(config), report=report)
 
 

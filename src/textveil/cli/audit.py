@@ -64,7 +64,7 @@ def audit(
     for name in names:
         options = partial(typed.config, complete=False, mechanism__name=name)
         builds.append(Configured(name=name or "", resolve=options))
-    with progress.bars(lambda _, done: f"{done}", " checks") as report:
+    with progress.bars(unit=" checks") as report:
         broken = _say(run(*builds, small=small, only=only, report=report), as_json)
     if broken:
         shell.note(f"{broken} claims are violated or unchecked" if broken > 1 else "a claim is violated or unchecked")

@@ -70,7 +70,7 @@ def calibrate(
         evaluation.refuse_same(path, output)
     found = list(chain.from_iterable(evaluation.texts(path, field, limit) for path in texts or ()))[:limit]
     context = load_context(load_table(config.table.name), model)
-    with progress.bars(lambda _, done: f"{done:,}", " words") as report:
+    with progress.bars(unit=" words") as report:
         logits = measure_logits(context, Ragged.of(tokenize(found or [demo.letter()])), report=report)
     _show(logits)
     if not texts:

@@ -10,7 +10,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from textveil.errors import ConfigError, InputError
 from textveil.files import formats, streams
@@ -19,9 +21,21 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from textveil.config import Config
+    from textveil.config.registry import KindOfName
     from textveil.randomness import Randomness
 
 Row = Mapping[str, Any]
+
+TextFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE|-",
+        help="Texts: .txt (one per line), .jsonl, .csv, .tsv, .parquet; - for lines of standard input.",
+        show_default=False,
+    ),
+]
+Limit = Annotated[int | None, typer.Option("--limit", metavar="N", help="Take only the first N texts.")]
+By = Annotated[bool, typer.Option("--by", help="Also by group, word frequency and text length.")]
 
 SIMULATION = 2**120
 """Tells the streams of simulations from those of the mechanism under one seed; no text has such a number."""
@@ -65,6 +79,30 @@ def texts_with_labels(path: str, field: str | None, label: str, limit: int | Non
     if not both:
         raise InputError("the file must hold at least one text with a label, and holds none")
     return [text for text, _ in both], [value for _, value in both]
+
+
+def check(config: "Config") -> None:
+    """Refuse what attacks and measures cannot judge, before anything is loaded.
+
+    Raises:
+        ConfigError: says which options to change.
+    """
+    from textveil.evaluate.attack import case
+
+    case.check(config.words, randomised=config.protect.labels == "randomised")
+    if config.protect.asked and config.names.types:
+        raise ConfigError(
+            "attacks and measures look at words that the mechanism draws, and not at names from lists: add -o "
+            "names.types=none, or see `textveil risk` for both"
+        )
+
+
+def left_out(kind: "KindOfName", chosen: Sequence[str], option: str) -> str:
+    """Says which attacks or measures were left out because nobody asked for them; nothing if none was."""
+    from textveil.config import registry
+
+    others = [name for name in registry.names(kind) if name not in chosen]
+    return f"Not run, because not asked for: {', '.join(others)}. {option} all runs them, too." if others else ""
 
 
 def refuse_same(path: str, output: str | None) -> None:

@@ -115,7 +115,7 @@ def into_folder(
     from textveil.corpus import runs
 
     try:
-        with progress.bars(lambda _, rows: f"{rows:,}", " rows") as report:
+        with progress.bars(unit=" rows") as report:
             finished = runs.privatize_files(
                 paths, folder, config, field=field, query=query, whole=whole, jobs=jobs, resume=resume, report=report
             )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textveil.cli import evaluation, progress, shell
+from textveil.cli.folder import Field
 from textveil.cli.verbs import verb
 from textveil.config.extras import require
 from textveil.errors import InputError
@@ -19,56 +20,57 @@ if TYPE_CHECKING:
 
 @verb(
     "textveil measure letters.txt --mechanism noise --epsilon 60",
-    "textveil measure reviews.tsv --field sentence --limit 500 --epsilon 60 --metrics retention,rouge-l,mapping",
+    "textveil measure letters.txt -o names.types=none --metrics all",
+    "textveil measure reviews.tsv --field sentence --limit 500 --profile paper-noise --metrics retention,mapping",
     "textveil measure letters.jsonl --mechanism d-chi-stencil -o mechanism.L=4 --epsilon 100 --by",
-    "textveil measure letters.txt --epsilon 60 --json --output figures.json",
+    "textveil measure letters.txt --profile paper-noise --json --output figures.json",
 )
 def measure(
     config: "Config",
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE|-", help="Texts: .txt (one a line), .jsonl, .csv, .tsv, .parquet.", show_default=False
-        ),
-    ],
+    file: evaluation.TextFile,
     metrics: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--metrics",
-            metavar="NAME,...",
-            help="Of retention, cosine, oov, rouge-l, bleu, mapping and perplexity; all is each of them.",
+            metavar="NAME,...|all",
+            help="See `textveil list measures`. The default is the quick ones; `all` may take minutes.",
         ),
-    ] = "all",
-    field: Annotated[str | None, typer.Option("--field", "--column", metavar="NAME", help="Where texts are.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N texts.")] = None,
-    draws: Annotated[int, typer.Option("--draws", metavar="N", help="For mapping: releases of each word.")] = 1000,
+    ] = None,
+    field: Field = None,
+    limit: evaluation.Limit = None,
+    draws: Annotated[int, typer.Option("--draws", metavar="N", help="For mapping: draws of each word.")] = 1000,
     words: Annotated[int, typer.Option("--words", metavar="N", help="For mapping: distinct words looked at.")] = 200,
-    by: Annotated[bool, typer.Option("--by", help="Also by group, word frequency and text length.")] = False,
-    every: Annotated[bool, typer.Option("--every", help="Also the lesser figures.")] = False,
+    by: evaluation.By = False,
+    every: Annotated[bool, typer.Option("--every", help="Also the minor figures.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object with all figures.")] = False,
     output: Annotated[
         str | None, typer.Option("--output", metavar="FILE", help="Write all figures there, as --json prints them.")
     ] = None,
 ) -> None:
-    """Privatize the texts of a file and measure the release: how much is changed, and how freely?
+    """Privatize the texts of a file, and measure how much the release changes them, and how freely.
 
-    Nothing of the texts is printed or written, only figures. retention, cosine and oov (words outside the table) are of
-    words; rouge-l and bleu of texts; mapping is how many outputs a word may have (N_x, N_w, S_w), and perplexity how
-    the texts read to a masked language model. The last two look at a part of the words, always the same.
+    Only figures are printed or written, nothing of the texts. retention, cosine and oov (words outside the table) are
+    about words; rouge-l and bleu about texts; mapping says how many outputs a word may have (N_x, N_w, S_w), perplexity
+    how the texts read to a masked language model. These two look at a part of the words, always the same.
     """
     require("scipy", "rapidfuzz", "sacrebleu")
+    evaluation.check(config)
+    from textveil.config import registry
     from textveil.evaluate.attack import Case
     from textveil.evaluate.measure import check
     from textveil.evaluate.measure import measure as measured
     from textveil.pipeline import Privatizer
 
-    names = check(metrics.split(",") if metrics != "all" else None)
+    if metrics is None:
+        names = tuple(name for name in registry.names("measure") if not registry.entry("measure", name).on_request)
+    else:
+        names = check(metrics.split(",") if metrics != "all" else None)
     evaluation.refuse_same(file, output)
     texts = evaluation.texts(file, field, limit)
     case = Case.of(Privatizer.from_config(config), texts)
     if not len(case.view.drawn):
-        raise InputError("the texts must have a protected word, and have none")
-    with progress.bars(lambda _, done: f"{done:,}", " words") as report:
+        raise InputError("no word of these texts is protected, so there is nothing to measure")
+    with progress.bars(unit=" words") as report:
         found = measured(
             case, metrics=names, draws=draws, words=words, rng=evaluation.simulation(config), report=report
         )
@@ -81,5 +83,7 @@ def measure(
             shell.note(shell.wrap(f"Note: {note}"))
     for name, reason in found.silent.items():
         shell.note(shell.wrap(f"{name}: not measured: {reason}"))
+    if metrics is None:
+        shell.note(shell.wrap(evaluation.left_out("measure", names, "--metrics")))
     if output is not None:
         evaluation.write_json(document, output)

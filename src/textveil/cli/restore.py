@@ -94,7 +94,7 @@ def repair(
     endpoint = Endpoint(url=url, model=model)
     with streams.texts(text, whole=whole, output=output) as given:
         texts = list(given)
-    with progress.bars(lambda _, done: f"{done:,}", " texts") as report:
+    with progress.bars(unit=" texts") as report:
         repaired = repair_all(texts, endpoint, attempts=attempts, report=report)
     lines = not whole and (text is None or not streams.is_text(text))
     with streams.output(output) as sink:

@@ -5,6 +5,7 @@ page; for their owner alone.
 Not here: how risk is assessed (`evaluate.risk`), and how it looks (`show`).
 """
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @verb(
-    'textveil risk "Anna owes the bank nine hundred pounds" --mechanism noise --epsilon 70 --html risk.html',
+    'textveil risk "Anna owes the bank nine hundred pounds" --html risk.html',
     'textveil risk "Anna owes the bank nine hundred pounds" --mechanism noise --epsilon 70 --prior uniform',
 )
 def risk(
@@ -33,6 +34,7 @@ def risk(
         str, typer.Option("--prior", metavar="NAME", help="The attacker's prior: uniform, unigram or context.")
     ] = "unigram",
     whole: texts.Whole = False,
+    session: texts.SessionFile = None,
     as_json: texts.AsJson = False,
     with_original: texts.WithOriginal = False,
 ) -> None:
@@ -41,22 +43,25 @@ def risk(
     The release goes to standard output, the same in the colours of its risk to standard error; with --json each object
     has a field `risk`. Keep that to yourself: it tells which guesses are right. For a few texts.
     """
-    texts.check(text, output, None, html)
-    from textveil.evaluate.attack import Case, checked
-    from textveil.evaluate.risk import assess, sentence
+    texts.check(text, output, session, html)
+    from textveil.evaluate.risk import assess, check, sentence
 
-    name = checked(prior)
+    name = check(config, prior)  # before anything is loaded
     from rich.console import Console
 
     from textveil.cli.demo import shows_styles
+    from textveil.evaluate.attack import Case
     from textveil.pipeline import Privatizer
+    from textveil.session import store
     from textveil.show import risk as shown
 
     found = texts.few(text, whole=whole, output=output, what="risk")
     privatizer = Privatizer.from_config(config)
-    rehearsal = privatizer.rehearse(found)
-    with progress.bars(lambda _, done: f"{done:,}") as report:
-        risks = assess(Case.after(privatizer, rehearsal), prior=name, rng=evaluation.simulation(config), report=report)
+    with nullcontext() if session is None else store.kept(session) as remembered:
+        rehearsal = privatizer.rehearse(found, remembered)
+    case = Case.after(privatizer, rehearsal, names=True)
+    with progress.bars() as report:
+        risks = assess(case, prior=name, rng=evaluation.simulation(config), report=report)
     statements = [result.guarantee for result in rehearsal.results]
     if html is not None and risks:  # first, because a reader of standard output may go before its end
         with streams.output(html, private=True, option="--html") as page:

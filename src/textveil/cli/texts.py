@@ -127,7 +127,7 @@ def release(
         streams.output(output, private=with_original) as sink,
     ):
         results = released(Privatizer.from_config(config), texts, session)
-        for result in progress.counted(results) if progress.seen() and not sink.terminal else results:
+        for result in results if sink.terminal else progress.counted(results):
             write(sink, result, as_json=as_json, with_original=with_original)
             yield result
 

@@ -37,6 +37,7 @@ class Entry:
             is no such option.
         budget: for a mechanism, whether it needs a budget at all.
         panel: of a command, the heading under which `textveil --help` lists it.
+        on_request: of an attack or measure, whether it is run only if it is named: it takes minutes, or needs more.
         package: the distribution that registers the name.
     """
 
@@ -45,6 +46,7 @@ class Entry:
     parameter: str | None = None
     budget: bool = True
     panel: str | None = None
+    on_request: bool = False
     package: str = "textveil"
 
 
@@ -152,6 +154,7 @@ ATTACKS: dict[str, Entry] = {
     "masked": Entry(
         target="textveil.evaluate.attack.masked:Masked",
         summary="a masked language model fills each released position from the words around it",
+        on_request=True,
     ),
     "bayes": Entry(
         target="textveil.evaluate.attack.bayes:Bayes",
@@ -160,10 +163,12 @@ ATTACKS: dict[str, Entry] = {
     "window": Entry(
         target="textveil.evaluate.attack.window:WindowAttack",
         summary="the joint best guess of all words of a text, for mechanisms that mix neighbours",
+        on_request=True,
     ),
     "semantic": Entry(
         target="textveil.evaluate.attack.semantic:Semantic",
         summary="how close in meaning the best guesses come, by word and by text",
+        on_request=True,
     ),
     "membership": Entry(
         target="textveil.evaluate.attack.membership:Membership",
@@ -176,10 +181,12 @@ ATTACKS: dict[str, Entry] = {
     "attribute": Entry(
         target="textveil.evaluate.attack.attribute:Attribute",
         summary="a private label of each text, by a classifier trained on releases",
+        on_request=True,
     ),
     "llm": Entry(
         target="textveil.evaluate.attack.llm:Reconstruction",
         summary="a language model behind an endpoint of your choice reconstructs the original text",
+        on_request=True,
     ),
 }
 
@@ -235,10 +242,12 @@ MEASURES: dict[str, Entry] = {
     "mapping": Entry(
         target="textveil.evaluate.measure.mapping:sets",
         summary="how many outputs a word can have (N_x, N_w, S_w)",
+        on_request=True,
     ),
     "perplexity": Entry(
         target="textveil.evaluate.measure.fluency:perplexity",
         summary="how well the texts read to a masked language model, before and after",
+        on_request=True,
     ),
 }
 

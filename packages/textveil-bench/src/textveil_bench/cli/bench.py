@@ -93,7 +93,7 @@ def bench_run(
     with (
         kept(output),
         run.processes(_processes(processes)) as executor,
-        progress.bars(lambda _, done: f"{done:,}", "") as report,
+        progress.bars() as report,
     ):
         rows = run.run(chosen, Path(output), places=places, executor=executor, report=report)
     if as_json:
@@ -153,7 +153,7 @@ def bench_choose(
     with (
         kept(output),
         run.processes(_processes(processes)) as executor,
-        progress.bars(lambda _, done: f"{done:,}", "") as report,
+        progress.bars() as report,
     ):
         rows, tried = choose.run(
             chosen,

@@ -96,7 +96,7 @@ def lm_eval(
     if dry_run:
         found = preview(config, asked, folder)
     else:
-        found = evaluate(config, asked, folder, partial(progress.bars, lambda _, done: f"{done:,}", " documents"))
+        found = evaluate(config, asked, folder, partial(progress.bars, unit=" documents"))
     if as_json:
         evaluation.write_json(found, None)
     else:

@@ -62,7 +62,7 @@ def report(
             raise OutputError("--figures must be a folder, and is a file")
         with streams.writing():
             streams.make_folder(folder)
-    with progress.bars(lambda _, done: f"{done:,}", " figures") as told:
+    with progress.bars(unit=" figures") as told:
         page = composed(chosen, list(rows.gallery(places)), title=title, figures=folder, progress=told)
     with streams.output(output) as written:
         written.write(page)

@@ -123,7 +123,7 @@ def reproduce(
                 for line in preview(target, Path(output), how):
                     say(line)
                 continue
-            with kept(output), progress.bars(lambda _, done: f"{done:,}") as report:
+            with kept(output), progress.bars() as report:
                 made = reproduce(target, Path(output), how, report=report)
             found = document(made)
             place = Path(output) / named(target, how)
@@ -157,7 +157,7 @@ def _page(made: "Reproduced", found: Plain, place: Path) -> None:
 
     keys = {row["key"] for row in made.rows}
     shown = [each for each in gallery([place.parent]) if each.get("key") in keys]
-    with progress.bars(lambda _, done: f"{done:,}", " figures") as told:
+    with progress.bars(unit=" figures") as told:
         title, beside = made.target.title, list(sections(found))
         by, drawn = risk(made.target, made.series), over(made.target, made.series)
         page = (

@@ -79,7 +79,7 @@ def sweep_tau(
         texts = evaluation.texts(file, field, limit)
     else:
         texts, queries = evaluation.texts_with_labels(file, field, query, limit)
-    with progress.bars(lambda _, done: f"{done:,}", " texts") as report:
+    with progress.bars(unit=" texts") as report:
         rows = tau.tau(
             texts,
             lambda tau: Privatizer.from_config(
