@@ -53,7 +53,7 @@ def test_build_and_info(run):
     values = json.loads(run("info", "here", "--json")[1])
     manifest = store.read("here")
     assert values == {"table": "here", **json.loads(json.dumps(manifest.to_json()))}
-    refused(run("build", "some.txt", "-o", "here"), "here is there already; --force replaces the folder of a table")
+    refused(run("build", "some.txt", "-o", "here"), "here exists; --force replaces the folder of a table")
     options = ("--force", "--name", "mine", "--metric", "euclidean", "--dtype", "float16", "--no-pairs", "--limit", "3")
     assert run("build", "some.txt", "-o", "here", *options)[0] == 0
     found = store.read("here")
@@ -92,7 +92,7 @@ def test_list(run, tmp_path):
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == ["minilm", "minilm-s", "minilm-wordpiece", "one", "two"]
     assert "7 x 5, chord, float32, some.txt" in out
-    assert "two/table.json: it is damaged or foreign" in out
+    assert "two/table.json: it is damaged, or not from textveil" in out
     assert "three" not in out
     refused(run("list", "nowhere"), "nowhere: no such folder")
 
@@ -114,11 +114,11 @@ def test_neighbours(run):
 def test_errors_are_one_line(run, tmp_path):
     refused(run("build", "nothing.txt", "-o", "x"), "nothing.txt: no such file")
     (tmp_path / "bad.txt").write_text("a 1 2\nb 1\n")
-    refused(run("build", "bad.txt", "-o", "x"), "bad.txt: line 2 must hold a word and 2 numbers, and holds 1; --skip")
+    refused(run("build", "bad.txt", "-o", "x"), "bad.txt: line 2 must hold a word and 2 numbers, got 1; --skip")
     refused(run("build", "some.txt", "-o", "x", "--format", "csv"), "--format must be one of glove, vec, word2vec")
     refused(run("build", "some.txt", "-o", "x", "--metric", "cosine"), "must be chord or euclidean, got 'cosine'")
     refused(run("build", "some.txt"), "textveil table build")
-    refused(run("info", "./some.txt"), "it is no folder of a table")
+    refused(run("info", "./some.txt"), "it is not the folder of a table")
     refused(run("neighbours", "minilm"), "needs WORD")
     refused(run("infoo"), "did you mean info?")
     assert sorted(os.listdir(tmp_path)) == ["bad.txt", "some.txt"]

@@ -361,7 +361,7 @@ def test_an_output_layer_that_is_not_the_last_thing_done_is_refused(table, tmp_p
 
 
 def test_a_folder_that_holds_no_model_is_refused_by_name(tmp_path, table):
-    with pytest.raises(ModelError, match="must be a transformers model for masked-lm"):
+    with pytest.raises(ModelError, match="as a transformers model for masked-lm"):
         load_context(table, tmp_path, kind="masked-lm")
 
 

@@ -111,7 +111,7 @@ def test_vectors_must_be_finite(metric, bad):
 def test_chord_refuses_a_zero_row_and_euclidean_takes_it():
     rows = np.eye(3, dtype=np.float32)
     rows[2] = 0
-    with pytest.raises(TableError, match="not zero"):
+    with pytest.raises(TableError, match="zero rows"):
         build(vectors=rows)
     table = build(vectors=rows, metric="euclidean")
     assert table.distances(np.array([2]))[0].tolist() == [1.0, 1.0, 0.0]
@@ -501,7 +501,7 @@ def test_views_are_made_once():
 
 @pytest.mark.parametrize("k", [0, -1, 9])
 def test_projection_out_of_range(k):
-    with pytest.raises(ConfigError, match="between 1 and"):
+    with pytest.raises(ConfigError, match="from 1 to"):
         CHORD.project(k)
 
 
@@ -515,7 +515,7 @@ def test_a_row_that_vanishes_is_not_renormalised():
     rows[:3, 0] = [1, 2, 3]
     rows[3, 1] = 1
     table = EmbeddingTable.build(name="t", words=list("abcd"), vectors=rows)
-    with pytest.raises(ConfigError, match="vanishes"):
+    with pytest.raises(ConfigError, match="is zero in 1 axes"):
         table.project(1, renormalize=True)
 
 

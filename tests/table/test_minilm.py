@@ -114,7 +114,7 @@ def test_lookup_does_not_depend_on_other_words(minilm_s):
 def test_a_changed_file_is_refused(monkeypatch, tmp_path, model):
     found = tiny(tmp_path, model, {minilm.EMBEDDINGS: torch.ones(30_522, 2)})
     monkeypatch.setattr(minilm, "locate", lambda: tmp_path)
-    with pytest.raises(TableError, match=f"must have sha256 {minilm.SHA256}, found {found}"):
+    with pytest.raises(TableError, match=f"must have sha256 {minilm.SHA256}, got {found}"):
         minilm.minilm_s()
 
 
@@ -135,14 +135,14 @@ def test_the_checksum_is_the_one_that_is_published(model):
 def test_a_model_without_the_embeddings(monkeypatch, tmp_path, model):
     monkeypatch.setattr(minilm, "SHA256", tiny(tmp_path, model, {"other": torch.ones(4, 2)}))
     monkeypatch.setattr(minilm, "locate", lambda: tmp_path)
-    with pytest.raises(TableError, match="must hold the tensor"):
+    with pytest.raises(TableError, match="lacks the tensor"):
         minilm.minilm_s()
 
 
 def test_a_model_of_another_tokenizer(monkeypatch, tmp_path, model):
     monkeypatch.setattr(minilm, "SHA256", tiny(tmp_path, model, {minilm.EMBEDDINGS: torch.ones(100, 2)}))
     monkeypatch.setattr(minilm, "locate", lambda: tmp_path)
-    with pytest.raises(TableError, match="must number its 100 rows"):
+    with pytest.raises(TableError, match="does not match its 100 rows"):
         minilm.minilm_s()
 
 
@@ -151,7 +151,7 @@ def test_missing_files(monkeypatch, tmp_path, model):
     with pytest.raises(TableError, match="tokenizer"):
         minilm.minilm_s()
     (tmp_path / "tokenizer.json").write_bytes((model / "tokenizer.json").read_bytes())
-    with pytest.raises(TableError, match="cannot be read"):
+    with pytest.raises(TableError, match="cannot read"):
         minilm.minilm_s()
     (tmp_path / "tokenizer.json").write_text("{", encoding="utf-8")
     with pytest.raises(TableError, match="tokenizer"):
@@ -163,7 +163,7 @@ def test_a_package_without_the_model(monkeypatch):
         files = None
 
     monkeypatch.setattr(minilm, "distribution", lambda name: Hollow())
-    with pytest.raises(TableError, match=r"must hold model\.safetensors"):
+    with pytest.raises(TableError, match=r"lacks model\.safetensors"):
         minilm.locate()
 
 

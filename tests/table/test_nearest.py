@@ -472,7 +472,7 @@ def test_queries_and_excluded_rows_must_have_the_right_shape():
         table.nearest(torch.ones(4))
     with pytest.raises(InputError, match=r"got \[2, 5\]"):
         table.nearest(torch.ones(2, 5))
-    with pytest.raises(InputError, match=r"one row per query can be excluded: \[2\], got \[1\]"):
+    with pytest.raises(InputError, match=r"exclude must be one row per query, \[2\], got \[1\]"):
         table.nearest(torch.ones(2, 4), exclude=np.array([1]))
-    with pytest.raises(InputError, match="shorter than 1e150"):
+    with pytest.raises(InputError, match="must be shorter than 1e150"):
         table.nearest(torch.full((2, 4), 1e200, dtype=torch.float64))

@@ -147,7 +147,7 @@ def test_neighbours_by_hand():
     assert table_of(np.zeros((40, 3), np.float32), "euclidean").neighbours(np.array([7]), 3).tolist() == [[7, 0, 1]]
     assert table.neighbours(np.zeros(0, np.int64), 2).shape == (0, 2)
     for k in (0, 6):
-        with pytest.raises(ConfigError, match="between 1 and the table's 5 rows"):
+        with pytest.raises(ConfigError, match="from 1 to the table's 5 rows"):
             table.neighbours(np.array([0]), k)
 
 

@@ -139,7 +139,7 @@ def test_large_tables_do_without_pairs(source, tmp_path, monkeypatch):
     build(source, tmp_path / "t")
     manifest = store.read(tmp_path / "t")
     assert (manifest.neighbours, manifest.constants.curve) == (0, None)
-    with pytest.raises(TableError, match="it lists no nearest words"):
+    with pytest.raises(TableError, match="it has no list of nearest words"):
         store.neighbours(tmp_path / "t")
     assert build(source, tmp_path / "all", pairs=True).constants.curve is not None
 
@@ -192,7 +192,7 @@ def test_wrong_options(source, tmp_path):
         build(tmp_path / "zero.npz", tmp_path / "t", metric="euclidean", pairs=False)
     with (
         vectors.opened(str(tmp_path / "zero.npz"), zero_rows=True) as found,
-        pytest.raises(TableError, match="the metric chord needs rows that are not zero"),
+        pytest.raises(TableError, match="metric chord does not allow zero rows"),
     ):
         store.build(found, tmp_path / "t")
     assert sorted(os.listdir(tmp_path)) == ["large.npz", "zero.npz"]
@@ -203,7 +203,7 @@ def test_wrong_options(source, tmp_path):
 
 def test_an_existing_folder_is_kept(source, folder, tmp_path):
     before = (folder / "table.json").read_bytes()
-    with pytest.raises(OutputError, match="is there already; --force replaces"):
+    with pytest.raises(OutputError, match="exists; --force replaces"):
         build(source, folder)
     build(source, folder, metric="euclidean", force=True)
     assert (folder / "table.json").read_bytes() != before
@@ -215,7 +215,7 @@ def test_an_existing_folder_is_kept(source, folder, tmp_path):
         foreign.mkdir() if foreign.name == "full" else foreign.touch()
         if foreign.is_dir():
             (foreign / "letter.txt").touch()
-        with pytest.raises(OutputError, match="is no folder of a table, and is not replaced"):
+        with pytest.raises(OutputError, match="is not the folder of a table, and is not replaced"):
             build(source, foreign, force=True)
     assert (tmp_path / "full" / "letter.txt").exists()
 
@@ -228,15 +228,15 @@ def test_force_deletes_files_of_tables_only(source, folder, tmp_path):
         assert sorted(tmp_path.rglob("*")) == before
 
     (folder / "NOTES.md").touch()
-    kept("is not replaced: it holds 'NOTES.md', which is no file of a table")
+    kept("is not replaced: it holds 'NOTES.md', which is not part of a table")
     (folder / "NOTES.md").rename(tmp_path / "NOTES.md")
     (folder / "words.json").rename(tmp_path / "words.json")
     (folder / "words.json").mkdir()
     (folder / "words.json" / "thesis.tex").touch()
-    kept("it holds 'words.json', which is no file of a table")
+    kept("it holds 'words.json', which is not part of a table")
     shutil.rmtree(folder / "words.json")
     (folder / "words.json").symlink_to(tmp_path / "words.json")
-    kept("it holds 'words.json', which is no file of a table")
+    kept("it holds 'words.json', which is not part of a table")
     (folder / "words.json").unlink()
     build(source, folder, force=True)  # a damaged table
     (folder / "table.json").write_text("{")
@@ -244,7 +244,7 @@ def test_force_deletes_files_of_tables_only(source, folder, tmp_path):
     shutil.rmtree(folder)
     folder.mkdir()
     (folder / "table.json").write_text("{}")
-    kept("it must be of version 1, and is of None")
+    kept("it must be of version 1, got None")
 
 
 class Stop(BaseException):
@@ -293,7 +293,7 @@ def test_a_killed_replacement_leaves_the_former_table(source, folder, tmp_path, 
     former, part = sorted(tmp_path.iterdir())
     assert store.load(former).metric == "chord"
     assert dict(store.folders(tmp_path)).keys() == {str(former)}
-    with pytest.raises(TableError, match="left of a build that did not end"):
+    with pytest.raises(TableError, match="left from an unfinished build"):
         store.load(part)
 
 
@@ -306,11 +306,11 @@ def test_a_malformed_source_leaves_no_folders(tmp_path):
 
 def test_names_that_cannot_be_loaded(source, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for folder, says in (("x.part", r"must not end with \.part"), ("minilm", r"registered table; .* is \./minilm")):
+    for folder, says in (("x.part", r"must not end with \.part"), ("minilm", r"registered table; .* write \./minilm")):
         with pytest.raises(ConfigError, match=says):
             build(source, folder)
     for name in ("a\nb", "\x1b[1m", "\ud800"):
-        with pytest.raises(ConfigError, match="the name of a table must hold no line breaks"):
+        with pytest.raises(ConfigError, match="the name of a table must not contain line breaks"):
             build(source, "t", name=name)
     assert os.listdir(tmp_path) == []
     build(source, "./minilm")
@@ -344,7 +344,7 @@ def test_a_failed_write_is_told(source, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OutputError, match="t cannot be written: No space left on device"):
+    with pytest.raises(OutputError, match=r"cannot write .*t: No space left on device"):
         build(source, tmp_path / "t")
     assert os.listdir(tmp_path) == []
 
@@ -381,7 +381,7 @@ def test_a_killed_build_leaves_nothing_that_loads(tmp_path):
             if found.name == "t":
                 assert len(store.load(found)) == count
             else:
-                with pytest.raises(TableError, match="it is left of a build that did not end"):
+                with pytest.raises(TableError, match="it is left from an unfinished build"):
                     store.load(found)
         assert dict(store.folders(where)).keys() <= {str(where / "t")}
     assert outcomes[0] is False
@@ -390,7 +390,7 @@ def test_a_killed_build_leaves_nothing_that_loads(tmp_path):
 def test_what_is_left_of_a_killed_build_never_loads(folder):
     """Even when only the last step was missing."""
     part = folder.rename(folder.with_name(".table.7.part"))
-    with pytest.raises(TableError, match="it is left of a build that did not end; it can be deleted"):
+    with pytest.raises(TableError, match="it is left from an unfinished build; delete it"):
         store.load(part)
     assert dict(store.folders(part.parent)) == {}
 
@@ -423,7 +423,7 @@ def test_every_damage_is_refused(folder, name):
         with pytest.raises(TableError, match=name.replace(".", r"\.")):
             store.load(folder)
     path.unlink()
-    with pytest.raises(TableError, match="no folder of a table" if name == "table.json" else "No such file"):
+    with pytest.raises(TableError, match="not the folder of a table" if name == "table.json" else "No such file"):
         store.load(folder)
 
 
@@ -442,11 +442,11 @@ def test_foreign_manifests(folder):
     path = folder / "table.json"
     whole = json.loads(path.read_text("utf-8"))
     for foreign, says in (
-        ({**whole, "textveil table": 2}, "must be of version 1, and is of 2"),
-        ({**whole, "name": "other"}, "damaged or foreign"),
-        ({**whole, "files": {**whole["files"], "../x": {"bytes": 0, "sha256": ""}}}, "damaged or foreign"),
-        ({"textveil table": 1}, "damaged or foreign"),
-        ([], "damaged or foreign"),
+        ({**whole, "textveil table": 2}, "must be of version 1, got 2"),
+        ({**whole, "name": "other"}, "damaged, or not from textveil"),
+        ({**whole, "files": {**whole["files"], "../x": {"bytes": 0, "sha256": ""}}}, "damaged, or not from textveil"),
+        ({"textveil table": 1}, "damaged, or not from textveil"),
+        ([], "damaged, or not from textveil"),
     ):
         path.write_text(json.dumps(foreign))
         with pytest.raises(TableError, match=says):
@@ -481,7 +481,7 @@ def test_manifests_with_wrong_values(folder, changed):
     values = store.read(folder).files
     forge(folder, **{name: {**values, **each} if each and name == "files" else each for name, each in changed.items()})
     for ask in (store.load, store.neighbours, lambda folder: store.summary(str(folder))):
-        with pytest.raises(TableError, match=r"table\.json: it is damaged or foreign"):
+        with pytest.raises(TableError, match=r"table\.json: it is damaged, or not from textveil"):
             ask(folder)
 
 
@@ -492,7 +492,7 @@ def test_constants_that_no_rows_have(folder, name, value):
     manifest = store.read(folder)
     object.__setattr__(manifest.constants, name, value)  # past the check
     (folder / "table.json").write_text(store._spell(manifest), "utf-8")
-    with pytest.raises(TableError, match="damaged or foreign"):
+    with pytest.raises(TableError, match="damaged, or not from textveil"):
         store.load(folder)
 
 
@@ -500,8 +500,8 @@ def test_constants_that_no_rows_have(folder, name, value):
     ("name", "array", "says"),
     [
         ("neighbours.npy", np.zeros((12, 9), "<i4"), "must hold 12 x 10 numbers in int32"),
-        ("neighbours.npy", np.full((12, 10), 12, "<i4"), "must hold numbers of rows"),
-        ("neighbours.npy", np.full((12, 10), -1, "<i4"), "must hold numbers of rows"),
+        ("neighbours.npy", np.full((12, 10), 12, "<i4"), "must hold row numbers"),
+        ("neighbours.npy", np.full((12, 10), -1, "<i4"), "must hold row numbers"),
         ("distances.npy", np.zeros((12, 10), ">f4"), "must hold 12 x 10 numbers in float32"),
         ("rows.npy", np.zeros((12, 6), "<f8"), "must hold 12 x 6 numbers in float32"),
     ],
@@ -521,7 +521,7 @@ def test_pickles_are_never_loaded(folder, monkeypatch):
     size = store.read(folder).files["rows.npy"]["bytes"]
     with (folder / "rows.npy").open("ab") as file:
         file.truncate(size)
-    with pytest.raises(TableError, match=r"rows\.npy: it is not what a table holds"):
+    with pytest.raises(TableError, match=r"rows\.npy: it is not an array of a table"):
         store.load(folder)
 
 
@@ -547,7 +547,7 @@ def test_other_names_are_unknown(tmp_path, monkeypatch):
     for name in ("minilmm", "empty"):
         with pytest.raises(UnknownName, match=f"no table is named '{name}'"):
             load_table(name)
-    with pytest.raises(TableError, match=r"\./empty|empty: it is no folder of a table"):
+    with pytest.raises(TableError, match=r"\./empty|empty: it is not the folder of a table"):
         load_table("./empty")
     (tmp_path / "minilm").mkdir()
     (tmp_path / "minilm" / "table.json").touch()

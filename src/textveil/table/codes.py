@@ -1,6 +1,6 @@
-"""Rows and queries in low precision, with what each of them lost: for the exact search.
+"""Low-precision rows and queries with their rounding errors, for the exact search.
 
-In: rows as they are held, and queries in float64. Out: small numbers, fast to multiply, and bounds of their error.
+In: the stored rows, and queries in float64. Out: small numbers that multiply fast, and bounds on their errors.
 Not here: the search that these bounds make exact (`nearest`).
 """
 
@@ -16,33 +16,33 @@ import torch
 Precision = Literal["int8", "bfloat16", "float32"]
 
 GROUP = 16
-"""Rows of which only the largest score is looked at first: a run has a multiple of it."""
+"""Rows per group; at first only the largest score of a group is looked at. A run is a multiple of it."""
 
 SLAB = 1 << 12
-"""Rows that are looked at together where a whole table is."""
+"""Rows per pass over a whole table."""
 
 HALVES = 3
-"""Columns that hold half a row's square: three bfloat16 numbers have the digits of a float32."""
+"""Extra columns that hold half a row's squared norm: three bfloat16 numbers have the digits of a float32."""
 
 FEW = 16
-"""One row in so many, those with the largest coordinates, has a scale of its own in int8."""
+"""One in this many rows, those with the largest coordinates, have their own scale in int8."""
 
 NEARLY = {torch.float16: 1e-2, torch.float32: 1e-6}
-"""How far the length of a row may be from 1 to count as a unit vector that was rounded."""
+"""How far a row's norm may be from 1 to count as a rounded unit vector."""
 
 ROUNDING = {torch.int32: 0.0, torch.bfloat16: 1.01 * 2.0**-8, torch.float32: 2.0**-23}
-"""What a score of a type may have lost when it was rounded to it, relative to itself."""
+"""Relative rounding error of a score, by type."""
 
 SLACK = 1e-6
 """Relative slack for the arithmetic of the bound itself."""
 
 
 def low_precision(device: torch.device, *, integers: bool) -> Precision:
-    """What the machine multiplies fastest.
+    """The type this machine multiplies fastest.
 
     Args:
         device: where the rows are.
-        integers: whether eight-bit integers are of use: they are for unit rows that fit into memory twice.
+        integers: whether int8 helps: it does for unit rows that fit into memory twice.
     """
     if device.type != "cpu":
         return "bfloat16"
@@ -54,17 +54,17 @@ def low_precision(device: torch.device, *, integers: bool) -> Precision:
 
 @cache
 def _integers_are_exact() -> bool:
-    """Whether products of integers are what they must be: where a setting keeps torch from VNNI, sums saturate."""
+    """Whether integer products are exact: if a setting keeps torch from VNNI, sums saturate."""
     numbers = torch.full((GROUP, 64), 127, dtype=torch.int8)
     numbers[1::2] = -127
     return torch.equal(torch._int_mm(numbers, numbers.T).long(), numbers.long() @ numbers.long().T)
 
 
 def _lowered() -> bool:
-    """Whether torch may cut float32 numbers to bfloat16 before it multiplies them."""
+    """Whether torch may round float32 to bfloat16 before multiplying."""
     try:
         return torch.get_float32_matmul_precision() != "highest"
-    except RuntimeError:  # set in torch's newer way, of which this question knows nothing
+    except RuntimeError:  # set through torch's newer interface, which this query does not support
         return True
 
 
@@ -72,13 +72,13 @@ class RowRun(NamedTuple):
     """A run of rows in low precision.
 
     Attributes:
-        start: the place of the first one in the order that the rows are held in.
-        size: how many there are.
-        low: [w, K]; w is the next multiple of `GROUP`, what is behind the last row is zero.
-        unit: what a score is multiplied by.
-        row: at least the length of every (scaled) row.
-        away: at least the length of what every row lost.
-        length: at least the length of every row in low precision.
+        start: position of the first row in stored order.
+        size: number of rows.
+        low: [w, K]; w is rounded up to a multiple of `GROUP`, with zeros after the last row.
+        unit: factor for scores.
+        row: upper bound on the norms of the (scaled) rows.
+        away: upper bound on the norms of the rows' rounding errors.
+        length: upper bound on the norms of the low-precision rows.
     """
 
     start: int
@@ -90,7 +90,7 @@ class RowRun(NamedTuple):
     length: float
 
     def error(self, asked: "Queries") -> torch.Tensor:
-        """How far the score of a row of this run may be from the true one, for each query [b]."""
+        """Largest error of a score in this run, for each query [b]."""
         return (asked.lost * self.row + asked.length * (self.away + asked.sums * self.length)) * (1 + SLACK) + 1e-30
 
 
@@ -99,10 +99,10 @@ class Queries(NamedTuple):
 
     Attributes:
         low: [b, K].
-        unit: what its scores are multiplied by [b].
-        length: at least the length of the (scaled) query in low precision [b].
-        lost: at least the length of what it lost [b].
-        sums: what the sums of a product may lose, relative to the lengths of its factors.
+        unit: factor for scores [b].
+        length: upper bound on the norm of the (scaled) low-precision query [b].
+        lost: upper bound on the norm of its rounding error [b].
+        sums: error of a product's sums, relative to the norms of its factors.
     """
 
     low: torch.Tensor
@@ -117,9 +117,9 @@ class Rows:
     """The rows of a table.
 
     Attributes:
-        stored: the rows as they are held, float32 or float16 [V, d], perhaps mapped from a file.
-        take: gives rows of `stored` as float32 [n, d]: the very numbers that distances are about.
-        by_direction: whether the largest cosine wins (rows are unit vectors), or the smallest distance.
+        stored: the rows as stored, float32 or float16 [V, d], possibly memory-mapped.
+        take: returns rows of `stored` as float32 [n, d], the numbers that distances refer to.
+        by_direction: whether the largest cosine wins (unit rows), or the smallest distance.
     """
 
     stored: torch.Tensor = field(repr=False)
@@ -138,11 +138,11 @@ class Rows:
 
     @property
     def device(self) -> torch.device:
-        """Where the rows are, and queries go."""
+        """Where the rows are; queries are moved there."""
         return self.stored.device
 
     def true(self, which: slice | torch.Tensor) -> torch.Tensor:
-        """Rows as float64 [n, d]; unit vectors where direction counts, which float32 rows are only up to 1e-7."""
+        """Rows as float64 [n, d]; normalized if direction counts, as float32 unit rows are only exact to 1e-7."""
         rows = self.take(which).double()
         return rows / rows.norm(dim=1, keepdim=True) if self.by_direction else rows
 
@@ -151,8 +151,8 @@ class Rows:
 class FloatCodes:
     """Rows and queries in bfloat16 or float32.
 
-    For distances the score is q.v - |v|^2 / 2: half the square of a row stands in `HALVES` columns more, and the query
-    has -1 there. Rows and queries are scaled by powers of two, which costs nothing.
+    For distances the score is q.v - |v|^2 / 2: `HALVES` more columns hold half a row's squared norm, where the query
+    has -1. Rows and queries are scaled by powers of two, which is exact.
     """
 
     rows: Rows
@@ -160,11 +160,11 @@ class FloatCodes:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the numbers in low precision."""
+        """The low-precision type."""
         return torch.bfloat16 if self.precision == "bfloat16" else torch.float32
 
     def queries(self, queries: torch.Tensor, lengths: torch.Tensor) -> Queries:
-        """Queries [b, d] of these lengths [b] in low precision."""
+        """Queries [b, d] with norms `lengths` [b] in low precision."""
         if self.rows.by_direction:
             size = torch.where(lengths > 0, lengths, 1.0)
         else:
@@ -181,7 +181,7 @@ class FloatCodes:
         return Queries(low=low, unit=torch.ones_like(size), length=length, lost=lost, sums=sums)
 
     def product(self, rows: torch.Tensor, queries: torch.Tensor) -> torch.Tensor:
-        """Scores [w, b]; a GPU sums in float32 throughout only where the result is in float32 too."""
+        """Scores [w, b]; a GPU accumulates in float32 only if the result is float32 too."""
         if rows.dtype != self.scores:
             return torch.mm(rows, queries.T, out_dtype=self.scores)
         return rows @ queries.T
@@ -192,19 +192,19 @@ class FloatCodes:
         return torch.float32 if self.rows.device.type == "cuda" else self.dtype
 
     def comparable(self, score: torch.Tensor) -> torch.Tensor:
-        """A bound as a number of the scores' own type: no other number of that type lies between the two."""
+        """A bound rounded to the scores' type, so that no score lies between the two."""
         return score.to(self.scores)
 
     def place(self, row: torch.Tensor) -> torch.Tensor:
-        """Where a row of the table is held."""
+        """The stored position of a row of the table."""
         return row
 
     def row(self, place: torch.Tensor) -> torch.Tensor:
-        """Which row of the table is held at a place."""
+        """The row of the table at a stored position."""
         return place
 
     def spans(self, width: int) -> Iterator[RowRun]:
-        """All rows, so many at once."""
+        """All rows, `width` at a time."""
         for start in range(0, self.rows.size, width):
             part = slice(start, start + width)
             low = self._low(self.rows.stored[part])
@@ -226,11 +226,11 @@ class FloatCodes:
 
     @cached_property
     def _sizes(self) -> dict[tuple[int, int], tuple[float, float, float]]:
-        """What `_size` found for the rows from a place on, so many of them."""
+        """Results of `_size` by first row and number of rows."""
         return {}
 
     def _size(self, part: slice, low: torch.Tensor) -> tuple[float, float, float]:
-        """The largest length of a row, of what a row lost, and of a row in low precision."""
+        """The largest norm of a row, of a rounding error, and of a low-precision row."""
         if self.rows.by_direction:  # in float32, which is fast: d squares and a root, and making unit vectors of rows
             stored = self.rows.stored[part].float()
             slack = (stored.shape[1] + 8) * 2.0**-23
@@ -244,12 +244,12 @@ class FloatCodes:
 
     @property
     def longest(self) -> float:
-        """No row is longer."""
+        """The largest norm of a row."""
         return 1 / self._scale
 
     @cached_property
     def _scale(self) -> float:
-        """A power of two that makes the longest row no longer than 1."""
+        """A power of two that scales the longest row to at most 1."""
         if self.rows.by_direction:
             return 1.0
         parts = (self.rows.true(slice(start, start + SLAB)) for start in range(0, self.rows.size, SLAB))
@@ -259,23 +259,23 @@ class FloatCodes:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class IntegerCodes:
-    """Unit rows and queries as eight-bit integers, after a rotation that leaves no coordinate much larger than others.
+    """Unit rows and queries as int8, after a rotation that evens out their coordinates.
 
-    Rows are held in the order of their largest coordinate. The few with a large one have a scale of their own, so that
-    they do not cost the others their digits.
+    Rows are stored by their largest coordinate. The few with a large one have their own scale, so that they do not
+    cost the others precision.
     """
 
     rows: Rows
     scores: torch.dtype = torch.int32
 
     def queries(self, queries: torch.Tensor, lengths: torch.Tensor) -> Queries:
-        """Queries [b, d] of these lengths [b] in low precision."""
+        """Queries [b, d] with norms `lengths` [b] in low precision."""
         size = torch.where(lengths > 0, lengths, 1.0)[:, None]
         turned = self._turn(queries / size, torch.float64 if _lowered() else torch.float32).double()
         low, unit = _integers(turned)
         back = low.double() * unit[:, None]
         d = queries.shape[1]
-        turning = (d + 2) * d**0.5 * 2.0**-24  # what float32 may lose in the rotation
+        turning = (d + 2) * d**0.5 * 2.0**-24  # float32 rounding in the rotation
         lost = (turned - back).norm(dim=1) + turning
         return Queries(low=low, unit=unit, length=back.norm(dim=1), lost=lost, sums=0.0)
 
@@ -288,15 +288,15 @@ class IntegerCodes:
         return torch.ceil(score).clamp(-(2.0**31), 2.0**31 - 1).to(torch.int32)
 
     def place(self, row: torch.Tensor) -> torch.Tensor:
-        """Where a row of the table is held."""
+        """The stored position of a row of the table."""
         return self._places[row]
 
     def row(self, place: torch.Tensor) -> torch.Tensor:
-        """Which row of the table is held at a place."""
+        """The row of the table at a stored position."""
         return self._order[place]
 
     def spans(self, width: int) -> Iterator[RowRun]:
-        """All rows, so many at once."""
+        """All rows, `width` at a time."""
         few = self.rows.size - self.rows.size // FEW
         bounds = [*range(0, few, width), *range(few, self.rows.size, width), self.rows.size]
         for start, end in pairwise(bounds):
@@ -332,14 +332,14 @@ class IntegerCodes:
 
 
 def _integers(vectors: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Vectors [n, d] as int8, and what each is multiplied by to be itself again, nearly [n]."""
+    """Vectors [n, d] as int8, and the factors [n] that approximately restore them."""
     unit = vectors.abs().amax(dim=1) / 127
     unit = torch.where(unit > 0, unit, 1.0)
     return torch.round(vectors / unit[:, None]).to(torch.int8), unit
 
 
 def _filled(low: torch.Tensor) -> torch.Tensor:
-    """With rows of zeros behind, up to a multiple of `GROUP`."""
+    """Padded with zero rows to a multiple of `GROUP`."""
     short = -len(low) % GROUP
     return torch.nn.functional.pad(low, (0, 0, 0, short)) if short else low
 

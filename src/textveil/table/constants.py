@@ -1,10 +1,10 @@
 """Public constants of a table of rows: distances, ranges and the exact constant of the exponential mechanism.
 
-In: rows [V, d] (float32; unit rows for the chord metric). Out: numbers, exact or on the safe side.
-Not here: which table or mechanism they serve (`table`, `mechanism`); how the files are made (benchmarks/).
+In: rows [V, d] (float32; unit rows for the chord metric). Out: numbers, exact or conservative.
+Not here: which table or mechanism they serve (`embedding`, `mechanism`), and how the files are made (benchmarks/).
 
-Every function works on blocks of rows in float64, so that no V x V matrix is ever held; besides the rows it holds
-some copies of them in float64 at most. `progress(done, total)` counts the blocks of the pass under way.
+All functions work on blocks of rows in float64 and never hold a V x V matrix; besides the rows they hold at most a few
+float64 copies of them. `progress(done, total)` counts the blocks of the current pass.
 """
 
 import json
@@ -25,19 +25,19 @@ from textveil.randomness import Values
 
 Progress = Callable[[int, int], None]
 Parts = Callable[[], Iterable[Tensor]]
-"""Rows [V, d] in parts, from the first to the last each time it is called."""
+"""Rows [V, d] in parts, from the start at every call."""
 
 REACH = 20.0
-"""Largest exponent c * d that the exponential mechanism uses; a longer distance counts as REACH / c."""
+"""Largest exponent c * d in the exponential mechanism; longer distances count as REACH / c."""
 SMALL_TABLE = 4096
-"""Up to this many rows the curve of a table takes some ten seconds or less on two cores."""
+"""Up to this many rows, a table's curve takes at most about ten seconds on two cores."""
 
 _BLOCK = 512
 _CLOSE = 1e-6
 _SLACK = 1e-6
-"""Relative slack of computed constants: more than rounding, and more than what normalising float32 rows on
-another machine can change."""
-_EQUAL = "a table needs at least two different rows; all of its rows are equal"
+"""Relative slack of computed constants: covers rounding, and differences of normalizing float32 rows on another
+machine."""
+_EQUAL = "a table needs at least two different rows, and all of its rows are equal"
 
 
 class _Block(NamedTuple):
@@ -52,19 +52,19 @@ class _Block(NamedTuple):
 def _double(vectors: Tensor) -> Tensor:
     if vectors.ndim != 2 or len(vectors) < 2 or not bool(torch.isfinite(vectors).all()):
         raise TableError(
-            f"a table needs at least two finite rows [V, d]; given shape {list(vectors.shape)}; "
-            "check that the vectors hold no NaN or infinity"
+            f"a table needs at least two finite rows [V, d], got shape {list(vectors.shape)}; "
+            "check the vectors for NaN and infinity"
         )
     return vectors.detach().to(device="cpu", dtype=torch.float64)
 
 
 def _blocks(rows: Tensor, progress: Progress | None) -> Iterator[_Block]:
-    """Every unordered pair once (twice on the diagonal).
+    """Each unordered pair once (twice on the diagonal).
 
-    The Gram form of a distance loses digits when two rows are close: those pairs are taken again from their
-    difference. The others have a relative error below 1e-7 at worst, and of some 1e-14 at usual distances.
+    The Gram form of a distance is inaccurate for close rows; those pairs are recomputed from their difference. The
+    relative error of the others is at most 1e-7, and about 1e-14 at usual distances.
     """
-    centred = rows - rows.mean(0)  # rows far from the origin would lose digits for nothing
+    centred = rows - rows.mean(0)  # centring avoids needless cancellation
     square = centred.square().sum(1)
     starts = range(0, len(rows), _BLOCK)
     total, done = len(starts) * (len(starts) + 1) // 2, 0
@@ -98,7 +98,7 @@ def _extent(rows: Tensor, progress: Progress | None) -> tuple[float, Tensor]:
 
 
 def diameter(vectors: Tensor, *, progress: Progress | None = None) -> float:
-    """The largest distance between two rows (on unit rows: the largest chord), rounded up by 1e-7 or less.
+    """The largest distance between two rows (for unit rows, the largest chord), rounded up by at most 1e-7.
 
     Raises:
         TableError: fewer than two rows, a value that is not finite, or all rows equal.
@@ -107,18 +107,17 @@ def diameter(vectors: Tensor, *, progress: Progress | None = None) -> float:
 
 
 def diameter_bound(vectors: Tensor) -> float:
-    """An upper bound of the diameter in a few passes: twice the radius of a ball that holds all rows.
+    """An upper bound on the diameter in a few passes: twice the radius of a ball that holds all rows.
 
-    The smallest such ball gives at most 1.42 times the diameter (Jung); the centre is moved towards the
-    farthest row a few times to come near it (Badoiu and Clarkson, 2003). For a large table whose constants
-    are not stored.
+    The smallest such ball gives at most 1.42 times the diameter (Jung). To get near it, the centre is moved towards
+    the farthest row a few times (Badoiu and Clarkson, 2003). For large tables without stored constants.
     """
     rows = _double(vectors)
     return _ball(lambda: [rows], rows.mean(0), 32)
 
 
 def _ball(parts: Parts, centre: Tensor, passes: int) -> float:
-    """`diameter_bound` in so many passes over the rows."""
+    """`diameter_bound` with a given number of passes over the rows."""
     bound = math.inf
     for step in range(2, passes + 2):
         radius, far = -1.0, centre
@@ -134,15 +133,15 @@ def _ball(parts: Parts, centre: Tensor, passes: int) -> float:
 
 
 def minimum_distance(vectors: Tensor, *, progress: Progress | None = None) -> float:
-    """The smallest distance between two rows that differ, rounded down by 1e-7 or less.
+    """The smallest distance between two different rows, rounded down by at most 1e-7.
 
-    Equal rows are left out here; `duplicates` counts them.
+    Equal rows are ignored; `duplicates` counts them.
     """
     return _extent(_double(vectors), progress)[1].min().item() * (1 - 1e-7)
 
 
 def duplicates(vectors: Tensor) -> int:
-    """How many rows repeat an earlier row exactly."""
+    """Number of rows that repeat an earlier row exactly."""
     rows = np.ascontiguousarray(_double(vectors).numpy() + 0.0)  # + 0.0 makes -0.0 and 0.0 the same bytes
     return len(rows) - len(np.unique(rows.view(f"V{rows.itemsize * rows.shape[1]}")))
 
@@ -151,21 +150,21 @@ def coordinate_range(vectors: Tensor | Iterable[Tensor]) -> float:
     """Delta_1: the sum over coordinates of the largest minus the smallest value; rows may come in parts."""
     parts = [vectors] if isinstance(vectors, Tensor) else vectors
     ends = torch.cat([end.cpu().double() for part in parts for end in (part.amin(0)[None], part.amax(0)[None])])
-    _double(ends)  # a value that is not finite shows in one of them
+    _double(ends)  # any value that is not finite shows up here
     return (ends.amax(0) - ends.amin(0)).sum().item()
 
 
 def l1_diameter(vectors: Tensor, *, progress: Progress | None = None) -> float:
     """D_1: the largest l1 distance between two rows, exact in float64.
 
-    A pair is measured only where both cheap bounds, |x - y|_1 <= |x - m|_1 + |y - m|_1 about the mean m and
+    A pair is measured only if both cheap bounds, |x - y|_1 <= |x - m|_1 + |y - m|_1 about the mean m and
     |x - y|_1 <= sqrt(d) |x - y|_2, exceed the largest distance found so far.
     """
     rows = _double(vectors)
     radius = torch.linalg.vector_norm(rows - rows.mean(0), ord=1, dim=1)
     rows, radius = rows[radius.argsort(descending=True)], radius.sort(descending=True).values
     best, here = 0.0, 0
-    for _ in range(8):  # a good first value: walk to the farthest row a few times
+    for _ in range(8):  # for a good initial value, walk to the farthest row a few times
         away = torch.linalg.vector_norm(rows - rows[here], ord=1, dim=1)
         here = int(away.argmax())
         best = max(best, away[here].item())
@@ -179,7 +178,7 @@ def l1_diameter(vectors: Tensor, *, progress: Progress | None = None) -> float:
         hopeful &= radius[one, None] + radius[None, two] > best
         first, second = rows[one][hopeful.any(1)], rows[two][hopeful.any(0)]
         pairs = hopeful.nonzero()
-        if 8 * len(pairs) > len(first) * len(second):  # most of the block: measuring all of it is faster
+        if 8 * len(pairs) > len(first) * len(second):  # for most of the block, measuring all of it is faster
             best = max(best, torch.cdist(first, second, p=1).max().item())
             continue
         for start in range(0, len(pairs), 8192):
@@ -190,31 +189,31 @@ def l1_diameter(vectors: Tensor, *, progress: Progress | None = None) -> float:
 
 
 def projection_factor(original: Tensor, projected: Tensor, *, progress: Progress | None = None) -> float:
-    """The Lipschitz factor of a projection over a table: max |v - v'| / |u - u'| over all pairs of rows.
+    """The Lipschitz factor of a projection on a table: max |v - v'| / |u - u'| over all pairs of rows.
 
-    A statement of e per unit distance between projected rows is one of e * factor between the original rows.
+    A guarantee of e per unit distance between projected rows is one of e * factor between the original rows.
 
     Args:
-        original: rows u [V, d] in which the statement is to hold.
-        projected: rows v [V, k] that the mechanism uses; may be renormalised or otherwise bent.
+        original: rows u [V, d] in whose metric the guarantee is stated.
+        projected: rows v [V, k] that the mechanism uses; may be renormalized or otherwise nonlinear.
         progress: see the module.
 
     Returns:
-        The factor, rounded up by 1e-6 or less; infinite if two equal rows are projected to different ones.
+        The factor, rounded up by at most 1e-6; infinite if two equal rows have different projections.
     """
     before, after = _double(original), _double(projected)
     if len(before) != len(after):
-        raise TableError(f"both tables need the same rows in the same order; given {len(before)} and {len(after)}")
+        raise TableError(f"both tables need the same rows in the same order, got {len(before)} and {len(after)} rows")
     factor = 0.0
     for first, second in zip(_blocks(before, progress), _blocks(after, None), strict=True):
         ratio = second.distance.div_(first.distance)
-        ratio.nan_to_num_(nan=0.0, posinf=math.inf)  # 0 / 0: equal rows that stay equal
+        ratio.nan_to_num_(nan=0.0, posinf=math.inf)  # 0 / 0: equal rows that remain equal
         factor = max(factor, ratio.max().item())
     return factor * (1 + 1e-6)
 
 
 def _log_partitions(rows: Tensor, c: Values, floor: Values, progress: Progress | None) -> Tensor:
-    """ln Z_x(c) = ln sum_y exp(max(-c d(x, y), floor)) for every c and row [K, V]."""
+    """ln Z_x(c) = ln sum_y exp(max(-c d(x, y), floor)) for each c and row [K, V]."""
     total = torch.zeros(len(c), len(rows), dtype=torch.float64)
     for one, two, distance, same in _blocks(rows, progress):
         weight = torch.empty_like(distance)
@@ -227,7 +226,7 @@ def _log_partitions(rows: Tensor, c: Values, floor: Values, progress: Progress |
 
 
 def _steepest(rows: Tensor, height: Tensor, shortest: Values, progress: Progress | None) -> Values:
-    """max over x, x' that differ of |h_x' - h_x| / min(d(x, x'), shortest), for each row h of `height`."""
+    """max over different x, x' of |h_x' - h_x| / min(d(x, x'), shortest), for each row h of `height`."""
     best = np.zeros(len(height))
     for one, two, distance, _ in _blocks(rows, progress):
         longest = distance.max().item()
@@ -235,7 +234,7 @@ def _steepest(rows: Tensor, height: Tensor, shortest: Values, progress: Progress
         slope, capped = torch.empty_like(inverse), torch.empty_like(inverse)
         for k in range(len(height)):
             scale = inverse
-            if shortest[k] < longest:  # a pair of equal rows has equal heights: its slope stays 0
+            if shortest[k] < longest:  # equal rows have equal heights: their slope stays 0
                 scale = torch.clamp(inverse, min=1 / shortest[k], out=capped)
             torch.sub(height[k, one, None], height[k, None, two], out=slope).mul_(scale)
             low, high = slope.aminmax()
@@ -250,12 +249,12 @@ def exponential_constants(
     *,
     progress: Progress | None = None,
 ) -> Values:
-    """`exponential_constant` for several c at once [K], one cap for each, in two passes over the pairs."""
+    """`exponential_constant` for several c at once [K], with a cap for each, in two passes over the pairs."""
     rows, rate = _double(vectors), np.asarray(c, dtype=np.float64)
     longest = np.full(len(rate), math.inf) if cap is None else np.asarray(cap, dtype=np.float64)
     positive = np.isfinite(rate).all() and (rate > 0).all() and (longest > 0).all()
     if len(longest) != len(rate) or not positive:
-        raise BudgetError("c and cap must be positive, c finite, and as many caps as c given")
+        raise BudgetError("c and cap must be positive, c finite, with one cap for each c")
     return rate + _steepest(rows, _log_partitions(rows, rate, -rate * longest, progress), longest, progress)
 
 
@@ -265,12 +264,12 @@ def exponential_constant(
     """K(c), the exact epsilon per unit distance of the exponential mechanism P(y | x) ~ exp(-c d(x, y)).
 
     K(c) = c + max over x, x' of (ln Z_x' - ln Z_x) / d(x, x'), with Z_x = sum_y exp(-c d(x, y)): by the
-    triangle inequality the output y = x tells x from x' best. Never more than 2c.
+    triangle inequality, the output y = x separates x from x' best. Never more than 2c.
 
     Args:
         vectors: rows [V, d].
-        c: the mechanism's rate, per unit distance; positive.
-        cap: where given, min(d, cap) takes the place of d everywhere (it is a metric too, and never longer).
+        c: the mechanism's rate per unit distance; positive.
+        cap: if given, min(d, cap) replaces d everywhere (also a metric, and never longer).
         progress: see the module.
     """
     return float(exponential_constants(vectors, [c], None if cap is None else [cap], progress=progress)[0])
@@ -278,11 +277,11 @@ def exponential_constant(
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationCurve:
-    """A certified bound on K(c), the exponential mechanism's constant on a table, for all c; its inverse.
+    """A certified bound on K(c), the exponential mechanism's constant on a table, for all c; and its inverse.
 
     The law is P(y | x) ~ exp(-c d_c(x, y)) with the capped distance d_c = min(d, 20 / c). K is the constant
-    in d_c, and as d_c <= d it holds in d. Between the knots the bound on K(c) - c is linear; beyond the
-    last it is `tail` * c; everywhere it is at most c.
+    in d_c, and holds in d too, as d_c <= d. Between the knots the bound on K(c) - c is linear; beyond the
+    last it is `tail` * c; it is at most c everywhere.
 
     Proof, with Z_x(c) = sum_y max(exp(-c d(x, y)), exp(-20)) and f_x = ln Z_x:
 
@@ -299,7 +298,7 @@ class CalibrationCurve:
     4. K <= 2c, as |f_x' - f_x| <= c d_c(x, x').
 
     Args:
-        knots: c at the knots, from 0, rising.
+        knots: increasing values of c, from 0.
         excess: the bound on K(c) - c at the knots.
         tail: the bound on (K(c) - c) / c beyond the last knot.
     """
@@ -313,7 +312,7 @@ class CalibrationCurve:
         rising = len(knots) > 1 and knots[0] == 0 and bool((np.diff(knots) > 0).all()) and math.isfinite(knots[-1])
         bounded = len(excess) == len(knots) and bool((np.isfinite(excess) & (excess >= 0)).all())
         if not (rising and bounded and 0 <= self.tail <= 1):
-            raise ConfigError("a curve needs knots that rise from 0, one excess >= 0 for each, and a tail in [0, 1]")
+            raise ConfigError("a curve needs knots rising from 0, an excess >= 0 for each, and a tail in [0, 1]")
 
     @overload
     def constant(self, c: float) -> float: ...
@@ -323,7 +322,7 @@ class CalibrationCurve:
         """An upper bound on K(c), at most 2c; any shape.
 
         Raises:
-            BudgetError: a c that is not positive and finite.
+            BudgetError: some c is not positive and finite.
         """
         rate = _positive(c, "c")
         inside = rate + np.interp(rate, self.knots, self.excess)
@@ -335,14 +334,14 @@ class CalibrationCurve:
     @overload
     def solve(self, epsilon: Values) -> Values: ...
     def solve(self, epsilon: float | Values) -> float | Values:
-        """The largest c with constant(c) <= epsilon, also after rounding; any shape.
+        """The largest c with constant(c) <= epsilon, even after rounding; any shape.
 
         Raises:
-            BudgetError: an epsilon that is not positive and finite.
+            BudgetError: some epsilon is not positive and finite.
         """
         wanted = _positive(epsilon, "epsilon")
         knots, bound = np.asarray(self.knots), np.asarray(self.knots) + np.asarray(self.excess)
-        lowest = np.minimum.accumulate(bound[::-1])[::-1]  # from this knot on: never falls
+        lowest = np.minimum.accumulate(bound[::-1])[::-1]  # nondecreasing from here on
         last = np.searchsorted(lowest, wanted, side="right") - 1  # the next knot is beyond epsilon
         left = np.clip(last, 0, len(knots) - 2)
         share = (wanted - bound[left]) / np.maximum(bound[left + 1] - bound[left], np.finfo(float).tiny)
@@ -354,7 +353,7 @@ class CalibrationCurve:
         return _like(epsilon, np.where(self.constant(found) <= wanted, found, wanted / 2))
 
     def to_json(self) -> dict[str, object]:
-        """Plain values; bounds are rounded up to 9 digits, so reading them back is on the safe side."""
+        """Plain values; bounds are rounded up at 9 digits, so that they stay valid when read back."""
         excess = [_outward(value, up=True) for value in self.excess]
         return {"knots": list(self.knots), "excess": excess, "tail": min(1.0, _outward(self.tail, up=True))}
 
@@ -377,7 +376,7 @@ def _like(given: float | Values, result: Values) -> float | Values:
 
 
 def _outward(value: float, *, up: bool) -> float:
-    """`value` at 9 significant digits, never on the wrong side of it."""
+    """`value` at 9 significant digits, rounded in the safe direction."""
     short = float(f"{value:.9g}")
     if (short < value) if up else (short > value):
         step = 10.0 ** (math.floor(math.log10(abs(value))) - 8)
@@ -386,9 +385,9 @@ def _outward(value: float, *, up: bool) -> float:
 
 
 def _knots(longest: float, shortest: float, steps: int) -> Values:
-    """Knots from 0 to where the cap sets in (c D = 20), denser at small c; then on to where all is capped.
+    """Knots from 0 to where the cap starts (c D = 20), denser at small c; then to where every distance is capped.
 
-    Slack falls with the square of the width and counts relative to c, hence the power. Beyond c D = 20 an
+    Slack grows with the square of the width and matters relative to c, hence the power. Beyond c D = 20 an
     input's own weight dominates Z, and K(c) - c is small.
     """
     knots = [REACH / longest * (k / steps) ** 1.5 for k in range(steps + 1)]
@@ -398,9 +397,9 @@ def _knots(longest: float, shortest: float, steps: int) -> Values:
 
 
 def _gaps(knots: Values, height: Tensor) -> Tensor:
-    """How far a convex function can lie below its chord, from its values at the knots alone [K - 1, V].
+    """How far a convex function can fall below its chord, given its values at the knots [K - 1, V].
 
-    The gap is largest where the extensions of the two neighbouring chords cross: h / (1 / a + 1 / b), with
+    The gap is largest where the extensions of the two neighbouring chords meet: h / (1 / a + 1 / b), with
     h the segment's width and a, b the changes of slope at its ends.
     """
     width = torch.from_numpy(np.diff(knots))[:, None]
@@ -415,9 +414,9 @@ def calibration_curve(
 ) -> CalibrationCurve:
     """The curve of a table, in three passes over its pairs of rows.
 
-    Within 1% of the exact constant where rows are at least a twentieth of the diameter apart, as in word
-    tables (0.4% at worst on the shipped ones), within 0.5% for small tables; looser, never wrong, where some
-    rows lie much closer. Costs about 1 ns per row, row and knot.
+    Within 1% of the exact constant if rows are at least a twentieth of the diameter apart, as in word tables
+    (at most 0.4% for the packaged ones), within 0.5% for small tables; looser, but still valid, if some rows
+    are much closer. Costs about 1 ns per row, row and knot.
 
     Args:
         vectors: rows [V, d].
@@ -431,7 +430,7 @@ def calibration_curve(
         steps = 64 if len(rows) > SMALL_TABLE else 320
     knots = _knots(longest, shortest, steps)
     height = _log_partitions(rows, knots, np.full(len(knots), -REACH), progress)
-    cap = REACH / np.append(knots[1:], knots[-1])  # the shortest cap that a knot's segments need
+    cap = REACH / np.append(knots[1:], knots[-1])  # the smallest cap in a knot's segments
     exact = _steepest(rows, height, cap, progress)
     room = torch.minimum(nearest, torch.from_numpy(cap[:-1])[:, None])
     added = (_gaps(knots, height) / room).amax(1).numpy()
@@ -443,18 +442,18 @@ def calibration_curve(
 
 @dataclass(frozen=True, kw_only=True)
 class TableConstants:
-    """What statements need to know about a table, each number on the safe side.
+    """What statements need to know about a table; every number is conservative.
 
     Args:
         words: V, the number of rows.
         dimension: d.
         metric: "chord" (unit rows) or "euclidean" (raw rows).
-        duplicates: rows that repeat an earlier row; None where they were not counted.
-        diameter: at least the largest distance.
-        minimum_distance: at most the smallest distance between rows that differ; None where it was not searched.
-        l1_diameter: at least the largest l1 distance (D_1).
-        coordinate_range: at least the sum over coordinates of max - min (Delta_1).
-        curve: the exponential mechanism's calibration; None where it was not computed (use 2c).
+        duplicates: rows that repeat an earlier row; None if not counted.
+        diameter: upper bound on the distances.
+        minimum_distance: lower bound on the distances between different rows; None if not computed.
+        l1_diameter: upper bound on the l1 distances (D_1).
+        coordinate_range: upper bound on the sum over coordinates of max - min (Delta_1).
+        curve: the exponential mechanism's calibration; None if not computed (then 2c holds).
     """
 
     words: int
@@ -481,18 +480,18 @@ class TableConstants:
             and (repeated is None or 0 <= repeated < self.words - 1)
         )
         if not possible:
-            raise TableError("the constants of a table must be those of rows, and no rows have such ones")
+            raise TableError("these constants contradict each other, so they belong to no table; compute them again")
 
     def fits(self, words: int, dimension: int, coordinate_range: float) -> bool:
-        """Whether these constants can be those of a table: V, d and the coordinate range agree.
+        """Whether these constants can belong to a table: V, d and the coordinate range match.
 
-        Tells apart tables that share a name by accident; it is not a checksum.
+        Catches accidental name clashes between tables; it is not a checksum.
         """
         same = (self.words, self.dimension) == (words, dimension)
         return same and math.isclose(coordinate_range, self.coordinate_range, rel_tol=1e-5)
 
     def to_json(self) -> dict[str, object]:
-        """Plain values at 9 digits, rounded to the safe side."""
+        """Plain values at 9 digits, rounded in the safe direction."""
         nearest = self.minimum_distance
         return {
             "words": self.words,
@@ -515,7 +514,7 @@ class TableConstants:
 
 
 def compute(vectors: Tensor, metric: str, *, curve: bool = True, progress: Progress | None = None) -> TableConstants:
-    """All constants of a table; the curve takes by far the longest (see `calibration_curve`)."""
+    """All constants of a table; the curve takes by far the most time (see `calibration_curve`)."""
     rows = _double(vectors)
     longest, nearest = _extent(rows, progress)
     return TableConstants(
@@ -532,16 +531,16 @@ def compute(vectors: Tensor, metric: str, *, curve: bool = True, progress: Progr
 
 
 def bounds(parts: Parts, metric: str, *, passes: int = 4) -> TableConstants:
-    """The constants that a few passes over the rows give, for tables too large for all pairs.
+    """Constants from a few passes over the rows, for tables too large for all pairs.
 
-    The diameters are bounds: of the balls about the mean, by `diameter_bound` and in l1; at most 2 for chord; and
-    the l1 diameter is at most sqrt(d) times the other one, and both are at most the coordinate range. What has no such
-    bound is None.
+    The diameters are upper bounds: from balls about the mean, by `diameter_bound` and in l1; at most 2 for chord; the
+    l1 diameter at most sqrt(d) times the other; both at most the coordinate range. Constants without such a bound are
+    None.
 
     Args:
         parts: the rows [V, d]; finite, at least two.
         metric: "chord" (unit rows) or "euclidean".
-        passes: how often the rows are read to make the ball small.
+        passes: passes over the rows to shrink the ball.
     """
     words, total, low, high = 0, torch.zeros(()), torch.tensor(math.inf), torch.tensor(-math.inf)
     for part in parts():
@@ -569,9 +568,9 @@ def bounds(parts: Parts, metric: str, *, passes: int = 4) -> TableConstants:
 
 
 def stored(name: str, metric: str) -> TableConstants | None:
-    """The constants that ship with the package for a table and metric, or None.
+    """The constants packaged for a table and metric, or None.
 
-    A table of the same name need not be the same table: ask `TableConstants.fits`.
+    Another table may have the same name: check `TableConstants.fits`.
     """
     if not re.fullmatch(r"[a-z0-9-]+", f"{name}-{metric}"):
         return None

@@ -1,4 +1,4 @@
-"""The embedding table: words, their vectors, and what is asked of them.
+"""The embedding table: words, their vectors, and lookups on them.
 
 In: words and vectors of a public model. Out: rows of words, nearest rows, distances, public projections.
 Not here: where the default table comes from (`minilm`), its constants (`constants`), and anything random.
@@ -26,41 +26,41 @@ from textveil.table.nearest import Nearest
 from textveil.table.pairs import Pairs
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
-    # The threads of the linear algebra do not survive a fork, and a child would wait for them for ever.
+    # The threads of the linear algebra library do not survive a fork: a child would wait for them forever.
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 Metric = Literal["chord", "euclidean"]
 
 SLAB = 1 << 16
-"""Rows that are looked at together where a whole table is, so that no second table is held."""
+"""Rows per pass over a whole table, so that no second copy is held."""
 
 KEPT = 1 << 26
-"""Up to this many numbers (512 MiB) the whole table is kept in float64 once distances were asked for."""
+"""Up to this many numbers (512 MiB) a whole table is cached in float64 once distances are requested."""
 
 EXACT_DIAMETER = 8192
-"""Up to this many rows a diameter is searched over all pairs (about a second); beyond, bounded."""
+"""Up to this many rows the diameter is computed over all pairs (about a second); beyond, it is bounded."""
 
 CLOSE, CLOSE_PAIRS = 1e-6, 8192
-"""Squared distances below this share of the squared lengths are taken again from the difference, so many at once."""
+"""Squared distances below this share of the squared lengths are recomputed from the difference, this many at once."""
 
 LISTED = 1 << 24
-"""Up to this many numbers (64 MiB) the neighbours of all rows are kept once they were asked for."""
+"""Up to this many numbers (64 MiB) the neighbours of all rows are cached once requested."""
 
 _LONE = re.compile("[\ud800-\udfff]")
 
 UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""What no word of a table may hold, for it is released: line breaks, other control characters, lone surrogates."""
+"""What no word of a table may contain, as it is released: line breaks, other control characters, lone surrogates."""
 
 LONGEST_SPLIT = 256
-"""Only this many first characters of a word take part in the split of a table without pieces."""
+"""Only this many first characters of a word are split, in a table without pieces."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PieceVectors:
-    """The word pieces below a table, from which words outside it are composed.
+    """Word pieces from which vectors of words outside the table are composed.
 
     Args:
-        tokenizer: cuts a word into pieces; no truncation, no padding.
+        tokenizer: splits a word into pieces; no truncation, no padding.
         vectors: one raw row per piece id, float32 [P, d].
     """
 
@@ -71,10 +71,10 @@ class PieceVectors:
         """The mean piece vector [n, d] of each word, and whether the word has any piece."""
         try:
             encodings = self.tokenizer.encode_batch(words, add_special_tokens=False)
-        except Exception:  # the Rust side raises bare Exception, and may name what it could not cut
+        except Exception:  # the Rust side raises bare Exception, which may quote the word
             encodings = None
         if encodings is None:
-            raise TableError("the tokenizer of a table must cut every word; give it an unknown token")
+            raise TableError("the table's tokenizer failed on a word; give it an unknown token")
         pieces = [encoding.ids for encoding in encodings]
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
         owner = torch.from_numpy(np.repeat(np.arange(len(words)), lengths))
@@ -85,22 +85,22 @@ class PieceVectors:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EmbeddingTable:
-    """A public table of words and vectors, with the metric that statements are made in.
+    """A public table of words and vectors, with the metric of its statements.
 
     Build one with `EmbeddingTable.build`, or load one by name with `load_table`.
 
     Attributes:
         name: what statements call it.
         words: V distinct words.
-        vectors: as they are held, float32 or float16 [V, d]. Metric `chord`: unit rows, in float16 nearly so. Metric
-            `euclidean`: the raw rows. `take` gives the rows that count.
-        metric: the distance of its statements: `chord`, the distance between unit rows (at most 2), or
-            `euclidean`, the distance between raw rows. The cosine distance is no metric and is not offered.
-        norms: the rows' lengths before normalisation, float32 [V].
+        vectors: as stored, float32 or float16 [V, d]. For metric `chord` unit rows (in float16 approximately), for
+            `euclidean` the raw rows. Use `take` for the rows that count.
+        metric: the distance in its statements: `chord`, between unit rows (at most 2), or `euclidean`, between raw
+            rows. The cosine distance is not a metric and is not offered.
+        norms: the rows' norms before normalization, float32 [V].
         unit_rows: whether rows are compared by direction (cosine) or by position (Euclidean distance).
-        lipschitz: how far two vectors can lie apart per unit of `metric`; 1 but for a renormalised projection.
-        parent: the table of which this one is a projection.
-        stored: constants that ship with the package for these very rows; else they are computed.
+        lipschitz: largest distance between two vectors per unit of `metric`; 1 except for renormalized projections.
+        parent: the table this is a projection of.
+        stored: constants packaged for exactly these rows; otherwise they are computed.
     """
 
     name: str
@@ -131,37 +131,35 @@ class EmbeddingTable:
 
         Args:
             name: what statements call it.
-            words: V >= 2 distinct words, none of them empty, of spaces only or with control characters.
-            vectors: [V, d], finite; for `chord` no row may be zero. A tensor in float32 or float16 (for `chord` of rows
-                that are unit vectors but for rounding) is kept as it is, not copied, and may be mapped from a file.
-            metric: `chord` normalises the rows, `euclidean` keeps them.
+            words: V >= 2 distinct words, not empty or blank, without control characters.
+            vectors: [V, d], finite; for `chord` no row may be zero. A float32 or float16 tensor (for `chord` of unit
+                rows up to rounding) is kept as it is, not copied, and may be memory-mapped.
+            metric: `chord` normalizes the rows, `euclidean` keeps them.
             device: a torch device ("cpu", "cuda").
             pieces: word pieces that compose words outside the table.
-            stored: constants known for these very rows; where none are given they are computed when asked for.
-            norms: the rows' lengths [V] where `vectors` were normalised before.
+            stored: known constants of exactly these rows; otherwise they are computed on demand.
+            norms: the rows' norms [V], if `vectors` are already normalized.
 
         Raises:
-            TableError: the words or vectors are not as said above.
+            TableError: the words or vectors do not meet the conditions above.
         """
         rows = torch.as_tensor(vectors)
         if rows.dtype != torch.float16:
             rows = rows.to(torch.float32)
         if rows.ndim != 2 or len(rows) != len(words) or len(rows) < 2 or rows.shape[1] < 1:
             raise TableError(
-                f"a table needs one row per word and at least two: got {len(words)} words, vectors {tuple(rows.shape)}"
+                f"a table needs one row per word and at least two, got {len(words)} words, vectors {tuple(rows.shape)}"
             )
         if len(set(words)) != len(words) or not all(map(str.strip, words)):
             raise TableError("the words of a table must be distinct and not empty")
         if UNFIT.search("".join(words)):
-            raise TableError("the words of a table must be valid Unicode without line breaks and control characters")
+            raise TableError("the words of a table must be valid Unicode without line breaks or control characters")
         lengths = torch.cat([part.double().norm(dim=1) for part in torch.split(rows, SLAB)])
         if not torch.isfinite(lengths).all():
             raise TableError("the vectors of a table must be finite")
         if metric == "chord":
             if bool((lengths == 0).any()):
-                raise TableError(
-                    "the metric chord needs rows that are not zero; drop those words or use metric euclidean"
-                )
+                raise TableError("metric chord does not allow zero rows; drop those words or use metric euclidean")
             if bool(((lengths - 1).abs() > NEARLY[rows.dtype]).any()):
                 rows = (rows.double() / lengths.unsqueeze(1)).float()
         elif metric != "euclidean":
@@ -177,16 +175,14 @@ class EmbeddingTable:
                 pieces=pieces,
                 stored=stored,
             )
-        except (RuntimeError, AssertionError) as error:  # torch's ways of saying that a device is not there
+        except (RuntimeError, AssertionError) as error:  # torch raises either if a device is missing
             raise ConfigError(f"table.device {device!r} is not available here") from error
         if stored is not None and not stored.fits(len(rows), rows.shape[1], constants.coordinate_range(table.slabs())):
-            raise TableError(
-                "the stored constants must be those of the rows given, and do not fit them; leave them out"
-            )
+            raise TableError("the stored constants do not fit the rows; leave them out, and they are computed")
         return table
 
     def __getstate__(self) -> dict[str, object]:
-        """The fields alone: which lists of neighbours were asked for tells of the words of texts."""
+        """The fields only: cached neighbour lists would reveal words of texts."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -203,12 +199,12 @@ class EmbeddingTable:
 
     @property
     def root(self) -> "EmbeddingTable":
-        """The table that this one is a projection of, at any remove; itself where it is none."""
+        """The table that this is a projection of, directly or not; itself if it is none."""
         return self if self.parent is None else self.parent.root
 
     @property
     def seen(self) -> str:
-        """Of a projection: in how many axes the root is seen ("in 32 axes")."""
+        """For a projection: how many axes of the root it uses ("in 32 axes")."""
         return "" if self.parent is None else f"in {self.dimension} axes"
 
     @property
@@ -218,7 +214,7 @@ class EmbeddingTable:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of words and vectors as they are held, in hexadecimal: two tables of one name may differ."""
+        """SHA-256 of the stored words and vectors, in hexadecimal: tables of the same name may differ."""
         digest = hashlib.sha256("\n".join(self.words).encode(errors="backslashreplace"))
         for start in range(0, len(self), SLAB):
             digest.update(self.vectors[start : start + SLAB].cpu().numpy().tobytes())
@@ -226,32 +222,32 @@ class EmbeddingTable:
 
     @cached_property
     def row_of(self) -> dict[str, int]:
-        """The row of every word."""
+        """The row of each word."""
         return {word: row for row, word in enumerate(self.words)}
 
     @cached_property
     def holds_pieces(self) -> bool:
-        """Whether its words are word pieces: more than one in twenty continues a word ("##ing")."""
+        """Whether its words are word pieces: more than one in twenty is a continuation ("##ing")."""
         return sum(word.startswith("##") and len(word) > 2 for word in self.words) > len(self) / 20
 
     def take(self, rows: slice | torch.Tensor) -> torch.Tensor:
-        """Rows as float32 [n, d]: the very numbers that distances and noise are about, see `taken`."""
+        """Rows as float32 [n, d], the numbers that distances and noise refer to, see `taken`."""
         held = self.vectors[rows] if isinstance(rows, slice) else self.vectors.index_select(0, rows)
         return taken(held, self.unit_rows)
 
     def slabs(self) -> Iterator[torch.Tensor]:
-        """All rows as `take` gives them, a part at a time."""
+        """All rows as in `take`, slab by slab."""
         return (self.take(slice(start, start + SLAB)) for start in range(0, len(self), SLAB))
 
     # ---- words to rows -------------------------------------------------------------------------------
 
     def lookup(self, words: Sequence[str]) -> tuple[Ids, Flags]:
-        """The row of every word, by a public function of the word alone.
+        """The row of each word, a public function of the word alone.
 
-        A word of the table (as it stands, else lower-cased) has its own row. Any other word gets a surrogate:
-        the row nearest to the mean of its word pieces. Without pieces, the word is split greedily into table
-        words; if that finds none, a fixed public hash picks the row. So every string has a row, and all
-        constants of the table hold for every string.
+        A word of the table (as it is, or lower-cased) has its own row. Any other word gets a surrogate: the row
+        nearest to the mean of its word pieces. Without pieces, the word is split greedily into table words; if that
+        finds none, a fixed public hash picks the row. So every string has a row, and all constants of the table hold
+        for every string.
 
         Returns:
             rows int64 [n], and whether the word itself is in the table, bool [n].
@@ -265,7 +261,7 @@ class EmbeddingTable:
         return rows, known
 
     def find(self, words: Sequence[str]) -> Ids:
-        """The row of every word that is in the table, as it stands or lower-cased, int64 [n]; -1 for others."""
+        """The row of each word that is in the table, as it is or lower-cased, int64 [n]; -1 for others."""
         row_of = self.root.row_of
         rows = np.fromiter((row_of.get(word, -1) for word in words), np.int64, len(words))
         missing = np.flatnonzero(rows < 0)
@@ -275,7 +271,7 @@ class EmbeddingTable:
     def _surrogates(self, words: list[str]) -> Ids:
         distinct = list(dict.fromkeys(words))
         if any(map(_LONE.search, distinct)):
-            raise InputError("a text must be valid Unicode: it holds a lone surrogate")
+            raise InputError("a text must be valid Unicode, and this one has a lone surrogate; remove it")
         encoded = [word.encode() for word in distinct]
         rows = np.fromiter((_hash(word, len(self)) for word in encoded), np.int64, len(distinct))
         if self.pieces is not None:
@@ -326,14 +322,14 @@ class EmbeddingTable:
         return Rows(stored=self.vectors, take=self.take, by_direction=self.unit_rows)
 
     def nearest(self, queries: torch.Tensor, *, exclude: Ids | None = None) -> Ids:
-        """The nearest row of each query: by cosine where rows are unit vectors, else by Euclidean distance.
+        """The nearest row of each query: by cosine if rows are unit vectors, else by Euclidean distance.
 
         Args:
-            queries: [n, d], any length; where cosine decides, a zero query is equally near to every row.
-            exclude: one row per query that may not be the answer.
+            queries: [n, d], any length; with cosine, a zero query is equally near to all rows.
+            exclude: one row per query that is not allowed as the answer.
 
         Returns:
-            rows int64 [n], exact: the rows that float64 finds. Ties go to the lowest row.
+            rows int64 [n], exact as computed in float64. Ties go to the lowest row.
 
         Raises:
             InputError: a query is not finite.
@@ -341,7 +337,7 @@ class EmbeddingTable:
         return self.decoder.search(queries, exclude)
 
     def distances(self, rows: Ids) -> Values:
-        """The distance of each row to the whole table, float64 [n, V], in the table's metric; 0 to itself."""
+        """The distances of each row to the whole table, float64 [n, V], in the table's metric; 0 to itself."""
         place = torch.from_numpy(rows).to(self.device)
         own = self.take(place).double()
         centred = own - self._mean
@@ -350,7 +346,7 @@ class EmbeddingTable:
         for start, part, squares in self._centred:
             size = sizes + squares
             distances = torch.addmm(size, centred, part.T, alpha=-2)
-            near = (distances <= CLOSE * size).nonzero()  # here the product has lost its digits: take the difference
+            near = (distances <= CLOSE * size).nonzero()  # the product is inaccurate here: use the difference
             distances.clamp_(min=0).sqrt_()
             for pairs in torch.split(near, CLOSE_PAIRS):
                 i, y = pairs[:, 0], pairs[:, 1]
@@ -360,7 +356,7 @@ class EmbeddingTable:
 
     @cached_property
     def pairs(self) -> Pairs:
-        """Comparison of these rows with one another, two by two."""
+        """Pairwise comparison of these rows."""
         return Pairs(rows=self._rows)
 
     def neighbours(self, rows: Ids, k: int) -> Ids:
@@ -371,14 +367,14 @@ class EmbeddingTable:
             k: how many, 1 to V.
 
         Returns:
-            int64 [m, k]: the row itself, then the others from the nearest on, as float64 differences decide; ties go
-            to the lowest row. Lists are kept, in 64 MiB at most for one k.
+            int64 [m, k]: the row itself, then the others by distance, as computed from float64 differences; ties go to
+            the lowest row. Lists are cached, at most 64 MiB for one k.
 
         Raises:
             ConfigError: k is out of range.
         """
         if not 1 <= k <= len(self):
-            raise ConfigError(f"k must be between 1 and the table's {len(self)} rows, got {k}")
+            raise ConfigError(f"k must be from 1 to the table's {len(self)} rows, got {k}")
         if len(self) * k > LISTED:
             distinct, back = np.unique(rows, return_inverse=True)
             return self.pairs.nearest(distinct, k)[back]
@@ -386,10 +382,10 @@ class EmbeddingTable:
         if lists is None:
             lists = self._lists.setdefault(k, np.full((len(self), k), -1, np.int32))
         found: Ids = lists[rows].astype(np.int64)
-        missing = np.unique(rows[found.min(axis=1) < 0])  # another thread may have written half of a list
+        missing = np.unique(rows[found.min(axis=1) < 0])  # another thread may have written half a list
         if len(missing):
             made = self.pairs.nearest(missing, k)
-            lists[missing] = made  # what two threads write is the same
+            lists[missing] = made  # two threads write the same
             short = found.min(axis=1) < 0
             found[short] = made[np.searchsorted(missing, rows[short])]
         return found
@@ -400,12 +396,12 @@ class EmbeddingTable:
 
     @cached_property
     def _mean(self) -> torch.Tensor:
-        """The mean row: about it, distances lose fewer digits."""
+        """The mean row; distances are more accurate relative to it."""
         return torch.stack([slab.double().sum(dim=0) for slab in self.slabs()]).sum(dim=0) / len(self)
 
     @property
     def _centred(self) -> Iterable[tuple[int, torch.Tensor, torch.Tensor]]:
-        """Slabs of rows about their mean, float64 [w, d], each with its first row and the squares [w]."""
+        """Slabs of rows minus the mean, float64 [w, d], each with its first row and the squared norms [w]."""
         return self._kept if self.vectors.numel() <= KEPT else self._slabs()
 
     @cached_property
@@ -421,9 +417,9 @@ class EmbeddingTable:
 
     @cached_property
     def diameter(self) -> float:
-        """The largest distance between two words, in the table's metric; for a projection, what is left of it.
+        """The largest distance between two words, in the table's metric; for a projection, the distance it leaves.
 
-        Stored for the shipped tables, exact for small ones, else a bound.
+        Stored for packaged tables, exact for small ones, otherwise an upper bound.
         """
         if self.stored is not None:
             return self.stored.diameter
@@ -435,7 +431,7 @@ class EmbeddingTable:
 
     @cached_property
     def l1_diameter(self) -> float:
-        """D_1, the largest l1 distance between two rows; bounded by sqrt(d) times the diameter for large tables."""
+        """D_1, the largest l1 distance between two rows; for large tables bounded by sqrt(d) times the diameter."""
         if self.stored is not None:
             return self.stored.l1_diameter
         rows = self.take(slice(None))
@@ -452,7 +448,7 @@ class EmbeddingTable:
 
     @cached_property
     def curve(self) -> constants.CalibrationCurve | None:
-        """The exponential mechanism's constant as a certified function of c; None where it would take minutes."""
+        """The exponential mechanism's constant as a certified function of c; None if it would take minutes."""
         if self.stored is not None:
             return self.stored.curve
         return constants.calibration_curve(self.take(slice(None))) if len(self) <= constants.SMALL_TABLE else None
@@ -460,26 +456,26 @@ class EmbeddingTable:
     # ---- public projections --------------------------------------------------------------------------
 
     def project(self, k: int, *, renormalize: bool = False) -> "EmbeddingTable":
-        """The table seen in its k principal axes: a public view with the same words and the same metric.
+        """The table in its k principal axes: a public view with the same words and metric.
 
-        A projection never lengthens a distance, so a mechanism on the view keeps its constant for the distance
-        of this table. Making the projected rows unit vectors again can lengthen one: the factor is computed over
-        all pairs of the table at hand and stands in `lipschitz`.
+        A projection never increases a distance, so a mechanism on the view keeps its constant for distances of this
+        table. Renormalizing the projected rows can increase distances: the factor is computed over all pairs of the
+        table and kept in `lipschitz`.
 
         Args:
             k: axes kept, 1 <= k <= d.
-            renormalize: whether the projected rows are made unit vectors (only for metric `chord`).
+            renormalize: whether to normalize the projected rows (metric `chord` only).
 
         Raises:
-            ConfigError: k is out of range, or the view cannot be renormalised.
+            ConfigError: k is out of range, or the view cannot be renormalized.
         """
         return _project(self, k, renormalize)
 
 
 def taken(held: torch.Tensor, unit_rows: bool) -> torch.Tensor:
-    """Rows as they count, float32 [n, d], from rows as a table holds them.
+    """Rows as they count, float32 [n, d], from stored rows.
 
-    Rows that are held in float16 are unit vectors only nearly; where direction counts they are made so here.
+    Rows stored in float16 are only approximately unit vectors; if direction counts they are normalized here.
     """
     if held.dtype == torch.float32:
         return held
@@ -490,9 +486,9 @@ def taken(held: torch.Tensor, unit_rows: bool) -> torch.Tensor:
 @lru_cache(maxsize=16)
 def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable:
     if not 1 <= k <= table.dimension:
-        raise ConfigError(f"project must be between 1 and the table's dimension {table.dimension}, got {k}")
+        raise ConfigError(f"project must be from 1 to the table's dimension {table.dimension}, got {k}")
     if renormalize and table.metric != "chord":
-        raise ConfigError("a renormalised projection needs a table of unit rows: use table.metric=chord")
+        raise ConfigError("a renormalized projection needs a table of unit rows: set table.metric=chord")
     rows = table.take(slice(None)).double()
     axes = torch.linalg.eigh(rows.T @ rows).eigenvectors[:, -k:]
     view = rows @ axes
@@ -500,7 +496,7 @@ def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable
     if renormalize:
         norms = view.norm(dim=1, keepdim=True)
         if bool((norms == 0).any()):
-            raise ConfigError(f"a word vanishes in {k} axes: choose a larger k, or do not renormalise")
+            raise ConfigError(f"a word is zero in {k} axes: choose a larger k, or do not renormalize")
         view = view / norms
         factor = max(1.0, constants.projection_factor(table.take(slice(None)), view))
     return replace(
@@ -516,22 +512,22 @@ def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable
 
 
 def _hash(word: bytes, size: int) -> int:
-    """A fixed public row for a word that no other rule can place."""
+    """A fixed public row for a word that nothing else can place."""
     return int.from_bytes(hashlib.blake2b(word, digest_size=8).digest(), "big") % size
 
 
 def load_table(name: str = "minilm", *, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
-    """The table of a registered name, or in the folder of one that was built; loaded once per process.
+    """A registered table by name, or one built into a folder; loaded once per process.
 
     Raises:
         UnknownName: no table has this name.
-        TableError: the table's files are missing or are not what they must be.
+        TableError: the table's files are missing or invalid.
     """
     return _load(os.path.realpath(name) if registry.is_folder(name) else name, metric, device)
 
 
 def ships(table: EmbeddingTable) -> bool:
-    """Whether this is a table of the package itself, not another one that was given its name."""
+    """Whether this is one of the package's tables, not another one of that name."""
     return (
         table.name in registry.TABLES and load_table(table.name, metric=table.metric, device=str(table.device)) is table
     )
@@ -544,5 +540,5 @@ def _load(name: str, metric: Metric, device: str) -> EmbeddingTable:
     build = registry.load("table", name)
     table = build(metric=metric, device=device)
     if not isinstance(table, EmbeddingTable):
-        raise TableError(f"the table {name!r} must load as an EmbeddingTable")
+        raise TableError(f"the table {name!r} must load as an EmbeddingTable, got a {type(table).__name__}")
     return table

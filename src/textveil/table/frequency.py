@@ -1,7 +1,7 @@
-"""Shares: what share of public text falls on each row of a table.
+"""Shares: how public text is distributed over the rows of a table.
 
 In: a table. Out: shares [V], the public prior of attackers.
-Not here: how often words stand in public text (`text.frequency`).
+Not here: word counts of public text (`text.frequency`).
 """
 
 import gzip
@@ -20,22 +20,21 @@ if TYPE_CHECKING:
 
 
 SMOOTHING = 0.5
-"""What is added to the count of every row, so that none is impossible: Jeffreys's prior."""
+"""Added to the count of each row, so that none is impossible: Jeffreys' prior."""
 
 
 def shares(table: "EmbeddingTable", *, listed: bool = False) -> Values:
-    """The share of public text that falls on each row: float64 [V], positive, of sum 1. Read-only.
+    """The share of public text that maps to each row: float64 [V], positive, summing to 1. Read-only.
 
-    Words fall where `table.lookup` puts them, so those outside the table count for their surrogates. 1/2 is added to
-    the count of every row. The list is in small letters, so a row whose word has capitals gets what falls on it as a
-    surrogate, and no more.
+    Words are mapped by `table.lookup`, so those outside the table count for their surrogates. 1/2 is added to each
+    row's count. The word list is lower-case, so a row whose word has capitals gets only what it receives as surrogate.
 
-    Stored for the shipped tables, else computed once per table, in some seconds for tens of thousands of rows; a
+    Stored for packaged tables, otherwise computed once per table, in seconds for tens of thousands of rows; a
     projection has the shares of its root.
 
     Args:
         table: whose rows they are.
-        listed: whether words of the public list count: they are secrets that are guessed only where they are protected.
+        listed: whether words of the public list count: they are secrets to guess only if they are protected.
     """
     return _shares(table.root, listed)
 
@@ -51,7 +50,7 @@ def _shares(table: "EmbeddingTable", listed: bool) -> Values:
 
 
 def fall(table: "EmbeddingTable", *, listed: bool = False) -> Ints:
-    """How many words of public text fall on each row, either those of the public list or all others: int64 [V]."""
+    """Words of public text that map to each row, either those of the public list or all others: int64 [V]."""
     falling = {word: count for word, count in counts().items() if is_public(word) == listed}
     rows, _ = table.lookup(list(falling))
     sums = np.zeros(len(table), np.int64)
@@ -60,7 +59,7 @@ def fall(table: "EmbeddingTable", *, listed: bool = False) -> Ints:
 
 
 def _stored(table: "EmbeddingTable") -> Ints | None:
-    """What `fall` gives, where it ships with the package for these very rows."""
+    """The packaged result of `fall` for exactly these rows, if there is one."""
     source = files("textveil").joinpath("data", "frequencies", f"{table.name}-{table.metric}.npy.gz")
     if table.stored is None or not source.is_file():
         return None

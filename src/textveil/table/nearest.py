@@ -1,17 +1,16 @@
-"""The exact nearest row: low-precision scores with a proved error bound, then the few candidates again in float64.
+"""The exact nearest row: low-precision scores with a proven error bound, then the few candidates again in float64.
 
-In: the rows of a table, and queries. Out: for every query the row of the largest cosine or smallest distance.
-Not here: low precision and its error (`precision`); which of the two a table wants (`table`).
+In: the rows of a table, and queries. Out: for each query the row with the largest cosine or smallest distance.
+Not here: low precision and its error (`codes`); which of the two a table wants (`embedding`).
 
 For a query q and a row v let q' and v' be their roundings, and s' the computed product of those. Then
 
     |s' - q.v|  <=  |q - q'| |v|  +  |q'| |v - v'|  +  d 2^-22 |q'| |v'|  +  2^-8 |s'|
 
-by Cauchy-Schwarz twice, for d sums in float32 in any order, and for the rounding of the result to bfloat16; products of
-eight-bit integers have only the first two terms, and what the rotation of q may lose is in |q - q'|. A row that by this
-bound cannot reach the best row found is not the nearest. Rows are looked at in groups, of which only the largest score
-counts; the rows that are left are scored again in float64. Nothing here is a matter of chance: where more rows lie
-within the bound, more are scored again.
+by Cauchy-Schwarz twice, for d sums in float32 in any order, and for rounding the result to bfloat16; products of int8
+have only the first two terms, and rounding in the rotation of q is part of |q - q'|. A row that cannot reach the best
+row found under this bound is not the nearest. Rows are examined in groups, by their largest score; the remaining rows
+are scored again in float64. Nothing here is probabilistic: if more rows are within the bound, more are scored again.
 """
 
 import warnings
@@ -38,29 +37,29 @@ from textveil.table.codes import (
 )
 
 KEPT, KEPT_SHAPE = 1 << 28, (1 << 15, 256)
-"""Numbers up to which the low-precision rows are kept; then so many rows and queries are scored at once."""
+"""Up to this many numbers, low-precision rows are cached; then the rows and queries scored at once."""
 
 MADE_SHAPE = 1 << 12, 1 << 10
-"""The same where rows are brought into low precision anew for each batch: more queries share the work."""
+"""The same if rows are converted anew for each batch: more queries share the work."""
 
 PAIRS = 1 << 14
-"""Queries and rows that are scored again at once."""
+"""Pairs of query and row scored again at once."""
 
 HELD = 1 << 20
-"""Queries and rows that are held to be scored again; where there are more, they are before the search goes on."""
+"""Pairs of query and row kept for scoring again; above this, they are scored before the search continues."""
 
 Best = tuple[torch.Tensor, torch.Tensor]
-"""The float64 score of every query's best row so far [b], and the row [b], V where there is none."""
+"""The float64 score of each query's best row so far [b], and the row [b], V if there is none."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Nearest:
-    """The rows of a table, ready to be searched.
+    """The rows of a table, ready for searching.
 
     Attributes:
         rows: the rows.
-        precision: what rows are scored in first; None is what the machine multiplies fastest. int8 is for unit rows
-            that can be kept; else bfloat16 takes its place.
+        precision: of the first scores; None for what the machine multiplies fastest. int8 needs unit rows that can be
+            cached; otherwise bfloat16 is used.
     """
 
     rows: Rows
@@ -71,18 +70,18 @@ class Nearest:
 
         Args:
             queries: [n, d], finite, and for distances shorter than 1e150.
-            exclude: one row per query that may not be the answer [n].
+            exclude: one row per query that is not allowed as the answer [n].
 
         Returns:
-            rows int64 [n]: those that float64 finds, up to the rounding of float64 itself.
+            rows int64 [n]: as found in float64, up to its own rounding.
 
         Raises:
-            InputError: the queries are not such ones, or there is not one excluded row for each.
+            InputError: the queries are not as above, or there is not one excluded row for each.
         """
         if queries.ndim != 2 or queries.shape[1] != self.rows.dimension:
             raise InputError(f"queries must be [n, {self.rows.dimension}], got {list(queries.shape)}")
         if exclude is not None and exclude.shape != (len(queries),):
-            raise InputError(f"one row per query can be excluded: [{len(queries)}], got {list(exclude.shape)}")
+            raise InputError(f"exclude must be one row per query, [{len(queries)}], got {list(exclude.shape)}")
         found = np.empty(len(queries), np.int64)
         step = self._shape[1]
         device = self.rows.device
@@ -125,20 +124,20 @@ class Nearest:
         answer = best[1]
         if bool((answer == self.rows.size).any()):
             raise ArithmeticError("a bound of the exact search does not hold")
-        if zero is not None:  # equally near to every row
+        if zero is not None:  # equally near to all rows
             answer[zero] = 0 if own is None else (own[zero] == 0).long()
         return answer
 
     def _checked(self, queries: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Queries whose squares are within the range of float64, and which of them have no direction, if any."""
+        """Queries scaled so that float64 holds their squares, and which of them are zero, if any."""
         peak = queries.abs().amax(dim=1, keepdim=True)
         if bool(((peak > 2.0**-400) & (peak < 2.0**400)).all()):
             return queries, None
         if not bool(torch.isfinite(peak).all()):
-            raise InputError("a vector must be finite to have a nearest row, and one is not")
+            raise InputError("queries must be finite, and one is not")
         if not self.rows.by_direction:
             if bool((peak > 1e150).any()):
-                raise InputError("a vector must be shorter than 1e150 to have a nearest row, and one is not")
+                raise InputError("queries must be shorter than 1e150, and one is not")
             return queries, None
         queries = torch.where(peak < 2.0**-400, queries * 2.0**600, queries)
         queries = torch.where(peak > 2.0**400, queries * 2.0**-600, queries)
@@ -148,7 +147,7 @@ class Nearest:
     def _left(
         self, unit: torch.Tensor, held: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]], least: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The candidates (owner, row) that can still be the best, of those held with the most that they can score."""
+        """The candidates (owner, row) that can still be the best, of those kept with their highest possible scores."""
         owner, row, high = (torch.cat(each) for each in zip(*held, strict=True))
         left = high >= least[owner]
         owner, row = owner[left], row[left]
@@ -159,23 +158,21 @@ class Nearest:
     def _narrowed(
         self, unit: torch.Tensor, owner: torch.Tensor, row: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Fewer candidates, by scores in float32: eight-bit integers leave a dozen."""
+        """Fewer candidates, by float32 scores: int8 leaves about a dozen."""
         order = owner.argsort()
         owner, row = owner[order], row[order]
         score = _products(unit.float(), self.rows.stored, torch.bincount(owner, minlength=len(unit)), row)
         best = score.new_full((len(unit),), -torch.inf).scatter_reduce_(0, owner, score, "amax")
-        error = (unit.shape[1] + 8) * 2.0**-23 + NEARLY[
-            torch.float32
-        ]  # d sums, and rows of length 1 but for a rounding
+        error = (unit.shape[1] + 8) * 2.0**-23 + NEARLY[torch.float32]  # d sums, and rows of length 1 up to rounding
         left = score >= best[owner] - 2 * error
         return owner[left], row[left]
 
     def _better(
         self, queries: torch.Tensor, best: Best, owner: torch.Tensor, row: torch.Tensor, *, last: bool = False
     ) -> Best:
-        """The best rows so far and the candidates (owner, row) together; ties go to the lowest row.
+        """The best of the best rows so far and the candidates (owner, row); ties go to the lowest row.
 
-        Of the last candidates, the score of a query's only one is not computed.
+        If only one candidate is left for a query at the end, its score is not computed.
         """
         score, answer = best
         if last:
@@ -196,11 +193,11 @@ class Nearest:
         rows = self.rows.true(row)
         if isinstance(self._coder, IntegerCodes) or self.rows.by_direction:
             return (queries * rows).sum(dim=1)
-        # without the query's own square where that is so large that it would swallow what tells rows apart
+        # without the query's own square if it is so large that it would swallow the differences between rows
         far = queries.norm(dim=1) > 4 * self._coder.longest
         return torch.where(far, ((2 * queries - rows) * rows).sum(dim=1), -(queries - rows).square().sum(dim=1))
 
-    # ---- what the rounding of a score may hide ---------------------------------------------------------
+    # ---- what rounding may hide in a score -------------------------------------------------------------
 
     @property
     def _rounding(self) -> float:
@@ -245,7 +242,7 @@ class Nearest:
 
 
 def _products(queries: torch.Tensor, rows: torch.Tensor, counts: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-    """The product of every query [b, d] with `counts` [b] of the rows [V, d], listed in `row`, one after another."""
+    """The products of each query [b, d] with its `counts` [b] rows of [V, d], listed one after another in `row`."""
     _hear_of_beta()
     starts = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
     values = queries.new_zeros(len(row))
@@ -256,7 +253,7 @@ def _products(queries: torch.Tensor, rows: torch.Tensor, counts: torch.Tensor, r
 
 @cache
 def _hear_of_beta() -> None:
-    """torch says once per process that this kind of matrix is new, which is no news to a user."""
+    """Triggers, silently, torch's once-per-process notice that this kind of matrix is in beta."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.tensor([], dtype=torch.int64), torch.tensor([]), (1, 1))
@@ -267,6 +264,6 @@ def _lowest(scores: torch.Tensor) -> float:
 
 
 def _leave_out(scores: torch.Tensor, place: torch.Tensor) -> None:
-    """Give one row of each query, where it is in this run of rows [w, b], the lowest score."""
+    """Gives one row of each query, if it is in this run of rows [w, b], the lowest score."""
     inside = ((place >= 0) & (place < len(scores))).nonzero().squeeze(1)
     scores[place[inside], inside] = _lowest(scores)

@@ -1,14 +1,14 @@
-"""The rows of a table compared with one another: cheap bounds of all distances, and exact distances of the few.
+"""The rows of a table compared with one another: cheap bounds on all distances, exact ones for the few that matter.
 
-In: numbers of rows. Out: lower bounds of their distances to all rows, distances of pairs, the nearest neighbours.
-Not here: the nearest row of any vector (`nearest`), and the lists of neighbours that are kept (`table`).
+In: row numbers. Out: lower bounds on their distances to all rows, distances of pairs, the nearest neighbours.
+Not here: the row nearest to any vector (`nearest`), and cached neighbour lists (`embedding`).
 
-Let x and y be two rows about a common centre, x = |x| (u x' + e) with whole numbers x' of at most 127. Then
+Let x and y be two rows about a common centre, x = |x| (u x' + e) with integers x' of at most 127. Then
 
     |x.y - |x||y| u_x u_y x'.y'|  <=  |x||y| (|e_x| + (1 + |e_x|) |e_y|)
 
-by Cauchy-Schwarz twice, and |x - y|^2 = |x|^2 + |y|^2 - 2 x.y. Whole numbers are multiplied exactly, and all that
-follows is done number by number: no bit of a bound depends on which other rows are asked for at the same time.
+by Cauchy-Schwarz twice, and |x - y|^2 = |x|^2 + |y|^2 - 2 x.y. Integers are multiplied exactly, and everything after is
+element-wise: no bit of a bound depends on which other rows are in the batch.
 """
 
 import math
@@ -24,28 +24,28 @@ from textveil.randomness import Floats, Ids, Values
 from textveil.table.codes import GROUP, Rows, low_precision
 
 SLAB = 1 << 12
-"""Rows that are compared at once: with `BATCH` queries their bounds stay in a processor's own cache."""
+"""Rows compared at once: with `BATCH` queries their bounds fit into the processor's cache."""
 
 BATCH = 64
-"""Rows that are best asked for at once."""
+"""Best number of rows per call."""
 
 KEPT = 1 << 30
-"""Numbers, a byte each, up to which rows in low precision are kept; beyond, they are made anew for each question."""
+"""Up to this many numbers, a byte each, low-precision rows are cached; beyond, they are recomputed for each call."""
 
 ETA = 2.0**-19
-"""Of |x|^2 + |y|^2: more than float32 loses in the dozen operations of a bound."""
+"""Relative to |x|^2 + |y|^2: more than float32 loses in the dozen operations of a bound."""
 
 PAIRS = 1 << 10
-"""Pairs of rows whose distances are taken at once."""
+"""Pairs of rows whose distances are computed at once."""
 
 HELD = 1 << 20
-"""Pairs that are held to be measured; where there are more, they are measured before the search goes on."""
+"""Pairs kept for measuring; above this, they are measured before the search continues."""
 
 LARGEST = torch.finfo(torch.float32).max
-"""A bound that every row stays below; the row itself, which is no neighbour of its own, is at infinity."""
+"""A bound below which every row stays; the row itself, not its own neighbour, is at infinity."""
 
 EXACT = 1 << 24
-"""float32 holds all whole numbers up to here."""
+"""float32 holds all integers up to here."""
 
 
 class Codes(NamedTuple):
@@ -65,7 +65,7 @@ class Codes(NamedTuple):
 
 
 class Slab(NamedTuple):
-    """A run of rows: the squared distance to row `start + j` is `middle[:, j]` but for `error[:, j]` at most.
+    """A run of rows: the squared distance to row `start + j` is `middle[:, j]` up to `error[:, j]`.
 
     Both are float32 [m, w], in units of the square of `Pairs.reach`.
     """
@@ -77,7 +77,7 @@ class Slab(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pairs:
-    """The rows of a table, ready to be compared with one another; on the CPU, wherever they are.
+    """The rows of a table, ready for comparison with one another; on the CPU, wherever they are.
 
     Attributes:
         rows: the rows.
@@ -86,7 +86,7 @@ class Pairs:
     rows: Rows
 
     def squares(self, asked: torch.Tensor) -> Iterator[Slab]:
-        """Bounds of the squared distances between the rows asked for, int64 [m], and all rows, a run at a time."""
+        """Bounds on the squared distances between the requested rows, int64 [m], and all rows, a run at a time."""
         own = self._coded(asked)
         length = (own.length / self.reach).float()[:, None]
         turned, lost, square = (-2 * length * own.unit[:, None]), 2 * length * own.lost[:, None], length * length
@@ -100,16 +100,16 @@ class Pairs:
             yield Slab(start, middle, error)
 
     def shorter(self, asked: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
-        """Numbers that are at most the distances of the rows asked for [m] to all rows, in units of `reach`.
+        """Lower bounds on the distances of the requested rows [m] to all rows, in units of `reach`.
 
         Yields:
-            The first row of a run and float32 [m, w], a run after another.
+            The first row of a run and float32 [m, w], run by run.
         """
         for start, middle, error in self.squares(asked):
             yield start, middle.sub_(error).clamp_(min=0).sqrt_().mul_(1 - ETA)
 
     def distances(self, rows: Ids, others: Ids) -> Values:
-        """The distance of each row to the one beside it, float64 [n], from their difference."""
+        """The distance of each row to the one paired with it, float64 [n], from their difference."""
         found = np.empty(len(rows))
         for start in range(0, len(rows), PAIRS):
             part = slice(start, start + PAIRS)
@@ -129,7 +129,7 @@ class Pairs:
     def _nearest(self, rows: Ids, k: int) -> Ids:
         """The k others nearest to each row [m, k].
 
-        The k-th smallest upper bound of groups of rows is never below the k-th smallest distance, so that a row with a
+        The k-th smallest upper bound of groups of rows is never below the k-th smallest distance, so a row with a
         larger lower bound is not among the nearest.
         """
         best = torch.full((len(rows), k), math.inf, dtype=torch.float32)  # the smallest upper bounds so far
@@ -154,7 +154,7 @@ class Pairs:
         return self._closest(rows, held, best[:, -1].numpy(), k)[1].reshape(len(rows), k)
 
     def _closest(self, rows: Ids, held: list[tuple[Ids, Ids, Floats]], most: Floats, k: int) -> tuple[Ids, Ids]:
-        """Of the pairs held with their lower bounds, the k closest of each owner, in their order."""
+        """Of the kept pairs and their lower bounds, the k closest of each owner, in order."""
         owner, other, low = (np.concatenate(each) for each in zip(*held, strict=True))
         left = low <= most[owner]
         owner, other = owner[left], other[left]
@@ -165,13 +165,13 @@ class Pairs:
 
     @cached_property
     def reach(self) -> float:
-        """A power of two, at least the distance of any row from the centre."""
+        """A power of two that is at least the largest distance of a row from the centre."""
         longest = max(float((slab - self._centre).norm(dim=1).max()) for _, slab in self._parts())
         return 2.0 ** math.ceil(math.log2(longest * (1 + ETA))) if longest > 0 else 1.0
 
     @cached_property
     def _centre(self) -> torch.Tensor:
-        """About the mean row lengths are short. Any other centre would do: what counts is that it is the same."""
+        """The mean row, which makes vectors short. Any centre would do, as long as it is the same for all."""
         return (sum((slab.double().sum(dim=0) for _, slab in self._parts()), torch.zeros(1)) / self.rows.size).float()
 
     def _parts(self) -> Iterator[tuple[int, torch.Tensor]]:
@@ -194,7 +194,7 @@ class Pairs:
     def _coded(self, asked: torch.Tensor) -> Codes:
         return _codes(self._true(asked) - self._centre)
 
-    # ---- exact products of whole numbers ---------------------------------------------------------------
+    # ---- exact products of integers --------------------------------------------------------------------
 
     @cached_property
     def _type(self) -> torch.dtype:
@@ -224,5 +224,5 @@ def _codes(rows: torch.Tensor) -> Codes:
     unit = torch.where(unit > 0, unit, 1.0)
     whole = torch.round(rows / unit)
     lost = (rows - whole * unit).norm(dim=1)
-    slack = (rows.shape[1] + 16) * 2.0**-24  # of a sum of d squares; 2^-20 is for making rows of length 1
+    slack = (rows.shape[1] + 16) * 2.0**-24  # for a sum of d squares; 2^-20 for normalizing rows
     return Codes(whole.to(torch.int8), unit.squeeze(1), lost * (1 + 2 * slack) + 2.0**-20, length)

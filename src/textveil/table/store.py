@@ -1,10 +1,10 @@
-"""Tables as folders: converted once, checked by checksums, mapped into memory.
+"""Tables as folders: converted once, verified by checksum, memory-mapped.
 
-In: the vectors of a source, or such a folder. Out: the folder; an `EmbeddingTable`; what is known about one.
-Not here: the formats of published vectors (`vectors`), what a table can do (`table`), its constants (`constants`).
+In: vectors from a source, or such a folder. Out: the folder; an `EmbeddingTable`; a description of one.
+Not here: the formats of published vectors (`vectors`), what a table can do (`embedding`), its constants (`constants`).
 
-A folder holds `table.json`, `words.json` (an array of strings), `rows.npy` [V, d] and, where they were computed,
-`neighbours.npy` and `distances.npy` [V, k]. It appears under its name only when it is whole.
+A folder holds `table.json`, `words.json` (an array of strings), `rows.npy` [V, d] and, if they were computed,
+`neighbours.npy` and `distances.npy` [V, k]. It gets its name only when it is complete.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ from textveil.table.vectors import Vectors
 
 DType = Literal["float16", "float32"]
 Progress = Callable[[str, int, int], None]
-"""Told the step under way, how much of it is done and how much there is."""
+"""Called with the name of a step, the amount done and the total."""
 
 VERSION = 1
 MANIFEST, WORDS, ROWS, NEIGHBOURS, DISTANCES = FILES = (
@@ -45,36 +45,36 @@ MANIFEST, WORDS, ROWS, NEIGHBOURS, DISTANCES = FILES = (
     "distances.npy",
 )
 UNFINISHED = ".part"
-"""How the name of a folder ends that is being built, and never loads."""
+"""The name of an unfinished folder ends in this; it never loads."""
 
 PAIRS_UP_TO = 50_000
-"""Up to so many words what needs all pairs of rows is computed unless told otherwise."""
+"""Up to this many words, everything that needs all pairs of rows is computed by default."""
 HALF_FROM = 1 << 26
-"""Numbers from which rows are kept in float16 unless told otherwise: 256 MiB in float32."""
+"""From this many numbers on, rows are stored in float16 by default: 256 MiB in float32."""
 PART = 1 << 20
-"""Numbers that are worked on at once: 8 MiB in float64."""
+"""Numbers processed at once: 8 MiB in float64."""
 
 _HEADER = 128
-"""Bytes before the rows; an array's header is padded to a multiple of 64, and ours always fits into 128."""
+"""Bytes before the rows; NumPy pads headers to a multiple of 64, and ours always fit into 128."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What `table.json` says.
+    """The content of `table.json`.
 
     Attributes:
         name: what statements call the table.
-        source: the file or model that it was made from.
+        source: the file or model it was made from.
         format: what that was read as, see `vectors.opened`.
-        metric: "chord" (the rows were normalised before they were stored) or "euclidean".
+        metric: "chord" (the rows were normalized before they were stored) or "euclidean".
         dtype: of the stored rows.
         words: V.
         dimension: d.
-        repeated: words of the source that were left out because they stood there before.
-        broken: words of the source that were left out because they could not be taken.
-        neighbours: k, the nearest words that are listed for each word; 0 where none are.
-        constants: on the safe side for the rows as the table takes them out.
-        files: size and SHA-256 of every other file.
+        repeated: words of the source that were left out as repeated.
+        broken: words of the source that were left out as broken.
+        neighbours: k, the number of nearest words listed for each word; 0 for none.
+        constants: conservative for the rows as the table returns them.
+        files: size and SHA-256 of each other file.
     """
 
     name: str
@@ -137,31 +137,31 @@ def build(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Manifest:
-    """Convert vectors into a table's folder. It is there when this has ended well, and not before.
+    """Converts vectors into a table's folder, which appears only once it is complete.
 
     Args:
-        vectors: opened with `zero_rows` for the metric euclidean only.
+        vectors: opened with `zero_rows` only for metric euclidean.
         folder: must not exist, unless `force` is set.
-        name: what statements call the table; None is the name of the source.
+        name: what statements call the table; None for the name of the source.
         metric: of the table's statements.
-        dtype: of the stored rows; None is float16 for large tables, else float32.
-        neighbours: how many nearest words are listed for each word, where pairs are looked at; 0 for none.
-        pairs: whether to look at all pairs of rows: for exact constants, the exponential mechanism's curve and the
+        dtype: of the stored rows; None for float16 in large tables, otherwise float32.
+        neighbours: how many nearest words to list for each word, if pairs are computed; 0 for none.
+        pairs: whether to go through all pairs of rows, for exact constants, the exponential mechanism's curve and the
             nearest words. None does so up to 50,000 words.
         force: replace the folder of a table, or an empty one.
-        progress: see `Progress`; the bytes of the source are the first step.
+        progress: see `Progress`; the first step counts bytes of the source.
 
     Raises:
-        ConfigError: an option is wrong, or the folder has a name that no table can be loaded by.
+        ConfigError: an option is wrong, or no table could be loaded under the folder's name.
         TableError: the source is malformed.
-        OutputError: the folder is there already, or cannot be written.
+        OutputError: the folder exists, or cannot be written.
     """
     if str(folder) in registry.names("table"):
-        raise ConfigError(f"{folder} is the name of a registered table; a folder of that name is ./{folder}")
+        raise ConfigError(f"{folder} is the name of a registered table; for a folder of that name write ./{folder}")
     if os.path.realpath(folder).endswith(UNFINISHED):
         raise ConfigError(f"the name of a table's folder must not end with {UNFINISHED}, got {folder}")
     if name is not None and UNFIT.search(name):
-        raise ConfigError("the name of a table must hold no line breaks and no control characters")
+        raise ConfigError("the name of a table must not contain line breaks or control characters")
     if metric not in get_args(Metric):
         raise ConfigError(f"the metric of a table must be chord or euclidean, got {metric!r}")
     if dtype not in (None, *get_args(DType)):
@@ -198,7 +198,7 @@ def build(
 def _write_rows(
     vectors: Vectors, path: Path, metric: Metric, dtype: DType | None, tell: Progress
 ) -> tuple[list[str], NDArray[Any]]:
-    """Write the rows; returns the words, and the rows mapped."""
+    """Writes the rows; returns the words, and the rows memory-mapped."""
     words: list[str] = []
     kind, width = np.dtype(dtype or "float32").newbyteorder("<"), 0
     with path.open("w+b") as file:
@@ -225,7 +225,7 @@ def _unit(rows: Floats) -> Values:
     double = rows.astype(np.float64)
     norms = np.linalg.norm(double, axis=1, keepdims=True)
     if not norms.all():
-        raise TableError("the metric chord needs rows that are not zero")
+        raise TableError("metric chord does not allow zero rows; drop those words or use metric euclidean")
     found: Values = double / norms
     return found
 
@@ -239,7 +239,7 @@ def _cast(rows: NDArray[Any], kind: np.dtype[Any], vectors: Vectors) -> NDArray[
 
 
 def _halve(file: io.BufferedRandom, vectors: Vectors) -> None:
-    """Turn the float32 rows that were written so far into float16 ones, in their place."""
+    """Converts the float32 rows written so far to float16, in place."""
     end = file.tell()
     read = write = _HEADER
     while read < end:
@@ -253,7 +253,7 @@ def _halve(file: io.BufferedRandom, vectors: Vectors) -> None:
 
 
 def _parts(rows: NDArray[Any], metric: Metric) -> Iterator[torch.Tensor]:
-    """Stored rows as the table takes them out."""
+    """Stored rows as the table returns them."""
     step = max(1, PART // rows.shape[1])
     parts = (torch.from_numpy(rows[start : start + step]) for start in range(0, len(rows), step))
     return (taken(part, metric == "chord") for part in parts)
@@ -269,7 +269,7 @@ def _told_parts(rows: NDArray[Any], metric: Metric, tell: Progress) -> Iterator[
 def _from_pairs(
     part: Path, words: list[str], stored: NDArray[Any], metric: Metric, neighbours: int, tell: Progress
 ) -> tuple[TableConstants, int]:
-    """The constants of all pairs of rows; writes the nearest words, and returns how many of each."""
+    """The constants from all pairs of rows; also writes the nearest words and returns how many per word."""
     rows = torch.cat(list(_parts(stored, metric)))
     known = constants.compute(rows, metric, progress=lambda done, total: tell("constants", done, total))
     listed = min(neighbours, len(words) - 1)
@@ -293,12 +293,12 @@ def _nearest(table: EmbeddingTable, count: int, tell: Progress) -> Iterator[tupl
         tell("neighbours", int(own[-1]) + 1, len(table))
 
 
-# ---- a folder that appears when it is whole --------------------------------------------------------------------------
+# ---- a folder that appears when it is complete -----------------------------------------------------------------------
 
 
 @contextmanager
 def _replacing(folder: Path, force: bool) -> Iterator[Path]:
-    """A folder to write into, which gets its name when the body has ended well; else nothing is left of it."""
+    """A folder to write into; it gets its name when the body succeeds, and is removed otherwise."""
     part = folder.with_name(f".{folder.name}.{os.getpid()}-{time.time_ns()}{UNFINISHED}")
     missing = [parent for parent in part.parents if not parent.exists()]
     try:
@@ -308,23 +308,23 @@ def _replacing(folder: Path, force: bool) -> Iterator[Path]:
         for file in part.iterdir():
             _sync(file)
         _sync(part)
-        _refuse_existing(folder, force)  # it may have come meanwhile
+        _refuse_existing(folder, force)  # it may have appeared meanwhile
         _swap(part, folder)
         _sync(folder.parent)
     except TextveilError:
         raise
     except OSError as error:
-        raise OutputError(f"{folder} cannot be written: {error.strerror or type(error).__name__}") from None
+        raise OutputError(f"cannot write {folder}: {error.strerror or type(error).__name__}") from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
         for parent in missing:
-            with suppress(OSError):  # the table is in it
+            with suppress(OSError):  # still holds the table
                 parent.rmdir()
 
 
 def _swap(part: Path, folder: Path) -> None:
-    """Give a folder its name. The former table there is deleted when the new one stands, and else comes back."""
-    former = part.with_suffix(".former")  # it loads under this name, should the process be killed here
+    """Gives a folder its name. A former table there is deleted when the new one is in place, and restored if not."""
+    former = part.with_suffix(".former")  # loads under this name if the process is killed here
     try:
         if folder.exists():
             folder.rename(former)
@@ -332,30 +332,30 @@ def _swap(part: Path, folder: Path) -> None:
     finally:
         if former.exists() and not folder.exists():
             former.rename(folder)
-        with suppress(OSError):  # nothing is deleted that is no file of a table
+        with suppress(OSError):  # only files of a table are deleted
             for name in FILES:
                 (former / name).unlink(missing_ok=True)
             former.rmdir()
 
 
 def _refuse_existing(folder: Path, force: bool) -> None:
-    """Refuse to write where something is, but with `force` a table, even a damaged one, and nothing else."""
+    """Raises if something is at the path; with `force`, anything but a table, even a damaged one."""
     if not os.path.lexists(folder):
         return
     if not force:
-        raise OutputError(f"{folder} is there already; --force replaces the folder of a table")
+        raise OutputError(f"{folder} exists; --force replaces the folder of a table")
     found = {path.name: path for path in folder.iterdir()} if folder.is_dir() else {}
     if not folder.is_dir() or (found and MANIFEST not in found):
-        raise OutputError(f"{folder} is no folder of a table, and is not replaced")
+        raise OutputError(f"{folder} is not the folder of a table, and is not replaced; choose another path")
     for name, path in sorted(found.items()):
         if name not in FILES or path.is_symlink() or not path.is_file():
-            raise OutputError(f"{folder} is not replaced: it holds {name!r}, which is no file of a table")
+            raise OutputError(f"{folder} is not replaced: it holds {name!r}, which is not part of a table")
     if found and not {WORDS, ROWS} <= found.keys():
-        read(folder)  # a lone table.json must be one
+        read(folder)  # a table.json alone must be valid
 
 
 def _sync(path: Path) -> None:
-    """Bring a file or folder to the disk, where folders can be opened."""
+    """Flushes a file or folder to disk, where folders can be opened."""
     with suppress(PermissionError):
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -368,11 +368,11 @@ def _sync(path: Path) -> None:
 
 
 def load(folder: str | Path, *, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
-    """The table in a folder, after the whole of it was found as it was written; its rows are mapped, not read.
+    """The table in a folder, after verifying all of it; its rows are memory-mapped.
 
     Raises:
         ConfigError: it was built for the other metric.
-        TableError: it is missing, damaged or foreign.
+        TableError: it is missing, damaged or something else.
     """
     manifest = verify(folder)
     if metric != manifest.metric:
@@ -388,14 +388,14 @@ def load(folder: str | Path, *, metric: Metric = "chord", device: str = "cpu") -
     table = EmbeddingTable.build(
         name=manifest.name, words=words, vectors=torch.from_numpy(rows), metric=manifest.metric, device=device
     )
-    return replace(table, stored=manifest.constants)  # checksums tie them to the rows
+    return replace(table, stored=manifest.constants)  # the checksums tie them to the rows
 
 
 def verify(folder: str | Path) -> Manifest:
-    """What a folder says about its table, after every file of it was found to have the right checksum.
+    """A folder's manifest, after verifying the checksums of all its files.
 
     Raises:
-        TableError: it is missing, damaged or foreign.
+        TableError: the table is missing, damaged or something else.
     """
     manifest = read(folder)
     for name, stamp in manifest.files.items():
@@ -406,35 +406,37 @@ def verify(folder: str | Path) -> Manifest:
         except OSError as error:
             raise _error(path, error.strerror or "it cannot be read") from None
         if found is None:
-            raise _error(path, f"it must have {stamp.get('bytes')} bytes, and has {size}; build the table again")
+            raise _error(path, f"it must have {stamp.get('bytes')} bytes, got {size}; build the table again")
         if found != stamp:
-            raise _error(path, "its SHA-256 is not the one in table.json; build the table again")
+            raise _error(path, "its SHA-256 differs from the one in table.json; build the table again")
     return manifest
 
 
 def read(folder: str | Path) -> Manifest:
-    """What a folder says about its table. No other file of it is read.
+    """A folder's manifest. Reads no other file.
 
     Raises:
-        TableError: it is no folder of a table, or its table.json is damaged.
+        TableError: it is not the folder of a table, or its table.json is damaged.
     """
     path = Path(folder) / MANIFEST
     if Path(os.path.realpath(folder)).name.endswith(UNFINISHED):
-        raise _error(folder, "it is left of a build that did not end; it can be deleted")
+        raise _error(folder, "it is left from an unfinished build; delete it")
     try:
         content = path.read_bytes()
     except OSError as error:
         if not isinstance(error, FileNotFoundError | NotADirectoryError):
             raise _error(path, error.strerror or "it cannot be read") from None
-        raise _error(folder, "it is no folder of a table (no table.json); `textveil table build` makes one") from None
+        raise _error(
+            folder, "it is not the folder of a table (no table.json); `textveil table build` makes one"
+        ) from None
     try:
         text = content.decode()
         values = json.loads(text)
         version = values.get("textveil table")
     except (ValueError, AttributeError, RecursionError):
-        raise _error(path, "it is damaged or foreign; build the table again") from None
+        raise _error(path, "it is damaged, or not from textveil; build the table again") from None
     if version != VERSION:
-        raise _error(path, f"it must be of version {VERSION}, and is of {version}; build the table again")
+        raise _error(path, f"it must be of version {VERSION}, got {version}; build the table again")
     try:
         values.pop("sha256")
         manifest = Manifest.from_json(values)
@@ -442,33 +444,33 @@ def read(folder: str | Path) -> Manifest:
             return manifest
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, TextveilError):
         pass
-    raise _error(path, "it is damaged or foreign; build the table again")
+    raise _error(path, "it is damaged, or not from textveil; build the table again")
 
 
 def neighbours(folder: str | Path) -> tuple[NDArray[np.int32], Floats]:
-    """The nearest other words of every word, nearest first, as rows [V, k], and their distances.
+    """The nearest other words of each word, nearest first, as rows [V, k], and their distances.
 
     Raises:
-        TableError: the folder is damaged, or lists none.
+        TableError: the folder is damaged, or has no neighbours.
     """
     manifest = verify(folder)
     if not manifest.neighbours:
-        raise _error(folder, "it lists no nearest words; build it with --pairs and --neighbours")
+        raise _error(folder, "it has no list of nearest words; build it with --pairs and --neighbours")
     shape = manifest.words, manifest.neighbours
     near, away = _array(Path(folder) / NEIGHBOURS, "int32", shape), _array(Path(folder) / DISTANCES, "float32", shape)
     if near.min() < 0 or near.max() >= manifest.words:
-        raise _error(Path(folder) / NEIGHBOURS, "it must hold numbers of rows")
+        raise _error(Path(folder) / NEIGHBOURS, "it must hold row numbers; build the table again")
     return near, away
 
 
 def _array(path: Path, dtype: str, shape: tuple[int, int]) -> NDArray[Any]:
-    """An array of a table, mapped into memory; what is written to it stays in this process."""
+    """A memory-mapped array of a table; writes to it stay in this process."""
     try:
         found = np.lib.format.open_memmap(path, mode="c")
-    except Exception:  # of a foreign header NumPy raises many kinds
-        raise _error(path, "it is not what a table holds") from None
+    except Exception:  # NumPy raises many kinds for a foreign header
+        raise _error(path, "it is not an array of a table; build the table again") from None
     if (found.dtype, found.shape) != (np.dtype(dtype).newbyteorder("<"), shape):
-        raise _error(path, f"it must hold {shape[0]} x {shape[1]} numbers in {dtype}")
+        raise _error(path, f"it must hold {shape[0]} x {shape[1]} numbers in {dtype}; build the table again")
     return cast("NDArray[Any]", found)
 
 
@@ -478,7 +480,7 @@ def _stamp(path: Path) -> dict[str, Any]:
 
 
 def _spell(manifest: Manifest) -> str:
-    """The text of table.json, which ends with the checksum of what stands before."""
+    """The text of table.json, which ends with the checksum of all before it."""
     values = manifest.to_json()
     digest = hashlib.sha256(json.dumps(values, ensure_ascii=False).encode()).hexdigest()
     lines = [f" {json.dumps(key)}: {json.dumps(each, ensure_ascii=False)}" for key, each in values.items()]
@@ -489,11 +491,11 @@ def _error(path: str | Path, reason: str) -> TableError:
     return TableError(f"{path}: {reason}")
 
 
-# ---- what is known about a table -------------------------------------------------------------------------------------
+# ---- describing a table ----------------------------------------------------------------------------------------------
 
 
 def describe(name: str) -> dict[str, Any]:
-    """What is known about a table, as plain values: what stands in its folder, or the constants of a registered one."""
+    """A description of a table as plain values: the content of its folder, or the constants of a registered one."""
     if registry.is_folder(name):
         return {"table": name, **verify(name).to_json()}
     table = load_table(name)
@@ -503,7 +505,7 @@ def describe(name: str) -> dict[str, Any]:
 
 
 def folders(where: str | Path) -> Iterator[tuple[str, str]]:
-    """The folders of tables in a folder, each with a line about it."""
+    """The tables among the subfolders of a folder, each with a line about it."""
     if not Path(where).is_dir():
         raise TableError(f"{where}: no such folder")
     for path in sorted(Path(where).iterdir()):
@@ -516,7 +518,7 @@ def folders(where: str | Path) -> Iterator[tuple[str, str]]:
 
 
 def nearest_words(name: str, word: str, count: int) -> tuple[bool, str, list[tuple[str, float]]]:
-    """Whether a table has a word, the word of its row (another one where it has not), and the nearest words to that."""
+    """Whether a table has a word, the word of its row (another if it does not), and that word's nearest words."""
     table = load_table(name, metric=read(name).metric if registry.is_folder(name) else "chord")
     rows, known = table.lookup([word])
     own = int(rows[0])
@@ -529,7 +531,7 @@ def nearest_words(name: str, word: str, count: int) -> tuple[bool, str, list[tup
 
 
 def summary(name: str) -> str:
-    """`describe` as lines for a person; bounds are rounded up."""
+    """`describe` as lines for people; bounds are rounded up."""
     known = describe(name)
     found = known["constants"]
     lines = {"table": known["table"]}
@@ -537,7 +539,7 @@ def summary(name: str) -> str:
         left_out = f"{known['repeated']:,} repeated and {known['broken']:,} broken words left out"
         size = sum(stamp["bytes"] for stamp in known["files"].values())
         lines |= {"name": known["name"], "made from": f"{known['source']} ({known['format']}); {left_out}"}
-        lines["files"] = f"{size:,} bytes in {known['dtype']}, as their checksums say"
+        lines["files"] = f"{size:,} bytes in {known['dtype']}, checksums verified"
     lines |= {"words": f"{known['words']:,} of {known['dimension']} numbers", "metric": known["metric"]}
     if found:
         searched = found["minimum_distance"] is not None

@@ -1,10 +1,10 @@
-"""Vectors of words, from files as they are published.
+"""Word vectors, from files as they are published.
 
 In: a file, the folder of a model, or a hub id. Out: `Vectors`, a stream of blocks of words and rows.
-Not here: how a table is kept (`store`), and how a language model is taken apart (`encoder.models`).
+Not here: how a table is stored (`store`), and how a model's embeddings are read (`inputs`).
 
-A format is told by a file's content. What is malformed is refused by the file's name, the place and the reason; only
-where the user asks for it such words are left out, and counted. Memory holds one block and the words seen so far.
+The format is recognized by content. Malformed input is refused with the file's name, the place and the reason; on
+request such words are skipped and counted instead. Memory holds one block and the words seen so far.
 """
 
 import gzip
@@ -34,13 +34,13 @@ Format = Literal["glove", "vec", "word2vec", "numpy", "safetensors", "model"]
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 CHUNK = 1 << 22
-"""Bytes that are read at once; a block is what they hold."""
+"""Bytes read at once; a block is what they hold."""
 LONGEST = 1 << 20
-"""Bytes in a line of text or a word at most; by so many a format is told."""
+"""Most bytes in a line or a word, and bytes used to recognize a format."""
 WIDEST = 1 << 16
-"""Numbers in a row at most."""
+"""Most numbers in a row."""
 FIRST = 100
-"""Lines of a text without a header that say how many numbers a row has."""
+"""Lines used to find the length of a row, in text without a header."""
 
 _HEADER = re.compile(rb"(\d{1,18}) (\d{1,18})[ \t\r]*\n")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
@@ -49,10 +49,10 @@ _ENDING = re.compile(r"(\.(txt|vec|bin|npy|npz|safetensors))?(\.(gz|zip))?$", re
 
 @dataclass(frozen=True, kw_only=True)
 class WordBlock:
-    """Some words, their rows float32 [n, d], and how many bytes of the source were read up to here.
+    """Some words, their rows float32 [n, d], and how many bytes of the source have been read up to here.
 
-    The number of a word is its line, its place in the vocabulary, or the byte at which it begins; `unit` says which.
-    `faults` are what stands between them and could not be read: reasons by such numbers.
+    The number of a word is its line, its place in the vocabulary, or the byte where it begins; `unit` says which.
+    `faults` are the entries in between that could not be read: reasons by such numbers.
     """
 
     words: list[str]
@@ -65,7 +65,7 @@ class WordBlock:
 
 @dataclass(kw_only=True)
 class LeftOut:
-    """What of a source was not taken, counted while its blocks are read."""
+    """What was not taken from a source, counted while its blocks are read."""
 
     source: str
     skip_broken: bool = False
@@ -73,13 +73,13 @@ class LeftOut:
     duplicates: int = 0
 
     def fault(self, place: str, reason: str) -> None:
-        """A word that cannot be taken: raises `TableError`, unless such words are to be skipped."""
+        """A word that cannot be taken: raises `TableError`, unless such words are skipped."""
         if not self.skip_broken:
-            raise self.error(f"{place} {reason}; --skip-broken leaves such words out and counts them")
+            raise self.error(f"{place} {reason}; --skip-broken leaves out and counts such words")
         self.broken += 1
 
     def error(self, reason: str) -> TableError:
-        """The error that names the source."""
+        """An error that names the source."""
         return TableError(f"{self.source}: {reason}")
 
 
@@ -88,10 +88,10 @@ class Vectors:
     """An opened source of vectors; its blocks can be read once.
 
     Attributes:
-        name: of the file or model, without its endings.
-        file: what was read.
+        name: of the file or model, without suffixes.
+        file: the source.
         format: what it is read as.
-        total: the bytes of it.
+        total: its size in bytes.
         blocks: distinct, non-empty words with finite rows.
         left_out: complete after the last block.
     """
@@ -119,16 +119,16 @@ def opened(
 
     Args:
         source: a file, the folder of a transformers model, or a hub id (owner/name).
-        format: what to read it as; None tells it by its content. "glove" is text without a header, "vec" text with
+        format: what to read it as; None recognizes it by content. "glove" is text without a header, "vec" text with
             one (word2vec text, fastText), "word2vec" the binary format, "numpy" .npy or .npz.
-        vocabulary: a file of words, one a line in the order of the rows, for formats that hold none.
-        member: which file of a .zip, array of an .npz or tensor of a .safetensors, where there are several.
-        limit: take only so many words, the first ones.
+        vocabulary: a file of words, one per line in the order of the rows, for formats without words.
+        member: which file of a .zip, array of an .npz or tensor of a .safetensors, if there are several.
+        limit: take only the first so many words.
         skip_broken: leave out words that cannot be taken.
-        zero_rows: whether a row may be zero, as the metric euclidean allows and chord does not.
+        zero_rows: whether a row may be zero: allowed for metric euclidean, not for chord.
 
     Raises:
-        ConfigError: the options do not fit the source.
+        ConfigError: the options do not match the source.
         TableError: the source is missing or malformed; also while the blocks are read.
     """
     if format is not None and format not in FORMATS:
@@ -153,7 +153,7 @@ def opened(
 def _read(
     source: str, format: Format | None, vocabulary: str | None, member: str | None, left_out: LeftOut, stack: ExitStack
 ) -> tuple[Format, int, Iterator[WordBlock]]:
-    """The format of a source, its bytes, and its blocks as they stand there."""
+    """The format of a source, its size in bytes, and its unfiltered blocks."""
     path = Path(source)
     is_id = format == "model" or HUB_ID.fullmatch(source)
     if path.is_dir() or (is_id and not path.exists() and not _means_file(source)):
@@ -161,7 +161,7 @@ def _read(
             raise ConfigError(f"{source} is read as a model: leave out --vocabulary, --member and any other --format")
         return "model", *_model(source, left_out)
     if not path.is_file():
-        what = "it is no file" if path.exists() else "no such file"
+        what = "it is not a file" if path.exists() else "no such file"
         raise left_out.error(f"{what}; give a file, the folder of a model, or a hub id (owner/name)")
     if format == "model":
         raise ConfigError(f"{source} is a file; --format model is for the folder or the hub id of a model")
@@ -173,38 +173,38 @@ def _read(
     found = format or _told(head, left_out)
     if found == "safetensors":
         if packed is not None or isinstance(stream, gzip.GzipFile):
-            raise left_out.error("it is a packed .safetensors, of which no part can be read; unpack it first")
+            raise left_out.error("a packed .safetensors cannot be read in parts; unpack it first")
         return found, *_safetensors(path, vocabulary, member, left_out, stack)
     if member is not None and packed is None:
         raise ConfigError(f"{source} is read as {found}, which has no members: leave --member out")
     if found == "numpy":
-        stream, _ = _unpacked(path, packed, member, left_out, stack)  # once more, from its beginning
+        stream, _ = _unpacked(path, packed, member, left_out, stack)  # again, from its beginning
         return found, *_npy(stream, lambda count: _words(vocabulary, count, left_out), left_out)
     if vocabulary is not None:
-        raise ConfigError(f"{source} is read as {found}, which holds its words: leave --vocabulary out")
+        raise ConfigError(f"{source} is read as {found}, which has its own words: leave --vocabulary out")
     chunks = chain([head], iter(lambda: stream.read(CHUNK), b""))
     read = _binary if found == "word2vec" else _text
     return found, path.stat().st_size, read(chunks, found != "glove", tell, left_out)
 
 
 def _means_file(source: str) -> bool:
-    """Whether a name is one of a file, be it there or not: no hub is asked for such a name."""
+    """Whether a name looks like a file's, existing or not: no hub is asked for such a name."""
     path = "\\" in source or source.startswith((".", "~", "/")) or os.path.isdir(source.partition("/")[0])
     return path or _ENDING.sub("", source) != source
 
 
 def _told(head: bytes, left_out: LeftOut) -> Format:
-    """What a file is, by how it begins."""
+    """A file's format, by how it begins."""
     if not head:
         raise left_out.error("it is empty")
     if head.startswith((b"PK\x03\x04", b"\x1f\x8b")) or head[257:262] == b"ustar":
-        raise left_out.error("it is an archive in an archive, or of an unknown kind; unpack it first")
+        raise left_out.error("it is an archive in an archive, or an unknown kind of archive; unpack it first")
     if head.startswith(b"\x93NUMPY"):
         return "numpy"
     if head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") < 1 << 30:
         return "safetensors"
     if head.startswith(b"\xba\x16\x4f\x2f"):
-        raise left_out.error("it is a fastText model (.bin), of which only the vectors (.vec) can be read")
+        raise left_out.error("it is a fastText model (.bin); give the vectors (.vec) instead")
     if re.match(rb"\x80[\x02-\x05]", head):
         raise left_out.error(
             "it holds pickled Python objects, which are never loaded; save them as .npy or .safetensors"
@@ -217,16 +217,14 @@ def _told(head: bytes, left_out: LeftOut) -> Format:
     if not _CONTROL.search(first) and _usual_width(head) > 0:
         return "glove"
     _refuse_tabs(first, left_out)
-    raise left_out.error(
-        f"the format cannot be told by how the file begins; --format says which it is: {', '.join(FORMATS)}"
-    )
+    raise left_out.error(f"its format is not recognized; give it with --format: {', '.join(FORMATS)}")
 
 
-# ---- what every source must hold -------------------------------------------------------------------------------------
+# ---- requirements for all sources ------------------------------------------------------------------------------------
 
 
 def _sound(blocks: Iterator[WordBlock], left_out: LeftOut, limit: int | None, zero_rows: bool) -> Iterator[WordBlock]:
-    """The blocks without repeated words, of which the first wins, and without what no table can hold."""
+    """The blocks without repeated words (the first wins) and without words that no table can hold."""
     seen: set[str] = set()
     with _refusing(left_out):
         for block in blocks:
@@ -238,7 +236,7 @@ def _sound(blocks: Iterator[WordBlock], left_out: LeftOut, limit: int | None, ze
             chosen, repeated = _first(block.words, np.flatnonzero(keep).tolist(), seen, limit)
             full = len(seen) == limit
             for number in sorted(faults):
-                if not full or number < block.numbers[chosen[-1]]:  # what comes after them is not asked for
+                if not full or number < block.numbers[chosen[-1]]:  # later faults do not matter
                     left_out.fault(f"{block.unit} {number}", faults[number])
             left_out.duplicates += repeated
             if len(chosen) < len(block.words):
@@ -251,11 +249,11 @@ def _sound(blocks: Iterator[WordBlock], left_out: LeftOut, limit: int | None, ze
             if full:
                 return
     if len(seen) < 2:
-        raise left_out.error(f"a table needs at least two words, and {len(seen)} can be taken")
+        raise left_out.error(f"a table needs at least two words, got {len(seen)} that can be taken")
 
 
 def _first(words: Sequence[str], places: Sequence[int], seen: set[str], limit: int | None) -> tuple[list[int], int]:
-    """The places of words that were not seen before, as many as there may be, and how many were among them."""
+    """The places of new words, up to the limit, and how many repeated ones were among them."""
     chosen: list[int] = []
     repeated = 0
     for i in places:
@@ -271,13 +269,13 @@ def _first(words: Sequence[str], places: Sequence[int], seen: set[str], limit: i
 
 
 def _flaws(block: WordBlock, zero_rows: bool) -> Iterator[tuple[str, Flags]]:
-    """What is wrong with words of a block, and with which."""
+    """Faults, and the words of a block that have them."""
     size = np.abs(block.rows).max(axis=1, initial=0)
     yield "holds NaN, infinity or a number too large for float32", ~np.isfinite(size)
     if not zero_rows:
         yield "has a zero row, which has no direction (metric euclidean can hold it)", size == 0
     if not all(map(str.strip, block.words)):
-        yield "has an empty word, or one of spaces only", np.array([not word.strip() for word in block.words])
+        yield "has an empty or blank word", np.array([not word.strip() for word in block.words])
     if UNFIT.search("".join(block.words)):
         unfit = np.array([UNFIT.search(word) is not None for word in block.words])
         yield "has a word with a line break or another control character, or that is not valid Unicode", unfit
@@ -285,14 +283,14 @@ def _flaws(block: WordBlock, zero_rows: bool) -> Iterator[tuple[str, Flags]]:
 
 @contextmanager
 def _refusing(left_out: LeftOut) -> Iterator[None]:
-    """What libraries raise for a damaged file, as one line that names it."""
+    """Turns what libraries raise for a damaged file into one line that names it."""
     from safetensors import SafetensorError
 
     try:
         yield
     except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or "it is damaged or cut short"
-        raise TableError(f"{left_out.source} cannot be read: {reason}") from error
+        raise TableError(f"cannot read {left_out.source}: {reason}") from error
 
 
 # ---- bytes -----------------------------------------------------------------------------------------------------------
@@ -311,7 +309,7 @@ def _archive(path: Path, left_out: LeftOut, stack: ExitStack) -> zipfile.ZipFile
 def _unpacked(
     path: Path, packed: zipfile.ZipFile | None, member: str | None, left_out: LeftOut, stack: ExitStack
 ) -> tuple[IO[bytes], Callable[[], int]]:
-    """The bytes of a file, unpacked, and a function that says how much of the file was read."""
+    """A file's unpacked bytes, and a function that returns how much of the file has been read."""
     if packed is not None:
         names = [info.filename for info in packed.infolist() if not info.is_dir()]
         if any(name.endswith(".pkl") for name in names):
@@ -330,24 +328,24 @@ def _unpacked(
 
 
 def _choose(names: Sequence[str], member: str | None, left_out: LeftOut) -> str:
-    """The member that is asked for, or the only one."""
+    """The requested member, or the only one."""
     if member in names:
         return str(member)
     if member is None and len(names) == 1:
         return names[0]
     listed = ", ".join(sorted(names)[:8]) + (", ..." if len(names) > 8 else "")
     if not names:
-        raise left_out.error("it holds no table of numbers")
-    wanted = "holds several" if member is None else f"holds no {member!r}"
-    raise left_out.error(f"it {wanted}; --member names one of {listed}")
+        raise left_out.error("it holds no two-dimensional array of numbers")
+    wanted = "holds several" if member is None else f"does not hold {member!r}"
+    raise left_out.error(f"it {wanted}; choose with --member: {listed}")
 
 
 def _words(vocabulary: str | None, count: int, left_out: LeftOut) -> list[str]:
-    """The words of a vocabulary file; one too many where there are more than `count`."""
+    """The words of a vocabulary file; one too many if there are more than `count`."""
     if vocabulary is None:
-        raise ConfigError(f"{left_out.source} holds rows without words: give --vocabulary FILE, one word a line")
+        raise ConfigError(f"{left_out.source} holds rows without words: give --vocabulary FILE, one word per line")
     if not Path(vocabulary).is_file():
-        raise TableError(f"{vocabulary}: {'it is no file' if Path(vocabulary).exists() else 'no such file'}")
+        raise TableError(f"{vocabulary}: {'it is not a file' if Path(vocabulary).exists() else 'no such file'}")
     own = LeftOut(source=vocabulary)
     with ExitStack() as stack, _refusing(own):
         path = Path(vocabulary)
@@ -357,7 +355,7 @@ def _words(vocabulary: str | None, count: int, left_out: LeftOut) -> list[str]:
     try:
         lines = content.decode().split("\n")
     except UnicodeDecodeError as error:
-        raise own.error(f"it must be UTF-8, and is not at byte {error.start} (counted from 0)") from None
+        raise own.error(f"it must be UTF-8; byte {error.start} (counted from 0) is not") from None
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 
@@ -365,7 +363,7 @@ def _words(vocabulary: str | None, count: int, left_out: LeftOut) -> list[str]:
 
 
 def _text(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_out: LeftOut) -> Iterator[WordBlock]:
-    """Lines of a word and its numbers; a word may hold spaces, for the last d fields are the numbers."""
+    """Lines of a word and its numbers; a word may contain spaces, as the last d fields are the numbers."""
     said, width, line = None, 0, 1
     for content in _lines(chunks, left_out):
         if line == 1:
@@ -380,13 +378,13 @@ def _text(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_o
                 width = _usual_width(content)
                 if not width:
                     _refuse_tabs(first, left_out)
-                    raise left_out.error("its lines must hold a word and numbers with single spaces between them")
+                    raise left_out.error("each line must hold a word and numbers, separated by single spaces")
         count = content.count(b"\n") + 1
         words, rows, numbers, faults = _parse(content, line, width)
         yield WordBlock(words=words, rows=rows, numbers=numbers, unit="line", read=tell(), faults=faults)
         line += count
     if said is not None and said != line - 2:
-        raise left_out.error(f"its header promises {said:,} words, and it holds {line - 2:,}; it may be cut short")
+        raise left_out.error(f"its header says {said:,} words, and it holds {line - 2:,}; it may be cut short")
 
 
 def _lines(chunks: Iterable[bytes], left_out: LeftOut) -> Iterator[bytes]:
@@ -397,21 +395,21 @@ def _lines(chunks: Iterable[bytes], left_out: LeftOut) -> Iterator[bytes]:
         if newline:
             yield content
         if len(rest) > LONGEST:
-            raise left_out.error(f"a line is longer than {LONGEST:,} bytes; it is no text of words and numbers")
+            raise left_out.error(f"a line is longer than {LONGEST:,} bytes; it is not a text of words and numbers")
     if rest:
-        raise left_out.error("its last line has no line end: it may be cut short; if it is whole, add a line end")
+        raise left_out.error("its last line has no line end, so it may be cut short; if it is complete, add a line end")
 
 
 def _sizes(line: bytes, left_out: LeftOut) -> tuple[int, int]:
     """V and d of a header."""
     header = _HEADER.match(line)
     if header is None or not 1 <= int(header[2]) <= WIDEST:
-        raise left_out.error("line 1 must be a header, the number of words and of the numbers of each (1 to 65,536)")
+        raise left_out.error("line 1 must be a header: the number of words, and of the numbers of each (1 to 65,536)")
     return int(header[1]), int(header[2])
 
 
 def _usual_width(content: bytes) -> int:
-    """How many numbers stand behind the word of most of the first lines."""
+    """The number of numbers after the word in most of the first lines."""
     lines = content.split(b"\n", FIRST)[:FIRST]
     widths = Counter(_width(line) for line in lines if line)
     return widths.most_common(1)[0][0] if widths else 0
@@ -419,11 +417,11 @@ def _usual_width(content: bytes) -> int:
 
 def _refuse_tabs(line: bytes, left_out: LeftOut) -> None:
     if re.search(rb"\t[-+.\d]", line):
-        raise left_out.error("single spaces must stand between its words and numbers, and tabs do")
+        raise left_out.error("it has tabs between words and numbers; use single spaces")
 
 
 def _width(line: bytes) -> int:
-    """How many numbers stand behind the word of a line."""
+    """The number of numbers after the word of a line."""
     fields = line.decode(errors="replace").rstrip(" \t\r").split(" ")[1:]
     numbers = 0
     while numbers < len(fields) and _is_number(fields[-1 - numbers]):
@@ -440,15 +438,15 @@ def _is_number(text: str) -> bool:
 
 
 def _parse(content: bytes, line: int, width: int) -> tuple[list[str], Floats, Sequence[int], dict[int, str]]:
-    """The words and rows of some lines, their numbers, of which `line` is the first, and the faults of the others."""
+    """The words and rows of some lines, their line numbers starting at `line`, and the faults of the others."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of numbers that are infinite in float32, and of lines that are all empty
+        warnings.simplefilter("ignore")  # about numbers that are infinite in float32, and input of empty lines
         try:
             parts = [each.partition(" ") for each in content.decode().split("\n")]
             rows = _numbers([tail for _, _, tail in parts])
             if rows.shape == (len(parts), width):
                 return [word for word, _, _ in parts], rows, range(line, line + len(parts)), {}
-        except ValueError:  # a word with a space, or something wrong: line by line
+        except ValueError:  # a word with a space, or a fault: go line by line
             pass
         words, kept, numbers, faults = [], [], [], {}
         for number, each in enumerate(content.split(b"\n"), line):
@@ -463,26 +461,26 @@ def _parse(content: bytes, line: int, width: int) -> tuple[list[str], Floats, Se
 
 
 def _parse_line(line: bytes, width: int) -> tuple[str, Floats] | str:
-    """The word and the row [1, d] of a line, or what is wrong with it."""
+    """The word and the row [1, d] of a line, or its fault."""
     try:
         text = line.decode().rstrip(" \t\r")
     except UnicodeDecodeError:
         return "is not UTF-8"
     word, *fields = text.rsplit(" ", width)
     if len(fields) < width:
-        return f"must hold a word and {width} numbers, and holds {len(fields)}"
+        return f"must hold a word and {width} numbers, got {len(fields)}"
     if " " in word and _is_number(word.rpartition(" ")[2]):
-        return f"must hold a word and {width} numbers, and holds more"
+        return f"must hold a word and {width} numbers, got more"
     if word != word.strip(" "):
         return "has a word that begins or ends with a space"
     try:
         return word, _numbers([" ".join(fields)])
     except ValueError:
-        return "holds a value that is no number"
+        return "holds a value that is not a number"
 
 
 def _numbers(lines: list[str]) -> Floats:
-    """Numbers with single spaces between: by far the largest part of the work, done in one call."""
+    """Numbers separated by single spaces; by far most of the work, done in one call."""
     found: Floats = np.loadtxt(
         [line.rstrip(" \t\r") for line in lines], np.float32, comments=None, delimiter=" ", ndmin=2
     )
@@ -493,11 +491,11 @@ def _numbers(lines: list[str]) -> Floats:
 
 
 def _binary(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_out: LeftOut) -> Iterator[WordBlock]:
-    """A header, then each word, a space and its numbers in float32; some writers end them with a line end."""
+    """A header, then each word, a space and its numbers in float32; some writers add a line end after each."""
     source = iter(chunks)
     buffer = next(source, b"")
     count, width = _sizes(buffer[: buffer.find(b"\n") + 1], left_out)
-    begins, at, done = 0, buffer.find(b"\n") + 1, 0  # where the buffer begins in the file, and what was read of it
+    begins, at, done = 0, buffer.find(b"\n") + 1, 0  # where the buffer begins in the file, and how much of it is done
     while done < count:
         words, rows, places = [], [], []
         while done < count:
@@ -516,14 +514,14 @@ def _binary(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left
             break
         if len(buffer) - at > LONGEST + 4 * width:
             raise left_out.error(
-                f"the word at byte {begins + at} has no end; it is no file of word2vec's binary format"
+                f"the word at byte {begins + at} has no end; the file is not in word2vec's binary format"
             )
         chunk = next(source, b"")
         if not chunk:
-            raise left_out.error(f"its header promises {count:,} words, and it ends after {done:,}; it is cut short")
+            raise left_out.error(f"its header says {count:,} words, and it ends after {done:,}; it is cut short")
         begins, buffer, at = begins + at, buffer[at:] + chunk, 0
     if buffer[at:].strip() or next(source, b"").strip():
-        raise left_out.error(f"its header promises {count:,} words, and it goes on after them")
+        raise left_out.error(f"its header says {count:,} words, and it continues after them")
 
 
 def _decoded(words: list[bytes], rows: Floats, places: list[int], read: int) -> WordBlock:
@@ -550,9 +548,9 @@ def _decoded(words: list[bytes], rows: Floats, places: list[int], read: int) -> 
 def _blocks(
     words: Sequence[str | None], shape: tuple[int, ...], itemsize: int, take: Callable[[int, int], Floats]
 ) -> tuple[int, Iterator[WordBlock]]:
-    """The bytes of an array, and its blocks: `take` gives the rows from one number to another, in order.
+    """The bytes of an array, and its blocks; `take` returns the rows from one index to another, in order.
 
-    A row without a word (None) is left out.
+    A row whose word is None is left out.
     """
     count, width = shape
     step = max(1, CHUNK // (4 * width))
@@ -575,15 +573,13 @@ def _blocks(
 
 
 def _fitting(shape: tuple[int, ...], words: Callable[[int], list[str]], left_out: LeftOut) -> list[str]:
-    """The words of rows of some shape; `words` gives them, one too many where there are more than rows."""
+    """The words of the rows; `words` gives them, one too many if there are more words than rows."""
     if len(shape) != 2 or not 1 <= shape[1] <= WIDEST:
-        raise left_out.error(
-            f"the rows must be an array [V, d] with d from 1 to {WIDEST:,}; its shape is {list(shape)}"
-        )
+        raise left_out.error(f"the rows must be an array [V, d] with d from 1 to {WIDEST:,}, got shape {list(shape)}")
     found = words(shape[0])
     if shape[0] != len(found):
         said = "more" if len(found) > shape[0] else f"{len(found):,}"
-        raise left_out.error(f"every row needs a word: there are {shape[0]:,} rows and {said} words")
+        raise left_out.error(f"each row needs a word, got {shape[0]:,} rows and {said} words")
     return found
 
 
@@ -592,7 +588,7 @@ def _npy(
 ) -> tuple[int, Iterator[WordBlock]]:
     shape, dtype = _npy_header(stream, left_out)
     if dtype.kind != "f":
-        raise left_out.error(f"the rows must be floating-point numbers, and are of the type {dtype}")
+        raise left_out.error(f"the rows must be floating-point numbers, got {dtype}")
     words = _fitting(shape, get_words, left_out)
     width = shape[1]
 
@@ -600,10 +596,10 @@ def _npy(
         wanted = (stop - start) * width * dtype.itemsize
         content = stream.read(wanted)
         if len(content) < wanted:
-            raise left_out.error(f"its header promises {shape[0]:,} rows, and it is cut short")
+            raise left_out.error(f"its header says {shape[0]:,} rows, and it is cut short")
         if stop == shape[0] and stream.read(1):
-            raise left_out.error(f"its header promises {shape[0]:,} rows, and it goes on after them")
-        with np.errstate(over="ignore"):  # seen as infinity
+            raise left_out.error(f"its header says {shape[0]:,} rows, and it continues after them")
+        with np.errstate(over="ignore"):  # becomes infinity
             return np.frombuffer(content, dtype).reshape(-1, width).astype(np.float32)
 
     return _blocks(words, shape, dtype.itemsize, take)
@@ -618,17 +614,17 @@ def _npy_header(stream: IO[bytes], left_out: LeftOut) -> tuple[tuple[int, ...], 
             raise ValueError
     except OSError:
         raise
-    except Exception:  # NumPy parses the header as Python, and of a damaged one raises many kinds
-        raise left_out.error("it is no array in NumPy's format, or its header is damaged") from None
+    except Exception:  # NumPy parses the header as Python, and raises many kinds for a damaged one
+        raise left_out.error("it is not an array in NumPy's format, or its header is damaged") from None
     if dtype.hasobject:
         raise left_out.error("it holds pickled Python objects, which are never loaded; save words with a type like U20")
     if fortran and len(shape) > 1:
-        raise left_out.error("the array is stored by columns; save numpy.ascontiguousarray of it")
+        raise left_out.error("the array is stored by columns; save its numpy.ascontiguousarray")
     return shape, dtype
 
 
 def _holds_arrays(packed: zipfile.ZipFile, member: str | None) -> bool:
-    """Whether an archive is an .npz, unless one of its other files is asked for."""
+    """Whether an archive is an .npz, unless another of its files is requested."""
     names = packed.namelist()
     other = member in names and not str(member).endswith(".npy")
     return not other and any(name.endswith(".npy") for name in names)
@@ -637,7 +633,7 @@ def _holds_arrays(packed: zipfile.ZipFile, member: str | None) -> bool:
 def _npz(
     packed: zipfile.ZipFile, vocabulary: str | None, member: str | None, left_out: LeftOut, stack: ExitStack
 ) -> tuple[int, Iterator[WordBlock]]:
-    """One array of rows; the words come from a vocabulary file, or are the only array of strings."""
+    """One array of rows; the words are from a vocabulary file, or from the only array of strings."""
     tables, texts = [], []
     for info in packed.infolist():
         if info.filename.endswith(".npy"):
@@ -654,8 +650,8 @@ def _npz(
             return _words(vocabulary, count, left_out)
         info, held, size = texts[0]
         if held != count:
-            raise left_out.error(f"every row needs a word: there are {count:,} rows and {held:,} words")
-        if size >= info.file_size:  # what it promises is not in it
+            raise left_out.error(f"each row needs a word, got {count:,} rows and {held:,} words")
+        if size >= info.file_size:  # less than its header says
             raise left_out.error("its array of words is damaged")
         with packed.open(info) as stream:
             found = np.lib.format.read_array(stream, allow_pickle=False)
@@ -677,18 +673,18 @@ def _safetensors(
     rows = file.get_slice(_choose(tables, member, left_out))
     words = _fitting(tuple(rows.get_shape()), lambda count: _words(vocabulary, count, left_out), left_out)
     if rows.get_dtype() not in ("F16", "BF16", "F32", "F64"):
-        raise left_out.error(f"the rows must be floating-point numbers, and are of the type {rows.get_dtype()}")
+        raise left_out.error(f"the rows must be floating-point numbers, got {rows.get_dtype()}")
     return _blocks(words, tuple(rows.get_shape()), 4, lambda start, stop: rows[start:stop].float().numpy())
 
 
 def _model(source: str, left_out: LeftOut) -> tuple[int, Iterator[WordBlock]]:
-    """A model's input embeddings; the words are its tokenizer's pieces, without the special ones."""
+    """A model's input embeddings; the words are its tokenizer's pieces except special ones."""
     from textveil.table.inputs import input_layer
 
     layer = input_layer(source)
     count, width = layer.shape
     if max(layer.pieces.values(), default=-1) >= count:
-        raise left_out.error(f"its tokenizer numbers more pieces than the {count:,} rows of its input embeddings")
+        raise left_out.error(f"its tokenizer has more pieces than the {count:,} rows of its input embeddings")
     words: list[str | None] = [None] * count
     for piece, row in layer.pieces.items():
         words[row] = piece

@@ -1,7 +1,7 @@
 """Word pieces: a Hugging Face tokenizer's own vocabulary as the units of release.
 
 In: words. Out: the table rows of their pieces, and released pieces as words again.
-Not here: which words are cut (`pipeline`); words outside a table of whole words are composed in `table`.
+Not here: which words are split (`pipeline`); words outside a table of whole words are composed in `embedding`.
 """
 
 from collections.abc import Sequence
@@ -20,15 +20,15 @@ from textveil.table.hub import HUB_ID, download
 
 CONTINUATION = "##"
 MISSING = 0.05
-"""Share of a tokenizer's pieces that its table may lack (special and unused ones)."""
+"""Largest share of a tokenizer's pieces that its table may lack (special and unused ones)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WordPieces:
     """A tokenizer over a table whose words are its pieces.
 
-    Words are cut one by one, so that every character of a text belongs to a word: what a tokenizer drops (controls,
-    for some) becomes one surrogate piece.
+    Words are split one by one, so that each character of a text belongs to a word: what a tokenizer drops (some drop
+    control characters) becomes one surrogate piece.
     """
 
     tokenizer: Tokenizer = field(repr=False)
@@ -39,12 +39,12 @@ class WordPieces:
         """From a folder, a tokenizer.json, a hub id, or the table's own tokenizer (None).
 
         Raises:
-            ConfigError: no tokenizer is found there, or the table does not hold its pieces.
+            ConfigError: there is no tokenizer, or the table does not hold its pieces.
         """
         tokenizer = _load(source) if source is not None else table.pieces and table.pieces.tokenizer
         if not tokenizer:
             raise ConfigError(
-                f"the unit wordpiece needs words.tokenizer: the table {table.name} has no tokenizer of its own"
+                f"words.unit=wordpiece needs words.tokenizer: the table {table.name} has no tokenizer of its own"
             )
         tokenizer.no_truncation()
         tokenizer.no_padding()
@@ -53,24 +53,24 @@ class WordPieces:
         )
         if missing > MISSING * tokenizer.get_vocab_size():
             raise ConfigError(
-                f"the table {table.name} must hold the tokenizer's pieces; {missing:,} are missing "
-                "(is it table.name=minilm-wordpiece?)"
+                f"the table {table.name} lacks {missing:,} of the tokenizer's pieces; use a table of its pieces, such "
+                "as table.name=minilm-wordpiece"
             )
         return cls(tokenizer=tokenizer, table=table)
 
     @property
     def _leading_space(self) -> str:
-        """Byte-level tokenizers mark the start of a word by the space before it."""
+        """Byte-level tokenizers mark the start of a word with the space before it."""
         return " " if type(self.tokenizer.decoder).__name__ == "ByteLevel" else ""
 
     def cut(self, words: Sequence[str]) -> tuple[list[Ids], Flags]:
         """The rows of each word's pieces, at least one, and whether all of them are in the table, bool [n]."""
         space = self._leading_space
         encodings = None
-        with suppress(Exception):  # the Rust side raises bare Exception, and may name what it could not cut
+        with suppress(Exception):  # the Rust side raises bare Exception, which may quote the word
             encodings = self.tokenizer.encode_batch([space + word for word in words], add_special_tokens=False)
         if encodings is None:
-            raise ConfigError("the tokenizer of the unit wordpiece must cut every word; give it an unknown token")
+            raise ConfigError("the tokenizer of words.unit=wordpiece failed on a word; give it an unknown token")
         pieces = [encoding.tokens or [word] for encoding, word in zip(encodings, words, strict=True)]
         flat = [piece for tokens in pieces for piece in tokens]
         rows = np.fromiter((self.table.row_of.get(piece, -1) for piece in flat), np.int64, len(flat))
@@ -81,7 +81,7 @@ class WordPieces:
         return np.split(rows, ends), np.array(known, bool)
 
     def join(self, words: Sequence[Ids]) -> list[str]:
-        """Released pieces as one text per word, by the tokenizer's own decoder; never empty."""
+        """Released pieces as one string per word, by the tokenizer's own decoder; never empty."""
         ids = [[self._id_of.get(row, -1) for row in rows.tolist()] for rows in words]
         known: list[Sequence[int]] = [[] if -1 in own else own for own in ids]
         decoded = self.tokenizer.decode_batch(known, skip_special_tokens=False)
@@ -91,12 +91,12 @@ class WordPieces:
         ]
 
     def _spelling(self, rows: Ids) -> str:
-        """Table words joined as they stand, for pieces that the tokenizer cannot decode."""
+        """Table words concatenated, for pieces that the tokenizer cannot decode."""
         return "".join(self.table.words[row].removeprefix(CONTINUATION) for row in rows.tolist())
 
     @cached_property
     def _id_of(self) -> dict[int, int]:
-        """The tokenizer's id of every row whose word it has."""
+        """The tokenizer's id of each row whose word it has."""
         vocabulary = self.tokenizer.get_vocab()
         return {row: vocabulary[word] for word, row in self.table.row_of.items() if word in vocabulary}
 
@@ -107,11 +107,11 @@ def _load(source: str) -> Tokenizer:
     if not file.exists():
         if not HUB_ID.fullmatch(source):
             raise ConfigError(
-                "words.tokenizer must be a folder with tokenizer.json, such a file, or a hub id (owner/name); "
-                f"{source!r} is none of them"
+                "words.tokenizer must be a folder with tokenizer.json, such a file, or a hub id (owner/name), "
+                f"got {source!r}"
             )
         file = download(source, "tokenizer.json")
     try:
         return Tokenizer.from_file(str(file))
     except Exception as error:  # the Rust side raises bare Exception; a tokenizer file holds no user text
-        raise ConfigError(f"{file.name} of words.tokenizer is no tokenizer that can be read") from error
+        raise ConfigError(f"cannot read the tokenizer {file.name} of words.tokenizer") from error

@@ -51,7 +51,7 @@ def test_tasks_that_cannot_be_had(tasks, tmp_path):
     [
         ("hg", "", UnknownName, "did you mean 'hf'"),
         ("hf", "", ConfigError, "needs --model_args pretrained="),
-        ("hf", "pretrained=/nowhere/model", ModelError, "no such folder"),
+        ("hf", "pretrained=/nowhere/model", ModelError, "no folder and no cached model"),
         ("hf", "pretrained=nobody/nothing", ModelError, "hf 'nobody/nothing' could not be loaded"),
         ("vllm", "pretrained=nobody/nothing", ModelError, "its library must be installed"),
     ],
