@@ -116,6 +116,23 @@ def test_a_snapshot_stays_as_it_is():
     assert session.snapshot().version == 1
 
 
+def test_a_long_session_is_not_copied_with_every_release():
+    """Or it would take quadratic time. What was known earlier stays as it was."""
+    session, taken = Session(), []
+    for i in range(300):
+        taken.append(session.snapshot())
+        with session.noting() as notes:
+            notes.placeholder("WORD", f"value{i}")
+            notes.said([f"said{i}", "often"])
+    assert [len(known.placeholders) for known in taken] == list(range(300))
+    assert [len(known.said) for known in taken] == [0, *range(2, 301)]
+    assert all(len(known.placeholders.maps) < 12 for known in taken)
+    known = session.snapshot()
+    assert [given.number for given in known.placeholders.values()] == list(range(1, 301)), "in order of appearance"
+    assert known.counts == {"WORD": 300}
+    assert session.restore("<WORD_1> <WORD_300>") == "value0 value299"
+
+
 def test_a_delta_says_what_is_new_only():
     session = Session()
     with session.noting() as notes:

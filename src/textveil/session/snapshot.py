@@ -7,11 +7,10 @@ Not here: who keeps it and lets threads take turns (`state`), and how an answer 
 
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from textveil.session.restore import Key, Node, fold, tree
 from textveil.text import is_public
@@ -47,25 +46,27 @@ class Replaced(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Facts:
-    """What is remembered, by how it is compared (`fold`). Secret: it holds originals. Never changed once made.
+    """What is remembered, by how it is compared (`fold`). Secret: it holds originals.
+
+    What is committed does not change any more.
 
     Attributes:
         placeholders: by (type, value).
         counts: the last number of each type.
         replaced: by (shown, original).
         owners: for released names that must lead back, the one original that they stand for.
-        said: words that were released as they stood: in an answer they are themselves.
-        spelled: placeholders that a text spelled itself; no value gets one of those.
+        said: words that were released as they stood, as keys: in an answer they are themselves.
+        spelled: placeholders that a text spelled itself, as keys; no value gets one of those.
         drawn: table rows of words that are released alike, by (law, word, group).
     """
 
-    placeholders: dict[tuple[str, str], Given] = field(default_factory=dict, repr=False)
-    counts: dict[str, int] = field(default_factory=dict)
-    replaced: dict[tuple[str, str], Replaced] = field(default_factory=dict, repr=False)
-    owners: dict[str, str] = field(default_factory=dict, repr=False)
-    said: frozenset[str] = field(default=frozenset(), repr=False)
-    spelled: frozenset[str] = frozenset()
-    drawn: dict[tuple[str, str, str], int] = field(default_factory=dict, repr=False)
+    placeholders: ChainMap[tuple[str, str], Given] = field(default_factory=ChainMap, repr=False)
+    counts: ChainMap[str, int] = field(default_factory=ChainMap)
+    replaced: ChainMap[tuple[str, str], Replaced] = field(default_factory=ChainMap, repr=False)
+    owners: ChainMap[str, str] = field(default_factory=ChainMap, repr=False)
+    said: ChainMap[str, None] = field(default_factory=ChainMap, repr=False)
+    spelled: ChainMap[str, None] = field(default_factory=ChainMap)
+    drawn: ChainMap[tuple[str, str, str], int] = field(default_factory=ChainMap, repr=False)
 
 
 FACTS = tuple(each.name for each in fields(Facts))
@@ -97,7 +98,7 @@ class Snapshot(Facts):
 
     def after(self, delta: SessionDelta) -> "Snapshot":
         """The next snapshot, which knows what the delta adds."""
-        known = {name: getattr(self, name) | new for name in FACTS if (new := getattr(delta, name))}
+        known = {name: _grown(getattr(self, name), new) for name in FACTS if (new := getattr(delta, name))}
         return replace(self, version=self.version + 1, **known)
 
     @cached_property
@@ -110,7 +111,8 @@ class Snapshot(Facts):
         for shown, (first, *others) in originals.items():
             certain = not others and not _is_said(shown, self.said)
             names.append(Key(first.shown, first.original if certain else None, "name"))
-        return tree({given.shown: given.value for given in self.placeholders.values()}, names, self.said)
+        values = {given.shown: given.value for given in self.placeholders.values()}
+        return tree(values, names, frozenset(self.said))
 
 
 class Notes:
@@ -121,14 +123,9 @@ class Notes:
     """
 
     def __init__(self, known: Snapshot) -> None:
-        self._known = known
-        self._placeholders = ChainMap({}, known.placeholders)  # what is new is written to the first
-        self._counts = ChainMap({}, known.counts)
-        self._replaced = ChainMap({}, known.replaced)
-        self._owners = ChainMap({}, known.owners)
-        self._drawn = ChainMap({}, known.drawn)
-        self._said = known.said
-        self._spelled = known.spelled
+        self._since = known.version
+        # What is new is written to the children.
+        self._facts = Facts(**{name: getattr(known, name).new_child() for name in FACTS})
 
     def placeholder(self, type_: str, value: str) -> str:
         """The placeholder of a value: `<TYPE_1>`, `<TYPE_2>`, ... in order of first appearance.
@@ -137,14 +134,14 @@ class Notes:
             type_: what stands there, upper-case ("PERSON").
             value: the private text; the first spelling of a value is the one that comes back.
         """
-        key = (type_, fold(value))
-        if key not in self._placeholders:
-            given = Given(type_, self._counts.get(type_, 0) + 1, value)
-            while given.shown in self._spelled:
+        facts, key = self._facts, (type_, fold(value))
+        if key not in facts.placeholders:
+            given = Given(type_, facts.counts.get(type_, 0) + 1, value)
+            while given.shown in facts.spelled:
                 given = given._replace(number=given.number + 1)
-            self._counts[type_] = given.number
-            self._placeholders[key] = given
-        return self._placeholders[key].shown
+            facts.counts[type_] = given.number
+            facts.placeholders[key] = given
+        return facts.placeholders[key].shown
 
     def spelled(self, released: str) -> None:
         """Note placeholders that a text itself spells: no value gets one of those from now on.
@@ -152,7 +149,8 @@ class Notes:
         Args:
             released: what of the text passes. Of words that do not, a placeholder's number would tell.
         """
-        self._spelled |= frozenset(_SPELLED.findall(released.upper()))
+        for found in _SPELLED.findall(released.upper()):
+            self._facts.spelled.setdefault(found, None)
 
     def stands(self, original: str, shown: str) -> bool:
         """Whether a name may stand for this original: if it has stood for no other yet, and was not said.
@@ -160,9 +158,9 @@ class Notes:
         That tells which originals are equal, so it may be asked only where the mask says that too: where equal words
         are released alike.
         """
-        if _is_said(fold(shown), self._said):
+        if _is_said(fold(shown), self._facts.said):
             return False
-        return self._owners.setdefault(fold(shown), fold(original)) == fold(original)
+        return self._facts.owners.setdefault(fold(shown), fold(original)) == fold(original)
 
     def replaced(self, original: str, shown: str) -> None:
         """Note that a released name stands for another one.
@@ -172,11 +170,12 @@ class Notes:
             shown: the name that is released in its place. It is restored as long as it stands for one original only,
                 was not said, and is no word of the public list.
         """
-        self._replaced.setdefault((fold(shown), fold(original)), Replaced(shown, original))
+        self._facts.replaced.setdefault((fold(shown), fold(original)), Replaced(shown, original))
 
     def said(self, words: Iterable[str]) -> None:
         """Note words that were released as they stood: in an answer they are themselves and no replacement."""
-        self._said |= frozenset(map(fold, words))
+        for word in words:
+            self._facts.said.setdefault(fold(word), None)
 
     def consistent(self, law: str, keys: Sequence[tuple[str, str]], rows: Sequence[int]) -> list[int]:
         """The row of each word that was drawn first in this session, and now for words that are new.
@@ -186,23 +185,25 @@ class Notes:
             keys: (word, group) of each; letter case is ignored.
             rows: the rows to take for words that are new.
         """
-        return [
-            self._drawn.setdefault((law, fold(word), group), row) for (word, group), row in zip(keys, rows, strict=True)
-        ]
+        drawn = self._facts.drawn
+        return [drawn.setdefault((law, fold(word), group), row) for (word, group), row in zip(keys, rows, strict=True)]
 
     def delta(self) -> SessionDelta:
         """What is new."""
-        return SessionDelta(
-            since=self._known.version,
-            placeholders=dict(self._placeholders.maps[0]),
-            counts=dict(self._counts.maps[0]),
-            replaced=dict(self._replaced.maps[0]),
-            owners=dict(self._owners.maps[0]),
-            said=self._said - self._known.said,
-            spelled=self._spelled - self._known.spelled,
-            drawn=dict(self._drawn.maps[0]),
-        )
+        new = {name: ChainMap(dict(getattr(self._facts, name).maps[0])) for name in FACTS}
+        return SessionDelta(since=self._since, **new)
 
 
-def _is_said(shown: str, said: AbstractSet[str]) -> bool:
+def _grown(known: ChainMap[Any, Any], new: ChainMap[Any, Any]) -> ChainMap[Any, Any]:
+    """Both as one. What is known is not copied each time: there are few maps, each at least twice as large as the next.
+
+    So a session of n entries costs n log n in all, and snapshots stay as they are.
+    """
+    maps = [*new.maps, *known.maps]
+    while len(maps) > 1 and 2 * len(maps[0]) > len(maps[1]):
+        maps[:2] = [{**maps[1], **maps[0]}]
+    return ChainMap(*maps)
+
+
+def _is_said(shown: str, said: Container[str]) -> bool:
     return is_public(shown) or shown in said or all(word in said for word in shown.split())

@@ -5,6 +5,7 @@ Not here: what is known and how it is asked (`snapshot`), how an answer is searc
 (`store`), and what is replaced (`pipeline`).
 """
 
+from collections import ChainMap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
@@ -194,14 +195,18 @@ class _Kept(_Part):
         for each in given:
             counts[each.type] = max(each.number, counts.get(each.type, 0))
         return Snapshot(
-            placeholders=placeholders,
-            counts=counts,
-            replaced={
-                (fold(name.shown), fold(name.original)): Replaced(name.shown, name.original)
-                for name in self.replacements
-            },
-            owners={fold(name.shown): fold(name.original) for name in self.replacements if name.owns},
-            said=frozenset(map(fold, self.said)),
-            spelled=frozenset(self.spelled),
-            drawn={(law, fold(each.word), each.group): each.row for law, draws in self.draws.items() for each in draws},
+            placeholders=ChainMap(placeholders),
+            counts=ChainMap(counts),
+            replaced=ChainMap(
+                {
+                    (fold(name.shown), fold(name.original)): Replaced(name.shown, name.original)
+                    for name in self.replacements
+                }
+            ),
+            owners=ChainMap({fold(name.shown): fold(name.original) for name in self.replacements if name.owns}),
+            said=ChainMap(dict.fromkeys(map(fold, self.said))),
+            spelled=ChainMap(dict.fromkeys(self.spelled)),
+            drawn=ChainMap(
+                {(law, fold(each.word), each.group): each.row for law, draws in self.draws.items() for each in draws}
+            ),
         )
