@@ -199,3 +199,35 @@ def test_utilities_and_rules_that_do_not_fit_are_refused() -> None:
         Select(name="s", utility=Hybrid(), rule=Exponential())
     with pytest.raises(ConfigError, match="Hybrid"):
         Select(name="s", rule=Bucketized())
+
+
+def with_twins() -> EmbeddingTable:
+    """Rows of which some are equal, and some lie on one circle around others: ties of every kind."""
+    rows = np.random.default_rng(3).normal(size=(40, 3))
+    rows[7] = rows[3] = rows[30]
+    rows[11] = 2 * rows[30]  # the same direction
+    angles = np.arange(12) * np.pi / 6
+    rows[20:32] = np.stack([np.cos(angles), np.sin(angles), np.ones(12)], axis=1)
+    return EmbeddingTable.build(name="twins", words=[f"w{i}" for i in range(40)], vectors=rows)
+
+
+@pytest.mark.parametrize("sizes", [(1,), (5,), (39,), (40,), (100,), (1, 4, 10), (3, 30, 40)])
+def test_likelihoods_of_released_rows_are_columns_of_the_law(
+    sizes: tuple[int, ...], small_table: EmbeddingTable
+) -> None:
+    for table in (small_table, with_twins()):
+        mechanism = Select(name="steps", rule=Staircase(sizes=sizes))
+        everyone = np.arange(len(table))
+        block = Block(layout=Layout.of(*np.ones_like(everyone).tolist()), rows=everyone)
+        law = mechanism.log_probs(table, block, np.full(len(table), 3.0))
+        assert law is not None
+        rows = everyone[::-1][: len(table) - 3].copy()
+        found = mechanism.log_likelihoods(table, rows, 3.0)
+        assert found is not None
+        assert np.abs(found - law[:, rows].T).max() < 1e-6  # float32
+        assert len(np.unique(np.round(found, 3))) > 1 or sizes[0] >= len(table)
+
+
+def test_only_staircases_by_distance_are_read_backwards(small_table: EmbeddingTable) -> None:
+    for mechanism in (Select(name="e", rule=Exponential(c=2.0)), Select(name="h", utility=Hybrid(), rule=Staircase())):
+        assert mechanism.log_likelihoods(small_table, np.arange(3), 2.0) is None

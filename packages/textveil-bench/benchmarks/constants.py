@@ -3,7 +3,7 @@
 In: the tables themselves (`table`). Out: one small file each, on the safe side; progress on stderr.
 Not here: what the constants mean and how they are proved (src/textveil/constants.py).
 
-Run: python benchmarks/constants.py [NAME-METRIC ... | cape]   (about half an hour for all on two cores)
+Run: python benchmarks/constants.py [NAME-METRIC ... | cape | kth]   (about half an hour for all on two cores)
 """
 
 import json
@@ -21,6 +21,8 @@ from textveil.table.constants import Progress, TableConstants, compute
 
 FOLDER = Path(__file__).resolve().parents[3] / "src" / "textveil" / "data" / "constants"
 TABLES = ("minilm-s", "minilm", "minilm-wordpiece")
+STEPS = (20, 100)
+"""The steps of staircases whose last ranks are stored: the default one, and that of the profile `document`."""
 METRICS: tuple[Literal["chord", "euclidean"], ...] = ("chord", "euclidean")
 
 
@@ -82,6 +84,21 @@ def write_cape(names: tuple[str, ...] = TABLES[:2]) -> Path:
     return target
 
 
+def write_kth(names: tuple[str, ...] = TABLES[:2]) -> Path:
+    """Finds the k-th nearest row of every row, for the steps that rankcape and the profiles have, into kth.npz."""
+    from textveil.table.embedding import load_table
+
+    target = FOLDER / "kth.npz"
+    found = {}
+    for name in names:
+        table = load_table(name)
+        for k in STEPS:
+            found[f"{name}-chord-{k}"] = table.neighbours(np.arange(len(table)), k)[:, -1].astype(np.uint16)
+            print(f"{name}: k = {k}", file=sys.stderr)
+    np.savez_compressed(target, **found)
+    return target
+
+
 def main() -> None:
     """Writes the files named on the command line, or all of them."""
     from textveil.table.embedding import load_table
@@ -92,6 +109,8 @@ def main() -> None:
             write(name, metric, load_table(name, metric=metric).vectors)
     if not sys.argv[1:] or "cape" in sys.argv[1:]:
         write_cape()
+    if not sys.argv[1:] or "kth" in sys.argv[1:]:
+        write_kth()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,17 @@ from textveil.mechanism.block import PLACEHOLDER, Block, Layout, Role
 from textveil.mechanism.buckets import Bucketized, Buckets, losses
 from textveil.mechanism.confined import Confined
 from textveil.mechanism.context import Context
-from textveil.mechanism.contract import Conditional, Contextual, Law, Mechanism, Noisy, Published, Restricting, Windowed
+from textveil.mechanism.contract import (
+    Backward,
+    Conditional,
+    Contextual,
+    Law,
+    Mechanism,
+    Noisy,
+    Published,
+    Restricting,
+    Windowed,
+)
 from textveil.mechanism.drawn_names import Names
 from textveil.mechanism.fill import Fill
 from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoiseName, NoNoise, VonMisesFisher
@@ -24,6 +34,7 @@ from textveil.mechanism.window import SINKHORN_ROUNDS, Mixing, Window
 __all__ = [
     "PLACEHOLDER",
     "SINKHORN_ROUNDS",
+    "Backward",
     "Block",
     "Bucketized",
     "Buckets",

@@ -74,6 +74,18 @@ class Law(Protocol):
         ...
 
 
+@runtime_checkable
+class Backward(Law, Protocol):
+    """A law whose words that may have led to one released row can be looked at without writing down all of it."""
+
+    def log_likelihoods(self, table: EmbeddingTable, rows: Ids, parameter: float) -> Floats | None:
+        """ln Pr[row y | private row], float32 [m, V], of m released rows; each private row stands alone in its text.
+
+        None where these options leave no shorter way than `log_probs` of every private row.
+        """
+        ...
+
+
 class Conditional(Protocol):
     """The law at one position, what a language model expects there being known. See `Contextual`."""
 

@@ -169,6 +169,12 @@ class Select:
             seen[wave] = before[wave]
         return law
 
+    def log_likelihoods(self, table: EmbeddingTable, rows: Ids, parameter: float) -> Floats | None:
+        """ln Pr[row | private row] of released rows, float32 [m, V]: of staircases by distance; else None."""
+        if isinstance(self.rule, Staircase) and isinstance(self.utility, Distance):
+            return self.rule.log_likelihoods(table, rows, parameter)
+        return None
+
     def log_probs_given(
         self, table: EmbeddingTable, rows: Ids, parameter: Values, logits: Floats | None = None
     ) -> Values:

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 from typing import NamedTuple, cast, overload
@@ -21,7 +22,7 @@ import torch
 from torch import Tensor
 
 from textveil.errors import BudgetError, ConfigError, TableError
-from textveil.randomness import Values
+from textveil.randomness import Ids, Values
 
 Progress = Callable[[int, int], None]
 Parts = Callable[[], Iterable[Tensor]]
@@ -576,3 +577,19 @@ def stored(name: str, metric: str) -> TableConstants | None:
         return None
     source = files("textveil").joinpath("data", "constants", f"{name}-{metric}.json")
     return TableConstants.from_json(json.loads(source.read_text("utf-8"))) if source.is_file() else None
+
+
+@cache
+def stored_kth(table: str, k: int) -> Ids | None:
+    """The k-th nearest row of every row of a table of the package, int64 [V], or None where it does not ship.
+
+    Where two rows are as far but for rounding, another machine may have them in another order.
+
+    Args:
+        table: its name and metric ("minilm-chord").
+        k: counted from the row itself.
+    """
+    source = files("textveil").joinpath("data", "constants", "kth.npz")
+    with source.open("rb") as file, np.load(file) as known:
+        name = f"{table}-{k}"
+        return known[name].astype(np.int64) if name in known else None

@@ -14,7 +14,7 @@ import torch
 from textveil.evaluate.attack import context
 from textveil.evaluate.attack.case import View
 from textveil.evaluate.attack.contract import Report, quiet
-from textveil.mechanism import PLACEHOLDER, Block, Law, Layout, Mechanism, Noisy
+from textveil.mechanism import PLACEHOLDER, Backward, Block, Law, Layout, Mechanism, Noisy
 from textveil.randomness import Draws, Flags, Ids, Randomness, Values
 from textveil.table import EmbeddingTable, shares
 
@@ -238,6 +238,8 @@ def exact(
     mechanism: Mechanism, table: EmbeddingTable, rows: Ids, parameter: float, report: Report = quiet
 ) -> torch.Tensor | None:
     """ln P(row | x) of released rows [m] for all x, float32 [m, V]; None where there is no law."""
+    if isinstance(mechanism, Backward) and (read := mechanism.log_likelihoods(table, rows, parameter)) is not None:
+        return torch.from_numpy(read)
     lines = None
     for start, law in laws(mechanism, table, parameter, report):
         lines = torch.empty(len(rows), len(table)) if lines is None else lines
