@@ -758,32 +758,6 @@ def test_every_mechanism_is_explained(run, name):
 
 
 @pytest.mark.usefixtures("table")
-def test_the_demonstration(run, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    code, out, err = run("demo", "--seed", "1")
-    assert (code, err) == (0, "")
-    shown = re.sub(r"(Time: .* s\.\n)(.*\n){3}", r"\1", out)  # all but the statements, three lines each
-    assert max(map(len, shown.splitlines())) <= 80
-    assert shown.count("protected words (") == 8
-    assert "Holds for any two texts" not in shown
-    assert out.count("Kept: ") == len(demo.RUNS) == 8
-    assert out.startswith("An invented letter of 148 words with punctuation marks")
-    summary = out.rpartition(" summary ")[2]
-    assert "protected does not mean changed" in " ".join(summary.split()).lower()
-    rows = [line for line in summary.splitlines() if re.search(r" \d+ of \d+ ", line)]
-    assert [row.split()[0] for row in rows] == [each.mechanism for each in demo.RUNS]
-    bounds = re.findall(r"local DP <= (\S+) over", out)
-    assert [re.split(r"\d+ of \d+", row)[1].split()[0] for row in rows] == bounds
-    assert out.count("Marks: ") == 1
-    for each in demo.RUNS:
-        assert f"{each.mechanism}, epsilon {each.epsilon:g}" in out
-    assert "\x1b" not in out
-    # the left column alone is the letter again
-    left = [line[:39] for line in out.split("original", 1)[1].split("Kept:")[0].splitlines()[1:]]
-    assert " ".join(" ".join(left).split()) == " ".join(demo.letter().split())
-
-
-@pytest.mark.usefixtures("table")
 def test_marks_say_what_happened(table):
     from rich.console import Console
 

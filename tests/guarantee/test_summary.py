@@ -235,7 +235,10 @@ GIVEN, FAMILY = ("word", "PERSON given", "julia"), ("word", "PERSON family", "si
     ],
 )
 def test_what_was_hidden_is_told_by_type_and_number(items: list[tuple[str, str, str]], says: str) -> None:
-    assert hidden([release(*items)]) == f"{says}; {REST}"
+    labels = {label for kind, label, _ in items if kind == "word"}
+    what = "word" if "other" in labels else "name"
+    drawn = f" (a drawn {what} can be the same one)" if labels else ""
+    assert hidden([release(*items)]) == f"{says}{drawn}; {REST}"
 
 
 def test_where_nothing_was_found_nothing_is_promised() -> None:
@@ -250,11 +253,11 @@ def test_where_nothing_was_found_nothing_is_promised() -> None:
 
 def test_several_texts_lower_case_and_words_that_are_left_out_are_told() -> None:
     assert hidden([release(GIVEN), release(GIVEN)]) == (
-        "2 persons replaced; the rest was sent as it stands: nothing is claimed about it."
+        f"2 persons replaced (a drawn name can be the same one); {REST}"
     )
     assert hidden([release(GIVEN, casing=False, dropped=2)]) == (
-        "1 person replaced and 2 words left out; the rest was sent as it stands, but in lower case: "
-        "nothing is claimed about it."
+        "1 person replaced (a drawn name can be the same one) and 2 words left out; the rest was sent as it "
+        "stands, but in lower case: nothing is claimed about it."
     )
 
 

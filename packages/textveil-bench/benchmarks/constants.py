@@ -92,9 +92,8 @@ def write_kth(names: tuple[str, ...] = TABLES[:2]) -> Path:
     found = {}
     for name in names:
         table = load_table(name)
-        for k in STEPS:
-            found[f"{name}-chord-{k}"] = table.neighbours(np.arange(len(table)), k)[:, -1].astype(np.uint16)
-            print(f"{name}: k = {k}", file=sys.stderr)
+        ranked = table.neighbours(np.arange(len(table)), max(STEPS))  # the nearest first
+        found |= {f"{name}-chord-{k}": ranked[:, k - 1].astype(np.uint16) for k in STEPS}
     np.savez_compressed(target, **found)
     return target
 

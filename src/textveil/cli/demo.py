@@ -1,10 +1,10 @@
-"""The demonstration: one packaged letter through four mechanisms, and any text beside its release.
+"""The demonstration: a prompt and its answer, an invented letter, and the mechanisms side by side.
 
-In: a console and results. Out: original and released text side by side, each word marked by its fate.
-Not here: how a text is privatized (`pipeline`), and the command itself (`cli`).
+In: a console. Out: what is sent and released, with what is said of it. Also any text beside its release.
+Not here: how a text is privatized (`pipeline`), and the command itself (`cli.names`).
 """
 
-import time
+import re
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Literal
@@ -13,10 +13,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from textveil.guarantee import number
-from textveil.pipeline import Privatizer, Result
-from textveil.table import load_table
-from textveil.text import Kind, tokenize
+from textveil.guarantee import hidden, number
+from textveil.pipeline import Privatizer, Protector, Result
+from textveil.session import Session
+from textveil.table import EmbeddingTable, load_table
+from textveil.text import Kind
 
 Fate = Literal["changed", "kept", "public", "placeholder"]
 
@@ -28,10 +29,15 @@ _MARKS: dict[Fate, tuple[str, str, str]] = {
     "placeholder": ("bold", "", ""),
 }
 
+PROMPT = (
+    "Write a friendly reminder to Julia Picasso (julia.picasso@example.org, +44 20 7946 0958): the rent of 940 pounds "
+    "for her flat in Leith is three weeks late. It goes to GB82 WEST 1234 5698 7654 32."
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One row of the demonstration: a mechanism, its epsilon and its options."""
+    """One row of the table of mechanisms: a mechanism, its epsilon and its options."""
 
     mechanism: str
     epsilon: float
@@ -39,30 +45,19 @@ class Run:
 
     @property
     def title(self) -> str:
-        """Mechanism, epsilon and options, as they stand above a release."""
-        return f"{self.mechanism}, epsilon {self.epsilon:g}" + "".join(
-            f", {name} {value}" for name, value in self.options
-        )
+        """The mechanism with its options."""
+        return " ".join((self.mechanism, *(f"{name}={value}" for name, value in self.options)))
 
-
-WINDOW = (("L", 5),)
 
 RUNS = (
-    Run(mechanism="noise", epsilon=60),
     Run(mechanism="noise", epsilon=80),
-    Run(mechanism="polar", epsilon=65),
     Run(mechanism="polar", epsilon=85),
-    # about 30% and 60% of the letter's protected words are kept (means over 60 seeds: 29% and 62%)
-    Run(mechanism="d-chi-stencil", epsilon=130, options=WINDOW),
-    Run(mechanism="d-chi-stencil", epsilon=170, options=WINDOW),
-    Run(mechanism="exponential", epsilon=7),
+    Run(mechanism="d-chi-stencil", epsilon=170, options=(("L", 5),)),
     Run(mechanism="exponential", epsilon=8),
+    Run(mechanism="rankcape", epsilon=7.5, options=(("k", 100),)),
 )
 
-REMARK = (
-    "Protected does not mean changed: a word may be drawn as itself, and epsilons of different mechanisms cannot be "
-    "compared."
-)
+REMARK = "Epsilons of different mechanisms do not compare; what an attacker recovers does (`textveil risk`)."
 
 
 def letter() -> str:
@@ -71,46 +66,92 @@ def letter() -> str:
 
 
 def show(console: Console, *, seed: int | None = None) -> None:
-    """Privatize the letter with every run of `RUNS` and print each beside the original.
+    """Show a prompt with its answer, a letter with its statement and its risk, and a table of mechanisms.
 
     Args:
-        console: where to print; marks are styles on a terminal and signs elsewhere.
+        console: where to print; nothing depends on colours.
         seed: repeatable draws, which the statements then say; None for system randomness.
     """
-    marked = shows_styles(console)
-    start = time.perf_counter()
     table = load_table()
-    text = letter()
-    ready = time.perf_counter() - start
-    count = len(tokenize([text]).words)
-    console.print(
-        f"An invented letter of {count} words with punctuation marks; the table {table.name}, loaded in {ready:.2f} s."
-    )
-    console.print(legend(marked=marked))
-    summary = Table(box=None, padding=(0, 2), pad_edge=False, header_style="bold")
-    for heading in ("mechanism", "epsilon", "kept", "local DP (epsilon_ldp)", "time"):
-        summary.add_column(heading, justify="left" if heading == "mechanism" else "right")
-    for run in RUNS:
-        start = time.perf_counter()
-        privatizer = Privatizer(run.mechanism, epsilon=run.epsilon, table=table, seed=seed, **dict(run.options))
-        result = privatizer.privatize(text)
-        seconds = time.perf_counter() - start
-        console.print()
-        console.rule(Text(run.title, style="bold"), characters="-")
-        console.print(beside(result, marked=marked))
-        kept, protected = count_kept(result)
-        share = f" ({kept / protected:.0%})" if protected else ""
-        console.print(f"Kept: {kept} of {protected} protected words{share}. Time: {seconds:.2f} s.")
-        # Three lines for whoever reads them with a program; a person's terminal wraps them at words.
-        console.print(Text(result.guarantee.headline()), soft_wrap=not console.is_terminal)
-        name = " ".join((run.mechanism, *(f"{option}={value}" for option, value in run.options)))
-        bound = number(result.guarantee.epsilon_ldp)
-        summary.add_row(name, f"{run.epsilon:g}", f"{kept} of {protected}", bound, f"{seconds:.2f} s")
-    console.print()
-    console.rule(Text("summary", style="bold"), characters="-")
+    _heading(console, "1. Protect a prompt, and get the answer back (from a scripted model here; no network is used)")
+    console.print(_lines(prompt(table, seed)))
+    _heading(console, "\n2. Privatize a text: an invented letter under the profile `document`")
+    console.print(_lines(document(table, seed)))
+    _heading(console, "\n3. Mechanisms, each on the same letter")
+    console.print(mechanisms(table, seed))
     console.print(REMARK)
-    console.print()
-    console.print(summary)
+
+
+def prompt(table: EmbeddingTable, seed: int | None) -> dict[str, str]:
+    """What becomes of a prompt and of its answer, by what it is called."""
+    session = Session()
+    sent = Protector(table=table, seed=seed).protect(PROMPT, session)
+    answer = scripted(sent.text)
+    return {
+        "you write": PROMPT,
+        "is sent": sent.text,
+        "": hidden([sent.released]),
+        "comes back": answer,
+        "you read": session.restore(answer),
+    }
+
+
+def scripted(prompt: str) -> str:
+    """Stands in for a language model: writes what `PROMPT` asks for with what is in the prompt it gets."""
+    name, place, account = (
+        found[1] if (found := re.search(pattern, prompt)) else "you"
+        for pattern in (r"reminder to (.+?) \(", r"flat in (.+?) is", r"goes to (.+?)\.$")
+    )
+    return f"Dear {name}, the rent of your flat in {place} is still open. Please send it to {account}."
+
+
+def document(table: EmbeddingTable, seed: int | None) -> dict[str, str]:
+    """The letter, its release, the statement about it and what an attacker recovers, by what it is called."""
+    from textveil.evaluate.attack import Case
+    from textveil.evaluate.risk import assess, sentence
+
+    privatizer = Privatizer.from_profile("document", table=table, seed=seed)
+    rehearsal = privatizer.rehearse([letter()])
+    risks = assess(Case.after(privatizer, rehearsal, names=True))
+    result, risk = rehearsal.results[0], risks[0]
+    return {
+        "you write": f"{letter()[:80].rsplit(' ', 1)[0]} ...",
+        "released": result.text,
+        "statement": result.guarantee.summary(),
+        "attacker": f"{sentence(risks)} That is {risk.named.sum() / risk.private.sum():.0%}.",
+    }
+
+
+def mechanisms(table: EmbeddingTable, seed: int | None) -> Table:
+    """What each run promises, and how many words of the letter came out as they went in."""
+    rows = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="bold")
+    rows.add_column("mechanism", no_wrap=True)
+    rows.add_column("epsilon", no_wrap=True)
+    rows.add_column("for any two words", justify="right")
+    rows.add_column("words kept as they were", justify="right")
+    for run in RUNS:
+        privatizer = Privatizer(run.mechanism, epsilon=run.epsilon, table=table, seed=seed, **dict(run.options))
+        result = privatizer.privatize(letter())
+        guarantee = result.guarantee
+        unit = f" per unit of {guarantee.claim.metric} distance" if guarantee.kind == "metric" else ""
+        kept, protected = count_kept(result)
+        bound = number(guarantee.epsilon_ldp)
+        rows.add_row(run.title, f"{number(guarantee.epsilon)}{unit}", bound, f"{kept} of {protected}")
+    return rows
+
+
+def _heading(console: Console, text: str) -> None:
+    console.print(Text(text, style="bold"))
+
+
+def _lines(said: dict[str, str]) -> Table:
+    """Texts, each behind what it is called."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, style="dim")
+    grid.add_column(overflow="fold")
+    for name, text in said.items():
+        grid.add_row(name, Text(text))
+    return grid
 
 
 def shows_styles(console: Console) -> bool:
@@ -156,19 +197,3 @@ def beside(result: Result, *, marked: bool) -> Table:
         released.append(item.text if marked else f"{before}{item.text}{after}", style if marked else "")
     grid.add_row(original, released)
     return grid
-
-
-def legend(*, marked: bool) -> Text:
-    """What the marks mean."""
-    line = Text()
-    meanings: dict[Fate, str] = {
-        "changed": "changed",
-        "kept": "protected, and drawn as it was",
-        "public": "on the public list, passed as it is",
-    }
-    for fate, meaning in meanings.items():
-        style, before, after = _MARKS[fate]
-        line.append("; " if line else "Marks: ")
-        line.append("word" if marked else f"{before}word{after}", style if marked else "")
-        line.append(f" {meaning}")
-    return line.append(".")

@@ -344,8 +344,9 @@ THINGS = {
 def hidden(releases: Sequence[Released]) -> str:
     """What was hidden in texts, by type and number, in one plain sentence that claims nothing about the rest.
 
-    "2 persons and 1 e-mail address replaced; the rest was sent as it stands: nothing is claimed about it."
-    Places are counted: what stands in a text twice counts twice. Several words of one name count once.
+    "2 keys or passwords and 1 e-mail address replaced; the rest was sent as it stands: nothing is claimed about it."
+    Places are counted: what stands in a text twice counts twice. Several words of one name count once. A name that is
+    drawn from a list may by chance be the one that stood there; where names or words were drawn, the sentence says so.
 
     Args:
         releases: what `privatize` made of the texts, under any profile; only the releases are looked at.
@@ -363,7 +364,10 @@ def hidden(releases: Sequence[Released]) -> str:
     order = {type_: i for i, type_ in enumerate(THINGS)}
     types = sorted(found, key=lambda type_: (order.get(type_, len(order) - 1), type_))
     said = listing([things(type_, found[type_]) for type_ in types])
-    done = [f"{said} replaced"] * bool(found) + [f"{count(dropped, 'word')} left out"] * bool(dropped)
+    labels = {item.group for released in releases for item in released.items if item.kind is Kind.WORD}
+    what = "name" if all(label.partition(" ")[0] in THINGS for label in labels) else "word"
+    drawn = f" (a drawn {what} can be the same one)" if labels else ""
+    done = [f"{said} replaced{drawn}"] * bool(found) + [f"{count(dropped, 'word')} left out"] * bool(dropped)
     return f"{listing(done)}; the rest was sent as it stands{lowered}: nothing is claimed about it."
 
 

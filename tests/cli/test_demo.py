@@ -1,0 +1,75 @@
+"""The demonstration: what it shows is true, short, and needs nothing but the core."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from textveil.cli import demo
+from textveil.table import load_table
+
+EXTRAS = ("scipy", "sklearn", "matplotlib", "pyarrow", "openai", "starlette", "uvicorn", "sentence_transformers")
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """What a process prints that has the core only, on 100 columns and no terminal."""
+    program = (
+        f"import sys; sys.modules.update(dict.fromkeys({EXTRAS}))\n"
+        "from rich.console import Console; from textveil.cli import demo\n"
+        "demo.show(Console(width=100, highlight=False), seed=1)"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
+    ).stdout
+
+
+def test_it_is_short_and_needs_no_colours(shown):
+    lines = shown.splitlines()
+    assert len(lines) < 40
+    assert max(map(len, lines)) <= 100
+    assert "\x1b" not in shown
+    assert [line[:2] for line in lines if re.match(r"\d\. ", line)] == ["1.", "2.", "3."]
+
+
+def test_the_prompt_comes_back_as_it_was_and_nothing_private_is_sent(shown):
+    table = load_table()
+    for seed in (1, 2):  # with the first, a name happens to be drawn as itself
+        said = demo.prompt(table, seed)
+        for private in ("Julia Picasso", "julia.picasso", "7946", "flat in Leith", "WEST"):
+            assert private in demo.PROMPT
+            assert private not in said["is sent"] + said["comes back"]
+        assert said["you read"] == demo.scripted(demo.PROMPT)
+        assert said["comes back"] == demo.scripted(said["is sent"])
+        assert said[""].startswith("1 person, 1 place, 1 e-mail address, 1 phone number and 1 account number replaced")
+    assert " ".join(said["you read"].split()[:4]) in " ".join(shown.split())
+
+
+def test_the_letter_has_its_statement_and_what_an_attacker_recovers():
+    said = demo.document(load_table(), 1)
+    assert re.match(r"\d+ words drawn at epsilon 7.5 and \d+ names at epsilon 6 \(any two words\)", said["statement"])
+    found = re.fullmatch(
+        r"An attacker who knows this program recovers (none|about (\d+)) of your (\d+) private words. That is (\d+)%.",
+        said["attacker"],
+    )
+    assert found is not None
+    assert int(found[4]) == round(100 * int(found[2] or 0) / int(found[3]))
+
+
+def test_the_table_has_a_row_for_every_run_with_the_bound_that_was_asked_for(shown):
+    rows = shown.partition("3. ")[2]
+    for run in demo.RUNS:
+        line = next(line for line in rows.splitlines() if line.startswith(run.title + " "))
+        found = re.fullmatch(
+            rf"{run.title} +{run.epsilon:g}(?: per unit of chord distance)? +([\d.]+) +(\d+) of 68 *", line
+        )
+        assert found is not None
+        assert float(found[1]) >= run.epsilon
+        assert int(found[2]) <= 68
+
+
+def test_a_seed_makes_it_repeatable_and_is_told():
+    table = load_table()
+    assert demo.prompt(table, 7) == demo.prompt(table, 7)
+    assert "knows the seed" in demo.document(table, 7)["statement"]
