@@ -65,19 +65,7 @@ class UnknownName(ConfigError):
 
 
 class MissingExtra(ConfigError, ImportError):
-    """A library that only some verbs need is not installed.
-
-    Args:
-        library: what it is called where it is installed.
-        extra: what installs it, such as textveil[evaluate].
-    """
-
-    def __init__(self, library: str, extra: str) -> None:
-        super().__init__(f"this needs {library}: pip install '{extra}'")
-        self.library, self.extra = library, extra
-
-    def __reduce__(self) -> tuple[type["MissingExtra"], tuple[str, str]]:
-        return MissingExtra, (self.library, self.extra)
+    """A library that only some verbs need is not installed; the message says how to install it."""
 
 
 class InputError(TextveilError, ValueError):

@@ -64,7 +64,7 @@ def check(text: str | None, output: str | None, session: str | None = None, html
         ConfigError: it is a file of rows, or two files are one, or there is no place for one.
     """
     streams.require_input(text)
-    if text is not None and os.path.isfile(text) and formats.suffix(text) not in (None, ("txt", False)):
+    if text is not None and os.path.isfile(text) and formats.has_rows(text):
         raise ConfigError("this file has more than plain lines; files go into a folder with `textveil privatize-files`")
     if output is not None and is_folder(output):
         raise ConfigError("--output is a folder; files go into a folder with `textveil privatize-files`")

@@ -10,7 +10,7 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import repeat
@@ -20,7 +20,6 @@ from typing import Any, BinaryIO, cast
 from textveil.config import registry
 from textveil.errors import ConfigError, InputError, UnknownName
 from textveil.files.contract import USUAL, Format, Place
-from textveil.files.streams import is_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,49 +87,8 @@ def load(ending: str, **options: Any) -> Format:
     return made
 
 
-def into_folder(arguments: Sequence[str], output: str | None, *, asked: bool = False) -> str | None:
-    """The folder that files go into, or None for a text or a file whose lines go to a file or a standard stream.
-
-    Args:
-        arguments: what was given to privatize.
-        output: where the results go.
-        asked: whether an option was given that only files into a folder have.
-
-    Raises:
-        ConfigError: the arguments and the output do not go together.
-    """
-    named = output is not None and output != "-" and (output.endswith(os.sep) or os.path.isdir(output))
-    rows = [each for each in arguments if os.path.isfile(each) and _has_rows(each)]
-    if not (named or asked or rows or len(arguments) > 1):
-        return None
-    if not arguments or "-" in arguments or any(is_text(each) for each in arguments):
-        if len(arguments) > 1:
-            raise ConfigError(_SEVERAL_DASHED if any(map(_dashed, arguments[1:])) else _SEVERAL)
-        is_folder = "; --output is a folder" if named else ""
-        raise ConfigError(f"--field, --column, --jobs, --resume and a folder as --output are for files{is_folder}")
-    if output is None or output == "-" or not (named or _can_be_folder(output)):
-        what = "--field, --jobs and --resume need"
-        if rows or len(arguments) > 1:
-            what = "a file that is not plain lines needs" if len(arguments) == 1 else "several files need"
-        raise ConfigError(f"{what} --output FOLDER, a folder or a new name that ends in {os.sep}")
-    return output
-
-
-_SEVERAL = "textveil privatize takes one argument; put a text of several words in quotes; only files may be several"
-_SEVERAL_DASHED = "textveil privatize takes one argument after --; options first, then -- and the text"
-
-
-def _dashed(argument: str) -> bool:
-    return argument.startswith("-") and argument != "-"
-
-
-def _can_be_folder(output: str) -> bool:
-    """Whether a new folder of that name is what was meant, and not a file."""
-    return not os.path.exists(output) and suffix(output) is None
-
-
-def _has_rows(path: str) -> bool:
-    """Whether a file is more than lines of texts."""
+def has_rows(path: str) -> bool:
+    """Whether a file is more than plain lines, each a text: its rows have fields, or it is packed."""
     found = suffix(path)
     return found is not None and (found[1] or load(found[0]).fields)
 

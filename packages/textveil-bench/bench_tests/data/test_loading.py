@@ -492,7 +492,7 @@ def test_a_hub_that_is_not_reached(monkeypatch, tmp_path):
 
 def test_without_the_library(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
-    refused(r"SST-2/dev.tsv, .* pip install 'textveil\[bench\]'", ConfigError, "sst2")
+    refused(r"SST-2/dev.tsv, .* pip install 'textveil-bench\[hub\]'", ConfigError, "sst2")
 
 
 def test_a_star_in_a_name(tmp_path):

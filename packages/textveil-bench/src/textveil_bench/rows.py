@@ -38,6 +38,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from textveil.config.extras import needed
 from textveil.errors import ConfigError, InputError, OutputError, TextveilWarning
 from textveil.files import streams
 
@@ -261,8 +262,9 @@ def export(rows: Iterable[Row], path: Path) -> int:
 
 
 def _parquet(lines: list[Row], stream: BinaryIO) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    with needed():
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
     pq.write_table(pa.Table.from_pylist(lines), stream)
 

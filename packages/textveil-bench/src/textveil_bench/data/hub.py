@@ -7,7 +7,8 @@ Not here: what they become (`records`), and files of models (`textveil.table`). 
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from textveil.errors import ConfigError, InputError
+from textveil.config.extras import needed
+from textveil.errors import InputError
 from textveil_bench.data.sources import Hub
 
 
@@ -19,13 +20,11 @@ def fetch(hub: Hub, split: str) -> Iterable[Mapping[str, Any]]:
         split: as the hub calls it.
 
     Raises:
-        ConfigError: the library `datasets` is not installed.
+        MissingExtra: the library `datasets` is not installed.
         InputError: the hub is not reached, or has no such data.
     """
-    try:
+    with needed({"datasets": "textveil-bench[hub]"}):
         import datasets
-    except ImportError:
-        raise ConfigError("it needs the library datasets: pip install 'textveil[bench]'") from None
     quiet = datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
     try:
