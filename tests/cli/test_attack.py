@@ -177,13 +177,13 @@ def test_files_without_texts(capsys, tmp_path, content):
     code, out, err = run(capsys, path, *NOISE, 70, "--attacks", "neighbour")
     assert code != 0
     assert out == ""
-    assert "must" in err
+    assert "must" in err or "has no text" in err
 
 
 def test_a_file_that_is_not_there(capsys, tmp_path):
     code, _, err = run(capsys, tmp_path / "nothing.txt", *NOISE, 70)
     assert code != 0
-    assert "none of that name" in err
+    assert "no such file" in err
 
 
 def test_an_output_that_is_a_file(capsys, letters):

@@ -88,7 +88,7 @@ def test_all_goes_on_after_what_cannot_be_built_and_heads_blocks_by_the_register
     code, out, err = run("--all", "--small", "--checks", "statement", "--json")
     found = {each["mechanism"]: each for each in map(json.loads, out.splitlines())}
     assert code == 1
-    assert "2 claims are violated or unchecked" in err
+    assert "2 claims are violated or could not be checked" in err
     assert [found[name]["verdict"] for name in known] == ["holds", "holds", "unchecked", "unchecked"]
     assert "raised RuntimeError" in found["raising"]["why"]
     assert "diameter" in found["endless"]["why"]
@@ -108,10 +108,10 @@ def test_a_parameter_of_its_own_takes_the_place_of_epsilon(run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "a mechanism's name or --all"),
-        (("noise", "--all"), "a mechanism's name or --all"),
+        ((), "the name of a mechanism, or --all"),
+        (("noise", "--all"), "the name of a mechanism, or --all"),
         (("nois",), "did you mean 'noise'"),
-        (("--all", "--epsilon", "5"), "unit of one mechanism's claim"),
+        (("--all", "--epsilon", "5"), "something else for each mechanism"),
         (("noise", "--epsilon", "0"), "above 0 and below infinity"),
         (("noise", "--epsilon", "inf"), "above 0 and below infinity"),
         (("noise", "--epsilon", "nan"), "epsilon must be"),

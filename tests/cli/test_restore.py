@@ -295,6 +295,7 @@ def test_the_examples_work(run, tmp_path, monkeypatch):
     for example in examples:
         source, _, line = example.rpartition(" | ")
         stdin = shlex.split(source)[1].replace("\\n", "\n").encode() if source else b""
-        code, out, _ = run(*shlex.split(line)[1:], stdin=stdin)
+        lean = ("-o", "protect.detectors=patterns", "-o", "names.types=none") if " protect " in line else ()
+        code, out, _ = run(*shlex.split(line)[1:], *lean, stdin=stdin)
         assert code == 0
-    assert out == "Dear Anna,\n"
+    assert out == "I wrote to maria@example.org.\n"

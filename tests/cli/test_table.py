@@ -106,7 +106,7 @@ def test_neighbours(run):
     order = [i for i in np.argsort(distances) if i != 3][:3]
     assert out.splitlines() == [f"{distances[i]:.4f}  {WORDS[i]}" for i in order]
     code, out, err = run("neighbours", "here", "banker", "--json")
-    assert "outside the table; these are the neighbours of its surrogate 'bank'" in err
+    assert "not in the table; these are the neighbours of 'bank', which stands in for it" in err
     found = json.loads(out)
     assert (found["row"], found["known"], len(found["neighbours"])) == ("bank", False, 6)
 

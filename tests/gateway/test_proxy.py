@@ -654,7 +654,7 @@ UPSTREAM = ("--upstream", "http://127.0.0.1:1/v1", "--mechanism", "placeholder")
 def test_an_open_address_is_warned_of(command, host, warned):
     code, err = command(*UPSTREAM, "--host", host)
     assert code == 0
-    assert err.count("textveil: warning: the proxy is open to other machines") == warned
+    assert err.count("textveil: warning: other machines can reach the proxy") == warned
     shown = re.escape(f"[{host}]" if ":" in host else host)
     assert re.fullmatch(rf"(.*\n)?textveil: serving http://{shown}:\d+/v1\n", err)
 

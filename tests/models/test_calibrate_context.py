@@ -84,7 +84,7 @@ def test_a_model_whose_logits_are_below_zero_is_noted(run, folders, monkeypatch)
     found = measured(folders, *TEXTS)
     low = LogitRange(**{**vars(found), "largest": found.largest - 100, "lowest": found.lowest - 100})
     monkeypatch.setattr("textveil.models.measure_logits", lambda *_, **__: low)
-    assert "all words count alike at half of the places" in run("public.txt")[2]
+    assert "all words count alike in half of the places" in run("public.txt")[2]
     monkeypatch.setattr("textveil.models.measure_logits", lambda *_, **__: found)
     assert "all words count alike" not in run("public.txt")[2]
 
@@ -92,7 +92,7 @@ def test_a_model_whose_logits_are_below_zero_is_noted(run, folders, monkeypatch)
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("missing.txt",), "a file of texts is needed"),
+        (("missing.txt",), "no such file"),
         (("public.txt", "--plot", "logits.jpeg2"), "a picture's name must end in"),
         (("public.txt", "--plot", "missing/logits.png"), "the output cannot be written"),
         (("public.txt", "--output", "public.txt"), "--output must not be the input file"),

@@ -148,7 +148,7 @@ def test_only_what_was_released_is_sent(endpoint, journal, small_table):
 @pytest.fixture
 def run(capsys, openai_server):
     def run(*arguments, model="upper"):
-        code = cli.main(["repair", *map(str, arguments), "--url", openai_server, "--model", model])
+        code = cli.main(["repair", *map(str, arguments), "--upstream", openai_server, "--model", model])
         return code, *capsys.readouterr()
 
     return run

@@ -1,7 +1,8 @@
 """The verb `attack`.
 
-In: a file of texts and a mechanism. Out: what attackers recover from its release, as a table, JSON and pictures.
-Not here: the attacks (`attack`), and their pictures (`picture`).
+In: a file of texts, and how to privatize them. Out: what attackers recover from the release, as a table, JSON and
+pictures.
+Not here: the attacks (`evaluate.attack`), and pictures (`evaluate.pictures`).
 """
 
 import os
@@ -138,7 +139,7 @@ def _options(typed: list[str]) -> dict[str, dict[str, Any]]:
     for path, text in sources.assignments(typed).items():
         name, dot, option = path.removeprefix(PREFIX).partition(".")
         if not dot or "." in option:
-            raise ConfigError("a setting of an attack must read attack.NAME.OPTION=VALUE")
+            raise ConfigError("an option of an attack is set by -o attack.NAME.OPTION=VALUE")
         option, value = option.replace("-", "_"), sources.scalar(text)
         known = registry.signature(registry.load("attack", name)).known
         if option in known and known[option].type.startswith("list of") and not isinstance(value, list):
@@ -174,7 +175,7 @@ def _same_kind(one: str, other: str) -> bool:
 def _check_folder(output: str) -> None:
     """Refuse what cannot be a folder before the work, and not after it."""
     if os.path.exists(output) and not os.path.isdir(output):
-        raise ConfigError("--output must be a folder, and is a file")
+        raise ConfigError("--output must be a folder, and this is a file")
     with streams.writing():
         streams.make_folder(Path(os.path.realpath(output)))
 

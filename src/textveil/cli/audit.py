@@ -1,8 +1,8 @@
 """The verb `audit`.
 
-In: a mechanism's name, or all of them. Out: what is claimed, found and proved, as a table or JSON; exit code 1 where a
-claim is violated or cannot be checked.
-Not here: the checks (`audit`).
+In: a mechanism's name, or all of them. Out: what is claimed, and what was found or proved, as a table or JSON; the exit
+code is 1 if a claim is violated or cannot be checked.
+Not here: the checks (`evaluate.audit`).
 """
 
 import json
@@ -37,17 +37,20 @@ def audit(
     mechanism: Annotated[
         str | None, typer.Argument(metavar="MECHANISM", help="See `textveil list mechanisms`.", show_default=False)
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every mechanism, those of other packages too.")] = False,
-    small: Annotated[
-        bool, typer.Option("--small", help="Fewer words and draws: seconds a mechanism instead of minutes.")
+    every: Annotated[
+        bool, typer.Option("--all", help="Audit every mechanism, those of other packages included.")
     ] = False,
-    checks: Annotated[str | None, typer.Option("--checks", metavar="NAME,...", help="Only these checks.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per finding and line.")] = False,
+    small: Annotated[
+        bool, typer.Option("--small", help="Fewer words and draws: seconds for a mechanism instead of minutes.")
+    ] = False,
+    checks: Annotated[str | None, typer.Option("--checks", metavar="NAME,...", help="Run only these checks.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per finding.")] = False,
 ) -> None:
-    """Prove or refute what mechanisms claim. Ends with exit code 1 where one is violated or cannot be checked.
+    """Prove or refute what a mechanism claims. The exit code is 1 if a claim is violated or cannot be checked.
 
-    Laws are computed exactly where they can be written down; else samples give lower bounds of the loss, which accuse a
-    mechanism that keeps its claim once in a million checks. Without --epsilon the budget is one of local DP 12.
+    Where the distribution of outputs can be computed, the check is exact. Elsewhere samples give a lower bound of the
+    privacy loss; a mechanism that keeps its claim fails such a check once in a million times. Without --epsilon the
+    budget is the one that gives local DP 12.
     """
     require("scipy")
     from textveil.config import registry
@@ -55,9 +58,9 @@ def audit(
     from textveil.evaluate.audit import audit as run
 
     if every == (mechanism is not None):
-        raise ConfigError("audit needs a mechanism's name or --all")
+        raise ConfigError("give the name of a mechanism, or --all")
     if every and "epsilon" in typed.values:
-        raise ConfigError("--epsilon is in the unit of one mechanism's claim; leave it out with --all")
+        raise ConfigError("--epsilon means something else for each mechanism; leave it out with --all")
     names = registry.names("mechanism") if every else [mechanism]
     only = CHECKS if checks is None else tuple(name.strip() for name in checks.split(","))
     builds = []
@@ -67,12 +70,16 @@ def audit(
     with progress.bars(unit=" checks") as report:
         broken = _say(run(*builds, small=small, only=only, report=report), as_json)
     if broken:
-        shell.note(f"{broken} claims are violated or unchecked" if broken > 1 else "a claim is violated or unchecked")
+        shell.note(
+            f"{broken} claims are violated or could not be checked"
+            if broken > 1
+            else "a claim is violated or could not be checked"
+        )
         raise typer.Exit(1)
 
 
 def _say(findings: Iterable["Finding"], as_json: bool) -> int:
-    """Print findings as they come; returns how many of them fail."""
+    """Prints findings as they come; returns how many fail."""
     broken, last = 0, None
     for each in findings:
         broken += each.fails

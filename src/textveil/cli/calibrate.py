@@ -1,7 +1,7 @@
 """The verb `table calibrate`.
 
-In: public texts, a table and a language model. Out: the largest logit, Cape's clipping bound, and quantiles.
-Not here: how it is measured (`encoder.calibration`), and its picture (`picture`).
+In: public texts, a table and a language model. Out: the largest logit, which is Cape's clipping bound, and quantiles.
+Not here: how logits are measured (`models.calibration`), and the picture of them (`evaluate.pictures`).
 """
 
 import math
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textveil.cli import evaluation, progress, shell
+from textveil.cli.folder import Field
 from textveil.cli.shell import say
 from textveil.cli.verbs import verb
 from textveil.files import streams
@@ -36,27 +37,29 @@ def calibrate(
         list[str] | None,
         typer.Argument(
             metavar="[FILE|-]...",
-            help="Public texts: .txt (one a line), .jsonl, .csv, .tsv, .parquet. Else the letter of the demo.",
+            help="Public texts: .txt (one per line), .jsonl, .csv, .tsv, .parquet; without any the letter of the demo.",
             show_default=False,
         ),
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option("--model", metavar="PATH", help="Folder or hub id of a language model; else the bundled one."),
+        typer.Option(
+            "--model", metavar="PATH", help="The folder or hub id of a masked language model; else the bundled one."
+        ),
     ] = None,
-    field: Annotated[str | None, typer.Option("--field", "--column", metavar="NAME", help="Where texts are.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N texts.")] = None,
+    field: Field = None,
+    limit: evaluation.Limit = None,
     output: Annotated[
-        str | None, typer.Option("--output", metavar="FILE", help="Write all figures there, as JSON.")
+        str | None, typer.Option("--output", metavar="FILE", help="Write all figures there as JSON.")
     ] = None,
     plot: Annotated[
-        str | None, typer.Option("--plot", metavar="FILE", help="Draw a histogram: .png, .svg or .pdf.")
+        str | None, typer.Option("--plot", metavar="FILE", help="Draw a histogram: a .png, .svg or .pdf.")
     ] = None,
 ) -> None:
-    """Measure how large a language model's logits are on public texts: the clipping bound of the mechanism cape.
+    """Measure how large a language model's logits get on public texts. The mechanism cape needs that as its bound.
 
-    Every word that is not on the public list is hidden once, and the table's words are its candidates. The largest
-    logit is a public part of the mechanism, so the texts must be public too: nothing is promised for them.
+    Each word that is not on the public list is hidden once, and the model scores all words of the table in its place.
+    The largest logit becomes a public part of the mechanism, so the texts must be public, too: they are not protected.
     """
     from textveil.cli import demo
     from textveil.evaluate import pictures
@@ -74,7 +77,9 @@ def calibrate(
         logits = measure_logits(context, Ragged.of(tokenize(found or [demo.letter()])), report=report)
     _show(logits)
     if not texts:
-        shell.note(shell.wrap("Note: this is of one short letter; name files of public texts for a better bound."))
+        shell.note(
+            shell.wrap("Note: measured on one short letter only; name files of public texts for a better bound.")
+        )
     if output is not None:
         evaluation.write_json(logits.to_json(), output)
     if plot is not None:
@@ -91,7 +96,7 @@ def calibrate(
 
 
 def _show(found: "LogitRange") -> None:
-    """The bound, the quantiles, and what to do with them."""
+    """Prints the bound and the quantiles, and how to use them."""
     bound = f"{math.ceil(found.largest * 100) / 100:.2f}"
     quantiles = found.quantiles()
     say(f"largest logit  {bound}  ({found.model}, table {found.table}, {found.positions:,} hidden words)")
@@ -99,7 +104,8 @@ def _show(found: "LogitRange") -> None:
     for name, title in (("candidates", "all candidates"), ("best", "the best of each word")):
         say(f"{title:25}" + "".join(f"{value:8.2f}" for value in quantiles[name].values()))
     floor = f"{quantiles['candidates'][0.5]:.2f}"
-    line = f"Use them with --mechanism cape -o mechanism.bound={bound} -o mechanism.floor={floor}"
-    shell.note(shell.wrap(line + " (the floor is the median of all candidates; the paper has 0)"))
+    line = f"Use them as --mechanism cape -o mechanism.bound={bound} -o mechanism.floor={floor}"
+    shell.note(shell.wrap(line + " (the floor is the median of all candidates; the paper takes 0)"))
     if (median := quantiles["best"][0.5]) <= 0:
-        shell.note(shell.wrap(f"Note: with the floor 0 all words count alike at half of the places ({median:.2f})."))
+        best = f"the median of the best is {median:.2f}"
+        shell.note(shell.wrap(f"Note: with a floor of 0, all words count alike in half of the places ({best})."))

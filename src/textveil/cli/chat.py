@@ -26,10 +26,16 @@ if TYPE_CHECKING:
     from textveil.pipeline import Result
 
 Upstream = Annotated[
-    str, typer.Option("--upstream", metavar="URL", help="Where the model's API begins, such as http://HOST:PORT/v1.")
+    str,
+    typer.Option(
+        "--upstream", metavar="URL", help="The base URL of an OpenAI-compatible API, such as http://HOST:PORT/v1."
+    ),
 ]
 Timeout = Annotated[
-    float, typer.Option("--timeout", metavar="SECONDS", help="How long the model may be silent.", show_default=True)
+    float,
+    typer.Option(
+        "--timeout", metavar="SECONDS", help="How long to wait for the model before giving up.", show_default=True
+    ),
 ]
 
 
@@ -43,40 +49,41 @@ def chat(
     config: "Config",
     telling: "Telling",
     upstream: Upstream,
-    model: Annotated[str, typer.Option("--model", metavar="NAME", help="The model's name there.")],
+    model: Annotated[str, typer.Option("--model", metavar="NAME", help="The model's name at that API.")],
     prompt: Annotated[
         str | None,
         typer.Argument(
             metavar="PROMPT|-",
-            help="One prompt, or - for all of standard input. Left out, a terminal asks for one after the other.",
+            help="One prompt, or - for all of standard input. Without it a terminal asks for one prompt after another.",
             show_default=False,
         ),
     ] = None,
     system: Annotated[
-        str | None, typer.Option("--system", metavar="TEXT", help="What the model is told before; privatized too.")
+        str | None, typer.Option("--system", metavar="TEXT", help="The system message; protected like a prompt.")
     ] = None,
     transcript: Annotated[
         str | None,
         typer.Option(
             "--transcript",
             metavar="FILE",
-            help="Append every turn there, a JSON object on a line, both sides of it: private, for its owner only.",
+            help="Append each turn as a line of JSON, originals included. Readable by its owner only.",
         ),
     ] = None,
     show_sent: Annotated[
-        bool, typer.Option("--show-sent/--hide-sent", help="Print on standard error what the model gets to see.")
+        bool, typer.Option("--show-sent/--hide-sent", help="Whether to print on standard error what the model gets.")
     ] = True,
     temperature: Annotated[
         float | None,
-        typer.Option("--temperature", metavar="T", help="From 0 to 2; left out, the model's own."),
+        typer.Option(
+            "--temperature", metavar="T", help="The sampling temperature, from 0 to 2; else the model's default."
+        ),
     ] = None,
     timeout: Timeout = 60.0,
 ) -> None:
-    """Talk to a language model that sees privatized prompts only; its answers are restored as they come.
+    """Talk to a language model that sees protected prompts only; its answers are restored as they arrive.
 
-    The key for the model is in the environment
-    variable TEXTVEIL_LLM_KEY. Prompts of one conversation share a session: a value has the same placeholder in all of
-    them. Every prompt has a statement of its own.
+    The API key is read from the environment variable TEXTVEIL_LLM_KEY. All prompts of a conversation share a session,
+    so a value has the same placeholder in each of them. Without --profile or --mechanism the profile is `prompt`.
     """
     talks = prompt is None and sys.stdin is not None and sys.stdin.isatty()
     if not talks:
@@ -106,7 +113,7 @@ def chat(
 
 
 def _whole(prompt: str | None) -> str:
-    """The argument, or all of standard input."""
+    """The prompt given as an argument, or all of standard input."""
     if prompt is not None and prompt != "-":
         return streams.decode(os.fsencode(prompt))
     with streams.opened(prompt) as stream:
@@ -114,7 +121,7 @@ def _whole(prompt: str | None) -> str:
 
 
 def _lines() -> Iterator[str]:
-    """Lines of a terminal that are not empty, each asked for."""
+    """Asks for lines on a terminal, and gives those that are not empty."""
     lines = streams.read_lines(sys.stdin.buffer)
     while True:
         print("> ", end="", file=sys.stderr, flush=True)
@@ -134,7 +141,7 @@ def _turn(
     show_sent: bool,
     telling: "Telling",
 ) -> None:
-    """One prompt and its answer. What was sent is kept, however the answer ends."""
+    """Sends one prompt and prints its answer. The transcript has the turn even if the answer breaks off."""
     if not prompt.strip():
         raise InputError("a prompt must not be empty")
     sent, answer = conversation.ask(prompt)

@@ -1,7 +1,7 @@
-"""What the verbs that judge releases share: texts and labels of a file, tables of rates.
+"""What the verbs that judge releases share: the texts and labels of a file, and tables of rates.
 
 In: a file's name, rows of plain data. Out: texts; tables on standard output.
-Not here: the formats (`formats`), and what is measured (`attack`, `measure`).
+Not here: formats of files (`files`), and what is measured (`evaluate`).
 """
 
 import json
@@ -77,7 +77,7 @@ def texts_with_labels(path: str, field: str | None, label: str, limit: int | Non
     pairs = zip(_rows(path, field), _rows(path, label), strict=True)
     both = [(text, value) for text, value in pairs if text and text.strip() and value and value.strip()][:limit]
     if not both:
-        raise InputError("the file must hold at least one text with a label, and holds none")
+        raise InputError("the file has no text with a label")
     return [text for text, _ in both], [value for _, value in both]
 
 
@@ -122,16 +122,16 @@ def _check_limit(limit: int | None) -> None:
 
 def _rows(path: str, field: str | None) -> Iterator[str | None]:
     if os.path.exists(path) and not os.path.isfile(path):
-        raise InputError("the input must be a file of texts, and is a folder or a device")
+        raise InputError("the input must be a file of texts, not a folder or device")
     if not os.path.isfile(path):
-        raise InputError("a file of texts is needed, and there is none of that name")
+        raise InputError("no such file; give a file of texts, or - for standard input")
     return formats.texts(formats.source(Path(path), field=field))
 
 
 def _some(rows: Iterable[str | None], limit: int | None) -> list[str]:
     found = list(islice((text for text in rows if text and text.strip()), limit))
     if not found:
-        raise InputError("the file must hold at least one text, and holds none")
+        raise InputError("the file has no text")
     return found
 
 

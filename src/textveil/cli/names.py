@@ -1,7 +1,7 @@
-"""The verbs about what there is: `list`, `show`, `explain`, `demo`.
+"""The verbs that look things up: `list`, `show`, `explain`; and `demo`.
 
-In: names. Out: lists, configurations, texts about mechanisms, the demonstration.
-Not here: the register (`registry`), options (`config`), and what the demonstration shows (`demo`).
+In: names. Out: lists, configurations, explanations, the demonstration.
+Not here: the registry and options (`config`), and what the demonstration shows (`cli.demo`).
 """
 
 import json
@@ -31,7 +31,7 @@ def list_names(
         typer.Argument(metavar="[KIND]", help="mechanisms, tables, profiles and so on.", show_default=False),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON array of objects with the fields name and summary.")
+        bool, typer.Option("--json", help="One JSON array of objects with a name and a summary.")
     ] = False,
 ) -> None:
     """List the names of a kind, each with a summary; without a kind, list the kinds."""
@@ -69,7 +69,7 @@ def _profiles() -> dict[str, str]:
     return profiles()
 
 
-show = group("Show how things are set.", "textveil show config --profile paper-stencil")
+show = group("Show the configuration that options amount to.", "textveil show config --profile paper-stencil")
 
 
 @verb(
@@ -81,9 +81,9 @@ show = group("Show how things are set.", "textveil show config --profile paper-s
     complete=False,
 )
 def show_config(config: "Config") -> None:
-    """Print the configuration that these options, the environment and the defaults amount to, as YAML.
+    """Print, as YAML, the configuration that these options, the environment and the defaults amount to.
 
-    --config reads it back. The environment counts too: TEXTVEIL_MECHANISM__L=4, TEXTVEIL_EPSILON=60.
+    --config reads it back. Variables of the environment are options, too: TEXTVEIL_MECHANISM__L=4, TEXTVEIL_EPSILON=60.
     """
     say(config.to_yaml().rstrip("\n"))
 

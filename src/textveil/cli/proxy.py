@@ -29,23 +29,28 @@ def proxy(
     config: "Config",
     upstream: Upstream,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; others than 127.0.0.1 let others in.")
+        str,
+        typer.Option(
+            "--host",
+            metavar="ADDRESS",
+            help="The address to bind; anything but 127.0.0.1 exposes the proxy to other machines.",
+        ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", metavar="N", min=0, max=65535, help="The port; 0 takes one that is free.")
+        int, typer.Option("--port", metavar="N", min=0, max=65535, help="The port; 0 picks a free one.")
     ] = 8600,
     timeout: Timeout = 60.0,
     limit: Annotated[
-        int, typer.Option("--limit", metavar="BYTES", min=1, help="How large a request may be.")
+        int, typer.Option("--limit", metavar="BYTES", min=1, help="The largest request that is accepted.")
     ] = 4_000_000,
 ) -> None:
-    """Serve chat completions that privatize what is asked and restore what is answered.
+    """Serve chat completions: what a program asks is protected, and what the model answers is restored.
 
-    Any client of OpenAI uses it by its base URL, and keeps its key: it is forwarded, and nothing else of its headers.
-    Every message is privatized, the system's too. Images, audio, files, tools and whatever else cannot be protected are
-    refused, and no text is logged or kept. Each request has a session of its own: a conversation that a client sends
-    again is drawn again and spends again. The header textveil-statement of an answer tells the promise. Without
-    --profile, --config or --mechanism it is the profile `chat`.
+    Set the base URL of any OpenAI client to the address that is printed. Its API key is forwarded, and no other header.
+    Every message is protected, system messages included. Images, audio, files and tools are refused, because they
+    cannot be protected. No text is logged or stored. Each request is a session of its own, so a conversation that is
+    sent again is drawn again and spends its budget again. Answers carry their statement in the header
+    textveil-statement. Without --profile or --mechanism the profile is `prompt`.
     """
     require("starlette", "httpx2", "uvicorn")
     from textveil.gateway import Proxy, listen, server
@@ -54,7 +59,7 @@ def proxy(
     served = Proxy(privatizer=Privatizer.from_config(config), upstream=upstream, timeout=timeout, limit=limit)
     with listen(host, port) as listening:
         if not (host in LOCAL or host.startswith("127.")):
-            shell.note("textveil: warning: the proxy is open to other machines, which then send their texts in clear")
+            shell.note("textveil: warning: other machines can reach the proxy, and send it their texts unencrypted")
         where = f"[{host}]" if ":" in host else host
         shell.note(f"textveil: serving http://{where}:{listening.getsockname()[1]}/v1")
         server(served).run(sockets=[listening])

@@ -1,4 +1,4 @@
-"""The verbs `restore` and `repair`: what is done with an answer, and with a release.
+"""The verbs `restore`, for answers, and `repair`, for releases.
 
 In: arguments. Out: texts on standard output.
 Not here: what is put back (`session.restore`), the session's file (`session`), what a model is asked (`models`).
@@ -15,30 +15,36 @@ from textveil.files import streams
 
 
 @verb(
-    'textveil privatize "Anna owes the bank" --mechanism placeholder --session letter.session',
-    'textveil restore "Dear <WORD_1>, how much?" --session letter.session',
-    "printf 'Dear <WORD_1>,\\n' | textveil restore - --session letter.session",
+    'textveil protect "Ask Maria Silva (maria@example.org) about the lease" --session lease.session',
+    'textveil restore "I wrote to <EMAIL_1>." --session lease.session',
+    "printf 'I wrote to <EMAIL_1>.\\n' | textveil restore - --session lease.session",
 )
 def restore(
     session: Annotated[
-        str, typer.Option("--session", metavar="FILE", help="The file of `textveil privatize --session`.")
+        str,
+        typer.Option(
+            "--session",
+            metavar="FILE",
+            help="The file that `textveil protect --session` or `privatize --session` wrote.",
+        ),
     ],
     text: Annotated[
         str | None,
         typer.Argument(
             metavar="TEXT|-|FILE",
-            help="An answer, an existing file, or - for standard input.",
+            help="The answer, a file, or - for standard input.",
             show_default=False,
         ),
     ] = None,
     json_escape: Annotated[
         bool,
-        typer.Option("--json-escape", help="The answer is JSON: write what is put back as the inside of its strings."),
+        typer.Option("--json-escape", help="The answer is JSON: escape the originals, so that it stays JSON."),
     ] = False,
 ) -> None:
-    """Put the originals back into an answer, as it comes: placeholders, and names that stand for one original only.
+    """Put the originals back into an answer, while it arrives.
 
-    Nothing leaves this machine. What is printed is as private as the original text.
+    Placeholders are replaced, and names that stand for exactly one original. Nothing leaves this machine. What is
+    printed is as private as the original text.
     """
     streams.require_input(text)
     from textveil.session import store
@@ -56,42 +62,50 @@ def restore(
 
 
 @verb(
-    'textveil repair "<WORD_1> owe the bank pound" --url http://127.0.0.1:8080/v1 --model NAME',
-    "textveil repair released.txt --url http://127.0.0.1:8080/v1 --model NAME --output repaired.txt",
+    'textveil repair "<WORD_1> owe the bank pound" --upstream http://127.0.0.1:8080/v1 --model NAME',
+    "textveil repair released.txt --upstream http://127.0.0.1:8080/v1 --model NAME --output repaired.txt",
 )
 def repair(
-    url: Annotated[
+    upstream: Annotated[
         str,
         typer.Option(
-            "--url", metavar="URL", help="Where an OpenAI-compatible API begins; TEXTVEIL_LLM_KEY is its key."
+            "--upstream",
+            metavar="URL",
+            help="The base URL of an OpenAI-compatible API, such as http://HOST:PORT/v1.",
         ),
     ],
-    model: Annotated[str, typer.Option("--model", metavar="NAME", help="The model's name there.")],
+    model: Annotated[str, typer.Option("--model", metavar="NAME", help="The model's name at that API.")],
     text: Annotated[
         str | None,
         typer.Argument(
             metavar="TEXT|-|FILE",
-            help="What was released: a text, an existing file with one per line, or - for standard input.",
+            help="A release: a text, a file with one per line, or - for standard input.",
             show_default=False,
         ),
     ] = None,
-    whole: Annotated[bool, typer.Option("--whole", help="Take all of the input as one text.")] = False,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Take the whole file, or all of standard input, as one text.")
+    ] = False,
     attempts: Annotated[
-        int, typer.Option("--attempts", metavar="N", help="How often to ask until all placeholders are there.")
+        int,
+        typer.Option("--attempts", metavar="N", help="How often to ask for a text in which all placeholders are kept."),
     ] = 2,
-    output: Annotated[str | None, typer.Option("--output", metavar="FILE", help="Write there, all or nothing.")] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", metavar="FILE", help="Write the texts there; it appears when it is whole.")
+    ] = None,
 ) -> None:
-    """Let a language model make released texts read well; never give it an original.
+    """Let a language model make released texts read well. Never give it an original.
 
-    What is given is sent to the endpoint as it is. The statement of the release holds for the repaired text too. A text
-    whose placeholders the model changes each time stays as it was, and a warning says how many those are.
+    The text is sent as it is. The API key is read from TEXTVEIL_LLM_KEY. The statement of the release holds for the
+    repaired text, too. If the model changes the placeholders of a text each time, that text stays as it was; a warning
+    says how many there are.
     """
     streams.require_input(text)
     require("openai")
     from textveil.models import Endpoint
     from textveil.models import repair as repair_all
 
-    endpoint = Endpoint(url=url, model=model)
+    endpoint = Endpoint(url=upstream, model=model)
     with streams.texts(text, whole=whole, output=output) as given:
         texts = list(given)
     with progress.bars(unit=" texts") as report:

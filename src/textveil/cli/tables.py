@@ -1,7 +1,7 @@
 """The verbs of `textveil table`.
 
-In: vectors as they are published, and names of tables. Out: folders of tables, and what is in them.
-Not here: how vectors are read (`vectors`) and tables are stored (`store`).
+In: published vectors, and names of tables. Out: folders of tables, and what is in them.
+Not here: how vectors are read (`table.vectors`) and tables are stored (`table.store`).
 """
 
 import json
@@ -36,56 +36,68 @@ def table_build(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="GloVe, word2vec (text or binary) or fastText vectors, .npy, .npz or .safetensors; also in .gz or "
-            ".zip; the folder or hub id of a transformers model, for its input embeddings.",
+            help="Vectors of GloVe, word2vec (text or binary) or fastText, .npy, .npz or .safetensors, also inside .gz "
+            "or .zip; or the folder or hub id of a transformers model, for its input embeddings.",
             show_default=False,
         ),
     ],
     output: Annotated[
-        str, typer.Option("-o", "--output", metavar="DIR", help="The folder to make.", show_default=False)
+        str, typer.Option("-o", "--output", metavar="DIR", help="The folder to create.", show_default=False)
     ],
-    name: Annotated[str | None, typer.Option("--name", help="What statements call the table.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="What statements call the table; else the name of the source.")
+    ] = None,
     metric: Annotated[
-        str, typer.Option("--metric", metavar="chord|euclidean", help="chord makes the rows unit vectors.")
+        str,
+        typer.Option(
+            "--metric", metavar="chord|euclidean", help="chord scales all rows to length 1; euclidean keeps them."
+        ),
     ] = "chord",
     dtype: Annotated[
         str | None,
-        typer.Option("--dtype", metavar="float16|float32", help="Of the rows; float16 from 67 million numbers."),
+        typer.Option(
+            "--dtype",
+            metavar="float16|float32",
+            help="The precision of the rows; else float16 from 67 million numbers on.",
+        ),
     ] = None,
     format: Annotated[
         str | None,
         typer.Option(
             "--format",
             metavar="NAME",
-            help="glove (text), vec (text with a header), word2vec (binary), numpy, safetensors or model; else told by "
-            "the content.",
+            help="glove (text), vec (text with a header), word2vec (binary), numpy, safetensors or model; else it is "
+            "recognized by its content.",
         ),
     ] = None,
     vocabulary: Annotated[
-        str | None, typer.Option("--vocabulary", metavar="FILE", help="The words of the rows, one a line.")
+        str | None, typer.Option("--vocabulary", metavar="FILE", help="The words of the rows, one per line.")
     ] = None,
     member: Annotated[
         str | None,
-        typer.Option("--member", metavar="NAME", help="Which tensor, array or packed file, where there are several."),
+        typer.Option(
+            "--member", metavar="NAME", help="Which tensor, array or packed file to take, if there are several."
+        ),
     ] = None,
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N words.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Take only the first N words.")] = None,
     skip_broken: Annotated[
-        bool, typer.Option("--skip-broken", help="Leave out words that cannot be taken, and count them.")
+        bool, typer.Option("--skip-broken", help="Skip and count words that a table cannot hold.")
     ] = False,
     neighbours: Annotated[
-        int, typer.Option("--neighbours", metavar="K", help="Nearest words listed for each word; 0 for none.")
+        int,
+        typer.Option("--neighbours", metavar="K", help="How many nearest words to store for each word; 0 for none."),
     ] = 10,
     pairs: Annotated[
         bool | None,
         typer.Option(
             "--pairs/--no-pairs",
-            help="Look at all pairs of words, for exact constants, the curve of the exponential mechanism and the "
-            "nearest words; else up to 50,000 words.",
+            help="Compare all pairs of words, which gives exact constants, the curve of the exponential mechanism and "
+            "nearest words; by default for up to 50,000 words.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the folder of a table.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing folder of a table.")] = False,
 ) -> None:
-    """Convert word vectors into the folder of a table, which --table takes. It appears only when it is whole."""
+    """Convert word vectors into a table, a folder for --table. It appears when it is whole."""
     from typing import Any, cast
 
     from textveil.table import store, vectors
@@ -118,7 +130,7 @@ def table_build(
 
 
 def _amount(step: str, done: int) -> str:
-    """Bytes of the source, then rows of the table."""
+    """An amount of bytes while the source is read, then of rows."""
     from rich.filesize import decimal
 
     return decimal(done) if step == "reading" else f"{done:,}"
@@ -132,9 +144,9 @@ def _amount(step: str, done: int) -> str:
 )
 def table_info(
     table: Annotated[str, typer.Argument(metavar="NAME|DIR", show_default=False)],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, with the whole curve.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, with all points of the curve.")] = False,
 ) -> None:
-    """Say what a table holds. The files of a folder are checked against their checksums."""
+    """Describe a table. The files of a folder are checked against their checksums."""
     from textveil.table import store
 
     say(json.dumps(store.describe(table), ensure_ascii=False) if as_json else store.summary(table))
@@ -149,7 +161,7 @@ def table_info(
 def table_list(
     folder: Annotated[str, typer.Argument(metavar="[FOLDER]", show_default=False)] = ".",
 ) -> None:
-    """List the tables that --table takes: registered names, and folders of tables in FOLDER (here)."""
+    """List what --table takes: the registered tables, and those in FOLDER, which is the current one by default."""
     from textveil.config import registry
     from textveil.table import store
 
@@ -169,15 +181,17 @@ def table_list(
 def table_neighbours(
     table: Annotated[str, typer.Argument(metavar="TABLE", show_default=False)],
     word: Annotated[str, typer.Argument(metavar="WORD", show_default=False)],
-    count: Annotated[int, typer.Option("-k", metavar="K", help="How many.", min=1)] = 10,
+    count: Annotated[int, typer.Option("-k", metavar="K", help="How many words.", min=1)] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Print the nearest words of a word, with their distances."""
+    """Print the words nearest to a word, with their distances."""
     from textveil.table import store
 
     known, row, near = store.nearest_words(table, word, count)
     if not known:
-        shell.note(f"textveil: the word is outside the table; these are the neighbours of its surrogate {row!r}")
+        shell.note(
+            f"textveil: the word is not in the table; these are the neighbours of {row!r}, which stands in for it"
+        )
     if as_json:
         found = [{"word": each, "distance": distance} for each, distance in near]
         say(json.dumps({"row": row, "known": known, "neighbours": found}, ensure_ascii=False))
