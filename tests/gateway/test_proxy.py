@@ -330,7 +330,7 @@ def test_values_that_cannot_be_protected_are_refused(proxied, journal, field, va
 
 
 def test_unknown_names_are_not_repeated(proxied, journal):
-    says = "a field has an unknown name, and cannot be protected"
+    says = "a field with an unknown name cannot be protected; leave it out"
     for body in (
         {"model": "refused", "messages": user("x"), CANARY: 1},
         {"model": "refused", "messages": [{"role": "user", "content": "x", CANARY: 1}]},
@@ -394,7 +394,9 @@ def test_wrong_values_are_refused_by_the_name_of_their_field(proxied, journal, c
     found, answer = post(proxied, body)
     assert found == 400
     assert answer["error"]["param"].startswith(param)
-    assert re.match(rf"textveil: {param}.* (is missing|must be of its type and range)$", answer["error"]["message"])
+    assert re.match(
+        rf"textveil: {param}.* (is missing|has the wrong type or is out of range)$", answer["error"]["message"]
+    )
     assert CANARY.lower() not in json.dumps(answer).lower()
     assert journal("refused") == []
 
@@ -429,7 +431,7 @@ def test_a_large_request_is_refused(proxied, journal):
 
 def test_a_request_as_pages_of_the_web_send_it_is_refused(proxied, journal):
     outcome = post(proxied, {"model": "refused", "messages": user("x")}, **{"Content-Type": "text/plain"})
-    refused(outcome, journal, "a request must be application/json", status=415)
+    refused(outcome, journal, "a request must have the type application/json", status=415)
 
 
 def test_other_paths(proxied):
@@ -462,7 +464,7 @@ def test_what_cannot_be_privatized_is_not_sent(small_table, openai_server, journ
     proxy = Proxy(privatizer=kind("placeholder", table=small_table), upstream=openai_server)
     with serving(proxy) as url:
         outcome = post(url, {"model": "refused", "messages": [*user("x"), *user(CANARY)]})
-    refused(outcome, journal, r"the messages could not be privatized \(ValueError\), and nothing was sent", status=500)
+    refused(outcome, journal, r"the messages could not be privatized \(ValueError\); nothing was sent", status=500)
     assert CANARY not in caplog.text + "".join(capfd.readouterr())
 
 
@@ -583,9 +585,9 @@ def test_requests_at_the_same_time_do_not_mix(proxied, journal):
 
 
 def test_an_address_that_is_taken():
-    with listen("127.0.0.1", 0) as taken, pytest.raises(ConfigError, match="that is free: "):
+    with listen("127.0.0.1", 0) as taken, pytest.raises(ConfigError, match="must be a free address of this machine: "):
         listen("127.0.0.1", taken.getsockname()[1])
-    with pytest.raises(ConfigError, match="must be an address of this machine"):
+    with pytest.raises(ConfigError, match="must be a free address of this machine"):
         listen("no-such-host.invalid", 0)
 
 
@@ -666,7 +668,7 @@ def test_an_open_address_is_warned_of(command, host, warned):
         (("--timeout", "0"), "timeout must be greater than 0"),
         (("--limit", "0"), "--limit needs BYTES"),
         (("--port", "65536"), "--port needs N"),
-        (("--host", "no-such-host.invalid"), "must be an address of this machine"),
+        (("--host", "no-such-host.invalid"), "must be a free address of this machine"),
         (("-o", "words.oov=no"), "words.oov"),
         (("--upstream", f"http://{CANARY}@host/v1"), "must not hold a name or password"),
     ],

@@ -12,10 +12,10 @@ from textveil.text.tokens import tokenize
 @pytest.mark.parametrize(
     ("texts", "says"),
     [
-        (["canary met John"], "words must be a sequence of strings, not str"),
+        (["canary met John"], "words must be a sequence of strings, got str"),
         ("canary", "words must be"),
         ([["a", None]], "word 1 is of type NoneType"),
-        ([["\ud800canary"]], "word 0 holds a lone surrogate"),
+        ([["\ud800canary"]], "word 0 has a lone surrogate"),
     ],
 )
 def test_texts_that_are_no_lists_of_words_are_refused_without_showing_them(texts, says):

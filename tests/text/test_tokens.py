@@ -311,14 +311,14 @@ def test_a_word_of_many_parts_does_not_exhaust_memory() -> None:
 @pytest.mark.parametrize(
     ("texts", "must_hold"),
     [
-        (CANARY, "sequence of strings, not str"),
-        (CANARY.encode(), "sequence of strings, not bytes"),
-        (None, "sequence of strings, not NoneType"),
-        (5, "sequence of strings, not int"),
+        (CANARY, "sequence of strings, got str"),
+        (CANARY.encode(), "sequence of strings, got bytes"),
+        (None, "sequence of strings, got NoneType"),
+        (5, "sequence of strings, got int"),
         (["ok", CANARY.encode()], "text 1 is of type bytes"),
         ([None], "text 0 is of type NoneType"),
-        (["ok", f"{CANARY}\ud800"], "text 1 holds a lone surrogate"),
-        ([f"\udc41{CANARY}"], "text 0 holds a lone surrogate"),
+        (["ok", f"{CANARY}\ud800"], "text 1 has a lone surrogate"),
+        ([f"\udc41{CANARY}"], "text 0 has a lone surrogate"),
     ],
 )
 def test_what_is_no_text_is_refused_without_showing_it(texts: Sequence[str], must_hold: str) -> None:
@@ -382,8 +382,8 @@ def test_released_of_many_words() -> None:
 @pytest.mark.parametrize(
     ("gaps", "mask", "must_hold"),
     [
-        ((" ", " "), Mask(words=2), "3 gaps; 2 were given"),
-        ((" ", " ", " ", " "), Mask(words=2), "3 gaps; 4 were given"),
+        ((" ", " "), Mask(words=2), "3 gaps, got 2"),
+        ((" ", " ", " ", " "), Mask(words=2), "3 gaps, got 4"),
         ((" ", CANARY, " "), Mask(words=2), "whitespace"),
         ((" ", " ", " "), Mask(words=2, groups=("g",)), "mask.groups"),
         ((" ", " ", " "), Mask(words=2, casing=("lower",) * 3), "mask.casing"),

@@ -1,10 +1,10 @@
-"""A local proxy before an API of chat completions: the upstream sees released text, the client restored answers.
+"""A local proxy for a chat completions API: the upstream sees released text, the client restored answers.
 
-In: requests of any client of OpenAI whose base URL is the proxy's. Out: the upstream's answers, whole or as streams.
-Not here: which fields pass (`completions`), what is protected (`pipeline`), the way back (`session`).
+In: requests of any OpenAI client with the proxy as base URL. Out: the upstream's answers, whole or streamed.
+Not here: which fields pass (`completions`), what is protected (`pipeline`), how answers are restored (`session`).
 
-A request has a session of its own, and nothing is kept after it. A client sends a whole conversation with every
-request, so that its earlier messages are drawn anew each time, and spend anew.
+Each request has its own session, and nothing is kept after it. Clients send the whole conversation with every request,
+so earlier messages are drawn again each time, and spend again.
 """
 
 import json
@@ -33,28 +33,28 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 STATEMENT = "textveil-statement"
-"""The header of an answer that tells the promise for its request, as JSON."""
+"""Response header with the guarantee of the request, as JSON."""
 
 PROMISE = ("mechanism", "kind", "metric", "epsilon", "epsilon_ldp", "unit", "words", "protected")
-"""What it tells: the largest bound per word, over all messages."""
+"""Its fields: the largest bound per word, over all messages."""
 
 GRACE = 5
-"""Seconds that answers under way have when the server stops."""
+"""Seconds for open responses to finish when the server stops."""
 
 
 @options("proxy.")
 class Proxy:
     """A proxy for one upstream.
 
-    It forwards the key that a client sends and nothing else of its headers, follows no redirects and keeps no cookies.
-    Proxies of the environment are used under https only, where they cannot read along. It fails closed: what cannot be
+    It forwards the client's key and no other header, follows no redirects and keeps no cookies. Proxies from the
+    environment are used for https only, where they cannot read the traffic. It fails closed: what cannot be
     protected or privatized is refused, and nothing is sent.
 
     Attributes:
-        privatizer: protects every message of a request, whatever its role.
-        upstream: where the API begins, such as https://HOST/v1.
-        timeout: seconds that the upstream may be silent, above 0.
-        limit: bytes that a request may have.
+        privatizer: protects every message of a request, in any role.
+        upstream: base URL of the API, such as https://HOST/v1.
+        timeout: seconds to wait for data from the upstream, above 0.
+        limit: largest request, in bytes.
     """
 
     privatizer: Privatizer
@@ -63,7 +63,7 @@ class Proxy:
     limit: Annotated[int, Field(ge=1)] = 4_000_000
 
     def application(self) -> "Starlette":
-        """What a server of ASGI serves: POST /v1/chat/completions, and GET /health."""
+        """The ASGI application: POST /v1/chat/completions and GET /health."""
         with needed():
             from starlette.applications import Starlette
             from starlette.responses import PlainTextResponse
@@ -108,14 +108,16 @@ class Proxy:
         except RequestError as error:
             return JSONResponse(error.to_json(), error.status)
         except ClientDisconnect:
-            return Response(status_code=400)  # nobody is left to read it
-        except Exception as error:  # caught, because the server would log its message, which may hold text
+            return Response(status_code=400)  # nobody will read it
+        except Exception as error:  # caught here: the server would log its message, which may hold text
             failure = RequestError(500, f"the proxy failed with {type(error).__name__}")
             return JSONResponse(failure.to_json(), failure.status)
 
     async def _body(self, request: "Request") -> bytes:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            raise RequestError(415, "a request must be application/json")  # web pages cannot send it from elsewhere
+            raise RequestError(
+                415, "a request must have the type application/json"
+            )  # which web pages cannot send cross-site
         body = bytearray()
         async for piece in request.stream():
             body += piece
@@ -124,7 +126,7 @@ class Proxy:
         return bytes(body)
 
     def _privatize(self, asked: Asked, session: Session) -> tuple[dict[str, object], str]:
-        """The request as it is released, and what is promised of it."""
+        """The released request, and its guarantee."""
         try:
             texts = asked.texts
             results = list(self.privatizer.privatize_many(texts, session))
@@ -133,10 +135,10 @@ class Proxy:
             return released, json.dumps({name: promise[name] for name in PROMISE})
         except Exception as error:
             kind = type(error).__name__
-        raise RequestError(500, f"the messages could not be privatized ({kind}), and nothing was sent")
+        raise RequestError(500, f"the messages could not be privatized ({kind}); nothing was sent")
 
     async def _send(self, request: "Request", released: dict[str, object]) -> "httpx2.Response":
-        """The upstream's answer to a released request; only its head is read."""
+        """The upstream's response to a released request; only its headers are read."""
         client: httpx2.AsyncClient = request.state.client
         key = request.headers.get("authorization")
         url = f"{self.upstream.rstrip('/')}/chat/completions"
@@ -145,44 +147,44 @@ class Proxy:
             answer = await client.send(to_send, stream=True)
         if answer.status_code == 200:
             return answer
-        await answer.aclose()  # unread: it may repeat what was asked
+        await answer.aclose()  # unread, as it may repeat the request
         status = answer.status_code if answer.status_code >= 400 else 502
         raise RequestError(status, f"the upstream refused with status {answer.status_code}", code="upstream")
 
 
 @contextmanager
 def _failures() -> Iterator[None]:
-    """What goes wrong with an upstream, as a client is told."""
+    """Turns failures of the upstream into errors for the client."""
     import httpx2
 
     try:
         yield
         return
     except httpx2.TimeoutException:
-        failure = RequestError(504, "the upstream must answer in time, and did not", code="upstream")
+        failure = RequestError(504, "the upstream timed out", code="upstream")
     except httpx2.HTTPError:
-        failure = RequestError(502, "the upstream must be reachable, and answer to the end", code="upstream")
+        failure = RequestError(502, "the upstream cannot be reached, or broke off", code="upstream")
     raise failure
 
 
 async def _read(response: "httpx2.Response") -> Answer:
-    """A whole answer."""
+    """A complete answer."""
     with _failures():
         body = await response.aread()
     with suppress(ValidationError):
         answer = Answer.model_validate_json(body)
         if answer.choices and all(choice.message is not None for choice in answer.choices):
             return answer
-    raise RequestError(502, "the upstream must answer with a completion, and did not", code="upstream")
+    raise RequestError(502, "the upstream did not answer with a chat completion", code="upstream")
 
 
 async def _events(response: "httpx2.Response", restorer: AnswerRestorer) -> AsyncIterator[str]:
-    """A stream, restored. One that breaks off ends with an error and without [DONE]."""
+    """A restored stream. If it breaks off, it ends with an error and without [DONE]."""
     import httpx2
 
     whole = False
     try:
-        with suppress(Exception):  # what went wrong may hold text
+        with suppress(Exception):  # the exception may hold text
             async for event in httpx2.EventSource(response):
                 whole = event.data == "[DONE]"
                 for piece in restorer.close() if whole else restorer.feed(Answer.model_validate_json(event.data)):
@@ -205,23 +207,23 @@ def _event(data: str) -> str:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that is bound to an address of this machine; port 0 takes one that is free.
+    """A socket bound to an address of this machine; port 0 picks a free one.
 
     Raises:
-        ConfigError: the address cannot be had.
+        ConfigError: the address is not available.
     """
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-        # Connections inherit it. Without it, an answer waits 40 ms for the client's word that its head has come.
+        # Inherited by connections. Without it, each answer waits 40 ms for the client to acknowledge its headers.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
     except OSError as error:
         reason = error.strerror or type(error).__name__
-    raise ConfigError(f"host and port must be an address of this machine that is free: {reason}")
+    raise ConfigError(f"host and port must be a free address of this machine: {reason}")
 
 
 def server(proxy: Proxy) -> "uvicorn.Server":
-    """A server that logs no requests: `server(proxy).run(sockets=[listen(host, port)])` serves until a signal."""
+    """A server that does not log requests: `server(proxy).run(sockets=[listen(host, port)])` serves until a signal."""
     with needed():
         import uvicorn
 

@@ -1,7 +1,7 @@
-"""The chat completions of OpenAI as a proxy may pass them on: fields that are protected or hold no text, and no others.
+"""OpenAI chat completions as the proxy passes them on: only fields that are protected or hold no text.
 
-In: the body of a request, its released texts; answers, whole or piece by piece. Out: what goes up, what comes back.
-Not here: who sends and receives (`proxy`), what is protected (`pipeline`), how a text is restored (`session`).
+In: a request's body and released texts; answers, whole or streamed. Out: what is sent up, what is sent back.
+Not here: HTTP (`app`), what is protected (`pipeline`), how a text is restored (`session`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,17 +22,17 @@ UNPROTECTED = frozenset(
         *("user", "verbosity", "web_search_options"),
     }
 )
-"""Fields of OpenAI's reference that are refused by name: most hold text, or make an answer that does."""
+"""Documented fields that are refused by name: most hold text, or cause answers that do."""
 
 
 class RequestError(Exception):
-    """A request that gets no answer. The message is one line and repeats nothing of requests and answers.
+    """An HTTP error returned to the client. The message is one line and quotes neither request nor answer.
 
     Args:
-        status: of HTTP.
-        message: what must hold.
-        param: the field that is wrong, if it has a known name.
-        code: a word for programs.
+        status: the HTTP status.
+        message: what is wrong, or what must hold.
+        param: the field at fault, if its name is known.
+        code: a machine-readable reason.
     """
 
     def __init__(self, status: int, message: str, *, param: str | None = None, code: str | None = None) -> None:
@@ -40,7 +40,7 @@ class RequestError(Exception):
         self.status, self.message, self.param, self.code = status, message, param, code
 
     def to_json(self) -> dict[str, object]:
-        """The body of an answer, as clients of OpenAI know it."""
+        """The body of an error in OpenAI's format."""
         kind = "invalid_request_error" if self.status < 500 else "server_error"
         return {"error": {"message": f"textveil: {self.message}", "type": kind, "param": self.param, "code": self.code}}
 
@@ -57,31 +57,31 @@ class Part(_Field):
 
 
 class Message(_Field):
-    """A message; what it says is private."""
+    """A message, whose content is private."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: str | list[Part] = Field(repr=False)
 
     @property
     def texts(self) -> list[str]:
-        """What it says, part by part."""
+        """Its text, part by part."""
         return [self.content] if isinstance(self.content, str) else [part.text for part in self.content]
 
     def saying(self, texts: Iterator[str]) -> dict[str, object]:
-        """The message with the next of other texts in the place of its own."""
+        """The message with its texts replaced by the next ones of `texts`."""
         if isinstance(self.content, str):
             return {"role": self.role, "content": next(texts)}
         return {"role": self.role, "content": [{"type": "text", "text": next(texts)} for _ in self.content]}
 
 
 class ResponseFormat(_Field):
-    """Any text, or any JSON: a schema holds text."""
+    """Text or free-form JSON; schemas are refused because they hold text."""
 
     type: Literal["text", "json_object"]
 
 
 class StreamOptions(_Field):
-    """Options of a stream."""
+    """Stream options."""
 
     include_usage: bool | None = None
     include_obfuscation: bool | None = None
@@ -112,20 +112,22 @@ class Asked(_Field):
 
     @classmethod
     def parse(cls, body: bytes) -> "Asked":
-        """The request of a body; `RequestError` where it has a field or value that is not in these lists."""
+        """The request in a body; `RequestError` if it has any field or value that is not declared here."""
         try:
             return cls.model_validate_json(body)
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False, include_input=False)
-        raise _refusal([(each["type"], each["loc"]) for each in found])  # out here: the other error holds the body
+        raise _refusal(
+            [(each["type"], each["loc"]) for each in found]
+        )  # raised out here: the caught error holds the body
 
     @property
     def texts(self) -> list[str]:
-        """What all messages say, part by part."""
+        """The texts of all messages, part by part."""
         return [text for message in self.messages for text in message.texts]
 
     def saying(self, texts: Iterable[str]) -> dict[str, object]:
-        """The request with other texts in the place of its own, as many and in their order."""
+        """The request with its texts replaced by `texts`, of the same number and order."""
         following = iter(texts)
         messages = [message.saying(following) for message in self.messages]
         return {**self.model_dump(exclude_none=True, exclude={"messages"}), "messages": messages}
@@ -135,12 +137,14 @@ _NAMES = frozenset().union(*(model.model_fields for model in (Asked, Message, Pa
 
 
 def _refusal(found: list[tuple[str, tuple[int | str, ...]]]) -> RequestError:
-    """Why a request is refused. A name that is not OpenAI's is not repeated: it is text."""
+    """Why a request is refused. Names other than OpenAI's are not repeated, as they may hold text."""
     extra = [loc[-1] for kind, loc in found if kind == "extra_forbidden"]
     if extra:
         name = next((str(name) for name in extra if name in UNPROTECTED), None)
         if name is None:
-            return RequestError(400, "a field has an unknown name, and cannot be protected", code="unprotected")
+            return RequestError(
+                400, "a field with an unknown name cannot be protected; leave it out", code="unprotected"
+            )
         return RequestError(400, f"{name} cannot be protected", param=name, code="unprotected")
     kind, loc = found[0]
     name = ".".join(str(part) for part in loc if isinstance(part, int) or part in _NAMES)
@@ -149,18 +153,18 @@ def _refusal(found: list[tuple[str, tuple[int | str, ...]]]) -> RequestError:
     if loc[0] in UNPROTECTED:
         return RequestError(400, f"{loc[0]} cannot be protected with this value", param=name, code="unprotected")
     return RequestError(
-        400, f"{name} is missing" if kind == "missing" else f"{name} must be of its type and range", param=name
+        400, f"{name} is missing" if kind == "missing" else f"{name} has the wrong type or is out of range", param=name
     )
 
 
 # ---- answers ---------------------------------------------------------------------------------------------------------
 
 SAID = ("content", "refusal")
-"""The fields of a message that are text."""
+"""The text fields of a message."""
 
 
 class Said(BaseModel):
-    """A message of an answer, or what a piece of a stream adds to one."""
+    """A message of an answer, or what a stream chunk adds to one."""
 
     role: str | None = None
     content: str | None = None
@@ -168,7 +172,7 @@ class Said(BaseModel):
 
 
 class Choice(BaseModel):
-    """One of the answers to a request."""
+    """One of the choices of an answer."""
 
     index: int
     message: Said | None = None
@@ -177,7 +181,7 @@ class Choice(BaseModel):
 
 
 class Usage(BaseModel):
-    """The tokens of an answer."""
+    """Token counts of an answer."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -185,7 +189,7 @@ class Usage(BaseModel):
 
 
 class Answer(BaseModel):
-    """An answer, or a piece of a stream. Fields that are not named here are dropped."""
+    """An answer, or a chunk of a stream. Fields not declared here are dropped."""
 
     id: str
     object: str
@@ -197,11 +201,11 @@ class Answer(BaseModel):
 
 
 class AnswerRestorer:
-    """The way back for the answer to one request: every choice, whole or piece by piece.
+    """Restores the answer to one request, all its choices, whole or chunk by chunk.
 
     Args:
         session: the session in which the request was privatized.
-        json: whether the answer is JSON, so that originals are escaped.
+        json: whether the answer is JSON, so that originals must be escaped.
     """
 
     def __init__(self, session: Session, *, json: bool) -> None:
@@ -213,18 +217,18 @@ class AnswerRestorer:
 
     @property
     def ended(self) -> bool:
-        """Whether every choice that has begun is at its end."""
+        """Whether every choice that started has finished."""
         return self._ended and not self._restorers
 
     def whole(self, answer: Answer) -> Answer:
-        """A whole answer, restored."""
+        """A complete answer, restored."""
         for choice in answer.choices:
             for field, text in _texts(choice.message):
                 setattr(choice.message, field, self._session.restore(text, escape=self._escape))
         return answer
 
     def feed(self, piece: Answer) -> Iterator[Answer]:
-        """A piece of a stream, restored; before one that ends a choice, all that was held back of it."""
+        """A chunk of a stream, restored; the held-back rest of a choice comes before the chunk that ends it."""
         self._last = piece
         for choice in piece.choices:
             for field, text in _texts(choice.delta):
@@ -239,7 +243,7 @@ class AnswerRestorer:
         yield piece
 
     def close(self) -> Iterator[Answer]:
-        """What was held back of choices that the stream did not end."""
+        """What was held back of choices that the stream left unfinished."""
         if self._last is not None:
             for index in sorted({index for index, _ in self._restorers}):
                 yield from self._rest(self._last, index, Said())

@@ -1,7 +1,7 @@
-"""A conversation with a language model that sees released text only.
+"""A conversation with a language model that sees only released text.
 
-In: prompts, a privatizer, an endpoint. Out: the answers, restored as they come, and both sides of every turn.
-Not here: what is protected (`pipeline`), the way back (`session`), how a model is asked (`endpoint`).
+In: prompts, a privatizer, an endpoint. Out: the answers, restored while streaming, and both sides of every turn.
+Not here: what is protected (`pipeline`), how answers are restored (`session`), requests to a model (`models.endpoint`).
 """
 
 from collections.abc import Generator, Iterator
@@ -15,13 +15,13 @@ from textveil.session import Session
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Turn:
-    """A prompt and its answer, as the model has them and as the user has them.
+    """A prompt and its answer, as the model and as the user sees them.
 
     Attributes:
-        sent: the released prompt with its statement; `sent.private` holds the prompt itself.
-        received: the answer as it came.
-        answer: the answer with what is private put back; in no repr.
-        whole: whether the answer came to its end.
+        sent: the released prompt with its statement; `sent.private` is the prompt itself.
+        received: the model's answer, unchanged.
+        answer: the answer with the originals put back; not in the repr.
+        whole: whether the answer is complete.
     """
 
     sent: Result
@@ -30,7 +30,7 @@ class Turn:
     whole: bool
 
     def to_json(self) -> dict[str, object]:
-        """Both sides. Private: it holds the prompt and the restored answer."""
+        """Both sides. Private: includes the prompt and the restored answer."""
         return {
             "prompt": self.sent.private.text,
             "sent": self.sent.text,
@@ -42,20 +42,20 @@ class Turn:
 
 
 class Conversation:
-    """A conversation in one session, so that a value has the same placeholder in all of its prompts.
+    """A conversation in one session, in which a value always has the same placeholder.
 
-    What goes out is the released prompts, each drawn once and then sent again as it was, and the model's own answers
-    as they came. For one caller at a time.
+    Only released prompts and the model's own unchanged answers are sent; each prompt is drawn once and resent as it
+    was. For one caller at a time.
 
     Args:
         privatizer: protects what the user says.
-        endpoint: answers.
-        session: remembers placeholders and replacements; without one, the conversation has one of its own.
-        system: what the model is told before; privatized too.
+        endpoint: the model that answers.
+        session: remembers placeholders and replacements; None for a new one.
+        system: the system message; privatized too.
 
     Attributes:
-        system: the release of what the model is told before, with its statement; None where it is told nothing.
-        turns: the turns so far. The model is reminded of those that are whole.
+        system: the released system message with its statement; None if there is none.
+        turns: the turns so far. Complete ones are sent to the model again.
     """
 
     def __init__(
@@ -68,13 +68,13 @@ class Conversation:
         self.turns: list[Turn] = []
 
     def ask(self, prompt: str) -> tuple[Result, Generator[str]]:
-        """The release of a prompt, and its answer piece by piece, restored.
+        """The release of a prompt, and its restored answer as a stream.
 
-        Nothing is sent before the first piece is asked for. When the pieces end, whether the answer did or not,
-        `turns` has one more.
+        Nothing is sent before the first piece is requested. When the stream ends, complete or not, `turns` has one more
+        entry.
 
         Raises:
-            TextveilError: the prompt cannot be privatized; EndpointError: while the pieces come, as `Endpoint.stream`.
+            TextveilError: the prompt cannot be privatized; EndpointError: while streaming, as in `Endpoint.stream`.
         """
         sent = self._privatizer.privatize(prompt, self._session)
         return sent, self._answer(sent)

@@ -1,7 +1,7 @@
-"""Randomness: the streams that every draw comes from, samplers of continuous laws, and names for arrays.
+"""Randomness: the streams behind every draw, samplers of continuous distributions, and names for arrays.
 
 In: the operating system's entropy, or a seed. Out: `Randomness`, which opens streams; draws.
-Not here: what is drawn for (`mechanism`).
+Not here: what the draws are for (`mechanism`).
 """
 
 from textveil.randomness.arrays import Flags, Floats, Ids, Ints, Values

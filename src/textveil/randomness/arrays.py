@@ -1,7 +1,7 @@
-"""Names for the numpy arrays that the rooms pass to one another.
+"""Names for the numpy arrays that rooms pass to each other.
 
-In: nothing. Out: one name for each type of array and what it stands for.
-Not here: how numbers are drawn (`streams`, `samplers`). The names live in this room because all others import it.
+In: nothing. Out: one name per type of array and its meaning.
+Not here: how numbers are drawn (`streams`, `samplers`). The names are in this room because all others import it.
 """
 
 import numpy as np
@@ -13,13 +13,13 @@ Values = NDArray[np.float64]
 """Double precision: budgets, distances, probabilities, estimates."""
 
 Floats = NDArray[np.float32]
-"""Single precision, as tables and networks hold their numbers."""
+"""Single precision, as stored in tables and networks."""
 
 Ids = NDArray[np.int64]
 """Rows of a table; -1 is no row."""
 
 Ints = NDArray[np.int64]
-"""Whole numbers: counts, places, and the exact weights that words are drawn by."""
+"""Integers: counts, positions, and the exact weights of draws."""
 
 Flags = NDArray[np.bool_]
 """True or false."""

@@ -1,7 +1,7 @@
-"""The samplers: noise on vectors, directions on the sphere, and exact choices by weight, for all rows of a draw.
+"""Samplers: noise on vectors, directions on the sphere, and exact choices by weight, for all rows at once.
 
 In: `Draws` of m rows and a parameter for each. Out: values [m, d] or columns [m].
-Not here: where the draws come from (`rng`), and which parameter a budget buys (`mechanism.noise`).
+Not here: where the draws come from (`streams`), and which parameter a budget buys (`mechanism.noise`).
 """
 
 from typing import Any, cast
@@ -27,13 +27,13 @@ _BLOCK = 256  # 256 weights of at most 2^50 sum to at most 2^58
 _MOST_WEIGHT = 2**50
 _MOST_COUNT, _MOST_COUNTED = 2**31 - 1, 4096
 _LEAST_SCALE = 1e-100  # outside 1e-100 to 1e100, squared distances to a noisy vector would overflow
-_PROPOSALS = 4  # at two acceptances in three, one row in 81 needs a second round
+_PROPOSALS = 4  # two in three are accepted, so one row in 81 needs a second round
 
 
 def multivariate_laplace(draws: Draws, eta: ArrayLike, dimension: int) -> Values:
-    """Draw noise with density proportional to exp(-eta * ||x||): a gamma radius times a uniform direction.
+    """Draws noise with density proportional to exp(-eta * ||x||): a gamma radius times a uniform direction.
 
-    Adding it to vectors gives metric differential privacy of eta per unit of Euclidean distance.
+    Added to vectors, it gives metric differential privacy of eta per unit of Euclidean distance.
 
     Args:
         draws: m rows.
@@ -56,7 +56,7 @@ def multivariate_laplace(draws: Draws, eta: ArrayLike, dimension: int) -> Values
 
 
 def coordinate_laplace(draws: Draws, scale: ArrayLike, dimension: int) -> Values:
-    """Draw noise with independent Laplace coordinates, density proportional to exp(-||x||_1 / scale).
+    """Draws noise with independent Laplace coordinates, density proportional to exp(-||x||_1 / scale).
 
     Args:
         draws: m rows.
@@ -76,10 +76,10 @@ def coordinate_laplace(draws: Draws, scale: ArrayLike, dimension: int) -> Values
 
 
 def von_mises_fisher(draws: Draws, mean: Values, kappa: ArrayLike) -> Values:
-    """Draw unit vectors with density proportional to exp(kappa * <x, mean>) on the sphere.
+    """Draws unit vectors with density proportional to exp(kappa * <x, mean>) on the sphere.
 
-    The rejection sampler of Wood for the cosine, written in 1 - cosine so that large kappa keep their
-    precision, and a uniform tangent direction. All rows are drawn at once.
+    Uses Wood's rejection sampler for the cosine, in terms of 1 - cosine so that a large kappa keeps its precision,
+    and a uniform tangent direction. All rows are drawn at once.
 
     Args:
         draws: m rows.
@@ -91,7 +91,7 @@ def von_mises_fisher(draws: Draws, mean: Values, kappa: ArrayLike) -> Values:
 
     Raises:
         BudgetError: a kappa is out of range.
-        ConfigError: `mean` has another shape or its rows are not of norm 1.
+        ConfigError: `mean` has another shape, or its rows do not have norm 1.
 
     Source: Wood, "Simulation of the von Mises Fisher distribution", Communications in Statistics 23 (1994).
     """
@@ -106,10 +106,10 @@ def von_mises_fisher(draws: Draws, mean: Values, kappa: ArrayLike) -> Values:
 
 
 def _versines(draws: Draws, dimension: int, kappa: Values) -> Values:
-    """1 - cosine of the angle to the mean direction, [m], by Wood's rejection.
+    """1 - cosine of the angle to the mean direction, [m], by Wood's rejection sampler.
 
     Wood's proposal is w = (1 - (1 + b) z) / (1 - (1 - b) z) with z ~ Beta((d-1)/2, (d-1)/2). With z as a
-    ratio of gammas x / (x + y), 1 - w = 2 b x / (y + b x): no difference of near numbers is left.
+    ratio of gammas x / (x + y), 1 - w = 2 b x / (y + b x): no cancellation.
     """
     order = dimension - 1.0
     b = (order / (2.0 * kappa + np.hypot(2.0 * kappa, order)))[:, None]
@@ -118,7 +118,7 @@ def _versines(draws: Draws, dimension: int, kappa: Values) -> Values:
     versine = 2.0 * b * (x / mixed)
     log_ratio = kappa[:, None] * (2.0 * b / (1.0 + b) - versine)
     log_ratio += order * np.log((1.0 + b) * (x + y) / (2.0 * mixed))
-    # As many proposals for every row: how much a document draws must not depend on its neighbours.
+    # The same number of proposals for each row: how much a document draws must not depend on its neighbours.
     accepted = -draws.exponential(_PROPOSALS) <= log_ratio
     result: Values = versine[np.arange(draws.size), accepted.argmax(axis=1)]
     again = ~np.asarray(accepted.any(axis=1))
@@ -130,12 +130,12 @@ def _versines(draws: Draws, dimension: int, kappa: Values) -> Values:
 def _directions(draws: Draws, dimension: int, away_from: Values | None = None) -> Values:
     """Unit vectors [m, d], uniform on the sphere, or on its part orthogonal to the rows of `away_from`."""
     if dimension < 1:
-        raise ConfigError(f"the dimension must be 1 or more; got {dimension}, check the table")
+        raise ConfigError(f"the dimension must be 1 or more, got {dimension}; check the table")
     vectors = draws.normal(dimension)
     if away_from is not None:
         vectors -= _row_products(vectors, away_from)[:, None] * away_from
     norms = np.sqrt(_row_products(vectors, vectors))
-    short = norms < 1e-6  # direction and norm are independent, so drawing these again changes no law
+    short = norms < 1e-6  # direction and norm are independent, so redrawing these does not change the distribution
     norms[short] = 1.0
     vectors /= norms[:, None]
     if short.any():
@@ -144,16 +144,15 @@ def _directions(draws: Draws, dimension: int, away_from: Values | None = None) -
 
 
 def weighted_choice(draws: Draws, weights: Ints, counts: Ints | None = None) -> Ints:
-    """Draw a column for each row with probability exactly weight / (sum of the row's weights).
+    """Draws a column for each row with probability exactly weight / (sum of the row's weights).
 
-    No floating point enters, and the sum may be larger than an int64 holds, so every positive weight keeps
-    its probability.
+    Uses no floating point, and the sum may exceed an int64, so every positive weight keeps its probability.
 
     Args:
         draws: m rows.
-        weights: [m, V] int64, 0 to 2^50, in each row at least one above 0.
-        counts: [V] or [m, V] int64, 0 to 2^31 - 1: how many candidates of this weight a column stands for, as the
-            levels of a staircase do; each has one where none are given. With counts, V is 4,096 at most.
+        weights: [m, V] int64, 0 to 2^50, at least one per row above 0.
+        counts: [V] or [m, V] int64, 0 to 2^31 - 1: how many candidates of this weight a column stands for, as in the
+            levels of a staircase; None for one each. With counts, V is at most 4,096.
 
     Returns:
         [m] int64 columns; with counts, column k with probability counts_k * weights_k / (their sum).
@@ -171,7 +170,7 @@ def weighted_choice(draws: Draws, weights: Ints, counts: Ints | None = None) -> 
     high = np.cumsum(high, axis=1) + (low >> _LIMB)
     low &= _LOW
     if not ((high[:, -1] > 0) | (low[:, -1] > 0)).all():
-        raise ConfigError("each row must have a weight above 0; a row has none, check the utility")
+        raise ConfigError("each row must have a weight above 0, and one has none; check the utility")
     target_high, target_low = _two_limbs(draws, high[:, -1], low[:, -1])
     passed = (high < target_high[:, None]) | ((high == target_high[:, None]) & (low <= target_low[:, None]))
     block: Ints = passed.sum(axis=1)
@@ -194,7 +193,7 @@ def _limbs(values: Ints) -> tuple[Ints, Ints]:
 
 
 def _products(weights: Ints, counts: Ints) -> tuple[Ints, Ints]:
-    """Weights times counts, up to 2^81, as limbs: of the 4,096 largest the high ones sum to 2^61."""
+    """Weights times counts, up to 2^81, as limbs; the high limbs of up to 4,096 of them sum to at most 2^61."""
     high, low = _limbs(weights)
     low = low * counts
     return high * counts + (low >> _LIMB), low & _LOW
@@ -209,7 +208,7 @@ def _block_sums(weights: Ints) -> Ints:
 
 
 def _two_limbs(draws: Draws, high: Ints, low: Ints) -> tuple[Ints, Ints]:
-    """Integers uniform in [0, high * 2^32 + low), as limbs; a pair past the last, partial limb is redrawn."""
+    """Integers uniform in [0, high * 2^32 + low), as limbs; pairs beyond the last, partial limb are redrawn."""
     first = draws.integers(high + 1)
     second = draws.integers(np.where(high > 0, _LOW + 1, low))
     again: Flags = (first == high) & (second >= low)
@@ -219,7 +218,7 @@ def _two_limbs(draws: Draws, high: Ints, low: Ints) -> tuple[Ints, Ints]:
 
 
 def mean_resultant_length(dimension: int, kappa: ArrayLike) -> Values:
-    """Return E<x, mean> of the von Mises-Fisher law, I_{d/2}(kappa) / I_{d/2-1}(kappa).
+    """E<x, mean> of the von Mises-Fisher distribution, I_{d/2}(kappa) / I_{d/2-1}(kappa).
 
     By the continued fraction of the ratio, run backwards from an order where the start no longer matters;
     all its terms are positive, so nothing under- or overflows or cancels.
@@ -238,11 +237,11 @@ def mean_resultant_length(dimension: int, kappa: ArrayLike) -> Values:
     """
     kappa = np.asarray(kappa, dtype=np.float64)
     if dimension < 2:
-        raise ConfigError(f"the dimension must be 2 or more; got {dimension}, check the table")
+        raise ConfigError(f"the dimension must be 2 or more, got {dimension}; check the table")
     if not ((kappa >= 0) & (kappa <= 1e6)).all():
-        raise BudgetError("kappa must be from 0 to 1e6; got a value outside, pass a smaller budget")
+        raise BudgetError("kappa must be from 0 to 1e6, and a value is outside; pass a smaller budget")
     values, back = np.unique(kappa, return_inverse=True)
-    # From order v + N down to v an error shrinks by about exp(-N^2 / kappa), or faster.
+    # From order v + N down to v, an error shrinks by about exp(-N^2 / kappa) or faster.
     terms = 40 + int(6.0 * np.sqrt(values[-1])) if values.size else 0
     order = dimension / 2.0 + terms
     ratio = values / (order + np.hypot(order, values))
@@ -254,45 +253,43 @@ def mean_resultant_length(dimension: int, kappa: ArrayLike) -> Values:
 def _per_row(draws: Draws, values: ArrayLike, name: str, *, least: float, most: float) -> Values:
     given = np.asarray(values, dtype=np.float64)
     if given.shape not in ((), (draws.size,)):
-        raise ConfigError(f"{name} must be one value or {draws.size}; got shape {given.shape}, pass one per row")
+        raise ConfigError(f"{name} must be one value or {draws.size}, one per row; got shape {given.shape}")
     if not ((given >= least) & (given <= most)).all():  # false for NaN
-        raise BudgetError(f"{name} must be from {least:g} to {most:g}; got a value outside, check the budget")
+        raise BudgetError(f"{name} must be from {least:g} to {most:g}, and a value is outside; check the budget")
     return np.broadcast_to(given, (draws.size,))
 
 
 def _unit_rows(draws: Draws, mean: Values) -> Values:
     mean = np.asarray(mean, dtype=np.float64)
     if mean.ndim != 2 or mean.shape[0] != draws.size or mean.shape[1] < 2:
-        raise ConfigError(
-            f"mean must be {draws.size} rows of 2 or more columns; got shape {mean.shape}, pass one per draw"
-        )
+        raise ConfigError(f"mean must be {draws.size} rows of 2 or more columns, one per draw; got shape {mean.shape}")
     norms = np.sqrt(_row_products(mean, mean))
     if not (np.abs(norms - 1.0) <= 1e-6).all():
-        raise ConfigError("the rows of mean must have norm 1; got another norm, normalise the table (chord)")
+        raise ConfigError("the rows of mean must have norm 1; normalize the table (metric chord)")
     return mean / norms[:, None]
 
 
 def _check_weights(draws: Draws, weights: Any) -> None:
     if not isinstance(weights, np.ndarray) or weights.dtype != np.int64 or weights.ndim != 2:
-        raise ConfigError("weights must be an int64 array of two axes; got another type, convert them")
+        raise ConfigError("weights must be a two-dimensional int64 array; convert them")
     if weights.shape[0] != draws.size or weights.shape[1] < 1:
         raise ConfigError(
-            f"weights must be {draws.size} rows of 1 or more columns; got shape {weights.shape}, pass one row per draw"
+            f"weights must be {draws.size} rows of 1 or more columns, one row per draw; got shape {weights.shape}"
         )
-    if weights.size and weights.view(np.uint64).max() > _MOST_WEIGHT:  # a negative one reads as 2^63 or more
-        raise ConfigError("weights must be from 0 to 2^50; got a value outside, scale them")
+    if weights.size and weights.view(np.uint64).max() > _MOST_WEIGHT:  # as unsigned, a negative is 2^63 or more
+        raise ConfigError("weights must be from 0 to 2^50, and a value is outside; scale them")
 
 
 def _check_counts(weights: Ints, counts: Any) -> None:
     if not isinstance(counts, np.ndarray) or counts.dtype != np.int64:
-        raise ConfigError("counts must be an int64 array; got another type, convert them")
+        raise ConfigError("counts must be an int64 array; convert them")
     if counts.shape not in (weights.shape, weights.shape[1:]) or weights.shape[1] > _MOST_COUNTED:
         raise ConfigError(
             f"counts must be one for each of {weights.shape[1]} columns and at most {_MOST_COUNTED}; "
             f"got shape {counts.shape}"
         )
     if counts.size and not 0 <= counts.min() <= counts.max() <= _MOST_COUNT:
-        raise ConfigError("counts must be from 0 to 2^31 - 1; got a value outside")
+        raise ConfigError("counts must be from 0 to 2^31 - 1, and a value is outside")
 
 
 def _row_products(left: Values, right: Values) -> Values:

@@ -1,7 +1,7 @@
 """The only source of randomness: AES-CTR streams, one for each document of a call.
 
-In: the operating system's entropy (or a seed) and the documents' sizes. Out: draws whose rows are words.
-Not here: the laws that are no textbook distribution (`samplers`), and what they promise (`guarantee`).
+In: the operating system's entropy (or a seed) and the documents' sizes. Out: draws, whose rows are words.
+Not here: non-standard distributions (`samplers`), and what is guaranteed (`guarantee`).
 """
 
 import os
@@ -32,16 +32,16 @@ __all__ = [
 
 _NONCE_BYTES = 32
 _KEY_BYTES = 32
-_PARTS = 2**127  # stands in a path before the number of a part; pickled children count from 0 and never get there
+_PARTS = 2**127  # marks the number of a part in a path; pickled children count from 0 and never get there
 
 
 def os_entropy(n: int) -> bytes:
-    """Return `n` bytes of the operating system's cryptographic source; all default randomness enters here."""
+    """`n` bytes of the operating system's cryptographic source; all unseeded randomness comes from here."""
     return os.urandom(n)
 
 
 class _CallLog:
-    """Counts the calls of this process and keeps a fingerprint of the last nonce, never the nonce."""
+    """Counts the calls of this process and keeps a fingerprint of the last nonce, never the nonce itself."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -49,13 +49,13 @@ class _CallLog:
         self.last = b""
 
     def new_key(self) -> bytes:
-        """Return the key of one call, from a fresh nonce and a number that this process uses once."""
+        """A key for one call, from a fresh nonce and a number that this process uses once."""
         with self.lock:
             nonce = _nonce()
             fingerprint = blake2b(nonce, digest_size=16, person=b"textveil/nonce").digest()
             if fingerprint == self.last:
                 raise RandomnessError(
-                    "two calls must not get the same nonce; the operating system's entropy repeats itself, "
+                    "the operating system's entropy repeats itself: two calls got the same nonce; "
                     "check its random device"
                 )
             self.last = fingerprint
@@ -68,11 +68,9 @@ def _nonce() -> bytes:
     try:
         nonce = os_entropy(_NONCE_BYTES)
     except (OSError, NotImplementedError):
-        raise RandomnessError("the operating system must provide entropy; its random device failed, check it") from None
+        raise RandomnessError("the operating system provides no entropy; check its random device") from None
     if len(nonce) != _NONCE_BYTES:
-        raise RandomnessError(
-            f"a nonce must have {_NONCE_BYTES} bytes; the entropy source gave {len(nonce)}, check the random device"
-        )
+        raise RandomnessError(f"a nonce must have {_NONCE_BYTES} bytes, got {len(nonce)}; check the random device")
     return nonce
 
 
@@ -80,17 +78,17 @@ _process = _CallLog()
 
 
 def fresh_name() -> str:
-    """A name of 32 digits that nothing else has, in this process or another."""
+    """A name of 32 digits, unique across processes."""
     return _process.new_key().hex()[:32]
 
 
-_generation = 0  # how many forks lie between the first process and this one
+_generation = 0  # number of forks between the first process and this one
 
 
 def _after_fork_in_child() -> None:
     global _generation
     _generation += 1
-    # Another thread may have held the lock at the moment of the fork; nobody would release it here.
+    # Another thread may have held the lock at the fork, and nobody would release it here.
     _process.lock = threading.Lock()
 
 
@@ -100,38 +98,36 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
 
 def _refuse_after_fork(generation: int, what: str, remedy: str) -> None:
     if generation != _generation:
-        raise RandomnessError(
-            f"{what} must be used in the process that made it, or a fork would repeat its draws; {remedy}"
-        )
+        raise RandomnessError(f"{what} cannot be used after a fork, which would repeat its draws; {remedy}")
 
 
 class Randomness(Protocol):
-    """Where a call's randomness comes from."""
+    """The source of a call's randomness."""
 
     @property
     def seeded(self) -> bool:
-        """Whether someone who knows a seed can repeat the draws; a statement then says so."""
+        """Whether anyone who knows a seed can repeat the draws; the statement then says so."""
         ...
 
     def open(self, sizes: Sequence[int] | Ints) -> "Streams":
-        """Begin one call over documents of these sizes, with streams that no other call gets.
+        """Starts one call over documents of these sizes, with streams that no other call gets.
 
         Args:
-            sizes: [B] words of each document, 0 or more.
+            sizes: [B] words in each document, 0 or more.
         """
         ...
 
     def part(self, number: int) -> "Randomness":
-        """Randomness for the part of a long run that begins at text `number`."""
+        """Randomness for the part of a long run that starts at text `number`."""
         ...
 
 
 @dataclass(frozen=True)
 class SystemRandomness:
-    """The default: every call gets a fresh nonce of the operating system. Thread-safe, fork-safe, pickles.
+    """The default: each call gets a fresh nonce from the operating system. Thread-safe, fork-safe, picklable.
 
     The key of a call is BLAKE2b over the nonce and the call's number in this process, so that no two calls
-    share a key even if nonces should return. A nonce equal to the one before raises.
+    share a key even if a nonce should recur. A nonce equal to the one before raises.
     """
 
     @property
@@ -140,10 +136,10 @@ class SystemRandomness:
         return False
 
     def open(self, sizes: Sequence[int] | Ints) -> "Streams":
-        """Begin one call over documents of these sizes.
+        """Starts one call over documents of these sizes.
 
         Args:
-            sizes: [B] words of each document, 0 or more.
+            sizes: [B] words in each document, 0 or more.
 
         Raises:
             RandomnessError: the entropy source fails or repeats itself.
@@ -152,32 +148,32 @@ class SystemRandomness:
         return Streams(_process.new_key(), counted)
 
     def part(self, number: int) -> Self:
-        """Itself: every call draws afresh, whichever part it is for."""
+        """Itself: each call draws afresh, whatever part it belongs to."""
         return self
 
 
 class SeededRandomness:
-    """A repeatable source for tests and demonstrations; it protects nobody who does not keep the seed secret.
+    """A repeatable source for tests and demonstrations; no protection against anyone who knows the seed.
 
-    Every call takes the next streams, so nothing repeats within one object; a new object with the same seed
-    repeats everything. A pickle or copy holds a child with streams of its own, numbered in the order of
+    Each call takes the next streams, so nothing repeats within one object; a new object with the same seed
+    repeats everything. A pickle or copy holds a child with its own streams, numbered in the order of
     pickling, so that workers do not share a stream; load each pickle once.
 
     Args:
         seed: integer from 0 to 2**128 - 1.
 
     Raises:
-        ConfigError: the seed is no such integer.
+        ConfigError: the seed is anything else.
     """
 
     def __init__(self, seed: int) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
             raise ConfigError(
-                f"a seed must be an integer from 0 to 2**128 - 1; got {type(seed).__name__}, "
+                f"a seed must be an integer from 0 to 2**128 - 1, got {type(seed).__name__}; "
                 "pass such an integer or no seed"
             )
         if not 0 <= seed < 2**128:
-            raise ConfigError("a seed must be an integer from 0 to 2**128 - 1; got one outside, pass another or none")
+            raise ConfigError("a seed must be an integer from 0 to 2**128 - 1; pass one in this range, or none")
         self._seed = int(seed)
         self._path: tuple[int, ...] = ()
         self._calls = 0
@@ -187,14 +183,14 @@ class SeededRandomness:
 
     @property
     def seeded(self) -> bool:
-        """True: the statement of a seeded run says that it holds for nobody who knows the seed."""
+        """True: the statement says that there is no protection against anyone who knows the seed."""
         return True
 
     def open(self, sizes: Sequence[int] | Ints) -> "Streams":
-        """Begin the next call over documents of these sizes.
+        """Starts the next call over documents of these sizes.
 
         Args:
-            sizes: [B] words of each document, 0 or more.
+            sizes: [B] words in each document, 0 or more.
 
         Raises:
             RandomnessError: this object was carried over a fork.
@@ -204,21 +200,21 @@ class SeededRandomness:
         with self._lock:
             number = self._calls
             self._calls += 1
-        numbers = (self._seed, *self._path, number)  # 16 bytes each, so no two paths and numbers read alike
+        numbers = (self._seed, *self._path, number)  # 16 bytes each, so no two paths and numbers collide
         message = b"".join(value.to_bytes(16, "little") for value in numbers)
         return Streams(blake2b(message, digest_size=_KEY_BYTES, person=b"textveil/seeded").digest(), counted)
 
     def part(self, number: int) -> "SeededRandomness":
-        """A child whose streams follow from the seed and this number alone, in whichever process and order parts run.
+        """A child whose streams depend only on the seed and this number, whatever process and order parts run in.
 
         Args:
-            number: an integer from 0 to 2**128 - 1; the same one gives the same streams again.
+            number: an integer from 0 to 2**128 - 1; the same number gives the same streams.
 
         Raises:
-            ConfigError: the number is outside.
+            ConfigError: the number is out of range.
         """
         if not 0 <= number < 2**128:
-            raise ConfigError("a part's number must be an integer from 0 to 2**128 - 1; got one outside")
+            raise ConfigError("a part's number must be an integer from 0 to 2**128 - 1; pass one in this range")
         self._refuse_after_fork()
         return _seeded_child(self._seed, (*self._path, _PARTS, number))
 
@@ -248,16 +244,16 @@ def _sizes(sizes: Sequence[int] | Ints) -> Ints:
         return np.zeros(0, dtype=np.int64)
     if counted.ndim != 1 or counted.dtype.kind not in "iu" or counted.min() < 0:
         raise ConfigError(
-            f"sizes must be a list of integers of 0 or more; got {counted.ndim} axes of {counted.dtype}, "
-            "pass the number of words of each document"
+            "sizes must be a list of integers of 0 or more, the number of words in each document; "
+            f"got {counted.ndim} axes of {counted.dtype}"
         )
     return counted.astype(np.int64)
 
 
 class _DocumentStream:
-    """One document's generator, made at its first draw: making one takes about 35 microseconds.
+    """One document's generator, created at its first draw, as that takes about 35 microseconds.
 
-    Documents differ in their key. Streams that share a key and differ in their counter would overlap.
+    Documents have different keys. Streams with the same key and different counters would overlap.
     """
 
     __slots__ = ("_call_key", "_generator", "_index", "_lock")
@@ -270,7 +266,7 @@ class _DocumentStream:
 
     def generator(self) -> Generator:
         if self._generator is None:
-            with self._lock:  # two threads must not make two generators of one key
+            with self._lock:  # two threads must not create two generators from one key
                 if self._generator is None:
                     self._generator = _aes_generator(self._call_key, self._index)
         return self._generator
@@ -279,21 +275,21 @@ class _DocumentStream:
 def _aes_generator(call_key: bytes, index: int) -> Generator:
     digest = blake2b(index.to_bytes(16, "little"), key=call_key, digest_size=32, person=b"textveil/doc").digest()
     key = int.from_bytes(digest[:16], "little")
-    # AESCounter counts four blocks ahead and refuses a start within four of 2^128; 127 bits stay clear of it.
+    # AESCounter counts four blocks ahead and rejects a start within four of 2^128; 127 bits stay clear of it.
     counter = int.from_bytes(digest[16:], "little") >> 1
-    # randomgen's generators offer numpy's C interface without being subclasses of numpy's class.
+    # randomgen's generators provide numpy's C interface without subclassing numpy's class.
     return Generator(cast(BitGenerator, AESCounter(key=key, counter=counter)))
 
 
 class Streams:
-    """One call's streams, for one pass over its rows: the documents' words, one document after another.
+    """One call's streams, for a single pass over its rows: the words of all documents, concatenated.
 
-    A document's draws depend on the call's key, the document's place and its size, and on what is asked;
-    not on its neighbours and not on how the rows are cut, as long as it fits into one chunk.
-    Holds the call's key: neither pickles nor copies, and shows no key.
+    A document's draws depend on the call's key, the document's position and size, and the requests made; not on
+    its neighbours or on how rows are chunked, as long as it fits into one chunk.
+    Holds the call's key: it can be neither pickled nor copied, and its repr shows no key.
 
     Attributes:
-        sizes: [B] words of each document.
+        sizes: [B] words in each document.
     """
 
     def __init__(self, key: bytes, sizes: Ints) -> None:
@@ -305,22 +301,22 @@ class Streams:
         self._used = False
 
     def chunks(self, limit: int) -> Iterator[tuple[slice, "Draws"]]:
-        """Yield consecutive rows of the call with their draws, at most `limit` rows at a time.
+        """Yields consecutive rows of the call with their draws, at most `limit` rows at a time.
 
-        A document is not split unless it alone is longer than `limit`; then it is cut at multiples of
-        `limit` from its own start, stays alone in its chunks, and its stream goes on from chunk to chunk.
-        Use the draws of a chunk before asking for the next chunk.
+        A document is split only if it is longer than `limit`: then at multiples of `limit` from its own start, alone
+        in its chunks, with its stream continuing from chunk to chunk. Use the draws of a chunk before requesting the
+        next chunk.
 
         Raises:
             RandomnessError: these streams were used before, or carried over a fork.
             ConfigError: `limit` is below 1.
         """
         if limit < 1:
-            raise ConfigError(f"limit must be 1 row or more; got {limit}, pass a larger one")
+            raise ConfigError(f"limit must be 1 row or more, got {limit}")
         self._refuse_after_fork()
         with self._lock:
             if self._used:
-                raise RandomnessError("the streams of a call must be used once; they were used twice, open new ones")
+                raise RandomnessError("the streams of a call can be used only once; open new ones")
             self._used = True
         return self._chunks(limit)
 
@@ -358,16 +354,16 @@ class Streams:
         return f"Streams({self.sizes.size} documents, {int(self.sizes.sum())} rows)"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise RandomnessError("streams must stay where they were opened; they cannot be pickled or copied")
+        raise RandomnessError("streams cannot be pickled or copied; open new ones where they are needed")
 
 
 class Draws:
-    """Random values for `size` consecutive rows; each row takes its values from its document's own stream.
+    """Random values for `size` consecutive rows; each row draws from its document's own stream.
 
-    `integers` and `bits` are exact. All other values are floating-point numbers: a probability that one of them decides
-    about is right only up to rounding, and a finite promise must say so, see `textveil.mechanism.contract`.
+    `integers` and `bits` are exact. All other values are floating-point: a probability that depends on one is right
+    only up to rounding, and a finite guarantee must say so, see `textveil.mechanism.contract`.
 
-    The order of the questions is part of the result: ask the same ones in the same order to repeat a run.
+    The order of requests matters: make the same ones in the same order to repeat a run.
     """
 
     def __init__(self, streams: list[_DocumentStream], offsets: list[int], generation: int) -> None:
@@ -381,39 +377,39 @@ class Draws:
         return self._offsets[-1]
 
     def normal(self, width: int) -> Values:
-        """Return standard normal values [m, width]."""
+        """Standard normal values [m, width]."""
         return self._fill((width,), lambda generator, part: generator.standard_normal(out=part))
 
     def uniform(self, width: int) -> Values:
-        """Return uniform values [m, width] in [0, 1), multiples of 2^-53."""
+        """Uniform values [m, width] in [0, 1), multiples of 2^-53."""
         return self._fill((width,), lambda generator, part: generator.random(out=part))
 
     def bits(self, width: int) -> Ints:
-        """Return integers [m, width], each uniform in [0, 2^53): those that `uniform` gives, times 2^53."""
+        """Integers [m, width], uniform in [0, 2^53): what `uniform` would give, times 2^53."""
         values = self._fill((width,), lambda generator, part: generator.random(out=part))
-        return (values * 2.0**53).astype(np.int64)  # multiples of 2^-53, so nothing is rounded
+        return (values * 2.0**53).astype(np.int64)  # exact, as they are multiples of 2^-53
 
     def exponential(self, width: int) -> Values:
-        """Return standard exponential values [m, width]."""
+        """Standard exponential values [m, width]."""
         return self._fill((width,), lambda generator, part: generator.standard_exponential(out=part))
 
     def gamma(self, shape: float, width: int | None = None) -> Values:
-        """Return gamma values of this shape and scale 1: [m], or [m, width] if a width is given."""
+        """Gamma values with this shape and scale 1: [m], or [m, width] if a width is given."""
         tail = () if width is None else (width,)
         return self._fill(tail, lambda generator, part: generator.standard_gamma(shape, out=part))
 
     def beta(self, a: float, b: float, width: int) -> Values:
-        """Return beta(a, b) values [m, width]."""
+        """Beta(a, b) values [m, width]."""
         first = self.gamma(a, width)
         return first / (first + self.gamma(b, width))
 
     def laplace(self, width: int) -> Values:
-        """Return standard Laplace values [m, width], density exp(-|x|) / 2."""
-        # The difference of two exponentials: no logarithm of a uniform, so the tail is not cut at 37.
+        """Standard Laplace values [m, width], density exp(-|x|) / 2."""
+        # As difference of two exponentials: the logarithm of a uniform would cut the tail at 37.
         return self.exponential(width) - self.exponential(width)
 
     def integers(self, high: Ints) -> Ints:
-        """Return integers [m], each uniform in [0, high) of its own row, without bias.
+        """Integers [m], each uniform in its row's [0, high), without bias.
 
         Args:
             high: [m] int64, 1 or more.
@@ -421,18 +417,16 @@ class Draws:
         high = np.asarray(high)
         if high.shape != (self.size,) or high.dtype != np.int64 or (high < 1).any():
             raise ConfigError(
-                f"high must be {self.size} int64 values of 1 or more; got {high.dtype} of shape {high.shape} "
-                "or a smaller value, pass one bound per row"
+                f"high must be {self.size} int64 values of 1 or more, one per row; "
+                f"got {high.dtype} of shape {high.shape}, or a smaller value"
             )
         return self._integers(high.astype(np.uint64)).astype(np.int64)
 
     def at(self, mask: Flags) -> "Draws":
-        """Return the draws of the rows where `mask` [m] holds; they go on in the same streams."""
+        """The draws of the rows where `mask` [m] holds; they continue in the same streams."""
         mask = np.asarray(mask)
         if mask.shape != (self.size,) or mask.dtype != np.bool_:
-            raise ConfigError(
-                f"mask must be {self.size} booleans; got {mask.dtype} of shape {mask.shape}, pass one per row"
-            )
+            raise ConfigError(f"mask must be {self.size} booleans, one per row; got {mask.dtype} of shape {mask.shape}")
         kept = np.concatenate(([0], np.cumsum(mask)))[self._offsets]
         rows = np.diff(kept)
         streams = [self._streams[part] for part in np.flatnonzero(rows).tolist()]
@@ -442,7 +436,7 @@ class Draws:
         bits = np.empty(self.size, dtype=np.uint64)
         for generator, rows in self._parts():
             bits[rows] = generator.bit_generator.random_raw(rows.stop - rows.start)
-        # 2^64 is no multiple of `high`; the last, incomplete run of remainders is drawn again.
+        # 2^64 is not a multiple of `high`; values in the last, incomplete run of remainders are redrawn.
         incomplete = (np.uint64(0) - high) % high
         again = bits > ~incomplete
         result = bits % high
@@ -465,4 +459,4 @@ class Draws:
         return f"Draws({self.size} rows of {len(self._streams)} documents)"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise RandomnessError("draws must stay where they were opened; they cannot be pickled or copied")
+        raise RandomnessError("draws cannot be pickled or copied; open new streams where they are needed")

@@ -1,6 +1,6 @@
 """The casing of words: read from one word, applied to another.
 
-In: a word. Out: its casing, or the word written in one.
+In: a word. Out: its casing, or the word in a given casing.
 Not here: when casing is copied (`pipeline.release`).
 """
 
@@ -12,9 +12,9 @@ Casing = Literal["lower", "title", "upper"]
 
 
 def casing_of(word: str) -> Casing:
-    """The casing of a word: upper (all capitals, two at least), title (the first is a capital), else lower.
+    """The casing of a word: upper (all capitals, at least two), title (starts with a capital), else lower.
 
-    Defined for every string: one capital alone is title, and a script without case is lower.
+    Defined for any string: a single capital is title, and a script without case is lower.
     """
     cased = [letter for letter in word if letter.isupper() or letter.islower() or letter.istitle()]
     if not cased or cased[0].islower():
@@ -23,7 +23,7 @@ def casing_of(word: str) -> Casing:
 
 
 def apply_casing(word: str, casing: str) -> str:
-    """Write a word in one of the casings; title makes the first cased letter a capital and the others small.
+    """A word in one of the casings; title capitalizes the first cased letter and lowers the others.
 
     Raises:
         InputError: the casing is none of the three.
@@ -33,7 +33,7 @@ def apply_casing(word: str, casing: str) -> str:
     if casing == "upper":
         return word.upper()
     if casing != "title":
-        raise InputError("a casing must be lower, title or upper; use what casing_of returns")
+        raise InputError("a casing must be lower, title or upper; use one from casing_of")
     lowered = word.lower()
     first = next((i for i, letter in enumerate(lowered) if letter.title() != letter), len(lowered))
     return lowered[:first] + lowered[first : first + 1].title() + lowered[first + 1 :]

@@ -1,7 +1,7 @@
-"""Frequencies: how often words stand in public text.
+"""Frequencies: how often words occur in public text.
 
 In: the package's list of counts. Out: counts and ranks of words.
-Not here: how the list was made (`training/frequencies.py`), and what falls on the rows of a table (`table.frequency`).
+Not here: how the list was made (`training/frequencies.py`), and counts for rows of a table (`table.frequency`).
 """
 
 import gzip
@@ -17,10 +17,10 @@ from textveil.randomness import Ints
 
 @cache
 def counts() -> Mapping[str, int]:
-    """How often each word stands in public text, the most frequent first.
+    """How often each word occurs in public text, the most frequent first.
 
-    Words are as `tokenize` cuts them, in small letters, words of the public list included; those that stand there
-    fewer than five times are not listed.
+    Words are those of `tokenize`, lower-cased, including words of the public list; words that occur fewer than five
+    times are not listed.
 
     Source: 27,380 articles of the English Wikipedia of 2018 (training/README.md).
     """
@@ -35,9 +35,9 @@ def _rank_of() -> Mapping[str, int]:
 
 
 def ranks(words: Sequence[str]) -> Ints:
-    """The rank of each word on the list, whatever its casing: int64 [n].
+    """The rank of each word on the list, ignoring case: int64 [n].
 
-    1 is the most frequent word; a word that is not listed has the rank after the last, `len(counts()) + 1`.
+    1 is the most frequent word; a word not on the list has the rank after the last, `len(counts()) + 1`.
     """
     rank_of = _rank_of()
     return np.fromiter((rank_of.get(word.lower(), len(rank_of) + 1) for word in words), np.int64, len(words))

@@ -1,4 +1,4 @@
-"""The public words: stop words and punctuation that pass unless told otherwise.
+"""The public words: stop words and punctuation that pass by default.
 
 In: a word. Out: whether it is on the list.
 Not here: which words of a text pass (`protect`).
@@ -27,8 +27,8 @@ def _public_spellings() -> frozenset[str]:
 
 
 def is_public(word: str) -> bool:
-    """Whether a word is on the public list, whatever its casing and whichever apostrophe (' or ’) it has.
+    """Whether a word is on the public list, ignoring case and the kind of apostrophe (' or ’).
 
-    The possessive 's counts as listed, because apostrophe and s both are.
+    The possessive 's is public because apostrophe and s both are.
     """
     return word.lower() in _public_spellings()

@@ -1,6 +1,6 @@
-"""Released texts: the items, the gaps between them, and the mask of what shows besides the words.
+"""Released texts: the items, the gaps between them, and the mask of what else is shown.
 
-In: items, gaps, a mask. Out: `Released`, which is public: all that later stages, attacks and measures may see.
+In: items, gaps, a mask. Out: `Released`, which is public: everything that later stages, attacks and measures may see.
 Not here: the private words (`tokens`), and how a release is made (`pipeline`).
 """
 
@@ -17,7 +17,7 @@ _WHITESPACE = regex.compile(r"(?V1)\s*+")
 
 
 class Kind(StrEnum):
-    """What an item is: a word of the table, a word as it stood (but for its casing), a placeholder, a moved number."""
+    """What an item is: a word of the table, a word as it was (except casing), a placeholder, a raised number."""
 
     WORD = "word"
     VERBATIM = "verbatim"
@@ -31,9 +31,9 @@ class Item(NamedTuple):
     Args:
         text: the released string.
         kind: where the string comes from.
-        group: the label of its budget group or the type of the placeholder.
-        start: first source word it stands for, counted in its own text.
-        end: the source word after the last.
+        group: the label of its budget group, or the type of the placeholder.
+        start: first source word it stands for, counted within its text.
+        end: one past the last source word.
     """
 
     text: str
@@ -44,7 +44,7 @@ class Item(NamedTuple):
 
 
 UNKNOWN_SHARE = "share of unknown words"
-"""Stands in every statement, and is computed from the private text: so it is named with the mask."""
+"""Part of every statement and computed from the private text, hence listed with the mask."""
 
 
 MASK_FIELDS = (
@@ -61,28 +61,28 @@ MASK_FIELDS = (
     "spacing",
     UNKNOWN_SHARE,
 )
-"""Everything that a release can show besides its words, in the order of statements."""
+"""Everything a release can show besides its words, in the order of statements."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mask:
-    """What a release shows besides the released words. Public; nothing is claimed about it.
+    """What a release shows besides the released words. Public, and without any guarantee.
 
     It is computed from the private text.
 
     Args:
-        words: number of words of the source text.
-        verbatim: positions of items that are words of the text as they stood; their strings are in the items.
+        words: number of words in the source text.
+        verbatim: positions of items that are unchanged words of the text; their strings are in the items.
         placeholders: (position, type) of the placeholders.
-        numbers: positions of items that are a number of the text, moved up.
+        numbers: positions of items that are a number of the text, raised.
         dropped: words of the source text that no item stands for.
         equal: classes of item positions that are known to stand for equal words.
-        numbered: whether placeholders carry a session's numbers, which show equality within it.
+        numbered: whether placeholders have a session's numbers, which show equality within it.
         consistent: whether equal words of a group have equal releases, within the text or a session.
-        drawn_groups: whether groups were drawn at random under a budget of their own: the statement covers them.
-        groups: budget group of each item; None when there is only one.
-        pieces: number of pieces of each protected word in the wordpiece unit; None in the word unit.
-        casing: casing of each item (lower, title or upper); None when it is not re-applied.
+        drawn_groups: whether groups were drawn at random with their own budget: the statement covers them.
+        groups: budget group of each item; None if there is only one.
+        pieces: number of pieces of each protected word, in the wordpiece unit; None in the word unit.
+        casing: casing of each item (lower, title or upper); None if it is not re-applied.
         spacing: whether the whitespace of the source is released.
     """
 
@@ -102,7 +102,7 @@ class Mask:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Names of what is in fact released besides the words, always in the same order."""
+        """Names of what is actually released besides the words, always in the same order."""
         placeholders = {position for position, _ in self.placeholders}
         tied = set(chain.from_iterable(self.equal))
         present = (
@@ -121,7 +121,7 @@ class Mask:
         return tuple(name for name, is_there in zip(MASK_FIELDS, present, strict=False) if is_there)
 
     def to_json(self) -> dict[str, object]:
-        """All of it as JSON types, with the names of `fields`; None where a part is not released."""
+        """The mask as JSON types, with the names of `fields`; None for what is not released."""
         return {
             "fields": list(self.fields),
             "words": self.words,
@@ -142,15 +142,15 @@ class Mask:
 
 @dataclass(frozen=True, kw_only=True)
 class Released:
-    """One released text. Public: all that later stages, attacks and metrics may see.
+    """One released text. Public: everything that later stages, attacks and measures may see.
 
     Args:
         items: the released items in order.
         gaps: the whitespace before each item and after the last (one more than items).
-        mask: what is released besides the words; it must say the truth about `items`.
+        mask: what is released besides the words; it must match `items`.
 
     Raises:
-        InputError: lengths do not fit, a gap is not whitespace, or the mask differs from the items.
+        InputError: lengths do not match, a gap is not whitespace, or the mask differs from the items.
     """
 
     items: tuple[Item, ...]
@@ -160,29 +160,29 @@ class Released:
     def __post_init__(self) -> None:
         count = len(self.items)
         if len(self.gaps) != count + 1:
-            raise InputError(f"a release of {count} items must have {count + 1} gaps; {len(self.gaps)} were given")
+            raise InputError(f"a release of {count} items must have {count + 1} gaps, got {len(self.gaps)}")
         if _WHITESPACE.fullmatch("".join(self.gaps)) is None:
-            raise InputError("the gaps of a release must be whitespace; put every other character in an item")
+            raise InputError("the gaps of a release must be whitespace; put all other characters in items")
         for name, labels in (("groups", self.mask.groups), ("casing", self.mask.casing)):
             if labels is not None and len(labels) != count:
-                raise InputError(f"mask.{name} must have one entry per item ({count}); {len(labels)} were given")
-        # A mask that leaves something out would make the printed statement untrue.
+                raise InputError(f"mask.{name} must have one entry per item ({count}), got {len(labels)}")
+        # A mask that leaves something out would make the printed statement false.
         if self._positions(Kind.VERBATIM) != set(self.mask.verbatim):
-            raise InputError("mask.verbatim must list the positions of all verbatim items and of no others")
+            raise InputError("mask.verbatim must list the positions of exactly the verbatim items")
         if self._positions(Kind.PLACEHOLDER) != {position for position, _ in self.mask.placeholders}:
-            raise InputError("mask.placeholders must list the positions of all placeholders and of no others")
+            raise InputError("mask.placeholders must list the positions of exactly the placeholders")
         if self._positions(Kind.NUMBER) != set(self.mask.numbers):
-            raise InputError("mask.numbers must list the positions of all numbers that were moved and of no others")
+            raise InputError("mask.numbers must list the positions of exactly the raised numbers")
         dropped = set(self.mask.dropped)
         if dropped and any(not dropped.isdisjoint(range(item.start, item.end)) for item in self.items):
-            raise InputError("mask.dropped must list no word that an item stands for")
+            raise InputError("mask.dropped must not list a word that an item stands for")
 
     def _positions(self, kind: Kind) -> set[int]:
         return {i for i, item in enumerate(self.items) if item.kind is kind}
 
     @property
     def text(self) -> str:
-        """The released text: gaps and items in turn."""
+        """The released text: gaps and items alternating."""
         texts = [item.text for item in self.items]
         return "".join(chain.from_iterable(zip(self.gaps, [*texts, ""], strict=True)))
 

@@ -1,6 +1,6 @@
-"""Words: text to words with their places, and released words back to text.
+"""Words: splits texts into words with their positions.
 
-In: texts. Out: `Tokens` (secret: words and spans), `Released` (public: items, gaps, mask), the public words.
+In: texts. Out: `Tokens`, which are secret.
 Not here: which words are protected (`protect`), rows of a table and pieces of words (`table`).
 """
 
@@ -14,10 +14,10 @@ import regex
 from textveil.errors import InputError
 from textveil.randomness import Flags, Ints
 
-# Scripts with rules of their own: without spaces between words, or often close to Latin words and digits.
+# Scripts with their own rules: without spaces between words, or often next to Latin words and digits.
 _CJK = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}ー\uFF70"
 _START = rf"[[a-zA-Z0-9\p{{L}}\p{{M}}\p{{N}}]--[{_CJK}]]"
-# ZWNJ and ZWJ shape the letters around them (Persian, Indic scripts): a word may hold them, but not begin so.
+# ZWNJ and ZWJ shape the letters around them (Persian, Indic scripts): a word may contain them, but not begin with them.
 _INNER = rf"[[a-zA-Z0-9\p{{L}}\p{{M}}\p{{N}}\u200C\u200D]--[{_CJK}]]"
 _LETTER = rf"[\p{{L}}--[{_CJK}]]"
 _MARKS = r"\p{M}\u200C\u200D"
@@ -28,22 +28,22 @@ _URL_END = r"[.,;:!?'*_~|{}\[\]…]"
 _URL = rf"[^\s<>\"`“”‘’«»()\u3000-\u303F\uFF00-\uFF65.,;:!?'*_~|{{}}\[\]…{_CJK}]"
 _BRACKETED = r"\( [^\s()<>\"]*+ \)"
 
-# Each match is (whitespace before, word); at the end of the text the word is empty. Every loop is possessive,
-# and no alternative can fail again and again over the same long run, so the time is linear in the text. Loops
-# over groups are bounded as well, because the package stores every round and would run out of its memory:
-# an address or number with more parts than that is cut.
+# Each match is (whitespace before, word); at the end of the text the word is empty. Every loop is possessive, and no
+# alternative can fail repeatedly over the same long run, so the time is linear in the text. Loops over groups are
+# also bounded, because the regex package stores every iteration and would run out of memory: an address or number with
+# more parts is split there.
 _PATTERN = regex.compile(
     rf"""(?V1x)
     ( \s*+ )
     (
-      # a shortcut with the outcome of the rules below: plain letters that end at once
+      # a shortcut with the same result as the rules below: plain letters that end at once
       [A-Za-z]++ (?= [\ \n,;)] | \.[\ \n] )
-      # address of a page; brackets in pairs belong to it, punctuation at its end does not
+      # URL; paired brackets belong to it, punctuation at its end does not
     | (?: [A-Za-z][A-Za-z0-9+\-]{{0,30}}+ :// | [wW]{{3}}\. )
       (?: {_URL}++ | {_URL_END}++ (?= {_URL} | {_BRACKETED} ) | {_BRACKETED} ){{1,1000}}+
       # e-mail address
     | {_START}{_INNER}*+ {_LOCAL}{{0,64}}+ @ {_LABEL} (?: \. {_LABEL} ){{1,16}}+
-      # number with inner separators; not from the middle of a chain that is glued to letters
+      # number with inner separators; not from the middle of a chain attached to letters
     | (?<! \p{{Nd}}{_SEPARATOR} ) \p{{Nd}}++ (?: {_SEPARATOR}\p{{Nd}}++ ){{1,1000}}+ (?! {_INNER} )
       # possessive clitic of the word before it
     | ['’] (?<= {_INNER}['’] ) [sS] (?! {_INNER} )
@@ -56,9 +56,9 @@ _PATTERN = regex.compile(
     | [\p{{Hiragana}}ー\uFF70] [\p{{Hiragana}}ー\uFF70{_MARKS}]*+
     | \p{{Katakana}} [\p{{Katakana}}ー\uFF70\uFF9E\uFF9F{_MARKS}]*+
     | \p{{Hangul}} [\p{{Hangul}}{_MARKS}]*+
-      # flag; by hand, because \X looks back over all flags before it and takes quadratic time over a long run
+      # flag; spelled out, because \X looks back over all preceding flags and takes quadratic time over a long run
     | [\U0001F1E6-\U0001F1FF]{{1,2}}+ [\p{{GCB=Extend}}\p{{GCB=SpacingMark}}\u200D]*+
-      # characters that Unicode attaches to the next one, here whitespace, which stays in the gap
+      # characters that Unicode attaches to the next one, here to whitespace, which stays in the gap
     | \p{{GCB=Prepend}}++ (?= \s )
     | (?= \S ) \X
     | \S
@@ -71,14 +71,14 @@ _LONE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Tokens:
-    """The words of B texts, one after another. Secret: it holds the texts, and shows only counts.
+    """The words of B texts, concatenated. Secret: it holds the texts; its repr shows only counts.
 
     Args:
         texts: the B texts.
-        words: the T words exactly as they stand in their texts.
-        starts: int64 [T], where each word begins in its own text, in code points.
-        ends: int64 [T], where it ends (exclusive).
-        documents: int64 [B+1], text b has the words documents[b] up to documents[b+1].
+        words: the T words exactly as in their texts.
+        starts: int64 [T], where each word begins in its text, in code points.
+        ends: int64 [T], one past its last code point.
+        documents: int64 [B+1]; text b has the words documents[b] to documents[b+1].
     """
 
     texts: tuple[str, ...]
@@ -98,7 +98,7 @@ class Tokens:
 
     @property
     def spaced(self) -> Flags:
-        """Whether whitespace stands before each word, bool [T]; so it counts for the first word of a text."""
+        """Whether whitespace precedes each word, bool [T]; at the start of a text too."""
         spaced = np.ones(len(self.words), bool)
         spaced[1:] = self.starts[1:] != self.ends[:-1]
         spaced[self.documents[:-1][self.sizes > 0]] = True
@@ -113,7 +113,7 @@ class Tokens:
         return [text[begin:stop] for begin, stop in zip(begins, stops, strict=True)]
 
     def joined(self, goes_on: Flags) -> "Tokens":
-        """The same texts with some words joined to the word before them, whitespace between them included.
+        """The same texts with some words joined to the word before, including the whitespace between.
 
         Args:
             goes_on: bool [T], the words that are joined to the one before; never the first word of a text.
@@ -135,25 +135,25 @@ class Tokens:
 
 
 def tokenize(texts: Sequence[str], *, first: int = 0) -> Tokens:
-    """Split texts into words, the units of privacy.
+    """Splits texts into words, the units of privacy.
 
-    Every character that is not whitespace is in exactly one word, no word holds whitespace, and between words
-    there is nothing else; so gaps and words, joined, are the text. One word each are:
+    Every non-whitespace character is in exactly one word, and no word contains whitespace; so gaps and words,
+    concatenated, are the text. A word is:
 
-    - page and e-mail addresses;
-    - numbers with inner separators that are not glued to letters (12:30, 1,000.5, 2024-05-01, 555-0134);
-    - runs of letters, marks and digits with inner apostrophes (don't, O'Brien); the possessive 's is a word
-      of its own unless the whole is it's or she's;
-    - each Han character, and each run of Hiragana, Katakana or Hangul;
-    - otherwise each grapheme cluster: an emoji with all its parts, a flag, a punctuation mark.
+    - a URL or an e-mail address;
+    - a number with inner separators that is not attached to letters (12:30, 1,000.5, 2024-05-01, 555-0134);
+    - a run of letters, marks and digits with inner apostrophes (don't, O'Brien); the possessive 's is a word
+      of its own, except in it's and she's;
+    - a Han character, or a run of Hiragana, Katakana or Hangul;
+    - otherwise a grapheme cluster: an emoji with all its parts, a flag, a punctuation mark.
 
     So hyphen and underscore separate words, a combining mark after whitespace begins a word, and invisible
     characters are words too.
 
-    Time is linear in the text, for any text; some seconds for 10 MB.
+    Time is linear in the text, for any text; a few seconds for 10 MB.
 
     Args:
-        texts: B strings without lone surrogates; a text without words is allowed, and so is B = 0.
+        texts: B strings without lone surrogates; a text may have no words, and B may be 0.
         first: the number of the first text, for errors.
 
     Raises:
@@ -187,19 +187,19 @@ def tokenize(texts: Sequence[str], *, first: int = 0) -> Tokens:
 
 
 def check_texts(texts: Sequence[str], *, first: int = 0, what: str = "text") -> None:
-    """Refuse what is not a sequence of valid Unicode strings.
+    """Raises unless `texts` is a sequence of valid Unicode strings.
 
     Args:
         texts: what is checked.
         first: the number of the first.
-        what: they are called in messages.
+        what: what messages call one of them.
 
     Raises:
-        InputError: says what must hold, and the number of the text that is at fault.
+        InputError: what must hold, and the number of the text that breaks it.
     """
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
         raise InputError(
-            f"{what}s must be a sequence of strings, not {type(texts).__name__}; put a single {what} in a list"
+            f"{what}s must be a sequence of strings, got {type(texts).__name__}; put a single {what} in a list"
         )
     for b, text in enumerate(texts, first):
         _check_text(b, text, what)
@@ -207,9 +207,9 @@ def check_texts(texts: Sequence[str], *, first: int = 0, what: str = "text") -> 
 
 def _check_text(b: int, text: object, what: str) -> None:
     if not isinstance(text, str):
-        raise InputError(f"every {what} must be a string; {what} {b} is of type {type(text).__name__}; decode it first")
-    if _LONE.search(text):  # found without encoding: an encoder's error would carry the whole text
+        raise InputError(f"each {what} must be a string; {what} {b} is of type {type(text).__name__}; decode it first")
+    if _LONE.search(text):  # searched, not encoded: an encoder's error would contain the whole text
         raise InputError(
-            f"every {what} must be valid Unicode; {what} {b} holds a lone surrogate; "
+            f"each {what} must be valid Unicode; {what} {b} has a lone surrogate; "
             "read it as UTF-8, or replace what cannot be decoded"
         )
