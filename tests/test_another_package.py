@@ -72,22 +72,20 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 OPTIONS = ("--mechanism", "keep", "--epsilon", "2", "--table", "colours", "--seed", "1")
 
 
-LISTED: tuple[registry.KindOfName, ...] = ("mechanism", "table", "attack")
-EXPLAINED: tuple[registry.KindOfName, ...] = ("mechanism", "attack")
-
-
 def test_its_names_are_listed_and_explained(run):
-    lists = run(*(["list", f"{kind}s", "--json"] for kind in LISTED))
-    for kind, (code, out, said) in zip(LISTED, lists, strict=True):
-        name = ADDED[kind]
+    ran = iter(
+        run(*(["list", f"{kind}s", "--json"] for kind in ADDED), *(["explain", name] for name in ADDED.values()))
+    )
+    for kind, name in ADDED.items():
+        code, out, said = next(ran)
         assert code == 0, said
         listed = {each["name"]: each["summary"] for each in json.loads(out)}
         assert listed[name] == "from the package textveil-another"
         assert set(registry.BUILT_IN[kind]) < set(listed)
-    explained = run(*(["explain", ADDED[kind]] for kind in EXPLAINED))
-    for kind, (code, out, said) in zip(EXPLAINED, explained, strict=True):
+    for name in ADDED.values():
+        code, out, said = next(ran)
         assert code == 0, said
-        assert out.startswith(ADDED[kind])
+        assert out.startswith(name)
 
 
 def test_its_format_detector_mechanism_and_table_privatize_a_file(run, tmp_path):
