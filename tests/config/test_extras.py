@@ -61,7 +61,7 @@ def test_what_works_without_an_extra_and_what_the_rest_says(tmp_path):
         "evaluate": [["attack", str(texts), *NOISE], ["measure", str(texts), *NOISE], ["audit", "krr", "--small"]],
         "files": [["privatize-files", str(table), "--output", f"{tmp_path / 'out'}/", *NOISE]],
         "gateway": [["proxy", *url]],
-        "models": [["chat", TEXT, *url, "--model", "m"], ["repair", TEXT, "--url", url[1], "--model", "m"]],
+        "models": [["chat", TEXT, *url, "--model", "m"], ["repair", TEXT, *url, "--model", "m"]],
         "gliner": [["privatize", TEXT, *NOISE, "-o", "protect.detectors=gliner:a/b"]],
         "presidio": [["privatize", TEXT, *NOISE, "-o", "protect.detectors=presidio"]],
         "spacy": [["privatize", TEXT, *NOISE, "-o", "protect.detectors=spacy:en"]],
