@@ -34,9 +34,9 @@ def statement(*epsilon: float, claim: Claim = METRIC, **changes: object) -> Guar
 def test_the_headline_has_three_lines_with_bound_domain_and_mask() -> None:
     lines = statement(2.0, 3.0).headline().splitlines()
     assert len(lines) == 3
-    assert "epsilon <= 3 per unit of chord distance" in lines[0]
-    assert "local DP <= 4.5 over t (diameter 1.5)" in lines[0]
-    assert "2 of 4 words passed" in lines[1]
+    assert "epsilon at most 3 per unit of chord distance" in lines[0]
+    assert "at most 4.5 for any two words of t (diameter 1.5)" in lines[0]
+    assert "2 of 4 words, passed" in lines[1]
     assert "length, spacing" in lines[2]
 
 
@@ -50,7 +50,7 @@ def test_the_headline_has_three_lines_with_bound_domain_and_mask() -> None:
             "no noise",
         ),
         (statement(), "no word was protected"),
-        (statement(0.0, claim=Claim(mechanism="placeholder", kind="ldp", table="t")), "epsilon <= 0"),
+        (statement(0.0, claim=Claim(mechanism="placeholder", kind="ldp", table="t")), "epsilon at most 0 for any"),
     ],
 )
 def test_what_weakens_a_statement_is_in_its_headline(guarantee: Guarantee, words: str) -> None:
@@ -61,7 +61,7 @@ def test_an_infinite_reason_beats_any_number() -> None:
     broken = statement(1.0, infinite=("unknown words pass",))
     assert broken.kind == "none"
     assert broken.epsilon == broken.epsilon_ldp == math.inf
-    assert "epsilon <= " not in broken.headline()
+    assert "epsilon at most" not in broken.headline()
     assert broken.to_json()["epsilon"] == "infinite"
 
 
@@ -114,8 +114,8 @@ def test_a_restricted_promise_is_second_and_never_the_bound() -> None:
     guarantee = statement(math.inf, math.inf, claim=GROUPS, within=3.38)
     lines = guarantee.headline().splitlines()
     assert lines[0] == (
-        "custext: no finite privacy statement holds: the output tells the group. "
-        "Between two words of one group only: local DP with epsilon <= 3.38."
+        "custext: no finite bound holds: the output tells the group. "
+        "Between two words of one group only: epsilon at most 3.38 (local DP)."
     )
     assert len(lines) == 3
     assert lines[1].startswith("Beyond that, nothing bounds what the output tells")
@@ -138,8 +138,8 @@ def test_a_restricted_promise_is_second_and_never_the_bound() -> None:
 def test_a_restricted_metric_promise_names_its_metric_and_local_dp() -> None:
     guarantee = statement(math.inf, claim=SENSITIVE, within=2.0)
     assert (
-        "Between two sensitive words only: epsilon <= 2 per unit of chord distance, plus 0.25; "
-        "local DP <= 3.25 (diameter 1.5)."
+        "Between two sensitive words only: epsilon at most 2 per unit of chord distance, plus 0.25, "
+        "and at most 3.25 in all (diameter 1.5)."
     ) in guarantee.headline()
     assert "<= 2 * d(x_j, x'_j) + 0.25" in guarantee.explain()
     found: Any = guarantee.to_json()["restricted"]
@@ -236,7 +236,7 @@ def test_other_texts_do_not_compose_word_by_word_and_nothing_is_no_statement() -
 
 
 def test_a_composed_statement_still_says_what_was_drawn() -> None:
-    assert "Draws: AES" in compose([statement(1.0), statement(1.0)]).headline()
+    assert "Draws come from AES" in compose([statement(1.0), statement(1.0)]).headline()
     assert "knows the seed" in compose([statement(1.0), statement(1.0, seeded=True)]).headline()
     placeholder = Claim(mechanism="placeholder", kind="ldp", table="t", draws=False)
     assert "Nothing is drawn." in statement(0.0, claim=placeholder, seeded=True).headline()

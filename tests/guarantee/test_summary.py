@@ -93,7 +93,7 @@ PROMPT = (group("other", 13, "nothing", math.inf), group("PERSON", 2, "name", 6.
         (
             statement(1.0, math.inf, infinite=("unknown words vanish",), oov="drop"),
             "No guarantee (unknown words vanish): 1 word drawn at epsilon 1 (any two words of the table); "
-            "1 word not covered.",
+            "1 word went unprotected.",
         ),
         (statement(0.0, 0.0, words=1), "2 words became placeholders; 1 common word passed."),
         (statement(words=2, punctuation=2), "No word was protected; 2 punctuation marks passed."),

@@ -107,7 +107,7 @@ def test_the_statement_is_epsilon_0_and_says_what_remains(model: str) -> None:
     result = privatizer.privatize("The doctor saw the river")
     said = result.guarantee.explain()
     assert (result.guarantee.kind, result.guarantee.epsilon, result.guarantee.placeholders) == ("ldp", 0.0, 0)
-    assert "local DP with epsilon <= 0" in said
+    assert "epsilon at most 0 for any two words (local DP)" in said
     assert "Nothing is drawn" in said
     assert "guessed from those that pass" in said
     assert [item.kind.value for item in result.released.items].count("word") == 3

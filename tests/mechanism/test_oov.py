@@ -291,7 +291,7 @@ def test_reasons_follow_from_the_options_alone(words, mechanism):
     for value, reason in zip(words.values(), found[0].infinite, strict=True):
         assert due[value] in reason
     assert all(guarantee.kind == "none" and guarantee.epsilon == math.inf for guarantee in found)
-    assert "no finite privacy statement holds" in found[0].headline()
+    assert "no finite bound holds" in found[0].headline()
     assert house.privatize("river").guarantee.infinite == ()
     unpacked = Guarantee.unpack(json.loads(json.dumps(found[1].pack())))
     assert unpacked.to_json() == found[1].to_json()
@@ -301,8 +301,8 @@ def test_reasons_follow_from_the_options_alone(words, mechanism):
 @pytest.mark.parametrize(
     ("words", "text", "line"),
     [
-        ({"oov": "uniform"}, CANARY, "Draws: AES"),
-        ({"numbers": "add"}, "12", "Draws: AES"),
+        ({"oov": "uniform"}, CANARY, "Draws come from AES"),
+        ({"numbers": "add"}, "12", "Draws come from AES"),
         ({"oov": "drop"}, CANARY, "Nothing is drawn."),
         ({"oov": "uniform"}, "river", "Nothing is drawn."),
         ({"numbers": "add"}, CANARY, "Nothing is drawn."),
@@ -320,7 +320,7 @@ def test_nothing_passes_that_the_statement_says_passed():
     guarantee = privatizer(oov="uniform").privatize(f"{CANARY} river").guarantee
     assert "1 more word went unprotected" in guarantee.headline()
     assert "drawn evenly" in guarantee.explain()
-    assert "vanishes" in privatizer(oov="drop").privatize("river").guarantee.explain()
+    assert "left out" in privatizer(oov="drop").privatize("river").guarantee.explain()
 
 
 # ---- audit and attacks ---------------------------------------------------------------------------

@@ -172,7 +172,7 @@ def test_keep_for_unknown_words(echo):
     assert result.guarantee.epsilon_per_word.tolist() == [5, math.inf, 5]
     assert result.guarantee.kind == "none"
     assert result.guarantee.epsilon == result.guarantee.epsilon_ldp == math.inf
-    assert "1 more word went unprotected" in result.guarantee.headline()
+    assert "1 more word passed unprotected" in result.guarantee.headline()
 
 
 def test_keep_is_infinite_even_where_every_word_is_known(echo):
@@ -630,7 +630,7 @@ def test_a_restricted_promise_is_carried_to_the_statement():
     assert guarantee.epsilon == guarantee.epsilon_ldp == math.inf
     assert guarantee.epsilon_per_word.tolist() == [math.inf] * 2
     assert guarantee.within == 2.5
-    assert "Between two words of one group only: local DP with epsilon <= 2.5." in guarantee.headline()
+    assert "Between two words of one group only: epsilon at most 2.5 (local DP)." in guarantee.headline()
     assert Privatizer("noise", epsilon=2.5, table=TABLE).privatize("river").guarantee.within == math.inf
 
 

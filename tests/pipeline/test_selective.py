@@ -105,7 +105,10 @@ def test_every_group_spends_its_own(small_table):
     groups = {group.label: group for group in result.guarantee.groups}
     assert groups["sensitive"].words == groups["other"].words == 1
     assert result.guarantee.mean_ldp == pytest.approx(4, abs=1e-6)
-    assert "Local DP by group: sensitive <= 2 (1 word), other <= 6 (1 word)." in result.guarantee.headline()
+    assert (
+        "By group, for any two words: sensitive at most 2 (1 word), other at most 6 (1 word)."
+        in result.guarantee.headline()
+    )
 
 
 def test_unequal_budgets_under_a_window_are_never_exceeded(small_table):
@@ -126,10 +129,9 @@ def test_a_group_that_passes_leaves_no_finite_bound(small_table):
     assert guarantee.kind == "none"
     assert guarantee.epsilon == guarantee.mean_ldp == INF
     said = guarantee.headline()
-    assert "no finite privacy statement holds: words of the group other pass as they are." in said
-    assert (
-        "Between texts with the same mask, local DP by group: sensitive <= 3 (1 word), other passes (1 word)." in said
-    )
+    assert "no finite bound holds: words of the group other pass as they are." in said
+    by_group = "sensitive at most 3 (1 word), other passes (1 word)."
+    assert f"Between texts with the same mask, by group and for any two words: {by_group}" in said
     document = json.loads(json.dumps(guarantee.to_json(), allow_nan=False))
     jsonschema.validate(document, SCHEMA)
     assert document["mean_epsilon_ldp"] == "infinite"
@@ -551,20 +553,20 @@ def test_equal_words_do_not_count_as_public(small_table):
     one = made.privatize("river apple River river and").guarantee
     assert (one.protected, one.repeated) == (2, 2)
     for guarantee in (one, compose([one, one]), condense(one), Guarantee.unpack(json.loads(json.dumps(one.pack())))):
-        assert "1 of 5 words passed as public" in guarantee.headline()
-    assert "2 of 10 words passed as public" in summarize([one, one]).headline()
+        assert "1 of 5 words, passed because they are public" in guarantee.headline()
+    assert "2 of 10 words, passed because they are public" in summarize([one, one]).headline()
 
 
 def test_what_one_text_draws_is_said_of_all(named):
     first, second = (result.guarantee for result in named.privatize_many(["Hello river", "Maria river"]))
     assert "Nothing is drawn" in first.headline()
-    assert "Draws: AES" in summarize([first, second]).headline()
+    assert "Draws come from AES" in summarize([first, second]).headline()
 
 
 def test_drawn_labels_are_drawn_under_a_mechanism_that_draws_nothing(small_table):
     protect = {"labels": "randomised", "label_epsilon": 1.0, "always": ["apple"]}
     made = Privatizer("placeholder", table=small_table, protect=protect, groups={"budgets": BUDGETS}, seed=1)
-    assert "No privacy against anyone who knows the seed" in made.privatize("apple river").guarantee.headline()
+    assert "No protection against anyone who knows the seed" in made.privatize("apple river").guarantee.headline()
 
 
 def test_a_composed_statement_counts_placeholders_only():

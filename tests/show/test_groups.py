@@ -65,7 +65,7 @@ def test_the_page_is_whole_and_escaped(result):
     assert "&lt;EMAIL&gt;" in content
     assert "<td>sensitive</td><td>1</td><td>rankcape</td><td>9</td>" in content
     assert "<td>infinite</td>" in content
-    assert "no finite privacy statement holds" in content
+    assert "no finite bound holds" in content
     opened: list[str] = []
 
     class Check(HTMLParser):

@@ -147,7 +147,7 @@ def _became(n: int, what: str) -> str:
 def _unprotected(guarantee: "Guarantee") -> str:
     """What became of words with an infinite epsilon: they passed, or fell under a paper's own rule."""
     ruled = guarantee.oov in ("uniform", "drop") or "moved numbers" in guarantee.mask
-    return "not covered" if ruled else "passed unprotected"
+    return "went unprotected" if ruled else "passed unprotected"
 
 
 def _repeatable(guarantee: "Guarantee") -> bool:
@@ -167,17 +167,18 @@ def _bound(guarantee: "Guarantee") -> str:
     claim = guarantee.claim
     name = claim.mechanism
     if guarantee.kind == "none":
-        return f"{name}: no finite privacy statement holds: {'; '.join(guarantee.reasons)}."
+        return f"{name}: no finite bound holds: {'; '.join(guarantee.reasons)}."
     if not guarantee.protected:
         return f"{name}: no word was protected, so there is nothing to bound."
     each = f"each of {guarantee.protected:,} protected words" if guarantee.protected > 1 else "the protected word"
     each += f" in {guarantee.texts:,} texts" if guarantee.texts > 1 else ""
     if guarantee.kind == "ldp" or guarantee.epsilon == 0:
-        return f"{name}: {each} has local DP with epsilon <= {number(guarantee.epsilon)}."
+        return f"{name}: {each} has epsilon at most {number(guarantee.epsilon)} for {_any_two(guarantee)} (local DP)."
+    words = "words" if guarantee.unit == "word" else "words of as many pieces"
     return (
-        f"{name}: {each} has epsilon <= {number(guarantee.epsilon)} per unit of {claim.metric} distance"
-        f"{_plus(claim.additive, ', plus ')}; local DP <= {number(guarantee.epsilon_ldp)} over {claim.table} "
-        f"(diameter {number(claim.diameter, 5)}{claim.view and ' ' + claim.view})."
+        f"{name}: {each} has epsilon at most {number(guarantee.epsilon)} per unit of {claim.metric} distance"
+        f"{_plus(claim.additive, ', plus ')}, and at most {number(guarantee.epsilon_ldp)} for any two {words} of "
+        f"{claim.table} (diameter {number(claim.diameter, 5)}{claim.view and ' ' + claim.view})."
     )
 
 
@@ -187,11 +188,12 @@ def _aside(guarantee: "Guarantee") -> str:
     if promise is None:
         return ""
     if promise.kind == "ldp" or within == 0:
-        bound = f"local DP with epsilon <= {number(within)}"
+        bound = f"epsilon at most {number(within)} (local DP)"
     else:
         bound = (
-            f"epsilon <= {number(within)} per unit of {promise.metric} distance{_plus(promise.additive, ', plus ')}; "
-            f"local DP <= {number(promise.ldp(within))} (diameter {number(promise.diameter, 5)})"
+            f"epsilon at most {number(within)} per unit of {promise.metric} distance"
+            f"{_plus(promise.additive, ', plus ')}, and at most {number(promise.ldp(within))} in all "
+            f"(diameter {number(promise.diameter, 5)})"
         )
     return f" Between {promise.domain} only: {bound}."
 
@@ -201,7 +203,9 @@ def _spent_by_group(guarantee: "Guarantee") -> str:
     if not guarantee.groups:
         return ""
     said = ", ".join(_spends(group) for group in guarantee.groups)
-    domain = "Between texts with the same mask, local DP by group" if guarantee.kind == "none" else "Local DP by group"
+    domain = f"By group, for {_any_two(guarantee)}"
+    if guarantee.kind == "none":
+        domain = f"Between texts with the same mask, by group and for {_any_two(guarantee)}"
     return f" {domain}: {said}."
 
 
@@ -209,30 +213,32 @@ def _spends(group: "Group") -> str:
     words = count(group.words, group.by if group.by in ("placeholder", "name") else "word")
     if group.by == "nothing":
         return f"{group.label} passes ({words})"
-    return f"{group.label} {'<= ' if group.epsilon else ''}{number(group.epsilon)} ({words})"
+    return f"{group.label} {'at most ' if group.epsilon else ''}{number(group.epsilon)} ({words})"
 
 
 def _domain(guarantee: "Guarantee") -> str:
     public = guarantee.words - guarantee.protected - guarantee.repeated
-    passed = f" {public} of {count(guarantee.words, 'word')} passed as public and are not covered." if public else ""
+    passed = ""
+    if public:
+        passed = f" Not covered: {public:,} of {count(guarantee.words, 'word')}, passed because they are public."
     bare = int(guarantee.total(np.isinf(guarantee.epsilon_per_word)))
     if guarantee.claim.kind != "none" and bare:
-        passed += f" {count(bare, 'more word')} went unprotected."
+        passed += f" {count(bare, 'more word')} {_unprotected(guarantee)}."
     if not guarantee.protected:
         return passed.strip() or "The text has no words."
     if guarantee.kind == "none":
         nothing = "Beyond that, nothing" if guarantee.restricted or guarantee.groups else "Nothing"
-        return f"{nothing} bounds what the output tells of the protected words.{passed}"
-    return f"Holds for any two texts with the same mask that differ in {guarantee.neighbours}.{passed}"
+        return f"{nothing} bounds what the output tells about the protected words.{passed}"
+    return f"This holds for any two texts with the same mask that differ in {guarantee.neighbours}.{passed}"
 
 
 def _besides(guarantee: "Guarantee") -> str:
-    draws = "Draws: AES, keyed by the operating system."
+    draws = "Draws come from AES, keyed by the operating system."
     if not (guarantee.claim.draws and guarantee.drawn):
         draws = "Nothing is drawn."
     elif guarantee.seeded:
-        draws = "No privacy against anyone who knows the seed."
-    return f"Nothing is claimed about the mask, which is released: {', '.join(guarantee.mask)}. {draws}"
+        draws = "No protection against anyone who knows the seed."
+    return f"The mask is released too, and nothing is claimed about it: {', '.join(guarantee.mask)}. {draws}"
 
 
 # ---- all of it ---------------------------------------------------------------------------------------------
@@ -255,7 +261,7 @@ def explain(guarantee: "Guarantee") -> str:
         total, everywhere = number(guarantee.total(spent)), number(guarantee.total(guarantee.ldp_per_word))
         lines += [
             f"epsilon_j: {_between(spent.min(), spent.max())}, sum {total} over {_texts(guarantee.texts)}.",
-            f"Two texts that differ in several words: the bounds add up; in all words, local DP {everywhere}.",
+            f"Where two texts differ in several words, the bounds add up: {everywhere} where they differ in all.",
         ]
     if guarantee.restricted:
         lines += _explain_restricted(guarantee, guarantee.restricted)
@@ -264,7 +270,7 @@ def explain(guarantee: "Guarantee") -> str:
         lines.append(f"{claim.parameter}: {_between(drawn.min(), drawn.max())}.")
     if guarantee.unit == "wordpiece":
         lines.append(
-            "Unit: a word; its epsilon is the sum over its word pieces, their distance the largest of a piece."
+            "A word's epsilon is the sum over its word pieces; two words are as far apart as their farthest pieces."
         )
     lines.append(
         f"{_INPUTS.get(guarantee.oov, _INPUTS['surrogate'])} "
@@ -273,7 +279,7 @@ def explain(guarantee: "Guarantee") -> str:
     if guarantee.placeholders:
         lines.append(
             f"{count(guarantee.placeholders, 'word')} became placeholders: epsilon 0 for the value; "
-            "position and type are in the mask."
+            "position and type show, as the mask says."
         )
     lines += [f"Assumes: {text}." for text in claim.assumptions]
     lines += [f"Note: {text}." for text in claim.caveats]
@@ -292,7 +298,7 @@ def _explain_restricted(guarantee: "Guarantee", promise: Restricted) -> list[str
         lines[1] = lines[1][:-1] + ","
         lines.append(f"  d = {_METRICS[promise.metric or '']} between the rows of {guarantee.claim.table}.")
     if guarantee.unit == "wordpiece":
-        lines.append("For word pieces, each piece and the one in its place have to be such a pair.")
+        lines.append("For word pieces: where each piece and the one in its place are such a pair.")
     return lines
 
 
@@ -303,7 +309,7 @@ _INPUTS = {
     "error": "Inputs: the table's words; a text with any other word is refused, which shows too.",
     "keep": "Inputs: the table's words; a word outside the table passes unprotected.",
     "uniform": "Inputs: the table's words; in place of any other a word is drawn evenly from the table.",
-    "drop": "Inputs: the table's words; any other word vanishes.",
+    "drop": "Inputs: the table's words; any other word is left out.",
 }
 _LOSS = "|ln Pr[y | x] - ln Pr[y | x']|"
 _METRICS = {

@@ -154,7 +154,7 @@ def statement(subject: Subject) -> Finding:
     largest = float(guarantee.epsilon_per_word.max(initial=0.0))
     problems = []
     if claim.kind == "none":
-        if printed != "infinite" or "no finite privacy statement" not in guarantee.headline():
+        if printed != "infinite" or "no finite bound" not in guarantee.headline():
             problems.append("nothing is claimed, and a number is printed")
         if not problems:
             return unclaimed(name, f"and the statement says so: {claim.reason}", math.inf)
