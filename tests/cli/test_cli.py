@@ -376,7 +376,7 @@ def test_a_mechanism_refuses_a_wrong_parameter_of_its_own(run, option, value):
 )
 @pytest.mark.parametrize("whole", [False, True])
 def test_bytes_that_are_not_utf_8_are_placed_and_not_shown(run, tmp_path, stdin, position, whole):
-    says = rf"must be UTF-8, and is not at byte {position} \(counted from 0\)"
+    says = rf"must be UTF-8; byte {position} \(counted from 0\) is not"
     refused(run("privatize", "-", *NOISE, *["--whole"] * whole, stdin=stdin), says)
     (tmp_path / "letter").write_bytes(stdin)
     refused(run("privatize", str(tmp_path / "letter"), *NOISE, *["--whole"] * whole), says)
@@ -384,7 +384,7 @@ def test_bytes_that_are_not_utf_8_are_placed_and_not_shown(run, tmp_path, stdin,
 
 @pytest.mark.usefixtures("table")
 def test_an_argument_that_is_not_utf_8(run):
-    refused(run("privatize", CANARY + "\udcff", *NOISE), "must be UTF-8, and is not at byte 10")
+    refused(run("privatize", CANARY + "\udcff", *NOISE), "must be UTF-8; byte 10")
 
 
 @pytest.mark.usefixtures("table")
@@ -631,7 +631,7 @@ def test_a_file_into_a_folder(run, rows, tmp_path):
     again = run("privatize-files", str(rows), *NOISE, "--output", str(tmp_path / "out"), "--resume")
     assert again[2].splitlines()[0] == f"{lines[0]} It was finished before."
     assert again[2].splitlines()[1:] == lines[1:]
-    refused(run("privatize-files", str(rows), *NOISE, "--output", str(tmp_path / "out")), r"must not hold a\.csv")
+    refused(run("privatize-files", str(rows), *NOISE, "--output", str(tmp_path / "out")), r"already holds a\.csv")
 
 
 @pytest.mark.usefixtures("table")
@@ -888,7 +888,7 @@ def test_a_text_through_a_process_with_the_default_table(tmp_path):
     assert CANARY.encode() not in found.stdout
     broken = process(*arguments, stdin=f"{CANARY}\n".encode() + b"\xff")
     assert broken.returncode == 2
-    assert broken.stderr == b"textveil: error: the input must be UTF-8, and is not at byte 11 (counted from 0)\n"
+    assert broken.stderr == b"textveil: error: the input must be UTF-8; byte 11 (counted from 0) is not\n"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")

@@ -207,10 +207,10 @@ def test_what_is_no_session_is_refused(run, path, damage):
 
 
 def test_files_that_are_refused(run, path, tmp_path):
-    refused(run("restore", "<WORD_1>", "--session", path), "the session file must be one that can be read")
-    refused(run("restore", "<WORD_1>", "--session", tmp_path), "the session file must be one that can be read")
+    refused(run("restore", "<WORD_1>", "--session", path), "the session file cannot be read")
+    refused(run("restore", "<WORD_1>", "--session", tmp_path), "the session file cannot be read")
     refused(run("restore", "<WORD_1>"), "--session")
-    where = "the session file must be the name of a file in a folder that is there"
+    where = "--session must name a file in an existing folder"
     refused(run("privatize", CANARY, *PLACEHOLDER, "--session", tmp_path), where)
     refused(run("privatize", CANARY, *PLACEHOLDER, "--session", tmp_path / "no" / "x"), where)
     letters = tmp_path / "letters.txt"
@@ -224,7 +224,7 @@ def test_files_that_are_refused(run, path, tmp_path):
 def test_bytes_that_are_not_utf_8(run, path):
     store.save(filled(), path)
     code, out, err = run("restore", "-", "--session", path, stdin=b"x \xff")
-    assert (code, out, err) == (2, "", "textveil: error: the answer must be UTF-8, and is not\n")
+    assert (code, out, err) == (2, "", "textveil: error: the answer is not UTF-8; decode it first\n")
 
 
 def test_a_failure_before_anything_was_released_leaves_no_session(run, path):

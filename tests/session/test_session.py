@@ -176,7 +176,7 @@ def test_notes_by_hand_are_refused_where_the_session_has_changed():
             slow.placeholder("WORD", "a")
             fast.placeholder("WORD", "b")
 
-    with pytest.raises(InputError, match="write them again"):
+    with pytest.raises(InputError, match="try again"):
         at_once()
     assert session.restore("<WORD_1> <WORD_2>") == "b <WORD_2>"
 

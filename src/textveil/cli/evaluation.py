@@ -112,7 +112,7 @@ def refuse_same(path: str, output: str | None) -> None:
         ConfigError: both are one file.
     """
     if output is not None and os.path.isfile(path) and os.path.isfile(output) and os.path.samefile(path, output):
-        raise ConfigError("--output must not be the input file; write to another one")
+        raise ConfigError("--output must not be the input file")
 
 
 def _check_limit(limit: int | None) -> None:

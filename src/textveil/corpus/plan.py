@@ -111,18 +111,18 @@ def _require_apart(paths: list[Path], folder: Path) -> None:
     """Every input is a file, and no output takes the place of an input or of another output."""
     with streams.writing():
         if folder.exists() and not folder.is_dir():
-            raise ConfigError("--output must be a folder, and a file of that name is there")
+            raise ConfigError("--output must be a folder, but a file has that name")
     for number, path in enumerate(paths, 1):
         with _about(path):
             if not path.is_file():
                 what = "is a folder" if path.is_dir() else "is no regular file" if path.exists() else "is not there"
                 raise InputError(f"every input must be a file, and number {number} of {len(paths)} {what}")
             if folder.exists() and folder.samefile(path.parent):
-                raise ConfigError("--output must be another folder than that of the input files")
+                raise ConfigError("--output must not be the folder of the input files")
             if len(os.fsencode(Places.of(path.name, folder).statement.name)) > NAME_BYTES:
-                raise ConfigError("the name must be shorter: the statement is named after it")
+                raise ConfigError("the file name is too long for the name of its statement; rename the file")
     if len({path.name.casefold() for path in paths}) < len(paths):
-        raise ConfigError("input files must have different names, because each output has the name of its input")
+        raise ConfigError("input files must have different names: each output is named like its input")
 
 
 def _task(source: formats.Source, folder: Path, config: Config) -> Task:
@@ -153,7 +153,7 @@ def require_unchanged(task: Task) -> None:
     except OSError:
         same = False
     if not same:
-        raise InputError("the input must not change during a run; with --resume it goes on once it is as it was")
+        raise InputError("the input changed during the run; restore it and use --resume")
 
 
 def _public(source: formats.Source, config: Config) -> dict[str, Any]:
@@ -183,19 +183,19 @@ def _finished(source: formats.Source, folder: Path, config: Config, resume: bool
     if there and not resume:
         if places.work not in there:
             raise ConfigError(
-                f"{name}: the output folder must not hold {there[0].name}; delete it, or take another folder"
+                f"{name}: the output folder already holds {there[0].name}; delete it or use another folder"
             )
         if work.is_held(places.work):
             raise ConfigError(f"{name}: {work.BUSY}")
         raise ConfigError(
-            f"{name}: a run into this folder was interrupted; --resume goes on with it, and to start over "
+            f"{name}: a run into this folder was interrupted; continue it with --resume, or to start over "
             f"delete {places.work.name} in the output folder"
         )
     if places.output not in there and (places.statement not in there or places.work in there):
         return None  # the statement takes its place before the output does
     if places.output not in there or places.statement not in there:
         raise ConfigError(
-            f"{name}: the output folder has a file or a statement of that name that no finished run made; "
+            f"{name}: the output folder has a file or statement of that name that is not from a finished run; "
             f"delete {there[0].name}"
         )
     with _about(source.path):
@@ -217,17 +217,16 @@ def _document(places: Places, source: formats.Source, config: Config) -> dict[st
     except (OSError, ValueError, KeyError, TypeError):
         fits, document = False, {}
     if not fits or document.keys() != {*public, *_COUNTED}:
-        raise ConfigError("the output and its statement do not belong together; delete both")
+        raise ConfigError("the output and its statement do not match; delete both")
     differing = [key for key, value in public.items() if document.get(key) != value]
     if differing:
         raise ConfigError(
-            "--resume must have the options of the finished run; "
-            f"these differ: {', '.join(differing)}; take another folder"
+            f"--resume needs the options of the finished run; these differ: {', '.join(differing)}; use another folder"
         )
     if source.path.stat().st_mtime_ns > places.statement.stat().st_mtime_ns:
-        raise ConfigError("the input must be older than what was made of it; take another folder")
+        raise ConfigError("the input is newer than its output; use another folder")
     if not formats.same_around(source, places.output):
-        raise ConfigError("the output was made of another input, with other rows; take another folder")
+        raise ConfigError("the output was made from another input; use another folder")
     return document
 
 

@@ -61,8 +61,8 @@ class ChunkStore:
         label = self._label(chunk)
         if {key: record.get(key) for key in label} != label or len(record["texts"]) != len(chunk.texts):
             raise InputError(
-                f"the finished chunk {name} in {self.folder.path.name} is of another run, another place or another "
-                f"input; {advice}"
+                f"the finished chunk {name} in {self.folder.path.name} belongs to another run, place or input; "
+                f"{advice}"
             )
         return record
 
@@ -88,7 +88,7 @@ def claimed(task: Task, resume: bool) -> Iterator[ChunkStore]:
     with work.held(task.places.work, new=not resume) as folder:
         try:
             if os.path.lexists(task.places.output):
-                raise ConfigError("another process has finished it meanwhile; --resume keeps what it made")
+                raise ConfigError("another process finished this file meanwhile; --resume keeps its output")
             yield ChunkStore(folder=folder, run=_pinned(task, folder))
         finally:
             with suppress(OSError):
@@ -123,7 +123,7 @@ def _pinned(task: Task, folder: work.Work) -> str:
         folder.delete(name)  # left by a run that was killed while it wrote or joined
     if MANIFEST not in names:
         if chunks:
-            raise ConfigError(f"{folder.path.name} has chunks and nothing that says of which run; delete that folder")
+            raise ConfigError(f"{folder.path.name} has chunks but no manifest; delete that folder")
         with folder.writing(MANIFEST) as stream:
             stream.write(json.dumps({"run": fresh_name(), "pins": task.pins}).encode())
     content = folder.read(MANIFEST)
@@ -141,6 +141,6 @@ def _require_same(task: Task, manifest: bytes) -> None:
     differing = [key for key in {**wanted, **found} if found.get(key) != wanted.get(key)]
     if differing:
         raise ConfigError(
-            "--resume must have the input and the options that the run began with; "
+            "--resume needs the input and options that the run began with; "
             f"these differ: {', '.join(differing)}; {delete}"
         )

@@ -89,10 +89,10 @@ def check(config: Config, prior: str = "unigram") -> PriorName:
     mechanism = registry.load("mechanism", config.mechanism.name)(**config.mechanism.options)
     mixes = isinstance(mechanism, Windowed) and mechanism.mix.L > 1
     if name == "context" and (mixes or config.words.unit == "wordpiece"):
-        raise ConfigError("the prior context needs whole words, each released for itself: take unigram or uniform")
+        raise ConfigError("the prior `context` needs whole words released one by one: use unigram or uniform")
     if isinstance(mechanism, Contextual) and mechanism.context.mode == "original":
         raise ConfigError(
-            "the risk view needs a mechanism whose language model sees only what is released: set "
+            "risk needs a mechanism whose language model sees only released words: set "
             "mechanism.context=released or public"
         )
     return name

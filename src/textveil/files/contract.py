@@ -97,5 +97,5 @@ def taken(released: Iterator[str | None], *, there: bool) -> str | None:
     for text in released:
         if (text is not None) == there:
             return text
-        raise InputError("the input must not change during a run, and has other rows than before")
-    raise InputError("the input must not change during a run, and has more rows than before")
+        raise InputError("the input changed during the run: its rows are different")
+    raise InputError("the input changed during the run: it has more rows")

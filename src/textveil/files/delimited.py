@@ -31,12 +31,10 @@ class Delimited(Pieces):
                     return USUAL if wanted is None else wanted
                 if wanted is None and not found:  # of a file without a first line of names the only name is a text
                     raise ConfigError(
-                        f"--field must say where the texts are: the first line names no column {USUAL}; a .csv has "
+                        f"--field is needed: the first line has no column {USUAL}; a .csv has "
                         "commas, a .tsv has tabs, and the first line of both has the names"
                     )
-                raise ConfigError(
-                    f"--field must name one column in the first line, and the file has {found} of that name"
-                )
+                raise ConfigError(f"--field must name one column of the first line; {found} have that name")
         return wanted
 
     def pieces(self, file: BinaryIO, place: Place) -> Iterator[str | Row]:
@@ -54,7 +52,7 @@ class Delimited(Pieces):
                 width = len(spans)
                 column = [_value(record, *span) for span in spans].index(place.field or "")
             if len(spans) != width:
-                raise InputError(f"line {number} must have {width} columns as the first line has, and has {len(spans)}")
+                raise InputError(f"line {number} must have {width} columns like the first line, got {len(spans)}")
             self._check(number, record, [span for i, span in enumerate(spans) if i != column])
             if header:
                 yield record
@@ -84,9 +82,7 @@ class Delimited(Pieces):
             if not names:
                 names = values
             elif len(values) != len(names):
-                raise InputError(
-                    f"line {number} must have {len(names)} columns as the others have, and has {len(values)}"
-                )
+                raise InputError(f"line {number} must have {len(names)} columns like the others, got {len(values)}")
             else:
                 yield dict(zip(names, values, strict=True))
 

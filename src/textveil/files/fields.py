@@ -28,7 +28,7 @@ def only(fields: Sequence[tuple[str, Holds]]) -> str:
     found = [(name, holds) for name, holds in fields if holds is not Holds.OTHERS]
     if len(found) != 1 or found[0][1] is not Holds.STRINGS:
         raise ConfigError(
-            f"--field must say where the texts are: there is no field {USUAL}, and not exactly one field with strings "
+            f"--field is needed: there is no field {USUAL}, and more or less than one field with strings "
             f"({len(found)} to choose from)"
         )
     return found[0][0]

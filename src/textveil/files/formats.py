@@ -77,12 +77,12 @@ def load(ending: str, **options: Any) -> Format:
     known = registry.signature(target)
     for option in options:
         if option not in known.known and not known.open:
-            raise ConfigError(f"--{option} is not for .{ending}, where each row has a text")
+            raise ConfigError(f"--{option} does not apply to .{ending}, where each row is a text")
     made = target(**options)
     if not isinstance(made, Format):
         raise ConfigError(
-            f"the format {ending!r} must have what textveil.files.Format says, and the {type(made).__name__} of the "
-            f"package {registry.entry('format', ending).package} has not; repair or uninstall that package"
+            f"the format {ending!r} must be a textveil.files.Format, but the {type(made).__name__} of the "
+            f"package {registry.entry('format', ending).package} is not; repair or uninstall that package"
         )
     return made
 
@@ -111,7 +111,7 @@ def source(path: Path, *, field: str | None = None, query: str | None = None, wh
     ending, packed = found
     made = load(ending, **({"whole": True} if whole else {}))
     if packed and not made.packable:
-        raise ConfigError(f"a .{ending} must not be packed in a .gz; unpack it first")
+        raise ConfigError(f"a .{ending} cannot be read from a .gz; unpack it first")
     with opened(path, packed=packed) as file:
         chosen = made.field(file, field)
     asked = None
@@ -119,7 +119,7 @@ def source(path: Path, *, field: str | None = None, query: str | None = None, wh
         with opened(path, packed=packed) as file:
             asked = made.field(file, query)
         if asked == chosen:
-            raise ConfigError("--query must name another field than that of the texts")
+            raise ConfigError("--query must not name the field of the texts")
     place = Place(chosen, guessed=chosen not in (field, USUAL))
     return Source(path=path, ending=ending, format=made, packed=packed, place=place, query=asked, whole=whole)
 
@@ -165,7 +165,7 @@ def rewrite(of: Source, released: Iterable[str | None], target: BinaryIO) -> Non
         else:
             of.format.rewrite(file, of.place, replacements, target)
     if next(replacements, replacements) is not replacements:
-        raise InputError("the input must not change during a run, and has lost rows")
+        raise InputError("the input changed during the run: it has fewer rows")
 
 
 def same_around(of: Source, other: Path) -> bool:
@@ -254,6 +254,6 @@ def _reading() -> Iterator[None]:
     try:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise InputError("a .gz must be a whole gzip file, and this one is damaged or cut off") from None
+        raise InputError("the .gz file is damaged or cut off") from None
     except OSError as error:
         raise InputError(f"the input file cannot be read: {error.strerror}") from None

@@ -61,10 +61,10 @@ def _row(number: int, line: str, place: Place) -> Row:
     members = _members(line, number)
     others = [(name, line[start]) for name, _, start, _ in members if name != place.field]
     if place.guessed and any(name == USUAL or _holds(mark) is not Holds.OTHERS for name, mark in others):
-        raise ConfigError(f"--field must say where the texts are: in line {number} another field has strings too")
+        raise ConfigError(f"--field is needed: in line {number} another field has strings too")
     found = [(value, start, end) for name, value, start, end in members if name == place.field]
     if len(found) != 1:
-        raise InputError(f"line {number} must have the field once, and has it {len(found)} times")
+        raise InputError(f"line {number} must have the field once, got {len(found)}")
     value, start, end = found[0]
     if value is None:
         return Row(line, None, "")

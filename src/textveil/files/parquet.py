@@ -35,10 +35,10 @@ class Parquet:
         if wanted is None and not named:
             return only(fields)
         if len(named) != 1:
-            raise ConfigError(f"--field must name one column of strings, and the file has {len(named)} of that name")
+            raise ConfigError(f"--field must name one column of strings; {len(named)} have that name")
         if named[0] is not Holds.STRINGS:
             raise ConfigError(
-                "--field must name one column of strings, and the one of that name is of another type (of numbers, "
+                "--field must name a column of strings; this one has another type (numbers, "
                 "encoded as a dictionary, nested, ...)"
             )
         return chosen

@@ -83,11 +83,10 @@ def opened(argument: str | None) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
         return
     if os.path.isdir(argument):
-        raise InputError("the input must be a text or a file, and is a folder")
+        raise InputError("the input is a folder; give a text or a file")
     if not os.path.exists(argument):
         raise InputError(
-            "no such file: the argument looks like a path, and nothing is there; "
-            "to privatize such a word itself, give it on standard input"
+            "no such file. The argument looks like a path; if it is the text itself, pass it on standard input"
         )
     try:
         stream = open(argument, "rb")  # noqa: SIM115 - closed below; only opening is under this try
@@ -133,7 +132,7 @@ def decode(content: bytes, offset: int = 0) -> str:
     except UnicodeDecodeError as error:
         position = offset + error.start
     # Raised out here, because the other error holds the bytes.
-    raise InputError(f"the input must be UTF-8, and is not at byte {position} (counted from 0)")
+    raise InputError(f"the input must be UTF-8; byte {position} (counted from 0) is not")
 
 
 def _read(read: Callable[[], bytes]) -> bytes:
@@ -155,7 +154,7 @@ def _refuse_same(stream: BinaryIO, output: str | None) -> None:
         with suppress(OSError, ValueError):  # a stream without a file behind it is no file
             same = os.path.samestat(os.fstat(stream.fileno()), os.stat(output))
     if same:
-        raise ConfigError("--output must not be the input file; write to another one")
+        raise ConfigError("--output must not be the input file")
 
 
 # ---- results out -----------------------------------------------------------------------------------------------------
@@ -208,7 +207,7 @@ def output(path: str | None, *, private: bool = False, option: str = "--output")
         return
     path = os.path.realpath(path)
     if os.path.isdir(path):
-        raise OutputError(f"{option} must be a file, and is a folder")
+        raise OutputError(f"{option} must be a file, but it is a folder")
     device = os.path.exists(path) and not os.path.isfile(path)
     with _device(path) if device else _replacement(path, private, option) as stream:
         yield Output(stream=stream)
@@ -270,7 +269,7 @@ def _replacement(path: str, private: bool, option: str) -> Iterator[IO[str]]:
     """A file under another name, which takes the place of `path` when the body has ended well."""
     old = os.path.exists(path)
     if old and not os.access(path, os.W_OK):
-        raise OutputError(f"{option} must be a file that may be written; it is read-only")
+        raise OutputError(f"{option} must be a writable file; it is read-only")
     with signals_as_exits():
         with writing():
             name, descriptor = _new(os.path.dirname(path), 0o600 if private else 0o666)

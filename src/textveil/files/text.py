@@ -28,7 +28,7 @@ class Text(Pieces):
     def field(self, file: BinaryIO, wanted: str | None) -> str | None:
         """None, as there are no fields."""
         if wanted is not None:
-            raise ConfigError("a .txt has no fields: leave out --field and --query")
+            raise ConfigError("a .txt file has no fields; leave out --field and --query")
         return None
 
     def pieces(self, file: BinaryIO, place: Place) -> Iterator[str | Row]:

@@ -120,21 +120,21 @@ def held(path: Path, *, new: bool = False) -> Iterator[Work]:
         ConfigError: another process holds it, or it is not a folder of this user's.
     """
     if fcntl is None:
-        raise ConfigError("files into a folder need a system on which a folder can be locked, and this one is not")
+        raise ConfigError("writing files into a folder needs a system that can lock folders; this one cannot")
     with streams.writing():
         try:
             os.mkdir(path, 0o700)
             streams.sync_folder(str(path))
         except FileExistsError:
             if new:
-                raise ConfigError(f"{path.name} in the output folder is in the way: another run has begun") from None
+                raise ConfigError(f"{path.name} in the output folder is in the way: another run has started") from None
     descriptor = _opened(path)
     try:
         if not (_locked(descriptor) and _is_at(descriptor, path)):
             raise ConfigError(BUSY)
         found = os.fstat(descriptor)
         if found.st_uid != os.geteuid():
-            raise ConfigError(f"the work folder {path.name} must be your own, and is another user's")
+            raise ConfigError(f"the work folder {path.name} belongs to another user; use another folder")
         if stat.S_IMODE(found.st_mode) != 0o700:
             with streams.writing():
                 os.fchmod(descriptor, 0o700)
@@ -163,7 +163,7 @@ def _opened(path: Path) -> int:
     except FileNotFoundError:  # it was there a moment ago
         raise ConfigError(BUSY) from None
     except OSError:
-        raise ConfigError(f"{path.name} in the output folder must be a work folder of your own; delete it") from None
+        raise ConfigError(f"{path.name} in the output folder is not a work folder of yours; delete it") from None
 
 
 def _locked(descriptor: int) -> bool:

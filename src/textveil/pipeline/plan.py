@@ -57,7 +57,7 @@ def protect(parts: Parts, tokens: Tokens, queries: Sequence[str] | None) -> tupl
     public = listed(tokens.words, parts.words)
     if parts.grouping is None:
         if queries is not None:
-            raise InputError("queries need protect.importance=cosine; set it, or leave them out")
+            raise InputError("queries need protect.importance=cosine: set it, or leave the queries out")
         protection = ungrouped(public)
         return tokens, protection, _epsilon(parts, protection)
     protection = parts.grouping.decide(tokens, public, queries)

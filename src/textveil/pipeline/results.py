@@ -74,7 +74,9 @@ class Result:
         }
         if with_original:
             if not self.private.kept:
-                raise InputError("the originals stayed behind when the result was pickled; ask where it was made")
+                raise InputError(
+                    "a pickled result leaves the originals behind; ask for them in the process that made it"
+                )
             out["original"] = {"text": self.private.text, "words": list(self.private.words)}
         return out
 

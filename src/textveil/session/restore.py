@@ -240,7 +240,7 @@ class Restorer:
         except UnicodeDecodeError:
             pass
         # Raised out here, because the other error holds the bytes.
-        raise InputError("the answer must be UTF-8, and is not")
+        raise InputError("the answer is not UTF-8; decode it first")
 
     def _read(self, piece: str) -> str:
         units = [_plain(char) for char in piece]

@@ -98,7 +98,7 @@ class Session:
         notes = Notes(self._snapshot)
         yield notes
         if not self.commit(notes.delta()):
-            raise InputError("a session must not change while notes are written, and it did: write them again")
+            raise InputError("the session changed while a release was written down; try again")
 
     # ---- the way back ------------------------------------------------------------------------------------------------
 

@@ -47,7 +47,7 @@ def kept(path: str | os.PathLike[str]) -> Iterator[Session]:
         OutputError: it cannot be written, or another process wrote it meanwhile, which would lose what that one knows.
     """
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
-        raise OutputError("the session file must be the name of a file in a folder that is there")
+        raise OutputError("--session must name a file in an existing folder")
     before = _content(path) if os.path.lexists(path) else None
     session = Session() if before is None else Session.from_json(before)
     known = session.to_json()
@@ -63,15 +63,15 @@ def kept(path: str | os.PathLike[str]) -> Iterator[Session]:
 
 def _replace(path: str | os.PathLike[str], before: bytes | None, session: Session) -> None:
     if before != (_content(path) if os.path.lexists(path) else None):
-        raise OutputError("the session file must be used by one process at a time, and was changed by another")
+        raise OutputError("another process changed the session file meanwhile; use it from one process at a time")
     save(session, path)
 
 
 def _content(path: str | os.PathLike[str]) -> bytes:
     try:
         if os.path.exists(path) and not os.path.isfile(path):  # a device or pipe may have no end
-            raise InputError("the session file must be one that can be read: it is no regular file")
+            raise InputError("the session file cannot be read: it is not a regular file")
         with open(path, "rb") as stream:
             return stream.read()
     except OSError as error:
-        raise InputError(f"the session file must be one that can be read: {error.strerror}") from None
+        raise InputError(f"the session file cannot be read: {error.strerror}") from None
