@@ -250,8 +250,8 @@ def test_a_session_that_cannot_be_saved_releases_nothing(run, path, monkeypatch)
 
 
 def test_what_has_no_end_is_no_session(run):
-    refused(run("restore", "<WORD_1>", "--session", "/dev/zero"), "no regular file")
-    refused(run("privatize", CANARY, *PLACEHOLDER, "--session", "/dev/full"), "no regular file")
+    refused(run("restore", "<WORD_1>", "--session", "/dev/zero"), "not a regular file")
+    refused(run("privatize", CANARY, *PLACEHOLDER, "--session", "/dev/full"), "not a regular file")
 
 
 def test_two_processes_cannot_lose_what_the_other_knows(path):

@@ -659,7 +659,7 @@ def test_a_work_folder_is_for_its_owner_only(rows, tmp_path, monkeypatch):
     work_of(out).rename(tmp_path / "elsewhere")
     for make in (lambda: work_of(out).symlink_to(tmp_path / "elsewhere"), lambda: work_of(out).write_text("x")):
         make()
-        with pytest.raises(ConfigError, match=r"^a\.jsonl: \.a\.jsonl\.textveil .* must be a work folder of your own"):
+        with pytest.raises(ConfigError, match=r"^a\.jsonl: \.a\.jsonl\.textveil .* is not a work folder of yours"):
             run(rows, to=out, resume=True)
         work_of(out).unlink()
     monkeypatch.setattr(work, "fcntl", None)
@@ -738,10 +738,10 @@ def test_a_finished_run_is_not_drawn_again(rows, tmp_path, monkeypatch):
     for broken in ({"texts": None}, {"more": 1}):
         document = json.loads(before[FINISHED[1]]) | broken
         (out / FINISHED[1]).write_text(json.dumps({key: each for key, each in document.items() if each is not None}))
-        with pytest.raises(ConfigError, match="do not belong together"):
+        with pytest.raises(ConfigError, match="do not match"):
             run(rows, to=out, seed=1, resume=True)
     (out / "a.jsonl").write_text("x")
-    with pytest.raises(ConfigError, match="do not belong together"):
+    with pytest.raises(ConfigError, match="do not match"):
         run(rows, to=out, seed=1, resume=True)
     (out / FINISHED[1]).unlink()
     with pytest.raises(ConfigError, match=r"no finished run made; delete a\.jsonl$"):
@@ -858,7 +858,7 @@ def test_what_does_not_go_together_is_refused_before_anything_is_written(rows, t
 
     refused("must have different names", rows, folder / "A.JSONL")
     refused("must not be the folder of the input", rows, to=tmp_path)
-    refused("must be a folder, and a file", rows, to=folder / "b.txt")
+    refused("must be a folder, but a file", rows, to=folder / "b.txt")
     refused("number 2 of 2 is not there", rows, tmp_path / "no.txt", error=InputError)
     refused("number 1 of 1 is a folder", folder, error=InputError)
     os.mkfifo(tmp_path / "pipe.txt")

@@ -61,8 +61,7 @@ class ChunkStore:
         label = self._label(chunk)
         if {key: record.get(key) for key in label} != label or len(record["texts"]) != len(chunk.texts):
             raise InputError(
-                f"the finished chunk {name} in {self.folder.path.name} belongs to another run, place or input; "
-                f"{advice}"
+                f"the finished chunk {name} in {self.folder.path.name} belongs to another run, place or input; {advice}"
             )
         return record
 
