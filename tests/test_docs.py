@@ -221,7 +221,7 @@ def test_an_example_that_raises_is_found(tmp_path):
 def test_examples_that_draw_words_are_seeded():
     for path in PAGES:
         for example in read(path).examples:
-            if example.console and example.shown and re.search(r"textveil (privatize|demo)", example.source):
+            if example.console and example.shown and re.search(r"textveil (protect|privatize|groups|risk|attack|measure|demo)", example.source):
                 repeats = "--seed" in example.source or re.search(r"stencil|placeholder|mask-and-fill", example.source)
                 assert repeats or "textveil: error:" in example.shown, (
                     f"{name_of(path)}, line {example.line}: no --seed"
@@ -257,6 +257,17 @@ def test_the_navigation_holds_every_page():
     assert sorted(listed) == sorted(
         path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")
     )
+
+
+def test_every_command_has_a_line():
+    text = (ROOT / "docs" / "lookup" / "commands.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `textveil ([a-z-]+)` \|", text, re.MULTILINE) == registry.names("command")
+
+
+def test_every_mechanism_is_in_the_table():
+    text = (ROOT / "docs" / "lookup" / "mechanisms" / "index.md").read_text(encoding="utf-8")
+    table = "".join(line for line in text.splitlines() if line.startswith("| ["))
+    assert [name for name in registry.MECHANISMS if f"`{name}`" not in table] == []
 
 
 def test_every_error_is_explained():
