@@ -221,7 +221,11 @@ def test_an_example_that_raises_is_found(tmp_path):
 def test_examples_that_draw_words_are_seeded():
     for path in PAGES:
         for example in read(path).examples:
-            if example.console and example.shown and re.search(r"textveil (protect|privatize|groups|risk|attack|measure|demo)", example.source):
+            if (
+                example.console
+                and example.shown
+                and re.search(r"textveil (protect|privatize|groups|risk|attack|measure|demo)", example.source)
+            ):
                 repeats = "--seed" in example.source or re.search(r"stencil|placeholder|mask-and-fill", example.source)
                 assert repeats or "textveil: error:" in example.shown, (
                     f"{name_of(path)}, line {example.line}: no --seed"
