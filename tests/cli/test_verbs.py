@@ -150,7 +150,7 @@ def greet(config, name: str, loud: bool = False) -> None:
 
 
 def plain(name: str) -> None:
-    """A function and no more."""
+    """A function and no more, see extras[verbs]."""
     print(name)
 
 
@@ -195,7 +195,7 @@ def test_verbs_of_another_package(capsys):
     code, out, _ = run("--help")
     assert code == 0
     assert out.index("─ Greetings ─") < out.index("Greet somebody.")
-    for shown in ("A function and no more.", "Several verbs.", "cannot be imported"):
+    for shown in ("A function and no more, see extras[verbs].", "Several verbs.", "cannot be imported"):
         assert shown in out
     assert "Very politely" not in out
     code, _, err = run("broken")

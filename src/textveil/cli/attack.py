@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from textveil.cli import evaluation, progress, shell
-from textveil.cli.folder import Field
 from textveil.cli.options import Typed
+from textveil.cli.texts import Field
 from textveil.cli.verbs import verb
 from textveil.config.extras import require
 from textveil.errors import ConfigError, UnknownName

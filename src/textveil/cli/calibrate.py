@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textveil.cli import evaluation, progress, shell
-from textveil.cli.folder import Field
 from textveil.cli.shell import say
+from textveil.cli.texts import Field
 from textveil.cli.verbs import verb
 from textveil.files import streams
 

@@ -15,7 +15,7 @@ import typer
 from textveil.cli import progress, shell
 from textveil.cli.options import Typed
 from textveil.cli.telling import Telling
-from textveil.cli.texts import is_folder
+from textveil.cli.texts import Field, is_folder
 from textveil.cli.verbs import verb
 from textveil.errors import ConfigError, InputError
 from textveil.files import formats
@@ -24,15 +24,6 @@ if TYPE_CHECKING:
     from textveil.config import Config
     from textveil.corpus import Done
 
-Field = Annotated[
-    str | None,
-    typer.Option(
-        "--field",
-        "--column",
-        metavar="NAME",
-        help="The field or column of the texts; else `text`, or the only one that holds strings.",
-    ),
-]
 Jobs = Annotated[
     int, typer.Option("--jobs", metavar="N", help="How many processes draw; 0 for one per core.", show_default=True)
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textveil.cli import evaluation, progress, shell
-from textveil.cli.folder import Field
+from textveil.cli.texts import Field
 from textveil.cli.verbs import verb
 from textveil.config.extras import require
 from textveil.errors import InputError

@@ -48,7 +48,7 @@ def protect(
     whole: texts.Whole = False,
     as_json: texts.AsJson = False,
     with_original: texts.WithOriginal = False,
-    field: folder.Field = None,
+    field: texts.Field = None,
     jobs: folder.Jobs = 1,
     resume: folder.Resume = False,
 ) -> None:

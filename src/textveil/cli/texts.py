@@ -28,6 +28,15 @@ Text = Annotated[
         show_default=False,
     ),
 ]
+Field = Annotated[
+    str | None,
+    typer.Option(
+        "--field",
+        "--column",
+        metavar="NAME",
+        help="The field or column of the texts; else `text`, or the only one that holds strings.",
+    ),
+]
 Output = Annotated[
     str | None, typer.Option("--output", metavar="FILE", help="Write the texts there; it appears when it is whole.")
 ]

@@ -89,9 +89,10 @@ class _Page:
 
     def __init__(self, *, epilog: str | None = None, help: str | None = None, **options: Any) -> None:
         command: Any = super()
-        command.__init__(help=re.sub(r"(?<!\n)\n(?!\n)", " ", help or ""), **options)
+        command.__init__(help=_literal(re.sub(r"(?<!\n)\n(?!\n)", " ", help or "")), **options)
         self.examples = epilog
         for parameter in options.get("params") or ():
+            parameter.help = _literal(parameter.help or "")
             if getattr(parameter, "is_flag", False) and parameter.metavar is None:
                 parameter.metavar = ""  # else it reads as if it took a value
 
@@ -100,6 +101,11 @@ class _Page:
         command.format_help(context, formatter)
         if self.examples:
             say(self.examples)
+
+
+def _literal(text: str) -> str:
+    """A text whose brackets are shown as they are, where rich would take them for a style."""
+    return re.sub(r"(\[[a-z#/@][^\[]*?\])", r"\\\1", text)
 
 
 class Command(_Page, TyperCommand):

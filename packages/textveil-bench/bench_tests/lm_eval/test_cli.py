@@ -56,7 +56,7 @@ def test_originals_beside_releases_and_a_warning(run):
 def test_a_dry_run(run, tmp_path):
     arguments = ("--tasks", "mmlu_anatomy", *BUDGET, "--keep-choices", "--cache", str(tmp_path))
     code, out, err = run(*arguments, "--dry-run")
-    assert (code, err) == (0, f"{ROWS} releases are to be drawn.\nmmlu_anatomy: shown as they are: choices.\n")
+    assert (code, err) == (0, f"{ROWS} releases would be drawn.\nmmlu_anatomy: not privatized: choices.\n")
     assert [line.split()[:4] for line in out.splitlines() if "mmlu" in line] == [
         ["mmlu_anatomy", "question", "choices", str(ROWS)]
     ]
@@ -67,7 +67,7 @@ def test_a_dry_run(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--tasks", "sst2"), "needs a budget"),
+        (("--tasks", "sst2", "--mechanism", "noise"), "needs a budget"),
         (("--tasks", ",", *BUDGET), "tasks"),
         (("--tasks", "dated", *BUDGET), "--keep shows it as it is"),
         (("--tasks", "coded", *BUDGET), "--fields coded=FIELD,FIELD"),

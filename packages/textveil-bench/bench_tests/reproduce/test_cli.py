@@ -81,7 +81,7 @@ def test_targets_are_listed(capsys):
     [
         (["made-up-fig2"], "did you mean 'made-up-fig1'"),
         (["made-up-fig1", "--quick", "--full"], "--quick or --full"),
-        (["made-up-fig1", "--upstream", "http://localhost:1/v1"], "--upstream URL and --model NAME"),
+        (["made-up-fig1", "--upstream", "http://localhost:1/v1"], "both --upstream and --model"),
         (["made-up-fig1", "--folder", "/nowhere/at/all"], "folder of corpora"),
     ],
 )

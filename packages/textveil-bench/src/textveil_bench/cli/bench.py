@@ -1,7 +1,7 @@
 """The verbs of `textveil bench`: sweeps and their rows.
 
 In: a sweep as YAML, a folder. Out: rows in the folder, a table of the headlines; no text.
-Not here: what is run (`bench`), and the verbs that have a module of their own (`report`, `lm_eval`).
+Not here: what is run (`textveil_bench.run`), and the other verbs (the modules beside this one).
 """
 
 from collections.abc import Iterator
@@ -25,20 +25,29 @@ bench = group(
 
 Folder = Annotated[
     str | None,
-    typer.Option("--folder", metavar="DIR", help="The folder of corpora; $TEXTVEIL_CORPORA where it is not given."),
+    typer.Option("--folder", metavar="DIR", help="The folder of the data sets; else $TEXTVEIL_CORPORA."),
 ]
 Processes = Annotated[
-    int | None, typer.Option("--processes", metavar="N", help="Processes of one thread each; as many as cores.")
+    int | None,
+    typer.Option("--processes", metavar="N", help="Worker processes, of one thread each; else one per core."),
+]
+
+
+Limit = Annotated[int | None, typer.Option("--limit", metavar="N", help="Take only N examples of each data set.")]
+Seeds = Annotated[str | None, typer.Option("--seeds", metavar="N,...", help="Seeds in place of the sweep's.")]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="NAME", help="Run only this data set, or this entry of the sweep; repeatable."),
 ]
 
 
 @contextmanager
 def kept(folder: str) -> Iterator[None]:
-    """Says after an interrupt that nothing is lost that was finished."""
+    """Says after an interrupt that what was finished is kept."""
     try:
         yield
     except KeyboardInterrupt:
-        shell.note(f"Interrupted. What was finished is in {Path(folder).name}; the same command goes on from there.")
+        shell.note(f"Interrupted. Finished rows are in {Path(folder).name}; the same command continues from there.")
         raise
 
 
@@ -51,32 +60,33 @@ def kept(folder: str) -> Iterator[None]:
 )
 def bench_run(
     sweep: Annotated[
-        str, typer.Argument(metavar="FILE|NAME", help="A sweep as YAML, or a packaged one.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="FILE|NAME", help="A sweep: a YAML file, or the name of a packaged one.", show_default=False
+        ),
     ],
     output: Annotated[
         str | None,
         typer.Option(
             "--output",
             metavar="DIR",
-            help="Where rows are kept; a run that finds some goes on. Only --dry-run does without.",
+            help="The folder of the rows. Existing rows are reused. Required unless --dry-run.",
         ),
     ] = None,
     folder: Folder = None,
     processes: Processes = None,
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Examples of each data set.")] = None,
-    seeds: Annotated[str | None, typer.Option("--seeds", metavar="N,...", help="In place of the sweep's.")] = None,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="NAME", help="Only this data set, or this entry; repeatable.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run, and end.")] = False,
+    limit: Limit = None,
+    seeds: Seeds = None,
+    only: Only = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be run, and run nothing.")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="All rows as JSON, one a line, without values of texts.")
+        bool, typer.Option("--json", help="Print all rows as JSON, one per line, without figures of single texts.")
     ] = False,
 ) -> None:
     """Run a sweep: every mechanism at every budget, with every seed, on every data set.
 
-    Rows are appended as they are computed. A run that was interrupted goes on where it was, and what another sweep in
-    the same folder has computed is not computed again.
+    Rows are written as they are computed. An interrupted run continues where it stopped, and rows that another sweep
+    has left in the same folder are reused.
     """
     from textveil.errors import ConfigError
     from textveil_bench import run
@@ -89,7 +99,7 @@ def bench_run(
             say(said)
         return
     if output is None:
-        raise ConfigError("give --output DIR, where rows are kept")
+        raise ConfigError("give --output DIR, the folder for the rows, or --dry-run")
     with (
         kept(output),
         run.processes(_processes(processes)) as executor,
@@ -107,7 +117,7 @@ def bench_run(
     shell.note(
         shell.wrap(
             f"{len(rows):,} row{'s are' if len(rows) != 1 else ' is'} in {Path(output).name}. `textveil report` "
-            "makes a page of them."
+            "turns them into a page."
         )
     )
 
@@ -121,28 +131,32 @@ def bench_run(
 )
 def bench_choose(
     sweep: Annotated[
-        str, typer.Argument(metavar="FILE|NAME", help="A sweep as YAML whose budgets are `risk`, or a packaged one.")
+        str,
+        typer.Argument(metavar="FILE|NAME", help="A sweep whose budgets are `risk`: a YAML file, or a packaged one."),
     ] = "choose",
     output: Annotated[
-        str, typer.Option("--output", metavar="DIR", help="Where rows are kept; a run that finds some goes on.")
+        str, typer.Option("--output", metavar="DIR", help="The folder of the rows. Existing rows are reused.")
     ] = "choose",
     folder: Folder = None,
     processes: Processes = None,
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Examples of each data set.")] = None,
-    trial: Annotated[int, typer.Option("--trial", metavar="N", help="Other examples to choose options on.")] = 150,
-    seeds: Annotated[str | None, typer.Option("--seeds", metavar="N,...", help="In place of the sweep's.")] = None,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="NAME", help="Only this data set, or this entry; repeatable.")
-    ] = None,
+    limit: Limit = None,
+    trial: Annotated[
+        int, typer.Option("--trial", metavar="N", help="How many other examples to choose options on.")
+    ] = 150,
+    seeds: Seeds = None,
+    only: Only = None,
     levels: Annotated[
-        str, typer.Option("--levels", metavar="P,...", help="Shares of private words that an attacker guesses.")
+        str,
+        typer.Option(
+            "--levels", metavar="P,...", help="The levels of risk: shares of private words that the attacker guesses."
+        ),
     ] = "0.05,0.1,0.2",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object in place of tables.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Compare mechanisms at equal success of the Bayes attacker, each at its own best options.
+    """Compare mechanisms at equal risk, each with its own best options.
 
-    Budgets are found on training texts, options on test texts that are left out of the judgement, and what comes out
-    is judged on the other test texts, above chance. Words that pass count as guessed.
+    Risk is the success of the Bayes attacker; words that pass count as guessed. Budgets are found on training texts,
+    and options chosen on some test texts; the results are those on the other test texts, above chance.
     """
     from textveil.files import json_line
     from textveil_bench import choose, run
@@ -180,9 +194,9 @@ def bench_choose(
 )
 def bench_export(
     paths: Annotated[list[str], typer.Argument(metavar="DIR|FILE...", help="Folders of runs, or files of rows.")],
-    output: Annotated[str, typer.Option("--output", metavar="FILE", help="A .parquet, .csv or .jsonl.")],
+    output: Annotated[str, typer.Option("--output", metavar="FILE", help="The table: a .parquet, .csv or .jsonl.")],
 ) -> None:
-    """Write rows as one table with a line for each score."""
+    """Write rows as one table, with a line for each score."""
     from textveil_bench import rows
 
     count = rows.export(rows.read(map(Path, paths)), Path(output))
@@ -196,17 +210,21 @@ def bench_export(
     name="fantasy",
 )
 def bench_fantasy(
-    count: Annotated[int, typer.Option("--count", metavar="N", help="Paragraphs, of about five questions.")] = 20,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the grammar: the same questions again.")] = 0,
+    count: Annotated[
+        int, typer.Option("--count", metavar="N", help="How many paragraphs, with about five questions each.")
+    ] = 20,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed; the same seed gives the same questions.")] = 0,
     upstream: Annotated[
-        str | None, typer.Option("--upstream", metavar="URL", help="A language model that invents them instead.")
+        str | None,
+        typer.Option("--upstream", metavar="URL", help="The base URL of a language model that invents them instead."),
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Its name there.")] = None,
-    output: Annotated[str | None, typer.Option("--output", metavar="FILE", help="JSON lines.")] = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="The model's name at that API.")] = None,
+    output: Annotated[str | None, typer.Option("--output", metavar="FILE", help="Write there, as JSON lines.")] = None,
 ) -> None:
     """Make questions about invented facts, which no model can know, with their answers.
 
-    A grammar makes them, or a language model; of its questions only those whose answers stand in their paragraph stay.
+    They come from a grammar, or from a language model: then only questions are kept whose answers stand in the
+    paragraph.
     """
     from textveil.errors import ConfigError
     from textveil.files import streams
@@ -214,7 +232,7 @@ def bench_fantasy(
     from textveil_bench import fantasy
 
     if (upstream is None) != (model is None):
-        raise ConfigError("give --upstream and --model, or neither")
+        raise ConfigError("give both --upstream and --model, or neither")
     passages = fantasy.generate(count, seed=seed)
     if upstream is not None and model is not None:
         written = fantasy.ask(Endpoint(url=upstream, model=model), count)
@@ -242,7 +260,7 @@ def _numbers(typed: str | None) -> tuple[int, ...] | None:
     try:
         return tuple(int(part) for part in typed.split(","))
     except ValueError:
-        raise ConfigError("--seeds must be whole numbers with commas between them, such as 1,2,3") from None
+        raise ConfigError("--seeds must be whole numbers separated by commas, such as 1,2,3") from None
 
 
 def _shares(typed: str) -> tuple[float, ...]:
@@ -253,12 +271,12 @@ def _shares(typed: str) -> tuple[float, ...]:
     except ValueError:
         found = (0.0,)
     if not all(0 < share < 1 for share in found):
-        raise ConfigError("--levels must be numbers between 0 and 1 with commas between them, such as 0.05,0.1")
+        raise ConfigError("--levels must be numbers between 0 and 1 separated by commas, such as 0.05,0.1")
     return found
 
 
 def _show(rows: list[dict[str, Any]]) -> None:
-    """The headlines, the mean over seeds."""
+    """Prints the headlines, as means over seeds."""
     from textveil_bench.headlines import headlines
 
     for line in headlines(rows):
@@ -273,17 +291,23 @@ def _show(rows: list[dict[str, Any]]) -> None:
     name="task-words",
 )
 def bench_task_words(
-    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A data set, or a file of public labelled texts.")],
-    output: Annotated[str, typer.Option("--output", metavar="FILE", help="A configuration as YAML.")],
-    count: Annotated[int, typer.Option("--count", metavar="N", help="How many words at most.")] = 1000,
-    field: Annotated[str, typer.Option("--field", "--column", metavar="NAME", help="Where a file has texts.")] = "text",
-    label: Annotated[str, typer.Option("--label", metavar="NAME", help="Where a file has labels.")] = "label",
+    name: Annotated[
+        str, typer.Argument(metavar="NAME|FILE", help="A data set, or a file of public texts with labels.")
+    ],
+    output: Annotated[str, typer.Option("--output", metavar="FILE", help="The configuration to write, as YAML.")],
+    count: Annotated[int, typer.Option("--count", metavar="N", help="At most so many words.")] = 1000,
+    field: Annotated[
+        str, typer.Option("--field", "--column", metavar="NAME", help="The field of a file that has the texts.")
+    ] = "text",
+    label: Annotated[
+        str, typer.Option("--label", metavar="NAME", help="The field of a file that has the labels.")
+    ] = "label",
     folder: Folder = None,
 ) -> None:
-    """Learn the words that tell labels apart, to be the important ones: `protect.importance=list`.
+    """Learn which words tell the labels of a task apart, and list them as the important ones.
 
-    The texts must be public, and not those that are privatized: the list tells of them. The group of a word then
-    follows from the word alone.
+    The texts must be public, and others than those to be privatized, because the list reveals something about them.
+    With such a list (protect.importance=list) the group of a word follows from the word alone.
     """
     import yaml
 

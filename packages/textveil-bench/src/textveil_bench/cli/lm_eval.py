@@ -28,51 +28,73 @@ if TYPE_CHECKING:
 def lm_eval(
     config: "Config",
     tasks: Annotated[
-        str, typer.Option("--tasks", metavar="NAME,...", help="Tasks and groups; patterns such as 'mmlu_*' too.")
+        str, typer.Option("--tasks", metavar="NAME,...", help="Tasks, groups, or patterns such as 'mmlu_*'.")
     ],
-    model: Annotated[str, typer.Option("--model", metavar="KIND", help="hf, local-completions, ...")] = "hf",
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model", metavar="KIND", help="The kind of model, as lm_eval calls it: hf, local-completions, ..."
+        ),
+    ] = "hf",
     model_args: Annotated[
-        str, typer.Option("--model_args", "--model-args", metavar="NAME=VALUE,...", help="As lm_eval takes them.")
+        str,
+        typer.Option(
+            "--model_args", "--model-args", metavar="NAME=VALUE,...", help="Its arguments, as lm_eval takes them."
+        ),
     ] = "",
     num_fewshot: Annotated[
-        int | None, typer.Option("--num_fewshot", "--num-fewshot", metavar="N", help="Examples in each prompt.")
+        int | None,
+        typer.Option("--num_fewshot", "--num-fewshot", metavar="N", help="How many examples each prompt has."),
     ] = None,
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only N documents of each task.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", help="Take only N documents of each task.")
+    ] = None,
     batch_size: Annotated[
-        str | None, typer.Option("--batch_size", "--batch-size", metavar="N|auto", help="Requests at once.")
+        str | None, typer.Option("--batch_size", "--batch-size", metavar="N|auto", help="How many requests at once.")
     ] = None,
-    device: Annotated[str | None, typer.Option("--device", metavar="NAME", help="Of the model: cpu, cuda.")] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="NAME", help="The device of the model: cpu, cuda.")
+    ] = None,
     include_path: Annotated[
-        str | None, typer.Option("--include_path", "--include-path", metavar="FOLDER", help="Task files of your own.")
+        str | None,
+        typer.Option(
+            "--include_path", "--include-path", metavar="FOLDER", help="A folder with task files of your own."
+        ),
     ] = None,
     chat: Annotated[
-        bool, typer.Option("--apply_chat_template", "--apply-chat-template", help="For chat models.")
+        bool,
+        typer.Option("--apply_chat_template", "--apply-chat-template", help="Apply the chat template of the model."),
     ] = False,
     fields: Annotated[
         list[str] | None,
-        typer.Option("--fields", metavar="TASK=FIELD,...", help="What prompts show, where templates do not tell."),
+        typer.Option(
+            "--fields", metavar="TASK=FIELD,...", help="Document fields shown in prompts, if the template does not say."
+        ),
     ] = None,
     keep: Annotated[
-        list[str] | None, typer.Option("--keep", metavar="TASK=FIELD,...", help="Fields that are shown as they are.")
+        list[str] | None,
+        typer.Option("--keep", metavar="TASK=FIELD,...", help="Fields that are shown as they are, not privatized."),
     ] = None,
     keep_choices: Annotated[
-        bool, typer.Option("--keep-choices", help="Show options and endings as they are; they are then not private.")
+        bool, typer.Option("--keep-choices", help="Show answer options and endings as they are, not privatized.")
     ] = False,
     cache: Annotated[
         str | None,
-        typer.Option("--cache", metavar="FOLDER", help="Keep releases there: for other models, and to go on."),
+        typer.Option("--cache", metavar="FOLDER", help="Keep releases there, for other models and interrupted runs."),
     ] = None,
     baseline: Annotated[
-        bool, typer.Option("--baseline", help="Also ask the model, which must run here, about the originals.")
+        bool, typer.Option("--baseline", help="Evaluate on the originals, too; only for models on this machine.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be privatized, and end.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object with everything.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be privatized, and run nothing.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with everything.")] = False,
     output: Annotated[str | None, typer.Option("--output", metavar="FILE", help="Write that object there.")] = None,
 ) -> None:
     """Evaluate a language model with lm-evaluation-harness on privatized documents.
 
-    Every document and every few-shot example is privatized before a prompt is made of it, options included; labels
-    stay. The model sees nothing else. Needs pip install 'textveil-bench[lm-eval]'.
+    Every document and every few-shot example, with its answer options, is privatized before it goes into a prompt;
+    labels stay. The model sees nothing else. Needs pip install 'textveil-bench[lm-eval]'.
     """
     from textveil_bench.lm_eval import RunOptions, evaluate, preview
     from textveil_bench.lm_eval.fields import parsed
@@ -115,10 +137,10 @@ def _show(found: Mapping[str, Any]) -> None:
     else:
         names = "task", "privatized", "kept", "documents", "num_fewshot", "examples", "words"
         _table(found["tasks"], {name: name for name in names})
-        shell.note(f"{found['to_draw']:,} releases are to be drawn.")
+        shell.note(f"{found['to_draw']:,} releases would be drawn.")
     for each in found["tasks"]:
         if each["kept"]:
-            shell.note(f"{each['task']}: shown as they are: {', '.join(each['kept'])}.")
+            shell.note(f"{each['task']}: not privatized: {', '.join(each['kept'])}.")
 
 
 def _table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> None:

@@ -26,22 +26,22 @@ def report(
         list[str],
         typer.Argument(metavar="ROWS...", help="Folders of runs, or files of rows (.jsonl).", show_default=False),
     ],
-    output: Annotated[str, typer.Option("--output", metavar="FILE", help="The page; - is standard output.")] = (
-        "report.html"
-    ),
-    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The page's heading.")] = None,
+    output: Annotated[
+        str, typer.Option("--output", metavar="FILE", help="The page to write; - for standard output.")
+    ] = ("report.html"),
+    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The heading of the page.")] = None,
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="DATA", help="Only this data set; repeatable.")
+        list[str] | None, typer.Option("--only", metavar="DATA", help="Show only this data set; repeatable.")
     ] = None,
     figures: Annotated[
         str | None,
-        typer.Option("--figures", metavar="DIR", help="Write each figure there, too, as PNG and as SVG."),
+        typer.Option("--figures", metavar="DIR", help="Also write each figure there, as PNG and SVG."),
     ] = None,
 ) -> None:
     """Make a page of rows: usefulness against risk, with figures, tables and intervals.
 
-    The page is one file without scripts that asks nobody for anything. It has figures and texts of public data sets,
-    where the run kept some, and no others.
+    The page is a single file without scripts, and loads nothing. It shows texts of public data sets only, if the run
+    kept some.
     """
     from textveil_bench import rows
     from textveil_bench.compare import series
@@ -59,7 +59,7 @@ def report(
     folder = None if figures is None else Path(figures)
     if folder is not None:
         if folder.exists() and not folder.is_dir():
-            raise OutputError("--figures must be a folder, and is a file")
+            raise OutputError("--figures must be a folder, and this is a file")
         with streams.writing():
             streams.make_folder(folder)
     with progress.bars(unit=" figures") as told:

@@ -1,7 +1,7 @@
 """The verb `reproduce`.
 
 In: the name of a figure or table of a paper. Out: our values beside the published ones, and which claims hold.
-Not here: the targets and what is done with them (`bench.reproduce`), and sweeps of one's own (`cli.bench`).
+Not here: the figures and tables, and how they are run (`textveil_bench.reproduce`).
 """
 
 import json
@@ -15,7 +15,7 @@ import typer
 from textveil.cli import evaluation, note, progress, say, verb
 from textveil.errors import ConfigError, InputError
 from textveil.files import streams
-from textveil_bench.cli.bench import PANEL, kept
+from textveil_bench.cli.bench import PANEL, Folder, Processes, kept
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -41,48 +41,44 @@ Plain = Mapping[str, Any]
 def reproduce(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME|all", help="A figure or table; left out, all are listed.", show_default=False),
+        typer.Argument(metavar="NAME|all", help="A figure or table; without it they are listed.", show_default=False),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="On tiny data that comes with the package: minutes.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="On all of the data: hours.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Use tiny packaged data: minutes.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Use all of the data: hours.")] = False,
     hub: Annotated[
-        bool, typer.Option("--hub", help="With the paper's own models and tables, for those who reach a hub.")
+        bool, typer.Option("--hub", help="Use the paper's own models and tables; needs access to a hub.")
     ] = False,
-    folder: Annotated[
-        str | None,
-        typer.Option("--folder", metavar="DIR", help="The folder of corpora; $TEXTVEIL_CORPORA where it is not given."),
-    ] = None,
+    folder: Folder = None,
     output: Annotated[
         str,
         typer.Option(
             "--output",
             metavar="DIR",
-            help="Where rows are kept, and what came out; a run goes on there.",
+            help="The folder of rows and results. Existing rows are reused.",
         ),
     ] = OUTPUT,
-    processes: Annotated[
-        int | None, typer.Option("--processes", metavar="N", help="Processes of one thread each; as many as cores.")
-    ] = None,
+    processes: Processes = None,
     stored: Annotated[
         str | None,
         typer.Option(
             "--rows",
             metavar="DIR",
-            help="Show what an earlier run has found, which this folder holds: nothing is run, and no data is needed.",
+            help="Show the results in the folder of an earlier run: nothing is run, no data is needed.",
         ),
     ] = None,
     upstream: Annotated[
         str | None,
-        typer.Option("--upstream", metavar="URL", help="Of a language model, for the panels that need one."),
+        typer.Option("--upstream", metavar="URL", help="The base URL of a language model, for panels that need one."),
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="The model's name there.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run, and end.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each figure or table.")] = False,
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="The model's name at that API.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be run, and run nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each figure or table.")] = False,
 ) -> None:
     """Reproduce a figure or table of a paper: our values beside the published ones, and which of its claims hold.
 
-    What runs without a hub is a substitute: what differs is said in words. Panels that need a language model are not
-    run unless one is named. Rows are kept in the folder of --output, and a run that was interrupted goes on.
+    Without a hub, substitutes stand in for the paper's models and data; the results say what differs. Panels that need
+    a language model are run only if you name one. Rows are kept in the folder of --output, and an interrupted run
+    continues there.
     """
     from textveil_bench.reproduce import targets
 
@@ -91,13 +87,13 @@ def reproduce(
             say(f"{each:14}{targets.load(each).title}")
         return
     if stored is not None and (dry_run or folder is not None):
-        raise ConfigError("with --rows nothing is run: leave out --dry-run and --folder")
+        raise ConfigError("--rows shows earlier results and runs nothing: leave out --dry-run and --folder")
     if stored is not None and not Path(stored).is_dir():
-        raise InputError("--rows must be the folder of an earlier run")
+        raise InputError("--rows must be the folder of an earlier run, and there is no such folder")
     if quick and full:
         raise ConfigError("give --quick or --full, not both")
     if (upstream is None) != (model is None):
-        raise ConfigError("a language model needs --upstream URL and --model NAME: give both or none")
+        raise ConfigError("give both --upstream and --model, or neither")
     chosen = [targets.load(each) for each in (targets.names() if name == ALL else [name])]
     from textveil_bench.report import overview
     from textveil_bench.reproduce.document import document

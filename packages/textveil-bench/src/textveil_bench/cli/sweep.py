@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from textveil.cli import Typed, evaluation, group, progress, say, shell, verb
+from textveil.cli.texts import Field
 from textveil.errors import ConfigError
 from textveil.files import streams
 from textveil_bench.cli.bench import PANEL
@@ -31,30 +32,26 @@ sweep = group(
 )
 def sweep_tau(
     typed: Typed,
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE|-", help="Texts: .txt (one a line), .jsonl, .csv, .tsv, .parquet.", show_default=False
-        ),
-    ],
+    file: evaluation.TextFile,
     taus: Annotated[
         str, typer.Option("--taus", metavar="T,...", help="The thresholds, from -1 to 1.")
     ] = "0.3,0.4,0.5,0.6,0.7",
     query: Annotated[
-        str | None, typer.Option("--query", metavar="NAME", help="The field with what each text is for. Not secret.")
+        str | None,
+        typer.Option("--query", metavar="NAME", help="The field that says what each text is for. Not kept secret."),
     ] = None,
-    field: Annotated[str | None, typer.Option("--field", "--column", metavar="NAME", help="Where texts are.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N texts.")] = None,
+    field: Field = None,
+    limit: evaluation.Limit = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object with all figures.")] = False,
     output: Annotated[
-        str | None, typer.Option("--output", metavar="FILE", help="Draw the figure: .png, .svg or .pdf.")
+        str | None, typer.Option("--output", metavar="FILE", help="Draw the figure there: a .png, .svg or .pdf.")
     ] = None,
 ) -> None:
-    """Measure how near texts stay to their originals, against the importance threshold tau (figure 5 of STAMP).
+    """Measure how close texts stay to their originals at each importance threshold tau (figure 5 of STAMP).
 
     Every text is privatized once for each threshold. Nothing of the texts is printed, only the mean cosine of their
-    sentence vectors, the share of words in each group, and the mean budget. The groups have to spend unequally for
-    that: where they do not, the budgets are 2:1:4:3 (groups.budgets=heuristic).
+    sentence vectors, the share of words in each group, and the mean budget. For that the groups need unequal budgets;
+    where they are equal, 2:1:4:3 is taken (groups.budgets=heuristic).
     """
     from textveil.evaluate import pictures
 
@@ -104,7 +101,7 @@ def _numbers(typed: str) -> list[float]:
     try:
         found = [float(part) for part in typed.split(",")]
     except ValueError:
-        raise ConfigError("--taus must be numbers with commas between them, such as 0.3,0.5") from None
+        raise ConfigError("--taus must be numbers separated by commas, such as 0.3,0.5") from None
     if not all(-1 <= tau <= 1 for tau in found):
         raise ConfigError("--taus must be from -1 to 1")
     return sorted(set(found))
