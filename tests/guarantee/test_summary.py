@@ -95,6 +95,10 @@ PROMPT = (group("other", 13, "nothing", math.inf), group("PERSON", 2, "name", 6.
             "No guarantee (unknown words vanish): 1 word drawn at epsilon 1 (any two words of the table); "
             "1 word went unprotected.",
         ),
+        (
+            statement(0.0, claim=replace(LDP, draws=False), placeholders=0),
+            "1 word replaced at epsilon 0 (any two words).",
+        ),
         (statement(0.0, 0.0, words=1), "2 words became placeholders; 1 common word passed."),
         (statement(words=2, punctuation=2), "No word was protected; 2 punctuation marks passed."),
         (statement(), "There were no words."),

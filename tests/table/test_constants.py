@@ -21,6 +21,7 @@ from textveil.errors import BudgetError, ConfigError, TableError
 from textveil.randomness import Values
 from textveil.table import constants
 from textveil.table.constants import REACH, CalibrationCurve, TableConstants
+from textveil.table.embedding import EmbeddingTable, load_table
 
 
 def unit(rows: Values) -> Tensor:
@@ -385,3 +386,23 @@ def test_oracles_on_slice_s(monkeypatch: pytest.MonkeyPatch) -> None:
     bound = held.curve.constant(np.array(c))
     assert (bound >= truth).all()
     assert (bound <= 1.005 * truth).all()  # 0.4% near c = 7, where the curve bends most
+
+
+@pytest.mark.parametrize("name", ["minilm", "minilm-s"])
+@pytest.mark.parametrize("k", [20, 100])
+def test_the_kth_rows_that_ship_are_those_of_the_table(name: str, k: int) -> None:
+    table = load_table(name)
+    found = table.kth(k)
+    some = np.linspace(0, len(table) - 1, 60).astype(np.int64)
+    there, expected = found[some], table.pairs.nearest(some, k)[:, -1]
+    assert len(found) == len(table)
+    # on another machine two rows that are as far but for rounding may have changed places
+    assert np.allclose(table.pairs.distances(some, there), table.pairs.distances(some, expected), rtol=1e-6)
+    assert (there == expected).mean() > 0.9
+
+
+def test_other_tables_and_other_k_are_compared_row_by_row() -> None:
+    table = EmbeddingTable.build(name="minilm", words=[f"w{i}" for i in range(50)], vectors=spread(rows=50))
+    assert table.kth(20).tolist() == table.neighbours(np.arange(50), 20)[:, -1].tolist()
+    assert table.kth(1).tolist() == list(range(50))
+    assert constants.stored_kth("minilm-chord", 7) is None

@@ -62,7 +62,7 @@ def _together(guarantee: "Guarantee") -> Iterator[str]:
             level = f"{_epsilon(spent)} per unit of {claim.metric} distance{_plus(claim.additive, ' plus ')}"
             if math.isfinite(most := float(claim.ldp(spent).max())):
                 level += f", at most {number(most)} for {_any_two(guarantee)}"
-        yield f"{count(drawn, 'word')} drawn at {level}{_alike(guarantee)}"
+        yield f"{count(drawn, 'word')} {_replaced(guarantee)} at {level}{_alike(guarantee)}"
     elif drawn:
         gone = " or left out" if "dropped words" in guarantee.mask else ""
         passed = " or passed unprotected" if guarantee.infinite else ""
@@ -85,7 +85,7 @@ def _by_group(guarantee: "Guarantee") -> Iterator[str]:
     if names:
         said.append(f"{count(_words(names), 'name')} at {_epsilon(*(group.epsilon for group in names))}")
     if said:
-        said[0] = said[0].replace(" at ", " drawn at ", 1)
+        said[0] = said[0].replace(" at ", f" {_replaced(guarantee)} at ", 1)
         yield f"{listing(said)} ({_any_two(guarantee)}){_alike(guarantee)}"
     if through := _words(drawn) - _words(promised):
         yield f"{count(through, 'word')} put through {guarantee.claim.mechanism}"
@@ -116,6 +116,10 @@ def _any_two(guarantee: "Guarantee") -> str:
     if guarantee.unit == "wordpiece":
         return "any two words of as many pieces"
     return "any two words" if guarantee.oov == "surrogate" else "any two words of the table"
+
+
+def _replaced(guarantee: "Guarantee") -> str:
+    return "drawn" if guarantee.claim.draws and guarantee.drawn else "replaced"
 
 
 def _alike(guarantee: "Guarantee") -> str:
