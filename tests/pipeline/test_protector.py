@@ -84,4 +84,4 @@ def test_what_finds_nothing_is_refused():
         with pytest.raises(ConfigError):
             Protector(protect=found, names={"types": "none"}, groups={"budgets": (0, 0, 9, 9)})
     with pytest.raises(UnknownName):
-        Protector("promt")
+        Protector("prompts")
