@@ -160,9 +160,8 @@ def statement(subject: Subject) -> Finding:
         if not problems:
             return unclaimed(name, f"and the statement says so: {claim.reason}", math.inf)
     elif guarantee.kind != "none":
-        if printed != largest or any(
-            number(largest) not in said for said in (guarantee.headline(), guarantee.summary())
-        ):
+        said = [guarantee.headline()] + [guarantee.summary()] * (largest > 0)  # which names no epsilon of 0
+        if printed != largest or any(number(largest) not in each for each in said):
             problems.append("the printed bound is not the largest that is spent")
         if claim.kind == "metric" and claim.metric == "cosine":
             problems.append("the cosine distance is no metric, so no statement can be made in it")
