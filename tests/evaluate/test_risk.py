@@ -368,7 +368,7 @@ def test_every_profile_can_be_assessed_but_one_whose_model_reads_the_original():
     for profile in {*profiles()} - {"paper-cape"}:
         assert check(resolve(profile=profile), "unigram") == "unigram"
     assert check(resolve(profile="document"), "context") == "context"
-    with pytest.raises(ConfigError, match="only what is released"):
+    with pytest.raises(ConfigError, match="only released words"):
         check(resolve(profile="paper-cape"))
 
 

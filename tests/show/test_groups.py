@@ -56,7 +56,7 @@ def test_the_legend_names_what_occurs_and_nothing_else(result):
     assert "passes as it is" in said
     assert "sensitive" in said
     assert "important" not in said
-    assert "a name for a name" not in said
+    assert "another name of its kind" not in said
 
 
 def test_the_page_is_whole_and_escaped(result):

@@ -31,20 +31,20 @@ from textveil.randomness import Flags, Ids, Randomness, SystemRandomness, Values
 from textveil.text import Kind, Released
 
 GUESSES = 100
-"""Candidates whose probability is looked at, where the attacker gives so many; of others a bound is shown."""
+"""Candidates per word whose probability is known, if the attacker has so many; for others a bound is shown."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Risk:
-    """What an attacker makes of one release. Secret, as it tells which guesses are right.
+    """What an attacker learns from one release. Secret, because it tells which guesses are right.
 
     Attributes:
         released: the release.
-        probability: float64, one per item: the probability that the attacker gives to the private word; NaN for a
-            public one, and for one that is not among the attacker's candidates the most that it can be.
-        named: bool, one per item: whether the private word is the attacker's best guess.
-        evidence: `exact` where the mechanism's law is written down, else `estimated` from draws.
-        prior: what the attacker knows of the words before the release.
+        probability: float64, one per item: how likely the attacker finds the private word; NaN for a public one. Where
+            the word is not among the attacker's candidates, the most that it can be.
+        named: bool, one per item: whether the attacker's best guess is the private word.
+        evidence: `exact` where the mechanism's law is written down, `estimated` where it was sampled.
+        prior: the attacker's prior.
     """
 
     released: Released
@@ -55,11 +55,11 @@ class Risk:
 
     @property
     def private(self) -> Flags:
-        """Which items stand for private words."""
+        """Whether each item stands for a private word."""
         return ~np.isnan(self.probability)
 
     def to_json(self) -> dict[str, object]:
-        """As plain data; None for public words."""
+        """As plain data, with None for public words."""
         return {
             "recovered": int(self.named.sum()),
             "private": int(self.private.sum()),
@@ -182,7 +182,7 @@ def _expected(case: Case, prior: PriorName, items: Ids) -> torch.Tensor:
 
 
 def sentence(risks: Sequence[Risk]) -> str:
-    """What it comes to, in one sentence."""
+    """How many private words an attacker recovers, in one sentence."""
     private = sum(int(risk.private.sum()) for risk in risks)
     named = sum(int(risk.named.sum()) for risk in risks)
     if not private:

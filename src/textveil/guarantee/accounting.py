@@ -1,7 +1,7 @@
-"""Composition: what several releases, or several texts, amount to together.
+"""Several statements as one: several releases of a text, or several texts.
 
-In: guarantees. Out: one guarantee, or an error where adding would not be true.
-Not here: what one release promises (`statements`), and where totals are kept over time.
+In: guarantees. Out: one guarantee, or an error where their sum would not be true.
+Not here: the statement about one release (`guarantee`), and where totals are kept over time (`session`).
 """
 
 import json
@@ -18,31 +18,33 @@ from textveil.randomness import Ints
 from textveil.text import MASK_FIELDS
 
 _GROUPING = ("protect", "groups", "names")
-"""Options of a claim by which words are joined to one, or passed."""
+"""Options of a claim that decide which words are joined to one, and which pass."""
 
 
 def compose(releases: Sequence[Guarantee]) -> Guarantee:
-    """The statement about several independent releases of the same text: epsilons add up word by word.
+    """The statement about several releases of one text, for readers who see them all: epsilons add up word by word.
 
     Args:
-        releases: at least one; of the same kind, metric, table, unit and words, each with fresh draws.
+        releases: at least one, all of the same text, kind, metric, table and unit, each drawn afresh.
 
     Raises:
-        GuaranteeError: the statements are of unlike kinds, so that their sum would mean nothing.
+        GuaranteeError: the releases are of different texts, or of kinds that do not add up.
     """
     first = _alike(releases)
     if len({(release.protected, release.repeated, release.words) for release in releases}) > 1:
         raise GuaranteeError(
-            "releases compose word by word: they must be of the same text, with the same protected words"
+            "releases add up word by word: they must be of the same text with the same protected words, and are not"
         )
     grouped = [[release.claim.options.get(name) for name in _GROUPING] for release in releases]
     if any(each != grouped[0] for each in grouped):
         raise GuaranteeError(
-            "releases compose word by word: where words are grouped, all must have the same protect.*, groups.* and "
-            "names.*, because what is one word in a release may be several in another"
+            "releases add up word by word: where words are grouped, all must have the same protect.*, groups.* and "
+            "names.*, because one word of a release may be several in another"
         )
     if any(release.counts is not None for release in releases):
-        raise GuaranteeError("releases compose word by word: their statements must have a value per word, not counts")
+        raise GuaranteeError(
+            "releases add up word by word: their statements must have a value per word, and one has counts (condense)"
+        )
     spent = np.sum([release.epsilon_per_word for release in releases], axis=0)
     return replace(
         first,
@@ -63,20 +65,20 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
 def summarize(texts: Sequence[Guarantee]) -> Guarantee:
     """The statement about several texts of one run: every word keeps its own epsilon.
 
-    It still speaks of one protected word at a time; a person who wrote several texts adds them up.
+    It is still about one protected word at a time. What several texts tell about one person is the sum.
 
     Args:
-        texts: at least one; all of the same claim.
+        texts: at least one, all privatized with the same mechanism and options.
 
     Raises:
-        GuaranteeError: the statements are of unlike kinds.
+        GuaranteeError: they are not.
     """
     first = _alike(texts)
     if any(
         (text.claim.mechanism, text.claim.options) != (first.claim.mechanism, first.claim.options) for text in texts
     ):
         raise GuaranteeError(
-            "texts of one run have one mechanism with the same options: statements of several do not stand side by side"
+            "the texts must be privatized with one mechanism and the same options to be stated together, and are not"
         )
     words = sum(text.words for text in texts)
     covered = [text.protected + text.repeated for text in texts]
@@ -106,7 +108,7 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
 
 
 def _gathered(groups: Iterable[Group]) -> tuple[Group, ...]:
-    """Groups of several texts, those of one label together."""
+    """The groups of several texts; those with the same label become one."""
     found: dict[tuple[str, str], Group] = {}
     for group in groups:
         key = group.label, group.by
@@ -125,7 +127,7 @@ def _gathered(groups: Iterable[Group]) -> tuple[Group, ...]:
 
 
 def _added(releases: Sequence[Guarantee]) -> tuple[Group, ...]:
-    """Groups of several releases of one text: what a word spends adds up where all have grouped the words alike."""
+    """The groups of several releases of one text, with what they spend added up; none if groups differ."""
     first = releases[0].groups
     if any([(g.label, g.words) for g in each.groups] != [(g.label, g.words) for g in first] for each in releases):
         return ()
@@ -141,9 +143,9 @@ def _added(releases: Sequence[Guarantee]) -> tuple[Group, ...]:
 
 
 def condense(guarantee: Guarantee) -> Guarantee:
-    """The same statement with equal values counted instead of listed: its size no longer grows with the words.
+    """The same statement with equal values counted instead of listed, so that its size does not grow with the words.
 
-    Which word has which value is lost, and so is the parameter but for its range.
+    It no longer says which word has which value, and of the parameter it keeps the range.
     """
     values, places = np.unique(guarantee.epsilon_per_word, return_inverse=True)
     counts = np.zeros(len(values), np.int64)
@@ -159,7 +161,7 @@ def _counts(guarantee: Guarantee) -> Ints:
 
 def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
     if not guarantees:
-        raise GuaranteeError("there must be at least one statement to compose")
+        raise GuaranteeError("at least one statement is needed, and none was given")
     kinds = {
         (g.claim.kind, g.claim.metric, g.claim.table, g.claim.diameter, g.claim.view, g.unit, g.oov, *_domain(g.claim))
         for g in guarantees
@@ -175,9 +177,9 @@ def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
 
 
 def _domain(claim: Claim) -> tuple[Restricted | None, str]:
-    """What two restricted promises must have in common to add up: they are for the same pairs.
+    """What must agree for two restricted promises to add up: they must be for the same pairs of words.
 
-    Which pairs these are follows from the mechanism's options.
+    The mechanism's options decide which pairs those are.
     """
     if claim.restricted is None:
         return None, ""
@@ -185,7 +187,7 @@ def _domain(claim: Claim) -> tuple[Restricted | None, str]:
 
 
 def _lossy(claim: Claim, join: Callable[[Iterable[float]], float], claims: Sequence[Claim]) -> Claim:
-    """The claim with what is lost besides, joined over several claims that are else alike, and whether any draws."""
+    """The first of several like claims, with the additive parts of all joined, and whether any of them draws."""
     restricted = claim.restricted and replace(
         claim.restricted, additive=join(each.restricted.additive for each in claims if each.restricted)
     )

@@ -21,14 +21,14 @@ FLOATING_POINT = "the vectors are drawn and compared in floating point; only wor
 
 @dataclass(frozen=True, kw_only=True)
 class Restricted:
-    """A promise for some pairs of words only. It stands beside the claim and never takes its place.
+    """A promise for some pairs of words only. It is printed beside the claim, never in its place.
 
     Attributes:
-        domain: the pairs that it is for, as "two words of one group".
+        domain: the pairs it is for, as in "two words of one group".
         kind: `metric` or `ldp`, as in `Claim`.
         metric: the distance of a metric promise.
         diameter: the largest distance between two words of the domain in that metric.
-        additive: what a metric promise loses besides, whatever the distance.
+        additive: what a metric promise costs besides, whatever the distance.
     """
 
     domain: str
@@ -38,7 +38,7 @@ class Restricted:
     additive: float = 0.0
 
     def ldp(self, epsilon: float) -> float:
-        """Local DP between two words of the domain, of a word that spends so much."""
+        """The bound for any two words of the domain, where a word spends this epsilon."""
         return epsilon if self.kind == "ldp" or epsilon == 0 else epsilon * self.diameter + self.additive
 
 
@@ -51,17 +51,17 @@ class Claim:
         kind: `metric` (epsilon per unit of distance), `ldp` (epsilon for any two words), or `none`.
         metric: the distance of a metric claim: `chord`, `euclidean` or `l1`.
         table: the table whose rows are the inputs.
-        diameter: the largest distance between two rows in that metric; turns a metric claim into local DP.
-        additive: what is lost besides, whatever the distance (rounding; the budget of a radius).
-        options: the mechanism's parts and their options, as plain data: the claim follows from them.
-        view: says of a projection in how many axes the diameter was taken ("in 32 axes").
+        diameter: the largest distance between two rows in that metric, which turns a metric claim into local DP.
+        additive: what a word costs besides, whatever the distance (rounding; the budget of a radius).
+        options: the mechanism's parts and their options as plain data. The claim follows from them.
+        view: where rows were projected, in how many axes the diameter was taken ("in 32 axes").
         draws: whether anything is drawn at random.
         parameter: the mechanism's own parameter, by the name that the papers use.
         reason: why the kind is `none`.
-        assumptions: what the proof needs beyond the text's mask.
-        caveats: what a reader should know before comparing.
-        restricted: a promise for some pairs only, whatever the kind.
-        alone: whether the law of a position depends on the word there alone, and on no other word.
+        assumptions: what the proof takes for granted, besides the mask.
+        caveats: what a reader should know before comparing numbers.
+        restricted: a promise for some pairs of words only.
+        alone: whether what is drawn at a position depends on the word there and on no other word.
     """
 
     mechanism: str
@@ -81,16 +81,16 @@ class Claim:
     alone: bool = False
 
     def induced(self) -> Self:
-        """The claim as one about any two words: what it means in local DP, whatever the distance."""
+        """The same claim as local DP: about any two words, whatever their distance."""
         if self.kind != "metric":
             return self
-        note = f"the mechanism's own promise is per unit of {self.metric} distance; it is stated as local DP here"
+        note = f"the mechanism's own promise is per unit of {self.metric} distance; here it is stated as local DP"
         return replace(
             self, kind="ldp", metric=None, diameter=math.inf, additive=0.0, view="", caveats=(*self.caveats, note)
         )
 
     def ldp(self, epsilon: Values) -> Values:
-        """Local DP of words that spend so much: epsilon * diameter, plus what is lost besides."""
+        """Local DP of words that spend these epsilons: epsilon * diameter, plus the additive part."""
         if self.kind == "none":
             return np.where(epsilon > 0, math.inf, 0.0)
         if self.kind == "ldp":
@@ -98,6 +98,6 @@ class Claim:
         return np.where(epsilon > 0, epsilon * self.diameter + self.additive, 0.0)
 
     def times(self, pieces: int) -> Self:
-        """The claim about a word of so many pieces, each of which pays what is lost besides."""
+        """The claim about a word of several pieces: the additive part counts once for each."""
         promise = self.restricted and replace(self.restricted, additive=self.restricted.additive * pieces)
         return replace(self, additive=self.additive * pieces, restricted=promise)

@@ -25,13 +25,14 @@ VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """What the words of one group spend, in local DP, so that groups under several mechanisms compare.
+    """What the words of one group spend, in local DP, so that groups with different mechanisms can be compared.
 
     Attributes:
         label: the group, or the type of names or placeholders.
         words: how many words are in it.
-        by: what replaces them: a mechanism's name, "name" from a public list, "placeholder", "nothing" where they pass.
-        epsilon: the largest value of a word; infinite where one passes.
+        by: what replaces them: a mechanism's name, "name" (drawn from a public list), "placeholder", or "nothing" where
+            they pass.
+        epsilon: the largest epsilon of a word; infinite where one passes.
         total: the sum over its words.
     """
 
@@ -42,7 +43,7 @@ class Group:
     total: float
 
     def to_json(self) -> dict[str, object]:
-        """As plain data, with the mean in place of the sum."""
+        """As plain data, with the mean instead of the sum."""
         mean = self.total / self.words if self.words else 0.0
         return {
             "label": self.label,
@@ -62,10 +63,10 @@ class Guarantee:
     mask, which is released.
 
     Attributes:
-        claim: the mechanism's part.
-        epsilon_per_word: float64 [n], one value per released item that is not public, in order; 0 for a
+        claim: what the mechanism promises, whatever the text.
+        epsilon_per_word: float64 [n], one value per released item that is not public, in their order; 0 for a
             placeholder, infinite for a word that passes.
-        parameter: the mechanism's own parameter at every position where it ran, float64.
+        parameter: float64, the mechanism's own parameter at every position where it ran.
         unit: `word`, or `wordpiece`: a word's value is then the sum over its pieces.
         words: words of the text, public ones included; punctuation marks are words, too.
         punctuation: how many of the public words are punctuation marks.
@@ -73,16 +74,16 @@ class Guarantee:
         mask: names of what is released besides the words.
         drawn: positions at which something was drawn.
         seeded: whether the draws came from a seed.
-        oov: what was done with unknown words, as the option `words.oov` says.
-        infinite: reasons, besides the claim's own, why no finite statement holds.
+        oov: what was done with words outside the table, the option `words.oov`.
+        infinite: reasons, besides the claim's own, why no finite bound holds.
         oov_share: share of the words not on the public list that are outside the table.
-        texts: how many texts the statement sums up.
+        texts: how many texts the statement is about.
         counts: int64, how many words have each value of `epsilon_per_word`; None where there is a value per word
             (see `condense`).
         within: the largest epsilon of a protected word under the claim's restricted promise; infinite without one.
         groups: what each group spends; empty where words are not grouped.
-        consistent: whether equal words have equal releases, so that texts differ in all of them at once.
-        repeated: protected words that have the release of an equal one, and no value of their own.
+        consistent: whether equal words are replaced alike, so that neighbouring texts differ in all of them at once.
+        repeated: protected words that were replaced like an equal one before, and so have no value of their own.
     """
 
     claim: Claim
@@ -107,47 +108,47 @@ class Guarantee:
 
     @property
     def mean_ldp(self) -> float:
-        """Local DP of a word that is not public, on average over the words of all groups; infinite if one passes."""
+        """The mean local DP of the words of all groups; infinite if one passes, 0 without groups."""
         words = sum(group.words for group in self.groups)
         return sum(group.total for group in self.groups) / words if words else 0.0
 
     @property
     def protected(self) -> int:
-        """n, the number of words that were not passed as public; equal words with one release count once."""
+        """n, the number of words that are not public; equal words that are replaced alike count once."""
         return len(self.epsilon_per_word) if self.counts is None else int(self.counts.sum())
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why no finite statement holds; empty when one does."""
+        """Why no finite bound holds; empty when one does."""
         return ((self.claim.reason,) if self.claim.kind == "none" else ()) + self.infinite
 
     @property
     def kind(self) -> Kind:
-        """The claim's kind, or `none` where something else makes the statement infinite."""
+        """The claim's kind, or `none` where something else leaves no finite bound."""
         return "none" if self.reasons else self.claim.kind
 
     @property
     def epsilon(self) -> float:
-        """The printed bound: the largest epsilon of a protected word, 0 without any, infinite without a statement."""
+        """The printed bound: the largest epsilon of a protected word; 0 without any, infinite if no bound holds."""
         if self.kind == "none":
             return math.inf
         return float(self.epsilon_per_word.max(initial=0.0))
 
     @property
     def epsilon_ldp(self) -> float:
-        """What the bound means for any two words of the table: epsilon * diameter, plus the additive part."""
+        """The bound for any two words of the table: epsilon * diameter, plus the additive part."""
         return float(self.ldp_per_word.max(initial=0.0))
 
     @property
     def ldp_per_word(self) -> Values:
-        """Local DP for each value of `epsilon_per_word`; over the words these add up when one person chose several."""
+        """Local DP for each value of `epsilon_per_word`. What several words tell about one person is their sum."""
         if self.kind == "none":
             return np.full(max(1, len(self.epsilon_per_word)), math.inf)
         return self.claim.ldp(self.epsilon_per_word)
 
     @property
     def restricted(self) -> Restricted | None:
-        """The claim's promise for some pairs only, where it holds for every protected word of this text."""
+        """The claim's promise for some pairs of words, if it holds for every protected word of this text."""
         holds = self.protected and not self.infinite and math.isfinite(self.within)
         return self.claim.restricted if holds else None
 
@@ -167,11 +168,11 @@ class Guarantee:
 
     @property
     def neighbours(self) -> str:
-        """In what the two texts may differ that the statement compares."""
+        """What may differ between the two texts that the statement compares."""
         return "one protected word" + (", at all places that the mask calls equal" if self.consistent else "")
 
     def total(self, values: NDArray[Any]) -> float:
-        """The sum over all words of something that each value of `epsilon_per_word` has."""
+        """The sum over all words of values that go with those of `epsilon_per_word`."""
         return float(values.sum() if self.counts is None else values @ self.counts)
 
     # ---- as JSON -------------------------------------------------------------------------------------
@@ -179,8 +180,8 @@ class Guarantee:
     def to_json(self) -> dict[str, object]:
         """The statement as plain data; its schema is `textveil/data/guarantee.schema.json`.
 
-        An infinite value is the string "infinite". Where equal values are counted, `epsilon_per_word` holds an object
-        per value instead of a value per word.
+        Infinite values are the string "infinite". Where equal values are counted, `epsilon_per_word` has an object per
+        value instead of a value per word.
         """
         claim = self.claim
         spent: list[object] = [_plain(value) for value in self.epsilon_per_word.tolist()]
@@ -241,7 +242,7 @@ class Guarantee:
         }
 
     def pack(self) -> dict[str, Any]:
-        """All fields as plain data, from which `unpack` makes the same statement; for this version only."""
+        """All fields as plain data, for `unpack` of this version of textveil."""
         return {
             **{each.name: getattr(self, each.name) for each in fields(self)},
             "claim": asdict(self.claim),
@@ -253,7 +254,7 @@ class Guarantee:
 
     @classmethod
     def unpack(cls, packed: Mapping[str, Any]) -> Self:
-        """The statement that `pack` wrote, also after JSON, which makes lists of tuples."""
+        """The statement that `pack` wrote; it may have been JSON in between, which turns tuples into lists."""
         claim: dict[str, Any] = {
             name: tuple(each) if isinstance(each, list) else each for name, each in packed["claim"].items()
         }
@@ -275,7 +276,7 @@ class Guarantee:
 
 
 def _plain(value: object) -> object:
-    """As JSON can write it, which has no infinite numbers."""
+    """A value as JSON can hold it: infinity becomes a string."""
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

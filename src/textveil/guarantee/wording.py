@@ -1,6 +1,6 @@
-"""The words of statements: one sentence, three lines, all of it; and what was hidden in a prompt.
+"""How statements read: in one sentence, in three lines, in full; and what was hidden in a prompt.
 
-In: a `Guarantee`; released texts. Out: English for people.
+In: a `Guarantee`, or released texts. Out: English for people.
 Not here: what is stated (`guarantee`), and when one statement holds for several releases or texts (`accounting`).
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A bound for people, rounded up so that it stays a bound."""
+    """A bound for people to read, rounded up so that it is still a bound."""
     if not math.isfinite(value) or value == 0:
         return "infinite" if value > 0 else f"{value:g}"
     step = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
@@ -33,7 +33,7 @@ def number(value: float, digits: int = 4) -> str:
 def summary(guarantee: "Guarantee") -> str:
     """The statement in one plain sentence: what was done to the words, and what that guarantees.
 
-    Promises for some pairs of words only are left to `headline` and `explain`.
+    Promises that hold for some pairs of words only are not in it; `headline` and `explain` have them.
     """
     parts = [*(_by_group(guarantee) if guarantee.groups else _together(guarantee)), *_public(guarantee)]
     if not guarantee.protected:
@@ -50,7 +50,7 @@ def summary(guarantee: "Guarantee") -> str:
 
 
 def _together(guarantee: "Guarantee") -> Iterator[str]:
-    """What became of the words that are not public, where they are in no groups."""
+    """What became of the words that are not public, where words are not grouped."""
     claim, values = guarantee.claim, guarantee.epsilon_per_word
     promised = claim.kind != "none"
     bare = int(guarantee.total(np.isinf(values))) if promised else 0
@@ -105,14 +105,14 @@ def _public(guarantee: "Guarantee") -> Iterator[str]:
 
 
 def _epsilon(*values: "float | Values") -> str:
-    """The largest of some epsilons, and whether all are as large."""
+    """The largest of some epsilons: "epsilon 8", or "epsilon up to 8" where some are smaller."""
     found = np.concatenate([np.atleast_1d(each) for each in values])
     low, high = found.min(initial=math.inf), found.max(initial=0.0)
     return f"epsilon {'up to ' if number(min(low, high)) != number(high) else ''}{number(high)}"
 
 
 def _any_two(guarantee: "Guarantee") -> str:
-    """Which words the bound compares."""
+    """The words that the bound compares."""
     if guarantee.unit == "wordpiece":
         return "any two words of as many pieces"
     return "any two words" if guarantee.oov == "surrogate" else "any two words of the table"
@@ -127,7 +127,7 @@ def _alike(guarantee: "Guarantee") -> str:
 
 
 def _of_group(group: "Group") -> str:
-    """Some words by their group."""
+    """How many words a group has, and which group it is."""
     adjective = _ADJECTIVES.get(group.label)
     return things(group.label, group.words) if adjective is None else count(group.words, f"{adjective} word")
 
@@ -149,7 +149,7 @@ def _became(n: int, what: str) -> str:
 
 
 def _unprotected(guarantee: "Guarantee") -> str:
-    """What became of words with an infinite epsilon: they passed, or fell under a paper's own rule."""
+    """What became of words with an infinite epsilon: they passed, or a paper's own rule for unknown words applied."""
     ruled = guarantee.oov in ("uniform", "drop") or "moved numbers" in guarantee.mask
     return "went unprotected" if ruled else "passed unprotected"
 
@@ -187,7 +187,7 @@ def _bound(guarantee: "Guarantee") -> str:
 
 
 def _aside(guarantee: "Guarantee") -> str:
-    """The restricted promise: second, and never without its domain."""
+    """The promise for some pairs of words: after the bound, and never without saying which pairs."""
     promise, within = guarantee.restricted, guarantee.within
     if promise is None:
         return ""
@@ -203,7 +203,7 @@ def _aside(guarantee: "Guarantee") -> str:
 
 
 def _spent_by_group(guarantee: "Guarantee") -> str:
-    """What each group spends; where the bound is infinite, that is a promise for texts with the same mask only."""
+    """What each group spends; where no bound holds for all words, it holds only between texts with the same mask."""
     if not guarantee.groups:
         return ""
     said = ", ".join(_spends(group) for group in guarantee.groups)
@@ -348,7 +348,7 @@ THINGS = {
     "TEXT": ("whole text", "whole texts"),
     "WORD": ("word", "words"),
 }
-"""What a type of names or placeholders stands for: one of it, several of it."""
+"""What the types of names and placeholders are called: one of them, and several."""
 
 
 def hidden(releases: Sequence[Released]) -> str:
@@ -382,7 +382,7 @@ def hidden(releases: Sequence[Released]) -> str:
 
 
 def _hidden(released: Released) -> Iterator[str]:
-    """The type of each thing in a text that is not as it stood; "WORD" for other words."""
+    """The type of everything in a text that was replaced; "WORD" for words that are neither name nor identifier."""
     types = dict(released.mask.placeholders)
     named = False  # whether the next word may belong to the name before it
     for i, item in enumerate(released.items):

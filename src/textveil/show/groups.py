@@ -1,8 +1,8 @@
-"""Groups shown: every released word in the colour of its group, for people who set budgets.
+"""Shows groups: every released word in the colour of its group, for whoever sets the budgets.
 
-In: releases and their statement. Out: coloured text for a terminal, a page. It shows what the mask says, which is
-released anyway.
-Not here: how words are grouped (`protect.grouping`), and what a group may spend (`budget`).
+In: releases and their statement. Out: coloured text for a terminal, a page. Nothing secret is shown: the groups are
+released with the text.
+Not here: how words are grouped (`protect.grouping`), and what a group may spend (`protect.budget`).
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from textveil.text import Item, Kind, Released
 
 
 class GroupStyle(NamedTuple):
-    """How the words of a group are shown: on a terminal, where there is no colour, and on a page."""
+    """How the words of a group are shown: on a terminal, by a sign where there is no colour, and on a page."""
 
     meaning: str
     style: str
@@ -35,12 +35,12 @@ LOOKS = {
     "other": GroupStyle("other", "black on #c6dbef", "⁴", "background: #c6dbef"),
     "passes": GroupStyle("passes as it is", "italic", "'", "border-bottom: 2px dotted #08519c; font-style: italic"),
     "name": GroupStyle(
-        "a name for a name", "bold underline", "°", "border-bottom: 2px solid #7b3294; font-weight: 600"
+        "another name of its kind", "bold underline", "°", "border-bottom: 2px solid #7b3294; font-weight: 600"
     ),
     "placeholder": GroupStyle("placeholder", "bold reverse", "", "border: 1px solid #444; font-weight: 600"),
     PUBLIC: GroupStyle("public", "dim", "", "color: #767676"),
 }
-"""Sensitive groups are orange, others blue, and what matters to the task is darker: told apart by lightness, too."""
+"""Sensitive groups are orange, others blue; what matters to the task is darker, so lightness tells them apart too."""
 
 
 def look(item: Item) -> GroupStyle:
@@ -57,7 +57,7 @@ def coloured(released: Released, *, marked: bool) -> Text:
 
     Args:
         released: one text.
-        marked: whether colours can be shown; else signs stand behind the words.
+        marked: whether colours can be shown; else signs follow the words.
     """
     text = Text()
     for gap, item in zip(released.gaps[:-1], released.items, strict=True):
@@ -67,13 +67,13 @@ def coloured(released: Released, *, marked: bool) -> Text:
 
 
 def seen(releases: Sequence[Released]) -> list[GroupStyle]:
-    """The looks that occur, in their order."""
+    """The styles that occur, in the order of `LOOKS`."""
     found = {look(item).meaning for released in releases for item in released.items}
     return [shown for shown in LOOKS.values() if shown.meaning in found]
 
 
 def legend(releases: Sequence[Released], *, marked: bool) -> Text:
-    """What the colours or signs of these releases mean."""
+    """What the colours or signs in these releases mean."""
     text = Text("Groups:")
     for shown in seen(releases):
         if marked or shown.mark:
@@ -83,11 +83,11 @@ def legend(releases: Sequence[Released], *, marked: bool) -> Text:
 
 
 def page(releases: Sequence[Released], guarantee: Guarantee) -> str:
-    """A page of its own that shows the releases with their groups, what each group spends, and the statement.
+    """A page of its own: the releases in the colours of their groups, what each group spends, and the statement.
 
     Args:
-        releases: the texts.
-        guarantee: of all of them together.
+        releases: of the texts.
+        guarantee: about all of them together.
     """
     meanings = "".join(
         f'<li><span class="word {name}">word</span> {escape(shown.meaning)}</li>'
@@ -101,11 +101,11 @@ def page(releases: Sequence[Released], guarantee: Guarantee) -> str:
         for group in sorted(guarantee.groups, key=lambda group: order.get(group.label, len(order)))
     )
     texts = "\n".join(f'<p class="text">{_html(released)}</p>' for released in releases)
-    content = f"""<p class="how">The groups are released with the text: whoever reads it may know them.</p>
+    content = f"""<p class="how">The groups are released with the text: whoever reads the text may know them.</p>
 <ul class="legend">{meanings}</ul>
 {texts}
 <h2>What each group spends</h2>
-<table><thead><tr><th>group</th><th>words</th><th>replaced by</th><th>local DP, at most</th></tr></thead>
+<table><thead><tr><th>group</th><th>words</th><th>replaced by</th><th>epsilon (any two words)</th></tr></thead>
 <tbody>{rows}</tbody></table>"""
     return pages.page("Which words are in which group", content, guarantee, styles=_STYLES)
 

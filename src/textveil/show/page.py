@@ -1,7 +1,7 @@
-"""Pages: files of their own, without scripts, and without anything from elsewhere.
+"""Pages: one file each, without scripts, that loads nothing from elsewhere.
 
-In: a title, what stands on the page, a statement. Out: HTML.
-Not here: what is shown (`risk`, `groups`, `bench.report`).
+In: a title, content, a statement. Out: HTML.
+Not here: what is shown (`risk`, `groups`, and the reports of the bench).
 """
 
 from html import escape
@@ -15,16 +15,18 @@ def page(title: str, content: str, guarantee: Guarantee, *, styles: str) -> str:
     """A page that shows releases, with their statement at the end.
 
     Args:
-        title: a sentence; its first heading, too.
+        title: a sentence, which is also the first heading.
         content: HTML.
         guarantee: the statement about everything that is shown.
-        styles: CSS besides the common one.
+        styles: CSS in addition to what all pages have.
     """
-    statement = f"<h2>The statement</h2>\n<pre>{escape(guarantee.explain())}</pre>"
+    statement = (
+        f"<h2>The statement</h2>\n<p>{escape(guarantee.summary())}</p>\n<pre>{escape(guarantee.explain())}</pre>"
+    )
     return shell(title, f"{content}\n{statement}", styles=styles)
 
 
 def shell(title: str, content: str, *, styles: str) -> str:
-    """A page; arguments as those of `page`."""
+    """A page without a statement; the arguments are those of `page`."""
     template = Template((files("textveil") / "data" / "page.html").read_text(encoding="utf-8"))
     return template.substitute(title=escape(title), content=content, styles=styles)

@@ -1,4 +1,4 @@
-"""Risk shown: every private word in the colour of how probably an attacker names it.
+"""Shows risk: every private word in a colour for how likely an attacker finds it.
 
 In: risks of releases. Out: coloured text for a terminal, a page. Both are for the owner alone: they tell which guesses
 are right.
@@ -17,19 +17,19 @@ from textveil.guarantee import Guarantee
 from textveil.show import page as pages
 
 NAMED = "*"
-"""Stands behind a word that the attacker names, where nothing can be underlined."""
+"""Marks a word that the attacker guesses right, where nothing can be underlined."""
 
 
 EXPECTS = {
-    "uniform": "expects no word more than another",
-    "unigram": "knows how often words stand in public text",
-    "context": "expects what a language model does from the released words around",
+    "uniform": "takes every word to be as likely as any other",
+    "unigram": "knows how often words occur in public text",
+    "context": "asks a language model which word fits the released words around it",
 }
-"""The priors, in words that go on "an attacker who "."""
+"""The priors, in words that follow "an attacker who"."""
 
 
 class Level(NamedTuple):
-    """Probabilities up to `most`, and how they are shown."""
+    """A range of probabilities, up to `most`, and how it is shown."""
 
     most: float
     meaning: str
@@ -44,7 +44,7 @@ LEVELS = (
     Level(0.9, "50% to 90%", "bold white on #a63603", "³"),
     Level(1.0, "more than 90%", "bold white on #5a1e02", "⁴"),
 )
-"""Steps of one hue from light to dark, which differ in lightness for every eye; where there is no colour, signs."""
+"""Steps of one hue from light to dark, so that they also differ for people who see no colours; else signs."""
 
 
 STYLES = """.legend .level0, .legend .level1, .legend .level2 { color: #1a1a1a; }
@@ -54,11 +54,11 @@ STYLES = """.legend .level0, .legend .level1, .legend .level2 { color: #1a1a1a; 
   .level4 { background: #5a1e02; color: #fff; font-weight: 700; }
   .named { text-decoration: underline; text-underline-offset: .12em; text-decoration-thickness: 1px;
     padding-bottom: .15rem; }"""
-"""The same steps on a page."""
+"""The same levels on a page."""
 
 
 def level(probability: float) -> Level:
-    """The step that a probability is on."""
+    """The level of a probability."""
     return next(step for step in LEVELS if probability <= step.most or step is LEVELS[-1])
 
 
@@ -67,7 +67,7 @@ def coloured(risk: Risk, *, marked: bool) -> Text:
 
     Args:
         risk: of one text.
-        marked: whether colours can be shown; else signs stand behind the words.
+        marked: whether colours can be shown; else signs follow the words.
     """
     text = Text()
     rows = zip(risk.released.gaps[:-1], risk.released.items, risk.probability, risk.named, strict=True)
@@ -86,7 +86,7 @@ def coloured(risk: Risk, *, marked: bool) -> Text:
 
 def legend(*, marked: bool) -> Text:
     """What the colours or signs mean."""
-    text = Text("Probability that the attacker gives to the private word: ")
+    text = Text("How likely the attacker finds the private word: ")
     for step in LEVELS:
         if marked or step.mark:
             text.append("word" if marked else f"word{step.mark}", step.style if marked else "")
@@ -95,15 +95,15 @@ def legend(*, marked: bool) -> Text:
         text.append("word", "dim").append(" public; ").append("word", "underline")
     else:
         text.append(f"no sign: {LEVELS[0].meaning}, or public; {NAMED}")
-    return text.append(" the best guess is right.")
+    return text.append(" the attacker's best guess is right.")
 
 
 def page(risks: Sequence[Risk], guarantee: Guarantee) -> str:
-    """A page of its own, without scripts, that shows the releases with their risk, and the statement second.
+    """A page of its own, without scripts: the releases in the colours of their risk, then the statement.
 
     Args:
         risks: of the texts.
-        guarantee: of all of them together.
+        guarantee: about all of them together.
     """
     first = risks[0] if risks else None
     exact = first is not None and first.evidence == "exact"
@@ -114,11 +114,11 @@ def page(risks: Sequence[Risk], guarantee: Guarantee) -> str:
         for number, step in enumerate(LEVELS)
     )
     texts = "\n".join(f'<p class="text">{_html(risk)}</p>' for risk in risks)
-    content = f"""<p class="how">{escape(how)}Point at a word to read its number.</p>
+    content = f"""<p class="how">{escape(how)}Point at a word to read its probability.</p>
 <p class="keep">Keep this page to yourself: it tells which guesses about the private text are right.</p>
 <ul class="legend">{steps}<li><span class="public">word</span> public, passed as it is</li>\
-<li><span class="named">word</span> the best guess is right</li></ul>
-<p class="how">Colour: the probability that the attacker gives to the private word.</p>
+<li><span class="named">word</span> the attacker's best guess is right</li></ul>
+<p class="how">The colour says how likely the attacker finds the private word.</p>
 {texts}"""
     return pages.page(sentence(risks), content, guarantee, styles=STYLES)
 
@@ -134,7 +134,7 @@ def _html(risk: Risk) -> str:
         number = LEVELS.index(level(float(probability)))
         says = f"{probability:.0%}" if probability >= LEVELS[0].most else "less than 1%"
         if named:
-            says += ", the best guess is right"
+            says += ", the attacker's best guess is right"
         kinds = f"word level{number}" + (" named" if named else "")
         parts.append(f'<span class="{kinds}" title="{says}" tabindex="0">{escape(item.text)}</span>')
     return "".join(parts) + escape(risk.released.gaps[-1])
