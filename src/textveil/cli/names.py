@@ -164,7 +164,7 @@ def _explain_profile(name: str) -> None:
     complete=False,
 )
 def demo(config: "Config") -> None:
-    """Privatize a packaged letter (an invented one) with four mechanisms, and show it beside the original."""
+    """Show both jobs: a prompt whose answer is restored, and an invented letter with its statement and its risk."""
     from rich.console import Console
 
     from textveil.cli import demo as demonstration

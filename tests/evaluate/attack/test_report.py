@@ -77,3 +77,10 @@ def test_attacks_by_name():
     assert report.load("neighbour", {"k": 20}) == Neighbour(k=20)
     with pytest.raises(UnknownName):
         report.load("neighbor")
+
+
+def test_progress_names_the_attack_and_its_step(case):
+    told = []
+    attack(case, [Neighbour()], report=lambda *step: told.append(step))
+    assert told
+    assert {name for name, _, _ in told} == {"neighbour, neighbours"}

@@ -7,6 +7,7 @@ Not here: the attackers, and the pictures (`picture`).
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -143,7 +144,8 @@ def attack(
             refused[each.name] = reason
             continue
         try:
-            rows.extend(row for found in each.run(case, rng=rng, report=report) for row in _rows(case, found, parts))
+            found = each.run(case, rng=rng, report=partial(_told, report, each.name))
+            rows.extend(row for outcome in found for row in _rows(case, outcome, parts))
         except EndpointError as error:  # what the others found is not lost with it
             refused[each.name] = str(error)
     return Findings(
@@ -155,6 +157,11 @@ def attack(
         unprotected=case.view.unprotected,
         hidden=case.view.hidden,
     )
+
+
+def _told(report: Report, attack: str, step: str, done: int, total: int) -> None:
+    """Tells of a step of an attack, and which attack it is."""
+    report(f"{attack}, {step}", done, total)
 
 
 def rates(case: Case, outcomes: Sequence[Outcome]) -> Iterator[Rate]:
