@@ -658,17 +658,17 @@ def test_several_files_into_a_folder(run, rows, tmp_path):
         (("--output", "out/"), r"needs FILE\.\.\."),
         (("a.csv", "--output", "out/", "--json"), "no such option"),
         (("a.csv", "--output", "out/", "--column", "body"), "--field must name one column"),
-        (("b.txt", "--output", "out/", "--field", "body"), r"a \.txt has no fields"),
+        (("b.txt", "--output", "out/", "--field", "body"), r"a \.txt file has no fields"),
         (("a.csv", "--output", "out/", "--jobs", "-1"), "--jobs must be 0"),
         (("a.csv", "--output", "out/", "--jobs", "x"), "--jobs needs N"),
         (("a.csv", "--output", "out/", "--task", "x", "--query", "id"), "give --task for all texts, or --query"),
         (("no.csv", "--output", "out/"), "number 1 of 1 is not there"),
         (("a.csv", "no.parquet", "--output", "out/"), "number 2 of 2 is not there"),
-        (("a.csv", "--output", "."), "another folder than that of the input"),
+        (("a.csv", "--output", "."), "must not be the folder of the input"),
         (("broken.csv", "--output", "out/"), r"^textveil: error: broken\.csv: line 2 must have 1 columns"),
         (("broken.jsonl", "--output", "out/"), "line 1 must be a JSON object"),
         (("broken.parquet", "--output", "out/"), "must be a whole parquet file"),
-        (("broken.txt.gz", "--output", "out/"), "must be a whole gzip file"),
+        (("broken.txt.gz", "--output", "out/"), "damaged or cut off"),
         (("b.txt", "--output", "out/", "--resume", "-o", "words.oov=error"), "outside the table"),
     ],
 )
@@ -824,7 +824,6 @@ COMMANDS = [
     ("show",),
     ("show", "config"),
     ("explain",),
-    ("demo",),
 ]
 
 
@@ -854,7 +853,10 @@ LEAN = ("-o", "protect.detectors=[patterns]", "-o", "names.types=[]")
 
 def test_the_examples_of_the_first_page_work_as_they_are_typed():
     shown = (r"Ask [\w'-]+ [\w'-]+ \(<EMAIL>\) about the lease\n", r"\w+ \w+ the \w+ \w+ \w+ \w+\n")
-    said = (r"1 person and 1 e-mail address replaced; .*\n", r".* drawn at epsilon .*\n")
+    said = (
+        r"1 person and 1 e-mail address replaced \(a drawn name can be the same one\); .*\n",
+        r".* drawn at epsilon .*\n",
+    )
     for example, out, err in zip(app.EXAMPLES, shown, said, strict=True):
         found = process(*shlex.split(example)[1:])
         assert found.returncode == 0

@@ -663,7 +663,7 @@ def test_a_work_folder_is_for_its_owner_only(rows, tmp_path, monkeypatch):
             run(rows, to=out, resume=True)
         work_of(out).unlink()
     monkeypatch.setattr(work, "fcntl", None)
-    with pytest.raises(ConfigError, match="a system on which a folder can be locked"):
+    with pytest.raises(ConfigError, match="a system that can lock folders"):
         run(rows, to=out)
 
 
@@ -744,10 +744,10 @@ def test_a_finished_run_is_not_drawn_again(rows, tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="do not match"):
         run(rows, to=out, seed=1, resume=True)
     (out / FINISHED[1]).unlink()
-    with pytest.raises(ConfigError, match=r"no finished run made; delete a\.jsonl$"):
+    with pytest.raises(ConfigError, match=r"not from a finished run; delete a\.jsonl$"):
         run(rows, to=out, seed=1, resume=True)
     (out / "a.jsonl").rename(out / FINISHED[1])
-    with pytest.raises(ConfigError, match=r"no finished run made; delete a\.jsonl\.guarantee\.json$"):
+    with pytest.raises(ConfigError, match=r"not from a finished run; delete a\.jsonl\.guarantee\.json$"):
         run(rows, to=out, seed=1, resume=True)
 
 
@@ -863,7 +863,7 @@ def test_what_does_not_go_together_is_refused_before_anything_is_written(rows, t
     refused("number 1 of 1 is a folder", folder, error=InputError)
     os.mkfifo(tmp_path / "pipe.txt")
     refused("number 1 of 1 is no regular file", tmp_path / "pipe.txt", error=InputError)
-    refused("^b.txt: a .txt has no fields", rows, folder / "b.txt", field="text")
+    refused("^b.txt: a .txt file has no fields", rows, folder / "b.txt", field="text")
     (folder / "b.txt").write_bytes(CANARY.encode() + b"\xff")
     refused("^b.txt: the input must be UTF-8; byte 10", rows, folder / "b.txt", error=InputError)
     (folder / "c.csv").write_text(f"text,n\n{CANARY}\n")

@@ -106,11 +106,11 @@ def test_which_field(tmp_path):
             field(name, content, field="no")
     with pytest.raises(ConfigError, match=r"a \.txt file has no fields"):
         field("a.txt", "x", field="a")
-    with pytest.raises(ConfigError, match=r"--whole is not for \.csv"):
+    with pytest.raises(ConfigError, match=r"--whole does not apply to \.csv"):
         field("a.csv", "text\n", whole=True)
     with pytest.raises(ConfigError, match=r"must end in \.txt"):
         field("a.doc", "x")
-    with pytest.raises(ConfigError, match=r"must not be packed"):
+    with pytest.raises(ConfigError, match=r"cannot be read from a"):
         field("a.parquet.gz", "x")
 
 

@@ -175,7 +175,7 @@ def test_files_that_are_no_sweeps(tmp_path):
         path.write_bytes(content)
         with pytest.raises(TextveilError):
             Sweep.read(path)
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="cannot read"):
         Sweep.read(tmp_path / "none.yaml")
 
 

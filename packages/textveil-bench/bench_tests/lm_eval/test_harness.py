@@ -51,7 +51,7 @@ def test_tasks_that_cannot_be_had(tasks, tmp_path):
     [
         ("hg", "", UnknownName, "did you mean 'hf'"),
         ("hf", "", ConfigError, "needs --model_args pretrained="),
-        ("hf", "pretrained=/nowhere/model", ModelError, "no folder and no cached model"),
+        ("hf", "pretrained=/nowhere/model", ModelError, "there is no such folder"),
         ("hf", "pretrained=nobody/nothing", ModelError, "hf 'nobody/nothing' could not be loaded"),
         ("vllm", "pretrained=nobody/nothing", ModelError, "its library must be installed"),
     ],
@@ -87,5 +87,5 @@ def test_numbers_that_are_none():
 def test_the_library_may_be_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "lm_eval", None)
     monkeypatch.delitem(sys.modules, "lm_eval.tasks", raising=False)
-    with pytest.raises(ConfigError, match=r"pip install 'textveil\[lm-eval\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'textveil-bench\[lm-eval\]'"):
         library("lm_eval.tasks")
