@@ -103,7 +103,7 @@ def test_an_infinite_budget_is_json_too(capsys, letters):
 
 def test_words_that_pass_unprotected_are_told(capsys, letters):
     err = run(capsys, letters, *NOISE, "inf", "--attacks", "linkage")[2]
-    assert "17 more private words are in no rate of words, because they passed as they were" in " ".join(err.split())
+    assert "17 more private words are not counted in rates of words: they passed as they were" in " ".join(err.split())
 
 
 def test_where_nothing_can_run_that_is_an_error(capsys, letters):

@@ -204,7 +204,7 @@ def draw(table: "Table") -> None:
 
 
 def notes(document: Mapping[str, Any]) -> list[str]:
-    """What has to be known of the headline rates, each said once, and of the private words that are in none."""
+    """What one has to know about the headline rates, each said once, and about private words that no rate counts."""
     rows = document["rows"]
     said: dict[str, list[str]] = {}
     for row in rows:
@@ -212,11 +212,11 @@ def notes(document: Mapping[str, Any]) -> list[str]:
             said.setdefault(row["note"], []).append(metric(row))
     found = [f"{', '.join(metrics)}: {note}." for note, metrics in said.items()]
     for count, fate in (
-        (document["passed_unprotected"], "passed as they were: everyone has them"),
-        (document["placeholders"], "became placeholders: nobody has more than their place"),
+        (document["passed_unprotected"], "passed as they were, so everyone has them"),
+        (document["placeholders"], "became placeholders, so nobody learns more than where they stood"),
     ):
         if count:
-            found.append(f"{count:,} more private words are in no rate of words, because they {fate}.")
+            found.append(f"{count:,} more private words are not counted in rates of words: they {fate}.")
     return found
 
 

@@ -6,9 +6,9 @@ Not here: how a run is divided, kept and joined (`corpus`), and formats (`files`
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -89,8 +89,9 @@ def into_folder(
     whole: bool,
     jobs: int,
     resume: bool,
+    prompts: bool = False,
 ) -> None:
-    """Release files into a folder, and say of each what is guaranteed.
+    """Release files into a folder, and say of each what is guaranteed; of prompts what was hidden.
 
     Raises:
         ConfigError: the output cannot be a folder.
@@ -116,22 +117,40 @@ def into_folder(
         raise
     if telling.how != "quiet":
         for done in finished:
-            shell.note(shell.wrap("\n".join(_about(done, telling))))
+            shell.note(shell.wrap("\n".join(_about(done, telling, prompts))))
 
 
-def _about(done: "Done", telling: Telling) -> Iterator[str]:
+def _about(done: "Done", telling: Telling, prompts: bool) -> Iterator[str]:
     """What is said of one file. The statement of a file that was finished before is known from its own file only."""
     found, stated = done.document, done.document["guarantee"]
     counted = ", ".join(_count(found[f"{what}s"], what) for what in ("row", "text", "word"))
     name = found["field"]
     field = "" if name is None else f", field {name if formats.is_plain(name) else json.dumps(name)}"
     yield f"{found['file']}{field}: {counted}.{' It was finished before.' if done.before else ''}"
-    if done.guarantee is not None:
-        yield telling.spell(done.guarantee)
-    elif stated is not None:
-        yield telling.spell_json(stated)
+    if prompts and stated is not None:
+        yield _hidden(stated["groups"])
+    if telling.how != "summary" or not prompts:
+        if done.guarantee is not None:
+            yield telling.spell(done.guarantee)
+        elif stated is not None:
+            yield telling.spell_json(stated)
     if name is not None:
         yield "The other fields are copied as they are and are not covered."
+
+
+def _hidden(groups: Sequence[Mapping[str, Any]]) -> str:
+    """What was hidden in a file of prompts; of names it is known how many words they have."""
+    from textveil.guarantee import listing, things
+
+    gone = [group for group in groups if group["by"] != "nothing"]
+    said = [things(group["label"], group["words"]) for group in gone if group["by"] == "placeholder"]
+    if drawn := sum(group["words"] for group in gone if group["by"] != "placeholder"):
+        said.append(_count(drawn, "word") + " of names" * all(group["by"] in ("placeholder", "name") for group in gone))
+    if not said:
+        return (
+            "Nothing was found to hide, so the texts stand as they were; there may still be something private in them."
+        )
+    return f"{listing(said)} replaced; the rest stands as it was: nothing is claimed about it."
 
 
 def _count(n: int, what: str) -> str:

@@ -62,14 +62,18 @@ def protect(
     if output is not None and texts.is_folder(output):
         if session is not None or as_json or with_original:
             raise ConfigError("--session, --json and --with-original are for prompts, not for files into a folder")
-        folder.into_folder(given, output, config, telling, field=field, whole=whole, jobs=jobs, resume=resume)
+        folder.into_folder(
+            given, output, config, telling, field=field, whole=whole, jobs=jobs, resume=resume, prompts=True
+        )
         return
     if len(given) > 1:
-        raise ConfigError("put a prompt of several words in quotes; several files need --output FOLDER/")
+        raise ConfigError(
+            "put a prompt of several words in quotes; several files go into a folder, with --output FOLDER/"
+        )
     if field is not None or resume or jobs != 1:
-        raise ConfigError("--field, --jobs and --resume are for files into a folder: give --output FOLDER/")
+        raise ConfigError("--field, --jobs and --resume are for files that go into a folder, with --output FOLDER/")
     only = given[0] if given else None
-    texts.check(only, output, session)
+    texts.check(only, output, session, files="with --output FOLDER/")
     results = texts.release(
         config,
         only,

@@ -179,13 +179,13 @@ def _no_command(commands: list[str], path: str, arguments: Sequence[str]) -> str
             return f"{path} has no command {word}; {MOVED[path, word]}"
     near = [name for word in words[:2] for name in get_close_matches(word, commands, n=1, cutoff=0.6)]
     hint = f"did you mean {near[0]}?" if near else f"commands are {', '.join(commands)}"
-    return f"{path} has no such command; {hint}" + (
-        "; a text goes after `textveil protect` or `textveil privatize`" if path == "textveil" else ""
-    )
+    texts = "; a text goes after `textveil protect` or `textveil privatize`" if path == "textveil" else ""
+    return f"{path} has no such command; {hint}{texts}"
 
 
 def _wrong_option(given: str, command: Any, path: str) -> str:
     options = {name: each for each in command.params for name in each.opts if name.startswith("-")}
+    options.setdefault("--help", None)
     if given in options:
         takes = "takes no value" if getattr(options[given], "is_flag", False) else "needs a value"
         return f"{given} {takes}; see `{path} --help`"

@@ -34,7 +34,7 @@ Field = Annotated[
         "--field",
         "--column",
         metavar="NAME",
-        help="The field or column of the texts; else `text`, or the only one that holds strings.",
+        help="The field of the texts; else `text`, or in .jsonl and .parquet the only one with strings.",
     ),
 ]
 Output = Annotated[
@@ -65,7 +65,13 @@ KEPT_STATEMENTS = 1_000
 """Statements that are kept one by one; more are summed up on the way, so that memory hardly grows."""
 
 
-def check(text: str | None, output: str | None, session: str | None = None, html: str | None = None) -> None:
+def check(
+    text: str | None,
+    output: str | None,
+    session: str | None = None,
+    html: str | None = None,
+    files: str = "with `textveil privatize-files`",
+) -> None:
     """Refuse what cannot be read or written, before anything is loaded.
 
     Raises:
@@ -74,9 +80,9 @@ def check(text: str | None, output: str | None, session: str | None = None, html
     """
     streams.require_input(text)
     if text is not None and os.path.isfile(text) and formats.has_rows(text):
-        raise ConfigError("this file has more than plain lines; files go into a folder with `textveil privatize-files`")
+        raise ConfigError(f"this file has more than plain lines; such files go into a folder, {files}")
     if output is not None and is_folder(output):
-        raise ConfigError("--output is a folder; files go into a folder with `textveil privatize-files`")
+        raise ConfigError(f"--output is a folder; whole files go into one, {files}")
     if session is not None and output is not None and os.path.realpath(session) == os.path.realpath(output):
         raise ConfigError("--session and --output must be two files")
     if html is not None and (os.path.isdir(html) or not os.path.isdir(os.path.dirname(os.path.realpath(html)))):

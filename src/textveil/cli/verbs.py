@@ -96,6 +96,13 @@ class _Page:
             if getattr(parameter, "is_flag", False) and parameter.metavar is None:
                 parameter.metavar = ""  # else it reads as if it took a value
 
+    def get_help_option(self, ctx: Any) -> Any:
+        command: Any = super()
+        option = command.get_help_option(ctx)
+        if option is not None:
+            option.metavar = ""  # a flag, too
+        return option
+
     def format_help(self, context: Any, formatter: Any) -> None:
         command: Any = super()
         command.format_help(context, formatter)

@@ -7,7 +7,7 @@ Not here: how a mechanism earns its claim (`mechanism`), and what attackers get.
 from textveil.guarantee.accounting import compose, condense, summarize
 from textveil.guarantee.claim import FLOATING_POINT, Claim, Restricted
 from textveil.guarantee.guarantee import Group, Guarantee
-from textveil.guarantee.wording import hidden, number
+from textveil.guarantee.wording import hidden, listing, number, things
 
 __all__ = [
     "FLOATING_POINT",
@@ -18,6 +18,8 @@ __all__ = [
     "compose",
     "condense",
     "hidden",
+    "listing",
     "number",
     "summarize",
+    "things",
 ]

@@ -1,0 +1,113 @@
+"""The verb protect: what is found is hidden, the rest stays, and the answer can be restored."""
+
+import json
+import re
+import sys
+
+import pytest
+
+from textveil import cli
+from textveil.pipeline import privatizer
+
+PROMPT = "Zyxqorvian lives at maria@example.org, call +1 202 555 0136"
+LEAN = ("-o", "protect.detectors=patterns", "-o", "names.types=none")
+SAID = "1 e-mail address and 1 phone number replaced; the rest was sent as it stands: nothing is claimed about it.\n"
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch, small_table):
+    monkeypatch.setattr(privatizer, "load_table", lambda *_, **__: small_table)
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    def run(*arguments, stdin=None):
+        if stdin is not None:
+            import io
+
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        code = cli.main([str(each) for each in arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_what_is_found_is_hidden_and_said_and_the_rest_stays(run):
+    code, out, err = run("protect", PROMPT, *LEAN)
+    assert (code, err) == (0, SAID)
+    assert out == "Zyxqorvian lives at <EMAIL>, call <PHONE>\n"
+
+
+def test_the_answer_is_restored(run, tmp_path):
+    session = tmp_path / "a.session"
+    code, out, _ = run("protect", PROMPT, *LEAN, "--session", session)
+    assert (code, out) == (0, "Zyxqorvian lives at <EMAIL_1>, call <PHONE_1>\n")
+    assert run("restore", "Write to <EMAIL_1>.", "--session", session)[1] == "Write to maria@example.org.\n"
+
+
+def test_where_nothing_is_found_that_is_said(run):
+    code, out, err = run("protect", "where is it", *LEAN)
+    assert (code, out) == (0, "where is it\n")
+    assert err.startswith("Nothing was found to hide")
+
+
+def test_how_much_is_said(run):
+    assert run("protect", PROMPT, *LEAN, "--quiet")[2] == ""
+    first, *statement = run("protect", PROMPT, *LEAN, "--statement")[2].splitlines()
+    assert f"{first}\n" == SAID
+    assert len(statement) == 3
+    assert len(run("protect", PROMPT, *LEAN, "--explain")[2].splitlines()) > 4
+    code, out, err = run("protect", PROMPT, *LEAN, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["guarantee"]["placeholders"] == 2
+
+
+def test_a_file_is_a_prompt_per_line_or_one(run, tmp_path):
+    path = tmp_path / "prompts.txt"
+    path.write_text("a@example.org\nb@example.org\n")
+    session = tmp_path / "a.session"
+    assert run("protect", path, *LEAN, "--session", session)[1] == "<EMAIL_1>\n<EMAIL_2>\n"
+    code, out, err = run("protect", path, *LEAN, "--whole")
+    assert (code, out) == (0, "<EMAIL>\n<EMAIL>\n")
+    assert err.startswith("2 e-mail addresses replaced; ")
+    assert run("protect", "-", *LEAN, stdin=b"a@example.org\n")[1] == "<EMAIL>\n"
+
+
+def test_files_into_a_folder(run, tmp_path):
+    (tmp_path / "a.csv").write_text("id,text\n1,write to a@example.org\n2,where is it\n")
+    (tmp_path / "b.txt").write_text("where is it\n")
+    arguments = ("protect", tmp_path / "a.csv", tmp_path / "b.txt", *LEAN, "--output", f"{tmp_path}/out/")
+    code, out, err = run(*arguments)
+    assert (code, out) == (0, "")
+    lines = err.splitlines()
+    assert lines[1] == "1 e-mail address replaced; the rest stands as it was: nothing is claimed about it."
+    assert lines[2] == "The other fields are copied as they are and are not covered."
+    assert lines[4].startswith("Nothing was found to hide")
+    assert (tmp_path / "out" / "a.csv").read_text() == "id,text\n1,write to <EMAIL>\n2,where is it\n"
+    again = run(*arguments, "--resume", "--statement")[2].splitlines()
+    assert again[0] == f"{lines[0]} It was finished before."
+    assert again[1] == lines[1]
+    assert "passes" in again[2]
+    assert run(*arguments, "--resume", "--quiet")[2] == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("a", "b"), "in quotes; several files go into a folder, with --output FOLDER/"),
+        (("a", "--field", "x"), "--output FOLDER/"),
+        (("a", "--resume"), "--output FOLDER/"),
+        (("rows.csv",), "such files go into a folder, with --output FOLDER/"),
+        (("rows.csv", "--output", "out/", "--json"), "are for prompts, not for files into a folder"),
+        (("rows.csv", "--output", "out/", "--session", "s"), "are for prompts, not for files into a folder"),
+    ],
+)
+def test_one_line_says_what_is_wrong(run, tmp_path, monkeypatch, arguments, says):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("text\nZyxqorvian\n")
+    code, out, err = run("protect", *arguments, *LEAN)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"textveil: error: .*\n", err)
+    assert says in err
+    assert "Zyxqorvian" not in err
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["rows.csv"]
