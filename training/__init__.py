@@ -1,1 +1,1 @@
-"""How the adapters of the package were made: data, recipes, measurements. Not part of the installed package."""
+"""How the package's adapters were made: data, recipes, measurements. Not part of the installed package."""

@@ -1,4 +1,4 @@
-"""What the training scripts are asked: where the data is, which device, where checkpoints lie.
+"""The command line of the training scripts: where the data is, the device, where checkpoints go.
 
 In: the command line. Out: checked settings. Not here: recipes; they are constants of their scripts.
 """
@@ -20,13 +20,13 @@ ADAPTERS = DATA / "adapters"
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Where to read and write, and on what to compute.
+    """Where to read and write, and what to compute on.
 
     Attributes:
         data: the folder of corpora.
         work: the folder of checkpoints.
         device: a torch device.
-        out: where the adapter is written.
+        out: where to write the adapter.
     """
 
     data: Path
@@ -50,7 +50,7 @@ def settings(description: str) -> Settings:
 
 
 def with_corpora(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """What the command line says to a parser, and `data`, the folder of corpora.
+    """Parses the command line with `parser`, adding `data`, the folder of corpora.
 
     Raises:
         SystemExit: the folder is missing.

@@ -1,7 +1,7 @@
-"""The data that adapters are trained and measured on, read from a folder of corpora.
+"""The data for training and measuring adapters, read from a folder of corpora.
 
-In: the folder (its layout stands in training/README.md). Out: articles, tagged sentences, questions.
-Not here: how a job turns them into batches (one script per adapter), and benchmark data (`benchmarks`).
+In: the folder (layout in training/README.md). Out: articles, tagged sentences, questions.
+Not here: how a job makes batches of them (one script per adapter), and benchmark data (`benchmarks`).
 """
 
 import gzip
@@ -19,21 +19,21 @@ TYPES = {
     **dict.fromkeys(("LOC", "location", "LOCATION", "GPE"), "LOCATION"),
     **dict.fromkeys(("ORG", "corporation", "group", "ORGANIZATION"), "ORGANIZATION"),
 }
-"""The names that corpora give to the three types; every other entity counts as none."""
+"""The corpora's names for the three types; all other entities count as none."""
 
 UNSURE = {"ADDRESS", "STREET_ADDRESS", "TITLE", "NRP", "PREFIX"}
-"""Entities of presidio_synth that may hold one of the three types: words of them are not learned from."""
+"""Entities of presidio_synth that may contain one of the three types: their words are not trained on."""
 
 
 class Tagged(NamedTuple):
-    """A sentence: words as the corpus splits them, and a label each (`O`, `B-TYPE`, `I-TYPE`, or `?` for unsure)."""
+    """A sentence: words as split by the corpus, each with a label (`O`, `B-TYPE`, `I-TYPE`, or `?` for unsure)."""
 
     words: list[str]
     labels: list[str]
 
 
 class Question(NamedTuple):
-    """A question about a text, and the answers that count as right."""
+    """A question about a text, and its accepted answers."""
 
     text: str
     question: str
@@ -41,7 +41,7 @@ class Question(NamedTuple):
 
 
 def lines(path: Path) -> Iterator[str]:
-    """The lines of a gzip file, without their ends."""
+    """The lines of a gzip file, without line ends."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         for line in file:
             yield line.rstrip("\n")
@@ -57,7 +57,7 @@ def wikipedia(data: Path) -> list[str]:
 
 
 def wikitext(data: Path, part: str) -> list[str]:
-    """The articles of WikiText-2, its marks around inner hyphens, commas and points undone.
+    """The articles of WikiText-2, with its marks around inner hyphens, commas and points removed.
 
     Args:
         data: the folder of corpora.
@@ -103,7 +103,7 @@ def _three_types(labels: Sequence[str]) -> list[str]:
 
 
 def unseen(folder: Path) -> list[Tagged]:
-    """The sentences of a corpus's test part that do not stand, word for word, in its training part."""
+    """The sentences of a corpus's test part that do not occur, word for word, in its training part."""
     seen = {tuple(sentence.words) for sentence in conll(folder / "train.conll.gz")}
     return [each for each in conll(folder / "test.shared.conll.gz") if tuple(each.words) not in seen]
 
@@ -126,7 +126,7 @@ def presidio(data: Path, *, held_out: bool) -> list[Tagged]:
 
 
 def is_held_out(template: str) -> bool:
-    """Whether a template of presidio_synth belongs to the test part; the names of its slots do not count."""
+    """Whether a template of presidio_synth belongs to the test part, ignoring the names of its slots."""
     bare = re.sub(r"\{\{.*?\}\}", "{{}}", template.lower())
     return hashlib.sha256(bare.encode()).digest()[0] % 5 == 0
 
@@ -149,7 +149,7 @@ def _from_spans(text: str, spans: Sequence[dict[str, object]]) -> Tagged:
 
 
 def squad_train(data: Path) -> list[Question]:
-    """The rows of SQuAD's training set that are here."""
+    """The available rows of SQuAD's training set."""
     rows = map(json.loads, lines(data / "squad_v11" / "train_subset.jsonl.gz"))
     return [Question(row["context"], row["question"], [row["answer"]]) for row in rows]
 

@@ -1,8 +1,8 @@
-"""The public frequency list: how often each word stands in public text.
+"""The public frequency list: how often each word occurs in public text.
 
-In: the folder of corpora (`wikipedia_en`). Out: `data/frequencies/` of the package: the list, and how many words fall
-on each row of the shipped tables.
-Not here: what the list is used for (`textveil.table`), and how a text is cut into words (`textveil.text`).
+In: the folder of corpora (`wikipedia_en`). Out: `data/frequencies/` of the package: the list, and the number of words
+for each row of the packaged tables.
+Not here: what the list is used for (`textveil.table`), and how texts are split into words (`textveil.text`).
 """
 
 import argparse
@@ -20,13 +20,13 @@ from textveil.text.tokens import tokenize
 from training import cli, data
 
 LEAST = 5
-"""Rarer words are left out: so small a count says little."""
+"""Rarer words are left out: counts this small mean little."""
 
 MOST = 60_000
-"""So many words at most, which keeps the file below 300 KB."""
+"""Most words in the list, to keep the file below 300 KB."""
 
 TABLES = ("minilm", "minilm-s")
-"""Tables of words for which the rows are stored."""
+"""Tables of words whose rows are counted."""
 
 HEADER = """\
 # How often words stand in public English text: word, tab, count; the most frequent first.
@@ -37,7 +37,7 @@ HEADER = """\
 
 
 def count(texts: Iterable[str]) -> Counter[str]:
-    """How often every word stands in the texts, in small letters."""
+    """How often each word occurs in the texts, lower-cased."""
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(map(str.lower, tokenize([text]).words))
@@ -45,7 +45,7 @@ def count(texts: Iterable[str]) -> Counter[str]:
 
 
 def render(counts: Counter[str]) -> Iterator[str]:
-    """The list as it is written: the header, then a line per word."""
+    """The list as written to the file: the header, then a line per word."""
     yield HEADER.format(total=counts.total(), most=MOST, least=LEAST)
     listed = [word for word, n in counts.items() if n >= LEAST and any(map(str.isalnum, word))]
     listed.sort(key=lambda word: (-counts[word], word))
@@ -54,26 +54,26 @@ def render(counts: Counter[str]) -> Iterator[str]:
 
 
 def pack(content: bytes) -> bytes:
-    """Compressed, without a time of making: the same list is the same file."""
+    """Compressed without a timestamp: the same list gives the same file."""
     return gzip.compress(content, mtime=0)
 
 
 def on_rows(name: str) -> bytes:
-    """How many words of the package's list fall on each row of a shipped table, as an array of NumPy's format."""
+    """How many words of the package's list map to each row of a packaged table, in NumPy's format."""
     buffer = io.BytesIO()
     np.save(buffer, frequency.fall(load_table(name)).astype(np.uint32))
     return buffer.getvalue()
 
 
 def main() -> None:
-    """Count, and write the list, and what of it falls on the rows of tables."""
+    """Counts, and writes the list and its counts on tables' rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=cli.DATA / "frequencies", help="default: into the package")
     given = cli.with_corpora(parser)
     text = "".join(render(count(data.wikipedia(given.data))))
     given.out.mkdir(exist_ok=True)
     (given.out / "words.txt.gz").write_bytes(pack(text.encode()))
-    if given.out == cli.DATA / "frequencies":  # the rows are those of the list that was just written
+    if given.out == cli.DATA / "frequencies":  # counts the rows of the list just written
         for name in TABLES:
             (given.out / f"{name}-chord.npy.gz").write_bytes(pack(on_rows(name)))
 

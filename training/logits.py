@@ -1,6 +1,6 @@
-"""Measures how large the bundled masked LM's logits are on public text: `make logit-bounds`.
+"""Measures the range of the bundled masked LM's logits on public text: `make logit-bounds`.
 
-In: WikiText-2, test part, and the shipped tables. Out: src/textveil/data/logits/NAME.json.
+In: WikiText-2, test part, and the packaged tables. Out: src/textveil/data/logits/NAME.json.
 Not here: how logits are measured (`textveil.models.calibration`), and other texts (`textveil table calibrate`).
 """
 
@@ -22,7 +22,7 @@ from training import cli, data
 TABLES = "minilm", "minilm-s"
 
 POSITIONS = 2_000
-"""Words that are hidden, one at a time, evenly spread over those that are not on the public list."""
+"""Number of hidden words, evenly spread over those not on the public list."""
 
 
 def measure(table: EmbeddingTable, tokens: Tokens) -> LogitRange:
@@ -34,14 +34,14 @@ def measure(table: EmbeddingTable, tokens: Tokens) -> LogitRange:
 
 
 def text(found: LogitRange) -> str:
-    """JSON that says which adapter was measured, on what, with a line for each entry."""
+    """JSON with the adapter, the text, and a line for each entry."""
     source = {"text": "WikiText-2, test part, CC BY-SA 3.0; here are counts only", "by": "training/logits.py"}
     whole = {**found.to_json(), "adapter": manifest("masked-lm")["files"], "source": source}
     return "{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in whole.items()) + "\n}\n"
 
 
 def main() -> None:
-    """Write the file of every table."""
+    """Writes the file of each table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=cli.DATA / "logits", help="default: into the package")
     parser.add_argument("tables", nargs="*", default=TABLES, help="names (default: all that ship and hold words)")

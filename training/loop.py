@@ -1,10 +1,10 @@
 """The training loop of all adapters: steps, schedule, checkpoints, log.
 
 In: a model with its trainable parts, and a function from a step's number to its loss. Out: a trained model.
-Not here: what is learned from what (one script per adapter), and what an adapter is (`lowrank`).
+Not here: what is trained on what (one script per adapter), and what an adapter is (`lowrank`).
 
-A run may be stopped at any moment and started again: everything random in a step follows from the seed and the
-step's number, and a checkpoint is written whole or not at all.
+A run may be stopped and restarted at any time: all randomness of a step depends on the seed and the step's number, and
+checkpoints are written atomically.
 """
 
 import json
@@ -23,12 +23,12 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """How long and how fast to learn.
+    """How long and how fast to train.
 
     Attributes:
-        folder: where the checkpoint and the log lie.
-        rate: the learning rate of the low-rank parts; all else learns at half of it.
-        schedule: (step, share of the rate), joined by straight lines; the last step is the end.
+        folder: for the checkpoint and the log.
+        rate: the learning rate of the low-rank parts; everything else has half of it.
+        schedule: (step, share of the rate), interpolated linearly; the last step is the end.
         every: steps between checkpoints, each with a measurement.
         device: a torch device.
     """
@@ -41,7 +41,7 @@ class Run:
 
     @property
     def steps(self) -> int:
-        """Optimizer steps in all."""
+        """Total number of optimizer steps."""
         return self.schedule[-1][0]
 
     def factor(self, step: int) -> float:
@@ -56,13 +56,13 @@ def fit(
     loss_of: Callable[[int], Tensor],
     measure: Callable[[], dict[str, float]],
 ) -> None:
-    """Train what of the model asks for gradients, from the last checkpoint on.
+    """Trains all parameters that require gradients, from the last checkpoint on.
 
     Args:
         model: on its device.
         run: how long and how fast.
-        loss_of: the loss of a step, by its number; all its randomness follows from that number.
-        measure: what is written to the log beside the loss, on data that is not trained on.
+        loss_of: the loss of a step, by its number, on which all its randomness depends.
+        measure: what to log besides the loss, measured on data that is not trained on.
     """
     named = [(name, each) for name, each in model.named_parameters() if each.requires_grad]
     low = [each for name, each in named if name.endswith((".up", ".down"))]

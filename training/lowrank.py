@@ -1,7 +1,7 @@
-"""Low-rank adapters of the small encoder: what is trained, and how it is written down.
+"""Low-rank adapters of the small encoder: training them, and writing them to files.
 
-In: the encoder as its authors made it. Out: the same encoder whose linear layers carry a trainable low-rank change,
-and the tensors of that change. Not here: how adapters are loaded and merged (`textveil.models.adapters`).
+In: the encoder as its authors made it. Out: the same encoder with a trainable low-rank change in its linear layers, and
+the tensors of that change. Not here: how adapters are loaded and merged (`textveil.models.adapters`).
 """
 
 import hashlib
@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 SHARD = 4 * 2**20 - 2**14
-"""Bytes of tensors in one file: below 4 MiB with its header."""
+"""Bytes of tensors per file: below 4 MiB with the header."""
 
 
 class LowRank(nn.Module):
-    """W + up @ down, as a parametrization of a linear layer's weight: one product a step, however many positions."""
+    """W + up @ down, as a parametrization of a linear layer's weight: one product per step, for any batch size."""
 
     def __init__(self, out: int, into: int, rank: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -31,13 +31,13 @@ class LowRank(nn.Module):
 
 
 def attach(model: nn.Module, rank: int, *, train: tuple[str, ...], seed: int) -> None:
-    """Freeze a model, give every linear layer of its blocks a low-rank change, and thaw norms, biases and more.
+    """Freezes a model, gives each linear layer of its blocks a low-rank change, and unfreezes norms, biases and more.
 
     Args:
         model: a transformers model over a BERT encoder.
         rank: of the changes.
-        train: further parameters to train whole, by the beginning of their names (heads, small embeddings).
-        seed: of the changes' first values.
+        train: further parameters to train in full, by prefix of their names (heads, small embeddings).
+        seed: for the initial values of the changes.
     """
     generator = torch.Generator().manual_seed(seed)
     blocks = "encoder.layer."
@@ -54,7 +54,7 @@ def attach(model: nn.Module, rank: int, *, train: tuple[str, ...], seed: int) ->
 
 
 def shorten(model: nn.Module, rank: int) -> None:
-    """Cut every low-rank change of a model to its best approximation of a lower rank."""
+    """Replaces each low-rank change of a model by its best approximation of a lower rank."""
     for module in model.modules():
         if isinstance(module, LowRank):
             up, down = _factors(module, rank)
@@ -62,7 +62,7 @@ def shorten(model: nn.Module, rank: int) -> None:
 
 
 def changes(model: nn.Module) -> dict[str, Tensor]:
-    """What was trained, in half precision: `NAME.up` and `NAME.down` for a low-rank change, `NAME` for all else."""
+    """The trained tensors in half precision: `NAME.up` and `NAME.down` for a low-rank change, `NAME` for all others."""
     found: dict[str, Tensor] = {}
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad or ".parametrizations." in name:
@@ -76,7 +76,7 @@ def changes(model: nn.Module) -> dict[str, Tensor]:
 
 
 def _factors(change: LowRank, rank: int) -> tuple[Tensor, Tensor]:
-    """Two equally large factors of a change, or of its best approximation of a lower rank."""
+    """Two factors of equal norm of a change, or of its best approximation of a lower rank."""
     product = change.up.detach().double() @ change.down.detach().double()
     left, singular, right = torch.linalg.svd(product, full_matrices=False)
     root = singular[:rank].sqrt()
@@ -84,13 +84,13 @@ def _factors(change: LowRank, rank: int) -> tuple[Tensor, Tensor]:
 
 
 def write(folder: Path, name: str, tensors: dict[str, Tensor], about: dict[str, object]) -> None:
-    """The adapter as files of less than 4 MiB and its manifest with their checksums, in place of what was there."""
+    """Writes the adapter as files of less than 4 MiB and its manifest with their checksums, replacing old ones."""
     shards: list[dict[str, Tensor]] = [{}]
     size = 0
     for key, tensor in tensors.items():
         bytes_ = tensor.numel() * tensor.element_size()
         if bytes_ > SHARD:
-            raise ValueError(f"{key} must fit into one file, {SHARD} bytes, and has {bytes_}")
+            raise ValueError(f"{key} must fit into one file of {SHARD} bytes, and has {bytes_}")
         if size + bytes_ > SHARD:
             shards.append({})
             size = 0

@@ -3,9 +3,9 @@
 In: the articles of wikipedia_en. Out: the adapter `masked-lm`.
 Not here: how it is used (`textveil.models.context`) and measured (`measure`).
 
-A hidden word is one [MASK], and only words that are one piece are hidden. Words off the public list are hidden more
-often than those on it: function words are learned in any case. The output layer is tied to the input embeddings and,
-while training, to the pieces that are whole words.
+A hidden word is one [MASK], and only single-piece words are hidden. Words not on the public list are hidden more often
+than those on it: function words are learned anyway. The output layer is tied to the input embeddings and, during
+training, restricted to pieces that are whole words.
 """
 
 from dataclasses import replace
@@ -26,7 +26,7 @@ from training.loop import Run, fit
 
 RANK, RATE, SEED = 128, 2e-3, 0
 SMALL, LARGE, GROWS = 2048, 4096, 1172
-"""Pieces of a step, and the step from which it is the larger number."""
+"""Pieces per step, and the step from which it is the larger number."""
 
 SCHEDULE = (
     (0, 0.0),
@@ -40,7 +40,7 @@ SCHEDULE = (
     (5500, 0.0),
 )
 SHORT, SHORT_SCHEDULE = 44, ((0, 0.0), (30, 0.12), (400, 0.0))
-"""The rank that is shipped, so that the adapter is one file, and how changes are trained on once they are cut to it."""
+"""The rank that is packaged, so that the adapter is one file, and the schedule for training on after the cut to it."""
 
 PUBLIC, NUMERAL, OTHER = 0.12, 0.15, 0.27
 """How often a word on the public list, a numeral, and any other word is hidden."""
@@ -49,14 +49,14 @@ LATER, PUBLIC_LATER = 3750, 0.18
 """The step from which words on the public list are hidden more often."""
 
 LENGTHS = {32: 0.1, 64: 0.3, 128: 0.6}
-"""Pieces of a sequence with its frame: how often each."""
+"""Pieces per sequence with special tokens, and how often each length is used."""
 
 MEASURED = 0.03
-"""Share of the words of WikiText-2's validation part that a measurement hides."""
+"""Share of the words of WikiText-2's validation part hidden for a measurement."""
 
 
 class Vocabulary:
-    """What the recipe has to know about the tokenizer's pieces."""
+    """The recipe's view of the tokenizer's pieces."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         numbers = tokenizer.get_vocab()
@@ -74,7 +74,7 @@ class Vocabulary:
 
 
 class Stream:
-    """Articles in an order drawn anew for every pass, joined by [SEP] and cut into sequences."""
+    """Articles in a new random order for each pass, joined by [SEP] and split into sequences."""
 
     def __init__(self, articles: list[Ints], vocabulary: Vocabulary) -> None:
         self.articles, self.vocabulary = articles, vocabulary
@@ -82,7 +82,7 @@ class Stream:
         self.passed, self.flat = -1, np.zeros(0, np.int64)
 
     def sequences(self, step: int) -> Ints:
-        """The sequences [n, L] of a step, without their frames, and one piece more at the end of each row."""
+        """The sequences [n, L] of a step, without special tokens, and one more piece at the end of each row."""
         rng = np.random.default_rng([SEED, step, 1])
         pieces = SMALL if step < GROWS else LARGE
         length = int(rng.choice(list(LENGTHS), p=list(LENGTHS.values())))
@@ -99,7 +99,7 @@ class Stream:
 
 
 def hide(rows: Ints, rate: Values, vocabulary: Vocabulary, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Sequences in their frames with some words hidden, and what was hidden (-1 elsewhere), both int64 [n, L]."""
+    """Sequences with special tokens and some words hidden, and the hidden words (-1 elsewhere), both int64 [n, L]."""
     own, following = rows[:, :-1], rows[:, 1:]
     hidden = (rng.random(own.shape) < rate[own]) & ~vocabulary.inner[following]
     shown = np.pad(np.where(hidden, vocabulary.mask, own), ((0, 0), (1, 1)), constant_values=vocabulary.end)
@@ -119,7 +119,7 @@ class MaskedLM(nn.Module):
         self.register_buffer("rows", rows)
         self.register_buffer("output", network.get_input_embeddings().weight.detach()[rows], persistent=False)
         transform = network.cls.predictions.transform
-        with torch.no_grad():  # the head begins as the words' frequencies and nothing else
+        with torch.no_grad():  # the head starts as just the words' frequencies
             nn.init.eye_(transform.dense.weight)
             nn.init.zeros_(transform.dense.bias)
             nn.init.constant_(transform.LayerNorm.weight, 0.2)
@@ -135,7 +135,7 @@ class MaskedLM(nn.Module):
 
 
 def main() -> None:
-    """Trains, or goes on where it was stopped, and writes the adapter."""
+    """Trains, or resumes, and writes the adapter."""
     where = cli.settings(__doc__.splitlines()[0])
     tokenizer = minilm.read_tokenizer(bundled_folder())
     vocabulary = Vocabulary(tokenizer)

@@ -1,7 +1,7 @@
-"""Measures the adapters that the package ships: `make measure-adapters`.
+"""Measures the packaged adapters: `make measure-adapters`.
 
 In: the installed adapters and held-out data. Out: training/measured.json, and the tables of training/README.md.
-Not here: training. What is measured is the product: textveil's words, its windows, its decoding.
+Not here: training. It measures the product: textveil's words, its windows, its decoding.
 """
 
 import argparse
@@ -31,7 +31,7 @@ RESAMPLES = 2000
 """Bootstrap samples behind every interval (95%)."""
 
 POSITIONS = 12_000
-"""Positions of WikiText-2 that the masked LM is asked about, evenly spread."""
+"""Number of positions of WikiText-2 for the masked LM, evenly spread."""
 
 Row = dict[str, Any]
 
@@ -52,7 +52,7 @@ def share(hits: Flags) -> tuple[float, float, float]:
 
 
 def masked_lm(root: Path, device: str) -> list[Row]:
-    """Top-1 and top-10 of single hidden words of WikiText-2, beside the words that are frequent anyway."""
+    """Top-1 and top-10 of single hidden words of WikiText-2, next to a unigram baseline."""
     pieces = load_table("minilm-wordpiece")
     whole = [word for word in pieces.words if word.isascii() and word.isalnum()]
     table = EmbeddingTable.build(name="words", words=whole, vectors=pieces.vectors[[pieces.row_of[w] for w in whole]])
@@ -92,7 +92,7 @@ def masked_lm(root: Path, device: str) -> list[Row]:
 def _ranks(
     context: LanguageModel, texts: Ragged, asked: Ints, target: Ints, allowed: dict[str, Flags]
 ) -> dict[str, Ints]:
-    """For each set of candidates, how many of them have a larger logit than the right word."""
+    """For each set of candidates, how many have a larger logit than the right word."""
     ranks = {name: np.zeros(len(asked), np.int64) for name in allowed}
     for which, logits in context.batches(texts, asked):
         found = logits.cpu().numpy()
@@ -109,7 +109,7 @@ WIKIGOLD = "wikigold (held out)"
 
 
 def gold_spans(labels: Sequence[str]) -> set[Span]:
-    """The entities of a sentence, in tokens of the corpus."""
+    """The entities of a sentence, in the corpus's tokens."""
     spans = set()
     start = 0
     for i, label in enumerate([*labels, "O"]):
@@ -122,7 +122,7 @@ def gold_spans(labels: Sequence[str]) -> set[Span]:
 
 
 def joined(spans: set[Span]) -> set[Span]:
-    """Neighbours of one type made one, as in labels that cannot tell them apart."""
+    """Adjacent entities of one type joined, as in labels that cannot separate them."""
     found: list[Span] = []
     for start, end, kind in sorted(spans):
         if found and found[-1][1:] == (start, kind):
@@ -225,7 +225,7 @@ def table(rows: list[Row], adapter: str) -> str:
 
 
 def fill(text: str, rows: list[Row]) -> str:
-    """A document with the tables of the rows between its marks."""
+    """A document with the tables of the rows between its markers."""
     for name in sorted({each["adapter"] for each in rows}):
         begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
         head, mark, rest = text.partition(begin)
@@ -235,7 +235,7 @@ def fill(text: str, rows: list[Row]) -> str:
 
 
 def main() -> None:
-    """Measures what is asked for, keeps the other rows, and writes both files."""
+    """Measures what is requested, keeps the other rows, and writes both files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("adapters", nargs="*", default=["masked-lm", "tagger", "reader"])
     parser.add_argument("--device", default="cpu")

@@ -140,24 +140,24 @@ OTHERS = """
     Trinidad Truman Trump Tudor Tuesday Turk Ulysses Uno Urbana Usa Uss Val Venus Verde Verdi Viking Vikings Virgil
     Viva Volta Vulcan Wadi Wednesday Welsh Wien Wiener Wil Zeus Zion
 """
-"""Words with a capital that are mostly something else than a name of their list, or make one think of one person."""
+"""Capitalized words that mostly mean something else than a name of their list, or suggest one particular person."""
 
 WRITTEN = 0.9
-"""A name stands with a capital in more than this share of the places inside sentences where its letters stand."""
+"""A name is capitalized in more than this share of its occurrences inside sentences."""
 
 LEAST = 5
-"""What was seen less often says too little."""
+"""Fewer occurrences say too little."""
 
 LOCALES = 3
-"""A word on so many lists of persons is surely a name."""
+"""A word on this many lists of persons is certainly a name."""
 
 FEW = """
     az_AZ en_IN en_KE en_NG en_PK ha_NG id_ID ig_NG ja_JP sw tr_TR tw_GH uz_UZ vi_VN yo_NG zh_CN zh_TW zu_ZA
 """
-"""Locales whose names are on few other lists: one of them is enough, so that names of all origins are there."""
+"""Locales whose names are on few other lists: one list is enough, so that names of all origins are included."""
 
 CLEARLY = 0.7
-"""The share of its type, at least, in the labels of a name that is not surely of one type only."""
+"""Least share of its type among a name's labels, if it is not certain to be of one type only."""
 
 HEADER = """\
 # {title}: name, tab, kind; sorted. Each is one row of the table minilm-s and is written with
@@ -175,11 +175,11 @@ SOURCES = {
 
 
 class Candidate(NamedTuple):
-    """What the sources of a name say of it.
+    """A name according to its sources.
 
     Attributes:
         kind: one of `KINDS`.
-        sure: whether they are enough, unless those of another type are too.
+        sure: whether they suffice, unless those of another type do too.
     """
 
     kind: str
@@ -187,12 +187,12 @@ class Candidate(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What public text says of words in small letters.
+    """Counts of lower-cased words in public text.
 
     Attributes:
-        capital: how often each stands with a capital inside sentences.
-        small: how often without.
-        tagged: how often it is, with a capital, part of a name of each type, or `O` of none.
+        capital: occurrences with a capital inside sentences.
+        small: occurrences without.
+        tagged: occurrences, with a capital, as part of a name of each type, or `O` for none.
     """
 
     capital: Mapping[str, int]
@@ -200,19 +200,19 @@ class Evidence(NamedTuple):
     tagged: Mapping[str, Mapping[str, int]]
 
     def is_name(self, word: str) -> bool:
-        """Whether a word in small letters is hardly ever written so."""
+        """Whether a lower-cased word is hardly ever written that way."""
         seen = self.capital.get(word, 0) + self.small.get(word, 0)
         return seen >= LEAST and self.capital.get(word, 0) > WRITTEN * seen
 
     def share(self, word: str, type_: str, among: Collection[str] | None = None) -> float | None:
-        """The share of a type in a word's labels, or in those labels that are among some; None where they are few."""
+        """The share of a type among a word's labels, or among some of them; None if they are too few."""
         labels = {label: n for label, n in self.tagged.get(word, {}).items() if among is None or label in among}
         total = sum(labels.values())
         return labels.get(type_, 0) / total if total >= LEAST else None
 
 
 def evidence(articles: Iterable[str], sentences: Iterable[data.Tagged]) -> Evidence:
-    """Counts the words of articles that follow a small word or a comma, and the labels of tagged sentences."""
+    """Counts the words of articles that follow a lower-case word or a comma, and the labels of tagged sentences."""
     inside = re.compile(r"(?<=[a-z,;] )[A-Za-z]+(?![\w-])")
     capital: Counter[str] = Counter()
     small: Counter[str] = Counter()
@@ -228,11 +228,11 @@ def evidence(articles: Iterable[str], sentences: Iterable[data.Tagged]) -> Evide
 
 
 def from_faker(provider: str, lists: Mapping[str, str]) -> dict[str, dict[str, set[str]]]:
-    """The single words of Faker's lists, accents left out as the encoder does it: of which locales, by kind.
+    """The single words of Faker's lists without accents, as in the encoder, by kind, with their locales.
 
     Args:
         provider: `person` or `address`.
-        lists: kinds, and a regular expression of the names of their lists.
+        lists: kinds, each with a regular expression for the names of its lists.
     """
     from faker.config import AVAILABLE_LOCALES
 
@@ -251,7 +251,7 @@ def from_faker(provider: str, lists: Mapping[str, str]) -> dict[str, dict[str, s
 
 
 def words(entries: Iterable[str | tuple[str, ...]]) -> Iterator[str]:
-    """Entries as they are written in English; those of other alphabets, and of several words, are left out."""
+    """Entries as written in English, without those in other alphabets or of several words."""
     for entry in entries:
         for part in entry if isinstance(entry, tuple) else (entry,):
             folded = "".join(c for c in unicodedata.normalize("NFKD", part) if not unicodedata.combining(c))
@@ -279,7 +279,7 @@ def candidates() -> dict[str, dict[str, Candidate]]:
 def choose(
     found: Mapping[str, Mapping[str, Candidate]], rows: Iterable[str], seen: Evidence
 ) -> dict[str, dict[str, str]]:
-    """The lists, each name with its kind: rows of the table that are names wherever they stand, in one list each."""
+    """The lists, each name with its kind: table rows that are always names, each in one list."""
     held = set(rows) - set(OTHERS.lower().split())
     spelled = {type_: {word.lower(): word for word in sorted(names, reverse=True)} for type_, names in found.items()}
     lists: dict[str, dict[str, str]] = {type_: {} for type_ in found}
@@ -294,19 +294,19 @@ def choose(
 
 
 def render(type_: str, names: Mapping[str, str], version: str) -> str:
-    """A list as it is written."""
+    """A list as written to the file."""
     head = HEADER.format(title=f"Names of the type {type_}", written=WRITTEN, source=SOURCES[type_])
     return head.format(version=version) + "".join(f"{word}\t{kind}\n" for word, kind in sorted(names.items()))
 
 
 def licence() -> str:
-    """Faker's notice, which goes with what is taken from it."""
+    """Faker's notice, which must accompany what is taken from it."""
     found = next(file for file in files("faker") or () if file.name == "LICENSE.txt")
     return found.read_text("utf-8")
 
 
 def main() -> None:
-    """Choose the names, and write the lists."""
+    """Chooses the names, and writes the lists."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=cli.DATA / "names", help="default: into the package")
     given = cli.with_corpora(parser)

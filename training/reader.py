@@ -1,6 +1,6 @@
 """Trains the reader: `make train-reader`.
 
-In: the rows of SQuAD's training set that are here. Out: the adapter `reader`.
+In: the available rows of SQuAD's training set. Out: the adapter `reader`.
 Not here: how it is used (`textveil.models.reading`) and measured (`measure`).
 """
 
@@ -21,11 +21,11 @@ from training.loop import Run, fit
 RANK, RATE, BATCH, SEED = 32, 1e-3, 8, 0
 SCHEDULE = (0, 0.0), (200, 1.0), (800, 1.0), (1600, 0.0)
 WINDOW = 256
-"""Pieces of a sequence; of a longer one a part that holds the answer is drawn."""
+"""Pieces per sequence; from a longer one, a part with the answer is drawn."""
 
 
 class Example(NamedTuple):
-    """A question and a text in pieces, and the first and last piece of the answer."""
+    """A question and a text as pieces, and the first and last piece of the answer."""
 
     question: list[int]
     text: list[int]
@@ -34,7 +34,7 @@ class Example(NamedTuple):
 
 
 def examples(questions: list[data.Question], tokenizer: Tokenizer) -> list[Example]:
-    """Those whose answer stands once in the text, at the bounds of pieces."""
+    """The questions whose answer occurs in the text exactly once, at piece boundaries."""
     found = []
     asked = tokenizer.encode_batch([each.question for each in questions], add_special_tokens=False)
     read = tokenizer.encode_batch([each.text for each in questions], add_special_tokens=False)
@@ -51,7 +51,7 @@ def examples(questions: list[data.Question], tokenizer: Tokenizer) -> list[Examp
 
 
 def main() -> None:
-    """Trains, or goes on where it was stopped, and writes the adapter."""
+    """Trains, or resumes, and writes the adapter."""
     where = cli.settings(__doc__.splitlines()[0])
     torch.manual_seed(SEED)
     tokenizer = minilm.read_tokenizer(bundled_folder())
@@ -86,7 +86,7 @@ def main() -> None:
         ids, seen, types, answers = (torch.from_numpy(each).to(where.device) for each in batch(step))
         with torch.autocast(torch.device(where.device).type, torch.bfloat16):
             found = model(input_ids=ids, attention_mask=seen, token_type_ids=types)
-        hidden = (types == 0) & (seen == 1)  # the question; the frame's last piece may win while learning
+        hidden = (types == 0) & (seen == 1)  # the question; the last special token may win during training
         logits = (
             each.float().masked_fill(hidden | (seen == 0), -1e4) for each in (found.start_logits, found.end_logits)
         )

@@ -3,8 +3,8 @@
 In: wikigold, WNUT-17, WikiANN and presidio_synth, without their test parts. Out: the adapter `tagger`.
 Not here: how it is used (`textveil.models.entities`) and measured (`measure`).
 
-Input and output are those of the product: textveil's words, their casings as token types, a label at each word's
-first piece.
+Input and output are those of the product: textveil's words, their casings as token types, a label at each word's first
+piece.
 """
 
 from typing import NamedTuple
@@ -25,19 +25,19 @@ from training.loop import Run, fit
 RANK, RATE, BATCH, SEED = 32, 2e-3, 32, 0
 SCHEDULE = (0, 0.0), (200, 1.0), (400, 1.0), (800, 0.0)
 PIECES = 126
-"""Pieces of a sequence without its frame; longer ones are cut."""
+"""Pieces per sequence without special tokens; longer ones are truncated."""
 
 MIXTURE = {"wikigold": 0.4, "wnut17": 0.15, "wikiann_en": 0.25, "presidio_synth": 0.2}
 """How often a sequence comes from each corpus."""
 
 LOWERED, RAISED, JOINED = 0.1, 0.05, 0.4
-"""Shares of sequences in small letters, in capitals, and of those that the corpus's next sentence follows."""
+"""Shares of sequences in lower case, in upper case, and joined with the corpus's next sentence."""
 
 IGNORED = -100
 
 
 class Sentence(NamedTuple):
-    """A sentence, its words as the product splits them: pieces, words, and labels of words."""
+    """A sentence with its words as split by the product: pieces, words, and labels of words."""
 
     pieces: list[list[int]]
     words: list[str]
@@ -45,7 +45,7 @@ class Sentence(NamedTuple):
 
 
 class Sentences:
-    """Everything that is trained on, as sequences drawn at random."""
+    """All training data, as sequences drawn at random."""
 
     def __init__(self, corpora: dict[str, list[data.Tagged]]) -> None:
         self.tokenizer = minilm.read_tokenizer(bundled_folder())
@@ -66,7 +66,7 @@ class Sentences:
         return Sentence([encoding.ids or [self.unknown] for encoding in encodings], words, labels)
 
     def batch(self, step: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Pieces, what is seen of them, casings and labels, each int64 [BATCH, L]."""
+        """Pieces, attention mask, casings and labels, each int64 [BATCH, L]."""
         rng = np.random.default_rng([SEED, step])
         names = rng.choice(list(MIXTURE), size=BATCH, p=list(MIXTURE.values()))
         rows = [self._row(self.corpora[name], rng) for name in names]
@@ -94,7 +94,7 @@ class Sentences:
 
 
 def main() -> None:
-    """Trains, or goes on where it was stopped, and writes the adapter."""
+    """Trains, or resumes, and writes the adapter."""
     where = cli.settings(__doc__.splitlines()[0])
     torch.manual_seed(SEED)
     config = {"num_labels": len(LABELS), "type_vocab_size": CASINGS}
