@@ -66,21 +66,21 @@ def test_a_last_line_that_was_cut_short_is_left_out_with_a_warning(capsys, folde
     page = tmp_path / "a.html"
     assert main(["report", str(folder), "--output", str(page)]) == 0
     err = capsys.readouterr().err
-    assert "textveil: warning: the last line of 'rows.jsonl' was cut short and is left out" in err
+    assert "textveil: warning: the last line of 'rows.jsonl' is truncated and skipped" in err
     assert "a page of 4 cells" in err
 
 
 def test_what_is_refused(capsys, folder, lines, tmp_path):
-    assert "cannot be read" in refused(capsys, tmp_path / "nothing")
+    assert "cannot read" in refused(capsys, tmp_path / "nothing")
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
     assert "at least one row" in refused(capsys, empty)
     other = tmp_path / "other.jsonl"
     other.write_text(json.dumps({**json.loads(lines[0]), "version": 2}) + "\n")
-    assert "rows of version 1; line 1 is of another" in refused(capsys, other)
+    assert "rows of version 1; line 1 has another" in refused(capsys, other)
     broken = tmp_path / "broken.jsonl"
     broken.write_text(lines[0] + lines[1][:50] + "\n" + lines[2])
-    assert "line 2 of 'broken.jsonl' must be a JSON object" in refused(capsys, broken)
+    assert "line 2 of 'broken.jsonl' is not a JSON object" in refused(capsys, broken)
     assert "did you mean 'sst2'" in refused(capsys, folder, "--only", "sst")
     assert "--output must not be the input file" in refused(capsys, folder, "--output", folder / "rows.jsonl")
     assert "--figures must be a folder" in refused(capsys, folder, "--figures", empty)

@@ -145,7 +145,7 @@ def test_what_is_refused(rows):
     other = copy.deepcopy(rows[-1])
     other["configuration"]["mechanism"]["k"] = 7
     other["seed"] = 9
-    with pytest.raises(ConfigError, match="budget and seed alone"):
+    with pytest.raises(ConfigError, match="may differ only in budget and seed"):
         series([rows[-1], other])
     for broken in ({"series": "x"}, {**rows[0], "scores": [{}]}, {**rows[0], "lengths": [1]}):
         with pytest.raises(InputError, match="rows of the bench"):

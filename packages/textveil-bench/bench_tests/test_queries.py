@@ -39,7 +39,7 @@ def test_nothing_is_asked_where_a_task_is_fixed_or_none_matters(protect):
 
 
 def test_data_without_questions_need_a_task():
-    with pytest.raises(ConfigError, match="importance needs a task for texts, which has no questions"):
+    with pytest.raises(ConfigError, match="texts has no questions, so importance needs a task"):
         queries(privatizer(importance="cosine"), TEXTS, 0, 1)
 
 

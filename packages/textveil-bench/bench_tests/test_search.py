@@ -84,5 +84,5 @@ def test_questions_are_a_part_of_the_key_only_where_they_are_asked(reading, plai
 
 def test_data_without_questions_cannot_be_searched(plain):
     sweep, series = searched(plain, BY_QUESTION, "groups.base")
-    with pytest.raises(ConfigError, match="which has no questions"):
+    with pytest.raises(ConfigError, match="has no questions"):
         run.search_key(sweep, series, run.Folders())

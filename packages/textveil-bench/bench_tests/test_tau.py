@@ -91,7 +91,7 @@ def test_what_cannot_be_swept(table):
         tau.tau(TEXTS, make, ())
     with pytest.raises(ConfigError, match="4 texts"):
         tau.tau(TEXTS, make, queries=["a"])
-    with pytest.raises(InputError, match="must have a word"):
+    with pytest.raises(InputError, match="has any words"):
         tau.tau(["", "  "], make, encoder=Letters())
 
 

@@ -1,4 +1,4 @@
-"""Libraries that only some verbs need, and the extra of textveil that installs each.
+"""Optional libraries, and the extra that installs each.
 
 In: an import that may fail. Out: the module, or one error that says what to install.
 Not here: the extras themselves (pyproject.toml).
@@ -29,7 +29,7 @@ EXTRAS = {
     "starlette": "textveil[gateway]",
     "uvicorn": "textveil[gateway]",
 }
-"""What installs each library, by the name that it is imported by."""
+"""The extra for each library, by import name."""
 
 PACKAGES = {
     "lm_eval": "lm-evaluation-harness",
@@ -37,15 +37,15 @@ PACKAGES = {
     "sentence_transformers": "sentence-transformers",
     "sklearn": "scikit-learn",
 }
-"""What a library is called by people, if not as it is imported."""
+"""Names of libraries that differ from their import names."""
 
 
 @contextmanager
 def needed(extras: Mapping[str, str] = EXTRAS) -> Iterator[None]:
-    """Around imports of libraries of an extra: where one is missing, the error says how to install it.
+    """Wraps imports of optional libraries: if one is missing, the error says how to install it.
 
     Args:
-        extras: what installs each library.
+        extras: the extra for each library.
 
     Raises:
         MissingExtra: a library of `extras` is not installed.
@@ -61,16 +61,16 @@ def needed(extras: Mapping[str, str] = EXTRAS) -> Iterator[None]:
 
 
 def library(module: str, extras: Mapping[str, str] = EXTRAS) -> Any:
-    """A module of a library of an extra, for which there are no types; arguments and errors as `needed`."""
+    """A module of an optional, untyped library; arguments and errors as in `needed`."""
     with needed(extras):
         return import_module(module)
 
 
 def require(*libraries: str) -> None:
-    """Refuse before the work what would be refused in the midst of it: a library is not installed.
+    """Checks up front that libraries are installed, instead of failing in the middle of the work.
 
     Raises:
-        MissingExtra: one of these is not there.
+        MissingExtra: one of them is missing.
     """
     for name in libraries:
         with needed():

@@ -103,37 +103,37 @@ def test_a_label_has_the_same_number_in_every_split(put):
     assert test.labels == train.labels == ("a", "b", "c")
     assert [example.label for example in test.examples] == [2, 0]
     assert [example.texts[0] for example in train.examples] == ["t0", "t3", "t6"]
-    refused("needs a file of its own", ConfigError, put("one.csv", "text\nx\n"), split="train")
+    refused("needs its own file", ConfigError, put("one.csv", "text\nx\n"), split="train")
 
 
 def test_what_is_wrong_with_options(put):
     path = put("a.csv", f"text,other\n{CANARY},2\n")
-    refused("goes with two texts", ConfigError, path, answers="other")
-    refused("several texts need a label or answers", ConfigError, path, fields=["text", "other"])
-    refused("none twice", ConfigError, path, fields=["text", "text"])
-    refused("names two labels at least", ConfigError, path, label="other", labels=["2"])
+    refused("answers needs two fields", ConfigError, path, answers="other")
+    refused("several fields need a label or answers", ConfigError, path, fields=["text", "other"])
+    refused("different columns", ConfigError, path, fields=["text", "text"])
+    refused("labels needs a label, and at least two names", ConfigError, path, label="other", labels=["2"])
     refused("no option of Columns is named 'labelled'; did you mean 'label'", UnknownName, path, labelled="other")
-    refused("a file of your own is taken as a whole", ConfigError, path, subset="gold")
+    refused("a file of your own is used as a whole", ConfigError, path, subset="gold")
 
 
 def test_what_is_wrong_with_rows(put, tmp_path):
     path = put("a.csv", f"text,other\n{CANARY},2\n{CANARY},3\n")
     refused(
-        "a.csv, row 1: it must have the field 'body', and has 2 others",
+        "a.csv, row 1: it lacks the field 'body' and has 2 others",
         InputError,
         path,
         fields=["body"],
     )
     refused(
-        "a.csv, row 2: the field 'other' must have a label: 1, 2", InputError, path, label="other", labels=["1", "2"]
+        "a.csv, row 2: the field 'other' must hold a label: 1, 2", InputError, path, label="other", labels=["1", "2"]
     )
-    refused("every answer must stand in the text", InputError, path, fields=["text", "other"], answers="text")
-    refused("no file is there", InputError, str(tmp_path / "none.csv"))
+    refused("each answer must occur literally in the text", InputError, path, fields=["text", "other"], answers="text")
+    refused("no data set and no file of this name", InputError, str(tmp_path / "none.csv"))
     many = put("many.csv", "text,label\n" + "".join(f"t,{i} {CANARY}\n" for i in range(101)))
     refused("is it a text", ConfigError, many, label="label")
     refused("is it a text", ConfigError, put("long.csv", f"text,label\nt,{CANARY * 7}\n"), label="label")
-    refused("must have an example at least", ConfigError, put("empty.jsonl", ""))
+    refused("needs at least one", ConfigError, put("empty.jsonl", ""))
     refused("bad.jsonl: line 2 must be a JSON object", InputError, put("bad.jsonl", f'{{"text": "x"}}\n["{CANARY}"]\n'))
     refused("parquet", InputError, put("b.parquet", CANARY))
     nested = put("n.jsonl", json.dumps({"text": "x", "label": {CANARY: 1}}) + "\n")
-    refused("the field 'label' must have a text or a number", InputError, nested, label="label")
+    refused("the field 'label' must hold a text or a number", InputError, nested, label="label")

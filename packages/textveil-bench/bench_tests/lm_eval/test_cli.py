@@ -50,7 +50,7 @@ def test_originals_beside_releases_and_a_warning(run):
     code, out, err = run("--tasks", "sst2", *BUDGET, "--baseline")
     assert code == 0
     assert "originals" in out
-    assert err.startswith("textveil: warning: the baseline shows the model all documents as they are")
+    assert err.startswith("textveil: warning: the baseline shows the model all documents unchanged")
 
 
 def test_a_dry_run(run, tmp_path):
@@ -69,7 +69,7 @@ def test_a_dry_run(run, tmp_path):
     [
         (("--tasks", "sst2", "--mechanism", "noise"), "needs a budget"),
         (("--tasks", ",", *BUDGET), "tasks"),
-        (("--tasks", "dated", *BUDGET), "--keep shows it as it is"),
+        (("--tasks", "dated", *BUDGET), "--keep shows it unchanged"),
         (("--tasks", "coded", *BUDGET), "--fields coded=FIELD,FIELD"),
         (("--tasks", "coded", *BUDGET, "--fields", "coded"), "--fields must be TASK=FIELD,FIELD"),
         (("--tasks", "sst2", *BUDGET, "--fields", "sst3=sentence"), "did you mean 'sst2'"),

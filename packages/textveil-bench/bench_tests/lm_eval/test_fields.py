@@ -94,7 +94,7 @@ def test_what_cannot_be_known_is_refused(tasks):
     with pytest.raises(ConfigError, match="--fields coded=FIELD,FIELD"):
         fields(tasks, "coded")
     assert fields(tasks, "coded", given=("headline", "body", "answer")).texts == ("headline", "body", "answer")
-    with pytest.raises(ConfigError, match="show title, answer too"):
+    with pytest.raises(ConfigError, match="also show title, answer"):
         fields(tasks, "story", given=("body",))
     with pytest.raises(UnknownName, match="did you mean 'body'"):
         fields(tasks, "story", given=("title", "bodi", "answer"))

@@ -42,7 +42,7 @@ def test_tasks_that_cannot_be_had(tasks, tmp_path):
     with pytest.raises(ConfigError, match="--include_path must be a folder"):
         harness.load_tasks(["sst2"], str(tmp_path / "none"))
     (tmp_path / "gone.yaml").write_text("task: gone\ndataset_path: json\ndataset_kwargs: {data_files: gone.jsonl}\n")
-    with pytest.raises(InputError, match=r"gone could not be loaded \(FileNotFoundError\)"):
+    with pytest.raises(InputError, match=r"could not load the tasks gone \(FileNotFoundError\)"):
         harness.load_tasks(["gone"], str(tmp_path))
 
 
@@ -63,7 +63,7 @@ def test_models_that_cannot_be_had(name, arguments, kind, says):
 
 def test_a_model_of_chats_has_no_probabilities(tasks):
     model = harness.load_model("local-chat-completions", "model=echo,base_url=http://127.0.0.1:9/v1")
-    with pytest.raises(ModelError, match="must give probabilities"):
+    with pytest.raises(ModelError, match="need a model that gives probabilities"):
         harness.evaluate(model, harness.load_tasks(["sst2"], tasks), seed=0, chat=True)
     with pytest.raises(ModelError, match="--apply_chat_template"):
         harness.evaluate(model, harness.load_tasks(["story"], tasks), seed=0)

@@ -90,7 +90,7 @@ def test_a_file_under_another_name_is_refused(tmp_path):
         pass
     (name,) = (tmp_path / "elsewhere").iterdir()
     file.rename(tmp_path / name.name)
-    with pytest.raises(ConfigError, match="of another configuration"):
+    with pytest.raises(ConfigError, match="belongs to another configuration"):
         drawn(other, tmp_path)
 
 
@@ -108,10 +108,10 @@ def test_a_file_that_is_none_is_refused(tmp_path):
     drawn(CONFIG, tmp_path)
     (file,) = tmp_path.iterdir()
     file.write_bytes(b"no database at all, and long enough to be seen as one" * 20)
-    with pytest.raises(OutputError, match="cannot be used"):
+    with pytest.raises(OutputError, match="cannot use"):
         drawn(CONFIG, tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="folder of the cache"):
+    with pytest.raises(OutputError, match="cache folder"):
         drawn(CONFIG, tmp_path / "file")
 
 

@@ -121,7 +121,7 @@ def test_a_model_behind_an_endpoint(tasks, openai_server):
 
 
 def test_the_baseline_asks_about_originals_after_the_releases(tasks, heard):
-    with pytest.warns(TextveilWarning, match="as they are"):
+    with pytest.warns(TextveilWarning, match="unchanged"):
         found = evaluate(CONFIG, asked(tasks, "sst2", baseline=True))
     half = len(heard) // 2
     assert not [text for text in heard[:half] if CANARY in text]
@@ -130,7 +130,7 @@ def test_the_baseline_asks_about_originals_after_the_releases(tasks, heard):
 
 
 def test_originals_are_shown_to_no_model_elsewhere(tasks):
-    with pytest.raises(ConfigError, match="models that run in this process"):
+    with pytest.raises(ConfigError, match="only for models in this process"):
         evaluate(CONFIG, asked(tasks, "sst2", baseline=True, model="local-completions", model_args="base_url=http://x"))
 
 

@@ -186,7 +186,7 @@ def test_stored_rows_are_shown_without_data_and_without_a_run(capsys, made_up, t
     for broken in ("[", '{"tables": [{"title": "a"}]}'):
         (first / "stamp-alone.json").write_text(broken, encoding="utf-8")
         code, _, err = run(capsys, "stamp-alone", "--rows", first, "--output", third)
-        assert (code, "stamp-alone.json must be what an earlier run has written" in err) == (2, True)
+        assert (code, "stamp-alone.json is not a document of an earlier run" in err) == (2, True)
     (first / "stamp-alone.json").unlink()
     code, out, _ = run(capsys, "stamp-alone", "--rows", first, "--output", third)
     assert (code, "the table stamp-budgets: not run: nothing of it is stored" in out) == (0, True)

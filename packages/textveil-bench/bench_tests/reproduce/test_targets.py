@@ -255,7 +255,7 @@ CLAIM = {"claim": "c", "source": "section 1", "series": [{"entry": "noise"}, {"e
         ({"sweep": {}, "computed": "stamp-budgets", "expect": [CLAIM]}, "has no sweep"),
         ({"expect": [{**CLAIM, "srce": "x"}]}, "did you mean 'source'"),
         ({"expect": [{**CLAIM, "source": ""}]}, "source"),
-        ({"expect": [{**CLAIM, "is": "near"}]}, "must say how far apart"),
+        ({"expect": [{**CLAIM, "is": "near"}]}, "must be above 0 for near"),
         ({"expect": [{**CLAIM, "is": "over"}]}, "direction"),
         ({"expect": [{**CLAIM, "series": [{"entry": "noise"}]}]}, "series"),
         ({"published": [{"where": {}, "metric": "accuracy", "value": 0.5}]}, "source"),

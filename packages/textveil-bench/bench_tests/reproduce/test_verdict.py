@@ -173,7 +173,7 @@ def test_at_a_risk_the_best_of_several_series_is_taken_less_what_that_gains_by_c
     [
         (({"entry": "none"}, WORSE), {}, "no rows of ours for one of the series"),
         (({"entry": "none"}, {"entry": "nor"}), {}, "no rows of ours for either of the series"),
-        (({"entry": "wide"}, WORSE), {}, "a selector must mean one series where budgets are compared"),
+        (({"entry": "wide"}, WORSE), {}, "a selector must match one series to compare budgets"),
         ((BETTER, WORSE), {"metric": "BLEU"}, "no BLEU in rows of ours"),
         ((BETTER, WORSE), {"at": {"risk": "BLEU"}}, "no BLEU in rows of ours"),
         ((BETTER, {"entry": "mask"}), {"at": RISK}, "the two series have no place in common"),
@@ -194,7 +194,7 @@ def test_a_metric_that_two_judges_have_must_be_told_apart():
         own = next(score for score in row["scores"] if score["metric"] == "accuracy")
         row["scores"].append({**own, "source": "finetune: small"})
     series = compare.series(made)
-    assert "say which by source" in judge(series, BETTER, WORSE).why
+    assert "choose with source" in judge(series, BETTER, WORSE).why
     told = judge(series, BETTER, WORSE, metric={"metric": "accuracy", "source": "finetune"})
     assert told.places
 

@@ -104,7 +104,7 @@ def test_answers_are_parsed_strictly(answer, found):
 def test_words_must_be_one_for_each_label(asked):
     data = rated("a")
     for words in (("x",), ("x", "x."), ("x", "y", "z")):
-        with pytest.raises(ConfigError, match="words must be one for each of the 2 labels of ratings"):
+        with pytest.raises(ConfigError, match="words must be 2 different words, one for each label of ratings"):
             list(asked("echo", words=words).score(data, untouched(data)))
 
 

@@ -79,7 +79,7 @@ def test_labels_are_matched_by_name_or_number(labels, offered, given, found):
     ],
 )
 def test_labels_without_a_match_are_refused(offered, given):
-    with pytest.raises(ConfigError, match=r"one label of its own .* for each of the data's \(bad, good\)"):
+    with pytest.raises(ConfigError, match=r"a different label .* for each of the data's \(bad, good\)"):
         matched(("bad", "good"), offered, given)
 
 

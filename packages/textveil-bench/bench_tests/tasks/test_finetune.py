@@ -104,7 +104,7 @@ def test_a_loss_that_is_no_number_ends_the_training_and_nothing_is_kept(tiny, tm
 
     monkeypatch.setattr(finetune, "begin", spoil)
     seen = data("test", slice(1))
-    with pytest.raises(ModelError, match="choose a smaller rate"):
+    with pytest.raises(ModelError, match="lower the rate"):
         list(judge(tiny, tmp_path).score(seen, untouched(seen)))
     assert not list(tmp_path.iterdir())
 

@@ -66,14 +66,14 @@ def test_fewer_rows_are_drawn_alike_each_time_and_have_features_of_their_own(lea
 def test_a_label_without_a_row_is_refused(learned, tmp_path):
     one = DataSet(**{**vars(learned), "examples": tuple(each for each in learned.examples if each.label)})
     with pytest.raises(
-        ConfigError, match="each of the 2 labels of opinions must have a row to learn from, and 1 have none"
+        ConfigError, match="each of the 2 labels of opinions needs a row to learn from, and 1 have none"
     ):
         list(head(one, tmp_path).score(learned, untouched(learned)))
 
 
 def test_rows_of_other_labels_or_fields_are_refused(learned, judged, pairs, tmp_path):
     for other in (DataSet(**{**vars(judged), "labels": ("good", "bad")}), pairs):
-        with pytest.raises(ConfigError, match="must have its labels and its fields"):
+        with pytest.raises(ConfigError, match="must have its labels and fields"):
             list(head(learned, tmp_path).score(other, untouched(other)))
 
 

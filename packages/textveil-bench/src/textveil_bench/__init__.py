@@ -1,5 +1,5 @@
-"""The bench: what mechanisms cost in usefulness, and what attackers get, on data sets, by budget.
+"""The bench: what mechanisms cost in utility, and what attackers recover, by data set and budget.
 
 In: data sets, tasks, a sweep. Out: rows, and reports made from rows alone.
-Not here: mechanisms and statements (`textveil`), the attacks and measures themselves (`attack`, `measure`).
+Not here: mechanisms and statements (`textveil`), and the attacks and measures themselves (`textveil.evaluate`).
 """

@@ -1,7 +1,7 @@
-"""The budget at which the Bayes attacker guesses as many private words as asked.
+"""Finds the budget at which the Bayes attacker guesses a given share of the private words.
 
-In: a privatizer for each budget, texts, shares. Out: a budget for each share, or the one that comes nearest.
-Not here: the attack (`attack.bayes`), and what is compared at these budgets (`compare`).
+In: a privatizer for each budget, texts, shares. Out: a budget for each share, or the nearest possible one.
+Not here: the attack (`evaluate.attack.bayes`), and what is compared at these budgets (`compare`).
 """
 
 import math
@@ -16,14 +16,14 @@ from textveil_bench.compare import NEAR
 from textveil_bench.exposure import exposed
 
 TRIES = 20
-"""Budgets that are tried at most for a level."""
+"""Most budgets tried per level."""
 
 FLAT, LEVEL = 0.02, 5
-"""Shares that differ by less, as a part of them, are one; so many of them in a row, over a factor of a thousand in the
-budget, and the share will not change any more."""
+"""Shares that differ by less than this fraction count as equal; after this many equal ones in a row, over a factor of a
+thousand in the budget, the share is taken as constant."""
 
 CLOSE = 1.01
-"""Budgets that are nearer to each other are one."""
+"""Budgets whose ratio is smaller count as equal."""
 
 Shares = dict[float, float]
 
@@ -38,19 +38,19 @@ def budgets(
     queries: Sequence[str] | None = None,
     report: Callable[[str, int, int], None] = lambda step, done, total: None,
 ) -> Mapping[float, float]:
-    """A budget for every level, or the one that comes nearest to it; a budget that does so for several is there once.
+    """A budget for each level, or the nearest possible one; a budget that serves several levels is listed once.
 
-    The share rises with the budget; it is looked for from `start` on, twice as far at each step, and between two
-    budgets where the line through ln of the budgets meets the level.
+    The share rises with the budget. The search starts at `start` and doubles its steps; between two budgets it uses
+    linear interpolation in the logarithm of the budget.
 
     Args:
-        make: the privatizer of a budget.
-        texts: with some hundred private words.
-        levels: shares of private words that are guessed, above 0 and below 1.
+        make: makes the privatizer for a budget.
+        texts: with a few hundred private words.
+        levels: shares of private words guessed, above 0 and below 1.
         start: the first budget, above 0.
-        prior: of the attacker.
+        prior: the attacker's.
         queries: what each text is for, see `Privatizer.privatize`.
-        report: told the step "calibrating", how many levels are done, and how many there are.
+        report: called with the step "calibrating", the levels done, and their number.
     """
     tried: Shares = {}
     found: dict[float, float] = {}
@@ -73,7 +73,7 @@ def share(
     budget: float,
     queries: Sequence[str] | None = None,
 ) -> float:
-    """The share of all private words that the attacker guesses at a budget; 1 where the budget is too large to be."""
+    """The share of all private words that the attacker guesses at a budget; 1 if the budget is out of range."""
     attacker = Bayes(priors=(prior,), k=2)
     rng = SeededRandomness(0).part(SIMULATION)
     hits = count = 0.0
@@ -94,7 +94,7 @@ def share(
 
 
 def _search(at: Callable[[float], float], level: float, start: float, tried: Shares) -> float | None:
-    """The budget of a level, or the nearest one; None where no budget can be. What is tried is remembered."""
+    """The budget for a level, or the nearest one; None if no budget is valid. Remembers what was tried."""
     if start not in tried:
         tried[start] = at(start)
     for _ in range(TRIES):
@@ -104,7 +104,7 @@ def _search(at: Callable[[float], float], level: float, start: float, tried: Sha
         if abs(tried[nearest] - level) <= NEAR * level:
             return nearest
         if below is not None and above is not None:
-            if above / below < CLOSE:  # the share jumps past the level
+            if above / below < CLOSE:  # the share jumps across the level
                 break
             budget = _between(below, above, tried, level)
         else:
@@ -118,9 +118,9 @@ def _search(at: Callable[[float], float], level: float, start: float, tried: Sha
 
 
 def _beyond(tried: Shares, *, down: bool) -> float | None:
-    """The next budget outside of those that were tried; farther, the longer the share has not changed there.
+    """The next budget beyond those tried; the longer the share has been constant there, the farther.
 
-    None where it is level: nothing will change any more.
+    None if it is constant for good.
     """
     budgets = sorted(tried, reverse=not down)
     ends = [tried[budget] for budget in budgets]
@@ -132,7 +132,7 @@ def _beyond(tried: Shares, *, down: bool) -> float | None:
 
 
 def _between(below: float, above: float, tried: Shares, level: float) -> float:
-    """Where the line through both meets the level, no nearer to either than a tenth of the way."""
+    """Where the line through both meets the level, at least a tenth of the way from either end."""
     low, high = tried[below], tried[above]
     part = 0.5 if high == low else (level - low) / (high - low)
     part = min(max(part, 0.1), 0.9)

@@ -1,10 +1,10 @@
-"""Cells: one series on one data set, at some budgets and seeds, to rows.
+"""Cells: runs one series on one data set, at some budgets and seeds, and makes rows.
 
-In: a series, its data set, what is asked. Out: a row for each cell, and some texts before and after.
-Not here: which cells there are (`spec`), in which process they are computed (`run`), the judges (`tasks`).
+In: a series, its data set, what to evaluate. Out: a row for each cell, and some texts before and after.
+Not here: which cells exist (`spec`), in which process they run (`run`), the judges (`tasks`).
 
-A mechanism that asks a language model is run with all budgets and seeds side by side, so that what the model says of a
-text is computed once. All others are run cell by cell.
+A mechanism that uses a language model runs with all budgets and seeds together, so that the model's output for a text
+is computed once. All others run cell by cell.
 """
 
 import time
@@ -33,26 +33,26 @@ from textveil_bench.tasks.contract import Judge, Score
 from textveil_bench.trials import ReleasedExample, joined, trials
 
 SIMULATION = 2**100
-"""The part of a seed's streams that attackers who simulate a mechanism draw from; no text has such a number."""
+"""The part of a seed's streams for attackers that simulate a mechanism; no text has such a number."""
 
 QUESTION = "question"
-"""The field that says what the others are read for."""
+"""The field whose question the other fields are read for."""
 
 KNOWING = frozenset(("bayes", "semantic", "membership"))
-"""Attacks that ask for the law of a mechanism, which takes a second a position where it looks at a context."""
+"""Attacks that need the mechanism's distribution, which takes a second per position if it depends on context."""
 
 ASKING = frozenset(("masked",))
-"""Attacks that ask a network of words, whose answers are ordered and not added up: it may be quick."""
+"""Attacks that only rank words by a network's output, so that it may use fast low-precision arithmetic."""
 
 TOGETHER = 4096
-"""Words of texts that are attacked as one, where what a language model says of them is held: 360 MB at 21,719 rows."""
+"""Words per attacked batch, if a language model's output for them is kept: 360 MB at 21,719 rows."""
 
 BY_DEFINITION = "by definition: every word is released as it is"
 
 
 @dataclass(kw_only=True)
 class _Collected:
-    """What one outcome gives, collected over parts of the texts."""
+    """The values of one outcome, collected over batches of texts."""
 
     outcome: Outcome
     values: list[Values] = field(default_factory=list)
@@ -61,7 +61,7 @@ class _Collected:
 
 @dataclass(kw_only=True)
 class _Run:
-    """One cell while it is computed."""
+    """One cell during computation."""
 
     cell: PlannedCell
     privatizer: Privatizer
@@ -85,13 +85,13 @@ def compute(
     """The rows of some cells of a series.
 
     Args:
-        series: what is run.
-        cells: of it, at least one.
+        series: what to run.
+        cells: cells of the series, at least one.
         data: its data set.
         judges: the tasks.
-        asked: with attacks and measures.
-        circumstances: what every row says of where it was computed.
-        training: what it says of training texts: `training` and `learned` of its `data`.
+        asked: the sweep, with attacks and measures.
+        circumstances: what each row records about where it was computed.
+        training: what each row records about training texts: `training` and `learned` of its `data`.
     """
     shared = {
         "version": rows.VERSION,
@@ -134,7 +134,7 @@ def compute(
 
 
 def _runs(cells: Sequence[PlannedCell], data: DataSet, asked: Sweep) -> Iterator[_Run]:
-    """Every cell with what was released, attacked and measured."""
+    """Each cell with what was released, attacked and measured."""
     texts = [joined(example) for example in data.examples]
     made = [_Run(cell=cell, privatizer=privatizer(cell)) for cell in cells]
     if looks(made[0].privatizer.mechanism, made[0].privatizer.table):
@@ -150,7 +150,7 @@ def _runs(cells: Sequence[PlannedCell], data: DataSet, asked: Sweep) -> Iterator
 
 
 def _alone(run: _Run, data: DataSet, texts: Sequence[str], asked: Sweep) -> Case:
-    """Draws one cell; gives what is attacked of it."""
+    """Draws one cell; returns the part that is attacked."""
     first, cases = 0, []
     for part in _split(run.privatizer, texts, asked.attacked):
         start = time.perf_counter()
@@ -164,7 +164,7 @@ def _alone(run: _Run, data: DataSet, texts: Sequence[str], asked: Sweep) -> Case
 
 
 def _in_context(made: Sequence[_Run], data: DataSet, texts: Sequence[str], asked: Sweep) -> None:
-    """All cells side by side: what a language model says of a text is computed once."""
+    """All cells together: a language model's output for a text is computed once."""
     first = 0
     for number, chunk in enumerate(_split(made[0].privatizer, texts, asked.attacked)):
         part = TOGETHER if number == 0 else SWEPT
@@ -183,19 +183,19 @@ def _in_context(made: Sequence[_Run], data: DataSet, texts: Sequence[str], asked
 
 
 def privatizer(cell: PlannedCell) -> Privatizer:
-    """The privatizer of a cell that has one."""
+    """The privatizer of a cell other than the baseline identity."""
     assert cell.config is not None, "the baseline identity has none"
     return built(cell.config)
 
 
 def built(config: Config) -> Privatizer:
-    """A privatizer whose detectors look at a text once for all cells of a process."""
+    """A privatizer whose detectors run once per text for all cells of a process."""
     found = tuple(remembered(each) if isinstance(each, str) else each for each in config.protect.detectors)
     return Privatizer.from_config(replace(config, protect=replace(config.protect, detectors=found)))
 
 
 def queries(privatizer: Privatizer, data: DataSet, first: int, count: int) -> list[str] | None:
-    """What each of some examples is for, where importance is asked for and no task is fixed: their questions.
+    """The queries of some examples, their questions, if importance is on without a fixed task.
 
     Raises:
         ConfigError: the examples have no questions.
@@ -206,7 +206,7 @@ def queries(privatizer: Privatizer, data: DataSet, first: int, count: int) -> li
 
 
 def asks(options: ProtectOptions) -> bool:
-    """Whether importance is asked for and no task is fixed, so that each text needs a query."""
+    """Whether importance is on without a fixed task, so that each text needs a query."""
     return options.importance == "cosine" and options.task is None
 
 
@@ -214,16 +214,16 @@ def questions(data: DataSet) -> list[str]:
     """The question of each example.
 
     Raises:
-        ConfigError: the examples have none.
+        ConfigError: the examples have no questions.
     """
     if QUESTION not in data.fields:
-        raise ConfigError(f"importance needs a task for {data.name}, which has no questions: set protect.task")
+        raise ConfigError(f"{data.name} has no questions, so importance needs a task: set protect.task")
     place = data.fields.index(QUESTION)
     return [example.texts[place] for example in data.examples]
 
 
 def _split(privatizer: Privatizer, texts: Sequence[str], attacked: int | None) -> list[list[str]]:
-    """The texts that are attacked, which have so many private words, and the others."""
+    """The texts that are attacked, with about `attacked` private words, and the others."""
     if attacked is None:
         return [list(texts)]
     stop = attacked_texts(privatizer, texts, attacked)
@@ -231,7 +231,7 @@ def _split(privatizer: Privatizer, texts: Sequence[str], attacked: int | None) -
 
 
 def attacked_texts(privatizer: Privatizer, texts: Sequence[str], attacked: int) -> int:
-    """How many texts, from the first on, have so many private words; all of them where they have fewer."""
+    """How many of the first texts have this many private words together; all if they have fewer."""
     from textveil.protect import listed
 
     tokens = tokenize(texts)
@@ -242,7 +242,7 @@ def attacked_texts(privatizer: Privatizer, texts: Sequence[str], attacked: int) 
 def _timed_sweep(
     made: Sequence[_Run], texts: Sequence[str], asked: Sequence[str] | None, part: int
 ) -> Iterator[tuple[Rehearsal, ...]]:
-    """`sweep`, with its time shared evenly among the cells."""
+    """`sweep`, with its time split evenly over the cells."""
     found = sweep([run.privatizer for run in made], texts, asked, part=part)
     while True:
         start = time.perf_counter()
@@ -264,7 +264,7 @@ def _take(run: _Run, data: DataSet, rehearsal: Rehearsal, first: int) -> None:
 
 
 def _share(cases: Sequence[tuple[_Run, Case]]) -> None:
-    """What the channels of the cells have in common is computed once."""
+    """Shares between the cells what their channels have in common, so that it is computed once."""
     views = [case.view for _, case in cases if len(case.view.drawn)]
     if views and not channel.refusal(views[0]):
         start = time.perf_counter()
@@ -274,10 +274,10 @@ def _share(cases: Sequence[tuple[_Run, Case]]) -> None:
 
 
 def _attack(run: _Run, case: Case, asked: Sweep, first: int) -> None:
-    """All attacks and measures on one part of the texts, the first of which has this number."""
+    """All attacks and measures on one batch of texts, the first of which has this number."""
     start = time.perf_counter()
     assert run.cell.config is not None
-    assert run.cell.config.seed is not None, "cells have seeds of their own"
+    assert run.cell.config.seed is not None, "cells have their own seeds"
     rng: Randomness = SeededRandomness(run.cell.config.seed).part(SIMULATION + first)
     for attacker in attackers(asked):
         with models.quick() if attacker.name in ASKING else nullcontext():
@@ -288,7 +288,7 @@ def _attack(run: _Run, case: Case, asked: Sweep, first: int) -> None:
 
 
 def _outcomes(run: _Run, attacker: Attack, case: Case, rng: Randomness) -> Iterator[Outcome]:
-    """What an attacker gets, nothing where it refuses."""
+    """An attacker's outcomes; none if it refuses."""
     if reason := attacker.refusal(case.view):
         run.refused[attacker.name] = reason
     else:
@@ -296,7 +296,7 @@ def _outcomes(run: _Run, attacker: Attack, case: Case, rng: Randomness) -> Itera
 
 
 def _take_outcomes(run: _Run, name: str, outcomes: Iterable[Outcome], case: Case, first: int) -> None:
-    """What an attack or measure found in one part; where it fails, nothing that it found in any part is kept."""
+    """Collects what an attack or measure found in one batch; if it fails, its results from all batches are dropped."""
     if name in run.failed:
         return
     try:
@@ -312,7 +312,7 @@ def _take_outcomes(run: _Run, name: str, outcomes: Iterable[Outcome], case: Case
 
 
 def _line(error: Exception) -> str:
-    """Why something failed, in one line; messages hold no text that is privatized."""
+    """Why something failed, in one line; messages hold no private text."""
     return " ".join(str(error).split())
 
 
@@ -336,7 +336,7 @@ def _collect(run: _Run, outcome: Outcome, texts: Ids) -> None:
 
 
 def _score(found: _Collected, texts: int) -> rows.Row:
-    """An outcome as a row has it."""
+    """An outcome as a score of a row."""
     outcome, values, owners = found.outcome, np.concatenate(found.values), np.concatenate(found.texts)
     weights = np.bincount(owners, minlength=texts)
     sums = np.bincount(owners, values, minlength=texts)
@@ -361,7 +361,7 @@ def _score(found: _Collected, texts: int) -> rows.Row:
 def score(
     *, interval: intervals.Interval, values: Sequence[float | None], geometric: bool = False, **named: Any
 ) -> rows.Row:
-    """One score of a row; numbers of texts are rounded to five digits."""
+    """One score of a row; per-text numbers are rounded to five digits."""
     value, low, high = (
         _finite(np.exp(end) if geometric else end) for end in (interval.value, interval.low, interval.high)
     )
@@ -379,7 +379,7 @@ def _finite(value: float) -> float | None:
 def _judged(
     judges: Sequence[Judge], data: DataSet, tried: Sequence[ReleasedExample], seconds: dict[str, float]
 ) -> tuple[list[rows.Row], dict[str, str]]:
-    """The scores of all judges, and who says nothing."""
+    """The scores of all judges, and the judges without one."""
     start = time.perf_counter()
     found: list[rows.Row] = []
     refused: dict[str, str] = {}
@@ -397,7 +397,7 @@ def _judged(
 
 
 def _judgement(judge: Judge, given: Score) -> rows.Row:
-    """A judge's score as a row has it."""
+    """A judge's score as a score of a row."""
     return score(
         source=judge.name,
         metric=given.metric,
@@ -414,7 +414,7 @@ def _judgement(judge: Judge, given: Score) -> rows.Row:
 
 
 def _untouched(cell: PlannedCell, data: DataSet, judges: Sequence[Judge], asked: Sweep) -> rows.Row:
-    """The row of the baseline that privatizes nothing."""
+    """The row of the baseline that leaves texts unchanged."""
     seconds = dict.fromkeys(("draw", "attack", "task"), 0.0)
     scores, refused = _judged(judges, data, [ReleasedExample.untouched(example) for example in data.examples], seconds)
     if any(each["name"] == "bayes" for each in asked.attacks):
@@ -446,7 +446,7 @@ def _untouched(cell: PlannedCell, data: DataSet, judges: Sequence[Judge], asked:
 
 
 def _described(cell: PlannedCell, series: PlannedSeries | None, made: Privatizer | None) -> rows.Row:
-    """What a row says of its cell."""
+    """The part of a row that describes its cell."""
     path = series.path if series else None
     return {
         "key": cell.key,
@@ -460,7 +460,7 @@ def _described(cell: PlannedCell, series: PlannedSeries | None, made: Privatizer
 
 
 def _epsilon(guarantees: Sequence[Guarantee]) -> rows.Row:
-    """The largest of the statements."""
+    """The largest of all statements."""
     kinds = {guarantee.kind for guarantee in guarantees}
     metrics = {guarantee.claim.metric for guarantee in guarantees}
     return {
@@ -472,7 +472,7 @@ def _epsilon(guarantees: Sequence[Guarantee]) -> rows.Row:
 
 
 def _plain(value: Any) -> Any:
-    """Plain data without infinities, which JSON does not have."""
+    """Plain data without infinities, which JSON cannot hold."""
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -489,10 +489,10 @@ def _shown(tried: Sequence[ReleasedExample], count: int) -> list[rows.Row]:
 
 
 def check(made: Sweep) -> None:
-    """Builds every part of a sweep that costs nothing, so that what is wrong with it is said before anything is run.
+    """Builds every cheap part of a sweep, so that errors in it surface before anything runs.
 
     Raises:
-        ConfigError: an option is wrong. UnknownName: there is no such mechanism, attack, option.
+        ConfigError: an option is wrong. UnknownName: there is no such mechanism, attack or option.
     """
     attackers(made)
     for series in (each.taught(("word",)) if each.learned else each for each in made.series):
@@ -500,4 +500,4 @@ def check(made: Sweep) -> None:
             series.config(budget)
     for own in made.data:
         if not own.task and own.limit is None and made.limit is None and own.split == "train":
-            raise ConfigError("a sweep over training texts needs a limit")
+            raise ConfigError("a sweep over training texts needs a limit: set sweep.limit")

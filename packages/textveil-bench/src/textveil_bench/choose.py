@@ -1,14 +1,14 @@
-"""Which mechanism: all of them at equal risk, each at its own best options.
+"""Which mechanism to use: all of them at equal risk, each with its own best options.
 
 In: a sweep whose budgets are found by risk. Out: a `FamilyChoice` for each data set and risk; lines of a table.
 Not here: how budgets are found (`calibrate`), how cells are run (`run`), and estimates (`compare`).
 
-Options are chosen on other examples than those they are judged on, for the best of many tries looks better than it is.
-Neither are training texts, which judges have learned. Budgets come from training texts; what an attacker really gets is
-measured, when options are chosen and when they are judged, and figures are read there.
+Options are chosen on other examples than those used for judging, because the best of many tries looks better than it
+is, and not on training texts, which judges have learned. Budgets come from training texts; the attacker's actual
+success is measured both when options are chosen and when they are judged, and figures are read at that value.
 
-The papers' best mechanism is the one that is best on the judged examples: that favours the papers. Ours is the one that
-was best when options were chosen.
+The papers' best mechanism is the best on the judged examples, which favours the papers. Ours is the one that was best
+when options were chosen.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,13 +27,13 @@ from textveil_bench.exposure import METRIC
 from textveil_bench.spec import Sweep, SweepData
 
 OPTIONS = "options"
-"""Of the name of the sweep that options are chosen by."""
+"""Suffix of the name of the sweep that chooses options."""
 
 ABOVE = 0.15
-"""How far above the floor the score on originals must be, or the task says nothing of mechanisms."""
+"""How far above the floor the score on originals must be for a task to tell mechanisms apart."""
 
 FLOORS = ("mask", "uniform")
-"""Baselines that tell nothing of any private word: what they keep of a task that knows no chance."""
+"""Baselines that reveal nothing of any private word: what they keep is the floor of a task without a chance level."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class Tuning:
     """How options are chosen.
 
     Attributes:
-        limit: examples of each data set, besides those that mechanisms are judged on.
+        limit: examples of each data set, besides those used for judging.
         seeds: of the draws.
     """
 
@@ -54,11 +54,11 @@ class FamilyScore:
     """What one family keeps of a task at a risk.
 
     Attributes:
-        family: its name; whose is "paper" or "ours".
-        whose: see `family`.
-        name: of the series with the options that were chosen.
-        above: the score above the floor, with its interval; None where the risk is not reached.
-        bound: whether the attacker's success was estimated, and may be more.
+        family: its name.
+        whose: "paper" or "ours".
+        name: the series with the chosen options.
+        above: the score above the floor, with its interval; None if the risk is not reached.
+        bound: whether the attacker's success is a lower bound.
     """
 
     family: str
@@ -74,14 +74,14 @@ class FamilyChoice:
 
     Attributes:
         data: its name.
-        level: the risk, at most.
+        level: the risk, as an upper limit.
         metric: what is judged.
-        baselines: what each keeps above the floor, whatever the risk.
-        floor: what is kept by chance; where the judge knows none above 0, the most that mask or uniform keep.
+        baselines: what each keeps above the floor, at any risk.
+        floor: the chance level; if the judge has none above 0, the larger of what mask and uniform keep.
         originals: the score on originals.
-        attacked: texts that the risk was measured on.
+        attacked: number of texts on which the risk was measured.
         found: one for each family, the best first.
-        best: a family of each side: of "paper" the best one here, of "ours" the best one when options were chosen.
+        best: a family of each side: for "paper" the best here, for "ours" the best when options were chosen.
     """
 
     data: str
@@ -101,18 +101,18 @@ class FamilyChoice:
 
     @property
     def lead(self) -> Estimate | None:
-        """How much more ours keeps than the papers' best one; None where one is missing."""
+        """How much more ours keeps than the papers' best; None if either is missing."""
         pair = self._pair
         return None if pair is None else difference(*pair)
 
     @property
     def gain(self) -> Estimate | None:
-        """How many times as much above the floor; None where the papers' best one is not above it for certain."""
+        """The ratio of what both keep above the floor; None if the papers' best is not significantly above it."""
         pair = self._pair
         return None if pair is None or pair[1].interval.low <= 0 else ratio(*pair)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain data; None for what is not reached, and for ends of intervals that are not there."""
+        """All fields as plain data; None for what is not reached and for open ends of intervals."""
         return {
             "data": self.data,
             "level": self.level,
@@ -147,20 +147,20 @@ class FamilyChoice:
 
 
 def trial(sweep: Sweep, how: Tuning) -> Sweep:
-    """The sweep by which options are chosen: on other examples, with the attack that risk is measured by.
+    """The sweep for choosing options: on other examples, with the attack that measures risk.
 
     Raises:
-        ConfigError: an entry has other budgets than those of a risk.
+        ConfigError: an entry has budgets other than those of a risk.
     """
     if "identity" not in sweep.baselines:
-        raise ConfigError("what is kept is told beside what the originals have: name the baseline identity")
+        raise ConfigError("results are compared with the originals: add identity to sweep.baselines")
     attacks = tuple(
         each for each in sweep.attacks if each["name"] == "bayes" and sweep.risk.prior in each.get("priors", PRIORS)
     )
     if not attacks:
-        raise ConfigError(f"the risk is that of the attack bayes with the prior {sweep.risk.prior}: name it in attacks")
+        raise ConfigError(f"risk is measured by the attack bayes with the prior {sweep.risk.prior}: add it to attacks")
     if any(not one.searched for one in sweep.series if one.whose != "baseline"):
-        raise ConfigError("mechanisms are compared at equal risk: every entry must have a budget that is `risk`")
+        raise ConfigError("mechanisms are compared at equal risk: set the budget of every entry to `risk`")
     data = tuple(replace(one, limit=how.limit, beside=_limit(one, sweep)) for one in sweep.data)
     name = f"{sweep.name}, {OPTIONS}"
     return replace(sweep, name=name, data=data, seeds=how.seeds, attacks=attacks, measures=(), baselines=(), gallery=0)
@@ -169,12 +169,12 @@ def trial(sweep: Sweep, how: Tuning) -> Sweep:
 def _limit(source: SweepData, sweep: Sweep) -> int:
     limit = source.limit or sweep.limit
     if limit is None:
-        raise ConfigError("options are chosen on examples that are not judged: set a limit that leaves some")
+        raise ConfigError("options are chosen on examples that are not judged: set a limit that leaves some over")
     return limit
 
 
 def kept(rows: Iterable[Row], levels: Sequence[float], prior: str) -> dict[str, tuple[str, ...]]:
-    """By data set the names of series that are best of their family at some level, on the rows of a trial."""
+    """By data set, the names of series that are best of their family at some level, from the rows of a trial."""
     found: dict[str, dict[str, None]] = {}
     for values in tuned(rows, levels, prior).values():
         for (data, _), (name, _) in values.items():
@@ -183,13 +183,13 @@ def kept(rows: Iterable[Row], levels: Sequence[float], prior: str) -> dict[str, 
 
 
 Tuned = Mapping[tuple[str, str], tuple[str, float]]
-"""By data set and family the name of a series, and its score."""
+"""By data set and family, the name of a series and its score."""
 
 
 def tuned(rows: Iterable[Row], levels: Sequence[float], prior: str) -> dict[float, Tuned]:
-    """By level the best series of each family on each data set, on the rows of a trial.
+    """By level, the best series of each family on each data set, from the rows of a trial.
 
-    A family whose series do not come down to the level is not there.
+    Families whose series do not get down to the level are left out.
     """
     risk = _risk(prior)
     found: dict[float, dict[tuple[str, str], tuple[str, float]]] = {level: {} for level in levels}
@@ -208,7 +208,7 @@ def _risk(prior: str) -> MetricKey:
 
 
 def headline(one: Series) -> MetricKey | None:
-    """What a data set is judged by; None where no cell of the series was judged."""
+    """The figure a data set is judged by; None if no cell of the series was judged."""
     for cell in one.cells:
         for metric, score in cell.scores.items():
             if metric.role == "task" and score.headline:
@@ -220,13 +220,13 @@ def choices(rows: Sequence[Row], tried: Sequence[Row], levels: Sequence[float], 
     """All families at equal risk.
 
     Args:
-        rows: of the examples that are judged.
-        tried: of other examples, by which options are chosen.
+        rows: of the judged examples.
+        tried: of the other examples, for choosing options.
         levels: of the risk.
-        prior: of the attacker.
+        prior: the attacker's.
 
     Raises:
-        ConfigError: originals were not judged.
+        ConfigError: the originals were not judged.
     """
     chosen = tuned(tried, levels, prior)
     by_data: dict[str, list[Series]] = {}
@@ -239,7 +239,7 @@ def _choice(data: str, own: Sequence[Series], level: float, chosen: Tuned, risk:
     baselines = {one.name: one.cells[0] for one in own if one.whose == "baseline"}
     figure = next((headline(one) for one in own if one.name == "identity"), None)
     if figure is None:
-        raise ConfigError(f"the originals of {data} must have a judge's headline, and have none: see `not_run` of rows")
+        raise ConfigError(f"the originals of {data} have no judge's headline: see `not_run` in their rows")
     known = {name: cell.estimates[figure] for name, cell in baselines.items() if figure in cell.estimates}
     floor = _floor(figure, known, [cell for one in own for cell in one.cells])
 
@@ -286,21 +286,21 @@ def _notes(cell: Cell, risk: MetricKey) -> tuple[str, ...]:
 def run(
     sweep: Sweep, folder: Path, how: Tuning, *, levels: Sequence[float], **options: Any
 ) -> tuple[Sequence[Row], Sequence[Row]]:
-    """Runs the trial, and then what was best in it, on the examples that are judged.
+    """Runs the trial, then its best series on the judged examples.
 
     Args:
         sweep: with entries whose budgets are "risk".
-        folder: of the rows.
-        how: options are chosen.
-        levels: at which mechanisms are compared.
-        options: of `bench.run.run`.
+        folder: for the rows.
+        how: how options are chosen.
+        levels: risks at which mechanisms are compared.
+        options: of `run.run`.
 
     Returns:
         the rows of the judged examples, and those of the trial.
     """
     reach = min(sweep.risk.levels), max(sweep.risk.levels)
     if not all(reach[0] <= level <= reach[1] for level in levels):
-        raise ConfigError(f"levels must be from {reach[0]:g} to {reach[1]:g}, between those of the sweep's risk")
+        raise ConfigError(f"levels must be from {reach[0]:g} to {reach[1]:g}, the range of the sweep's risk")
     tried = runs.run(trial(sweep, how), folder, **options)
     chosen = kept(tried, levels, sweep.risk.prior)
     return runs.run(replace(sweep, kept=chosen), folder, **options), tried
@@ -319,11 +319,11 @@ def _ends(found: Estimate | None) -> dict[str, float | None] | None:
 # ---- as Markdown ---------------------------------------------------------------------------------------
 
 ESTIMATED = "*"
-"""Behind what an attacker may get more of than was measured."""
+"""Marks figures where the attacker may succeed more often than measured."""
 
 
 def summary(found: Sequence[FamilyChoice]) -> Iterator[str]:
-    """A table of all data sets: ours beside the best of the papers, at each level."""
+    """A table of all data sets: ours next to the papers' best, at each level."""
     levels = dict.fromkeys(choice.level for choice in found)
     yield f"| ours beside the best of the papers, at most | {' | '.join(f'{level:g}' for level in levels)} |"
     yield "|---" * (1 + len(levels)) + "|"
@@ -334,7 +334,7 @@ def summary(found: Sequence[FamilyChoice]) -> Iterator[str]:
 
 
 def markdown(found: Sequence[FamilyChoice]) -> Iterator[str]:
-    """A table for each data set: families, and what they keep at each level."""
+    """A table for each data set: what each family keeps at each level."""
     for data in dict.fromkeys(choice.data for choice in found):
         own = [choice for choice in found if choice.data == data]
         first = own[0]

@@ -1,6 +1,6 @@
 """Where and when something was measured.
 
-In: the machine, the installed packages, the repository that the package is in, if it is in one. Out: plain data.
+In: the machine, the installed packages, the package's git repository if there is one. Out: plain data.
 Not here: what was measured.
 """
 
@@ -19,11 +19,11 @@ PACKAGES = ("textveil", "torch", "numpy", "scikit-learn", "randomgen", "tokenize
 def circumstances(*also: str) -> dict[str, Any]:
     """Time, commit, versions, machine, cores, and this process's threads and device.
 
-    The commit is that of the working tree which the package is imported from, with a "+" where something in it was
-    changed, and None where there is none; it is looked up once in a process, whose code does not change any more.
+    The commit is that of the working tree the package is imported from, with a "+" if the tree has changes, and None
+    without one; it is looked up once per process, whose code does not change.
 
     Args:
-        also: packages whose versions are told besides the usual ones.
+        also: packages whose versions are added to the usual ones.
     """
     import torch
 

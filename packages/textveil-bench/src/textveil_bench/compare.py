@@ -1,7 +1,7 @@
-"""Rows compared: cells and series with intervals over texts, slices by text length, figures at equal risk.
+"""Compares rows: cells and series with intervals over texts, slices by text length, figures at equal risk.
 
 In: rows. Out: `Series` of `Cell`s, with an `Estimate` for each metric.
-Not here: the bootstrap (`estimates`), how rows come about (`cells`), and pages (`report`).
+Not here: the bootstrap (`estimates`), how rows are made (`cells`), and pages (`report`).
 """
 
 import json
@@ -23,13 +23,13 @@ Row = Mapping[str, Any]
 Role = Literal["task", "attack", "measure"]
 
 NEAR = 0.12
-"""How far a risk may be from a level, as a part of it, to stand for it."""
+"""Largest relative distance of a risk from a level that it may stand for."""
 
 QUARTERS = ("shortest quarter", "second quarter", "third quarter", "longest quarter")
 
 
 class MetricKey(NamedTuple):
-    """Which figure: where it comes from, what is measured, and what tells it from others of the same name."""
+    """Identifies a figure: its source, metric, and what distinguishes it from others of the same name."""
 
     source: str
     metric: str
@@ -37,14 +37,14 @@ class MetricKey(NamedTuple):
 
     @property
     def role(self) -> Role:
-        """Whether it says what a release is good for, what an attacker gets of it, or how near it is."""
+        """Whether it measures utility, an attacker's success, or similarity."""
         if self.source in MEASURES:
             return "measure"
         return "attack" if self.source in _attacks() else "task"
 
     @property
     def title(self) -> str:
-        """As people read it."""
+        """Its name for people."""
         twice = self.source.casefold() == self.metric.casefold()
         setting = ", ".join(value if isinstance(value, str) else f"{name} {value}" for name, value in self.setting)
         return (self.metric if twice else f"{self.source} {self.metric}") + (f" ({setting})" if setting else "")
@@ -52,11 +52,11 @@ class MetricKey(NamedTuple):
 
 @cache
 def _attacks() -> frozenset[str]:
-    return frozenset(registry.names("attack"))  # asks the metadata of all installed packages
+    return frozenset(registry.names("attack"))  # slow: reads the metadata of all installed packages
 
 
 class Data(NamedTuple):
-    """A data set: rows of one are of the same texts."""
+    """Identifies a data set: its rows are about the same texts."""
 
     name: str
     digest: str
@@ -69,8 +69,8 @@ class SeedScores:
     Attributes:
         unit: what is counted: "word", "text".
         headline: whether it is shown first.
-        baseline: what is reached without the released words; None where that is not known.
-        notes: what a reader has to know.
+        baseline: what is reached without the released words; None if unknown.
+        notes: what readers need to know.
         sample: its values.
     """
 
@@ -86,9 +86,9 @@ class Cell:
     """One budget of a series on one data set.
 
     Attributes:
-        rows: one of each seed, without the scores.
-        scores: by metric; those that have a value for some text.
-        not_run: what says nothing of such releases, and why.
+        rows: one per seed, without scores.
+        scores: by metric; those with a value for some text.
+        not_run: judges and attacks that do not apply to such releases, and why.
         seconds: by step, the mean over seeds.
     """
 
@@ -99,36 +99,36 @@ class Cell:
 
     @property
     def row(self) -> Row:
-        """The first of them: what is the same for all seeds is read there."""
+        """The first row, for what is the same for all seeds."""
         return self.rows[0]
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """Those that were run."""
+        """The seeds that were run."""
         return tuple(sorted(row["seed"] for row in self.rows))
 
     @property
     def budget(self) -> Any:
-        """Its value; None where there is none."""
+        """The budget's value; None if there is none."""
         return (self.row["budget"] or {}).get("value")
 
     @property
     def level(self) -> float | None:
-        """The risk for which the budget was chosen; None where it was not."""
+        """The risk for which the budget was chosen; None if it was not."""
         level: float | None = self.row["level"]
         return level
 
     @cached_property
     def estimates(self) -> Mapping[MetricKey, Estimate]:
-        """Every metric with its interval."""
+        """Each metric with its interval."""
         found = estimates([score.sample for score in self.scores.values()])
         return dict(zip(self.scores, found, strict=True))
 
     @cached_property
     def slices(self) -> Mapping[MetricKey, Sequence[tuple[str, Estimate]]]:
-        """Every metric in each quarter of the texts by their number of words, without quarters that have no value.
+        """Each metric in each quarter of the texts by number of words, leaving out quarters without a value.
 
-        Equal lengths stay together, so that quarters may be of unequal size.
+        Texts of equal length stay together, so quarters may differ in size.
         """
         lengths = np.asarray(self.row["lengths"])
         which = np.searchsorted(np.quantile(lengths, (0.25, 0.5, 0.75)), lengths)
@@ -150,12 +150,12 @@ class Series:
     """One mechanism with its options on one data set, at several budgets.
 
     Attributes:
-        name: with the options that tell it from its neighbours.
+        name: with the options that distinguish it from its neighbours.
         entry: the name of its entry in the sweep.
-        family: what it is compared under.
+        family: the name it is compared under.
         whose: "paper", "ours" or "baseline".
         data: the data set.
-        cells: by rising budget.
+        cells: by increasing budget.
     """
 
     name: str
@@ -167,12 +167,12 @@ class Series:
 
     @property
     def path(self) -> str | None:
-        """The option that is the budget; None where there is none."""
+        """The option that is the budget; None if there is none."""
         return (self.cells[0].row["budget"] or {}).get("path")
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
-        """Its options by dotted path: those that are the same at all budgets and for all seeds."""
+        """Its options by dotted path, where they are the same for all budgets and seeds."""
         first, *others = ({path: repr(value) for path, value in _options(cell.row)} for cell in self.cells)
         same = {path for path, value in first.items() if all(other.get(path) == value for other in others)}
         return {path: value for path, value in _options(self.cells[0].row) if path in same}
@@ -186,13 +186,13 @@ class Series:
         ]
 
     def at_risk(self, risk: MetricKey, figure: MetricKey, level: float) -> Estimate | None:
-        """The figure where a risk is at a level, on the line between the two budgets about it.
+        """The figure where a risk is at a level, interpolated between the two neighbouring budgets.
 
-        Where the curve ends before the level, a budget was chosen for it, and the risk is within `NEAR` of it, its cell
-        stands as it was measured.
+        If the curve ends before the level, but a budget was chosen for this level and its risk is within `NEAR` of
+        it, that cell's measured figure is used.
 
         Returns:
-            None where neither is to be had.
+            None if neither is possible.
         """
         points = self.curve(risk, figure)
         found = at([values[0] for _, values in points], [values[1] for _, values in points], level)
@@ -202,10 +202,10 @@ class Series:
         return found
 
     def at_most(self, risk: MetricKey, figure: MetricKey, level: float) -> Estimate | None:
-        """The same where a risk is at most at a level: a curve that ends below it is read at its end.
+        """The same for a risk of at most a level: a curve that ends below it is read at its end.
 
         Returns:
-            None where the risk is larger everywhere.
+            None if the risk is larger everywhere.
         """
         found = self.at_risk(risk, figure, level)
         points = self.curve(risk, figure)
@@ -216,10 +216,10 @@ class Series:
 
 
 def series(rows: Iterable[Row]) -> list[Series]:
-    """All series of rows, in the order of their first ones. Of rows with one key, the last one counts.
+    """All series in rows, in order of first appearance. Of rows with the same key, the last one counts.
 
     Raises:
-        InputError: a row has not what rows have, or not one value for each text at most.
+        InputError: a row lacks a field, or has more than one value per text.
         ConfigError: rows of one series differ in more than budget and seed.
     """
     cells: dict[tuple[Data, str], dict[str, dict[int, _Read]]] = {}
@@ -228,7 +228,7 @@ def series(rows: Iterable[Row]) -> list[Series]:
             read = _Read.of(row)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise InputError(
-                "each row must have what rows of the bench have, and one has not; run the sweep again"
+                "a row lacks a field that rows of the bench have, or its values do not fit; run the sweep again"
             ) from None
         own = cells.setdefault((Data(row["data"]["name"], row["data"]["digest"]), row["series"]), {})
         own.setdefault(json.dumps([row["level"], row["budget"]]), {})[row["seed"]] = read
@@ -236,7 +236,7 @@ def series(rows: Iterable[Row]) -> list[Series]:
 
 
 def chance(figure: MetricKey, cells: Iterable[Cell]) -> float | None:
-    """What is reached in a metric without the released words; None where no cell says it."""
+    """What a metric reaches without the released words; None if no cell says so."""
     found = [cell.scores[figure].baseline for cell in cells if figure in cell.scores]
     return next((value for value in found if value is not None), None)
 
@@ -254,11 +254,11 @@ _OF_ROWS = (
     *("lengths", "not_run", "seconds", "circumstances"),
 )
 _OF_SCORES = ("unit", "low", "high", "baseline", "note", "headline", "geometric")
-"""What is read of rows and scores besides values."""
+"""Fields of scores that are read besides the values."""
 
 
 class _Read(NamedTuple):
-    """A row without its scores, and they as arrays: lists of numbers are ten times as large."""
+    """A row without its scores, and the scores as arrays: lists of numbers are ten times as large."""
 
     row: Row
     scores: Mapping[MetricKey, tuple[Mapping[str, Any], Values, Values]]
@@ -277,7 +277,7 @@ class _Read(NamedTuple):
 
 
 def _weighted(score: Mapping[str, Any], texts: int) -> tuple[Values, Values]:
-    """The sum and the weight of each text; 0 for those that have no value, and for those that were not looked at."""
+    """The sum and the weight of each text; 0 for texts without a value and for those not looked at."""
     values, weights = np.zeros(texts), np.zeros(texts)
     given = np.array(score["values"], dtype=np.float64)
     if given.ndim != 1 or len(given) > texts:
@@ -294,8 +294,8 @@ def _series(data: Data, name: str, by_budget: Mapping[str, Mapping[int, _Read]])
     for by_seed in by_budget.values():
         if len({repr(dict(_options(read.row))) for read in by_seed.values()}) > 1:
             raise ConfigError(
-                f"the rows of {name!r} on {data.name} must differ in budget and seed alone, and differ in other "
-                "options; report their files apart"
+                f"the rows of {name!r} on {data.name} may differ only in budget and seed, and differ in other "
+                "options; report their files separately"
             )
     cells = [_cell(by_seed, data) for by_seed in by_budget.values()]
     return Series(
@@ -307,7 +307,7 @@ def _series(data: Data, name: str, by_budget: Mapping[str, Mapping[int, _Read]])
 
 
 def _place(cell: Cell) -> tuple[bool, float]:
-    """Budgets that are no numbers stay in their order, behind those that are."""
+    """Non-numeric budgets keep their order, after the numeric ones."""
     number = isinstance(cell.budget, int | float)
     return not number, float(cell.budget) if number else 0.0
 

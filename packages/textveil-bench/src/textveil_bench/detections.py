@@ -1,7 +1,7 @@
-"""Detectors that look at each text once: a sweep privatizes the same texts in every cell.
+"""Detectors with a cache, because a sweep privatizes the same texts in every cell.
 
-In: the name of a detector. Out: a detector that remembers what was found in a text.
-Not here: the detectors (`textveil.protect.protection`), and what is done about a span (`protect.grouping`).
+In: the name of a detector. Out: a detector that remembers what it found in a text.
+Not here: the detectors (`textveil.protect`), and what happens to a span (`protect.grouping`).
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from textveil.protect import Detector, Span, detector
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Remembered:
-    """A detector with what it found. Secret: it holds texts.
+    """A detector and its findings. Secret: it holds texts.
 
     Attributes:
-        name: of the detector, which spans have as their source.
+        name: the detector's, which is the source of its spans.
         asked: the detector.
     """
 
@@ -25,7 +25,7 @@ class Remembered:
     _found: dict[str, list[Span]] = field(default_factory=dict, repr=False)
 
     def find(self, texts: Sequence[str]) -> list[Span]:
-        """The spans of all texts; the detector sees those only that it has not seen before."""
+        """The spans of all texts; the detector only runs on texts it has not seen."""
         new = list(dict.fromkeys(text for text in texts if text not in self._found))
         if new:
             spans: dict[str, list[Span]] = {text: [] for text in new}
@@ -37,10 +37,10 @@ class Remembered:
 
 @lru_cache(maxsize=16)
 def remembered(name: str) -> Remembered:
-    """The detector of a name, one in a process.
+    """A detector by name, one per process.
 
     Raises:
-        UnknownName: there is none. ConfigError: it is not installed.
+        UnknownName: there is no such detector. ConfigError: it is not installed.
     """
     asked = detector(name)
     return Remembered(name=asked.name, asked=asked)

@@ -1,12 +1,12 @@
-"""What each mechanism costs: setup, time and memory, each mechanism in a process of its own.
+"""The cost of each mechanism: setup, time and memory, each measured in its own process.
 
 In: mechanisms with their options. Out: figures as plain data.
-Not here: what releases are worth (`cells`), and benchmarks of single parts (`benchmarks/` of the repository).
+Not here: the utility of releases (`cells`), and benchmarks of single parts (`benchmarks/` of the repository).
 
-A process imports the package, loads the table, builds the privatizer and releases a first text; all that is setup, and
-a language model is loaded in it. Then it releases texts that it has not seen: one at a time, two at a time as Cape's
-appendix B.5 does, and all others at once. Words are drawn as they stand in public text, so that as many of them repeat,
-and pass, as in a text that somebody wrote.
+A process imports the package, loads the table, builds the privatizer and releases a first text, which also loads any
+language model; all that is setup. Then it releases new texts: one at a time, two at a time as in Cape's appendix B.5,
+and all others at once. Words are drawn with their frequency in public text, so that they repeat and pass as often as
+in real text.
 """
 
 import json
@@ -35,11 +35,11 @@ MEGABYTE = 1e6
 
 @options("efficiency.")
 class MeasuredSetup:
-    """What is measured.
+    """A mechanism to measure.
 
     Attributes:
-        name: what tables call it.
-        set: options by dotted path, its budget among them.
+        name: for tables.
+        set: options by dotted path, including its budget.
     """
 
     name: str
@@ -48,12 +48,12 @@ class MeasuredSetup:
 
 @options("efficiency.")
 class Load:
-    """What it is measured on.
+    """The texts to measure with.
 
     Attributes:
-        words: in a text, those of the public list included.
-        texts: so many that are released one at a time, and so many pairs.
-        batch: texts that are released at once.
+        words: per text, including public ones.
+        texts: number of texts released one at a time, and number of pairs.
+        batch: number of texts released at once.
     """
 
     words: Annotated[int, Field(ge=1)] = 25
@@ -62,27 +62,27 @@ class Load:
 
     @property
     def total(self) -> int:
-        """How many texts are needed: a first one, singles, pairs, the batch."""
+        """Number of texts needed: a first one, singles, pairs, the batch."""
         return 1 + 3 * self.texts + self.batch
 
 
 def measure(
     subjects: Sequence[MeasuredSetup], load: Load | None = None, *, report: Report = lambda step, done, total: None
 ) -> Iterator[dict[str, Any]]:
-    """Measures one mechanism after the other.
+    """Measures mechanisms one after the other.
 
     Args:
-        subjects: what is measured.
-        load: what it is measured on.
-        report: told the step "mechanisms", how many are done, and how many there are.
+        subjects: what to measure.
+        load: the texts to measure with.
+        report: called with the step "mechanisms", the number done, and the total.
 
     Yields:
         for each figure {"entry", "mechanism", "set", "metric", "unit", "value", "low", "high", "n", "note", "words",
-        "texts", "protected"}: seconds of setup and of its parts, seconds for a text, microseconds for a protected word,
-        megabytes that were resident at most.
+        "texts", "protected"}: seconds for setup and its parts, seconds per text, microseconds per protected word,
+        peak resident megabytes.
 
     Raises:
-        MechanismError: one cannot be measured, with what its process said.
+        MechanismError: one cannot be measured; the message has its process's output.
     """
     load = load or Load()
     texts = written(load.words, load.total)
@@ -93,14 +93,14 @@ def measure(
         ran = subprocess.run(line, input=json.dumps(asked), capture_output=True, text=True, check=False)
         if ran.returncode:
             said = (ran.stderr.strip().splitlines() or ["nothing"])[-1]
-            raise MechanismError(f"{subject.name} could not be measured; its process said: {said}")
+            raise MechanismError(f"{subject.name} could not be measured; its process reported: {said}")
         for figure in json.loads(ran.stdout.splitlines()[-1]):
             yield {"entry": subject.name, "set": dict(subject.set), "words": load.words, **figure}
     report("mechanisms", len(subjects), len(subjects))
 
 
 def written(words: int, texts: int) -> list[str]:
-    """Texts of words that are drawn, always the same, as often as each stands in public text."""
+    """Texts of words drawn by their frequency in public text; the same at every call."""
     listed = counts()
     names = list(listed)
     upto = np.cumsum(np.fromiter(listed.values(), np.float64, len(names)))
@@ -113,7 +113,7 @@ def written(words: int, texts: int) -> list[str]:
 
 
 def _clocked(run: Callable[[list[str]], object], parts: Sequence[list[str]]) -> dict[str, Any]:
-    """Seconds for a text of each of some parts: their mean, with its interval where there are several."""
+    """Seconds per text for some parts: their mean, with an interval if there are several."""
     taken = []
     for part in parts:
         start = time.perf_counter()
@@ -129,7 +129,7 @@ def _alone(value: float) -> dict[str, Any]:
 
 
 def _figures(asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """All figures of a mechanism; nothing of torch is loaded when this begins."""
+    """All figures of a mechanism; torch must not be loaded yet."""
     begun = time.perf_counter()
     from textveil.config import resolve
     from textveil.pipeline import Privatizer
@@ -177,11 +177,11 @@ def _figures(asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _main() -> None:
-    """Measures what is asked on standard input, and prints its figures as one line of JSON."""
+    """Measures what standard input requests, and prints the figures as one line of JSON."""
     asked = json.load(sys.stdin)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that epsilon bounds nothing under some mechanisms is known
+            warnings.simplefilter("ignore")  # unbounded statements of some mechanisms are expected
             print(json.dumps(list(_figures(asked))))
     except TextveilError as error:
         sys.exit(str(error))

@@ -1,10 +1,10 @@
-"""Figures with intervals: texts are drawn again and again, the same ones for everything that is compared.
+"""Figures with intervals: a bootstrap over texts, with the same resamples for everything that is compared.
 
-In: sums and sizes, text by text. Out: `Estimate`s; their differences, their ratios, and their values at equal risk.
+In: sums and sizes per text. Out: `Estimate`s; their differences, ratios, and values at equal risk.
 Not here: rows (`compare`).
 
-The bootstrap of Efron (1979) over texts, with percentile intervals. All estimates over the same texts share their
-resamples, so that whatever is computed from several of them is paired.
+Efron's bootstrap (1979) over texts, with percentile intervals. All estimates over the same texts share their
+resamples, so that everything computed from several of them is paired.
 """
 
 from collections.abc import Sequence
@@ -22,18 +22,18 @@ RESAMPLES = 2_000
 SEED = 1979
 
 CELLS = 1 << 22
-"""Draws that are held at once: 32 MiB."""
+"""Draws in memory at once: 32 MiB."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sample:
-    """A figure, text by text: its value is the sum over texts of `sums`, over that of `sizes`.
+    """A figure per text: its value is the sum over texts of `sums` divided by that of `sizes`.
 
     Attributes:
-        texts: the fingerprint of the texts; what is paired must have the same.
-        sums: float64 [B]; 0 where a text has no value.
-        sizes: float64 [B], of 0 or more: how much of the figure a text is.
-        known: the ends of an interval, for where texts show no spread because all have one value.
+        texts: the texts' fingerprint; paired figures must share it.
+        sums: float64 [B]; 0 if a text has no value.
+        sizes: float64 [B], 0 or more: a text's weight in the figure.
+        known: an interval for the case that all texts have the same value and so show no spread.
         geometric: whether the figure is exp of the value.
     """
 
@@ -44,7 +44,7 @@ class Sample:
     geometric: bool = False
 
     def where(self, chosen: Flags) -> "Sample":
-        """The same figure of some of the texts; nothing is known of those."""
+        """The same figure for some of the texts, without a known interval."""
         return Sample(texts=self.texts, sums=self.sums * chosen, sizes=self.sizes * chosen, geometric=self.geometric)
 
 
@@ -53,9 +53,9 @@ class Estimate:
     """A figure with its value in each resample of the texts.
 
     Attributes:
-        texts: the fingerprint of the texts.
-        value: of all texts.
-        draws: float64 [RESAMPLES]; NaN where a resample has no value.
+        texts: the texts' fingerprint.
+        value: over all texts.
+        draws: float64 [RESAMPLES]; NaN if a resample has no value.
         known: see `Sample`.
     """
 
@@ -66,7 +66,7 @@ class Estimate:
 
     @cached_property
     def interval(self) -> Interval:
-        """The 95% percentile interval; open where there is none to give."""
+        """The 95% percentile interval; open if there is none."""
         found = self.draws[~np.isnan(self.draws)]
         if not len(found) or np.isinf(self.value):
             low, high = self.known or (-np.inf, np.inf)
@@ -78,14 +78,14 @@ class Estimate:
         return Interval(value=self.value, low=low, high=high)
 
     def minus(self, constant: float) -> "Estimate":
-        """The figure above a constant: of chance."""
+        """The figure minus a constant, such as the chance level."""
         known = None if self.known is None else (self.known[0] - constant, self.known[1] - constant)
         return Estimate(texts=self.texts, value=self.value - constant, draws=self.draws - constant, known=known)
 
 
 @lru_cache(maxsize=4)
 def resamples(count: int) -> Values:
-    """How often each text is in each resample, of `count` texts drawn with replacement: float64 [RESAMPLES, count]."""
+    """How often each text is in each resample of `count` texts, drawn with replacement: float64 [RESAMPLES, count]."""
     found = np.empty((RESAMPLES, count))
     for rows, draws in SeededRandomness(SEED).open([RESAMPLES]).chunks(max(1, CELLS // count)):
         chosen = (draws.uniform(count) * count).astype(np.int64)
@@ -99,7 +99,7 @@ def estimates(samples: Sequence[Sample]) -> list[Estimate]:
     """The figures of samples of one data set, with their draws.
 
     Args:
-        samples: all of the same texts; each has some size.
+        samples: all of the same texts, with sizes that are not all 0.
 
     Raises:
         ConfigError: they are of different texts.
@@ -124,7 +124,7 @@ def estimates(samples: Sequence[Sample]) -> list[Estimate]:
 
 
 def difference(one: Estimate, other: Estimate) -> Estimate:
-    """One figure less the other, on the same texts.
+    """One figure minus the other, on the same texts.
 
     Raises:
         ConfigError: the texts differ.
@@ -134,7 +134,7 @@ def difference(one: Estimate, other: Estimate) -> Estimate:
 
 
 def ratio(one: Estimate, other: Estimate) -> Estimate:
-    """One figure over the other, on the same texts; infinite where it alone is above 0, NaN where neither is.
+    """One figure divided by the other, on the same texts; infinite if only the first is above 0, NaN if neither is.
 
     Raises:
         ConfigError: the texts differ.
@@ -147,9 +147,9 @@ def ratio(one: Estimate, other: Estimate) -> Estimate:
 
 
 def best(figures: Sequence[Estimate]) -> Estimate | None:
-    """The largest of figures on the same texts, less what the largest of several has by chance; None of none.
+    """The largest of figures on the same texts, minus the bias of taking the largest; None without figures.
 
-    That is how far the largest of a resample is above its own value on all texts, in the mean: Efron's optimism (1983).
+    The bias is the mean excess of the largest in a resample over its own value on all texts: Efron's optimism (1983).
 
     Raises:
         ConfigError: the texts differ.
@@ -166,7 +166,7 @@ def best(figures: Sequence[Estimate]) -> Estimate | None:
 
 
 def mean(figures: Sequence[Estimate]) -> Estimate:
-    """The mean of figures, one at least, on the same texts.
+    """The mean of one or more figures on the same texts.
 
     Raises:
         ConfigError: the texts differ.
@@ -177,10 +177,10 @@ def mean(figures: Sequence[Estimate]) -> Estimate:
 
 
 def at(risks: Sequence[Estimate], figures: Sequence[Estimate], level: float) -> Estimate | None:
-    """The figure where the risk is at a level, on the line between the two points about it.
+    """The figure where the risk is at a level, interpolated between the two neighbouring points.
 
-    Texts are drawn again for risk and figure together. A resample whose curve does not reach the level counts with its
-    end that is nearest.
+    Risk and figure are resampled together. A resample whose curve does not reach the level counts with its nearest
+    end.
 
     Args:
         risks: of the points of a curve.
@@ -188,7 +188,7 @@ def at(risks: Sequence[Estimate], figures: Sequence[Estimate], level: float) -> 
         level: of the risk.
 
     Returns:
-        None where the level is outside of the curve.
+        None if the level is outside the curve.
 
     Raises:
         ConfigError: not all are of the same texts.
@@ -205,7 +205,7 @@ def at(risks: Sequence[Estimate], figures: Sequence[Estimate], level: float) -> 
 
 
 def _read(x: Values, y: Values, level: float) -> Values:
-    """Each row's y [m] at the level of x, between its points [m, K]; at an end beyond it."""
+    """Each row's y [m] at x = level, between its points [m, K]; beyond them, the value at the end."""
     order = np.argsort(x, axis=1, kind="stable")
     x, y = np.take_along_axis(x, order, axis=1), np.take_along_axis(y, order, axis=1)
     right = np.minimum((x < level).sum(axis=1), x.shape[1] - 1)
@@ -219,5 +219,5 @@ def _read(x: Values, y: Values, level: float) -> Values:
 def _same(texts: Sequence[str]) -> None:
     if len(set(texts)) > 1:
         raise ConfigError(
-            "what is compared must be of the same texts, and is of different ones; use rows of one data set"
+            "only figures on the same texts can be compared, and these are on different ones; use rows of one data set"
         )

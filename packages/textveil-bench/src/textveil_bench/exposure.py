@@ -1,13 +1,13 @@
-"""What the Bayes attacker gets of all private words, also of those that pass or become placeholders.
+"""What the Bayes attacker recovers of all private words, including those that pass or become placeholders.
 
-In: a case, and the attacker's hits among the words that were drawn. Out: hits among all private words.
-Not here: the attack itself (`attack.bayes`).
+In: a case, and the attacker's hits among the drawn words. Out: hits among all private words.
+Not here: the attack itself (`evaluate.attack.bayes`).
 
-Mechanisms are compared at equal risk. A rate among the drawn words only would let a release that passes most words
-look safe: so a word that passes counts as guessed, and of a placeholder the attacker guesses what is most usual.
+Mechanisms are compared at equal risk. A rate among drawn words only would make a release that passes most words look
+safe: so a word that passes counts as guessed, and for a placeholder the attacker guesses the most frequent word.
 
-A placeholder may stand for several words. Each of them counts, but for the punctuation, which passes in the parts of a
-text that are not joined: so there are as many words with joined parts as without.
+A placeholder may stand for several words. Each of them counts, except punctuation, which passes in parts that are not
+joined: so the number of words is the same with and without joined parts.
 """
 
 from collections.abc import Sequence
@@ -34,10 +34,10 @@ def exposed(case: Case, top: Outcome) -> tuple[Outcome, Ints]:
     Args:
         case: releases and their originals.
         top: the Bayes attacker's top-1, a value for each protected position; its setting has the prior. In the unit
-            wordpiece a value is of a piece.
+            wordpiece, values are per piece.
 
     Returns:
-        the outcome, whose `where` is the text of each value: words that are no positions have no number.
+        the outcome, whose `where` is the text of each value: words that are not positions have no number.
     """
     view = case.view
     prior = cast(StaticName, top.setting["prior"])
@@ -73,6 +73,6 @@ def exposed(case: Case, top: Outcome) -> tuple[Outcome, Ints]:
 
 
 def _counted(words: Sequence[str], options: WordsOptions) -> list[str]:
-    """Of the words that a placeholder stands for, all but punctuation that passes elsewhere."""
+    """The words a placeholder stands for, except punctuation that would pass elsewhere."""
     public = listed(words, options)
     return [word for word, known in zip(words, public, strict=True) if not known or any(map(str.isalnum, word))]

@@ -1,10 +1,10 @@
-"""Questions about what does not exist: paragraphs of invented facts, whose answers no model can know.
+"""Questions about invented facts, whose answers no model can know.
 
 In: a count and a seed, or an endpoint. Out: `Passage`s, as examples or as lines of JSON.
-Not here: who answers the questions (`tasks`), and the file of the paper's authors (`data`).
+Not here: what answers the questions (`tasks`), and the file of the paper's authors (`data`).
 
-Source: STAMP, the appendix on Fantasy SQuAD: such paragraphs keep apart what a model reads and what it remembers. There
-they were written by a language model, as by `ask`; `generate` draws them from a grammar, offline.
+Source: STAMP, the appendix on Fantasy SQuAD: such paragraphs separate what a model reads from what it remembers. There
+a language model wrote them, as in `ask`; `generate` draws them from a grammar, offline.
 """
 
 import json
@@ -26,13 +26,13 @@ from textveil.text import counts
 from textveil_bench.examples import Example
 
 QUESTIONS = 5
-"""Questions about each paragraph."""
+"""Questions per paragraph."""
 
 LONGEST = 3
-"""Words of an answer at most."""
+"""Most words in an answer."""
 
 ASIDES = 2
-"""Sentences of each paragraph that nothing is asked about, besides the first."""
+"""Sentences per paragraph without a question, besides the first."""
 
 ONSETS = (
     "b",
@@ -61,13 +61,13 @@ ONSETS = (
 )
 VOWELS = ("a", "a", "e", "e", "i", "i", "o", "o", "u", "ae", "ei", "ia")
 CODAS = ("l", "ld", "lm", "m", "n", "nd", "nth", "r", "rk", "rn", "rsh", "s", "sk", "sh", "th", "v", "x", "z")
-"""What names are made of."""
+"""Parts of names."""
 
 WIDTH = 64
-"""Uniform values that are drawn at once."""
+"""Uniform values drawn at once."""
 
 TRIES = 100
-"""Drafts of a paragraph at most; about one in fifty has an answer twice, and is not taken."""
+"""Most drafts per paragraph; about one in fifty has an answer twice and is rejected."""
 
 INSTRUCTIONS = """\
 You write material for a reading test. Nothing in it may exist or be known: no real place, person, animal, work or \
@@ -88,7 +88,7 @@ class Question:
     Attributes:
         text: the question.
         answer: one to `LONGEST` words of the paragraph.
-        start: the first character of the answer in the paragraph.
+        start: position of the answer's first character in the paragraph.
     """
 
     text: str
@@ -98,7 +98,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class Passage:
-    """A paragraph with its questions; each answer stands in it, once, where the question says.
+    """A paragraph with its questions; each answer occurs in it exactly once, where the question says.
 
     Raises:
         ConfigError: an answer does not.
@@ -114,16 +114,16 @@ class Passage:
                 self.context[question.start : end] != question.answer
                 or len(_places(question.answer, self.context)) != 1
             ):
-                raise ConfigError("an answer must stand in its paragraph once, at its place")
+                raise ConfigError("an answer must occur in its paragraph exactly once, at the given position")
 
 
 def accepted(context: str, asked: Iterable[tuple[str, str]], refused: Counter[str]) -> Passage:
-    """A paragraph with those of its questions that can be asked.
+    """A paragraph with those of its questions that are usable.
 
     Args:
         context: the paragraph.
         asked: questions and answers.
-        refused: counts why others cannot be asked.
+        refused: counts the reasons for rejecting others.
     """
     found: list[Question] = []
     for text, answer in asked:
@@ -144,7 +144,7 @@ def accepted(context: str, asked: Iterable[tuple[str, str]], refused: Counter[st
 
 
 def _places(answer: str, context: str) -> list[int]:
-    """Where an answer stands in a text as whole words, whatever the casing."""
+    """Where an answer occurs in a text as whole words, ignoring case."""
     found = re.finditer(rf"(?<!\w){re.escape(answer)}(?!\w)", context, re.IGNORECASE)
     return [each.start() for each in found]
 
@@ -157,7 +157,7 @@ def examples(passages: Iterable[Passage]) -> Iterator[Example]:
 
 
 def lines(passages: Iterable[Passage]) -> Iterator[str]:
-    """One line of JSON for each question, in the form of a question of SQuAD; `data.load` reads a file of them."""
+    """One line of JSON per question, in SQuAD's format; `data.load` reads a file of them."""
     for number, passage in enumerate(passages):
         for i, question in enumerate(passage.questions, 1):
             yield json_line(
@@ -171,24 +171,24 @@ def lines(passages: Iterable[Passage]) -> Iterator[str]:
             )
 
 
-# ---- by a grammar ----------------------------------------------------------------------------------------------------
+# ---- from a grammar --------------------------------------------------------------------------------------------------
 
 
 def generate(count: int, *, seed: int = 0) -> Iterator[Passage]:
     """Paragraphs about invented cities, events and species, from a grammar.
 
-    The same seed gives the same paragraphs, and a larger count the same ones first. Names that are drawn stand nowhere
-    in the list of public words; answers are common words, or such names.
+    The same seed gives the same paragraphs, and a larger count starts with the same ones. Drawn names are not on the
+    list of public words; answers are common words or such names.
 
     Args:
         count: paragraphs, 1 or more; no two are the same.
-        seed: integer from 0 to 2**128 - 1.
+        seed: integer from 0 to 2**128 - 1; the same seed gives the same questions.
 
     Raises:
-        ConfigError: the count or the seed is none.
+        ConfigError: the count or the seed is out of range.
     """
     if count < 1:
-        raise ConfigError("a count of paragraphs must be 1 or more")
+        raise ConfigError(f"the number of paragraphs must be 1 or more, got {count}")
     rng, seen = SeededRandomness(seed), set[str]()
     for number in range(count):
         dice = _Dice(rng.part(number))
@@ -197,13 +197,13 @@ def generate(count: int, *, seed: int = 0) -> Iterator[Passage]:
             if len(passage.questions) == QUESTIONS and passage.context not in seen:
                 break
         else:
-            raise RandomnessError(f"a grammar must give a new paragraph in {TRIES} drafts, and did not")
+            raise RandomnessError(f"the grammar made no new paragraph in {TRIES} drafts; ask for fewer paragraphs")
         seen.add(passage.context)
         yield passage
 
 
 class _Dice:
-    """Choices, one after the other, from one stream."""
+    """Choices from one stream."""
 
     def __init__(self, rng: SeededRandomness) -> None:
         self._values = self._drawn(rng)
@@ -218,12 +218,12 @@ class _Dice:
         return of[int(next(self._values) * len(of))]
 
     def some(self, count: int, of: Sequence[_T]) -> list[_T]:
-        """So many of them, in a drawn order."""
+        """`count` of them, in random order."""
         keys = [next(self._values) for _ in of]
         return [of[i] for i in sorted(range(len(of)), key=keys.__getitem__)[:count]]
 
     def name(self) -> str:
-        """A name that is no word of the public list."""
+        """A name that is not on the list of public words."""
         while True:
             syllables = [self.one(ONSETS) + self.one(VOWELS) for _ in range(self.one((1, 2)))]
             name = "".join(syllables) + self.one(ONSETS) + self.one(VOWELS) + self.one(CODAS)
@@ -231,13 +231,13 @@ class _Dice:
                 return name.capitalize()
 
     def names(self) -> dict[str, str]:
-        """What a paragraph is about, by invented names."""
+        """Invented names for the roles in a paragraph."""
         named = {name: self.name() for name in ("place", "people", "person")}
         return {**named, "creature": self.name().lower()}
 
 
 def _draft(dice: _Dice) -> Passage:
-    """A paragraph, some of whose questions may be refused."""
+    """A paragraph, some of whose questions may be rejected."""
     grammar = _grammar()
     topic = grammar["topics"][dice.one(list(grammar["topics"]))]
     named = dice.names()
@@ -252,7 +252,7 @@ def _draft(dice: _Dice) -> Passage:
 
 
 def _filled(sentence: str, named: Mapping[str, str]) -> str:
-    """A sentence with names, and a capital at its start."""
+    """A sentence with names filled in and a capital at its start."""
     found = sentence.format(**named)
     return found[0].upper() + found[1:]
 
@@ -262,7 +262,7 @@ def _grammar() -> Any:
     return yaml.safe_load((files("textveil_bench") / "fantasy.yaml").read_text(encoding="utf-8"))
 
 
-# ---- by a language model ---------------------------------------------------------------------------------------------
+# ---- from a language model -------------------------------------------------------------------------------------------
 
 TOPICS = ("a city", "an event of long ago", "a species")
 
@@ -272,9 +272,9 @@ class Written:
     """What a language model wrote.
 
     Attributes:
-        passages: at least one; each with at least one question, and with `QUESTIONS` at most.
-        wanted: how many paragraphs were wanted.
-        refused: how often something was not taken, by what it was.
+        passages: at least one; each with 1 to `QUESTIONS` questions.
+        wanted: number of paragraphs requested.
+        refused: number of rejections by reason.
     """
 
     passages: tuple[Passage, ...]
@@ -295,25 +295,25 @@ def ask(
     attempts: int = 3,
     report: Callable[[str, int, int], None] | None = None,
 ) -> Written:
-    """Lets a language model write paragraphs with questions; nothing but the instructions and invented names is sent.
+    """Has a language model write paragraphs with questions; only the instructions and invented names are sent.
 
-    An answer that does not stand in its paragraph, stands there twice, is too long, or is given away by its question,
-    is refused and counted. A paragraph with fewer than `QUESTIONS` questions is asked for again, under other names; the
-    draft with most questions stays.
+    An answer that does not occur in its paragraph, occurs twice, is too long, or is given away by its question is
+    rejected and counted. A paragraph with fewer than `QUESTIONS` questions is requested again, with other names; the
+    draft with the most questions is kept.
 
     Args:
-        endpoint: who is asked.
+        endpoint: the model to ask.
         count: paragraphs, 1 or more.
         seed: of the names.
-        attempts: how often each paragraph is asked for at most, 1 or more.
-        report: is told of progress.
+        attempts: most requests per paragraph, 1 or more.
+        report: called with progress.
 
     Raises:
-        ConfigError: a count, seed or number of attempts is none.
-        EndpointError: the endpoint cannot be reached, refused, or wrote nothing that can be used.
+        ConfigError: a count, seed or number of attempts is out of range.
+        EndpointError: the endpoint cannot be reached, refused, or wrote nothing usable.
     """
     if count < 1 or attempts < 1:
-        raise ConfigError("a count of paragraphs and the attempts must be 1 or more")
+        raise ConfigError(f"paragraphs and attempts must be 1 or more, got {count} and {attempts}")
     rng = SeededRandomness(seed)
     dice = [_Dice(rng.part(number)) for number in range(count)]
     best = [Passage(context="", questions=())] * count
@@ -325,7 +325,7 @@ def ask(
             best[i] = max(best[i], _parsed(answer, refused), key=lambda passage: len(passage.questions))
     passages = tuple({passage.context: passage for passage in best if passage.questions}.values())
     if not passages:
-        raise EndpointError(f"the endpoint must write a paragraph with questions as JSON, and wrote none in {count}")
+        raise EndpointError(f"the endpoint wrote no paragraph with questions as JSON in {count} tries")
     return Written(passages=passages, wanted=count, refused=dict(refused))
 
 
@@ -336,10 +336,10 @@ def _prompt(number: int, dice: _Dice) -> tuple[str, str]:
 
 
 def _parsed(answer: str, refused: Counter[str]) -> Passage:
-    """The paragraph and the questions of an answer, which must be one JSON object, in a fence or without."""
+    """The paragraph and questions of an answer, which must be one JSON object, with or without a code fence."""
     body = re.sub(r"\A\s*```(?:json)?\s*\n(.*)\n\s*```\s*\Z", r"\1", answer, flags=re.DOTALL)
     try:
-        found = json.loads(body.encode(errors="replace"))  # JSON may hold half a character
+        found = json.loads(body.encode(errors="replace"))  # JSON may hold lone surrogates
         context = found["paragraph"]
         asked = [(each["question"], each["answer"]) for each in found["questions"]]
     except (ValueError, LookupError, TypeError, RecursionError):

@@ -1,4 +1,4 @@
-"""The headlines of rows as a table for a terminal.
+"""The headlines of rows, as a table for a terminal.
 
 In: rows. Out: lines of text.
 Not here: intervals over seeds and comparisons (`estimates`), and the page (`report`).
@@ -12,11 +12,11 @@ from textveil_bench.exposure import METRIC
 from textveil_bench.rows import Row
 
 WIDTH = 34
-"""Of the name of a series."""
+"""Width of a series name."""
 
 
 def headlines(rows: Sequence[Row]) -> Iterator[str]:
-    """A line for each series and budget: the mean over seeds of what judges and attackers say first.
+    """A line for each series and budget: the mean over seeds of the first figure of each judge and attack.
 
     Args:
         rows: of one sweep or several.
@@ -33,7 +33,7 @@ def headlines(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _first(rows: Sequence[Row]) -> dict[str, str]:
-    """The first headline of every judge, attack and measure; all of them are in the page."""
+    """The first headline of each judge, attack and measure; the page has all of them."""
     found: dict[str, str] = {}
     for score in (score for row in rows for score in row["scores"] if score["headline"]):
         if score["metric"] == METRIC or score["source"] not in found:

@@ -1,4 +1,4 @@
-"""What a process took: time and memory.
+"""The time and memory of a process.
 
 In: a function, or nothing. Out: seconds, bytes.
 Not here: what is measured (`efficiency`, and `benchmarks/` of the repository).
@@ -13,27 +13,27 @@ from pathlib import Path
 
 
 def best(run: Callable[[], object], repeat: int) -> float:
-    """The shortest of several runs after a first one, in seconds."""
+    """The shortest of several runs after a warm-up, in seconds."""
     return quickest(run, repeat)[0]
 
 
 def clocked(run: Callable[[], object]) -> tuple[float, float]:
-    """What one run takes, in seconds: on the wall, and of all processors."""
+    """Seconds for one run: wall clock, and CPU time of all threads."""
     start, used = time.perf_counter(), time.process_time()
     run()
     return time.perf_counter() - start, time.process_time() - used
 
 
 def quickest(run: Callable[[], object], repeat: int) -> tuple[float, float]:
-    """The shortest of several runs after a first one, on the wall and of all processors."""
+    """The shortest of several runs after a warm-up: wall clock and CPU time."""
     run()
     return min(clocked(run) for _ in range(repeat))
 
 
 def peak_memory() -> int:
-    """The most that was resident of this process so far, in bytes, mapped pages included.
+    """This process's peak resident memory in bytes, mapped pages included.
 
-    Linux counts the process that started this one into `getrusage`, and not into its own status.
+    From its own status: on Linux, `getrusage` also counts the process that started this one.
     """
     status = Path("/proc/self/status")
     if status.exists():

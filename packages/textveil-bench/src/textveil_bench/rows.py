@@ -1,29 +1,29 @@
-"""Rows: one for each cell of a sweep, appended to a file as JSON, and readable as a table in parquet.
+"""Rows: one per cell of a sweep, appended to a file as JSON, and exported as a table.
 
-In: plain data. Out: a file of rows that is whole up to its last line; a table with a line for each score.
+In: plain data. Out: a file of rows that is intact up to its last line; a table with a line for each score.
 Not here: how a cell is computed (`cells`), and what is made of rows (`compare`, `report`).
-
 A row, as JSON (version 1):
 
-- `key`: the fingerprint of everything that decides the cell; a run that finds it does not compute it again.
+- `key`: the fingerprint of everything that determines the cell; a run does not compute a known key again.
 - `sweep`, `entry`, `series`, `family`, `whose` ("paper", "ours", "baseline"), `seed`, `level` (the attack success for
   which the budget was chosen, or null).
 - `data`: name, split, kind, source, digest, examples, remarks; `training` {"source", "digest", "examples"}, the texts
-  that judges learn from, null where none learns; `learned` {"source", "digest", "examples", "words"}, those that the
-  important words were learned from, and the fingerprint of the list, null where none was. Rows of older runs have
+  judges learn from, null if none learns; `learned` {"source", "digest", "examples", "words"}, the texts that the
+  important words were learned from, and the fingerprint of the list, null if there was none. Rows of older runs have
   neither.
-- `mechanism`, `table`, `configuration` (as `Config.to_dict`; null where nothing is privatized), `budget` {"path",
-  "value"}, null for what has none.
-- `epsilon`: {"kind", "metric", "per_word" (largest), "ldp"} of the statements; "infinite" where there is no bound.
+- `mechanism`, `table`, `configuration` (as `Config.to_dict`; null if nothing is privatized), `budget` {"path",
+  "value"}, null if there is none.
+- `epsilon`: {"kind", "metric", "per_word" (largest), "ldp"} of the statements; "infinite" if there is no bound.
 - `lengths`, `protected`: words and protected words of each text.
 - `scores`: a list of {"source", "metric", "setting", "unit", "value", "low", "high", "n", "baseline", "note",
-  "headline", "geometric", "values", "weights"}. `values` has one number for each text (for the first texts, where a
-  score was not asked of all), null where a text has none; `weights` is how many words it is the mean of, null where
-  each text counts once. `value` is their weighted mean, exp of it where `geometric`.
-- `not_run`: what says nothing of such releases, or failed on them (an endpoint that gave no answer), and why, by name.
+  "headline", "geometric", "values", "weights"}. `values` has one number per text (for the first texts, if a score was
+  not computed for all), null for texts without one; `weights` is the number of words behind each, null if each text
+  counts once. `value` is their weighted mean, exp of it if `geometric`.
+- `not_run`: judges and attacks that do not apply or failed (an endpoint that gave no answer), with the reason, by name.
 - `seconds`: {"draw", "attack", "task"}.
 - `circumstances`: of the process that computed the cell: time, commit, python, versions, machine, cores, threads,
-  device, and `judges`, what their networks, and that of the attack `masked`, multiply in ("bfloat16" or "float32").
+  device, and `judges`, the precision in which their networks and that of the attack `masked` multiply ("bfloat16" or
+  "float32").
 """
 
 import gzip
@@ -48,45 +48,45 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 VERSION = 1
-"""Of the form of a row; it changes when a field changes its meaning."""
+"""Version of the row format; raised when a field changes its meaning."""
 
 FILE, GALLERY, BUDGETS = "rows.jsonl", "gallery.jsonl", "budgets.jsonl"
-"""In a run's folder: the rows, some texts before and after, and budgets that were found for levels of risk."""
+"""In a run's folder: the rows, some texts before and after, and the budgets found for levels of risk."""
 
 Row = dict[str, Any]
 
 
 def read(paths: Iterable[Path]) -> list[Row]:
-    """The rows of files, or of the folders of runs, as they are or compressed (rows.jsonl.gz).
+    """The rows of files, or of runs' folders, plain or compressed (rows.jsonl.gz).
 
-    A last line that was cut short is left out: the run that wrote it was interrupted, and computes it again.
+    A truncated last line is skipped: its run was interrupted, and will compute it again.
 
     Raises:
-        InputError: a file cannot be read, a line is no row, or no row is there.
-        ConfigError: a row is of another version.
+        InputError: a file cannot be read, a line is not a row, or there are no rows.
+        ConfigError: a row has another version.
     """
     return list(stream(paths))
 
 
 def stream(paths: Iterable[Path]) -> Iterator[Row]:
-    """The same, one row at a time, with a warning for a line that is left out."""
+    """The same, one row at a time, with a warning for a skipped line."""
     empty = True
     for path in paths:
         for row in _rows(_file(path), told=True):
             empty = False
             yield row
     if empty:
-        raise InputError("the files must hold at least one row, and hold none")
+        raise InputError("the files hold no rows; give at least one row")
 
 
 def found(folder: Path) -> list[Row]:
-    """The rows of a folder, as `read` gives them; none where no run has written any yet."""
+    """The rows of a folder, as in `read`; none if no run has written any yet."""
     path = _file(folder)
     return list(_rows(path)) if path.exists() else []
 
 
 def _file(path: Path) -> Path:
-    """The file with the rows of a folder: the plain one, where both are there or none."""
+    """The file with the rows of a folder: the plain one if both or neither exist."""
     if not path.is_dir():
         return path
     plain = path / FILE
@@ -95,10 +95,10 @@ def _file(path: Path) -> Path:
 
 
 def gallery(paths: Iterable[Path]) -> Iterator[Row]:
-    """The texts before and after that were kept beside these rows; none where there are none.
+    """The texts before and after that were kept beside these rows, if any.
 
     Raises:
-        InputError: a file cannot be read, or a line is no such text.
+        InputError: a file cannot be read, or a line has another form.
     """
     for path in dict.fromkeys((path if path.is_dir() else path.parent) / GALLERY for path in paths):
         for number, line in _lines(path, told=True) if path.exists() else ():
@@ -111,18 +111,18 @@ def gallery(paths: Iterable[Path]) -> Iterator[Row]:
 def _rows(path: Path, *, told: bool = False) -> Iterator[Row]:
     for number, row in _lines(path, told=told):
         if not ("key" in row and "scores" in row):
-            raise InputError(f"line {number} of {path.name!r} must be a row of a bench run, and is not")
+            raise InputError(f"line {number} of {path.name!r} is not a row of a bench run")
         if row.get("version") != VERSION:
-            raise ConfigError(f"{path.name!r} must have rows of version {VERSION}; line {number} is of another")
+            raise ConfigError(f"{path.name!r} must have rows of version {VERSION}; line {number} has another")
         yield row
 
 
 def _lines(path: Path, *, told: bool) -> Iterator[tuple[int, Row]]:
-    """The objects of a file with their lines' numbers, but for a last line that was cut short.
+    """The objects of a file with their line numbers, except a truncated last line.
 
     Args:
         path: of the file.
-        told: whether a line that is left out is worth a warning.
+        told: whether to warn about a skipped line.
     """
     try:
         with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
@@ -136,23 +136,23 @@ def _lines(path: Path, *, told: bool) -> Iterator[tuple[int, Row]]:
                 if isinstance(value, dict):
                     yield number, value
                 elif line.endswith(b"\n"):
-                    raise InputError(f"line {number} of {path.name!r} must be a JSON object, and is not")
+                    raise InputError(f"line {number} of {path.name!r} is not a JSON object")
                 elif told:
-                    said = f"the last line of {path.name!r} was cut short and is left out; the run that goes on adds it"
+                    said = f"the last line of {path.name!r} is truncated and skipped; resuming the run adds it"
                     warnings.warn(said, TextveilWarning, stacklevel=2)
     except OSError as error:
-        raise InputError(f"the rows {path.name!r} cannot be read: {error.strerror or 'it is no gzip file'}") from None
+        raise InputError(f"cannot read the rows {path.name!r}: {error.strerror or 'it is not a gzip file'}") from None
     except (EOFError, zlib.error):
-        raise InputError(f"the rows {path.name!r} cannot be read: the gzip file is damaged or was cut short") from None
+        raise InputError(f"cannot read the rows {path.name!r}: the gzip file is damaged or truncated") from None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Store:
-    """The rows of a run's folder, held by one process.
+    """The rows of a run's folder, locked by one process.
 
     Attributes:
         folder: of the run.
-        rows: those that were there when it was opened.
+        rows: those that existed when it was opened.
     """
 
     folder: Path
@@ -160,7 +160,7 @@ class Store:
     _file: BinaryIO = field(repr=False)
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Adds a row; it is on the disk when this returns."""
+        """Adds a row; it is on disk when this returns."""
         with streams.writing():
             self._file.write(json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n")
             self._file.flush()
@@ -169,19 +169,19 @@ class Store:
 
 @contextmanager
 def opened(folder: Path) -> Iterator[Store]:
-    """The rows of a folder, made or found; another run into the same folder is refused meanwhile.
+    """The rows of a folder, which is created if needed; other runs in the same folder are refused meanwhile.
 
     Raises:
-        ConfigError: another process is at work in it, or its rows are compressed.
+        ConfigError: another process works in it, or its rows are compressed.
         OutputError: it is a file.
     """
     if folder.exists() and not folder.is_dir():
-        raise OutputError("the output must be a folder, and is a file")
+        raise OutputError("the output must be a folder, and it is a file; choose another path")
     if not (folder / FILE).exists() and _file(folder).exists():
-        raise ConfigError(f"a run goes on from rows that are not compressed: unpack {FILE}.gz with gunzip first")
+        raise ConfigError(f"a run cannot resume from compressed rows: unpack {FILE}.gz with gunzip first")
     with streams.writing():
         streams.make_folder(folder)
-        file = open(folder / FILE, "a+b")  # noqa: SIM115 - closed below, after what is done with it
+        file = open(folder / FILE, "a+b")  # noqa: SIM115 - closed below
     with file:
         if fcntl is not None:
             try:
@@ -196,7 +196,7 @@ def opened(folder: Path) -> Iterator[Store]:
 
 
 def _repair(path: Path) -> None:
-    """Cuts off a last line that was not finished."""
+    """Removes an unfinished last line."""
     if path.exists():
         with streams.writing(), open(path, "r+b") as file:
             file.truncate(file.read().rfind(b"\n") + 1)
@@ -206,7 +206,7 @@ def _repair(path: Path) -> None:
 
 
 def table(rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows with a line for each score, without the values of single texts; nested fields as JSON."""
+    """The rows with a line for each score, without per-text values; nested fields as JSON."""
     for row in rows:
         shared = {
             **{name: row[name] for name in ("key", "sweep", "entry", "series", "family", "whose", "seed", "level")},
@@ -230,7 +230,7 @@ def table(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def plain(line: Row) -> Row:
-    """A line of `table` as JSON has it, which knows no infinity: "infinite", as in rows."""
+    """A line of `table` for JSON, which has no infinity: "infinite", as in rows."""
     return {name: "infinite" if value == math.inf else value for name, value in line.items()}
 
 
@@ -240,10 +240,10 @@ def _bound(row: Row, name: str) -> float | None:
 
 
 def export(rows: Iterable[Row], path: Path) -> int:
-    """Writes `table` as .parquet, .csv or .jsonl, by the name; returns its number of lines.
+    """Writes `table` as .parquet, .csv or .jsonl, by file name; returns the number of lines.
 
     Raises:
-        ConfigError: the name ends in none of these.
+        ConfigError: the name has another suffix.
     """
     writers: dict[str, Callable[[list[Row], BinaryIO], None]] = {
         ".parquet": _parquet,
@@ -251,7 +251,7 @@ def export(rows: Iterable[Row], path: Path) -> int:
         ".jsonl": lambda lines, stream: stream.writelines(streams.json_line(plain(line)).encode() for line in lines),
     }
     if path.suffix not in writers:
-        raise ConfigError(f"a table's name must end in {', '.join(writers)}, got {path.suffix!r}")
+        raise ConfigError(f"a table's name must end in {', '.join(writers)}; got {path.suffix!r}")
     lines = list(table(rows))
     part = path.with_name(path.name + ".part")
     with streams.writing():

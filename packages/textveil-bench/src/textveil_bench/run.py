@@ -1,7 +1,7 @@
-"""Runs of a sweep: several processes, rows as they come, going on where a run was interrupted.
+"""Runs a sweep in several processes, saves rows as they come, and resumes interrupted runs.
 
 In: a sweep, a folder for its rows. Out: the rows of all its cells.
-Not here: which cells there are (`spec`), and how one is computed (`cells`).
+Not here: which cells exist (`spec`), and how one is computed (`cells`).
 """
 
 import json
@@ -33,13 +33,13 @@ from textveil_bench.trials import joined
 Report = Callable[[str, int, int], None]
 
 SEARCHED = 2
-"""Of how budgets are searched; what an older search has found is found again."""
+"""Version of the search for budgets; results of older versions are computed again."""
 
 PACE = 10_000
-"""Words of the cells that are there, of which a time is told: what few texts take says little of many."""
+"""Words the finished cells must have before a duration is estimated: few texts say little about many."""
 
 TAUGHT = 20_000
-"""Training texts that important words are learned from, at most."""
+"""Most training texts that important words are learned from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class Folders:
 
     Attributes:
         corpora: the folder of corpora; None for that of the environment, or a hub.
-        cache: where fitted judges are kept; None for the usual place.
+        cache: where fitted judges are kept; None for the default place.
     """
 
     corpora: Path | None = None
@@ -57,13 +57,13 @@ class Folders:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Job:
-    """What one process computes in one go: the cells of a series that share work.
+    """The work of one process at a time: cells of a series that share computation.
 
     Attributes:
-        sweep: with what is asked.
+        sweep: with attacks and measures.
         series: with its data set.
-        cells: of it.
-        learned: what rows say of the list of important words that the series has; None for no such list.
+        cells: of the series.
+        learned: what rows record about the series' list of important words; None without one.
     """
 
     sweep: Sweep
@@ -74,12 +74,12 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RunPlan:
-    """What a run has to do.
+    """The remaining work of a run.
 
     Attributes:
-        jobs: what is left.
-        there: rows of cells that are there already.
-        searched: series whose budgets have to be found first; their cells are not known yet.
+        jobs: what is left to compute.
+        there: rows of finished cells.
+        searched: series whose budgets must be found first; their cells are not known yet.
     """
 
     jobs: tuple[Job, ...]
@@ -88,19 +88,19 @@ class RunPlan:
 
     @property
     def cells(self) -> int:
-        """How many are left, of those that are known."""
+        """Number of known cells that are left."""
         return sum(len(job.cells) for job in self.jobs)
 
 
 def plan(
     sweep: Sweep, found: Sequence[rows.Row], known: Mapping[str, Mapping[float, float]], places: Folders
 ) -> RunPlan:
-    """What is left of a sweep.
+    """The remaining work of a sweep.
 
     Args:
         sweep: what is wanted.
-        found: the rows that are there.
-        known: budgets that were found, by the fingerprint of what they were found for.
+        found: existing rows.
+        known: budgets found before, by the fingerprint of their search.
         places: where the data is.
     """
     by_key = {_place(row): row for row in found}
@@ -131,19 +131,19 @@ def plan(
 
 
 def _place(row: rows.Row) -> tuple[Any, ...]:
-    """What tells a row from all others: two levels of risk may have one budget, and two sweeps one cell."""
+    """Identifies a row: two levels of risk may share a budget, and two sweeps a cell."""
     return row["key"], row["sweep"], row["series"], row["data"]["name"], row["level"]
 
 
 def _renamed(row: rows.Row, sweep: Sweep, series: PlannedSeries, cell: PlannedCell) -> rows.Row:
-    """The row of a cell that another sweep has computed, under the names of this one."""
+    """The row of a cell that another sweep computed, under this sweep's names."""
     own = {"sweep": sweep.name, "entry": series.entry, "series": series.name, "family": series.family}
     data = {**row["data"], "name": series.source.called}
     return {**row, **own, "whose": series.whose, "point": dict(series.point), "level": cell.level, "data": data}
 
 
 def _parts(left: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, ...]]:
-    """Cells that are computed in one go: all of them where a language model is asked, else those of a budget."""
+    """Cells computed together: all of them if a language model is used, otherwise those of one budget."""
     if left and left[0].config is not None and left[0].config.mechanism.options.get("context", "none") != "none":
         yield tuple(left)
         return
@@ -159,18 +159,18 @@ def run(
     executor: Executor | None = None,
     report: Report = lambda step, done, total: None,
 ) -> list[rows.Row]:
-    """Computes what is not there yet, and gives all rows of the sweep.
+    """Computes what is missing, and returns all rows of the sweep.
 
     Args:
         sweep: what is wanted.
-        folder: where rows are kept; made if it is not there. A run that finds some goes on.
+        folder: for the rows; created if needed. Existing rows are reused.
         places: where data and fitted judges are.
-        executor: what computes the cells, such as `processes` makes it, and stays open, so that several runs load the
-            models once; None is this process.
-        report: told of "calibrating" and "cells".
+        executor: computes the cells, as made by `processes`; it stays open, so that several runs load models once;
+            None for this process.
+        report: called with "calibrating" and "cells".
 
     Raises:
-        ConfigError: the sweep, or an option of it, is wrong; another run is at work in the folder.
+        ConfigError: the sweep or one of its options is wrong; another run is at work in the folder.
         InputError: data cannot be read.
     """
     places, executor = places or Folders(), executor or Local()
@@ -189,7 +189,7 @@ def run(
         if made.jobs:
             for source in {job.series.source.called: job.series.source for job in made.jobs}.values():
                 for judge in judges(source, sweep, places):
-                    tasks.prepare(judge)  # fitted once, here; the processes load them
+                    tasks.prepare(judge)  # fitted here once; the processes load it
         found = list(made.there)
         report("cells", 0, made.cells)
         for (job, _), done in executor.map(_job, [(job, places) for job in made.jobs]):
@@ -203,9 +203,9 @@ def run(
 
 
 def there(sweep: Sweep, found: Sequence[rows.Row]) -> list[rows.Row]:
-    """The rows of a sweep that are among others: of its names, budgets and seeds. No data is looked at.
+    """The rows of a sweep among others: those with its names, budgets and seeds. Reads no data.
 
-    Of several runs of a series the one with most examples counts, of those that have no more than the sweep asks for.
+    If a series was run several times, the run with the most examples counts, up to the number the sweep asks for.
 
     Args:
         sweep: what is wanted; its budgets are known.
@@ -232,11 +232,11 @@ def there(sweep: Sweep, found: Sequence[rows.Row]) -> list[rows.Row]:
 
 
 def preview(sweep: Sweep, folder: Path | None, places: Folders) -> list[str]:
-    """What a run would do, in lines for a person; nothing is computed.
+    """What a run would do, as lines for people; computes nothing.
 
     Args:
         sweep: what is wanted.
-        folder: of the run, where there may be rows already; None for none.
+        folder: of the run, which may have rows already; None for none.
         places: where the data is.
     """
     computed.check(sweep)
@@ -273,7 +273,7 @@ def _job(given: tuple[Job, Folders]) -> list[rows.Row]:
     job, places = given
     data = load(job.series.source, job.sweep.limit, places)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that epsilon bounds nothing under some mechanisms is in their rows
+        warnings.simplefilter("ignore")  # rows record where epsilon bounds nothing
         asked = judges(job.series.source, job.sweep, places)
         training = {"training": trained(job.series.source, data, asked, places), "learned": job.learned}
         around = {**circumstances(), "judges": models.precision()}
@@ -284,7 +284,7 @@ def _job(given: tuple[Job, Folders]) -> list[rows.Row]:
 
 
 _HELD: dict[str, Any] = {}
-"""Data sets and judges of this process."""
+"""This process's data sets and judges."""
 
 
 def load(source: SweepData, limit: int | None, places: Folders) -> DataSet:
@@ -303,15 +303,15 @@ def load(source: SweepData, limit: int | None, places: Folders) -> DataSet:
 
 
 def _beside(whole: DataSet, taken: DataSet, limit: int | None) -> DataSet:
-    """Examples of a data set, evenly spaced, that share no text with those that are taken.
+    """Evenly spaced examples of a data set that share no text with the ones taken.
 
     Raises:
-        ConfigError: nothing is left.
+        ConfigError: none are left.
     """
     known = {text for example in taken.examples for text in example.texts}
     left = [example for example in whole.examples if known.isdisjoint(example.texts)]
     if not left:
-        raise ConfigError(f"{whole.name} must have examples beside the {len(taken):,} that are taken, and has none")
+        raise ConfigError(f"{whole.name} has no examples besides the {len(taken):,} taken; lower the limit")
     count = min(len(left), limit or len(left))
     chosen = tuple(left[i * len(left) // count] for i in range(count))
     return replace(whole, examples=chosen, remarks=(*whole.remarks, f"beside {len(taken):,} that are not among them"))
@@ -346,11 +346,11 @@ def judges(source: SweepData, sweep: Sweep, places: Folders) -> tuple[Judge, ...
 
 
 def _ready(source: SweepData, sweep: Sweep, places: Folders) -> None:
-    """Builds the judges of a data set, and fits none: what is wrong with them is told before anything is run.
+    """Builds the judges of a data set without fitting them, so that errors surface before anything runs.
 
     Raises:
-        ConfigError: an option is wrong, or a judge learns from a file that is not named. UnknownName: there is no such
-            judge.
+        ConfigError: an option is wrong, or a judge needs a training split that is not named. UnknownName: there is no
+            such judge.
     """
     asked = judges(source, sweep, places)
     if not loaders.is_file(source.name) or loaders.SPLIT in source.name:
@@ -358,13 +358,13 @@ def _ready(source: SweepData, sweep: Sweep, places: Folders) -> None:
     data = load(source, sweep.limit, places)
     if learning := [judge.name for judge in asked if hasattr(judge, "train") and not judge.refusal(data)]:
         raise ConfigError(
-            f"{source.called}: {learning[0]} learns from a training split: name files with {loaders.SPLIT} in their "
-            "place, one for train and one for test, or another judge, such as task: meaning"
+            f"{source.called}: {learning[0]} learns from a training split: name files with {loaders.SPLIT} in place of "
+            "the split, one for train and one for test, or use another judge, such as task: meaning"
         )
 
 
 def task_words(series: PlannedSeries, places: Folders) -> tuple[str, ...]:
-    """The important words of a series that has them learned."""
+    """The important words of a series that learns them."""
     source = series.source
     key = _key("words", source.name, source.subset, source.columns, series.learned, places.corpora)
     if key not in _HELD:
@@ -374,17 +374,17 @@ def task_words(series: PlannedSeries, places: Folders) -> tuple[str, ...]:
 
 
 def taught_by(source: SweepData, places: Folders) -> DataSet:
-    """The training texts that important words are learned from."""
+    """The training texts from which important words are learned."""
     return load(source.training(TAUGHT), None, places)
 
 
 def training_texts(source: SweepData, places: Folders) -> DataSet:
-    """The training texts that judges are given."""
+    """The training texts given to judges."""
     return load(source.training(), None, places)
 
 
 def trained(source: SweepData, data: DataSet, asked: Sequence[Judge], places: Folders) -> Mapping[str, Any] | None:
-    """What rows say of the texts that judges learn from; None where none of them learns.
+    """What rows record about the texts that judges learn from; None if none of them learns.
 
     Args:
         source: of the data set.
@@ -417,7 +417,7 @@ def _key(*parts: object) -> str:
 
 
 def search_key(sweep: Sweep, series: PlannedSeries, places: Folders) -> str:
-    """What a search for budgets depends on; series that differ in nothing but their data set share it."""
+    """What a search for budgets depends on; series that differ only in their data set share it."""
     data = calibration_data(calibrating(sweep, series), sweep.risk.words, places)
     asked = {
         "settings": series.settings,
@@ -435,7 +435,7 @@ def search_key(sweep: Sweep, series: PlannedSeries, places: Folders) -> str:
 def calibrating(sweep: Sweep, series: PlannedSeries) -> tuple[SweepData, ...]:
     """The data sets on whose training texts the budgets of a series are found.
 
-    Its own, where none are named, or where words have learned from it what matters: elsewhere they matter less.
+    Its own if none are named, or if it learned its important words there: elsewhere they matter less.
     """
     named = () if series.teaches else tuple(SweepData(**each) for each in sweep.risk.data)
     given = named or (series.source,)
@@ -450,7 +450,7 @@ def _known(folder: Path) -> dict[str, Mapping[float, float]]:
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
             row = json.loads(line)
-        except ValueError:  # a line that was cut short: it is found again
+        except ValueError:  # a truncated line: it is found again
             continue
         found[row["asked"]] = {float(level): budget for level, budget in row["found"]}
     return found
@@ -477,7 +477,7 @@ def _search(
 
 
 def calibration_data(given: Sequence[SweepData], words: int, places: Folders) -> tuple[DataSet, ...]:
-    """Examples with about so many private words, the same number from each data set."""
+    """Examples with about `words` private words, the same number from each data set."""
     share = words / len(given)
     chosen: list[DataSet] = []
     for source in given:
@@ -497,7 +497,7 @@ def _texts(data: Sequence[DataSet]) -> tuple[str, ...]:
 
 
 def _queries(series: PlannedSeries, data: Sequence[DataSet]) -> tuple[str, ...] | None:
-    """What each text is for, as the cells of a series have it; None where they need none.
+    """The queries of all texts, as in the cells of a series; None if it needs none.
 
     Raises:
         ConfigError: a data set has no questions, and the series needs them.
@@ -532,7 +532,7 @@ def _find(given: tuple[str, PlannedSeries, Sweep, tuple[DataSet, ...]]) -> Mappi
 
 
 def _keep_texts(folder: Path, job: Job, texts: Sequence[rows.Row], row: rows.Row) -> None:
-    """Texts before and after: of the first seed, and of public data sets only."""
+    """Keeps texts before and after, of the first seed and of public data sets only."""
     if not texts or loaders.is_file(job.series.source.name) or row["seed"] != job.sweep.seeds[0]:
         return
     shared = {
@@ -548,9 +548,9 @@ def _keep_texts(folder: Path, job: Job, texts: Sequence[rows.Row], row: rows.Row
 
 
 def processes(count: int) -> Local:
-    """Several processes of one thread each, or this one as it is. They keep what they have loaded.
+    """Several single-threaded processes that keep what they have loaded, or just this one.
 
     Raises:
-        ConfigError: there would be less than one process.
+        ConfigError: the number of processes is below 1.
     """
     return Local(count, threads=1, advice="Retry with fewer --processes; finished rows are kept.")

@@ -1,4 +1,4 @@
-"""A sweep: which mechanisms, budgets and seeds are run on which data, and what is asked of the releases.
+"""A sweep: which mechanisms, budgets and seeds run on which data, and how releases are evaluated.
 
 In: YAML. Out: `Sweep`, its `PlannedSeries` and their `PlannedCell`s.
 Not here: how a cell is computed (`cells`), and in which process (`run`).
@@ -27,14 +27,14 @@ BASELINES: Mapping[str, Mapping[str, Any]] = {
     "uniform": {"mechanism.name": "krr", "epsilon": 1e-6},
     "equality": {"mechanism.name": "krr", "epsilon": 1e-6, "words.consistent": True},
 }
-"""Nothing is changed; every private word is a placeholder; every private word is any word of the table; every private
-word is any word of the table, and equal words of a text are the same one: what is left is which words are equal."""
+"""Nothing is changed; each private word becomes a placeholder; each private word is drawn uniformly from the table;
+the same with equal words of a text drawn alike, which shows only which words are equal."""
 
 LEARNED = "learned"
-"""In the place of a path: how many important words are learned from training texts."""
+"""Used like an option's path: how many important words are learned from training texts."""
 
 RISK = "risk"
-"""In the place of budgets: those under which an attack succeeds as often as `Sweep.risk` says."""
+"""In place of budgets: those under which an attack succeeds as often as `Sweep.risk` says."""
 
 MEASURES = ("retention", "cosine", "oov", "rouge-l", "bleu", "mapping", "perplexity", "meaning")
 
@@ -43,7 +43,7 @@ Point = Mapping[str, Any]
 
 
 def _named(value: object) -> object:
-    """A name alone as {"name": ...}, and one part alone as a list of one."""
+    """A bare name as {"name": ...}, and a single part as a list."""
     found = tuple({"name": each} if isinstance(each, str) else each for each in _several(value))
     if not all(isinstance(each, Mapping) and isinstance(each.get("name"), str) for each in found):
         raise ConfigError("attacks, tasks and data sets must be names, or mappings with a name and options")
@@ -65,14 +65,14 @@ class SweepData:
     """One data set of a sweep.
 
     Attributes:
-        name: of a data set, or a file of a user's own.
+        name: of a data set, or a file of your own.
         split: "test" or "train".
-        limit: examples; None for that of the sweep.
-        beside: so many examples are left out, those that a run with this limit takes; 0 for none.
+        limit: number of examples; None for the sweep's.
+        beside: leaves out the examples that a run with this limit takes; 0 for none.
         subset: a part of the data set ("medical"), see `data`.
-        task: judges by name, with options; none for the usual ones of the kind.
-        columns: of a user's own file: options of `data.Columns`.
-        as_name: what rows call it; None: its name, and of a file no more than that.
+        task: judges by name, with options; empty for the default ones of the kind.
+        columns: for a file of your own: options of `data.Columns`.
+        as_name: its name in rows; None for its name, without the folder of a file.
     """
 
     name: str
@@ -86,14 +86,14 @@ class SweepData:
 
     @property
     def called(self) -> str:
-        """What rows call it."""
+        """Its name in rows."""
         if self.as_name is not None:
             return self.as_name
         name = called(self.name) if is_file(self.name) else self.name
         return f"{name}, {self.subset}" if self.subset else name
 
     def training(self, limit: int | None = None) -> Self:
-        """The training split of the same data set; all of it, or as many examples as the limit says."""
+        """The training split of the same data set, all of it or up to the limit."""
         return replace(self, split="train", limit=limit, beside=0)
 
 
@@ -102,15 +102,15 @@ class SweepEntry:
     """One mechanism of a sweep, with the options that vary.
 
     Attributes:
-        name: what figures call it.
-        family: which entries are one mechanism with other options; the name where it is None.
-        whose: "paper" for mechanisms as their papers have them, "ours" for others.
-        set: options by dotted path. `learned` is none of a privatizer: so many words that tell the labels of the data
-            set apart are learned from its training texts, and are the important ones (`protect.importance=list`).
-        grid: options with several values; each combination is a series of its own.
-        budget: one path with its values, each a cell, or "risk"; none where the mechanism needs no budget.
-        start: where the search for budgets of a risk begins.
-        for_data: options by the name of a data set: an entry that has some is run on these data sets only.
+        name: its name in figures.
+        family: shared by entries that are one mechanism with other options; None for its own name.
+        whose: "paper" for mechanisms as in their papers, "ours" for others.
+        set: options by dotted path. `learned` is not a privatizer's: this many words that distinguish the labels of
+            the data set are learned from its training texts, as the important ones (`protect.importance=list`).
+        grid: options with several values; each combination is a series.
+        budget: one path with its values, each a cell, or "risk"; empty if the mechanism needs no budget.
+        start: where the search for the budgets of a risk starts.
+        for_data: options by data set; an entry with some runs only on these data sets.
     """
 
     name: str
@@ -127,18 +127,18 @@ class SweepEntry:
             raise ConfigError(f"the entry {self.name!r} must have one budget, got {', '.join(self.budget)}")
         for path, values in (*self.budget.items(), *self.grid.items()):
             if not values:
-                raise ConfigError(f"{path} of the entry {self.name!r} must have a value at least, and has none")
+                raise ConfigError(f"{path} of the entry {self.name!r} has no values; give at least one")
 
 
 @options("risk.")
 class RiskLevels:
-    """At which success of the Bayes attacker mechanisms are compared.
+    """The success rates of the Bayes attacker at which mechanisms are compared.
 
     Attributes:
-        prior: of the attacker: uniform or unigram.
-        levels: shares of private words that are guessed.
-        words: private words on which budgets are found.
-        data: the data sets whose training texts they are from; none for that of each series.
+        prior: the attacker's: uniform or unigram.
+        levels: shares of private words guessed.
+        words: number of private words on which budgets are found.
+        data: the data sets whose training texts they come from; empty for that of each series.
     """
 
     prior: Literal["uniform", "unigram"] = "unigram"
@@ -149,23 +149,23 @@ class RiskLevels:
 
 @options("sweep.")
 class Sweep:
-    """Everything that decides a run of the bench.
+    """A complete description of a run of the bench.
 
     Attributes:
         name: of the sweep.
-        seeds: each is a run of its own, with draws of its own.
-        limit: examples of each data set; None for all.
+        seeds: each is a separate run with its own draws.
+        limit: examples per data set; None for all.
         common: options of every entry, by dotted path.
         data: the data sets.
         attacks: attacks by name, with options.
-        attacked: private words that attacks and measures of words look at, whole texts from the first on; None: all.
+        attacked: number of private words for attacks and measures of words, in whole texts from the first; None: all.
         measures: see `MEASURES`.
-        baselines: of identity, mask, uniform, equality.
+        baselines: any of identity, mask, uniform, equality.
         entries: the mechanisms.
         risk: see `RiskLevels`.
-        kept: names of series by data set: besides baselines only these are run; all for None.
-        gallery: texts of each series that are kept before and after, for the page; 0 for none.
-        endpoint: of a language model, for judges that need one; its key is taken from the environment.
+        kept: names of series by data set: besides baselines, only these run; None for all.
+        gallery: number of texts per series kept before and after, for the page; 0 for none.
+        endpoint: of a language model, for judges that need one; its key comes from the environment.
     """
 
     name: str
@@ -189,22 +189,22 @@ class Sweep:
                 if name not in known:
                     raise UnknownName(kind, name, list(known))
         if len(set(self.seeds)) < len(self.seeds) or not self.seeds:
-            raise ConfigError("sweep.seeds must be at least one number, and each once")
+            raise ConfigError("sweep.seeds must be one or more different numbers")
         called = [source.called for source in self.data]
         for entry in self.entries:
             for name in entry.for_data:
                 if name not in called:
                     raise UnknownName(f"data set in for_data of {entry.name!r}", name, called)
         if len(set(called)) < len(called):
-            raise ConfigError("two data sets of a sweep must not have one name; give one of them as_name")
+            raise ConfigError("two data sets of a sweep have the same name; give one of them as_name")
 
     @classmethod
     def read(cls, given: str | Path | Mapping[str, Any]) -> Self:
         """A sweep from a YAML file, the name of a packaged one ("sweep"), or a mapping.
 
         Raises:
-            ConfigError: the file cannot be read, or does not describe a sweep.
-            UnknownName: an option, a measure or a baseline has no such name.
+            ConfigError: the file cannot be read, or is not a sweep.
+            UnknownName: there is no such option, measure or baseline.
         """
         values = dict(given) if isinstance(given, Mapping) else dict(sources.read_mapping(_path(given)))
         values.pop("description", None)
@@ -221,13 +221,13 @@ class Sweep:
         """A part of the sweep.
 
         Args:
-            limit: examples of each data set at most; a smaller limit of the sweep stays.
-            seeds: in the place of its own.
-            only: names of data sets and entries; where one of a kind is named, the others of it are left out.
+            limit: most examples per data set; smaller limits of the sweep stay.
+            seeds: replace its own.
+            only: names of data sets and entries; if one of a kind is named, others of that kind are left out.
 
         Raises:
-            UnknownName: neither a data set nor an entry has such a name.
-            ConfigError: an entry is named and is for none of the data sets, or nothing is left.
+            UnknownName: neither a data set nor an entry has this name.
+            ConfigError: an entry is named that applies to none of the data sets, or nothing is left.
         """
         known = {"data": [source.called for source in self.data], "entries": [entry.name for entry in self.entries]}
         for name in only:
@@ -241,8 +241,8 @@ class Sweep:
         for entry in named:
             if entry.name in only and entry.name not in {each.name for each in entries}:
                 raise ConfigError(
-                    f"the entry {entry.name!r} must be for a data set that is left ({', '.join(sorted(left))}), and is "
-                    f"for {', '.join(entry.for_data)}"
+                    f"the entry {entry.name!r} is only for {', '.join(entry.for_data)}, and the data sets left are "
+                    f"{', '.join(sorted(left))}; name one of both"
                 )
         if limit is not None:
             data = tuple(replace(source, limit=_least(limit, source.limit or self.limit)) for source in data)
@@ -250,12 +250,12 @@ class Sweep:
         made = replace(self, data=data, entries=entries, seeds=seeds or self.seeds, limit=limit or self.limit)
         if only and not made.series:
             there = "; ".join(f"{kind}: {', '.join(names) or 'none'}" for kind, names in known.items())
-            raise ConfigError(f"something of the sweep must be left to run, and nothing is; it has {there}")
+            raise ConfigError(f"this selection leaves nothing of the sweep to run; it has {there}")
         return made
 
     @property
     def series(self) -> "list[PlannedSeries]":
-        """All series, the baselines first; those of an entry side by side."""
+        """All series, baselines first, those of an entry together."""
         found = [
             PlannedSeries(
                 entry=name, name=name, family=name, whose="baseline", source=source, settings=self._settings(point)
@@ -288,7 +288,7 @@ class Sweep:
         names = [(series.name, series.source.called) for series in found]
         if len(set(names)) < len(names):
             twice = next(name for i, name in enumerate(names) if name in names[:i])
-            raise ConfigError(f"two series of a sweep must not have one name, and {twice[0]!r} is there twice")
+            raise ConfigError(f"two series of a sweep have the same name, {twice[0]!r}; rename one entry")
         return found
 
     def _keeps(self, one: "PlannedSeries") -> bool:
@@ -303,7 +303,7 @@ def _least(limit: int, own: int | None) -> int:
 
 
 def _path(given: str | Path) -> Path:
-    """A file as it is named, or a packaged sweep."""
+    """A file by its name, or a packaged sweep."""
     path = Path(given)
     if path.exists() or path.suffix != "" or path.name != str(given):
         return path
@@ -320,12 +320,12 @@ def _built(section: Any, given: Any, name: str) -> Any:
         return given
     values = {"name": given} if isinstance(given, str) else given
     if not isinstance(values, Mapping):
-        raise ConfigError(f"{name} of a sweep must be a mapping of options, or several of them")
+        raise ConfigError(f"{name} of a sweep must be a mapping of options, or a list of them")
     return section(**values)
 
 
 def _title(name: str, point: Point) -> str:
-    """The name of a series: with the options that tell it from its neighbours."""
+    """The name of a series, with the options that distinguish it from its neighbours."""
     return ", ".join([name, *(f"{path.rpartition('.')[2]} {_spelled(value)}" for path, value in point.items())])
 
 
@@ -335,14 +335,14 @@ def _spelled(value: object) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedCell:
-    """One budget with one seed: what becomes a row.
+    """One budget with one seed; it becomes a row.
 
     Attributes:
-        budget: the value; None where there is none.
-        level: the risk for which it was chosen; None where it was not.
-        seed: of the sweep's.
-        config: with a seed of its own, that follows from everything here; None where nothing is privatized.
-        key: the fingerprint of everything that decides the row.
+        budget: the value; None if there is none.
+        level: the risk for which it was chosen; None if it was not.
+        seed: one of the sweep's.
+        config: with its own seed, derived from all of the above; None if nothing is privatized.
+        key: the fingerprint of everything that determines the row.
     """
 
     budget: Any
@@ -359,14 +359,14 @@ class PlannedSeries:
     Attributes:
         entry: the name of its entry.
         name: with the options of the grid.
-        family: what it is compared under.
+        family: the name it is compared under.
         whose: paper, ours or baseline.
         source: the data set.
         settings: options by dotted path, without budget and seed.
-        point: those of the grid.
-        path: of the budget; None where there is none.
-        budgets: values, ("risk",) where they have to be found, (None,) where there is none.
-        start: where the search begins.
+        point: the options of the grid.
+        path: of the budget; None if there is none.
+        budgets: values; ("risk",) if they must be found; (None,) if there is none.
+        start: where the search starts.
     """
 
     entry: str
@@ -386,10 +386,10 @@ class PlannedSeries:
         return self.budgets == (RISK,)
 
     def config(self, budget: Any, seed: int | None = None) -> Config | None:
-        """The options at a budget; None for the baseline that privatizes nothing.
+        """The options at a budget; None for the baseline that changes nothing.
 
         Raises:
-            ConfigError: an option is wrong; BudgetError: so is the budget. UnknownName: there is no such option.
+            ConfigError: an option is wrong; BudgetError: the budget is. UnknownName: there is no such option.
         """
         if self.whose == "baseline" and self.name == "identity":
             return None
@@ -398,10 +398,10 @@ class PlannedSeries:
 
     @property
     def learned(self) -> int:
-        """How many important words are learned from training texts; 0 for none.
+        """Number of important words learned from training texts; 0 for none.
 
         Raises:
-            ConfigError: it is no whole number, or below 0.
+            ConfigError: it is negative or not a whole number.
         """
         count = self.settings.get(LEARNED, 0)
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
@@ -411,23 +411,23 @@ class PlannedSeries:
 
     @property
     def teaches(self) -> bool:
-        """Whether it has such words, learned already or not."""
+        """Whether it has such words, already learned or not."""
         return bool(self.learned) or "protect.important" in self.settings
 
     def taught(self, words: tuple[str, ...]) -> Self:
-        """The series with the words that were learned."""
+        """The series with the learned words."""
         rest = {path: value for path, value in self.settings.items() if path != LEARNED}
         return replace(self, settings={**rest, "protect.importance": "list", "protect.important": words})
 
     def at(self, found: Mapping[float, float]) -> Self:
-        """The series with budgets that were found: by level."""
+        """The series with the budgets found, by level."""
         return replace(self, budgets=tuple(found.items()))
 
     def cells(self, sweep: Sweep, digest: str) -> Iterator[PlannedCell]:
-        """Every budget with every seed.
+        """Each budget with each seed.
 
         Args:
-            sweep: with the seeds, and with what is asked of the releases.
+            sweep: with the seeds, and with what is evaluated.
             digest: of the data set.
         """
         asked = {
@@ -451,7 +451,7 @@ class PlannedSeries:
 
 
 VERSION = 1
-"""Of what a cell is; it changes when the same options give other figures."""
+"""Version of cells; raised when the same options give other figures."""
 
 
 def _fingerprint(value: Mapping[str, Any]) -> str:

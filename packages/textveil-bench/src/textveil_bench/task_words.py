@@ -1,10 +1,10 @@
-"""Task words: those that tell the labels of a task apart, learned from labelled public texts.
+"""Task words: those that distinguish the labels of a task, learned from labelled public texts.
 
-In: a data set with labels. Out: words, the most telling first.
-Not here: what is done with them (`protect.importance`), and judges (`tasks`).
+In: a data set with labels. Out: words, the most distinctive first.
+Not here: what they are used for (`protect.importance`), and judges (`tasks`).
 
-A list that follows from public texts alone, and not from the text that is privatized, keeps the group of a word a
-public function of the word (STAMP over a context-free list).
+A list that depends on public texts alone, not on the text to privatize, keeps a word's group a public function of the
+word (STAMP with a context-free list).
 """
 
 from itertools import pairwise
@@ -16,30 +16,30 @@ from textveil.text import is_public, tokenize
 from textveil_bench.examples import DataSet
 
 SEEN = 3
-"""Texts that a word must stand in."""
+"""Least number of texts a word must occur in."""
 
 STRENGTH = 0.3
-"""The inverse strength of the penalty: words of few texts count little."""
+"""Inverse regularization strength: words of few texts get little weight."""
 
 TELLS = 0.01
-"""Log-odds that a word must change: a word that changes less tells nothing, however few the others are."""
+"""Least change in log-odds: a word that changes less is not distinctive, however few others there are."""
 
 
 def learn(data: DataSet, count: int) -> tuple[str, ...]:
-    """The words whose weight in a logistic regression on which words a text has is largest for any label.
+    """The words with the largest weight for any label, in a logistic regression on the words of a text.
 
-    Words of the public list are left out, for they are released as they are, and so are words that stand in fewer than
-    three texts.
+    Public words are left out, because they are released as they are; so are words that occur in fewer than three
+    texts.
 
     Args:
         data: of the kind classification, with training texts.
-        count: how many words at most, 1 or more.
+        count: most words, 1 or more.
 
     Raises:
-        ConfigError: the data has no labels for single texts, or the count is below 1, or no word tells anything.
+        ConfigError: single texts have no labels, the count is below 1, or no word is distinctive.
     """
     if data.kind != "classification" or count < 1:
-        raise ConfigError(f"task words need a classification and a count of 1 or more, got a {data.kind} and {count}")
+        raise ConfigError(f"task words need a classification and a count of 1 or more, got {data.kind} and {count}")
     from scipy.sparse import csr_matrix
     from sklearn.linear_model import LogisticRegression
 
@@ -52,13 +52,13 @@ def learn(data: DataSet, count: int) -> tuple[str, ...]:
     columns = np.array([number[word] for text in texts for word in text], np.int64)
     kept = np.bincount(columns, minlength=len(distinct)) >= SEEN
     if not kept.any():
-        raise ConfigError(f"no word stands in {SEEN} texts of {data.name}; take more of them")
+        raise ConfigError(f"no word occurs in {SEEN} texts of {data.name}; use more texts")
     matrix = csr_matrix((np.ones(len(rows)), (rows, columns)), (len(texts), len(distinct)))[:, kept]
     labels = [example.label for example in data.examples]
     weights = np.abs(LogisticRegression(C=STRENGTH, max_iter=500).fit(matrix, labels).coef_).max(axis=0)
     order = [i for i in np.argsort(-weights, kind="stable")[:count] if weights[i] > TELLS]
     if not order:
-        raise ConfigError(f"no word of {data.name} tells its labels apart")
+        raise ConfigError(f"no word of {data.name} distinguishes its labels; use more texts or another data set")
     words = np.array(distinct, object)[kept]
     return tuple(words[order].tolist())
 

@@ -1,7 +1,7 @@
-"""Sweeps: one option of a privatizer is varied, and what comes out is measured.
+"""Sweeps over one option of a privatizer, measuring the results.
 
 In: texts, and a privatizer for each value. Out: a row per value.
-Not here: how a row is shown (`cli.sweep`) or drawn (`picture`), and what words are important (`protect.importance`).
+Not here: how a row is shown (`cli.sweep`) or drawn, and which words are important (`protect.importance`).
 """
 
 from collections import Counter
@@ -25,14 +25,14 @@ TAUS = (0.3, 0.4, 0.5, 0.6, 0.7)
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdRow:
-    """What one threshold gives.
+    """The result for one threshold.
 
     Attributes:
-        tau: cosine with the task from which a word is important.
-        similarity: mean cosine of original and released text over all texts.
-        words: how many words are in each of the four groups; public words, typed names and placeholders are in none.
-        budget: the mean epsilon of the words that are not public, infinite ones included.
-        texts: how many have a word.
+        tau: cosine with the task above which a word is important.
+        similarity: mean cosine between original and released text, over all texts.
+        words: number of words in each of the four groups; public words, typed names and placeholders are in none.
+        budget: the mean epsilon of non-public words, infinite ones included.
+        texts: number of texts with words.
     """
 
     tau: float
@@ -43,12 +43,12 @@ class ThresholdRow:
 
     @property
     def shares(self) -> dict[str, float]:
-        """The share of each group in the words of all four; 0 where there are none."""
+        """Each group's share of the words of all four; 0 if there are none."""
         total = max(1, sum(self.words.values()))
         return {group: count / total for group, count in self.words.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """The row as plain data; an infinite budget or end of an interval is the string "infinite"."""
+        """The row as plain data; an infinite budget or end of an interval is "infinite"."""
         return {
             "tau": self.tau,
             "similarity": _plain(self.similarity.value),
@@ -70,31 +70,31 @@ def tau(
     encoder: SentenceEncoder | None = None,
     report: Report = lambda step, done, total: None,
 ) -> list[ThresholdRow]:
-    """How near in meaning texts stay to their originals, against the threshold of importance.
+    """How close in meaning texts stay to their originals, by the threshold of importance.
 
     Args:
-        texts: at least one with a word; they are privatized once for each threshold.
+        texts: at least one with words; they are privatized once per threshold.
         privatizer_for: makes the privatizer of a threshold, `Privatizer(..., protect={"tau": tau, ...})`.
         taus: the thresholds, at least one.
-        queries: what each text is for, where the privatizers have no task of their own.
-        encoder: whose vectors are compared; None for the bundled one.
-        report: told the step "texts", how many are done, and how many there are over all thresholds.
+        queries: what each text is for, if the privatizers have no task of their own.
+        encoder: for the vectors that are compared; None for the bundled one.
+        report: called with the step "texts", the number done, and the total over all thresholds.
 
     Raises:
         ConfigError: there is no threshold, or there are not as many queries as texts.
-        InputError: no text has a word.
+        InputError: no text has words.
 
     Source: STAMP, figure 5 and section 5.1.
     """
     if not taus:
         raise ConfigError("a sweep needs at least one threshold")
     if queries is not None and len(queries) != len(texts):
-        raise ConfigError(f"there must be a query for every text, got {len(queries)} for {len(texts)} texts")
+        raise ConfigError(f"give one query per text, got {len(queries)} queries for {len(texts)} texts")
     reader = load_sentences() if encoder is None else encoder
     originals = reader.encode(texts)
     worded = np.flatnonzero(np.linalg.norm(originals, axis=1) > 0)
     if not len(worded):
-        raise InputError("the texts must have a word, and have none")
+        raise InputError("none of the texts has any words")
     rows = []
     for i, threshold in enumerate(taus):
         results: list[Result] = []
@@ -116,7 +116,7 @@ def tau(
 
 
 def _clamped(cosine: Interval) -> Interval:
-    """An interval of a cosine; that of few texts may reach beyond what a cosine can be."""
+    """An interval clamped to [-1, 1], the range of a cosine."""
     return Interval(value=cosine.value, low=max(cosine.low, -1.0), high=min(cosine.high, 1.0))
 
 

@@ -1,10 +1,10 @@
-"""Examples after release: an example is privatized as one text, and its fields are told apart again.
+"""Examples after release: an example is privatized as one text, then split into its fields again.
 
 In: examples, a privatizer's results. Out: `ReleasedExample`s, each with one `ReleasedField` per field.
-Not here: how a trial is judged (`tasks`), and the attacks, which see the one text (`attack`).
+Not here: how they are judged (`tasks`), and the attacks, which see the whole text (`textveil.evaluate`).
 
-The fields of an example are one text, with an empty line between them: a question and its paragraph leave together, and
-where equal words of a text have equal releases, they have them in both.
+The fields of an example form one text, separated by an empty line: a question and its paragraph are released together,
+and if equal words of a text have equal releases, that holds across both.
 """
 
 from bisect import bisect_left, bisect_right
@@ -24,12 +24,12 @@ BETWEEN = "\n\n"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReleasedField:
-    """What was released of one field. Secret: it knows the original.
+    """The release of one field. Secret: it knows the original.
 
     Attributes:
-        items: the released items, with source words counted in the field.
+        items: the released items, with source words counted within the field.
         gaps: the whitespace before each item and after the last.
-        original: the field's text as it was.
+        original: the field's original text.
         starts: where each word of the original begins.
         ends: where it ends.
     """
@@ -51,14 +51,14 @@ class ReleasedField:
         return list(accumulate(len(gap) + len(item.text) for gap, item in zip(self.gaps, self.items, strict=False)))
 
     def behind(self, start: int, end: int) -> str:
-        """What stood in the original where a span of the released text is: what the owner of the text reads there.
+        """The original text behind a span of the released text, as the text's owner reads it.
 
         Args:
             start: first character of the span in `text`.
-            end: the character after its last.
+            end: one past its last character.
 
         Returns:
-            the original from the first to the last word that an item of the span stands for; "" where there is none.
+            the original from the first to the last word that an item of the span stands for; "" if there is none.
         """
         touched = [
             item
@@ -73,10 +73,10 @@ class ReleasedField:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReleasedExample:
-    """An example and what was released of it. Secret.
+    """An example and its release. Secret.
 
     Attributes:
-        example: as it was.
+        example: the original.
         parts: one for each field.
     """
 
@@ -90,7 +90,7 @@ class ReleasedExample:
 
     @classmethod
     def untouched(cls, example: Example) -> Self:
-        """An example of which everything is released as it was: the baseline `identity`."""
+        """An example released without changes: the baseline `identity`."""
         return cls(example=example, parts=tuple(map(_as_it_was, example.texts)))
 
 
@@ -100,12 +100,12 @@ def joined(example: Example) -> str:
 
 
 def trials(examples: Sequence[Example], results: Sequence[Result]) -> list[ReleasedExample]:
-    """Tells the fields apart again.
+    """Splits releases into the fields of their examples.
 
     Args:
         examples: B examples.
-        results: what was released of `joined` of each, with its original. What stands for several words counts as
-            one word there, and as all of them in a part.
+        results: the release of `joined` of each, with its original. An item that stands for several words counts as
+            one word there, and as all of them in a field.
 
     Raises:
         InputError: an item stands for words of two fields.
@@ -117,7 +117,7 @@ def trials(examples: Sequence[Example], results: Sequence[Result]) -> list[Relea
 
 
 def _parts(example: Example, released: Released, words: Sequence[str]) -> list[ReleasedField]:
-    """The fields; `words` are those that items count, of which one may be several of the text's."""
+    """The fields; `words` are the units that items count, one of which may be several words of the text."""
     tokens = tokenize(example.texts)
     bounds = tokens.documents.tolist()
     places = source_places(joined(example), words)
@@ -127,7 +127,7 @@ def _parts(example: Example, released: Released, words: Sequence[str]) -> list[R
     for b, (first, stop) in enumerate(pairwise(bounds)):
         own = [i for i, owner in enumerate(owners) if owner == b]
         if any(given[i].end > stop for i in own):
-            raise InputError("an item must stand for words of one field, and stands for words of two")
+            raise InputError("an item stands for words of two fields; each must be within one")
         items = tuple(given[i]._replace(start=given[i].start - first, end=given[i].end - first) for i in own)
         gaps = ("", *(released.gaps[i] for i in own[1:]), "") if own else ("",)
         inside = slice(first, stop)
@@ -144,11 +144,11 @@ def _parts(example: Example, released: Released, words: Sequence[str]) -> list[R
 
 
 def source_places(text: str, words: Sequence[str]) -> list[int]:
-    """Which word of a text each word of a release begins at, and how many the text has: of those several may be one.
+    """For each word of a release, the word of the text it begins at (it may be several), and the text's word count.
 
     Args:
         text: the original.
-        words: of the original, in order; all of it but whitespace.
+        words: of the original, in order, covering all of it but whitespace.
     """
     starts = tokenize([text]).starts.tolist()
     places, end = [], 0

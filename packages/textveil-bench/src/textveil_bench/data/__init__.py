@@ -1,4 +1,4 @@
-"""Data sets: those of the papers by name, and any file of a user's own.
+"""Data sets: those of the papers by name, and files of your own.
 
 In: a name or a path. Out: `DataSet`s.
 Not here: how they are privatized (`trials`) and judged (`tasks`).

@@ -1,7 +1,7 @@
-"""Data sets from a hub that may or may not be reached.
+"""Data sets from a hub, online or from its cache.
 
-In: where a hub has a data set. Out: its records.
-Not here: what they become (`records`), and files of models (`textveil.table`). Nothing of the user's is sent but names.
+In: the location of a data set on a hub. Out: its records.
+Not here: what they become (`records`), and files of models (`textveil.table`). Only names are sent.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,15 +13,15 @@ from textveil_bench.data.sources import Hub
 
 
 def fetch(hub: Hub, split: str) -> Iterable[Mapping[str, Any]]:
-    """The records of a split, from the hub's cache where it is there.
+    """The records of a split, from the hub's cache if possible.
 
     Args:
         hub: where they are.
-        split: as the hub calls it.
+        split: the hub's name for it.
 
     Raises:
         MissingExtra: the library `datasets` is not installed.
-        InputError: the hub is not reached, or has no such data.
+        InputError: the hub cannot be reached, or has no such data.
     """
     with needed({"datasets": "textveil-bench[hub]"}):
         import datasets
@@ -29,14 +29,14 @@ def fetch(hub: Hub, split: str) -> Iterable[Mapping[str, Any]]:
     datasets.disable_progress_bars()
     try:
         return cast(Iterable[Mapping[str, Any]], datasets.load_dataset(hub.id, hub.configuration, split=split))
-    except Exception as error:  # the hub's client raises many kinds, and their messages hold addresses and more
+    except Exception as error:  # of many kinds, with addresses and more in their messages
         failure = type(error).__name__
     finally:
         if not quiet:
             datasets.enable_progress_bars()
-    raise InputError(f"it must be reached and have {called(hub, split)}, and that failed with {failure}")
+    raise InputError(f"fetching {called(hub, split)} failed ({failure})")
 
 
 def called(hub: Hub, split: str) -> str:
-    """How a hub's data set is called: its id, its configuration and the split."""
+    """The full name of a hub's data set: id, configuration and split."""
     return " ".join(part for part in (hub.id, hub.configuration, split) if part)

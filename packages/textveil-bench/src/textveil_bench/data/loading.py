@@ -1,7 +1,7 @@
-"""Data sets by name: from files of a folder, made where that is how they come about, or from the hub; and a user's own.
+"""Data sets by name, from files, a generator or a hub; and files of your own.
 
 In: a name or a file, a split, a limit. Out: a `DataSet`.
-Not here: what there is (`sources`), and how records are read (`records`).
+Not here: the list of data sets (`sources`), and how records are read (`records`).
 """
 
 import json
@@ -30,7 +30,7 @@ CORPORA = "TEXTVEIL_CORPORA"
 OPINIONS = Path(__file__).with_name("opinions.tsv")
 
 USUAL = 500
-"""Questions that are made where no limit says how many."""
+"""Number of generated questions if no limit is set."""
 
 
 def load(
@@ -42,27 +42,26 @@ def load(
     subset: str | None = None,
     **columns: Any,
 ) -> DataSet:
-    """A data set of the table `SOURCES`, or a file of one's own.
+    """A data set of the table `SOURCES`, or a file of your own.
 
-    A file in the folder is taken first. Where there is none, Fantasy is generated, QNLI's training pairs are made of
+    A file in the folder takes precedence. Without one, Fantasy is generated, QNLI's training pairs are made from
     SQuAD's training questions, and everything else is fetched from the hub.
 
     Args:
         name: as in `SOURCES`, alone or with a subset ("mmlu-medical"); or the path of a .csv, .tsv, .jsonl, .parquet or
-            .txt, with `{split}` in it where each split has a file.
+            .txt, with `{split}` in it if each split has a file.
         split: "test" or "train"; "shots" for MMLU's few examples.
-        limit: examples at most, 1 or more; None: all. Of a test split it takes the first, of a training split evenly
-            spaced ones, so that the part is a fair sample of the whole. A test split whose file is sorted by subject or
-            article is treated as a training split. SQuAD's gold questions stand before all silver ones, with a limit
-            and without.
-        folder: where the files are; None: what the environment variable TEXTVEIL_CORPORA says.
+        limit: most examples, 1 or more; None for all. A test split gives its first examples; a training split, or a
+            test split whose file is sorted by subject or article, gives evenly spaced ones, as a fair sample of the
+            whole. SQuAD's gold questions always come before silver ones.
+        folder: where the files are; None for the environment variable TEXTVEIL_CORPORA.
         subset: a named part; see `SOURCES`. A limit counts within it.
-        columns: where a file of one's own has texts, label and answers: options of `Columns`.
+        columns: where a file of your own has texts, label and answers: options of `Columns`.
 
     Raises:
-        UnknownName: there is no data set or subset of this name.
+        UnknownName: there is no such data set or subset.
         ConfigError: a limit, split, folder or column is wrong; `datasets` is needed and not installed.
-        InputError: a file is not what it has to be, or there is none, and the hub is not reached.
+        InputError: a file has the wrong form, or is missing and the hub cannot be reached.
     """
     if limit is not None and limit < 1:
         raise ConfigError("a limit must be an integer of 1 or more, or none")
@@ -71,12 +70,10 @@ def load(
         if base not in SOURCES:
             raise UnknownName("data set", name, SOURCES)
         if columns or (named and subset):
-            raise ConfigError(
-                f"{base} has its own fields, and one subset at most; other fields are for a file of your own"
-            )
+            raise ConfigError(f"{base} has its own fields and at most one subset; columns are for files of your own")
         return _known(base, split, limit, _folder(folder), subset or named)
     if subset is not None:
-        raise ConfigError(f"subsets are parts of {', '.join(SOURCES)}; a file of your own is taken as a whole")
+        raise ConfigError(f"subsets are for {', '.join(SOURCES)}; a file of your own is used as a whole")
     found = read_own(name, split, Columns(**columns))
     left: Counter[str] = Counter()
     examples = tuple(_whole(found.examples, left, found.kind))
@@ -86,13 +83,13 @@ def load(
 
 
 def is_file(name: str) -> bool:
-    """Whether a name is that of a file of one's own, and not of a data set of the table."""
+    """Whether a name is a file of your own, not a data set of the table."""
     return formats.suffix(name) is not None or os.sep in name
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Loaded:
-    """Examples, and where they are from."""
+    """Examples, and their origin."""
 
     origin: str
     examples: Iterable[Example]
@@ -111,7 +108,7 @@ def _known(name: str, split: str, limit: int | None, root: Path | None, subset: 
     examples = _part(part, split, _whole(found.examples, left, source.kind))
     spread = split == "train" or bool(source.sorted_by)
     if limit is not None and not spread:
-        examples = islice(examples, limit)  # the rest of a large file need not be read
+        examples = islice(examples, limit)  # avoids reading the rest of a large file
     chosen = sorted(examples, key=lambda example: example.group != source.first) if source.first else list(examples)
     remarks = [source.remarks[split]] if split in source.remarks else []
     if part.groups and split == "train":
@@ -138,7 +135,7 @@ def _known(name: str, split: str, limit: int | None, root: Path | None, subset: 
 
 
 def _whole(examples: Iterable[Example], left: Counter[str], kind: Kind) -> Iterator[Example]:
-    """Examples with something in every text, and with an answer where there is a question; others are counted."""
+    """Examples with text in every field and, for questions, with an answer; the others are counted."""
     for example in examples:
         if not all(map(str.strip, example.texts)):
             left["with an empty text"] += 1
@@ -153,7 +150,7 @@ def _said(left: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def _part(part: Subset, split: str, examples: Iterable[Example]) -> Iterator[Example]:
-    """The examples of a subset, with its labels; groups part what is judged, and a training split stays whole."""
+    """The examples of a subset, with its labels. Groups restrict what is judged; a training split stays whole."""
     for example in examples:
         if part.groups and split != "train" and example.group not in part.groups:
             continue
@@ -164,7 +161,7 @@ def _part(part: Subset, split: str, examples: Iterable[Example]) -> Iterator[Exa
 
 
 def _cut(data: DataSet, limit: int | None, *, spread: bool, first: str = "") -> DataSet:
-    """The first examples, or evenly spaced ones: of the first group as many as there are, and then of the others."""
+    """The first examples, or evenly spaced ones: as many as possible of group `first`, then others."""
     count = len(data)
     if limit is None or count <= limit:
         return data
@@ -177,7 +174,7 @@ def _cut(data: DataSet, limit: int | None, *, spread: bool, first: str = "") -> 
 
 
 def _spaced(count: int, limit: int) -> list[int]:
-    """At most `limit` numbers below `count`, evenly spaced from 0 on."""
+    """At most `limit` evenly spaced numbers below `count`, starting at 0."""
     limit = max(0, min(count, limit))
     return [i * count // limit for i in range(limit)]
 
@@ -205,11 +202,11 @@ def _found(name: str, source: DataSource, split: str, limit: int | None, root: P
 
 def _looked(name: str, split: str) -> str:
     names = ", ".join(file.name for file in SOURCES[name].names(split))
-    return f"{name} ({split}) must be in the folder of corpora (folder, or {CORPORA}) as {names}, with .gz or without"
+    return f"{name} ({split}) must be in the folder of corpora (folder, or {CORPORA}) as {names}, with or without .gz"
 
 
 def _filed(name: str, split: str, root: Path | None) -> _Loaded | None:
-    """The first file that is there; a name with a star stands for all such files."""
+    """The first file that exists; a name with a star stands for all matching files."""
     if root is None:
         return None
     for file in SOURCES[name].names(split):
@@ -227,7 +224,7 @@ def _from_files(file: File, paths: Mapping[str, Path], name: str) -> Iterator[Ex
 
 
 def _rows(file: File, path: Path) -> Iterator[Record]:
-    """The rows of a file; a .json is one row as a whole."""
+    """The rows of a file; a .json is a single row."""
     if file.format is None and ".json" in path.suffixes[-2:]:
         with formats.opened(path, packed=path.suffix == ".gz") as stream:
             yield _object(stream.read())
@@ -257,10 +254,10 @@ def _read(records: Iterable[Record], source: DataSource, where: str) -> Iterator
 
 
 def _folder(folder: str | os.PathLike[str] | None) -> Path | None:
-    """The folder of corpora, if one is named."""
+    """The folder of corpora, if one is set."""
     named = folder if folder is not None else os.environ.get(CORPORA) or None
     if named is not None and not os.path.isdir(named):
-        raise ConfigError(f"the folder of corpora (folder, or {CORPORA}) must be a folder that is there, and is not")
+        raise ConfigError(f"the folder of corpora (folder, or {CORPORA}) does not exist; correct its path")
     return None if named is None else Path(named)
 
 
@@ -288,7 +285,7 @@ def _opinions(split: str, limit: int | None, root: Path | None) -> _Loaded:
 
 
 def _pairs(split: str, limit: int | None, root: Path | None) -> _Loaded | None:
-    """Training pairs of SQuAD's training questions; what is evaluated is not among them."""
+    """Training pairs from SQuAD's training questions, without anything that is used for evaluation."""
     if split != "train" or (asked := _filed("squad", "train", root)) is None:
         return None
     judged = [found for name in ("qnli", "squad") if (found := _filed(name, "test", root))]

@@ -1,6 +1,6 @@
-"""Training pairs for QNLI, where its own are not there: questions of SQuAD, each with two sentences of its paragraph.
+"""Training pairs for QNLI if its own are missing: SQuAD's questions, each with two sentences of its paragraph.
 
-In: questions with paragraphs and answers. Out: pairs with the labels entailment and not_entailment, half and half.
+In: questions with paragraphs and answers. Out: pairs labelled entailment and not_entailment, half each.
 Not here: where the questions come from (`loading`), and what is trained (`tasks`).
 """
 
@@ -17,7 +17,7 @@ ABBREVIATIONS = (
     r"\p{Lu}|[Mm]rs?|Ms|Drs?|St|Mt|Ft|Prof|Gen|Col|Lt|Sgt|Capt|Rev|Hon|Gov|Sen|Rep|Jr|Sr|Nos?|Vol|vs?|c|ca|cf|approx|etc|"
     r"Inc|Ltd|Co|Corp|Bros|Univ|Dept|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|e\.g|i\.e|a\.m|p\.m|U\.\p{Lu}|D\.C|Ph\.D"
 )
-"""What a full stop may follow within a sentence: single capitals, titles, months and the like."""
+"""What may precede a full stop within a sentence: single capitals, titles, months and the like."""
 
 _BETWEEN = regex.compile(
     r"""(?<=[.!?][)\]"'”’»]*)(?<!\b(?:""" + ABBREVIATIONS + r""")\.)\s+(?=[(\["'“‘«]*[\p{Lu}\p{N}])"""
@@ -25,24 +25,24 @@ _BETWEEN = regex.compile(
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of an English text: parted where a mark ends one and a capital or a digit begins the next.
+    """The sentences of an English text, split where punctuation is followed by a capital or a digit.
 
-    No sentence ends behind one of `ABBREVIATIONS`; a sentence that does end so stays joined to the next one.
+    A sentence that ends in one of `ABBREVIATIONS` stays joined to the next one.
     """
     return [sentence for part in text.splitlines() for sentence in _BETWEEN.split(part.strip()) if sentence]
 
 
 def make(questions: Sequence[Example], *, unseen: Sequence[Example] = (), seed: int = 0) -> list[Example]:
-    """Two pairs of each question: with a sentence of its paragraph that holds the answer, and with one that does not.
+    """Two pairs for each question: with a sentence of its paragraph that has the answer, and with one that does not.
 
-    Where there are several of a sort, it is the one that shares most words with the question: QNLI has no pairs that
-    share few. Where each sentence holds the answer, the other is drawn from all paragraphs.
+    Of several, the one with the most words in common with the question is used: QNLI has few pairs with little in
+    common. If every sentence has the answer, the other one is drawn from all paragraphs.
 
     Args:
         questions: with the texts question and paragraph, and with answers.
-        unseen: what must not be trained on: questions and texts of these examples, and paragraphs that hold one of
+        unseen: examples that must not be trained on: their questions and texts, and paragraphs that contain one of
             their sentences, are left out.
-        seed: of the draws; the order of the pairs is drawn, too.
+        seed: of the draws, including the order of the pairs.
 
     Returns:
         pairs with the label 0 for the sentence with the answer, and as many with the label 1.
@@ -63,14 +63,14 @@ def make(questions: Sequence[Example], *, unseen: Sequence[Example] = (), seed: 
 
 
 def _sides(example: Example, parts: list[str], everywhere: list[str], which: float) -> list[str]:
-    """The sentence with the answer, and one without; nothing where there are none."""
+    """The sentence with the answer, and one without; nothing if there are none."""
     words = set(_plain(example.texts[0]).split())
     holding = [part for part in parts if any(answer in part for answer in example.answers)]
     others = [part for part in parts if part not in holding]
     if not others:
         first = int(which * len(everywhere))
         others = [*islice((each for each in everywhere[first:] + everywhere[:first] if each not in parts), 1)]
-    if not (holding and others):  # an answer can go over the end of a sentence
+    if not (holding and others):  # an answer may cross the end of a sentence
         return []
     return [max(side, key=lambda part: len(words & set(_plain(part).split()))) for side in (holding, others)]
 
@@ -81,5 +81,5 @@ def _uniform(rows: int, width: int, seed: int) -> list[list[float]]:
 
 
 def _plain(text: str) -> str:
-    """Words in small letters, without marks."""
+    """The words, lower-cased and without punctuation."""
     return " ".join(regex.findall(r"[\p{L}\p{N}]+", text.lower()))

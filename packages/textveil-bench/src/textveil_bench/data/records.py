@@ -1,9 +1,9 @@
-"""From a record of a file or of a hub to examples: one function for each form in which a kind of data is published.
+"""From a record of a file or hub to examples: one function for each published form of a kind of data.
 
-In: a record, as the names of its fields and their values. Out: `Example`s; one without texts or answers is left out.
+In: a record, as a mapping of field names to values. Out: `Example`s; one without texts or answers is left out.
 Not here: which data set has which form (`sources`), and how files are read (`formats`).
 
-What is wrong with a record is an `InputError` that names its fields and never shows what is in them.
+A faulty record raises an `InputError` that names its fields and never shows their content.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,13 +17,13 @@ Record = Mapping[str, Any]
 Reader = Callable[[Record], Iterator[Example]]
 
 LETTERS = ("A", "B", "C", "D")
-"""How the options of a choice are named."""
+"""The letters of the options of a choice."""
 
 GOLD, SILVER = "gold", "silver"
-"""Groups of questions: answers of people, and answers of a model that stand in for them."""
+"""Groups of questions: answered by people, and answered by a model instead."""
 
 PARAGRAPH = 50
-"""Words that a paragraph must have to be a text."""
+"""Least number of words in a paragraph that counts as a text."""
 
 
 def plain(*fields: str, labels: Sequence[str] = (), label: str = "label", group: str = "") -> Reader:
@@ -31,9 +31,9 @@ def plain(*fields: str, labels: Sequence[str] = (), label: str = "label", group:
 
     Args:
         fields: the names of the texts.
-        labels: the names of the labels; a record has one of them, or its number from 0 on. None: there is no label.
-        label: the field that has it.
-        group: the field that has the group.
+        labels: the names of the labels; a record has one of them, or its index from 0. Empty for no label.
+        label: the field with the label.
+        group: the field with the group.
     """
 
     def read(record: Record) -> Iterator[Example]:
@@ -47,7 +47,7 @@ def plain(*fields: str, labels: Sequence[str] = (), label: str = "label", group:
 
 
 def news(labels: Sequence[str]) -> Reader:
-    """Reads AG News: of files with titles and classes from 1 on, of the hub as one text with classes from 0 on.
+    """Reads AG News: in files, titles and classes from 1; on the hub, one text and classes from 0.
 
     A title and its description are joined by a space, as on the hub.
     """
@@ -62,7 +62,7 @@ def news(labels: Sequence[str]) -> Reader:
 
 
 def reviews(labels: Sequence[str]) -> Reader:
-    r"""Reads Yelp: stars from 1 on in files, labels from 0 on on the hub; a written-out \n becomes a line end."""
+    r"""Reads Yelp: in files, stars from 1; on the hub, labels from 0. A literal \n becomes a line end."""
 
     def read(record: Record) -> Iterator[Example]:
         found = number(record, "stars", labels, first=1) if "stars" in record else number(record, "label", labels)
@@ -72,19 +72,19 @@ def reviews(labels: Sequence[str]) -> Reader:
 
 
 def endings(record: Record) -> Iterator[Example]:
-    """Reads SWAG: how a scene begins, and four ways in which it could go on."""
+    """Reads SWAG: the start of a scene, and four possible continuations."""
     options = (text(record, f"ending{i}") for i in range(len(LETTERS)))
     yield Example(texts=(text(record, "startphrase"), *options), label=number(record, "label", LETTERS))
 
 
 def subjects(record: Record) -> Iterator[Example]:
-    """Reads MMLU: a question with four options, in fields of their own or as a list; its group is the subject."""
+    """Reads MMLU: a question with four options, in separate fields or a list; the group is the subject."""
     if "choices" in record:
         options = [str(each) for each in _list(record, "choices")]
     else:
         options = [text(record, letter) for letter in LETTERS]
     if len(options) != len(LETTERS):
-        raise InputError(f"the field choices must have {len(LETTERS)} options, and has {len(options)}")
+        raise InputError(f"the field choices must have {len(LETTERS)} options, got {len(options)}")
     yield Example(
         texts=(text(record, "question"), *options),
         label=number(record, "answer", LETTERS),
@@ -93,13 +93,13 @@ def subjects(record: Record) -> Iterator[Example]:
 
 
 def asked(group: str = "") -> Reader:
-    """Reads SQuAD: the whole of it, nested, or one question with its paragraph and answers in one of several spellings.
+    """Reads SQuAD: the whole nested file, or one question with its paragraph and answers in one of several forms.
 
-    An answer of people must stand in the paragraph. A model's that does not is dropped, and the question is left
+    A human answer must occur in the paragraph. A model's answer that does not is dropped, which leaves the question
     without an answer.
 
     Args:
-        group: of questions that people have answered; those that a model has answered are `SILVER`.
+        group: of questions answered by people; those answered by a model are `SILVER`.
     """
 
     def read(record: Record) -> Iterator[Example]:
@@ -126,7 +126,7 @@ def asked(group: str = "") -> Reader:
 
 
 def paragraphs(record: Record) -> Iterator[Example]:
-    """Reads WikiText: a line that is a paragraph of `PARAGRAPH` words at least; headings and shorter lines are none."""
+    """Reads WikiText: lines with at least `PARAGRAPH` words are paragraphs; headings and shorter lines are skipped."""
     line = text(record, "text").strip()
     words = sum(any(map(str.isalnum, word)) for word in line.split())
     if words >= PARAGRAPH and not (line.startswith("= ") and line.endswith(" =")):
@@ -135,7 +135,7 @@ def paragraphs(record: Record) -> Iterator[Example]:
 
 @contextmanager
 def within(where: str) -> Iterator[None]:
-    """Says of what is wrong where it stands: a file, a row."""
+    """Adds to an error where it occurred: the file, the row."""
     try:
         yield
         return
@@ -148,10 +148,10 @@ def within(where: str) -> Iterator[None]:
 
 
 def member(record: Record, name: str) -> Any:
-    """What a record has in a field.
+    """The value of a record's field.
 
     Raises:
-        InputError: it has no such field. Those that it has are not named: a table without a line of names would show
+        InputError: there is no such field. Existing ones are not named: in a table without a header line, they would be
             its first row.
     """
     if not isinstance(record, Mapping):
@@ -159,7 +159,7 @@ def member(record: Record, name: str) -> Any:
     if name not in record:
         others = f"{len(record)} other{'s' * (len(record) != 1)}" if record else "none"
         raise InputError(
-            f"it must have the field {shown(name)}, and has {others}; the first line of a table names its fields"
+            f"it lacks the field {shown(name)} and has {others}; the first line of a table must name its fields"
         )
     return record[name]
 
@@ -168,7 +168,7 @@ def text(record: Record, name: str) -> str:
     """The text in a field, "" for null.
 
     Raises:
-        InputError: there is none, or something else, or half a character.
+        InputError: it is missing, not a string, or has a lone surrogate.
     """
     found = member(record, name)
     found = "" if found is None else found
@@ -178,7 +178,7 @@ def text(record: Record, name: str) -> str:
 
 
 def number(record: Record, name: str, labels: Sequence[str], *, first: int = 0) -> int:
-    """The number of the label in a field: it holds a name, or a number from `first` on.
+    """The index of the label in a field, which holds a name or a number counted from `first`.
 
     Raises:
         InputError: it holds neither.
@@ -187,22 +187,22 @@ def number(record: Record, name: str, labels: Sequence[str], *, first: int = 0) 
     if found in labels:
         return labels.index(found)
     try:
-        counted = float(found) - first  # stars come as 4.0, too
+        counted = float(found) - first  # stars may come as 4.0
     except (TypeError, ValueError):
         counted = -1.0
     if counted in range(len(labels)) and not isinstance(found, bool):
         return int(counted)
     raise InputError(
-        f"the field {shown(name)} must have a label: {', '.join(labels)}, or a number from {first} to "
+        f"the field {shown(name)} must hold a label: {', '.join(labels)}, or a number from {first} to "
         f"{first + len(labels) - 1}"
     )
 
 
 def answers(given: Any) -> tuple[str, ...]:
-    """Answers as data sets spell them, each once: a text, a list of texts or of objects with `text`, or one of lists.
+    """Answers in any form data sets use, without repeats: a text, a list of texts or of objects with `text`, or lists.
 
     Raises:
-        InputError: they are something else.
+        InputError: they have another form.
     """
     if isinstance(given, Mapping):
         given = given.get("text")
@@ -215,13 +215,13 @@ def answers(given: Any) -> tuple[str, ...]:
 
 
 def standing(found: tuple[str, ...], context: str) -> tuple[str, ...]:
-    """The answers, all of which must stand in the text.
+    """The answers, all of which must occur in the text.
 
     Raises:
         InputError: one does not.
     """
     if any(each not in context for each in found):
-        raise InputError("every answer must stand in the text that the question is about, letter by letter")
+        raise InputError("each answer must occur literally in the text that the question is about")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The table of data sets: what each is, how its files are usually called, where a hub has it, how it is cut.
+"""The table of data sets: what each is, the usual names of its files, its place on a hub, and how it is sampled.
 
 In: nothing. Out: `SOURCES`.
 Not here: how a record becomes an example (`records`), and how one is loaded (`loading`).
@@ -25,14 +25,14 @@ from textveil_bench.examples import Kind
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """What a file of a data set is called, and what its name does not say of it.
+    """The name of a data set's file, and what the name does not tell.
 
     Attributes:
-        name: below the folder of corpora; .gz may follow. With a star it is all such files, in order of their names.
-        format: a format of the registry, where the name does not end in it.
-        columns: those of a table without a first line of names.
-        quoted: whether quotes mean something in a table.
-        star: the field that gets what stands for the star in the name.
+        name: below the folder of corpora; .gz may follow. With a star, all matching files in order of name.
+        format: a registered format, if the name does not end in its suffix.
+        columns: column names of a table without a header line.
+        quoted: whether quotes have a meaning in a table.
+        star: the field that receives the part of the name that the star stands for.
     """
 
     name: str
@@ -42,24 +42,24 @@ class File:
     star: str = ""
 
     def find(self, folder: Path) -> list[Path]:
-        """The file of that name, or all files if it has a star: those without .gz, else those with it."""
+        """The file of that name, or all matching a star: those without .gz if there are any, else those with it."""
         found = (sorted(path for path in folder.glob(self.name + end) if path.is_file()) for end in ("", ".gz"))
         return next(filter(None, found), [])
 
     def starred(self, path: Path) -> str:
-        """What stands for the star in a name."""
+        """The part of a name that the star stands for."""
         before, _, after = Path(self.name).name.partition("*")
         return path.name.removesuffix(".gz").removeprefix(before).removesuffix(after)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hub:
-    """Where a hub has a data set.
+    """The place of a data set on a hub.
 
     Attributes:
         id: owner/name.
         configuration: which of its parts.
-        splits: what it calls ours.
+        splits: its names for our splits.
     """
 
     id: str
@@ -67,7 +67,7 @@ class Hub:
     splits: Mapping[str, str] = field(default_factory=lambda: {"test": "test", "train": "train"})
 
     def shards(self, split: str) -> str:
-        """Its files, downloaded as they lie there."""
+        """Its files, downloaded as they are."""
         return f"{self.id}/{self.configuration or '**'}/{self.splits[split]}-*.parquet"
 
 
@@ -76,10 +76,10 @@ class Subset:
     """A part of a data set.
 
     Attributes:
-        groups: those of the examples that are in it; empty: all.
-        labels: other names of labels.
-        becomes: the new number of each old label, None for one that is left out; empty: labels stay.
-        made: whether examples are made even where a file has some.
+        groups: of the examples that belong to it; empty for all.
+        labels: new names of the labels.
+        becomes: the new index of each old label, None to leave it out; empty: labels stay.
+        made: whether to generate examples even if there is a file.
     """
 
     groups: frozenset[str] = frozenset()
@@ -93,17 +93,17 @@ class DataSource:
     """A data set.
 
     Attributes:
-        kind: what an example is.
+        kind: of the examples.
         fields: the names of its texts.
         labels: the names of its labels.
-        read: makes examples of a record.
-        files: by split, what its files are called; the first that is there is taken.
-        hub: where it is fetched from if there is no file.
+        read: makes examples from a record.
+        files: by split, the possible names of its files; the first that exists is used.
+        hub: where it is fetched from without a file.
         subsets: its named parts.
-        sorted_by: what its files are sorted by; a limit then takes rows from all over the file.
+        sorted_by: the order of its files; a limit then takes rows from all over the file.
         first: the group whose examples come first.
-        terms: what its makers or their sources say of its use.
-        remarks: by split, what a reader of figures has to know.
+        terms: the terms of use, according to its makers or their sources.
+        remarks: by split, what readers of figures need to know.
     """
 
     kind: Kind
@@ -119,13 +119,13 @@ class DataSource:
     remarks: Mapping[str, str] = field(default_factory=dict)
 
     def names(self, split: str) -> tuple[File, ...]:
-        """What the files of a split may be called: as they are published, and as the hub has them."""
+        """Possible names of a split's files: as published, and as on the hub."""
         shards = () if self.hub is None else (File(name=self.hub.shards(split)),)
         return (*self.files[split], *shards)
 
 
 VALIDATION = {"test": "validation", "train": "train"}
-"""Where a hub hides the labels of its test rows, ours are those of its validation."""
+"""If a hub hides the labels of its test split, we use its validation split."""
 
 SENTIMENTS = ("negative", "positive")
 ENTAILMENTS = ("entailment", "not_entailment")
@@ -152,7 +152,7 @@ _CHOICE = ("question", *LETTERS, "answer")
 
 
 def _glue(*names: str) -> tuple[File, ...]:
-    """Tables of GLUE, in which a quote is a letter like others."""
+    """GLUE's tables, in which a quote is an ordinary character."""
     return tuple(File(name=name, quoted=False) for name in names)
 
 
@@ -338,4 +338,4 @@ SOURCES: Mapping[str, DataSource] = {
         terms="those of the collections that the field `source` names",
     ),
 }
-"""Every data set, by its name."""
+"""All data sets by name."""

@@ -1,7 +1,7 @@
-"""Tasks of lm-evaluation-harness, whose documents and examples are released before a prompt is made of them.
+"""Tasks of lm-evaluation-harness, whose documents and examples are released before they become prompts.
 
 In: names of tasks, a model, a configuration. Out: metrics, and the statement of the releases.
-Not here: the command (`cli.lm_eval`), and the bench's own tasks (`bench.tasks`).
+Not here: the command (`cli.lm_eval`), and the bench's own tasks (`tasks`).
 """
 
 from textveil_bench.lm_eval.run import RunOptions, evaluate, preview

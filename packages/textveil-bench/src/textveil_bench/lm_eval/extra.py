@@ -1,4 +1,4 @@
-"""The library lm-evaluation-harness: it is installed only where it is wanted, and it is kept quiet.
+"""The optional library lm-evaluation-harness, loaded on demand and kept quiet.
 
 In: a module's name. Out: the module, or an error that says what to install.
 Not here: what is done with it (`harness`).
@@ -15,15 +15,15 @@ from typing import Any
 from textveil.config import extras
 
 TALKERS = ("lm_eval", "datasets", "transformers", "huggingface_hub", "accelerate")
-"""Whose loggers are told to say errors only: warnings of lm_eval show documents."""
+"""Loggers restricted to errors: lm_eval's warnings show documents."""
 
 
 EXTRA = dict.fromkeys(("lm_eval", "jinja2"), "textveil-bench[lm-eval]")
-"""What installs the library, and with it another one."""
+"""The extra that installs each library."""
 
 
 def library(module: str) -> Any:
-    """A module of the library, or of one that it brings along.
+    """A module of the library or of one of its dependencies.
 
     Raises:
         MissingExtra: it is not installed.
@@ -35,7 +35,7 @@ def library(module: str) -> Any:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps standard output for results; what the library draws and says goes to a terminal, or nowhere."""
+    """Keeps standard output for results: the library's own output goes to a terminal, or nowhere."""
     levels = {name: getLogger(name).level for name in TALKERS}
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())

@@ -1,10 +1,10 @@
-"""Which fields of a task's documents its prompts show: found in its templates, or said by the user.
+"""The fields of a task's documents that its prompts show, from its templates or given by the user.
 
 In: a task of lm-evaluation-harness. Out: `Fields`: what is privatized, what stays, whether the answer is a label.
 Not here: the documents (`guarded`), and how tasks are loaded (`harness`).
 
-What cannot be known is refused. Beyond that, a guarded document has nothing but these fields: a template that uses
-another one finds nothing there.
+If the fields cannot be determined, the task is refused. Besides, a guarded document only has these fields: a template
+that uses any other finds nothing there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from textveil_bench.lm_eval.extra import library
 
 @dataclass(frozen=True, kw_only=True)
 class Shows:
-    """What a task's prompts show of a document, its choices apart from the rest."""
+    """The fields that a task's prompts show, with choices separate."""
 
     texts: tuple[str, ...]
     choices: tuple[str, ...] = ()
@@ -31,21 +31,21 @@ KNOWN: Mapping[str, Shows] = {
     "mmlu": Shows(texts=("question",), choices=("choices",)),
     "mmlu_*": Shows(texts=("question",), choices=("choices",)),
 }
-"""Tasks whose choices are known, though they may stand in the question. A task of such a name that shows other fields
-is another task, and is read as any other."""
+"""Tasks whose choices are known, though they may be part of the question. A task of the same name with other fields is
+another task, and treated like any other."""
 
 LABELLED = "multiple_choice"
-"""The kind of task whose answer is the place of a choice."""
+"""The kind of task whose answer is the index of a choice."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fields:
-    """The fields of a document that are left when it is guarded.
+    """The fields that a guarded document keeps.
 
     Attributes:
-        texts: are privatized, as one text, in this order.
-        kept: are there as they are: numbers that an answer is made of, and what the user wants to keep.
-        label: whether the answer is the place of a choice, which stays.
+        texts: privatized, as one text, in this order.
+        kept: unchanged: numbers that an answer is made of, and what the user wants to keep.
+        label: whether the answer is the index of a choice, which stays.
     """
 
     texts: tuple[str, ...]
@@ -60,12 +60,12 @@ class Fields:
 
 @dataclass(frozen=True, kw_only=True)
 class FieldOptions:
-    """What the user says of fields, by pattern of task names ("mmlu_*").
+    """The user's options for fields, by pattern of task names ("mmlu_*").
 
     Attributes:
-        fields: what prompts show, for tasks whose templates do not tell.
-        keep: what is shown as it is.
-        keep_choices: whether choices (options, endings) are shown as they are.
+        fields: document fields shown in prompts, if the template does not say.
+        keep: fields shown unchanged.
+        keep_choices: whether choices (options, endings) are shown unchanged.
     """
 
     fields: Mapping[str, tuple[str, ...]]
@@ -83,7 +83,7 @@ class FieldOptions:
         return first, second
 
     def check(self, tasks: Sequence[str]) -> None:
-        """Refuse patterns that name none of the tasks."""
+        """Raises if a pattern matches none of the tasks."""
         for pattern in (*self.fields, *self.keep):
             if not any(fnmatchcase(task, pattern) for task in tasks):
                 raise UnknownName("task of this run", pattern, tasks)
@@ -93,12 +93,12 @@ def fields_of(task: Any, first: Mapping[str, Any], said: FieldOptions) -> Fields
     """The fields of a task's documents that its prompts show.
 
     Args:
-        task: a `ConfigurableTask`, as it was loaded.
+        task: a `ConfigurableTask`, as loaded.
         first: its first document.
-        said: what the user says.
+        said: the user's options.
 
     Raises:
-        ConfigError: it cannot be known which fields the prompts show, or the task is of a kind that is not guarded.
+        ConfigError: the fields its prompts show cannot be determined, or the kind of task cannot be guarded.
     """
     _require_guardable(task)
     name, config, examples = task.task_name, task.config, task.fewshot_cfg
@@ -112,8 +112,8 @@ def fields_of(task: Any, first: Mapping[str, Any], said: FieldOptions) -> Fields
     given, keep = said.of(name)
     if None in (prompts, choices, answers) and not given:
         raise ConfigError(
-            f"the prompts of {name} are made by functions of its own, so it is not known which fields they show: "
-            f"name all of them, --fields {name}=FIELD,FIELD"
+            f"the prompts of {name} are made by its own code, so the fields they show are unknown: name all of them, "
+            f"--fields {name}=FIELD,FIELD"
         )
     found = dict.fromkeys([*(prompts or ()), *(choices or ()), *(answers or ())])
     for each in (*found, *given, *keep):
@@ -121,7 +121,7 @@ def fields_of(task: Any, first: Mapping[str, Any], said: FieldOptions) -> Fields
             raise UnknownName(f"field of {name}", each, first)
     keep += tuple(each for each in answers or () if each not in (prompts or ()) and not has_text(first[each]))
     if given and (missed := [each for each in found if each not in (*given, *keep)]):
-        raise ConfigError(f"the prompts of {name} show {', '.join(missed)} too: name all fields in --fields or --keep")
+        raise ConfigError(f"the prompts of {name} also show {', '.join(missed)}: add them to --fields or --keep")
     texts = tuple(dict.fromkeys(given or found))
     if said.keep_choices:
         keep += _choices(name, texts, choices or ())
@@ -129,7 +129,7 @@ def fields_of(task: Any, first: Mapping[str, Any], said: FieldOptions) -> Fields
 
 
 def has_text(value: object) -> bool:
-    """Whether a field's value has a string in it."""
+    """Whether there is a string in a field's value."""
     if isinstance(value, Mapping):
         return any(map(has_text, value.values()))
     if isinstance(value, list | tuple):
@@ -140,18 +140,18 @@ def has_text(value: object) -> bool:
 def _require_guardable(task: Any) -> None:
     name, config = task.task_name, task.config
     if type(task) is not library("lm_eval.api.task").ConfigurableTask:
-        raise ConfigError(f"{name} is a task with code of its own, which may show anything: it cannot be guarded")
+        raise ConfigError(f"{name} is a task with its own code, which may show anything: it cannot be guarded")
     for wrong, why in (
         (config.doc_to_image is not None or config.doc_to_audio is not None, "shows images or sounds"),
         (config.use_prompt is not None, "takes its prompts from a collection"),
         (task.multiple_input, "puts its choices into several prompts"),
     ):
         if wrong:
-            raise ConfigError(f"{name} {why}: such a task cannot be guarded")
+            raise ConfigError(f"{name} {why}, so it cannot be guarded; leave it out")
 
 
 def _used(first: Mapping[str, Any], *templates: Any) -> tuple[str, ...] | None:
-    """The fields that templates use, in the order of their use; None where one of them is no template."""
+    """The fields that templates use, in order of use; None if one of them is not a template."""
     found: dict[str, None] = {}
     for template in templates:
         if isinstance(template, str):
@@ -162,7 +162,7 @@ def _used(first: Mapping[str, Any], *templates: Any) -> tuple[str, ...] | None:
 
 
 def _variables(template: str) -> Iterator[str]:
-    """The variables of a Jinja template that it does not set itself, in the order of their use."""
+    """The variables of a Jinja template that it does not set itself, in order of use."""
     tree = library("lm_eval.utils").env.parse(template)
     free = library("jinja2.meta").find_undeclared_variables(tree)
     nodes = tree.find_all(library("jinja2.nodes").Name)
@@ -170,7 +170,7 @@ def _variables(template: str) -> Iterator[str]:
 
 
 def _choices(name: str, texts: tuple[str, ...], used: tuple[str, ...]) -> tuple[str, ...]:
-    """The fields that are choices: those of the template for choices, or those that are known to be."""
+    """The choice fields: those of the choices' template, or those known."""
     for pattern, known in KNOWN.items():
         if fnmatchcase(name, pattern) and {*known.texts, *known.choices} == {*texts}:
             return known.choices
@@ -178,10 +178,10 @@ def _choices(name: str, texts: tuple[str, ...], used: tuple[str, ...]) -> tuple[
 
 
 def parsed(option: str, typed: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Fields as they are typed, "task=field,field".
+    """Parses fields given as "task=field,field".
 
     Raises:
-        ConfigError: they are typed otherwise.
+        ConfigError: they have another form.
     """
     found: dict[str, tuple[str, ...]] = {}
     for each in typed:

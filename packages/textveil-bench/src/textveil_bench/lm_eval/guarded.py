@@ -1,12 +1,12 @@
-"""A task whose prompts are made of released documents only: its own documents are taken out of it.
+"""A task whose prompts are made from released documents only: its own documents are taken out.
 
-In: a task as it was loaded, the fields that it shows. Out: the texts to release; the task, once it was given releases.
-Not here: which fields these are (`fields`), how texts are released and kept (`releases`).
+In: a task as loaded, and the fields it shows. Out: the texts to release; the task, once it has the releases.
+Not here: how the fields are found (`fields`), and how texts are released and kept (`releases`).
 
-In place of every document, of those that are evaluated and of those that few-shot examples are drawn from, the task
-gets an empty one. Which examples are drawn is found out with the empty ones; then those that are needed are filled with
-releases. A document that was not released is still empty, and a template that asks it for a field fails. Only when
-the model has answered are answers compared with originals, where that is how the task is scored.
+Every document, whether evaluated or a possible few-shot example, is replaced by an empty one. The empty ones show which
+examples will be drawn; the documents that are needed are then filled with releases. A document that was not released
+stays empty, and a template that uses it fails. Only after the model has answered are answers compared with originals,
+if the task is scored that way.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,23 +17,23 @@ from textveil.errors import ConfigError, InputError
 from textveil_bench.lm_eval.fields import Fields, has_text
 
 PLACE, LABEL = "textveil.place", "textveil.label"
-"""What an empty document has: where it stands. What a released one has besides: its label. No template can use them."""
+"""Fields of an empty document, its position, and of a released one, also its label. No template can use them."""
 
 FEW_SHOT_SEED = 1234
-"""lm-evaluation-harness' own: every configuration gets the same examples."""
+"""lm-evaluation-harness' own seed: every configuration gets the same examples."""
 
 FieldPlace = tuple[str, int]
-"""A split's name and a row."""
+"""A split's name and a row number."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Document:
-    """A document as it was. Secret.
+    """An original document. Secret.
 
     Attributes:
         row: all its fields.
-        texts: the strings of the fields that are privatized, in order.
-        label: the place of the right choice, or places; None where the answer is a text.
+        texts: the strings of the privatized fields, in order.
+        label: the index of the right choice, or several; None if the answer is a text.
     """
 
     row: Mapping[str, Any] = field(repr=False)
@@ -42,23 +42,23 @@ class Document:
 
 
 class Guarded:
-    """A task that has nothing to show until it is given releases.
+    """A task with empty documents, until it is given releases.
 
     Args:
-        task: a `ConfigurableTask`; it is changed for good.
+        task: a `ConfigurableTask`; it is modified permanently.
         rows: its documents.
         fields: what its prompts show.
-        few: how many examples stand in each prompt.
-        limit: how many documents are evaluated at most; None for all.
+        few: number of examples in each prompt.
+        limit: most documents evaluated; None for all.
 
     Attributes:
         task: the same task, guarded.
-        evaluated: how many documents are evaluated.
-        documents: those, and the examples that are drawn for them, by place.
+        evaluated: number of evaluated documents.
+        documents: those, and the examples drawn for them, by place.
 
     Raises:
-        ConfigError: there are not as many examples.
-        InputError: a field has what is no text, or an answer is none of the choices.
+        ConfigError: there are too few examples.
+        InputError: a field is not text, or an answer is not among the choices.
     """
 
     def __init__(
@@ -83,14 +83,14 @@ class Guarded:
 
     @property
     def examples(self) -> int:
-        """How many documents are shown as examples only."""
+        """Number of documents that are shown only as examples."""
         return len(self.documents) - self.evaluated
 
     def show(self, released: Callable[[Document], Sequence[str]]) -> None:
-        """Fills the documents.
+        """Fills in the documents.
 
         Args:
-            released: what is shown in place of the texts of a document.
+            released: gives what is shown instead of a document's texts.
         """
         for row in (*self._empty, *self._pool):
             document = self.documents.get(row[PLACE])
@@ -103,7 +103,7 @@ class Guarded:
     def _replace(self, few: int) -> list[FieldPlace]:
         """Takes the documents out of the task, and finds out which examples it will draw."""
         task = self.task
-        as_asked = task.fewshot_cfg.split == task.config.test_split  # by which lm_eval leaves out the document itself
+        as_asked = task.fewshot_cfg.split == task.config.test_split  # then lm_eval leaves out the document itself
         task.dataset, task.task_docs = {self._split: self._empty}, self._empty
         task.config.process_docs = task.fewshot_cfg.process_docs = task.fewshot_cfg.samples = None
         task.config.num_fewshot = few
@@ -112,8 +112,8 @@ class Guarded:
         if hasattr(task, "sampler"):
             task.sampler.replace_df(self._pool)
             taken &= task.sampler.df is self._pool
-        if not taken:  # by a version of the library that is unlike those it was built with
-            raise ConfigError(f"{task.task_name} keeps its documents elsewhere, and cannot be guarded")
+        if not taken:  # in a version of the library with another structure
+            raise ConfigError(f"{task.task_name} keeps its documents elsewhere, so it cannot be guarded; leave it out")
         if not few:
             return []
         task.set_fewshot_seed(FEW_SHOT_SEED)
@@ -151,7 +151,7 @@ class Guarded:
             task.config.doc_to_target = LABEL
 
     def _score(self, row: Mapping[str, Any], answers: Any) -> Any:
-        """What lm_eval asks for after the model has answered."""
+        """What lm_eval calls after the model has answered."""
         if self._scored_with_originals:
             document = self.documents[row[PLACE]]
             row = {**document.row, LABEL: document.label}
@@ -163,7 +163,7 @@ def _empty(split: str, i: int) -> dict[str, Any]:
 
 
 def _examples(task: Any, few: int) -> tuple[str, Sequence[Mapping[str, Any]]]:
-    """Where few-shot examples come from, and all of them, as lm_eval has chosen."""
+    """Where few-shot examples come from, and all of them, as chosen by lm_eval."""
     config, examples = task.config, task.fewshot_cfg
     rows = task.sampler.df if few and hasattr(task, "sampler") else []
     if examples.split is not None:
@@ -175,18 +175,18 @@ def _examples(task: Any, few: int) -> tuple[str, Sequence[Mapping[str, Any]]]:
 
 
 def _same_answers(task: Any) -> bool:
-    """Whether the answers of examples are made as those of documents."""
+    """Whether the answers of examples are made like those of documents."""
     return bool(task.fewshot_cfg.doc_to_target == task.config.doc_to_target)
 
 
 def _label(target: Any, choices: Sequence[str]) -> Any:
-    """The place of the right choice, or a list of places."""
+    """The index of the right choice, or a list of indices."""
     if isinstance(target, list):
         return [_label(each, choices) for each in target]
     if isinstance(target, int):
         return int(target)
     if target not in choices:
-        raise InputError("its answer must be one of its choices, and is none of them")
+        raise InputError("its answer is not one of its choices")
     return choices.index(target)
 
 
@@ -203,7 +203,7 @@ def _leaves(name: str, value: Any) -> Iterator[str]:
             yield from _leaves(name, each)
     elif value is not None:
         raise InputError(
-            f"{name} must be text, because prompts show it, and has a {type(value).__name__}; --keep shows it as it is"
+            f"{name} must be text, because prompts show it, got a {type(value).__name__}; --keep shows it unchanged"
         )
 
 

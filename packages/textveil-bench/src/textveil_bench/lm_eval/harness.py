@@ -1,7 +1,7 @@
-"""lm-evaluation-harness itself: its tasks and models by name, and what it finds.
+"""lm-evaluation-harness itself: tasks and models by name, and its results.
 
 In: names, arguments as lm_eval takes them. Out: tasks, models, rows of metrics; errors that say what to do.
-Not here: which documents the tasks have then (`guarded`).
+Not here: the documents that tasks get (`guarded`).
 """
 
 import math
@@ -14,17 +14,17 @@ from textveil.errors import ConfigError, InputError, ModelError, UnknownName, sh
 from textveil_bench.lm_eval.extra import library, quiet
 
 LOCAL = ("hf", "hf-auto", "huggingface", "vllm", "sglang", "mamba_ssm", "openvino", "onnxruntime", "dummy")
-"""Models that run in this process: what they are asked does not leave the machine."""
+"""Models that run in this process: prompts stay on this machine."""
 
 TRANSFORMERS = ("hf", "hf-auto", "huggingface")
 
 SAID = ("pretrained", "model", "revision", "subfolder", "dtype", "peft", "tokenizer", "backend", "max_length")
-"""Arguments of models that reports repeat; others may be keys."""
+"""Model arguments repeated in reports; others may be keys."""
 
 BOOTSTRAPS = 1000
 
 Tasks = Mapping[str, Any]
-"""What `TaskManager.load` gives: "tasks" and "groups"."""
+"""The result of `TaskManager.load`: "tasks" and "groups"."""
 
 
 def load_tasks(names: Sequence[str], include: str | None = None) -> Tasks:
@@ -32,30 +32,30 @@ def load_tasks(names: Sequence[str], include: str | None = None) -> Tasks:
 
     Args:
         names: also patterns ("mmlu_*").
-        include: a folder with task files of the user's own; their names go before lm_eval's.
+        include: a folder with your own task files; their names take precedence over lm_eval's.
 
     Raises:
-        ConfigError: the folder is not there. UnknownName: no task has the name.
+        ConfigError: the folder does not exist. UnknownName: there is no such task.
         InputError: the data of a task cannot be loaded.
     """
     if include is not None and not Path(include).is_dir():
-        raise ConfigError("--include_path must be a folder of task files, and there is none of that name")
+        raise ConfigError("--include_path must be a folder of task files, and no such folder exists")
     with quiet():
         manager = _manager(names, include)
         found = list(dict.fromkeys(name for asked in names for name in _matching(asked, manager)))
         try:
             loaded: Tasks = manager.load(found)
             return loaded
-        except Exception as error:  # many kinds, of datasets and hubs; a message may hold a row
+        except Exception as error:  # of many kinds, from datasets and hubs; the message may hold a row
             failure = type(error).__name__
     raise InputError(
-        f"the tasks {', '.join(found)} could not be loaded ({failure}): a hub that has their data must be reached "
-        "once, or the files that a task names must be there, and each of their lines be what its format asks for"
+        f"could not load the tasks {', '.join(found)} ({failure}): their data must be cached, on a reachable hub, or "
+        "in the files that a task names, in the right format"
     )
 
 
 def _manager(names: Sequence[str], include: str | None) -> Any:
-    """The index of tasks. That of all tasks takes long, and is made only where the user's own are not enough."""
+    """The index of tasks. The full one takes long, and is built only if the user's own tasks are not enough."""
     make = library("lm_eval.tasks").TaskManager
     if include is not None:
         own = make(include_path=include, include_defaults=False)
@@ -65,7 +65,7 @@ def _manager(names: Sequence[str], include: str | None) -> Any:
 
 
 def _whole(name: object, manager: Any) -> bool:
-    """Whether an index has a task, or a group with all that is in it."""
+    """Whether an index has a task, or a group with all its members."""
     if name in manager.all_groups:
         return all(_whole(each, manager) for each in manager.task_index[name].cfg["task"])
     return name in manager.all_subtasks
@@ -85,10 +85,10 @@ def load_model(name: str, arguments: str, *, batch_size: str | None = None, devi
         name: "hf", "local-completions" or another of lm_eval's.
         arguments: "pretrained=...,dtype=float32", as lm_eval takes them.
         batch_size: a number, "auto" or "auto:N"; None is 1.
-        device: a torch device; None is the first GPU where there is one, for models of transformers.
+        device: a torch device; None is the first GPU if there is one, for models of transformers.
 
     Raises:
-        UnknownName: no model has the name. ModelError: it cannot be loaded.
+        UnknownName: there is no such model. ModelError: it cannot be loaded.
     """
     known = library("lm_eval.models").MODEL_MAPPING
     if name not in known:
@@ -97,9 +97,9 @@ def load_model(name: str, arguments: str, *, batch_size: str | None = None, devi
     source = str(given.get("pretrained", ""))
     if name in TRANSFORMERS:
         if not source:
-            raise ConfigError(f"--model {name} needs --model_args pretrained=FOLDER or a hub's model")
+            raise ConfigError(f"--model {name} needs --model_args pretrained=..., a folder or a hub id")
         if source.startswith((".", "/", "~")) and not Path(source).is_dir():
-            raise ModelError("pretrained must be a folder with a model or a hub's model, and there is no such folder")
+            raise ModelError("pretrained must be a folder with a model or a hub id, and no such folder exists")
         device = device or given.pop("device", None) or _device()
     size = int(batch_size) if batch_size is not None and batch_size.isdigit() else batch_size
     with quiet():
@@ -108,13 +108,13 @@ def load_model(name: str, arguments: str, *, batch_size: str | None = None, devi
             made = model.create_from_arg_obj(given, {"batch_size": size, "device": device})
         except ConfigError:
             raise
-        except Exception as error:  # many kinds; none of them has seen a text
+        except Exception as error:  # of many kinds; none has seen a text
             raise ModelError(
-                f"the model {name} {shown(source)} could not be loaded ({type(error).__name__}); a model must be a "
-                "folder, or come from a hub that is reached once; its library must be installed"
+                f"could not load the model {name} {shown(source)} ({type(error).__name__}); it must be a folder or in "
+                "the cache of a hub, and its library installed"
             ) from error
     if made.world_size > 1:
-        raise ConfigError("one process evaluates; start textveil without a launcher of several")
+        raise ConfigError("the evaluation runs in one process; start textveil without a multi-process launcher")
     return made
 
 
@@ -127,20 +127,20 @@ def _device() -> str:
 def evaluate(
     model: Any, tasks: Tasks, *, limit: int | None = None, seed: int, chat: bool = False
 ) -> list[dict[str, Any]]:
-    """Asks the model, and gives a row for each metric of every task and group.
+    """Evaluates the model, and returns a row for each metric of each task and group.
 
     Args:
-        model: of `load_model`.
-        tasks: of `load_tasks`, guarded.
-        limit: how many documents of each task are evaluated.
-        seed: of the draw of examples, and of models that sample.
-        chat: whether prompts are put into the model's chat template.
+        model: from `load_model`.
+        tasks: from `load_tasks`, guarded.
+        limit: number of documents evaluated per task.
+        seed: for drawing examples, and for models that sample.
+        chat: whether prompts use the model's chat template.
 
     Raises:
         ModelError: the model or a template failed.
     """
     evaluator = library("lm_eval.evaluator")
-    os.environ.setdefault("DISABLE_MULTIPROC", "1")  # its bootstraps would fork this process
+    os.environ.setdefault("DISABLE_MULTIPROC", "1")  # its bootstrap would fork this process
     for task in tasks["tasks"].values():
         task.set_fewshot_seed(seed)
     library("lm_eval.utils").set_torch_seed(seed)
@@ -152,7 +152,7 @@ def evaluate(
                 limit=limit,
                 bootstrap_iters=BOOTSTRAPS,
                 log_samples=False,
-                cache_requests=False,  # its names are those of tasks: a release would be taken for another's
+                cache_requests=False,  # keyed by task name, so a release would be mistaken for another
                 apply_chat_template=chat,
                 fewshot_as_multiturn=chat,
             )
@@ -160,20 +160,18 @@ def evaluate(
             failure = _explained(error)
         else:
             return list(_rows(found))
-    raise ModelError(failure)  # out here, because the error's message and chain may hold documents
+    raise ModelError(failure)  # raised out here, because the error's message and chain may hold documents
 
 
 def _explained(error: Exception) -> str:
     name = type(error).__name__
     if isinstance(error, NotImplementedError):
         return (
-            "the model must give probabilities of texts for tasks with options, and gives none: "
-            "take one that completes (local-completions, hf), or a task of generation"
+            "tasks with options need a model that gives probabilities of texts; use one with completions "
+            "(local-completions, hf), or a generation task"
         )
     if name in ("UndefinedError", "KeyError"):
-        return (
-            f"a prompt asks for a field that is not privatized ({name}): name all of them in --fields TASK=FIELD,FIELD"
-        )
+        return f"a prompt uses a field that is not privatized ({name}): name all fields in --fields TASK=FIELD,FIELD"
     if isinstance(error, AssertionError):
         return "the evaluation failed (AssertionError); a chat model needs --apply_chat_template"
     return f"the evaluation failed ({name})"

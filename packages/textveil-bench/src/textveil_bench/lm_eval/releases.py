@@ -1,11 +1,11 @@
-"""Releases of documents, kept in a file, so that several models are judged on the same ones.
+"""Releases of documents, kept in a file, so that several models are evaluated on the same ones.
 
-In: a privatizer with its configuration, documents' texts. Out: what is shown of them, with a statement for each.
+In: a configured privatizer, documents' texts. Out: what is shown of them, with a statement for each.
 Not here: where the documents come from (`guarded`).
 
-A document is drawn once for a configuration. Its release is found again by a digest of its texts, in a file that is
-named after the digest of everything that decides a draw: options, budget, seed, the table's content, the version. The
-file is for its owner only: whoever has it can test whether a text they think of was among the documents.
+A document is drawn once per configuration. Its release is found by a digest of its texts, in a file named after the
+digest of everything that determines a draw: options, budget, seed, the table's content, the version. The file is
+readable by its owner only: anyone who has it can test whether a given text was among the documents.
 """
 
 import json
@@ -27,13 +27,13 @@ from textveil_bench.examples import Example
 from textveil_bench.trials import joined, trials
 
 VERSION = 1
-"""Version of the file; it changes when a release would be made or read otherwise."""
+"""Version of the file; raised when releases would be made or read differently."""
 
 BATCH = 64
-"""Documents that are drawn and kept at once."""
+"""Documents drawn and saved at once."""
 
 WAIT = 60.0
-"""Seconds to wait for another process that writes."""
+"""Seconds to wait for another process that is writing."""
 
 SCHEMA = """
 create table if not exists configuration (digest text primary key, options text not null);
@@ -49,7 +49,7 @@ class Kept:
     """One release.
 
     Attributes:
-        texts: what is shown of each text of the document.
+        texts: what is shown for each text of the document.
         guarantee: its statement, condensed.
     """
 
@@ -62,9 +62,9 @@ class Releases:
     """The releases of one configuration.
 
     Attributes:
-        privatizer: draws what is not there.
-        seeded: whether draws follow from a seed.
-        store: where they are kept.
+        privatizer: draws missing releases.
+        seeded: whether draws depend on a seed.
+        store: the database they are kept in.
     """
 
     privatizer: Privatizer
@@ -74,15 +74,15 @@ class Releases:
     @classmethod
     @contextmanager
     def opened(cls, config: Config, folder: Path | None = None) -> Iterator[Self]:
-        """The releases of a configuration, as long as they are needed.
+        """The releases of a configuration, as a context manager.
 
         Args:
             config: resolved options.
-            folder: where they are kept; made if it is not there. None keeps them in memory.
+            folder: where they are kept; created if needed. None keeps them in memory.
 
         Raises:
-            OutputError: the file cannot be made, read or written.
-            ConfigError: the file is of another configuration.
+            OutputError: the file cannot be created, read or written.
+            ConfigError: the file belongs to another configuration.
         """
         privatizer = Privatizer.from_config(config)
         digest = fingerprint(config, privatizer.table.digest)
@@ -91,21 +91,21 @@ class Releases:
                 store.executescript(SCHEMA)
                 found = [each for (each,) in store.execute("select digest from configuration")]
                 if found not in ([], [digest]):
-                    raise ConfigError(f"{_name(digest)} in the cache is of another configuration; delete it")
+                    raise ConfigError(f"{_name(digest)} in the cache belongs to another configuration; delete it")
                 options = json.dumps({**config.public(), "seed": None if config.seed is None else "not shown"})
                 store.execute("insert or ignore into configuration values (?, ?)", (digest, options))
             yield cls(privatizer=privatizer, seeded=config.seed is not None, store=store)
 
     def missing(self, documents: Sequence[Texts]) -> list[Texts]:
-        """Those that were not drawn yet, each once."""
+        """The documents not drawn yet, without repeats."""
         return [texts for texts in dict.fromkeys(documents) if self._find(texts) is None]
 
     def of(self, documents: Sequence[Texts], report: Report = lambda step, done, total: None) -> Mapping[Texts, Kept]:
-        """The release of every document; equal documents have one.
+        """The release of each document; equal documents share one.
 
         Args:
             documents: the texts of each.
-            report: told the step "documents", how many are drawn, and how many there are to draw.
+            report: called with the step "documents", the number drawn, and the number to draw.
         """
         missing = self.missing(documents)
         for start in range(0, len(missing), BATCH):
@@ -128,13 +128,13 @@ class Releases:
             (_digest(trial.example.texts), json.dumps(_framed(trial.example.texts, trial.texts)), _packed(result))
             for trial, result in zip(trials(examples, results), results, strict=True)
         ]
-        with self.store:  # what another process has kept in the meantime stays: a document has one release
+        with self.store:  # keeps what another process has saved meanwhile: a document has one release
             self.store.executemany("insert or ignore into releases values (?, ?, ?)", rows)
 
     def _drawn(self, examples: Sequence[Example]) -> Iterator[Result]:
         if not self.seeded:
             return self.privatizer.privatize_many(map(joined, examples))
-        # One by one: a draw then follows from the seed and the document, whatever is drawn beside it.
+        # One by one: a draw then depends only on the seed and the document, not on what else is drawn.
         return (
             result
             for example in examples
@@ -145,7 +145,7 @@ class Releases:
 
 
 def fingerprint(config: Config, table: str) -> str:
-    """A digest of everything that decides a draw."""
+    """A digest of everything that determines a draw."""
     decides = {"version": VERSION, "textveil": __version__, "table": table, "options": config.to_dict()}
     return blake2b(json.dumps(decides, sort_keys=True).encode(), digest_size=16).hexdigest()
 
@@ -164,16 +164,16 @@ def _connected(folder: Path | None, digest: str) -> Iterator[sqlite3.Connection]
         failure = type(error).__name__
     else:
         return
-    raise OutputError(f"{_name(digest)} in the cache cannot be used ({failure}); if no other run is at it, delete it")
+    raise OutputError(f"cannot use {_name(digest)} in the cache ({failure}); if no other run uses it, delete it")
 
 
 def _made(folder: Path, name: str) -> str:
-    """The path of a file for its owner only; it is made if it is not there."""
+    """The path of a file readable by its owner only; it is created if needed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         os.close(os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
-        raise OutputError(f"the folder of the cache cannot be used: {error.strerror}") from None
+        raise OutputError(f"cannot use the cache folder: {error.strerror}") from None
     return str(folder / name)
 
 
@@ -182,7 +182,7 @@ def _digest(texts: Texts) -> bytes:
 
 
 def _framed(originals: Texts, released: Texts) -> list[str]:
-    """Releases with the whitespace around the originals, which is released as all spacing is."""
+    """Releases with the whitespace around the originals, which is released like all spacing."""
     return [
         text[: len(text) - len(text.lstrip())] + shown + text[len(text.rstrip()) :] if text.strip() else text
         for text, shown in zip(originals, released, strict=True)

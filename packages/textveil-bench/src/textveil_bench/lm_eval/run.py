@@ -1,6 +1,6 @@
-"""A run: tasks are guarded, their documents released, the model asked, and what it found put together.
+"""A run: guards tasks, releases their documents, evaluates the model, and collects the results.
 
-In: a configuration, what is asked. Out: plain data: metrics for each task, the statement, what was privatized.
+In: a configuration and the options of the run. Out: plain data: metrics per task, the statement, what was privatized.
 Not here: the four steps (`fields` and `guarded`, `releases`, `harness`), and how results are shown (`cli.lm_eval`).
 """
 
@@ -26,27 +26,27 @@ from textveil_bench.lm_eval.guarded import FEW_SHOT_SEED, Guarded
 from textveil_bench.lm_eval.releases import Releases, Report, Texts
 
 Progress = Callable[[], AbstractContextManager[Report]]
-"""Makes what is told of the step "documents" as long as documents are drawn: later the library shows its own."""
+"""Makes the callback for the step "documents", used only while documents are drawn: later the library shows its own."""
 
 
 @options()
 class RunOptions:
-    """What a run is to do.
+    """The options of a run.
 
     Attributes:
         tasks: names of tasks, groups and tags of lm-evaluation-harness, or patterns of them.
-        include_path: a folder with task files of the user's own.
-        model: a kind of model that lm-evaluation-harness has.
+        include_path: a folder with your own task files.
+        model: a model type of lm-evaluation-harness.
         model_args: its arguments, "pretrained=...,dtype=float32".
         batch_size: a number, "auto" or "auto:N"; None is 1.
-        device: a torch device; None is a GPU where there is one.
-        num_fewshot: how many examples stand in a prompt; None is what the task says, or 0.
-        limit: how many documents of each task are evaluated; None for all.
-        fields: by pattern of task names, the fields that prompts show, where templates do not tell.
-        keep: likewise, fields that are shown as they are.
-        keep_choices: whether choices are shown as they are.
-        chat: whether prompts are put into the model's chat template.
-        baseline: whether the model, which must then run in this process, is also asked about the originals.
+        device: a torch device; None is a GPU if there is one.
+        num_fewshot: number of examples in a prompt; None for the task's own, or 0.
+        limit: number of documents evaluated per task; None for all.
+        fields: by pattern of task names, the fields that prompts show, if the template does not say.
+        keep: likewise, fields that are shown unchanged.
+        keep_choices: whether choices are shown unchanged.
+        chat: whether prompts use the model's chat template.
+        baseline: whether the model, which must then run in this process, is also evaluated on the originals.
     """
 
     tasks: tuple[str, ...] = Field(min_length=1)
@@ -65,15 +65,15 @@ class RunOptions:
 
 
 def preview(config: Config, asked: RunOptions, cache: Path | None = None) -> dict[str, Any]:
-    """What a run would privatize; nothing is drawn, and no model is loaded.
+    """What a run would privatize; draws nothing and loads no model.
 
     Args:
         config: resolved options.
-        asked: what the run is to do.
+        asked: the options of the run.
         cache: the folder of releases.
 
     Returns:
-        the beginning of `evaluate`'s document, with the number of releases that are still to be drawn.
+        the first part of `evaluate`'s result, with the number of releases still to be drawn.
     """
     _, guarded = _guard(asked)
     with Releases.opened(config, cache) as releases:
@@ -91,26 +91,25 @@ def evaluate(
 
     Args:
         config: resolved options.
-        asked: what the run is to do.
-        cache: the folder where releases are kept for the next run; None keeps none.
-        progress: makes what is told how many documents are drawn, and how many there are to draw.
+        asked: the options of the run.
+        cache: the folder where releases are kept for later runs; None keeps none.
+        progress: makes the callback for the number of documents drawn, and the number to draw.
 
     Returns:
         circumstances, configuration, model, tasks with what was privatized of them, `guarantee` (the statement over all
-        documents that were shown), `releases`, and `results`, a row per metric.
+        documents shown), `releases`, and `results`, a row per metric.
 
     Raises:
-        ConfigError: lm-evaluation-harness is not installed, or a task shows what is not known.
-        InputError: the data of a task cannot be loaded, or is no text.
+        ConfigError: lm-evaluation-harness is not installed, or it is unknown what a task shows.
+        InputError: the data of a task cannot be loaded, or is not text.
         ModelError: the model cannot be loaded, or fails.
     """
     if asked.baseline and asked.model not in harness.LOCAL:
         raise ConfigError(
-            f"--baseline shows originals, and only to models that run in this process ({', '.join(harness.LOCAL)}); "
-            "leave it out"
+            f"--baseline shows originals, so only for models in this process ({', '.join(harness.LOCAL)}); leave it out"
         )
     if asked.baseline:
-        warnings.warn("the baseline shows the model all documents as they are", TextveilWarning, stacklevel=2)
+        warnings.warn("the baseline shows the model all documents unchanged", TextveilWarning, stacklevel=2)
     tasks, guarded = _guard(asked)
     model = harness.load_model(asked.model, asked.model_args, batch_size=asked.batch_size, device=asked.device)
     texts = _texts(guarded)
@@ -142,7 +141,7 @@ def _guard(asked: RunOptions) -> tuple[harness.Tasks, list[Guarded]]:
     with quiet():
         for task in tasks["tasks"].values():
             own, rows = task.config.num_fewshot, task.eval_docs
-            few = own or 0 if asked.num_fewshot is None or own == 0 else asked.num_fewshot  # a task's own 0 is to stay
+            few = own or 0 if asked.num_fewshot is None or own == 0 else asked.num_fewshot  # a task's own 0 stays
             guarded.append(Guarded(task, rows, fields_of(task, rows[0], said), few=few, limit=asked.limit))
     return tasks, guarded
 
@@ -152,7 +151,7 @@ def _texts(guarded: Sequence[Guarded]) -> list[Texts]:
 
 
 def _beside(rows: Sequence[dict[str, Any]], originals: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows with what the same metric is on originals."""
+    """Rows together with the same metric on originals."""
     found = {(row["task"], row["metric"], row["filter"]): row for row in originals}
     beside = [found[row["task"], row["metric"], row["filter"]] for row in rows]
     return [
@@ -188,7 +187,7 @@ def _circumstances(config: Config, asked: RunOptions, guarded: Sequence[Guarded]
 
 
 def _plain(value: Any) -> Any:
-    """As JSON can write it, which has no infinite numbers."""
+    """Plain data for JSON, which has no infinite numbers."""
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

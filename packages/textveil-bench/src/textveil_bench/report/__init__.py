@@ -1,7 +1,7 @@
-"""A page that shows what mechanisms cost in usefulness and what attackers get: one file, from rows alone.
+"""A page that shows the utility of mechanisms and the success of attackers: one file, from rows alone.
 
-In: series of rows, texts before and after. Out: HTML; the figures as files, where they are asked for.
-Not here: the numbers (`bench.compare`), and how figures are drawn (`picture`).
+In: series of rows, texts before and after. Out: HTML; figures as files on request.
+Not here: the numbers (`compare`), and how figures are drawn (`textveil.evaluate.pictures`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,10 +30,10 @@ class Section:
     """A part of the page.
 
     Attributes:
-        title: its heading; no two parts of a page have the same.
+        title: its heading, unique on the page.
         text: a sentence below it.
         groups: figures.
-        content: gives what stands below them; None for nothing.
+        content: makes what is below them; None for nothing.
     """
 
     title: str
@@ -56,14 +56,14 @@ def report(
     """The page.
 
     Args:
-        series: one at least, as `compare.series` makes them.
+        series: at least one, as made by `compare.series`.
         shown: texts before and after, of data sets that may be shown.
         title: its heading; None for one with the name of the sweep.
-        beside: sections that stand after the first group of figures, or after those over the budget.
-        by: the attack at whose success mechanisms are compared; None: the strongest usual one.
-        over: metrics that are drawn over the budget, before everything else.
-        figures: a folder that is there, for every figure as PNG and SVG with its legend; None for none.
-        progress: told a step's name, how much of it is done, and how much there is.
+        beside: sections placed after the first group of figures, or after those over the budget.
+        by: the attack at whose success mechanisms are compared; None: the strongest of the usual ones.
+        over: metrics drawn over the budget, before everything else.
+        figures: an existing folder for all figures as PNG and SVG with their legends; None for none.
+        progress: called with the name of a step, the amount done and the total.
 
     Raises:
         OutputError: a figure cannot be written.
@@ -82,14 +82,14 @@ def report(
 
 
 def _over(study: Study, metrics: Sequence[MetricKey]) -> Iterator[Section]:
-    """The figures over the budget, where some series has them."""
+    """The figures over the budget, if a series has them."""
     groups = tuple(curves.over_budgets(study, metrics))
     if groups:
         yield Section(title="Over the budget", text="", groups=groups)
 
 
 def _around(figured: Section, beside: Sequence[Section]) -> Iterator[Section]:
-    """Sections that stand between the first group of figures and the others."""
+    """Inserts sections between the first group of figures and the others."""
     if not beside:
         yield figured
         return
@@ -101,15 +101,15 @@ def _around(figured: Section, beside: Sequence[Section]) -> Iterator[Section]:
 def overview(
     series: Sequence[Series], by: MetricKey | None = None, over: Sequence[MetricKey] = ()
 ) -> tuple[PanelGroup, ...]:
-    """The figures that say most of some series.
+    """The most informative figures of some series.
 
     Args:
         series: of one or more data sets.
         by: the attack at whose success mechanisms are compared.
-        over: what is drawn over the budget.
+        over: metrics drawn over the budget.
 
     Returns:
-        these, or where there are none the first of usefulness against an attack, or of what options do.
+        the figures over the budget or, without any, the first of utility against an attack or of the effect of options.
     """
     study = Study(series=tuple(series), by=by)
     asked = tuple(curves.over_budgets(study, over))
@@ -128,10 +128,10 @@ def compose(
 
     Args:
         title: its heading.
-        sections: those with nothing in them are left out.
-        head: stands before them and their contents.
-        figures: a folder that is there, for every figure as PNG and SVG with its legend; None for none.
-        progress: told a step's name, how much of it is done, and how much there is.
+        sections: empty ones are left out.
+        head: placed before the table of contents and the sections.
+        figures: an existing folder for all figures as PNG and SVG with their legends; None for none.
+        progress: called with the name of a step, the amount done and the total.
 
     Raises:
         OutputError: a figure cannot be written.
@@ -173,24 +173,24 @@ def _sections(study: Study, shown: Sequence[Shown]) -> Iterator[Section]:
     risk = "an attack" if study.risk is None else study.risk.title
     yield Section(
         title="Usefulness against attacks",
-        text=f"Of every mechanism the options that keep most where {risk} succeeds in {REFERENCE:.0%} of cases; "
-        "further down, all of them.",
+        text=f"For each mechanism, the options that keep most where {risk} succeeds in {REFERENCE:.0%} of cases; "
+        "all options are further down.",
         groups=tuple(curves.against_attacks(study)),
     )
     yield Section(
         title="At equal risk",
-        text=f"What is kept where {risk} succeeds equally often, read between the two budgets about it. Differences "
-        "and ratios are paired: over the same texts.",
+        text=f"What is kept where {risk} succeeds equally often, interpolated between the two nearest budgets. "
+        "Differences and ratios are paired, over the same texts.",
         content=lambda: tables.equal_risk(study),
     )
     yield Section(
         title="Usefulness against the budget",
-        text="Budgets of different names are not comparable, nor are those of different mechanisms.",
+        text="Budgets with different names cannot be compared, nor can those of different mechanisms.",
         groups=tuple(curves.against_budgets(study)),
     )
     yield Section(
         title="Usefulness against local DP",
-        text="The epsilon of local DP that the statement bounds, for mechanisms that have one.",
+        text="The local DP epsilon that the statement guarantees, for mechanisms that have one.",
         groups=tuple(curves.against_local_dp(study)),
     )
     yield Section(
@@ -205,7 +205,7 @@ def _sections(study: Study, shown: Sequence[Shown]) -> Iterator[Section]:
     )
     yield Section(
         title="Odd and even windows",
-        text="Windows of odd length have the word in their middle; those of even length have not.",
+        text="A window of odd length is centred on its word; one of even length is not.",
         groups=tuple(options.parity(study)),
     )
     yield from _lists(study, shown)
@@ -220,14 +220,12 @@ def _lists(study: Study, shown: Sequence[Shown]) -> Iterator[Section]:
             f"Quarters of the texts by their number of words, at the budget nearest to a risk of {REFERENCE:g}.",
             lambda: tables.by_length(study),
         ),
-        ("Statements", "What is promised: the largest of all texts.", lambda: tables.statements(study)),
-        ("Not run", "What says nothing of such releases, and why.", lambda: tables.not_run(study)),
+        ("Statements", "What is guaranteed: the largest bound over all texts.", lambda: tables.statements(study)),
+        ("Not run", "Judges and attacks that do not apply to such releases, and why.", lambda: tables.not_run(study)),
         ("Time", "Means over budgets and seeds.", lambda: tables.seconds(study)),
     ]
     if shown:
-        text = (
-            "Texts of public data sets as they were, and below them what was released; words that changed are marked."
-        )
+        text = "Texts of public data sets, each followed by its releases; changed words are marked."
         parts.append(("Texts before and after", text, lambda: gallery(study, shown)))
     for title, text, content in parts:
         yield Section(title=title, text=text, content=content)
@@ -270,14 +268,14 @@ def _about(study: Study, digest: str) -> str:
 
 def _how(study: Study) -> Html:
     said = [
-        "Every figure is a mean over texts, and over seeds for each text. Bars, and the small numbers behind a value, "
-        "are 95% intervals: texts are drawn again 2,000 times, the same ones for everything that is compared, so that "
-        "differences and ratios are paired. They speak of texts like these, not of other data sets. Where all texts "
-        "give one value, the interval is that of the row, or none.",
-        "In figures with a green corner, the horizontal axis is how often an attack succeeds and the vertical one what "
-        "releases are still good for: the nearer to the corner, the better. Horizontal lines are baselines: identity "
-        "changes nothing, mask makes every private word a placeholder, uniform puts any word in its place, equality "
-        "the same one for equal words. A series has one colour and one sign on the whole page.",
+        "Every figure is a mean over texts, each averaged over seeds. Bars, and small numbers after a value, are "
+        "95% intervals from 2,000 bootstrap resamples of the texts. All comparisons use the same resamples, so "
+        "differences and ratios are paired. The intervals apply to texts like these, not to other data sets. If "
+        "all texts have the same value, the interval is that of the row, or none.",
+        "In figures with a green corner, the horizontal axis is the success rate of an attack and the vertical one the "
+        "utility of releases: the nearer to the corner, the better. Horizontal lines are baselines: identity changes "
+        "nothing, mask makes every private word a placeholder, uniform replaces it with any word of the table, "
+        "equality does so with the same one for equal words. A series has one colour and marker on the whole page.",
     ]
     if study.risk is not None:
         said.append(f"Equal risk means: {study.risk.title} succeeds equally often.")

@@ -1,7 +1,7 @@
-"""Figures of trade-offs: usefulness against attacks, against the budget, and against local DP.
+"""Figures of trade-offs: utility against attacks, against the budget, and against local DP.
 
 In: a study. Out: groups of panels.
-Not here: how options matter (`options`), and how a panel is drawn (`picture`).
+Not here: the effect of options (`options`), and how a panel is drawn (`textveil.evaluate.pictures`).
 """
 
 import math
@@ -19,18 +19,18 @@ NAMES = {
     "mechanism.L": "mechanism.L, words in the window",
     "mechanism.k": "mechanism.k, words",
 }
-"""How axes of options are named where the path alone does not say the unit."""
+"""Axis labels of options whose path alone does not tell the unit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PanelGroup:
-    """Panels that stand together and have one legend.
+    """Panels with a common legend.
 
     Attributes:
         title: what they show.
-        text: what a reader has to know besides.
+        text: what else readers need to know.
         panels: at least one.
-        paired: whether panels belong together by two.
+        paired: whether panels belong together in twos.
     """
 
     title: str
@@ -40,18 +40,18 @@ class PanelGroup:
 
     @property
     def columns(self) -> int:
-        """How many panels stand side by side where there is room for three."""
+        """Number of panels side by side if there is room for three."""
         return 2 if self.paired or len(self.panels) == 2 or len(self.panels) % 3 == 1 else 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Across:
-    """What stands on a horizontal axis.
+    """A horizontal axis.
 
     Attributes:
         name: of the axis, with its unit.
-        place: where a cell stands on it; None where it has no place.
-        corner: whether less of it is better.
+        place: a cell's position on it; None if it has none.
+        corner: whether lower is better.
     """
 
     name: str
@@ -60,19 +60,19 @@ class Across:
 
 
 def option(path: str) -> str:
-    """An option as axes name it."""
+    """An option's axis label."""
     return NAMES.get(path, path)
 
 
 def axis(study: Study, metric: MetricKey) -> str:
-    """A metric as axes name it."""
+    """A metric's axis label."""
     return f"{metric.title}, mean over {study.unit(metric)}s"
 
 
 def against_attacks(study: Study) -> Iterator[PanelGroup]:
-    """Usefulness against each attack: the best series of every entry, then all series of entries that have several.
+    """Utility against each attack: the best series of each entry, then all series of entries with several.
 
-    Where there is one entry alone, all its series come first: they are what is compared.
+    If there is a single entry, all its series come first: they are what is compared.
     """
     alone = len(study.best) == 1
     if alone:
@@ -94,7 +94,7 @@ def against_attacks(study: Study) -> Iterator[PanelGroup]:
 
 
 def inside(study: Study) -> Iterator[PanelGroup]:
-    """Usefulness against the first attack: all series of entries that have several."""
+    """Utility against the first attack: all series of entries with several."""
     if study.risk is None:
         return
     for entry, parts in study.inside.items():
@@ -104,7 +104,7 @@ def inside(study: Study) -> Iterator[PanelGroup]:
 
 
 def against_budgets(study: Study) -> Iterator[PanelGroup]:
-    """Usefulness against the budget: mechanisms whose budget is the same option."""
+    """Utility against the budget, for mechanisms whose budget is the same option."""
     paths = [series.path for series in study.series if series.path is not None]
     across = {path: Across(name=f"budget: {option(path)}", place=_budget) for path in dict.fromkeys(paths)}
     for path, scale in across.items():
@@ -115,7 +115,7 @@ def against_budgets(study: Study) -> Iterator[PanelGroup]:
 
 
 def over_budgets(study: Study, figures: Sequence[MetricKey]) -> Iterator[PanelGroup]:
-    """Some metrics over budgets of all names, as papers draw them: a group for each, or for one data set alone."""
+    """Some metrics over budgets of any name, as in papers: a group for each, or one group for a single data set."""
     paths = dict.fromkeys(series.path for series in study.series if series.path is not None)
     across = Across(name=f"budget: {' or '.join(paths)}", place=_budget)
     text = "Budgets are labels here: what a word spends of privacy differs by mechanism." if len(paths) > 1 else ""
@@ -126,14 +126,14 @@ def over_budgets(study: Study, figures: Sequence[MetricKey]) -> Iterator[PanelGr
 
 
 def against_local_dp(study: Study) -> Iterator[PanelGroup]:
-    """Usefulness against the epsilon of local DP, where a statement has one."""
+    """Utility against the epsilon of local DP, if a statement has one."""
     across = Across(name="local DP: epsilon per word, at most", place=_local)
     for number, names in enumerate(study.overview, 1):
         yield from _group(study, f"Against local DP{_part(number, study.overview)}", "", across, names)
 
 
 def exactly(value: float) -> Interval:
-    """A value that has no spread."""
+    """A value without spread."""
     return Interval(value=value, low=value, high=value)
 
 
@@ -150,7 +150,7 @@ def _group(
     joined: int = 1,
     figures: Sequence[MetricKey] | None = None,
 ) -> Iterator[PanelGroup]:
-    """A panel for each data set and figure that has a curve of `joined` points at least."""
+    """A panel for each data set and figure with a curve of at least `joined` points."""
     panels = []
     for data in study.data:
         for figure in study.figures(data) if figures is None else figures:
@@ -172,7 +172,7 @@ def _group(
 
 
 def _together(title: str, groups: Sequence[PanelGroup]) -> Iterator[PanelGroup]:
-    """Groups of the same curves; where each has one panel, they stand side by side with one legend."""
+    """Groups of the same curves; those with one panel each are placed side by side with one legend."""
     if any(len(group.panels) > 1 for group in groups) or len(groups) < 2:
         yield from groups
         return
@@ -204,7 +204,7 @@ def _points(series: Series, figure: MetricKey, across: Across) -> list[Point]:
 
 
 def _marks(study: Study, data: Data, figure: MetricKey, across: Across, curves: Sequence[Curve]) -> Iterator[Mark]:
-    """The baselines: a line at their height, and a sign where they stand if that is within the panel."""
+    """The baselines: a line at their height, and a marker at their position if it is within the panel."""
     end = max(point.x.value for curve in curves for point in curve.points)
     for series in study.baselines(data):
         cell = series.cells[0]

@@ -1,6 +1,6 @@
-"""The gallery: texts of public data sets before and after, with the words marked that changed.
+"""The gallery: texts of public data sets before and after, with changed words marked.
 
-In: a study, texts as a run kept them. Out: HTML.
+In: a study, texts kept by a run. Out: HTML.
 Not here: which texts a run keeps (`run`), and how they are read (`rows`).
 """
 
@@ -17,14 +17,14 @@ Shown = Mapping[str, Any]
 """A text before and after: data, entry, series, budget, original, released."""
 
 _WORD = re.compile(r"<\w+>|\w+")
-"""A placeholder is one word."""
+"""A placeholder counts as one word."""
 
 
 def gallery(study: Study, shown: Sequence[Shown]) -> Html:
-    """Every text as it was, and below it what was released; what is not near the reference risk unfolds.
+    """Each text followed by its releases; those not near the reference risk are folded.
 
     Args:
-        study: the series whose releases these are.
+        study: the series that made these releases.
         shown: texts of its data sets.
     """
     parts: list[str] = []
@@ -65,7 +65,7 @@ def _title(shown: Shown) -> str:
 
 
 def marked(original: str, released: str) -> Html:
-    """The released text, with the words marked that do not stand in the original in this order."""
+    """The released text, with words marked that are not in the original in this order."""
     before, after = _WORD.findall(original.casefold()), list(_WORD.finditer(released))
     kept = {place for _, place in matches(before, [word[0].casefold() for word in after])}
     parts, end = [], 0

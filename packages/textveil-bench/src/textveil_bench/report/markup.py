@@ -1,7 +1,7 @@
-"""Pieces of HTML: tables, figures with their legends, parts that unfold.
+"""HTML building blocks: tables, figures with legends, folded parts.
 
 In: plain data. Out: HTML, in which every text is escaped.
-Not here: what the pieces say (`tables`, `curves`, `options`, `gallery`), and the page around them (`textveil.show`).
+Not here: what they show (`tables`, `curves`, `options`, `gallery`), and the page around them (`textveil.show`).
 """
 
 import math
@@ -15,11 +15,11 @@ from textveil.evaluate.intervals import Interval
 from textveil.evaluate.pictures import Look, Mark, Panel
 
 LONG = 14
-"""Lines of a table above which it unfolds."""
+"""Number of lines above which a table is folded."""
 
 
 class Html(str):
-    """A text that is HTML already; all others are escaped where they meet HTML."""
+    """A string that is already HTML; all others are escaped when they are inserted."""
 
     __slots__ = ()
 
@@ -36,17 +36,17 @@ def element(name: str, content: str, **attributes: str) -> Html:
 
 
 def joined(parts: Iterable[str], between: str = "\n") -> Html:
-    """Pieces one after another."""
+    """Parts joined by a separator."""
     return Html(between.join(map(html, parts)))
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], summary: str) -> Html:
-    """A table in a box that scrolls by itself; one that is long unfolds.
+    """A table in a scrolling box; a long one is folded.
 
     Args:
         columns: their headings.
         rows: cells, from left to right; the first one is the row's heading.
-        summary: what it is called where it unfolds; empty for one that does not.
+        summary: its title when folded; empty to never fold it.
     """
     head = joined(element("th", column, scope="col") for column in columns)
     body = joined(
@@ -59,17 +59,17 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], summary: str) -
 
 
 def unfolding(summary: str, content: str) -> Html:
-    """What is shown when it is asked for."""
+    """A part that is folded until it is opened."""
     return Html(f"<details><summary>{html(summary)}</summary>{html(content)}</details>")
 
 
 def figure(drawing: str, caption: str) -> Html:
-    """A drawing with what it is of."""
+    """A drawing with a caption."""
     return Html(f"<figure>{drawing}<figcaption>{html(caption)}</figcaption></figure>")
 
 
 def legend(panels: Iterable[object]) -> Html:
-    """What the lines and signs of panels mean; nothing for maps."""
+    """The legend of panels; empty for maps."""
     curves: dict[str, Look] = {}
     marks: dict[str, Mark] = {}
     for panel in panels:
@@ -82,7 +82,7 @@ def legend(panels: Iterable[object]) -> Html:
 
 
 def spelled(found: Interval | None) -> Html:
-    """A value with its interval; an end that is open is left out."""
+    """A value with its interval; an open end is left out."""
     if found is None or not math.isfinite(found.value):
         return Html("–")
     digits = 3 if abs(found.value) < 10 else 1
@@ -94,7 +94,7 @@ def spelled(found: Interval | None) -> Html:
 
 
 def budget(given: Mapping[str, Any] | None) -> str:
-    """A budget by the name of its option, as rows have it: "eta 80"; empty for none."""
+    """A budget with the name of its option, as in rows: "eta 80"; empty for none."""
     if given is None:
         return ""
     value = given["value"]
@@ -102,5 +102,5 @@ def budget(given: Mapping[str, Any] | None) -> str:
 
 
 def slug(text: str) -> str:
-    """A text as it may stand in a name of a file or a place of a page."""
+    """A text in a form for file names and anchors."""
     return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-")[:80] or "figure"

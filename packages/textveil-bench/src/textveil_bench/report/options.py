@@ -1,7 +1,7 @@
-"""Figures of options: what each of them does, two of them at once, and odd against even windows.
+"""Figures of options: the effect of each, of two at once, and odd against even windows.
 
 In: a study. Out: groups of panels.
-Not here: mechanisms against one another (`curves`).
+Not here: mechanisms against each other (`curves`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ ODD, EVEN = Look(colour=COLOURS[0], marker="o"), Look(colour=COLOURS[1], marker=
 
 
 def single(study: Study) -> Iterator[PanelGroup]:
-    """For each option that varies within a family: figure and risk against it, a curve for each budget."""
+    """For each option that varies within a family: figure and risk over it, a curve for each budget."""
     for family, base in _families(study).items():
         for path in _varying(study, family):
             panels: list[Panel] = []
@@ -34,7 +34,7 @@ def single(study: Study) -> Iterator[PanelGroup]:
 
 
 def pairs(study: Study) -> Iterator[PanelGroup]:
-    """For each family in which two options with numbers vary: maps of figure and risk, one for each budget."""
+    """For each family with two varying numeric options: maps of figure and risk, one for each budget."""
     for family, base in _families(study).items():
         paths = [path for path in _varying(study, family) if _numeric(study, family, path)]
         if len(paths) < 2:
@@ -50,7 +50,7 @@ def pairs(study: Study) -> Iterator[PanelGroup]:
 
 
 def parity(study: Study) -> Iterator[PanelGroup]:
-    """Windows of odd and of even length where an attack succeeds equally often."""
+    """Windows of odd and even length where an attack succeeds equally often."""
     if study.risk is None:
         return
     for family, base in _families(study).items():
@@ -74,7 +74,7 @@ def parity(study: Study) -> Iterator[PanelGroup]:
                     f"{study.title(data)} at {level:g}: {apart.value:+.3f} ({apart.low:+.3f} to {apart.high:+.3f})"
                 )
         if panels:
-            text = f"Mean of odd lengths less mean of even ones, paired: {'; '.join(said)}. "
+            text = f"Mean of odd lengths minus mean of even ones, paired: {'; '.join(said)}. "
             title = f"{family}: odd and even windows where {study.risk.title} succeeds equally often"
             yield PanelGroup(title=title, text=text + _others(study, family, base, [WINDOW]), panels=tuple(panels))
 
@@ -83,7 +83,7 @@ def parity(study: Study) -> Iterator[PanelGroup]:
 
 
 def _families(study: Study) -> dict[str, Series]:
-    """The families with several series, and of each the series at which the other options are held."""
+    """The families with several series, each with the series that fixes the other options."""
     found: dict[str, Series] = {}
     for data in study.data:
         for each in study.of(data):
@@ -93,7 +93,7 @@ def _families(study: Study) -> dict[str, Series]:
 
 
 def _varying(study: Study, family: str) -> list[str]:
-    """Options that differ between series of a family, in the order of their paths in the configuration."""
+    """Options that differ between series of a family, in configuration order."""
     own = [each for data in study.data for each in study.of(data) if each.family == family]
     paths = dict.fromkeys(path for each in own for path in each.settings)
     return [path for path in paths if len({repr(each.settings.get(path)) for each in own}) > 1]
@@ -123,7 +123,7 @@ def _others(study: Study, family: str, base: Series, paths: Sequence[str]) -> st
 
 
 def _line(study: Study, family: str, base: Series, data: Data, *paths: str) -> dict[Any, Series]:
-    """The series of a family that differ from its base in these options alone, by their values of them."""
+    """The series of a family that differ from its base only in these options, by their values."""
 
     def rest(series: Series) -> Mapping[str, Any]:
         return {path: value for path, value in series.settings.items() if path not in paths}
@@ -145,14 +145,14 @@ def _shown(study: Study) -> Iterator[tuple[Data, MetricKey]]:
 
 
 def _budget(cell: Cell) -> str:
-    """What tells cells of one series apart, and is the same in its neighbours."""
+    """What distinguishes cells of one series, and is the same in neighbouring series."""
     if cell.level is not None:
         return f"risk {cell.level:g}"
     return budget(cell.row["budget"]) or "no budget"
 
 
 def _cells(line: Mapping[Any, Series], metric: MetricKey) -> dict[str, dict[Any, Estimate]]:
-    """By budget, the metric at each value of the option."""
+    """By budget, the metric for each value of the option."""
     found: dict[str, dict[Any, Estimate]] = {}
     for value, series in line.items():
         for cell, (estimate,) in series.curve(metric):

@@ -1,7 +1,7 @@
-"""What is to be compared: data sets, attacks and figures, series and how each of them looks.
+"""What a report compares: data sets, attacks and figures, series and their looks.
 
 In: series. Out: `Study`.
-Not here: the figures (`curves`, `options`) and tables (`tables`) that are made of it.
+Not here: the figures (`curves`, `options`) and tables (`tables`) made of it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,27 +18,27 @@ LEVELS = (0.05, 0.1, 0.2)
 """Risks at which everything is compared."""
 
 REFERENCE = 0.1
-"""The one by which the best is chosen."""
+"""The risk at which the best is chosen."""
 
 MARGIN = 0.15
-"""A task that reaches no more than this above chance on the originals says nothing of mechanisms."""
+"""Least distance from chance that originals must reach for a task to tell mechanisms apart."""
 
 BASELINE, PAPER = "baseline", "paper"
 
 _USUAL = ("exposed", "top-1")
-"""Metrics by which risk is measured, if they are there: the first ones first."""
+"""Metrics that measure risk, in order of preference."""
 
 _NEAR = ("meaning", "cosine", "rouge-l")
-"""Measures that stand in for a task where data have none."""
+"""Measures used instead of a task, for data without one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Study:
-    """Series of one or more data sets, put in order.
+    """Series of one or more data sets, organized.
 
     Attributes:
-        series: all of them, baselines too.
-        by: the attack at whose success mechanisms are compared; None: the strongest usual one.
+        series: all of them, including baselines.
+        by: the attack at whose success mechanisms are compared; None: the strongest of the usual ones.
     """
 
     series: tuple[Series, ...] = field(repr=False)
@@ -46,16 +46,16 @@ class Study:
 
     @cached_property
     def data(self) -> tuple[Data, ...]:
-        """The data sets, in their order."""
+        """The data sets, in order."""
         return tuple(dict.fromkeys(each.data for each in self.series))
 
     def title(self, data: Data) -> str:
-        """A data set's name; with its fingerprint where two of that name differ in their texts."""
+        """A data set's name; with its fingerprint if another of that name has different texts."""
         twice = sum(other.name == data.name for other in self.data) > 1
         return f"{data.name} ({data.digest[:6]})" if twice else data.name
 
     def of(self, data: Data) -> list[Series]:
-        """The series of a data set that are no baselines."""
+        """The series of a data set, without baselines."""
         return [each for each in self.series if each.data == data and each.whose != BASELINE]
 
     def baselines(self, data: Data) -> list[Series]:
@@ -63,7 +63,7 @@ class Study:
         return [each for each in self.series if each.data == data and each.whose == BASELINE]
 
     def named(self, name: str, data: Data) -> Series | None:
-        """The series of a name; None where it was not run on these data."""
+        """The series of a name; None if it was not run on these data."""
         return next((each for each in self.of(data) if each.name == name), None)
 
     @cached_property
@@ -77,7 +77,7 @@ class Study:
 
     @cached_property
     def headlines(self) -> tuple[MetricKey, ...]:
-        """Those that are shown first."""
+        """Metrics that are shown first."""
         cells = list(self._cells(self.series))
         return tuple(
             metric for metric in self.metrics if any(c.scores[metric].headline for c in cells if metric in c.scores)
@@ -85,24 +85,24 @@ class Study:
 
     @cached_property
     def risks(self) -> tuple[MetricKey, ...]:
-        """What attackers reach: that by which mechanisms are compared first."""
+        """Attackers' success rates, the one by which mechanisms are compared first."""
         found = [metric for metric in self.headlines if metric.role == "attack"]
         return tuple(sorted(found, key=lambda metric: (metric != self.by, *_usual(metric))))
 
     @property
     def risk(self) -> MetricKey | None:
-        """The attack at whose success mechanisms are compared; None where none was run."""
+        """The attack at whose success mechanisms are compared; None if none was run."""
         return self.risks[0] if self.risks else None
 
     def figures(self, data: Data) -> tuple[MetricKey, ...]:
-        """What releases of these data are good for: the headlines of tasks, or else how near they are in meaning."""
+        """Utility metrics for these data: the headlines of tasks, otherwise similarity in meaning."""
         here = {metric for cell in self._cells(self.series, data) for metric in cell.scores}
         tasks = [metric for metric in self.headlines if metric.role == "task" and metric in here]
         near = [metric for source in _NEAR for metric in self.metrics if metric.source == source and metric in here]
         return tuple(tasks or near[:1])
 
     def notes(self, metric: MetricKey) -> tuple[str, ...]:
-        """What a reader of a metric has to know, with the entries that it is true of where it is not true of all."""
+        """What readers of a metric need to know, with the entries it applies to if not all."""
         found: dict[str, dict[str, None]] = {}
         entries: dict[str, None] = {}
         for entry, score in self._scores(metric):
@@ -118,7 +118,7 @@ class Study:
         return next(score.unit for _, score in self._scores(metric))
 
     def _scores(self, metric: MetricKey) -> Iterator[tuple[str, SeedScores]]:
-        """A metric in all cells, or in those of baselines alone where no others have it, with their entries."""
+        """A metric in all cells, with their entries; in those of baselines if no others have it."""
         for baseline in (False, True):
             own = [series for series in self.series if (series.whose == BASELINE) == baseline]
             found = [
@@ -129,22 +129,22 @@ class Study:
                 return
 
     def chance(self, data: Data, figure: MetricKey) -> float | None:
-        """What is reached in a figure without the texts."""
+        """What a figure reaches without the texts."""
         return chance(figure, self._cells(self.series, data))
 
     def clean(self, data: Data, figure: MetricKey) -> Estimate | None:
-        """What is reached on the originals; None where the baseline `identity` was not run."""
+        """What the originals reach; None if the baseline `identity` was not run."""
         identity = next((each for each in self.baselines(data) if each.name == "identity"), None)
         return None if identity is None else identity.cells[0].estimates.get(figure)
 
     def _cells(self, series: Iterable[Series], data: Data | None = None) -> Iterable[Cell]:
         return (cell for each in series if data in (None, each.data) for cell in each.cells)
 
-    # ---- which series stand for their entries, and how they look
+    # ---- which series represent their entries, and how they look
 
     @cached_property
     def best(self) -> dict[str, str]:
-        """Of each entry the series that keeps most at the reference risk, over the data sets."""
+        """For each entry, the series that keeps most at the reference risk, over all data sets."""
         entries: dict[str, dict[str, None]] = {}
         for data in self.data:
             for each in self.of(data):
@@ -152,12 +152,12 @@ class Study:
         return {entry: max(names, key=self._merit) for entry, names in entries.items()}
 
     def chosen(self, data: Data) -> dict[str, Series]:
-        """The best series of every entry that was run on these data, and the baselines, by name."""
+        """The best series of each entry run on these data, and the baselines, by name."""
         own = [*self.baselines(data), *(self.named(name, data) for name in self.best.values())]
         return {each.name: each for each in own if each is not None}
 
     def nearest(self, series: Series) -> Cell:
-        """The cell of a series that is nearest to the reference risk."""
+        """The cell of a series nearest to the reference risk."""
         risk = self.risk
         if risk is None:
             return series.cells[len(series.cells) // 2]
@@ -168,13 +168,13 @@ class Study:
 
     @cached_property
     def reference(self) -> str | None:
-        """The best series of a paper, with which others are compared; None where there is none."""
+        """The best series from a paper, with which others are compared; None if there is none."""
         papers = {each.name for data in self.data for each in self.of(data) if each.whose == PAPER}
         found = [name for name in self.best.values() if name in papers]
         return max(found, key=self._merit) if found else None
 
     def best_paper(self, data: Data, figure: MetricKey, level: float) -> tuple[Series, Estimate] | None:
-        """On one data set the series of a paper that keeps most at a risk."""
+        """On one data set, the series from a paper that keeps most at a risk."""
         if self.risk is None:
             return None
         found = [
@@ -186,7 +186,7 @@ class Study:
 
     @cached_property
     def overview(self) -> list[list[str]]:
-        """The best series of every entry, in groups for one panel; the best of a paper is in each of them."""
+        """The best series of each entry, in groups for one panel; each has the best one from a paper."""
         names = list(self.best.values())
         if len(names) <= MOST:
             return [names]
@@ -195,7 +195,7 @@ class Study:
 
     @cached_property
     def inside(self) -> dict[str, dict[str, list[str]]]:
-        """For each entry with several series, all of them in groups for one panel, by what those of one share."""
+        """For each entry with several series, all of them in groups for one panel, by what a group shares."""
         found: dict[str, dict[str, Series]] = {}
         for each in (series for data in self.data for series in self.of(data)):
             found.setdefault(each.entry, {}).setdefault(each.name, each)
@@ -203,7 +203,7 @@ class Study:
 
     @cached_property
     def looks(self) -> dict[str, Look]:
-        """Every series has one look on all pages, and no two series of a panel have the same."""
+        """Each series has one look on all pages, different from all others in its panels."""
         looks: dict[str, Look] = {}
         for shift, group in enumerate(self.overview):
             _dress(looks, group, shift)
@@ -213,7 +213,7 @@ class Study:
 
     @cached_property
     def dashes(self) -> dict[str, str]:
-        """Every baseline has one dash on all data sets, whatever their order there."""
+        """Each baseline has one dash pattern on all data sets, whatever their order."""
         names = dict.fromkeys(each.name for data in self.data for each in self.baselines(data))
         return {name: DASHES[i % len(DASHES)] for i, name in enumerate(names)}
 
@@ -230,13 +230,13 @@ class Study:
 
 
 def _usual(metric: MetricKey) -> tuple[bool, ...]:
-    """Sorts the usual attacks to the front."""
+    """Sorts the usual attacks first."""
     prior = dict(metric.setting).get("prior")
     return *(metric.metric != name for name in _USUAL), metric.source != "bayes", prior != "unigram"
 
 
 def _dress(looks: dict[str, Look], group: Sequence[str], shift: int) -> None:
-    """Gives those of a group that have no look yet colours that the others of it do not have."""
+    """Gives those of a group without a look colours that the group does not use yet."""
     taken = {looks[name].colour for name in group if name in looks}
     free = [i for i, colour in enumerate(COLOURS) if colour not in taken]
     for name, i in zip([name for name in group if name not in looks], free, strict=False):
@@ -244,7 +244,7 @@ def _dress(looks: dict[str, Look], group: Sequence[str], shift: int) -> None:
 
 
 def _split(series: Sequence[Series]) -> dict[str, list[str]]:
-    """Series of one entry in groups for one panel: by the values of the option that leaves most of them together."""
+    """Series of one entry in groups for one panel, by the values of the option that keeps most of them together."""
     names = [each.name for each in series]
     if len(names) <= MOST:
         return {"": names}
@@ -260,7 +260,7 @@ def _split(series: Sequence[Series]) -> dict[str, list[str]]:
 
 
 def _parts(names: Sequence[str], size: int) -> list[list[str]]:
-    """Names in as few groups as there must be, of sizes as equal as can be."""
+    """Names in as few groups as possible, of similar size."""
     count = -(-len(names) // size)
     ends = [round(i * len(names) / count) for i in range(count + 1)]
     return [list(names[start:end]) for start, end in pairwise(ends)]

@@ -18,9 +18,9 @@ WHOSE = {"paper": "as published", "ours": "ours", "baseline": "baseline"}
 
 
 def equal_risk(study: Study) -> Html:
-    """What each series keeps where an attack succeeds equally often, and how it stands to the best of a paper."""
+    """What each series keeps where an attack succeeds equally often, compared with the best one from a paper."""
     if study.risk is None:
-        return element("p", "No attack was run, so that nothing can be compared at equal risk.")
+        return element("p", "No attack was run, so nothing can be compared at equal risk.")
     parts: list[str] = []
     for data in study.data:
         for figure in study.figures(data):
@@ -31,13 +31,13 @@ def equal_risk(study: Study) -> Html:
 
 
 def _ends(study: Study, data: Data, figure: MetricKey) -> str:
-    """What the originals reach, and what guessing does."""
+    """What the originals and guessing reach."""
     clean, chance = study.clean(data, figure), study.chance(data, figure)
     said = "The originals were not judged." if clean is None else f"The originals reach {clean.value:.3f}."
     if chance is not None:
-        said += f" Without the texts one reaches {chance:.3f}."
+        said += f" Guessing without the texts reaches {chance:.3f}."
         if clean is not None and clean.value - chance < MARGIN:
-            said += f" That is less than {MARGIN} apart: this task says nothing of mechanisms."
+            said += f" They are less than {MARGIN} apart, so this task cannot compare mechanisms."
     return said
 
 
@@ -69,7 +69,7 @@ def _equal(study: Study, data: Data, figure: MetricKey, risk: MetricKey) -> Html
 
 
 def _reach(series: Series, risk: MetricKey) -> str:
-    """A series and from where to where an attack on it succeeds."""
+    """A series and the range of an attack's success on it."""
     found = [cell.estimates[risk].value for cell in series.cells if risk in cell.estimates]
     if not found:
         return f"{series.name} (no attack)"
@@ -78,7 +78,7 @@ def _reach(series: Series, risk: MetricKey) -> str:
 
 
 def _beside(at: Estimate | None, best: tuple[Series, Estimate] | None, chance: float | None) -> list[str]:
-    """How a figure stands to the best of a paper: the difference, and the ratio of both above chance."""
+    """A figure compared with the best one from a paper: the difference, and the ratio of both above chance."""
     if best is None:
         return []
     if at is None:
@@ -89,7 +89,7 @@ def _beside(at: Estimate | None, best: tuple[Series, Estimate] | None, chance: f
 
 
 def all_cells(study: Study) -> Html:
-    """Every cell with all headlines."""
+    """All cells with all headlines."""
     parts: list[str] = []
     for data in study.data:
         metrics = list(dict.fromkeys((*study.figures(data), *study.risks, *study.headlines)))
@@ -103,7 +103,7 @@ def all_cells(study: Study) -> Html:
 
 
 def measures(study: Study) -> Html:
-    """Every cell with what is no headline."""
+    """All cells with metrics that are not headlines."""
     metrics = [metric for metric in study.metrics if metric not in study.headlines]
     if not metrics:
         return element("p", "Nothing else was measured.")
@@ -119,7 +119,7 @@ def measures(study: Study) -> Html:
 
 
 def by_length(study: Study) -> Html:
-    """Headlines in each quarter of the texts, for the budget of each series that is nearest to the reference risk."""
+    """Headlines in each quarter of the texts, at each series' budget nearest to the reference risk."""
     parts: list[str] = []
     for data in study.data:
         rows: list[list[str]] = []
@@ -139,7 +139,7 @@ def by_length(study: Study) -> Html:
 
 
 def statements(study: Study) -> Html:
-    """What each cell promises."""
+    """The guarantee of each cell."""
     rows = []
     for data in study.data:
         for series, cell in _all(study, data):
@@ -151,20 +151,20 @@ def statements(study: Study) -> Html:
 
 
 def not_run(study: Study) -> Html:
-    """What said nothing of some releases, and why."""
+    """Judges and attacks that do not apply to some releases, and why."""
     found: dict[tuple[str, str], dict[str, None]] = {}
     for series in study.series:
         for cell in series.cells:
             for name, reason in cell.not_run.items():
                 found.setdefault((name, reason), {})[series.entry] = None
     if not found:
-        return element("p", "Everything that was asked for was run.")
+        return element("p", "Everything requested was run.")
     rows = [[name, reason, ", ".join(entries)] for (name, reason), entries in found.items()]
     return table(["what", "not run", "on releases of"], rows, "Not run")
 
 
 def seconds(study: Study) -> Html:
-    """How long a cell took, by step: the mean over budgets and seeds."""
+    """Time per cell, by step: the mean over budgets and seeds."""
     steps = tuple(dict.fromkeys(step for series in study.series for cell in series.cells for step in cell.seconds))
     rows = []
     for data in study.data:

@@ -1,9 +1,9 @@
-"""Clipping bounds that a target leaves to be measured: `mechanism.bound: measured` becomes a bound and a floor.
+"""Clipping bounds left to be measured: turns `mechanism.bound: measured` of a target into a bound and a floor.
 
 In: a sweep as a plain mapping, public texts. Out: the same sweep with numbers.
-Not here: how logits are measured (`encoder.calibration`), and what is clipped with them (`mechanism.utility`).
+Not here: how logits are measured (`models.calibration`), and what is clipped (`mechanism.utility`).
 
-A language model that the package does not bring has no stored bound, and nobody can type one without the model.
+A language model that is not bundled has no stored bound, and nobody can know one without the model.
 """
 
 import math
@@ -23,14 +23,14 @@ BOUND, FLOOR = "mechanism.bound", "mechanism.floor"
 MEASURED = "measured"
 
 PASSAGES, POSITIONS = 40, 300
-"""Of WikiText: how much of it is read, and at how many words of it logits are looked at."""
+"""Of WikiText: number of passages read, and of words at which logits are measured."""
 
 
 def bounded(sweep: Plain, scale: Scale, places: Folders) -> dict[str, Any]:
-    """A sweep whose bounds are numbers; nothing is measured where no entry asks for it.
+    """A sweep whose bounds are numbers; measures nothing if no entry asks for it.
 
     Args:
-        sweep: entries may have `mechanism.bound: measured` in their `set`; a floor that they set stays.
+        sweep: entries may have `mechanism.bound: measured` in their `set`; a floor they set stays.
         scale: a quick run measures on the packaged letter, any other on WikiText.
         places: where that is.
 
@@ -58,7 +58,7 @@ def _texts(scale: Scale, places: Folders) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8)
 def _measured(table: str, model: str | None, texts: Sequence[str]) -> tuple[float, float]:
-    """The largest logit, rounded up to two digits, and the median, as `textveil table calibrate` proposes them."""
+    """The largest logit, rounded up to two digits, and the median, as suggested by `textveil table calibrate`."""
     from textveil.models import Ragged, load_context, measure_logits
     from textveil.table import load_table
 

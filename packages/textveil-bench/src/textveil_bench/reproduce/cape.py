@@ -1,7 +1,7 @@
-"""Tables of Cape's paper that are no sweeps: vocabularies, statements, the long tail, logits and distances.
+"""Tables of Cape's paper that are not sweeps: vocabularies, statements, the long tail, logits and distances.
 
 In: public tables, the bundled language model, texts of SST-2. Out: tables of plain values.
-Not here: sweeps (`conf/reproduce/cape-*.yaml`), and what mechanisms cost (`costs`).
+Not here: sweeps (`conf/reproduce/cape-*.yaml`), and the cost of mechanisms (`costs`).
 """
 
 import numpy as np
@@ -22,26 +22,26 @@ NOMINALS = (1.0, 2.0, 3.0, 6.0, 10.0, 14.0, 20.0)
 """The epsilons of the paper's tables."""
 
 TAILS = (1e-5, 1e-4, 1e-3, 1e-2)
-"""Up to which probability a candidate counts as one of the long tail."""
+"""Probabilities below which a candidate counts as part of the long tail."""
 
 TAIL = 1e-4
-"""The one that figure 4 looks at."""
+"""The one in figure 4."""
 
 BEST = 20
 POSITIONS = {"quick": 8, "usual": 100, "full": 400}
-"""Private words of SST-2 at which the laws are written down."""
+"""Private words of SST-2 at which distributions are computed."""
 
 SLICE = 1000
-"""Words of a table on which the paper's bound, and the exact loss at any epsilon, take seconds."""
+"""Words of a table small enough to compute the paper's bound, and the exact loss at any epsilon, in seconds."""
 
 PROMPT, AT = "This is a good book.", "book"
-"""The example of appendix B.7, whose words are asked about."""
+"""The example of appendix B.7, and its word of interest."""
 
 BINS = 16
 
 
 def vocabularies(asked: ComputeOptions) -> Table:
-    """How many words each packaged table has, and how far apart two of them are at most."""
+    """The number of words in each packaged table, and their largest distance."""
     rows = []
     for name in ("minilm-wordpiece", "minilm", "minilm-s"):
         raw, unit = (load_table(name, metric=metric) for metric in ("euclidean", "chord"))
@@ -55,7 +55,7 @@ def vocabularies(asked: ComputeOptions) -> Table:
 
 
 def statements(asked: ComputeOptions) -> Table:
-    """What the label, the paper's bound and the statement say of the same mechanism."""
+    """The paper's label, the paper's bound and the statement for the same mechanism."""
     table = load_table(TABLE)
     few = _slice(load_table(TABLE, metric="euclidean"), SLICE if asked.scale != "quick" else SLICE // 10)
     utility, rule = Hybrid(), Bucketized()
@@ -84,7 +84,7 @@ def statements(asked: ComputeOptions) -> Table:
 
 
 def tail(asked: ComputeOptions) -> Table:
-    """Which share of probability falls on how unlikely candidates, under the exponential mechanism and in buckets."""
+    """The share of probability on unlikely candidates, for the exponential mechanism and for buckets."""
     utility, rule = Hybrid(context=Context(mode="original")), Bucketized()
     table = load_table(TABLE)
     scores = _scores(asked, table, utility)
@@ -129,7 +129,7 @@ def tail(asked: ComputeOptions) -> Table:
 
 
 def logits(asked: ComputeOptions) -> Table:
-    """How the logits of all candidates are spread at one word of the paper's example."""
+    """The distribution of all candidates' logits at one word of the paper's example."""
     table = load_table(TABLE)
     model = load_context(table)
     ragged = Ragged.of(tokenize([PROMPT]))
@@ -138,7 +138,7 @@ def logits(asked: ComputeOptions) -> Table:
 
 
 def distances(asked: ComputeOptions) -> Table:
-    """How the distances of all candidates from that word are spread."""
+    """The distribution of all candidates' distances from that word."""
     table = load_table(TABLE, metric="euclidean")
     values = table.distances(table.find([AT]))[0]
     return _histogram(
@@ -177,7 +177,7 @@ def _slice(table: EmbeddingTable, size: int) -> EmbeddingTable:
 
 
 def _scores(asked: ComputeOptions, table: EmbeddingTable, utility: Hybrid) -> Values:
-    """Scores [m, V] of all candidates at the first private words of SST-2 that the table has."""
+    """Scores [m, V] of all candidates at the first private words of SST-2 that are in the table."""
     name = "opinions" if asked.scale == "quick" else "sst2"
     data: DataSet = load(SweepData(name=name), POSITIONS["full"], asked.places)
     ragged = Ragged.of(tokenize([text for example in data.examples for text in example.texts]))

@@ -1,6 +1,6 @@
-"""Tables that are no sweep: what follows from a mechanism and a public table alone, or is measured in another way.
+"""Tables that are not sweeps: derived from a mechanism and a public table alone, or measured in another way.
 
-In: a name, what is asked. Out: a `Table` of plain values.
+In: a name, options. Out: a `Table` of plain values.
 Not here: sweeps (`run`), and how tables are shown (`document`, `page`).
 """
 
@@ -24,20 +24,20 @@ COMPUTED: dict[str, str] = {
     "cape-costs": "textveil_bench.reproduce.costs:paper",
     "efficiency": "textveil_bench.reproduce.costs:efficiency",
 }
-"""Where the function of each name is written, as "module:function"; it takes `ComputeOptions`, and gives a `Table`."""
+"""The function for each name, as "module:function"; it takes `ComputeOptions` and returns a `Table`."""
 
 Value = str | int | float | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComputeOptions:
-    """How a table is asked for.
+    """The options of a computed table.
 
     Attributes:
         scale: usual, quick or full.
         places: where data is.
-        endpoint: options of `Endpoint`; None where there is none.
-        report: told of progress: a step, how much is done, how much there is.
+        endpoint: options of `Endpoint`; None for none.
+        report: called with the name of a step, the amount done and the total.
     """
 
     scale: Scale = "usual"
@@ -48,12 +48,12 @@ class ComputeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """How a table is drawn as lines.
+    """A table drawn as lines.
 
     Args:
-        x: the name of the horizontal axis, with its unit.
-        y: that of the vertical one.
-        lines: by name the points (x, y), from left to right; at most eight lines.
+        x: label of the horizontal axis, with its unit.
+        y: label of the vertical axis.
+        lines: by name, points (x, y) from left to right; at most eight lines.
     """
 
     x: str
@@ -68,9 +68,9 @@ class Table:
     Attributes:
         title: what it shows.
         columns: their headings, with units.
-        rows: as many values as columns each; None where there is none.
-        notes: what a reader has to know.
-        drawing: the same as lines; None where a table says more.
+        rows: a value for each column; None for none.
+        notes: what readers need to know.
+        drawing: the same as lines; None if a table is clearer.
     """
 
     title: str
@@ -81,7 +81,7 @@ class Table:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:
-        """A table of a document."""
+        """A table from a document."""
         drawn = values.get("drawing")
         return cls(
             title=values["title"],
@@ -93,10 +93,10 @@ class Table:
 
 
 def compute(name: str, asked: ComputeOptions) -> Table:
-    """The table of a name.
+    """A computed table by name.
 
     Raises:
-        UnknownName: there is none.
+        UnknownName: there is no such table.
     """
     if name not in COMPUTED:
         raise UnknownName("computed table", name, COMPUTED)

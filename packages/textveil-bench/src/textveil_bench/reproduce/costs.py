@@ -1,7 +1,7 @@
-"""What mechanisms cost, as Cape's table 7 has it: setup, time for a text, memory.
+"""The cost of mechanisms, as in Cape's table 7: setup, time per text, memory.
 
 In: `conf/efficiency.yaml`. Out: a table.
-Not here: how it is measured (`bench.efficiency`).
+Not here: how it is measured (`efficiency`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,18 +25,18 @@ COLUMNS: Mapping[str, tuple[str, float]] = {
     "memory, GB": ("memory", 1e-3),
     "of which packages, GB": ("memory: packages", 1e-3),
 }
-"""Headings, the figures below them, and what a figure is multiplied by."""
+"""Headings, the figures below them, and the factors for units."""
 
 QUICK = Load(texts=2, batch=4)
 
 
 def efficiency(asked: ComputeOptions) -> Table:
-    """Every mechanism, without and with a language model."""
+    """All mechanisms, without and with a language model."""
     return _table(asked, list(_subjects()))
 
 
 def paper(asked: ComputeOptions) -> Table:
-    """Those of Cape's table 7."""
+    """The mechanisms of Cape's table 7."""
     return _table(asked, _given()["paper"])
 
 

@@ -1,7 +1,7 @@
-"""What came of a reproduction, as one plain document: what is shown, and written beside the rows.
+"""The result of a reproduction as one plain document, which is shown and saved next to the rows.
 
-In: `Reproduced`. Out: plain data, without values of single texts.
-Not here: how it is judged (`verdict`), and how it is drawn on a terminal (`cli.reproduce`).
+In: `Reproduced`. Out: plain data, without per-text values.
+Not here: how it is judged (`verdict`), and how it is shown on a terminal (`cli.reproduce`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,13 +17,13 @@ from textveil_bench.reproduce.targets import AtRisk, Target, WantedMetric
 from textveil_bench.reproduce.verdict import SECONDS, Beside, Judged, figure
 
 VERSION = 1
-"""Of the form of a document; it changes when a field changes its meaning."""
+"""Version of the document format; raised when a field changes its meaning."""
 
 Plain = dict[str, Any]
 
 
 def document(made: Reproduced) -> Plain:
-    """Everything that came of a target."""
+    """Everything found for a target."""
     target = made.target
     return {
         "version": VERSION,
@@ -44,7 +44,7 @@ def document(made: Reproduced) -> Plain:
 
 
 def metrics(target: Target) -> list[WantedMetric]:
-    """What a target is about: every metric of its values and claims, once."""
+    """Every metric of a target's values and claims, once."""
     named = [*(each.metric for each in target.published), *(each.metric for each in target.expect)]
     named += [each.at.risk for each in target.expect if isinstance(each.at, AtRisk)]
     kept = {(each.metric, each.source, str(each.setting)): each for each in named if each.source != SECONDS}
@@ -77,7 +77,7 @@ def _figures(target: Target, cell: Cell) -> Iterator[Plain]:
 
 
 def _interval(found: Interval) -> Plain:
-    """An interval; an end that is open is None."""
+    """An interval; an open end is None."""
     return {name: value if np.isfinite(value) else None for name, value in asdict(found).items()}
 
 

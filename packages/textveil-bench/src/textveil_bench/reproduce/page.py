@@ -1,8 +1,7 @@
-"""What came of a reproduction, as sections of the page of its rows.
+"""The result of a reproduction as sections of a page, and an index page for several targets.
 
-In: documents. Out: sections of HTML: claims, published values, tables, what was not run, differs and is wrong; the page
-that leads to those of several targets.
-Not here: the document (`document`), its form on a terminal (`cli.reproduce`), the rest of the page (`bench.report`).
+In: documents. Out: sections of HTML: claims, published values, tables, what was not run, what differs, what is wrong.
+Not here: the document (`document`), its form on a terminal (`cli.reproduce`), the rest of the page (`report`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,10 +21,10 @@ QUICK = "This is a quick run, on a few invented sentences: it says nothing of th
 
 
 def sections(found: Plain) -> Iterator[Section]:
-    """Those that have something to say.
+    """The sections that have content.
 
     Args:
-        found: what `document` made.
+        found: a document from `document`.
     """
     quick = [QUICK] if found["scale"] == "quick" else []
     if found["claims"]:
@@ -49,12 +48,12 @@ def sections(found: Plain) -> Iterator[Section]:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownTarget:
-    """A target that has been shown.
+    """A target with a finished page.
 
     Attributes:
-        found: what `document` made.
+        found: a document from `document`.
         page: the name of its page.
-        groups: its first figures; none where an earlier target has shown them.
+        groups: its first figures; empty if an earlier target has shown them.
     """
 
     found: Plain
@@ -63,7 +62,7 @@ class ShownTarget:
 
 
 def index(shown: Sequence[ShownTarget]) -> str:
-    """A page of several targets: figures and claims of each, and the way to its own page."""
+    """A page of several targets: figures and claims of each, with a link to its own page."""
     quick = [QUICK] if any(each.found["scale"] == "quick" for each in shown) else []
     told = [HEAD, *quick]
     sections = [Section(title=each.found["title"], text="", groups=each.groups, content=_told(each)) for each in shown]
@@ -126,7 +125,7 @@ def _table(found: Plain) -> Html:
 
 
 def plainly(value: Any) -> str:
-    """A value of a table as text; large numbers have no digits behind the point."""
+    """A table value as text; large numbers have no decimals."""
     if value is None:
         return ""
     if isinstance(value, float):
@@ -135,7 +134,7 @@ def plainly(value: Any) -> str:
 
 
 def drawings(tables: Sequence[Plain]) -> tuple[PanelGroup, ...]:
-    """The drawings of tables that have one."""
+    """The drawings of those tables that have one."""
     return tuple(
         PanelGroup(title=each["title"], text="", panels=(_panel(each["drawing"]),))
         for each in tables

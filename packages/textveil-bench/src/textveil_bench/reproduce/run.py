@@ -1,7 +1,7 @@
-"""One reproduction: the sweeps of a target are run, and what came out is put beside the paper.
+"""Runs a reproduction: the sweeps of a target, and the comparison of the results with the paper.
 
 In: a target, a folder for its rows. Out: `Reproduced`.
-Not here: targets (`targets`), how a sweep is run (`bench.run`), and how what came out is shown (`document`, `page`).
+Not here: targets (`targets`), how a sweep is run (`run` of the bench), how results are shown (`document`, `page`).
 """
 
 import json
@@ -30,19 +30,19 @@ Report = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reproduced:
-    """What came of a target.
+    """The result for a target.
 
     Attributes:
-        target: what was asked for.
+        target: the target.
         scale: usual, quick or full.
         rows: of all panels that were run.
-        series: the same, read for comparison.
-        tables: what was computed besides, by name.
+        series: the same, for comparison.
+        tables: computed tables, by name.
         beside: the published values with ours.
         judged: the claims.
         contradicts: where the paper is wrong, with figures of these rows.
-        not_run: panels, and why they were not run.
-        circumstances: of the process that computed the first row, or the tables where there are no rows.
+        not_run: panels that were not run, and why.
+        circumstances: of the process that computed the first row, or the tables if there are no rows.
     """
 
     target: Target
@@ -59,15 +59,15 @@ class Reproduced:
 
 @dataclass(frozen=True, kw_only=True)
 class How:
-    """How a target is run.
+    """How to run a target.
 
     Attributes:
         scale: usual, quick or full.
-        hub: whether the paper's own models and tables take the place of ours.
+        hub: whether to use the paper's own models and tables instead of ours.
         endpoint: options of `Endpoint`; without it, panels that need a language model are not run.
         places: where data and fitted judges are.
-        executor: what computes the cells, for all targets; None is this process.
-        stored: what earlier runs have found: nothing is run, and no data is looked at; None to run.
+        executor: computes the cells, for all targets; None for this process.
+        stored: results of earlier runs: nothing is run, and no data is read; None to run.
     """
 
     scale: Scale = "usual"
@@ -80,11 +80,11 @@ class How:
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """What earlier runs have found.
+    """Results of earlier runs.
 
     Attributes:
         folder: with the documents of their targets.
-        rows: all rows that it holds.
+        rows: all rows in it.
     """
 
     folder: Path
@@ -100,10 +100,10 @@ class Stored:
         return cls(folder=folder, rows=tuple(stream([folder])))
 
     def tables(self, name: str) -> tuple[dict[str, Table], Mapping[str, Any] | None]:
-        """The tables of a target, by name, and what computed them; none where it has no document.
+        """A target's tables, by name, and what computed them; none if it has no document.
 
         Raises:
-            InputError: its document is none.
+            InputError: its document is damaged.
         """
         path = self.folder / f"{name}.json"
         if not path.exists():
@@ -112,20 +112,20 @@ class Stored:
             found = json.loads(path.read_text(encoding="utf-8"))
             return {each["name"]: Table.read(each) for each in found["tables"]}, found["circumstances"]
         except (OSError, ValueError, KeyError, TypeError):
-            raise InputError(f"{path.name} must be what an earlier run has written, and is not") from None
+            raise InputError(f"{path.name} is not a document of an earlier run; delete it and run again") from None
 
 
 NOT_STORED = "nothing of it is stored"
 
 
 def named(target: Target, how: How) -> str:
-    """What files of such a run are called."""
+    """The name of the files of such a run."""
     scale = [] if how.scale == "usual" else [how.scale]
     return "-".join([target.name, *scale, *["hub"] * how.hub])
 
 
 def preview(target: Target, folder: Path, how: How) -> Iterator[str]:
-    """What `reproduce` would do, in lines for people.
+    """What `reproduce` would do, as lines for people.
 
     Raises:
         ConfigError: a sweep is wrong. InputError: data cannot be read.
@@ -142,13 +142,13 @@ def preview(target: Target, folder: Path, how: How) -> Iterator[str]:
 
 
 def reproduce(target: Target, folder: Path, how: How, *, report: Report = lambda step, done, total: None) -> Reproduced:
-    """Runs a target, going on where an earlier run stopped, and judges what came out.
+    """Runs a target, resuming where an earlier run stopped, and judges the results.
 
     Args:
-        target: what is asked for.
-        folder: where rows are kept. Targets may share one: a cell that another has computed is not computed again.
-        how: how much of it, and with what.
-        report: told of progress.
+        target: the target.
+        folder: for the rows. Targets may share one: cells computed for another target are reused.
+        how: how to run it.
+        report: called with progress.
 
     Raises:
         ConfigError: a sweep is wrong; another run is at work in the folder.
@@ -175,7 +175,7 @@ def reproduce(target: Target, folder: Path, how: How, *, report: Report = lambda
 
 @dataclass(frozen=True, kw_only=True)
 class _Made:
-    """Rows, tables by name, what is not there, and what computed the tables where that was an earlier run."""
+    """Rows, tables by name, what is missing, and what computed the tables if that was an earlier run."""
 
     rows: list[Row]
     tables: dict[str, Table]
@@ -185,7 +185,7 @@ class _Made:
 
 def _run(plans: Plans, folder: Path, how: How, report: Report) -> _Made:
     plain = [bounded(each, how.scale, how.places) for each in plans.sweeps.values()]
-    wanted = [Sweep.read(each) for each in plain]  # all are checked before the first is run
+    wanted = [Sweep.read(each) for each in plain]  # checks all before running any
     found: list[Row] = []
     for sweep in wanted:
         found += runs.run(sweep, folder, places=how.places, executor=how.executor, report=report)
@@ -194,7 +194,7 @@ def _run(plans: Plans, folder: Path, how: How, report: Report) -> _Made:
 
 
 def _read(target: Target, plans: Plans, how: How) -> _Made:
-    """What is stored of a target: its rows, and the tables of its document."""
+    """What is stored for a target: its rows, and the tables of its document."""
     assert how.stored is not None
     own = {panel: runs.there(Sweep.read(plain), how.stored.rows) for panel, plain in plans.sweeps.items()}
     kept, computed = how.stored.tables(named(target, how))

@@ -1,7 +1,7 @@
-"""STAMP's tables that are no sweep: what its budgets promise, and releases after a language model repaired them.
+"""STAMP's tables that are not sweeps: what its budgets guarantee, and releases after repair by a language model.
 
 In: public tables; data sets and an endpoint. Out: tables of figures, without texts.
-Not here: the sweeps of its table 1 and its figures (`conf/reproduce/stamp-*.yaml`), and repair itself (`repair`).
+Not here: the sweeps of its table 1 and its figures (`conf/reproduce/stamp-*.yaml`), and repair (`models.repair`).
 """
 
 import math
@@ -24,13 +24,13 @@ from textveil_bench.trials import ReleasedExample, joined, trials
 TABLE = "minilm-s"
 
 REPAIRED: dict[Scale, int] = {"quick": 4, "usual": 25, "full": 100}
-"""Texts of each data set that are repaired."""
+"""Number of texts repaired per data set."""
 
 
 def budgets(asked: ComputeOptions) -> Table:
-    """What the five vectors of table 1 promise for two words of one group, in local DP, under each mechanism."""
+    """The local DP that the five vectors of table 1 guarantee for two words of one group, under each mechanism."""
     table = load_table(TABLE)
-    # what a unit of the paper's epsilon is in local DP
+    # the local DP of one unit of the paper's epsilon
     conventions = {
         "polar, kappa = epsilon": table.diameter,
         "polar, kappa = epsilon / pi": table.diameter / math.pi,
@@ -57,7 +57,7 @@ def _spelled(vector: tuple[float, ...], unit: float) -> str:
 
 
 def repaired(asked: ComputeOptions) -> Table:
-    """How often judges are right on releases as they are and after coherence repair, at the largest mean budget.
+    """How often judges are right on releases, before and after coherence repair, at the largest mean budget.
 
     Raises:
         EndpointError: the endpoint cannot be reached, or gave no text.
@@ -95,5 +95,5 @@ def _repaired(sweep: Sweep, asked: ComputeOptions, endpoint: Endpoint) -> Iterat
 
 
 def _of(trial: ReleasedExample, text: str) -> ReleasedExample:
-    """The trial with another text in the place of what was released."""
+    """The trial with another text as its release."""
     return replace(trial, parts=ReleasedExample.untouched(replace(trial.example, texts=(text,))).parts)

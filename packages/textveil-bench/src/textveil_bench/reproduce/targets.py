@@ -1,7 +1,7 @@
-"""Targets: what is reproduced of a figure or table of a paper, read from packaged YAML and checked.
+"""Targets: what to reproduce of a paper's figure or table, read from packaged YAML and checked.
 
 In: a name, the changes of a run. Out: `Target`, and the sweeps of its panels as plain mappings.
-Not here: what a sweep may say (`bench.spec`), how it is run (`run`), and how claims are judged (`verdict`).
+Not here: the contents of a sweep (`spec`), how it is run (`run`), and how claims are judged (`verdict`).
 """
 
 import re
@@ -21,13 +21,13 @@ from textveil.errors import ConfigError, UnknownName
 CONF = files("textveil_bench") / "conf" / "reproduce"
 
 NEEDS = {"llm": "needs an LLM", "hub": "needs models from a hub, which --hub fetches"}
-"""What is said of a panel that was not run for want of something."""
+"""Why a panel was not run."""
 
 LIKE = "like"
-"""Of a file: the target whose sweep, with changes, and whose panels and scales it has."""
+"""Key of a file: the target whose sweep (with changes), panels and scales it uses."""
 
 MERGED = ("common", "only", "set", "thin")
-"""Changes that do not take the place of what the sweep has under their name."""
+"""Changes that are merged into the sweep instead of replacing its value."""
 
 NOT_QUICK = "left out of a quick run"
 
@@ -42,8 +42,8 @@ class WantedMetric:
 
     Attributes:
         metric: its name, "accuracy".
-        source: the attack, measure or judge, or how its name begins; empty where only one has such a metric.
-        setting: what tells it from others of the same source and name; what is not named here may be anything.
+        source: the attack, measure or judge, or how its name begins; empty if only one has such a metric.
+        setting: what distinguishes it from others of the same source and name; keys not given here may have any value.
     """
 
     metric: str
@@ -52,7 +52,7 @@ class WantedMetric:
 
     @property
     def title(self) -> str:
-        """As people read it."""
+        """Its name for people."""
         rest = ", ".join(str(value) for value in self.setting.values())
         return self.metric + (f" ({rest})" if rest else "")
 
@@ -66,7 +66,7 @@ def _metrics(value: object) -> object:
 
 
 def _made(kind: type, value: object) -> object:
-    """A mapping as one of our options, so that wrong names in it are complained about as everywhere."""
+    """A mapping as one of our option classes, so that wrong names in it raise the usual errors."""
     return kind(**value) if isinstance(value, Mapping) else value
 
 
@@ -81,7 +81,7 @@ def _several(value: object) -> object:
 
 
 def _published(value: object) -> object:
-    """An item with `values` by budget is as many items."""
+    """Expands an item with `values` by budget into several items."""
     if not isinstance(value, list | tuple):
         return value
     made: list[object] = []
@@ -106,9 +106,9 @@ class PublishedValue:
 
     Attributes:
         where: which rows are ours; {table: NAME, row: FIRST VALUE} is a row of a computed table.
-        metric: which figure of theirs; of a table, the heading of a column.
+        metric: which figure of them; for a table, the heading of a column.
         value: the paper's, in the unit of our figure: shares from 0 to 1.
-        source: where it stands ("table 1").
+        source: where it is given ("table 1").
     """
 
     where: Plain
@@ -119,11 +119,11 @@ class PublishedValue:
 
 @options("expect.at.")
 class AtRisk:
-    """Where two series are compared: at equal values of another metric.
+    """Compares two series at equal values of another metric.
 
     Attributes:
         risk: that metric.
-        levels: its values; empty: five, spread evenly over what both series reach.
+        levels: its values; empty for five, evenly spaced over the range that both series reach.
     """
 
     risk: MetricField
@@ -136,11 +136,11 @@ class Expectation:
 
     Attributes:
         claim: in our words.
-        source: where it stands ("section 4.3").
+        source: where it is made ("section 4.3").
         series: which rows; each member is compared with the next. A number stands for itself.
-        metric: in what.
+        metric: the metric compared.
         direction: `is` in a file: whether a member is above the next, below it, or near it.
-        by: for near, how far they may be apart; else by how much a member is above or below; less than 0: how much it
+        by: for near, the largest difference; otherwise by how much a member is above or below; if negative, how far it
             may be on the wrong side.
         at: where they are compared: at equal budgets, the first budget of each and so on, or at equal risk.
         data: the data sets that are judged one by one, if they are run; empty: those whose rows have the metric.
@@ -157,11 +157,11 @@ class Expectation:
 
     def __post_init__(self) -> None:
         if self.direction == "near" and self.by <= 0:
-            raise ConfigError(f"expect.by must say how far apart is still near, more than 0, and is {self.by:g}")
+            raise ConfigError(f"expect.by must be above 0 for near (the largest difference), got {self.by:g}")
 
 
 def _expectations(value: object) -> object:
-    """`is`, as files have it, is a word of Python's."""
+    """Renames `is`, a keyword in Python."""
     if not isinstance(value, list | tuple):
         return value
     return tuple(
@@ -174,11 +174,11 @@ def _expectations(value: object) -> object:
 
 @options("contradicts.")
 class ShownValue:
-    """A figure of our rows that a sentence shows.
+    """A figure of our rows within a sentence.
 
     Attributes:
-        where: which rows, of one cell.
-        metric: which figure; `epsilon` is the largest of the statement, `local DP` what it comes to as local DP.
+        where: which rows, all of one cell.
+        metric: which figure; `epsilon` is the largest in the statement, `local DP` its value as local DP.
     """
 
     where: Plain
@@ -187,10 +187,10 @@ class ShownValue:
 
 @options("contradicts.")
 class Contradiction:
-    """Where a paper is wrong, or cannot be right as it stands, and why.
+    """Where and why a paper is wrong, or cannot be right as stated.
 
     Attributes:
-        says: one or several sentences; "{name}" is where a figure of our rows stands.
+        says: one or more sentences; "{name}" stands for a figure of our rows.
         shows: those figures by name.
     """
 
@@ -203,11 +203,11 @@ class Contradiction:
         named = {name for _, name, _, _ in Formatter().parse(self.says) if name is not None}
         if named != set(self.shows):
             missing = ", ".join(sorted(named ^ set(self.shows)))
-            raise ConfigError(f"contradicts.shows must have the names in braces and no others; see {missing}")
+            raise ConfigError(f"contradicts.shows must have exactly the names in braces; see {missing}")
 
 
 def _contradictions(value: object) -> object:
-    """Plain sentences are contradictions that show nothing."""
+    """Plain sentences become contradictions without figures."""
     if not isinstance(value, list | tuple):
         return value
     return tuple(Contradiction(says=each) if isinstance(each, str) else _made(Contradiction, each) for each in value)
@@ -218,11 +218,11 @@ class TargetPanel:
     """A part of a figure.
 
     Attributes:
-        name: what it is called.
-        needs: "llm" where a language model has to answer; "hub" where only a hub has what it takes; "llm, hub" both.
-        changes: what differs from the target's sweep.
-        quick: what differs besides in a quick run, which leaves out panels that do not say it.
-        computed: a table in place of the sweep, see `computed.COMPUTED`.
+        name: its name.
+        needs: "llm" if a language model must answer; "hub" if it needs something from a hub; "llm, hub" for both.
+        changes: how it differs from the target's sweep.
+        quick: further changes in a quick run, which leaves out panels without them.
+        computed: a table instead of the sweep, see `computed.COMPUTED`.
     """
 
     name: str
@@ -234,7 +234,7 @@ class TargetPanel:
 
 @options("target.")
 class Target:
-    """A figure or table of a paper; see the package for what each part is in a file."""
+    """A paper's figure or table; see the package docstring for the keys of a file."""
 
     name: str
     title: str
@@ -255,9 +255,9 @@ class Target:
 
     def __post_init__(self) -> None:
         if not (self.sweep or self.computed):
-            raise ConfigError(f"the target {self.name} must have a sweep, or tables that are computed")
+            raise ConfigError(f"the target {self.name} must have a sweep or computed tables")
         if not self.sweep and (self.panels or self.quick or self.full or self.hub or self.expect):
-            raise ConfigError(f"the target {self.name} has no sweep: panels, changes and claims have no place")
+            raise ConfigError(f"the target {self.name} has no sweep, so it cannot have panels, changes or claims")
 
 
 def names() -> list[str]:
@@ -267,10 +267,10 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Target:
-    """The target of a name.
+    """A target by name.
 
     Raises:
-        UnknownName: there is none, or its file has a key that targets do not have.
+        UnknownName: there is no such target, or its file has an unknown key.
         ConfigError: its file is wrong.
     """
     if name not in names():
@@ -293,12 +293,12 @@ def read(name: str, values: Plain) -> Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Plans:
-    """What is run of a target.
+    """What to run for a target.
 
     Attributes:
-        sweeps: of each panel, by its name, as a plain mapping.
-        tables: that are computed, by name.
-        not_run: panels, and why not.
+        sweeps: of each panel, by name, as a plain mapping.
+        tables: names of computed tables.
+        not_run: panels that are not run, and why.
     """
 
     sweeps: Mapping[str, Plain]
@@ -307,12 +307,12 @@ class Plans:
 
 
 def planned(target: Target, scale: Scale = "usual", *, hub: bool = False, endpoint: Plain | None = None) -> Plans:
-    """What is run of a target.
+    """What to run for a target.
 
     Args:
-        target: what is asked for.
-        scale: `quick` for the changes of that name, `full` for those.
-        hub: whether the paper's own models and tables take the place of ours.
+        target: the target.
+        scale: `quick` or `full` for the changes of that name.
+        hub: whether to use the paper's own models and tables instead of ours.
         endpoint: options of `Endpoint`; without it, panels that need a language model are not run.
     """
     quick = scale == "quick"
@@ -337,7 +337,7 @@ def planned(target: Target, scale: Scale = "usual", *, hub: bool = False, endpoi
 
 
 def changed(sweep: Plain, changes: Plain) -> dict[str, Any]:
-    """A sweep with changes; see the package.
+    """A sweep with changes; see the package docstring.
 
     Raises:
         UnknownName: `only` names an entry that the sweep does not have.
@@ -373,7 +373,7 @@ def _thinned(entry: Plain, count: int) -> dict[str, Any]:
 
 
 def _spread(values: Sequence[Any], count: int) -> list[Any]:
-    """So many of the values, from the first to the last."""
+    """`count` of the values, spread from the first to the last."""
     if len(values) <= count:
         return list(values)
     return [values[place] for place in np.linspace(0, len(values) - 1, count).round().astype(int)]

@@ -1,19 +1,19 @@
-"""Verdicts: our values beside those that a paper gives, and whether its claims hold in our rows.
+"""Verdicts: our values next to a paper's, and whether its claims hold in our rows.
 
 In: a target, series of rows. Out: `Beside` for each published value, `Judged` for each claim on each data set.
-Not here: intervals and figures at equal risk (`bench.compare`, `bench.estimates`), and how verdicts are shown
-(`document`, `page`).
+Not here: intervals and figures at equal risk (`compare`, `estimates`), and how verdicts are shown (`document`,
+`page`).
 
-A claim says that one series is above the next, below it or near it. Both are read at the same places, budgets or
-values of a risk, on the same texts; a place has the difference with a 95% interval of the paired bootstrap, and so has
-the mean over all places. With D the difference less the margin that the claim asks for:
+A claim says that one series is above the next, below it or near it. Both are read at the same places (budgets, or
+values of a risk) on the same texts; the difference at each place, and the mean over all places, have 95% intervals from
+the paired bootstrap. With D the difference minus the margin of the claim:
 
-    holds            the mean of D is above 0 with its interval, and at no place D is surely below 0
-    does not hold    the mean of D is below 0 with its interval, or D is surely so at some place
-    cannot be told   anything else, also where a series is missing
+    holds            the interval of the mean of D is above 0, and D is significantly below 0 at no place
+    does not hold    the interval of the mean of D is below 0, or D is significantly so at some place
+    cannot be told   anything else, including a missing series
 
-"near" holds where at every place the interval lies within the margin, and does not where at some place the difference
-is surely outside. Surely: of k places that are looked at, each may be wrong with a probability of 0.05 / k.
+"near" holds if the interval is within the margin at every place, and does not hold if the difference is significantly
+outside at some place. Significantly: with k places, at level 0.05 / k each.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,22 +37,22 @@ from textveil_bench.reproduce.targets import AtRisk, Expectation, PublishedValue
 Answer = Literal["holds", "does not hold", "cannot be told"]
 
 LEVELS = 5
-"""At how many values of a risk series are compared where a target names none."""
+"""Number of values of a risk at which series are compared if a target gives none."""
 
 SECONDS = "seconds"
-"""The source of times: seconds of a step for each example."""
+"""The source of times: seconds per example for a step."""
 
 STATEMENT = {"epsilon": "per_word", "local DP": "ldp"}
-"""Metrics of a sentence that are of the statement."""
+"""Metrics of a sentence that come from the statement."""
 
 OWN = ("entry", "series", "family", "whose")
-"""What a selector may name besides data, budget, level and the paths of options."""
+"""Keys of a selector besides data, budget, level and option paths."""
 
 ENDS = {"first": 0, "last": -1}
 
 
 TRIFLE = 0.005
-"""A difference at one place that is not larger refutes nothing."""
+"""A difference at one place that is no larger refutes nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +61,8 @@ class Beside:
 
     Attributes:
         published: the paper's.
-        name: of our series, with data set and budget; of what was looked for where there is none.
-        ours: with its interval; None where we have none.
+        name: our series, with data set and budget; or what was looked for if there is none.
+        ours: with its interval; None if there is none.
         why: why there is none.
     """
 
@@ -73,7 +73,7 @@ class Beside:
 
     @property
     def says(self) -> str:
-        """How the two lie to each other, in words."""
+        """The relation of the two, in words."""
         if self.ours is None:
             return f"not measured: {self.why}"
         gap = self.ours.value - self.published.value
@@ -90,9 +90,9 @@ class ComparedPlace:
 
     Attributes:
         name: a budget, or a value of the risk.
-        one: the first one's value.
-        other: the second one's.
-        gap: one less other, with its interval.
+        one: the first series' value.
+        other: the second's.
+        gap: one minus other, with its interval.
     """
 
     name: str
@@ -108,11 +108,11 @@ class Judged:
     Attributes:
         expectation: the claim.
         data: the data set.
-        answer: what came out.
-        gaps: of each pair of neighbours, the mean difference with its interval.
+        answer: the verdict.
+        gaps: for each pair of neighbours, the mean difference with its interval.
         places: of all pairs.
-        against: those that are on the other side for certain.
-        why: why it cannot be told, where there was nothing to compare.
+        against: those significantly on the other side.
+        why: why there is no verdict, if there was nothing to compare.
     """
 
     expectation: Expectation
@@ -138,7 +138,7 @@ class Judged:
         return said
 
     def _apart(self, place: ComparedPlace) -> float:
-        """How far a place is from what is claimed, in the units of the metric."""
+        """How far a place is from the claim, in units of the metric."""
         value = place.gap.value
         return {"above": -value, "below": value, "near": abs(value)}[self.expectation.direction]
 
@@ -148,38 +148,38 @@ def _signed(gap: Interval) -> str:
 
 
 def beside(target: Target, series: Sequence[Series], tables: Mapping[str, Table] | None = None) -> list[Beside]:
-    """Every published value of a target with ours."""
+    """All published values of a target with ours."""
     return [
         _of_table(each, tables or {}) if "table" in each.where else _beside(each, series) for each in target.published
     ]
 
 
 def risk(target: Target, series: Sequence[Series]) -> compare.MetricKey | None:
-    """The attack at whose success a target's first claim compares; None where none does, or no row has it."""
+    """The attack at whose success a target's first claim compares; None if none does, or no row has it."""
     asked = [each.at.risk for each in target.expect if isinstance(each.at, AtRisk)]
     there = (own for each in series for cell in each.cells for own in cell.scores)
     return next((own for own in there if asked and _is(asked[0], own)), None)
 
 
 def over(target: Target, series: Sequence[Series]) -> tuple[compare.MetricKey, ...]:
-    """The metrics that a target draws over the budget, as rows have them; without those that no row has."""
+    """The metrics that a target draws over the budget, as in rows; without those that no row has."""
     there = list(dict.fromkeys(own for each in series for cell in each.cells for own in cell.scores))
     return tuple(own for metric in target.over for own in there if _is(metric, own))
 
 
 def contradicted(target: Target, series: Sequence[Series]) -> Iterator[str]:
-    """The sentences of a target's contradictions, with their figures; "not run" stands where there is none."""
+    """The sentences of a target's contradictions with their figures, or "not run" for missing ones."""
     for each in target.contradicts:
         yield each.says.format(**{name: _told(shown, series) for name, shown in each.shows.items()})
 
 
 def judged(target: Target, series: Sequence[Series], *, anywhere: bool = False) -> list[Judged]:
-    """Every claim of a target on every data set that it is about.
+    """Every claim of a target on every data set it applies to.
 
     Args:
         target: with claims.
         series: of all data sets.
-        anywhere: whether claims are judged on all data sets that have what they look at, whichever they name.
+        anywhere: whether to judge claims on all data sets with the figures they need, whatever data sets they name.
     """
     return [
         judge(expectation, [each for each in series if each.data.name == data], data)
@@ -189,7 +189,7 @@ def judged(target: Target, series: Sequence[Series], *, anywhere: bool = False) 
 
 
 def _about(expectation: Expectation, series: Sequence[Series], anywhere: bool) -> Sequence[str]:
-    """The data sets of a claim: of those that it names the ones that were run, all of them where none was."""
+    """The data sets of a claim: those it names that were run, or all it names if none was."""
     if anywhere or not expectation.data:
         return _having(expectation, series)
     run = {each.data.name for each in series}
@@ -197,7 +197,7 @@ def _about(expectation: Expectation, series: Sequence[Series], anywhere: bool) -
 
 
 def _having(expectation: Expectation, series: Sequence[Series]) -> list[str]:
-    """The data sets whose rows have what a claim looks at; all of them where none has, so that it is said of each."""
+    """The data sets whose rows have the claim's figures; all if none has, so that each gets a verdict."""
     own = [
         data
         for data in dict.fromkeys(each.data.name for each in series)
@@ -207,7 +207,7 @@ def _having(expectation: Expectation, series: Sequence[Series]) -> list[str]:
 
 
 def _needed(expectation: Expectation) -> list[WantedMetric]:
-    """What a claim looks at."""
+    """The metrics that a claim uses."""
     return [expectation.metric, *([expectation.at.risk] if isinstance(expectation.at, AtRisk) else [])]
 
 
@@ -221,14 +221,14 @@ def _has(metric: WantedMetric, data: str, series: Sequence[Series]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class SelectedCells:
-    """What a selector chose of one series."""
+    """The cells of one series that a selector chose."""
 
     series: Series
     cells: tuple[Cell, ...]
 
 
 def chosen(where: Mapping[str, Any], series: Sequence[Series]) -> list[SelectedCells]:
-    """The cells that a selector names, by series; see the package for its keys."""
+    """The cells that a selector names, by series; see the package docstring for its keys."""
     curves = []
     for each in series:
         if all(_fits(each, name, value) for name, value in where.items() if name not in ("budget", "level")):
@@ -259,7 +259,7 @@ def _at_budget(cells: Sequence[Cell], wanted: Any) -> tuple[Cell, ...]:
 
 
 def figure(metric: WantedMetric, cell: Cell) -> Estimate | None:
-    """A cell's value of a metric; None where it has none.
+    """A cell's value of a metric; None if it has none.
 
     Raises:
         ConfigError: it has several.
@@ -267,7 +267,7 @@ def figure(metric: WantedMetric, cell: Cell) -> Estimate | None:
     found = [own for own in cell.scores if _is(metric, own)]
     if len(found) > 1:
         told = ", ".join(own.title for own in found)
-        raise ConfigError(f"the metric {metric.title} must be one of a row's; say which by source and setting: {told}")
+        raise ConfigError(f"the metric {metric.title} is ambiguous; choose with source and setting: {told}")
     return cell.estimates[found[0]] if found else None
 
 
@@ -302,7 +302,7 @@ def _beside(published: PublishedValue, series: Sequence[Series]) -> Beside:
 
 
 def _of_table(published: PublishedValue, tables: Mapping[str, Table]) -> Beside:
-    """A published value with the one in a computed table."""
+    """A published value with ours from a computed table."""
     where, column = published.where, published.metric.metric
     name = f"{where['table']}, {where.get('row')}"
     table = tables.get(where["table"])
@@ -316,7 +316,7 @@ def _of_table(published: PublishedValue, tables: Mapping[str, Table]) -> Beside:
 
 
 def _told(shown: ShownValue, series: Sequence[Series]) -> str:
-    """A figure as a sentence has it, with its interval where it has one."""
+    """A figure for a sentence, with its interval if it has one."""
     cells = [cell for curve in chosen(shown.where, series) for cell in curve.cells]
     if len(cells) != 1:
         return "(not run)"
@@ -364,7 +364,7 @@ def judge(expectation: Expectation, series: Sequence[Series], data: str) -> Judg
             places += found
             against += compress(found, (_against(expectation, gap, len(own)) for gap in differences))
             answers.append(_answer(expectation, differences))
-    except ConfigError as error:  # rows that are not what the target expects: said, and the other claims are judged
+    except ConfigError as error:  # rows do not fit the target: reported, and the other claims are still judged
         return Judged(expectation=expectation, data=data, answer="cannot be told", why=str(error))
     answer = reduce(_worse, answers)
     return Judged(
@@ -410,16 +410,16 @@ def _answer(expectation: Expectation, gaps: Sequence[Estimate]) -> Answer:
 
 
 def _against(expectation: Expectation, gap: Estimate, places: int) -> bool:
-    """Whether the difference at one of the places is on the other side for certain."""
+    """Whether the difference at one place is significantly on the other side."""
     if expectation.direction == "near":
         return any(_surely_below(each, -expectation.by, places) for each in (gap, _turned(gap)))
     return _surely_below(_turned(gap) if expectation.direction == "below" else gap, expectation.by, places)
 
 
 def _surely_below(gap: Estimate, limit: float, places: int) -> bool:
-    """Whether a difference is below a limit by more than a trifle, at a level that allows for the number of places.
+    """Whether a difference is below a limit by more than a trifle, at a level adjusted for the number of places.
 
-    Where two curves end in one point, what is left between them has no spread, and says nothing.
+    Where two curves end in one point, the rest of the difference has no spread and means nothing.
     """
     found = gap.draws[~np.isnan(gap.draws)]
     return (
@@ -428,7 +428,7 @@ def _surely_below(gap: Estimate, limit: float, places: int) -> bool:
 
 
 def _turned(gap: Estimate) -> Estimate:
-    """The other one less this one."""
+    """The other minus this one."""
     return Estimate(texts=gap.texts, value=-gap.value, draws=-gap.draws)
 
 
@@ -446,7 +446,7 @@ Met = tuple[str, Estimate, Estimate]
 
 
 def _at_budgets(expectation: Expectation, one: Side, other: Side) -> Iterator[Met]:
-    """The two at equal budgets, or in their order; what has a single cell is compared with all of the other's."""
+    """The two at equal budgets, or in order; a single cell is compared with all of the other's."""
     mine, theirs = _single(one), _single(other)
     pairs: Iterable[tuple[Cell | float, Cell | float]]
     if min(len(mine), len(theirs)) == 1:
@@ -463,11 +463,11 @@ def _at_budgets(expectation: Expectation, one: Side, other: Side) -> Iterator[Me
 
 
 def _single(side: Side) -> Sequence[Cell | float]:
-    """The cells of the one series that a selector means, or the number alone."""
+    """The cells of the one series that a selector matches, or just the number."""
     if isinstance(side, float):
         return [side]
     if len(side) > 1:
-        raise ConfigError("a selector must mean one series where budgets are compared, and means several")
+        raise ConfigError("a selector must match one series to compare budgets, and matches several; make it narrower")
     return side[0].cells if side else ()
 
 
@@ -476,7 +476,7 @@ def _budget(each: Cell | float) -> Any:
 
 
 def _estimates(one: Estimate | float | None, other: Estimate | float | None) -> tuple[Estimate, Estimate]:
-    """Both as estimates over the same texts; at least one is."""
+    """Both as estimates over the same texts; at least one already is."""
     known = next(each for each in (one, other) if isinstance(each, Estimate))
     a, b = (
         each
@@ -488,11 +488,11 @@ def _estimates(one: Estimate | float | None, other: Estimate | float | None) -> 
 
 
 def _at_risk(expectation: Expectation, one: Side, other: Side) -> Iterator[Met]:
-    """The two at equal risk; where a selector means several series, each level has the best of them.
+    """The two at equal risk; if a selector matches several series, the best of them at each level.
 
-    What the best of several has by chance is taken off.
+    The bias of taking the best of several is subtracted.
     """
-    assert isinstance(expectation.at, AtRisk), "asked for"
+    assert isinstance(expectation.at, AtRisk), "checked by the caller"
     if isinstance(one, float) or isinstance(other, float):
         raise ConfigError("a number is compared at budgets, not at a risk")
     risk = expectation.at.risk
@@ -509,7 +509,7 @@ def _at_risk(expectation: Expectation, one: Side, other: Side) -> Iterator[Met]:
 
 
 def _ends_of(curves: Sequence[SelectedCells], risk: WantedMetric) -> tuple[float, float] | None:
-    """The least and the largest risk that some of the curves reach."""
+    """The smallest and the largest risk that any of the curves reach."""
     values = [found.value for curve in curves for cell in curve.cells if (found := figure(risk, cell)) is not None]
     return (min(values), max(values)) if values else None
 

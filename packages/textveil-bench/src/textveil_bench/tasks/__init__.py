@@ -1,7 +1,7 @@
-"""Tasks: how useful released examples still are. Judges are trained on originals, if at all.
+"""Tasks: the utility of released examples. Judges that need training are trained on originals.
 
-In: a judge's name and options; a data set, and what was released of it. Out: scores, a value for each example.
-Not here: data sets (`data`), and what attackers get (`textveil.evaluate.attack`).
+In: a judge's name and options; a data set, and its releases. Out: scores, a value for each example.
+Not here: data sets (`data`), and what attackers recover (`textveil.evaluate.attack`).
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from textveil.errors import UnknownName
 
-if TYPE_CHECKING:  # names are looked up before torch is needed
+if TYPE_CHECKING:  # names are looked up without torch
     from textveil.evaluate.attack import Report
     from textveil.models import Endpoint
     from textveil_bench.examples import DataSet, Kind
@@ -30,7 +30,7 @@ TASKS: Mapping[str, str] = MappingProxyType(
         "meaning": "meaning:Meaning",
     }
 )
-"""The judges by name, and where each is written."""
+"""The judges by name, and where each is implemented."""
 
 USUAL: "Mapping[Kind, str]" = MappingProxyType(
     {"classification": "head", "pairs": "head", "reading": "reader", "choice": "asked", "text": "generation"}
@@ -46,15 +46,15 @@ def make(
     endpoint: "Endpoint | None" = None,
     report: "Report | None" = None,
 ) -> "Judge":
-    """A judge by its name. Loads no model and no data yet.
+    """A judge by name. Loads no model and no data yet.
 
     Args:
         name: one of `TASKS`.
-        options: those of the judge.
-        train: gives the training split, for judges that learn.
+        options: the judge's.
+        train: returns the training split, for judges that learn.
         cache: the folder for what they learned; by default that of `kept.home`.
-        endpoint: a language model, for judges that ask one; without it they refuse.
-        report: told of progress.
+        endpoint: a language model, for judges that need one; without it they refuse.
+        report: called with progress.
 
     Raises:
         UnknownName: there is no such judge or option.
@@ -75,10 +75,10 @@ def make(
 
 
 def prepare(task: "Judge") -> None:
-    """Lets a judge that learns do so now, and keep it, so that other processes find it; others do nothing."""
+    """Makes a judge that learns do so now and save the result for other processes; does nothing for others."""
     getattr(task, "prepare", lambda: None)()
 
 
 def usual(kind: "Kind") -> str:
-    """The judge that data of a kind has where none is named."""
+    """The default judge for a kind of data."""
     return USUAL[kind]

@@ -1,7 +1,7 @@
-"""How answers are scored against gold ones: exact match and token F1, as SQuAD does, and nearness in meaning.
+"""Scores answers against gold ones: exact match and token F1 as in SQuAD, and similarity in meaning.
 
 In: answers, and the gold ones of each. Out: scores.
-Not here: who answers (`reading`, `asked`).
+Not here: what answers (`reading`, `asked`).
 """
 
 import re
@@ -20,24 +20,24 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 def refusal(data: DataSet) -> str:
-    """Where there is no question with a text and answers; empty otherwise."""
+    """The reason if the data are not questions with a text and answers; empty otherwise."""
     if data.kind != "reading" or len(data.fields) != 2:
         return f"it answers questions about texts, and {data.name} is of the kind {data.kind}"
     return "" if all(example.answers for example in data.examples) else f"{data.name} has questions without answers"
 
 
 def normal(answer: str) -> list[str]:
-    """The words of an answer in SQuAD's normal form: small letters, no punctuation, no articles."""
+    """The words of an answer in SQuAD's normal form: lower case, no punctuation, no articles."""
     return _ARTICLES.sub(" ", answer.lower().translate(_MARKS)).split()
 
 
 def exact(answer: str, golds: Sequence[str]) -> float:
-    """1 where an answer is one of the gold ones in normal form, 0 elsewhere."""
+    """1 if an answer equals a gold one in normal form, otherwise 0."""
     return float(any(normal(answer) == normal(gold) for gold in golds))
 
 
 def token_f1(answer: str, golds: Sequence[str]) -> float:
-    """The best F1 of an answer's words against those of a gold one, in normal form.
+    """The best F1 between an answer's words and those of a gold one, in normal form.
 
     Source: Rajpurkar, Zhang, Lopyrev, Liang, "SQuAD: 100,000+ Questions for Machine Comprehension of Text" (2016),
     section 6.1.
@@ -56,9 +56,9 @@ def scores(data: DataSet, answers: Sequence[str], *, view: str = "", headline: s
     Args:
         data: has the gold answers.
         answers: one for each example.
-        view: stands before the names of the metrics ("restored ").
+        view: prefix of the metrics' names ("restored ").
         headline: the metric that the task is judged by, if it is one of these.
-        note: what a reader has to know.
+        note: what readers need to know.
     """
     golds = [example.answers for example in data.examples]
     judges: tuple[tuple[str, Callable[[str, Sequence[str]], float]], ...] = (("exact match", exact), ("F1", token_f1))

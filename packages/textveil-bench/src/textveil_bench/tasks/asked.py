@@ -1,7 +1,7 @@
-"""Asked: a language model behind an endpoint judges releases without an example, or answers questions about them.
+"""Asked: a language model at an endpoint judges releases zero-shot, or answers questions about them.
 
 In: releases, and an endpoint. Out: whether its answers are right.
-Not here: how an endpoint is asked (`textveil.models.endpoint`), and texts that it goes on with (`generation`).
+Not here: how an endpoint is called (`textveil.models.endpoint`), and continuations of texts (`generation`).
 """
 
 import re
@@ -28,11 +28,11 @@ NO_ENDPOINT = "it needs an LLM: give an endpoint"
 
 
 class Wording(NamedTuple):
-    """How a data set is asked about.
+    """The question for a data set.
 
     Args:
         question: what is asked.
-        words: what the labels are called in the prompt, in their order; empty: by their own names.
+        words: names of the labels in the prompt, in order; empty for their own names.
     """
 
     question: str
@@ -48,7 +48,7 @@ WORDINGS: Mapping[str, Wording] = MappingProxyType(
         "yelp-polarity": Wording("Is the opinion of this review negative or positive?"),
     }
 )
-"""By the name of a data set; those of its parts, behind a hyphen, are asked about as the whole is, but for one."""
+"""By name of the data set; a subset, after a hyphen, uses that of the whole unless it has its own."""
 
 GENERAL = Wording("Which label fits?")
 CHOICE = Wording("Which of the options is right, or goes on best?", tuple(string.ascii_uppercase))
@@ -63,21 +63,20 @@ SHORT = "Your answer is as short as it can be."
 class ZeroShot:
     """Judges by asking a language model that has seen no example of the task.
 
-    Nothing but releases is sent. Of classification, pairs and choice, an answer counts if it is the name of a label, or
-    the letter of an option, whatever its casing and the marks around it; any other answer is wrong, and the note says
-    how many there were.
+    Only releases are sent. For classification, pairs and choice, an answer counts if it is a label's name or an
+    option's letter, ignoring case and surrounding punctuation; any other answer is wrong, and the note says how many
+    there were.
 
-    Of reading, the answer is scored as it is; and "restored" where its words stand side by side in the released text,
-    as what stood there in the original; an answer that is not found stays as it is.
+    For reading, the answer is scored as it is, and also "restored": if its words occur in sequence in the released
+    text, as what the original has there; an answer that does not occur stays as it is.
 
     Args:
-        question: what is asked about the labels; by default in the words that belong to the data set.
-        words: what the labels are called in the prompt, in their order; by default as in the data, or for QNLI yes
-            and no.
-        one_word: of reading, whether answers are limited to one word, as in STAMP (appendix C).
-        max_tokens: how long an answer may get; by default the endpoint decides.
-        endpoint: who is asked, with its own temperature.
-        report: told of progress.
+        question: what to ask about the labels; by default the data set's wording.
+        words: names of the labels in the prompt, in order; by default as in the data, or for QNLI yes and no.
+        one_word: for reading, whether answers are limited to one word, as in STAMP (appendix C).
+        max_tokens: largest length of an answer; by default the endpoint decides.
+        endpoint: the model to ask, with its own temperature.
+        report: called with progress.
     """
 
     question: Annotated[str, Field(min_length=1)] | None = None
@@ -93,7 +92,7 @@ class ZeroShot:
         return f"asked ({self.endpoint.model if self.endpoint else 'no endpoint'})"
 
     def refusal(self, data: DataSet) -> str:
-        """Where there is no endpoint, or nothing to ask for."""
+        """The reason if there is no endpoint, or nothing to ask."""
         if self.endpoint is None:
             return NO_ENDPOINT
         if data.kind == "choice":
@@ -102,10 +101,10 @@ class ZeroShot:
         return answers.refusal(data) if data.kind == "reading" else labelled.refusal(data)
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
-        """Accuracy, or of reading exact match, F1 and cosine.
+        """Accuracy, or for reading exact match, F1 and cosine.
 
         Raises:
-            ConfigError: `words` are not one for each label, or two are alike.
+            ConfigError: `words` does not have a different word for each label.
             EndpointError: the endpoint cannot be reached, refused, or answered without text.
         """
         if data.kind == "reading":
@@ -127,18 +126,16 @@ class ZeroShot:
         yield from answers.scores(data, restored, view=RESTORED, note=note)
 
     def _wording(self, data: DataSet) -> Wording:
-        """What is asked, and what the labels are called, in their order."""
+        """The question, and the names of the labels, in order."""
         whole = WORDINGS.get(data.name.partition("-")[0], GENERAL)
         wording = CHOICE if data.kind == "choice" else WORDINGS.get(data.name, whole)
         words = self.words or wording.words[: len(data.labels)] or data.labels
         if len({_bare(word) for word in words}) != len(data.labels) or len(words) != len(data.labels):
-            raise ConfigError(
-                f"words must be one for each of the {len(data.labels)} labels of {data.name}, all different"
-            )
+            raise ConfigError(f"words must be {len(data.labels)} different words, one for each label of {data.name}")
         return Wording(self.question or wording.question, words)
 
     def _ask(self, system: str, data: DataSet, trials: Sequence[ReleasedExample]) -> list[str]:
-        """The answers to what was released."""
+        """The answers to the releases."""
         if self.endpoint is None:
             raise ConfigError(NO_ENDPOINT)
         names = ("Question", *CHOICE.words) if data.kind == "choice" else [name.capitalize() for name in data.fields]
@@ -147,13 +144,13 @@ class ZeroShot:
             named = [f"{name}: {text}" for name, text in zip(names, trial.texts, strict=False)]
             prompts.append((system, "\n".join(named) if len(named) > 1 else trial.texts[0]))
         found = self.endpoint.ask(prompts, report=self.report, max_tokens=self.max_tokens)
-        return [answer.encode(errors="replace").decode().strip() for answer in found]  # JSON may hold half a character
+        return [answer.encode(errors="replace").decode().strip() for answer in found]  # JSON may hold lone surrogates
 
 
 def parse(answers: Sequence[str], words: Sequence[str], labels: Sequence[str]) -> tuple[Ints, int]:
-    """The number of the label that each answer names, int64 [B], -1 where it names none; and how many do not.
+    """The index of the label that each answer names, int64 [B], -1 for none; and how many name none.
 
-    An answer names a label by the word that was asked for or by its own name, with whatever casing, spaces and marks,
+    An answer names a label by the word from the prompt or the label's own name, ignoring case, spaces and punctuation,
     and says nothing else.
     """
     number = {_bare(name): i for names in (labels, words) for i, name in enumerate(names)}
@@ -162,7 +159,7 @@ def parse(answers: Sequence[str], words: Sequence[str], labels: Sequence[str]) -
 
 
 def stood(answer: str, part: ReleasedField) -> str | None:
-    """What stood in the original where the words of an answer stand in the released text first; None where nowhere."""
+    """The original text where an answer's words first occur in the released text; None if they do not."""
     words = [re.escape(word) for word in answer.strip(string.punctuation + string.whitespace).split()]
     phrase = r"\s+".join(words)
     match = re.search(rf"(?<!\w){phrase}(?!\w)", part.text, re.IGNORECASE) if words else None

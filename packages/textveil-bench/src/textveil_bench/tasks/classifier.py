@@ -1,7 +1,7 @@
-"""Classifier: the labels that somebody's sequence classifier gives to releases.
+"""Classifier: labels releases with an existing sequence classifier.
 
-In: a model that was trained on originals, releases. Out: whether each release still gets its label.
-Not here: classifiers that are trained here (`head`, `finetune`), and how networks run (`textveil.models.labels`).
+In: a model trained on originals, releases. Out: whether each release still gets its label.
+Not here: classifiers trained by the bench (`head`, `finetune`), and how networks run (`textveil.models.labels`).
 """
 
 import re
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 @options()
 class Classification:
-    """Judges classification and pairs by a sequence classifier of transformers, as it is.
+    """Judges classification and pairs with a sequence classifier of transformers, without training.
 
-    The model's labels are matched with those of the data by their names, whatever their casing and punctuation; where
-    the model has only numbers for them ("LABEL_0"), by their order, if there are as many. Where neither holds, `labels`
-    says what is what. A label of the model that belongs to none of the data is never chosen.
+    The model's labels are matched with the data's by name, ignoring case and punctuation; if the model only numbers
+    them ("LABEL_0"), by order, if there are as many. Otherwise `labels` gives the mapping. Labels of the model that
+    match none of the data are never chosen.
 
     Args:
         model: a folder or hub id of a model for sequence classification.
         labels: for each label of the data, in order, the model's name or number for it.
-        report: told of progress.
+        report: called with progress.
     """
 
     model: str = Field(min_length=1)
@@ -48,7 +48,7 @@ class Classification:
         return f"classifier ({models.called(self.model)})"
 
     def refusal(self, data: DataSet) -> str:
-        """Where there is no label for a text, or for two."""
+        """The reason if the data are not labelled texts or pairs."""
         return labelled.refusal(data)
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
@@ -56,7 +56,7 @@ class Classification:
 
         Raises:
             ModelError: there is no such model.
-            ConfigError: its labels cannot be matched with those of the data.
+            ConfigError: its labels cannot be matched with the data's.
             InputError: the first text of a pair takes more than half of the model's window.
         """
         network = models.classifier(self.model)
@@ -69,13 +69,13 @@ class Classification:
 def guess(
     network: "SequenceClassifier", trials: Sequence[ReleasedExample], columns: Sequence[int], report: Report
 ) -> Ints:
-    """The label of each trial, int64 [B]: the likeliest of some of a classifier's.
+    """The label of each trial, int64 [B]: the most likely of the classifier's matched labels.
 
     Args:
         network: the classifier.
-        trials: what was released.
-        columns: the number that the classifier has for each label.
-        report: told of progress.
+        trials: the releases.
+        columns: the classifier's number for each label.
+        report: called with progress.
     """
     found: list[int] = []
     for start in range(0, len(trials), vectors.STEP):
@@ -86,12 +86,12 @@ def guess(
 
 
 def matched(labels: Sequence[str], offered: Sequence[str], given: Sequence[str | int] = ()) -> list[int]:
-    """The number that a classifier has for each label.
+    """The classifier's number for each label.
 
     Args:
-        labels: those of the data.
-        offered: the classifier's, in the order of its numbers.
-        given: for each label the classifier's name or number; empty: by names, or by order where it has none.
+        labels: the data's.
+        offered: the classifier's, in order of number.
+        given: for each label the classifier's name or number; empty: by name, or by order if it has no names.
 
     Raises:
         ConfigError: a label has no match, or two have the same.
@@ -105,7 +105,7 @@ def matched(labels: Sequence[str], offered: Sequence[str], given: Sequence[str |
     ]
     if len(numbers) != len(labels) or len(set(numbers)) != len(numbers) or not set(numbers) <= set(range(len(names))):
         raise ConfigError(
-            f"the classifier must have one label of its own ({', '.join(offered)}) for each of the data's "
+            f"the classifier must have a different label ({', '.join(offered)}) for each of the data's "
             f"({', '.join(labels)}); name them in that order with the option labels"
         )
     return numbers

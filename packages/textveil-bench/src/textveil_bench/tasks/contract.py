@@ -1,4 +1,4 @@
-"""What every task offers, and what it gives.
+"""The interface of tasks, and their results.
 
 In: nothing. Out: the protocol `Judge`, and `Score`.
 Not here: any task, and how scores become rows (`cells`).
@@ -18,15 +18,15 @@ from textveil_bench.trials import ReleasedExample
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Score:
-    """One metric of a task, with a value for each example; the mean is what is reported.
+    """One metric of a task, with a value for each example; their mean is reported.
 
     Attributes:
         metric: "accuracy", "F1".
         values: float64 [B].
-        chance: what guessing without the texts reaches; None where that makes no sense.
+        chance: what guessing without the texts reaches; None if that has no meaning.
         share: whether values from 0 to 1 are shares.
-        headline: whether it is the metric that the task is judged by.
-        note: what a reader has to know.
+        headline: whether the task is judged by this metric.
+        note: what readers need to know.
     """
 
     metric: str
@@ -38,12 +38,12 @@ class Score:
 
     def __post_init__(self) -> None:
         if self.values.ndim != 1 or not np.isfinite(self.values).all():
-            raise ConfigError(f"the scores of {self.metric} must be one finite number for each example")
+            raise ConfigError(f"the scores of {self.metric} must be one finite number per example")
 
 
 @runtime_checkable
 class Judge(Protocol):
-    """A judge of released examples. It was trained on originals, if at all, and never sees one when it judges."""
+    """A judge of released examples. If it is trained, then on originals; it never sees one when it judges."""
 
     @property
     def name(self) -> str:
@@ -51,15 +51,15 @@ class Judge(Protocol):
         ...
 
     def refusal(self, data: DataSet) -> str:
-        """Why this task says nothing of such data, in words that go on "not run: "; empty if it does."""
+        """Why this task does not apply to such data, as a continuation of "not run: "; empty if it does."""
         ...
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
-        """Judges what was released.
+        """Judges releases.
 
         Args:
-            data: what the trials are of; it has the labels.
-            trials: one for each example of `data`. Only `ReleasedExample.texts` is shown to the judge; what it
-                answers may be compared with everything.
+            data: the trials' data set, with the labels.
+            trials: one for each example of `data`. Only `ReleasedExample.texts` is shown to the judge; its answers may
+                be compared with everything.
         """
         ...

@@ -1,7 +1,7 @@
-"""Fine-tuning: an encoder with a new head, trained as a whole on originals, and kept on the disk.
+"""Fine-tuning: an encoder with a new head, trained as a whole on originals, and saved to disk.
 
-In: originals with labels to learn from, releases to judge. Out: whether each release still gets its label.
-Not here: how a trained network is asked (`classifier`), and heads on vectors that stay as they are (`head`).
+In: labelled originals for training, releases to judge. Out: whether each release still gets its label.
+Not here: how a trained network is run (`classifier`), and heads on frozen vectors (`head`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from textveil.models import Model, SequenceClassifier
 
 RECIPE = 1
-"""Version of the training; what an older one left on the disk is not used."""
+"""Version of the training; results of older versions on disk are ignored."""
 
 LIBRARIES = ("numpy", "textveil", "tokenizers", "torch", "transformers")
 
@@ -34,32 +34,32 @@ HEAD = 0.02
 """The standard deviation of a new head's weights, as in BERT."""
 
 ALIKE = 16
-"""Batches of which sequences of like length are brought together."""
+"""Batches within which sequences are sorted by length."""
 
 WARM = 0.1
-"""The share of steps in which the learning rate rises; then it falls to 0."""
+"""Share of steps in which the learning rate rises; then it decays to 0."""
 
 
 @options()
 class Finetune:
-    """Judges classification and pairs by an encoder that is fine-tuned on originals of the training split.
+    """Judges classification and pairs with an encoder fine-tuned on originals of the training split.
 
-    AdamW on the whole network and a new head. The head, and the order of rows in each epoch, follow from the seed; the
-    network runs without dropout, so that nothing else is drawn, and the same machine gives the same weights. A text
-    that is longer than the window is learned from window by window.
+    Trains the whole network and a new head with AdamW. The head and the order of rows in each epoch depend on the seed;
+    the network runs without dropout, so nothing else is random, and the same machine gives the same weights. A text
+    longer than the window is trained on window by window.
 
     Args:
         model: a folder or hub id of an encoder; the bundled one by default.
-        rows: training rows at most, drawn with a fixed seed.
-        epochs: how often each is seen.
+        rows: most training rows, drawn with a fixed seed.
+        epochs: passes over the rows.
         rate: the largest learning rate.
-        batch: sequences in a step.
-        window: pieces that the network sees at once.
+        batch: sequences per step.
+        window: pieces per sequence.
         seed: of head and order.
         device: a torch device for training and judging.
-        train: gives the training split, where it is needed.
-        folder: where on the disk it is kept; see `kept.home`.
-        report: told of progress.
+        train: returns the training split, if needed.
+        folder: where the result is saved; see `kept.home`.
+        report: called with progress.
     """
 
     model: str | None = None
@@ -80,11 +80,11 @@ class Finetune:
         return f"finetune ({models.called(self.model)})"
 
     def refusal(self, data: DataSet) -> str:
-        """Where there is no label for a text, or for two."""
+        """The reason if the data are not labelled texts or pairs."""
         return labelled.refusal(data)
 
     def prepare(self) -> None:
-        """Trains the network, unless its weights lie on the disk.
+        """Trains the network, unless its weights are on disk.
 
         Raises:
             ModelError: there is no such encoder, or the training diverged.
@@ -97,7 +97,7 @@ class Finetune:
 
         Raises:
             ModelError: there is no such encoder.
-            ConfigError: the training split does not fit.
+            ConfigError: the training split does not match.
         """
         train, network = self._trained
         labelled.check_trained(data, train)
@@ -133,7 +133,7 @@ class Finetune:
         """Trains all weights, in place.
 
         Raises:
-            ModelError: the loss is no number any more.
+            ModelError: the loss is not finite.
         """
         import torch
         from torch.nn.functional import cross_entropy
@@ -151,14 +151,14 @@ class Finetune:
                 group["lr"] = self.rate * min(share / WARM, (1 - share) / (1 - WARM))
             loss = cross_entropy(model.network(**shown.inputs(model, which)).logits, labels[which])
             if not torch.isfinite(loss):
-                raise ModelError(f"the loss of {self.name} must stay a number, and did not; choose a smaller rate")
+                raise ModelError(f"the training of {self.name} diverged: its loss is not finite; lower the rate")
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(weights, 1.0)
             optimizer.step()
 
     def _batches(self, lengths: Ints, rng: SeededRandomness) -> list[Ints]:
-        """The steps of an epoch: sequences in a drawn order, those of like length together, so that few are padded."""
+        """The steps of an epoch: sequences in random order, grouped by similar length to save padding."""
         order = labelled.shuffled(len(lengths), rng)
         blocks = [order[i : i + ALIKE * self.batch] for i in range(0, len(order), ALIKE * self.batch)]
         sorted_blocks = [block[np.argsort(lengths[block], kind="stable")] for block in blocks]
@@ -167,12 +167,12 @@ class Finetune:
 
 
 def begin(model: "Model", missing: Sequence[str], rng: SeededRandomness) -> None:
-    """Draws the weights that an encoder does not have, in place: normal ones for matrices, 0 for what is added.
+    """Initializes the weights that an encoder lacks, in place: matrices from a normal distribution, the rest with 0.
 
     Args:
         model: the network.
-        missing: the names of its parameters that are to be drawn.
-        rng: where they come from.
+        missing: names of the parameters to initialize.
+        rng: source of the draws.
     """
     import torch
 

@@ -1,7 +1,7 @@
-"""Generation: a language model goes on with the released beginning of a text, and a local one works the answer over.
+"""Generation: a language model continues the released beginning of a text, and a local one reworks the answer.
 
-In: released texts, and endpoints. Out: how near what comes back is to the original beginning, and to what was expected.
-Not here: how answers are worked over (`textveil.models`), and texts that are judged as they are (`meaning`).
+In: released texts, and endpoints. Out: similarity of the result to the original beginning and to the expected text.
+Not here: how answers are reworked (`textveil.models`), and texts judged as they are (`meaning`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,12 +28,12 @@ Temperature = Annotated[float, Field(ge=0, le=2)]
 
 
 class Prompt(NamedTuple):
-    """A text at the place where a language model takes over. Secret.
+    """A text split where a language model takes over. Secret.
 
     Args:
-        released: its beginning as it was released.
-        original: the same as it was.
-        rest: how the original goes on.
+        released: the release of its beginning.
+        original: the original beginning.
+        rest: the original continuation.
     """
 
     released: str
@@ -45,31 +45,31 @@ class Prompt(NamedTuple):
 class Generation:
     """Judges texts by what a language model makes of their released beginnings, as InferDPT and Cape do.
 
-    A remote model goes on with the released beginning; a local one then works the answer into one that suits
+    A remote model continues the released beginning; a local one then reworks the answer into one that suits
     (`textveil.models`). Both scores are cosines of sentence vectors:
 
-    - `coherence`: of the outcome with the beginning as it was.
-    - `alignment`: of the outcome with what was expected: how the text itself goes on, or what the remote model writes
-      when it is given the original.
+    - `coherence`: between the result and the original beginning.
+    - `alignment`: between the result and what was expected: the text's own continuation, or what the remote model
+      writes for the original.
 
-    With the options as they are, nothing but releases is sent. Two of them say otherwise: `expected=model` sends the
-    originals to the remote model, once for each call, and `shown=original` sends them to the local one, as the papers
-    do; it therefore has to be named. The papers' sentence vectors are SimCSE's.
+    With the default options, only releases are sent. Two options change that: `expected=model` sends the originals to
+    the remote model, once per call, and `shown=original` sends them to the local one, as in the papers; the local model
+    must then be named. The papers' sentence vectors are SimCSE's.
 
     Source: Tong et al., "InferDPT" (2023); Cape, section 5.1.2 and equation 12.
 
     Args:
-        prefix: words that a text is begun with; of shorter texts half of them.
-        length: words that the continuation is to have, about; as many of the text's own are compared.
-        expected: what alignment is measured with, "text" or "model".
+        prefix: words in the beginning of a text; half of them for shorter texts.
+        length: approximate words of the continuation; as many of the text's own are compared.
+        expected: the reference for alignment, "text" or "model".
         temperature: of the remote model; by default the endpoint's.
-        extraction: of the local model; None leaves its part out.
+        extraction: temperature of the local model; None leaves its step out.
         shown: the beginning that the local model sees, "released" or "original".
-        local_url: where the local model is asked, without a key; by default where the remote one is.
+        local_url: URL of the local model, used without a key; by default that of the remote one.
         local_model: its name there.
         encoder: a folder or hub id of a sentence-transformers model; the bundled one by default.
-        endpoint: where the remote model is asked.
-        report: told of progress.
+        endpoint: of the remote model.
+        report: called with progress.
     """
 
     prefix: Annotated[int, Field(ge=1, strict=True)] = 50
@@ -94,7 +94,7 @@ class Generation:
         return f"generation ({self.endpoint.model if self.endpoint else 'no endpoint'})"
 
     def refusal(self, data: DataSet) -> str:
-        """Where there is no endpoint, or no text to go on with."""
+        """The reason if there is no endpoint, or no text to continue."""
         if self.endpoint is None:
             return NO_ENDPOINT
         return "" if data.kind == "text" else f"it goes on with texts, and {data.name} is of the kind {data.kind}"
@@ -124,33 +124,33 @@ class Generation:
             )
 
     def _write(self, beginnings: Sequence[str]) -> list[str]:
-        """What the remote model writes."""
+        """The remote model's continuations."""
         if self.endpoint is None:
             raise ConfigError(NO_ENDPOINT)
         endpoint = self.endpoint if self.temperature is None else replace(self.endpoint, temperature=self.temperature)
         system = CONTINUE.format(length=self.length)
         written = endpoint.ask([(system, text) for text in beginnings], report=self.report)
-        return [text.encode(errors="replace").decode() for text in written]  # JSON may hold half a character
+        return [text.encode(errors="replace").decode() for text in written]  # JSON may hold lone surrogates
 
     def _extract(self, prompts: Sequence[Prompt], written: Sequence[str]) -> list[str]:
-        """What the local model makes of it."""
+        """The local model's revisions of them."""
         if self.extraction is None or self.endpoint is None:
             return list(written)
         local = replace(self.endpoint, model=self.local_model or self.endpoint.model)
         if self.local_url is not None:
-            local = replace(local, url=self.local_url, key=NO_KEY)  # the key is the remote one's
+            local = replace(local, url=self.local_url, key=NO_KEY)  # the key is for the remote one only
         shown = [prompt.original if self.shown == "original" else prompt.released for prompt in prompts]
         return extract(shown, written, local, temperature=self.extraction, report=self.report)
 
 
 def begun(part: ReleasedField, prefix: int, length: int) -> Prompt:
-    """A text cut behind its first words.
+    """A text split after its first words.
 
     Args:
-        part: what was released of it.
-        prefix: how many words; half of a text that has less than twice as many. An item that stands for words on both
-            sides of the cut belongs to the beginning.
-        length: words of the rest at most.
+        part: its release.
+        prefix: number of words; half of the text if it has less than twice as many. An item that stands for words on
+            both sides of the split belongs to the beginning.
+        length: most words of the rest.
     """
     words = len(part.starts)
     count = max(1, min(prefix, words // 2))

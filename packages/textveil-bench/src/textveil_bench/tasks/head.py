@@ -1,7 +1,7 @@
 """Head: a classifier on frozen sentence vectors, fitted to originals once.
 
-In: originals with labels to learn from, releases to judge. Out: whether each release still gets its label.
-Not here: networks that are trained as a whole (`finetune`), or were by others (`classifier`).
+In: labelled originals for training, releases to judge. Out: whether each release still gets its label.
+Not here: networks trained as a whole (`finetune`), or by others (`classifier`).
 """
 
 import math
@@ -23,7 +23,7 @@ from textveil_bench.tasks.contract import Score
 from textveil_bench.trials import ReleasedExample
 
 RECIPE = 1
-"""Version of the features and of the fit; what an older one left on the disk is not used."""
+"""Version of the features and the fit; results of older versions on disk are ignored."""
 
 LIBRARIES = ("numpy", "scikit-learn", "sentence-transformers", "textveil", "tokenizers", "torch", "transformers")
 
@@ -32,7 +32,7 @@ class Fitted(NamedTuple):
     """A logistic regression of C labels on m features.
 
     Args:
-        train: the rows that it was fitted to.
+        train: the rows it was fitted to.
         coefficients: float64 [m, C].
         intercept: float64 [C].
     """
@@ -46,23 +46,23 @@ class Fitted(NamedTuple):
 class Head:
     """Judges classification and pairs by a logistic regression on sentence vectors.
 
-    The encoder stays as it is. The regression is fitted to originals of the training split, never to releases, and
-    judges all releases of all mechanisms. It is kept on the disk, with the features that it was fitted to.
+    The encoder is frozen. The regression is fitted to originals of the training split, never to releases, and judges
+    all releases of all mechanisms. It is saved to disk, with the features it was fitted to.
 
-    Of one text, the features are its sentence vector. Of a pair they are both vectors u and v, |u - v|, and u * v
-    brought to a length of about one; and three numbers, in units of their standard deviations: the cosine of u and v;
-    the share of the first text's words that stand in the second, rare words counting more; and, with `reader`, how
-    sure the bundled reader is of the best answer that the second text gives to the first (it learned from 4,330
-    questions of SQuAD's training set). All of it is computed from the texts that are judged, and from them alone.
+    For one text, the features are its sentence vector. For a pair they are both vectors u and v, |u - v|, and u * v
+    scaled to a norm of about one; and three standardized numbers: the cosine of u and v; the share of the first text's
+    words that occur in the second, with rare words counting more; and, with `reader`, the bundled reader's confidence
+    in the best answer that the second text gives to the first (it was trained on 4,330 questions of SQuAD's training
+    set). All features are computed from the judged texts alone.
 
     Args:
         encoder: a folder or hub id of a sentence-transformers model; the bundled one by default.
-        rows: training rows at most, drawn with a fixed seed.
-        C: the inverse strength of the penalty; accuracy hardly moves from .3 to 2.
-        reader: of pairs, whether the reader is asked. It takes about as long as the vectors do.
-        train: gives the training split, where it is needed.
-        folder: where on the disk it is kept; see `kept.home`.
-        report: told of progress.
+        rows: most training rows, drawn with a fixed seed.
+        C: inverse regularization strength; accuracy hardly changes from .3 to 2.
+        reader: for pairs, whether to use the reader. It takes about as long as the vectors.
+        train: returns the training split, if needed.
+        folder: where the result is saved; see `kept.home`.
+        report: called with progress.
     """
 
     encoder: str | None = None
@@ -79,11 +79,11 @@ class Head:
         return f"head ({models.called(self.encoder)})"
 
     def refusal(self, data: DataSet) -> str:
-        """Where there is no label for a text, or for two."""
+        """The reason if the data are not labelled texts or pairs."""
         return labelled.refusal(data)
 
     def prepare(self) -> None:
-        """Fits the regression, unless it lies on the disk.
+        """Fits the regression, unless it is on disk.
 
         Raises:
             ConfigError: a label has no training row.
@@ -94,7 +94,7 @@ class Head:
         """Accuracy.
 
         Raises:
-            ConfigError: the training split does not fit.
+            ConfigError: the training split does not match.
         """
         labelled.check_trained(data, self._fitted.train)
         logits = self.features([trial.texts for trial in trials]) @ self._fitted.coefficients + self._fitted.intercept
@@ -102,10 +102,10 @@ class Head:
         yield labelled.accuracy(data, logits.argmax(axis=1), note)
 
     def features(self, texts: Sequence[Sequence[str]]) -> Floats:
-        """What the regression sees, float32 [B, m].
+        """The regression's features, float32 [B, m].
 
         Args:
-            texts: one text for each example, or two.
+            texts: one text per example, or two.
         """
         found = vectors.encode([text for each in texts for text in each], self.encoder, report=self.report)
         if len(found) == len(texts):
@@ -118,7 +118,7 @@ class Head:
         return np.hstack([one, other, abs(one - other), product, np.stack(numbers, axis=1).astype(np.float32)])
 
     def _certainty(self, texts: Sequence[Sequence[str]]) -> Values:
-        """The reader's logits of its best answer, float64 [B]."""
+        """The logits of the reader's best answers, float64 [B]."""
         reader = models.reader()
         scores = []
         for start in range(0, len(texts), vectors.STEP):
@@ -164,8 +164,8 @@ def fit(features: Floats, labels: Sequence[int], numbers: int, strength: float) 
     Args:
         features: float32 [B, m].
         labels: of each row, 0 to C - 1, each at least once.
-        numbers: how many of the last features are brought to unit variance; the penalty is the same for all.
-        strength: C, the inverse strength of that penalty.
+        numbers: how many of the last features are standardized; the regularization is the same for all.
+        strength: C, the inverse regularization strength.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -175,15 +175,15 @@ def fit(features: Floats, labels: Sequence[int], numbers: int, strength: float) 
         scale[-numbers:] = np.where(spread > 0, spread, 1)
     model = LogisticRegression(C=strength, max_iter=1000).fit(features / scale, labels)
     coefficients, intercept = model.coef_, model.intercept_
-    if len(intercept) == 1:  # of two labels only the second has a row
+    if len(intercept) == 1:  # with two labels, only the second has a row
         coefficients, intercept = np.vstack([0 * coefficients, coefficients]), np.append(0, intercept)
     return {"coefficients": (coefficients / scale).T, "intercept": intercept}
 
 
 def overlaps(texts: Sequence[Sequence[str]]) -> Values:
-    """The share of the first text's distinct words that stand in the second, float64 [B].
+    """The share of the first text's distinct words that occur in the second, float64 [B].
 
-    A word weighs the logarithm of how rare it is in public text; casing and punctuation marks do not count.
+    A word's weight is the logarithm of its rarity in public text; case and punctuation are ignored.
     """
     found = []
     for first, second in texts:

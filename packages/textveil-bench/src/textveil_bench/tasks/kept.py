@@ -1,10 +1,10 @@
-"""What judges learned, kept on the disk: fitted once, and used by every cell of every sweep.
+"""Saves what judges learned, so that it is fitted once and used by every cell of every sweep.
 
-In: what decides it, and how it is made. Out: the same as it was made, from the disk where it is there.
+In: what determines it, and a function that makes it. Out: the result, from disk if it is there.
 Not here: what is learned (`head`, `finetune`), and rows of sweeps (`rows`).
 
-What lies there was made from texts, so it is for its owner only. Nothing in it is run: arrays are read without
-pickles, networks from safetensors. What cannot be read, or does not fit, is made anew.
+The files are made from texts, so they are readable by their owner only. Nothing in them is executed: arrays are read
+without pickle, networks from safetensors. What cannot be read, or does not fit, is made again.
 """
 
 import os
@@ -27,26 +27,26 @@ NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
 
 
 def home(folder: Path | None = None) -> Path:
-    """The folder that was named; else `textveil/bench` in the user's caches: in XDG_CACHE_HOME, or ~/.cache."""
+    """The given folder, or `textveil/bench` in the user's cache: in XDG_CACHE_HOME, or ~/.cache."""
     if folder is not None:
         return folder
     named = os.environ.get("XDG_CACHE_HOME", "")
-    caches = Path(named) if os.path.isabs(named) else Path.home() / ".cache"  # the standard ignores others
+    caches = Path(named) if os.path.isabs(named) else Path.home() / ".cache"  # the standard ignores relative paths
     return caches / "textveil" / "bench"
 
 
 def key(libraries: tuple[str, ...], **decides: object) -> str:
-    """A name for what is decided by these values and by the versions of some libraries."""
+    """A name for whatever these values and the versions of some libraries determine."""
     versions = {name: version(name) for name in libraries}
     return blake2b(repr((sorted(decides.items()), versions)).encode(), digest_size=DIGEST).hexdigest()
 
 
 def fingerprint(network: Any, without: Sequence[str] = ()) -> str:
-    """What tells the weights of a torch network from others.
+    """A fingerprint of a torch network's weights.
 
     Args:
         network: the network.
-        without: the names of weights that do not count.
+        without: names of weights to ignore.
     """
     found = blake2b(digest_size=DIGEST)
     for name, tensor in sorted(network.state_dict().items()):
@@ -57,12 +57,12 @@ def fingerprint(network: Any, without: Sequence[str] = ()) -> str:
 
 
 def arrays(path: Path, make: Callable[[], Arrays], **shapes: tuple[int, ...]) -> Arrays:
-    """Arrays by name: from a file, or made and written there.
+    """Arrays by name, from a file, or made and saved there.
 
     Args:
-        path: an .npz file; it need not be there, nor its folder.
-        make: gives the arrays.
-        shapes: what they must be called, and how large they must be; they must be finite, too.
+        path: an .npz file; neither it nor its folder need exist.
+        make: makes the arrays.
+        shapes: their required names and shapes; they must also be finite.
     """
     found = _read(path)
     if {name: array.shape for name, array in found.items() if np.isfinite(array).all()} != shapes:
@@ -72,12 +72,12 @@ def arrays(path: Path, make: Callable[[], Arrays], **shapes: tuple[int, ...]) ->
 
 
 def take_weights(path: Path, network: Any) -> bool:
-    """Fills a torch network with the weights that lie in a file of safetensors; False where none do that fit."""
+    """Loads weights from a safetensors file into a torch network; False if none fit."""
     from safetensors.torch import load_file
 
     try:
         found = load_file(path)
-    except Exception:  # none are there, or what is there is broken in one of many ways
+    except Exception:  # the file is missing, or broken in one of many ways
         return False
     wanted = {name: (tensor.shape, tensor.dtype) for name, tensor in network.state_dict().items()}
     sound = {name: (tensor.shape, tensor.dtype) for name, tensor in found.items() if tensor.isfinite().all()}
@@ -87,7 +87,7 @@ def take_weights(path: Path, network: Any) -> bool:
 
 
 def keep_weights(path: Path, network: Any) -> None:
-    """Writes the weights of a torch network to a file of safetensors."""
+    """Saves the weights of a torch network to a safetensors file."""
     from safetensors.torch import save
 
     state = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
@@ -95,7 +95,7 @@ def keep_weights(path: Path, network: Any) -> None:
 
 
 def _write(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Makes a file that is there whole or not at all, however many processes make it at once; for its owner only.
+    """Writes a file atomically, however many processes do so at once; readable by its owner only.
 
     Raises:
         OutputError: it cannot be written.
@@ -118,5 +118,5 @@ def _read(path: Path) -> Arrays:
     try:
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
-    except Exception:  # none is there, or what is there is broken in one of many ways
+    except Exception:  # the file is missing, or broken in one of many ways
         return {}

@@ -1,7 +1,7 @@
-"""What judges of labels share: which data they take, which rows they learn from, and how guesses become a score.
+"""Shared by judges of labels: the data they accept, the rows they learn from, and the score of their guesses.
 
 In: data sets and guessed labels. Out: accuracy.
-Not here: who guesses (`head`, `classifier`, `finetune`, `asked`).
+Not here: what guesses (`head`, `classifier`, `finetune`, `asked`).
 """
 
 from dataclasses import replace
@@ -15,19 +15,19 @@ from textveil_bench.tasks.contract import Score
 
 
 def refusal(data: DataSet) -> str:
-    """Where there is no label for a text, or for two; empty otherwise."""
+    """The reason if the data are not labelled texts or pairs; empty otherwise."""
     if data.kind not in ("classification", "pairs") or not data.labels:
         return f"it judges labels of texts or pairs of texts, and {data.name} is of the kind {data.kind}"
     return "" if len(data.fields) <= 2 else f"it judges one text or two, and {data.name} has {len(data.fields)}"
 
 
 def accuracy(data: DataSet, guessed: Ints, note: str) -> Score:
-    """The share of right guesses; chance is to name the label that most examples have.
+    """The share of right guesses; chance is to name the most frequent label.
 
     Args:
         data: has the labels.
-        guessed: int64 [B], a label's number for each example; -1 where nothing was guessed.
-        note: what a reader has to know.
+        guessed: int64 [B], a label's index for each example; -1 for no guess.
+        note: what readers need to know.
     """
     right = np.array([example.label for example in data.examples], np.int64)
     return Score(
@@ -40,7 +40,7 @@ def accuracy(data: DataSet, guessed: Ints, note: str) -> Score:
 
 
 def learned_from(train: DataSet, rows: int) -> DataSet:
-    """The rows that a judge learns from: all, or so many of them, drawn with a fixed seed.
+    """The rows that a judge learns from: all, or `rows` of them, drawn with a fixed seed.
 
     Raises:
         ConfigError: a label has no row.
@@ -50,24 +50,24 @@ def learned_from(train: DataSet, rows: int) -> DataSet:
         train = replace(train, examples=tuple(train.examples[i] for i in chosen.tolist()))
     if missing := len(set(range(len(train.labels))) - {example.label for example in train.examples}):
         raise ConfigError(
-            f"each of the {len(train.labels)} labels of {train.name} must have a row to learn from, and {missing} have "
-            "none; take more rows"
+            f"each of the {len(train.labels)} labels of {train.name} needs a row to learn from, and {missing} have "
+            "none; use more rows"
         )
     return train
 
 
 def check_trained(data: DataSet, train: DataSet) -> None:
-    """Refuse training rows that are not of the data that is judged.
+    """Checks that training rows match the data to judge.
 
     Raises:
-        ConfigError: their labels or their number of texts are others.
+        ConfigError: their labels or number of texts differ.
     """
     if train.labels != data.labels or len(train.fields) != len(data.fields):
-        raise ConfigError(f"the training rows of {data.name} must have its labels and its fields; they have others")
+        raise ConfigError(f"the training rows of {data.name} must have its labels and fields, and have others")
 
 
 def shuffled(count: int, rng: SeededRandomness) -> Ints:
-    """The numbers below `count` in a drawn order, int64 [count]."""
+    """The numbers below `count` in random order, int64 [count]."""
     ((_, draws),) = rng.open([count]).chunks(count)
     order: Ints = np.argsort(draws.uniform(1)[:, 0], kind="stable")
     return order

@@ -1,7 +1,7 @@
-"""Meaning: how near the release of a text is to its original, as a sentence encoder sees it.
+"""Meaning: how similar a release is to its original, according to a sentence encoder.
 
 In: originals and releases. Out: the cosine of their sentence vectors.
-Not here: cosines of words (`textveil.evaluate.measure`), and of what attackers rebuild (`textveil.evaluate.attack`).
+Not here: cosines of words (`textveil.evaluate.measure`), and of attackers' guesses (`textveil.evaluate.attack`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,11 +15,11 @@ from textveil_bench.trials import BETWEEN, ReleasedExample, joined
 
 @options()
 class Meaning:
-    """Measures how much of a text's meaning is left, for data of any kind.
+    """Measures how much of a text's meaning is left, for any kind of data.
 
-    The cosine of the sentence vectors of the whole example, all fields together, before and after. Two English texts
-    about different things still have some cosine, so that 0 is not what is left when nothing is: the baselines
-    `uniform` and `mask` show what is.
+    The cosine of the sentence vectors of the whole example, all fields together, before and after. Two unrelated
+    English texts still have a positive cosine, so the level for nothing left is not 0: see the baselines `uniform` and
+    `mask`.
 
     Args:
         encoder: a folder or hub id of a sentence-transformers model; the bundled one by default.
@@ -33,7 +33,7 @@ class Meaning:
         return "meaning" if self.encoder is None else f"meaning ({models.called(self.encoder)})"
 
     def refusal(self, data: DataSet) -> str:
-        """None: every text has a meaning."""
+        """Always empty: every text has a meaning."""
         return ""
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:

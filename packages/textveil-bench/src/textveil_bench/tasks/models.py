@@ -1,7 +1,7 @@
-"""The models of judges: loaded once in a process, whichever judge asks.
+"""The judges' models, loaded once per process and shared.
 
-In: sources, a folder or hub id, or None for what the package brings. Out: encoders and readers; what rows call them;
-in which numbers they compute.
+In: sources: a folder or hub id, or None for the bundled model. Out: encoders and readers; their names in rows; their
+precision.
 Not here: the models themselves (`textveil.models`).
 """
 
@@ -19,7 +19,7 @@ READER = "the bundled reader"
 
 
 def called(source: str | None, bundled: str = ENCODER) -> str:
-    """What rows call a model, told without loading it: the name of a folder, without the path to it."""
+    """A model's name in rows, without loading it: for a folder its name, without the path."""
     if source is None:
         return bundled
     return Path(source).resolve().name if os.path.isdir(source) else source
@@ -27,18 +27,18 @@ def called(source: str | None, bundled: str = ENCODER) -> str:
 
 @cache
 def precision() -> Literal["bfloat16", "float32"]:
-    """What networks multiply in under `quick`: bfloat16 where the processor has instructions for that."""
+    """The precision of networks under `quick`: bfloat16 if the processor has instructions for it."""
     import torch
 
-    able: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # older versions of torch do not tell
+    able: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # missing in older versions of torch
     return "bfloat16" if able.get("avx512_bf16") or able.get("amx_bf16") else "float32"
 
 
 def quick() -> AbstractContextManager[object]:
-    """Lets networks that judge, or guess words, multiply in `precision`.
+    """Lets networks that judge, or guess words, run in `precision`.
 
-    Judging is most of a sweep's time, and bfloat16 takes less of it. Sentence vectors keep a cosine above 0.999 with
-    those in float32. Nothing that is released depends on it.
+    Judging takes most of a sweep's time, and bfloat16 makes it faster. Sentence vectors keep a cosine above 0.999 with
+    those in float32. No release depends on it.
     """
     import torch
 

@@ -1,6 +1,6 @@
-"""Reading: answers to released questions about released texts, by an extractive reader.
+"""Reading: an extractive reader answers released questions about released texts.
 
-In: questions and texts after release. Out: how near answers are to the gold ones, as released, and to the text's owner.
+In: questions and texts after release. Out: the answers' scores against gold ones, as released and as restored.
 Not here: language models that answer (`asked`), and how answers are scored (`answers`).
 """
 
@@ -17,7 +17,7 @@ from textveil_bench.tasks.contract import Score
 from textveil_bench.trials import ReleasedExample
 
 RESTORED = "restored "
-"""Stands before the names of metrics."""
+"""Prefix of the metrics' names."""
 
 AS_RELEASED = "the answer as it was released"
 WHAT_STOOD_THERE = "what stood in the original where the answer was found"
@@ -29,20 +29,20 @@ class Reading:
 
     Both the question and the text are released; the reader never sees an original. Its answer is scored in two views:
 
-    - `F1` and the like: the answer as it stands in the released text, as papers report it. It falls wherever a word of
-      the answer was replaced, found or not, so that it cannot be high where answers are hidden; and answers are often
-      names and numbers, which most tables do not have.
-    - `restored F1` and the like: what stood in the original where the answer was found (`Part.behind`). This is what
-      the owner of the text reads, who knows which word became which: whether the right place was found, and no more. A
-      place that is guessed earns a little: the baselines `mask` and `uniform` show how much.
+    - `F1` and the like: the answer as it is in the released text, as papers report it. It drops whenever a word of the
+      answer was replaced, whether or not it was found, so it cannot be high if answers are hidden; and answers are
+      often names and numbers, which most tables lack.
+    - `restored F1` and the like: the original text where the answer was found (`ReleasedField.behind`). This is what
+      the text's owner reads, who knows the replacements: it measures whether the right place was found. Guessing a
+      place scores a little: see the baselines `mask` and `uniform`.
 
-    Which of the two is the headline is an option. By default it is `F1`, which asks for nothing but the release, so
-    that figures stand beside those of others.
+    The headline is an option. By default it is `F1`, which needs nothing but the release, so that figures can be
+    compared with those of others.
 
     Args:
         reader: a folder or hub id of a model for extractive question answering; the bundled one by default.
         headline: the metric that the task is judged by.
-        report: told of progress.
+        report: called with progress.
     """
 
     reader: str | None = None
@@ -55,7 +55,7 @@ class Reading:
         return f"reader ({models.called(self.reader, models.READER)})"
 
     def refusal(self, data: DataSet) -> str:
-        """Where there is no question with a text and answers."""
+        """The reason if the data are not questions with a text and answers."""
         return answers.refusal(data)
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:

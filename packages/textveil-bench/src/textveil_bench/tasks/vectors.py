@@ -23,9 +23,9 @@ def encode(texts: Sequence[str], source: str | None = None, *, report: Report = 
     Args:
         texts: equal ones are encoded once.
         source: the encoder.
-        report: told of progress.
+        report: called with progress.
     """
-    distinct = sorted(set(texts), key=lambda text: (len(text), text))  # alike in length: less padding
+    distinct = sorted(set(texts), key=lambda text: (len(text), text))  # by length, for less padding
     found = np.zeros((len(distinct), models.encoder(source).dimension), np.float32)
     for start in range(0, len(distinct), STEP):
         report("sentence vectors", start, len(distinct))
@@ -36,13 +36,13 @@ def encode(texts: Sequence[str], source: str | None = None, *, report: Report = 
 
 @lru_cache(maxsize=8)
 def originals(texts: tuple[str, ...], source: str | None = None) -> Floats:
-    """The same, remembered in memory: every cell of a sweep is held against the same originals. Read-only."""
+    """The same, cached: every cell of a sweep is compared with the same originals. Read-only."""
     found = encode(texts, source)
     found.flags.writeable = False
     return found
 
 
 def cosines(one: Floats, other: Floats) -> Values:
-    """The cosine of unit vectors row by row, float64 [B]; 0 where one of them is the zero vector."""
+    """Row-wise cosine of unit vectors, float64 [B]; 0 if one of them is the zero vector."""
     found: Values = (one.astype(np.float64) * other).sum(axis=1)
     return found
