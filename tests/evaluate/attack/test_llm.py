@@ -77,7 +77,11 @@ def test_nothing_of_the_originals_is_sent_or_shown(openai_server, small_table):
     sent = journal(openai_server)
     assert CANARY not in sent.lower()
     bodies = [entry["body"] for entry in json.loads(sent)]
-    assert {released.text for released in case.view.released} <= {body["messages"][1]["content"] for body in bodies}
+    assert {released.text for released in case.view.released} <= {
+        body["messages"][1]["content"]
+        for body in bodies
+        if len(body["messages"]) > 1  # others may ask the server too
+    }
     said = repr(attacker) + json.dumps(findings.to_json()) + repr(findings) + repr(case)
     assert CANARY not in said.lower()
     assert KEY not in said
@@ -112,7 +116,8 @@ def test_the_instructions_say_what_is_public(openai_server, small_table):
 
     case = case_of(small_table, ["ladder and palace", "needle is orange, stone"], release)
     outcomes(Reconstruction(url=openai_server, model="echo", temperature=0.5), case)
-    by_text = {e["body"]["messages"][1]["content"]: e["body"] for e in json.loads(journal(openai_server))}
+    asked = [each["body"] for each in json.loads(journal(openai_server))]
+    by_text = {body["messages"][1]["content"]: body for body in asked if len(body["messages"]) > 1}
     one, other = by_text["ladder and palace"], by_text["<WORD> is orange, stone"]
     system = one["messages"][0]["content"]
     assert '"stub"' in system

@@ -51,9 +51,9 @@ def test_tasks_that_cannot_be_had(tasks, tmp_path):
     [
         ("hg", "", UnknownName, "did you mean 'hf'"),
         ("hf", "", ConfigError, "needs --model_args pretrained="),
-        ("hf", "pretrained=/nowhere/model", ModelError, "there is no such folder"),
-        ("hf", "pretrained=nobody/nothing", ModelError, "hf 'nobody/nothing' could not be loaded"),
-        ("vllm", "pretrained=nobody/nothing", ModelError, "its library must be installed"),
+        ("hf", "pretrained=/nowhere/model", ModelError, "no such folder exists"),
+        ("hf", "pretrained=nobody/nothing", ModelError, "could not load the model hf 'nobody/nothing'"),
+        ("vllm", "pretrained=nobody/nothing", ModelError, "and its library installed"),
     ],
 )
 def test_models_that_cannot_be_had(name, arguments, kind, says):
