@@ -89,6 +89,8 @@ def test_files_into_a_folder(run, tmp_path):
     assert again[1] == lines[1]
     assert "passes" in again[2]
     assert run(*arguments, "--resume", "--quiet")[2] == ""
+    masked = run("protect", tmp_path / "a.csv", "--mechanism", "placeholder", "--output", f"{tmp_path}/masked/")[2]
+    assert "became placeholders" in masked  # no groups, and so no types
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,7 @@ def test_verbs_of_another_package(capsys):
         (("calibrate-context", "a.txt"), "it is now `textveil table calibrate`"),
         (("bench", "lm-eval", "--tasks", "x"), "it is now `textveil lm-eval`"),
         (("bench", "report", "runs"), "it is now `textveil report`"),
+        (("repair", "Zyxqorvian", "--url", "http://localhost:1/v1"), "it is now --upstream"),
         (("privatize", "Zyxqorvian", "--show", "risk"), "`textveil groups` and `textveil risk`"),
         (("privatize", "Zyxqorvian", "--html=a.html"), "`textveil groups` and `textveil risk`"),
         (("privatize", "a.csv", "--field", "Zyxqorvian"), "`textveil privatize-files`"),

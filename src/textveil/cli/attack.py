@@ -153,9 +153,9 @@ def _run(names: list[str], options: Mapping[str, Mapping[str, Any]], texts: list
     from textveil.pipeline import Privatizer
 
     attackers: list[Attack] = [load(name, options.get(name)) for name in names]
-    privatizer = Privatizer.from_config(config)
     with progress.bars() as report:
-        return attack(Case.of(privatizer, texts), attackers, rng=evaluation.simulation(config), report=report)
+        case = Case.of(Privatizer.from_config(config), texts)
+        return attack(case, attackers, rng=evaluation.simulation(config), report=report)
 
 
 def _title(config: "Config") -> str:

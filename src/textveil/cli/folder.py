@@ -127,9 +127,10 @@ def _about(done: "Done", telling: Telling, prompts: bool) -> Iterator[str]:
     name = found["field"]
     field = "" if name is None else f", field {name if formats.is_plain(name) else json.dumps(name)}"
     yield f"{found['file']}{field}: {counted}.{' It was finished before.' if done.before else ''}"
-    if prompts and stated is not None:
+    listed = prompts and stated is not None and bool(stated["groups"] or not stated["protected"])
+    if listed:  # without groups nothing is known of types, and the statement says what there is to say
         yield _hidden(stated["groups"])
-    if telling.how != "summary" or not prompts:
+    if telling.how != "summary" or not listed:
         if done.guarantee is not None:
             yield telling.spell(done.guarantee)
         elif stated is not None:

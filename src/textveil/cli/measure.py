@@ -67,10 +67,10 @@ def measure(
         names = check(metrics.split(",") if metrics != "all" else None)
     evaluation.refuse_same(file, output)
     texts = evaluation.texts(file, field, limit)
-    case = Case.of(Privatizer.from_config(config), texts)
-    if not len(case.view.drawn):
-        raise InputError("no word of these texts is protected, so there is nothing to measure")
     with progress.bars(unit=" words") as report:
+        case = Case.of(Privatizer.from_config(config), texts)
+        if not len(case.view.drawn):
+            raise InputError("no word of these texts is protected, so there is nothing to measure")
         found = measured(
             case, metrics=names, draws=draws, words=words, rng=evaluation.simulation(config), report=report
         )

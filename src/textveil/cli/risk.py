@@ -56,11 +56,11 @@ def risk(
     from textveil.show import risk as shown
 
     found = texts.few(text, whole=whole, output=output, what="risk")
-    privatizer = Privatizer.from_config(config)
-    with nullcontext() if session is None else store.kept(session) as remembered:
-        rehearsal = privatizer.rehearse(found, remembered)
-    case = Case.after(privatizer, rehearsal, names=True)
     with progress.bars() as report:
+        privatizer = Privatizer.from_config(config)
+        with nullcontext() if session is None else store.kept(session) as remembered:
+            rehearsal = privatizer.rehearse(found, remembered)
+        case = Case.after(privatizer, rehearsal, names=True)
         risks = assess(case, prior=name, rng=evaluation.simulation(config), report=report)
     statements = [result.guarantee for result in rehearsal.results]
     if html is not None and risks:  # first, because a reader of standard output may go before its end

@@ -201,6 +201,7 @@ MOVED = {
     ("textveil", "calibrate-context"): "it is now `textveil table calibrate`",
     ("textveil bench", "lm-eval"): "it is now `textveil lm-eval`",
     ("textveil bench", "report"): "it is now `textveil report`",
+    ("textveil repair", "--url"): "it is now --upstream",
     ("textveil privatize", "--show"): "it is now `textveil groups` and `textveil risk`",
     ("textveil privatize", "--html"): "it belongs to `textveil groups` and `textveil risk`",
     ("textveil privatize", "--prior"): "it belongs to `textveil risk`",
