@@ -103,6 +103,7 @@ def test_its_format_detector_mechanism_and_table_privatize_a_file(run, tmp_path)
     assert (statement["guarantee"]["mechanism"], statement["guarantee"]["table"]) == ("keep", "colours")
 
 
+@pytest.mark.slow
 def test_its_mechanism_passes_the_audit(run):
     checks = "log-ratio,sampled,support,budget,statement,pipeline,seed"
     (ran,) = run(["audit", "keep", "--table", "colours", "--small", "--checks", checks, "--json"])

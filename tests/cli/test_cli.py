@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
+from tests.lanes import first_of_each
 
 import textveil
 from textveil import cli
@@ -713,6 +714,7 @@ def test_lists(run, what, first, count):
     assert [[entry["name"], entry["summary"]] for entry in json.loads(out)] == rows
 
 
+@pytest.mark.slow
 def test_every_kind_of_names_is_listed_and_every_name_explained(run):
     kinds = dict(line.split(None, 1) for line in run("list")[1].splitlines())
     assert [*kinds] == [*(f"{kind}s" for kind in registry.KINDS), "profiles"]
@@ -851,6 +853,7 @@ def test_every_example_works(run, command, tmp_path, monkeypatch):
 LEAN = ("-o", "protect.detectors=[patterns]", "-o", "names.types=[]")
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_first_page_work_as_they_are_typed():
     shown = (r"Ask [\w'-]+ [\w'-]+ \(<EMAIL>\) about the lease\n", r"\w+ \w+ the \w+ \w+ \w+ \w+\n")
     said = (
@@ -911,7 +914,7 @@ def test_a_reader_that_has_gone():
     assert (found.returncode, found.stderr) == (141, b"")
 
 
-@pytest.mark.parametrize("verb", ["groups", "risk"])
+@pytest.mark.parametrize("verb", first_of_each(["groups", "risk"]))
 def test_a_page_is_there_though_the_reader_of_the_text_has_gone(tmp_path, verb):
     """As in `textveil risk ... --html page.html | head -0`."""
     reader, writer = os.pipe()

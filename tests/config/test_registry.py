@@ -57,7 +57,7 @@ def offer(
 ) -> None:
     """Pretend that packages offer names of a kind: (name, target, package) each."""
 
-    def points(*, group: str) -> list[Any]:
+    def points(group: str, path: tuple[str, ...]) -> list[Any]:
         if group != f"textveil.{kind}s":
             return []
         found = []
@@ -67,7 +67,7 @@ def offer(
             found.append(point)
         return found
 
-    monkeypatch.setattr(registry, "entry_points", points)
+    monkeypatch.setattr(registry, "_points", points)
 
 
 def test_built_in_names_come_first_and_in_order(monkeypatch):
@@ -182,10 +182,10 @@ def test_two_packages_with_one_name_are_an_error_that_names_both(monkeypatch):
 
 
 def test_damaged_metadata_leaves_the_built_in_names(monkeypatch):
-    def damaged(**_):
+    def damaged(*_):
         raise KeyError("Name")
 
-    monkeypatch.setattr(registry, "entry_points", damaged)
+    monkeypatch.setattr(registry, "_points", damaged)
     with pytest.warns(TextveilWarning, match=r"left out.*\(KeyError\)"):
         assert registry.names("mechanism") == NAMES
 

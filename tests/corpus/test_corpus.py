@@ -392,6 +392,7 @@ def check_resumed(rows: Path, out: Path, before: dict[str, bytes]) -> None:
         assert numbers(out / "a.jsonl") == list(range(37))
 
 
+@pytest.mark.slow
 def test_killed_before_each_of_its_steps(rows, tmp_path):
     """One run for every step at which it can be killed, each resumed: nothing is drawn again."""
     for step in range(1000):

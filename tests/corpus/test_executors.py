@@ -84,6 +84,7 @@ def test_one_worker_is_this_process():
         Local(0)
 
 
+@pytest.mark.slow
 def test_processes_stay_until_the_end_and_then_are_gone():
     with Local(2) as executor:
         first = {each for _, each in executor.map(process, range(8))}

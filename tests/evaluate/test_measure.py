@@ -355,6 +355,7 @@ def test_no_more_words_are_hidden_than_planned(table, echo, monkeypatch):
     assert row.value == pytest.approx(60)
 
 
+@pytest.mark.slow
 def test_the_bundled_model_is_surprised_by_noise(minilm_s):
     originals = ["the doctor told the patient to take two tablets every morning", "the film is a charming journey"]
     kept, changed = (

@@ -20,6 +20,7 @@ import httpx2
 import openai
 import pytest
 import uvicorn
+from tests.lanes import first_of_each
 
 from textveil import Privatizer, cli
 from textveil.errors import ConfigError
@@ -617,7 +618,7 @@ def process(upstream, *arguments, **environ):
             running.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", first_of_each([signal.SIGTERM, signal.SIGINT]))
 def test_the_process_logs_nothing_and_finishes_its_answers(openai_server, number):
     with process(openai_server) as (running, said), ThreadPoolExecutor(1) as pool:
         assert re.fullmatch(r"textveil: serving http://127\.0\.0\.1:\d+/v1\n", said)

@@ -36,6 +36,7 @@ def s8(minilm_s: EmbeddingTable) -> EmbeddingTable:
     return EmbeddingTable.build(name="s8", words=minilm_s.words[:8000], vectors=minilm_s.take(slice(0, 8000)))
 
 
+@pytest.mark.slow
 def test_losses_of_the_first_8000_rows(s8: EmbeddingTable) -> None:
     found = exact(s8, [0.0, 6.0])
     assert found == pytest.approx([ORACLE[0], ORACLE[6]], abs=0.01)

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from scipy.stats import chisquare
+from tests.lanes import first_of_each
 
 from textveil.config.sections import NameOptions
 from textveil.errors import BudgetError, ConfigError
@@ -51,7 +52,7 @@ def drawn(names, table, words, labels, *, seed=1):
     return [table.words[row] for row in found.tolist()], spent
 
 
-@pytest.mark.parametrize("rule", ["rankcape", "exponential"])
+@pytest.mark.parametrize("rule", first_of_each(["rankcape", "exponential"]))
 def test_names_come_from_the_list_of_their_label(table, rule):
     names = Names.of(NameOptions(types=("all",), rule=rule), frozenset({"PERSON", "LOCATION", "ORGANIZATION"}), table)
     labels = [label for label in LABELS for _ in range(200)]

@@ -77,5 +77,6 @@ def test_the_laplace_baseline_spends_a_fifth_of_what_it_says() -> None:
     assert spent / 250.0 == pytest.approx(0.194, abs=0.001)
 
 
+@pytest.mark.slow
 def test_renormalising_a_projection_of_the_real_table_costs_its_factor(table: EmbeddingTable) -> None:
     assert table.project(32, renormalize=True).lipschitz == pytest.approx(1.54, abs=0.01)

@@ -130,6 +130,7 @@ def test_the_masked_lm_is_right_about_frequent_words(context):
     assert np.mean(hits) > 0.5
 
 
+@pytest.mark.slow
 def test_the_first_layers_alone_are_a_model_of_their_own(context):
     table = load_table("minilm")
     ragged = Ragged.join([["the", "match", "ended", "in", "a", "draw", "."]])
@@ -172,6 +173,7 @@ load_sentences().encode(["Maria met John"])
 """
 
 
+@pytest.mark.slow
 def test_the_bundled_models_never_touch_the_network_and_print_nothing():
     without = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "TRANSFORMERS_"))}
     done = subprocess.run([sys.executable, "-c", OFFLINE], capture_output=True, text=True, env=without, check=False)

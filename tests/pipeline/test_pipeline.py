@@ -505,6 +505,7 @@ def test_a_window_does_not_reach_into_the_next_text():
     assert together[1].text == alone.text
 
 
+@pytest.mark.slow
 def test_one_megabyte():
     text = f"river stone, {CANARY} the window\n" * 30_000
     assert len(text) > 900_000

@@ -164,6 +164,7 @@ def test_as_plain_data():
     assert all(np.isfinite(each["above_floor"]["value"]) for each in plain["families"])
 
 
+@pytest.mark.slow
 def test_the_trial_is_on_other_examples_and_measures_the_risk():
     sweep = Sweep.read("choose")
     made = trial(sweep, choose.Tuning(limit=7))

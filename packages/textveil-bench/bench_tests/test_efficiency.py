@@ -34,6 +34,7 @@ def subject(folder, **options):
     return MeasuredSetup(name="placeholder", set={"table.name": folder, "mechanism.name": "placeholder", **options})
 
 
+@pytest.mark.slow
 def test_every_figure_of_a_mechanism_is_measured_in_a_process_of_its_own(folder):
     told = []
     found = list(measure([subject(folder)], LOAD, report=lambda *step: told.append(step)))

@@ -98,7 +98,7 @@ def test_rows_are_complete_and_a_run_goes_on(sweep, tmp_path, monkeypatch):
     assert len(rows.read([folder])) == 24, "under both names"
 
 
-@pytest.mark.parametrize("error", [EndpointError, ConfigError])
+@pytest.mark.parametrize("error", [EndpointError, pytest.param(ConfigError, marks=pytest.mark.slow)])
 def test_what_fails_on_one_cell_is_told_and_the_sweep_goes_on(sweep, tmp_path, monkeypatch, error):
     from textveil.evaluate.attack.neighbour import Neighbour
     from textveil.evaluate.measure import words as measures

@@ -10,10 +10,11 @@ the group of the kind, such as `textveil.detectors`.
 
 import inspect
 import os
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, get_args, get_origin
 
@@ -525,7 +526,7 @@ def _built_in(kind: KindOfName) -> dict[str, Entry]:
 def _offers(kind: KindOfName) -> dict[str, list[EntryPoint]]:
     """The entry points of other packages. One broken installation must not hide all other names."""
     try:
-        points = list(entry_points(group=GROUPS[kind]))
+        points = _points(GROUPS[kind], tuple(sys.path))
     except Exception as error:  # damaged metadata of any installed package may raise
         warnings.warn(
             f"cannot list the installed packages, so {kind}s of other packages are left out ({type(error).__name__})",
@@ -537,6 +538,12 @@ def _offers(kind: KindOfName) -> dict[str, list[EntryPoint]]:
     for point in points:
         offers.setdefault(point.name, []).append(point)
     return offers
+
+
+@cache
+def _points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """The entry points of a group. Finding them takes 14 ms, so each import path is searched once."""
+    return tuple(entry_points(group=group))
 
 
 def _package(point: EntryPoint) -> str:

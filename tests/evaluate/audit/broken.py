@@ -725,6 +725,7 @@ class Twin:
 TWINS = (
     Twin("factor 1/2 forgotten", "log-ratio"),
     Twin("epsilon doubled, law", "log-ratio"),
+    Twin("stairs too steep", "sampled", "rankcape"),
     Twin("epsilon doubled, noise", "sampled", "noise"),
     Twin("epsilon doubled, polar", "sampled", "polar"),
     Twin("epsilon doubled, window", "sampled", "d-chi-stencil"),
@@ -780,7 +781,6 @@ TWINS = (
     Twin("groups", "paper", "context", "refuted"),
     Twin("nominal epsilon printed", "log-ratio", "cape"),
     Twin("stairs too steep", "log-ratio", "rankcape"),
-    Twin("stairs too steep", "sampled", "rankcape"),
     Twin("custext", "paper", "context", "refuted"),
     Twin("custext, aggressive", "paper", "context", "refuted"),
     Twin("rantext", "paper", "context", "refuted"),

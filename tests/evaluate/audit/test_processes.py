@@ -46,6 +46,7 @@ def findings(*mechanisms: Any) -> list[dict[str, Finding]]:
     return [{check: next(found) for check in CHECKS} for _ in mechanisms]
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_spoils_nothing_but_its_own_trial() -> None:
     dead, honest = findings(Elsewhere(name="dead", rule=exponential().rule), exponential())
     assert {each.verdict for each in dead.values()} == {"not applicable"}
@@ -53,6 +54,7 @@ def test_a_process_that_dies_spoils_nothing_but_its_own_trial() -> None:
     assert {each.verdict for each in honest.values()} == {"holds"}
 
 
+@pytest.mark.slow
 def test_a_late_answer_is_not_taken_for_the_next_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = OwnDraws(generator=np.random.default_rng())
     monkeypatch.setattr(streams, "PATIENCE", 3.0)
@@ -89,6 +91,7 @@ for mechanism in (exponential(), Mine(name="mine", rule=exponential().rule)):
 
 
 @pytest.mark.parametrize("way", ["file without a guard", "standard input"])
+@pytest.mark.slow
 def test_a_script_runs_once_and_its_own_classes_are_not_tried(way: str, tmp_path: Path) -> None:
     file = tmp_path / "script.py"
     file.write_text(SCRIPT)

@@ -6,34 +6,24 @@ from functools import cache, partial
 import pytest
 
 from tests.evaluate.audit.broken import TWINS, Twin, build
+from tests.lanes import first_of_each
 from textveil.evaluate.audit.finding import Finding
 from textveil.evaluate.audit.run import CHECKS, audit
 
-PROCESSES = ("streams", "seed")
-
 
 @cache
-def alone(name: str, check: str) -> Finding:
+def finding(name: str, check: str) -> Finding:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a twin's options are warned of is not the point
         (found,) = audit(partial(build, name), small=True, only=(check,))
     return found
 
 
-@cache
-def together() -> dict[tuple[str, str], Finding]:
-    """The checks that need processes of their own, which are started once."""
-    chosen = [twin for twin in TWINS if twin.check in PROCESSES]
-    names = list(dict.fromkeys(name for twin in chosen for name in (twin.defect, twin.honest)))
-    found = audit(*(partial(build, name) for name in names), small=True, only=PROCESSES)
-    return {(name, check): next(found) for name in names for check in PROCESSES}
-
-
-def finding(name: str, check: str) -> Finding:
-    return together()[name, check] if check in PROCESSES else alone(name, check)
-
-
-@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: f"{twin.defect} - {twin.check}")
+@pytest.mark.parametrize(
+    "twin",
+    first_of_each(TWINS, lambda twin: "processes" if twin.check in ("streams", "seed") else twin.check),
+    ids=lambda twin: f"{twin.defect} - {twin.check}",
+)
 def test_a_defect_is_found_by_its_check_and_the_honest_mechanism_passes(twin: Twin) -> None:
     found, honest = finding(twin.defect, twin.check), finding(twin.honest, twin.check)
     assert found.verdict == twin.verdict, found

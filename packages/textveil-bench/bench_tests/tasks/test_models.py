@@ -27,6 +27,7 @@ def test_what_is_quick_is_nearly_the_same(monkeypatch):
     assert [each.text for each in found] == [each.text for each in read] != [""]
 
 
+@pytest.mark.slow
 def test_the_last_layer_of_a_language_model_stays_exact(monkeypatch):
     """Logits of bfloat16 alone would be multiples of 1/16 or more: many words at one place."""
     monkeypatch.setattr(models, "precision", lambda: "bfloat16")
