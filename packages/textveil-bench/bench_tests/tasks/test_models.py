@@ -1,6 +1,7 @@
 """Models of judges: what they compute in."""
 
 import numpy as np
+import pytest
 import torch
 
 from textveil.models.context import load_context
