@@ -451,7 +451,7 @@ def test_killed_while_two_processes_draw(tmp_path, monkeypatch):
     monkeypatch.undo()
     path, out, work = tmp_path / "a.jsonl", tmp_path / "out", tmp_path / "out" / ".a.jsonl.textveil"
     path.write_text("".join(json.dumps({"n": n, "text": f"the {WORDS[n % 15]} {n}"}) + "\n" for n in range(8000)))
-    line = [sys.executable, "-m", "textveil", "privatize", str(path), "--output", f"{out}/", "--epsilon", "5"]
+    line = [sys.executable, "-m", "textveil", "privatize-files", str(path), "--output", f"{out}/", "--epsilon", "5"]
     line += ["--table", "minilm-s", "--seed", "1", "--jobs", "2"]
     with subprocess.Popen(line, stderr=subprocess.PIPE) as process:
         while not chunks(out) and process.poll() is None:
