@@ -184,4 +184,6 @@ def test_files_that_are_no_sweeps(tmp_path):
 @pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
 def test_packaged_sweeps_are_ones(path: Path):
     if "entries" in path.read_text(encoding="utf-8"):
-        check(Sweep.read(path.stem))
+        sweep = Sweep.read(path.stem)
+        check(sweep)
+        assert sweep.series
