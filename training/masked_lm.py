@@ -17,7 +17,8 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from textveil.models.networks import backbone, bundled_folder
+from textveil.models.bundled import bundled_folder
+from textveil.models.foreign import backbone
 from textveil.randomness import Ints, Values
 from textveil.table import minilm
 from textveil.text.public import is_public

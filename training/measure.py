@@ -94,8 +94,7 @@ def _ranks(
 ) -> dict[str, Ints]:
     """For each set of candidates, how many have a larger logit than the right word."""
     ranks = {name: np.zeros(len(asked), np.int64) for name in allowed}
-    for which, logits in context.batches(texts, asked):
-        found = logits.cpu().numpy()
+    for which, found in context.batches(texts, asked):
         better = found > found[np.arange(len(which)), target[which], None]
         for name, own in allowed.items():
             ranks[name][which] = (better & own).sum(axis=1)

@@ -12,7 +12,8 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from textveil.models.networks import backbone, bundled_folder
+from textveil.models.bundled import bundled_folder
+from textveil.models.foreign import backbone
 from textveil.randomness import Ints
 from textveil.table import minilm
 from training import cli, data, lowrank

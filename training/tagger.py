@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from textveil.models.bundled import bundled_folder
 from textveil.models.entities import CASINGS, LABELS, casing
-from textveil.models.networks import backbone, bundled_folder
+from textveil.models.foreign import backbone
 from textveil.randomness import Ints
 from textveil.table import minilm
 from textveil.text.tokens import tokenize

@@ -21,8 +21,9 @@ import importlib, io, json, pkgutil, sys
 from contextlib import redirect_stderr, redirect_stdout
 from textveil.config.extras import EXTRAS
 
-# Importing None fails as what is not installed does. huggingface-hub brings httpx2 along, and needs it.
-sys.modules.update(dict.fromkeys(EXTRAS.keys() - {"httpx2"}))
+# Importing None fails as what is not installed does. huggingface-hub brings httpx2 along, and needs it. Torch and
+# transformers are still needed by all.
+sys.modules.update(dict.fromkeys(EXTRAS.keys() - {"httpx2", "torch", "transformers"}))
 import textveil
 
 for each in pkgutil.walk_packages(textveil.__path__, "textveil."):

@@ -44,7 +44,7 @@ def expected(model: str, words: list[str], at: int, unseen: list[int]) -> np.nda
     hidden = np.zeros(len(words), bool)
     hidden[unseen] = True
     texts = Ragged(words=words, documents=np.array([0, len(words)]), spaced=np.ones(len(words), bool))
-    return load_context(TABLE, model).logits(texts, np.array([at]), hidden=hidden).numpy()[0]
+    return load_context(TABLE, model).logits(texts, np.array([at]), hidden=hidden)[0]
 
 
 def filled(fill: Fill, block: Block, seed: int = 1) -> list[int]:

@@ -27,7 +27,7 @@ def context(folders):
 def test_what_is_counted_is_what_the_model_says(positions, context):
     texts = Ragged.join(TEXTS)
     asked = np.array([1, 2, 4, 6, 7, 8, 9]) if positions is None else positions  # the others are on the public list
-    logits = context.logits(texts, asked).double().numpy()
+    logits = context.logits(texts, asked).astype(np.float64)
     found = measure_logits(context, texts, positions=positions)
     assert (found.model, found.table, found.positions) == ("bert-lm", "nouns", len(asked))
     assert found.largest == pytest.approx(logits.max(), abs=1e-4)

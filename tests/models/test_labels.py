@@ -101,7 +101,7 @@ def test_a_new_head_is_named_by_what_the_encoder_lacks(folders):
     model, missing = untrained(folders["bert-encoder"], 4)
     assert missing == ("classifier.bias", "classifier.weight")
     assert load_labels(model).logits([("maria",)]).shape == (1, 4)
-    assert all(parameter.requires_grad for parameter in model.network.parameters())
+    assert all(parameter.requires_grad for parameter in model.network.module.parameters())
 
 
 def test_a_head_of_the_same_size_stays_and_one_of_another_size_does_not(classifiers):

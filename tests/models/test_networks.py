@@ -14,7 +14,8 @@ from transformers import PreTrainedTokenizerFast
 
 from textveil.errors import ConfigError, ModelError
 from textveil.models import load_context, load_reader, load_sentences, load_tagger
-from textveil.models.networks import load, places
+from textveil.models.foreign import places
+from textveil.models.networks import load
 from textveil.table.embedding import load_table
 from textveil.table.hub import NoModelError, fetch
 

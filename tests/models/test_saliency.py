@@ -12,6 +12,7 @@ from torch import nn
 
 from textveil.errors import ConfigError, ModelError
 from textveil.models import Classifier, Ragged, load_classifier
+from textveil.models.foreign import TorchNetwork
 from textveil.models.networks import Model
 
 CANARY = "zanzibarquux"
@@ -24,7 +25,9 @@ class Linear(nn.Module):
         super().__init__()
         self.embeddings = nn.Embedding.from_pretrained(embeddings)
         self.weights = weights
-        self.config = SimpleNamespace(num_labels=len(weights), pad_token_id=0)
+        self.config = SimpleNamespace(
+            num_labels=len(weights), id2label=dict(enumerate(map(str, range(len(weights))))), pad_token_id=0
+        )
 
     def get_input_embeddings(self) -> nn.Module:
         return self.embeddings
@@ -41,14 +44,13 @@ def linear(weights: torch.Tensor, window: int = 64, batch: int = 64) -> tuple[Cl
     backend = tokenizer.backend_tokenizer
     model = Model(
         name="linear",
-        network=Linear(embeddings, weights),
+        network=TorchNetwork(name="linear", module=Linear(embeddings, weights)),
         tokenizer=backend,
         before=(2,),
         after=(3,),
         mask=4,
         unknown=1,
         longest=64,
-        segments=1,
         spaces="none",
         bundled=False,
     )
@@ -87,7 +89,7 @@ def test_the_class_of_a_long_text_is_that_of_all_its_windows():
     weights = torch.tensor([[1.0, 2, 3, 4], [0, 0, 0, 0]])
     classifier, _ = linear(weights, window=9)
     lemon, stone = (classifier.model.tokenizer.token_to_id(word) for word in ("lemon", "stone"))
-    network = classifier.model.network
+    network = classifier.model.network.module
     network.embeddings.weight[2:4] = 0
     network.embeddings.weight[lemon] = torch.tensor([1.0, 0, 0, 0])
     network.embeddings.weight[stone] = torch.tensor([0, 0, 0, -0.5])
@@ -98,7 +100,7 @@ def test_the_class_of_a_long_text_is_that_of_all_its_windows():
 def test_a_piece_is_judged_in_the_window_in_which_it_lies_farthest_from_an_edge():
     """Here a piece counts as much as its place in the window, 1 for the first."""
     classifier, _ = linear(torch.ones(1, 4), window=12)
-    network = classifier.model.network
+    network = classifier.model.network.module
     forward = network.embeddings.forward
 
     def placed(ids: torch.Tensor) -> torch.Tensor:
@@ -127,7 +129,7 @@ def test_a_network_has_the_gradients_that_autograd_finds_by_hand(kind, tmp_path)
     tokenizer, config = FAMILIES[kind]
     folder = save(tmp_path / "model", kind, tokenizer(), **config)
     classifier = load_classifier(folder)
-    assert not any(parameter.requires_grad for parameter in classifier.model.network.parameters())
+    assert not any(parameter.requires_grad for parameter in classifier.model.network.module.parameters())
     texts = [["maria", "met", "john"], ["incomprehensible"], [], ["old", "town", "near", "paris"]]
     found = classifier.saliency(Ragged.join(texts))
     network = getattr(transformers, kind).from_pretrained(folder).eval()

@@ -67,9 +67,9 @@ def test_every_part_of_a_long_text_fits_and_nothing_is_left_out(text, sentences)
     parts = list(sentences._parts(text))
     assert "".join(part for part, _ in parts) == text
     for part, size in parts:
-        whole = len(sentences.model.tokenizer(part)["input_ids"])
+        whole = len(sentences.tokenizer.encode(part).ids)
         assert whole == size + 2
-        assert whole <= sentences.model.max_seq_length
+        assert whole <= sentences.window + 2
 
 
 def test_parts_begin_with_words_where_there_are_words(sentences):
@@ -83,14 +83,14 @@ def test_a_model_whose_tokenizer_knows_no_limit_has_that_of_its_places(tmp_path)
     tokenizer.model_max_length = 10**30
     folder = save(tmp_path, "RobertaModel", tokenizer, **SIZE, max_position_embeddings=130, type_vocab_size=1)
     model = load_sentences(folder)
-    assert model.model.max_seq_length == 128
+    assert model.window == 126
     assert np.isfinite(model.encode(["maria met john " * 100])).all()
 
 
 def test_an_encoder_saved_in_half_precision_runs_in_full(folders, tmp_path):
     folder = shutil.copytree(folders["bert-encoder"], tmp_path / "half")
     transformers.AutoModel.from_pretrained(folder).bfloat16().save_pretrained(folder)
-    assert {each.dtype for each in load_sentences(folder).model.parameters()} == {torch.float32}
+    assert {each.dtype for each in load_sentences(folder).network.parameters()} == {torch.float32}
 
 
 def test_what_cannot_run_is_refused_at_once(folders):

@@ -55,8 +55,9 @@ def test_weights_and_embeddings_stand_still_and_changes_norms_biases_and_the_hea
 def test_a_merged_adapter_is_the_trained_network():
     model = trained(3)
     base = network()
-    state = adapters.merge(base.state_dict(), {k: v.float() for k, v in lowrank.changes(model).items()})
-    base.load_state_dict(state)
+    changes = {name: tensor.float().numpy() for name, tensor in lowrank.changes(model).items()}
+    merged = adapters.Merged({name: tensor.numpy() for name, tensor in base.state_dict().items()}, changes)
+    base.load_state_dict({name: torch.from_numpy(array) for name, array in merged.items()})
     assert torch.allclose(base(input_ids=IDS).logits, model(input_ids=IDS).logits, atol=0.02)
 
 

@@ -22,11 +22,13 @@ EXTRAS = {
     "rapidfuzz": "textveil[evaluate]",
     "sacrebleu": "textveil[evaluate]",
     "scipy": "textveil[evaluate]",
-    "sentence_transformers": "textveil[models]",
+    "sentence_transformers": "textveil[torch]",
     "sklearn": "textveil[evaluate]",
     "spacy": "textveil[spacy]",
     "stanza": "textveil[stanza]",
     "starlette": "textveil[gateway]",
+    "torch": "textveil[torch]",
+    "transformers": "textveil[torch]",
     "uvicorn": "textveil[gateway]",
 }
 """The extra for each library, by import name."""

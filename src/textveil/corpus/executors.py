@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from textveil.errors import ConfigError, TextveilError
+from textveil.runtime import limit_threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -136,9 +137,7 @@ def _begin(threads: int, life: connection.Connection) -> None:
     ends: list[Any] = [life] if parent is None else [life, parent.sentinel]
     threading.Thread(target=_end_with, args=(ends,), daemon=True).start()
     warnings.simplefilter("ignore")  # the parent has said them
-    import torch
-
-    torch.set_num_threads(threads)
+    limit_threads(threads)
 
 
 def _end_with(ends: list[Any]) -> None:

@@ -109,8 +109,7 @@ class Context:
         asked = np.searchsorted(place, layout.positions[wave])
         if self.mode == "released":
             hidden[asked] = False  # it is hidden as what is asked for, and has a window of its own about it
-        logits: Floats = _model(table, self.model).logits(ragged, asked, hidden=hidden).numpy()
-        return logits
+        return _model(table, self.model).logits(ragged, asked, hidden=hidden)
 
     def _shown(self, table: EmbeddingTable, block: Block, released: Ids, place: Ids) -> tuple[list[str], Flags]:
         """The words at some places of a block as the model sees them, and which of them it does not see."""

@@ -1,23 +1,25 @@
 """Adapters: weights trained for one job, verified and merged into the small encoder's.
 
-In: an adapter's manifest and files in `data/adapters`. Out: the state dict of a whole network.
+In: an adapter's manifest and files in `data/adapters`. Out: the weights of a whole network, each merged when asked for.
 Not here: networks and tokenizers (`networks`), and how adapters are trained (`training/` of the repository).
 
 A pair of tensors `NAME.up` [out, r] and `NAME.down` [r, in] is a low-rank change of the weight NAME: their product is
-added once, on loading, so that running costs nothing extra. Any other tensor is used as it is.
+added on loading, so that running costs nothing extra. Any other tensor is used as it is.
 """
 
 import hashlib
 import json
+from collections.abc import Iterator, Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
 
-import torch
+import numpy as np
 from safetensors import SafetensorError
-from safetensors.torch import load
+from safetensors.numpy import load
 
 from textveil.errors import ModelError
+from textveil.randomness import Floats
 from textveil.table import minilm
 
 FOLDER = "data/adapters"
@@ -35,13 +37,13 @@ def manifest(name: str) -> dict[str, Any]:
     return found
 
 
-def tensors(name: str) -> dict[str, torch.Tensor]:
+def tensors(name: str) -> dict[str, Floats]:
     """The tensors of an adapter, float32.
 
     Raises:
         ModelError: a file is missing, or does not match the manifest.
     """
-    found: dict[str, torch.Tensor] = {}
+    found: dict[str, Floats] = {}
     for file, sha256 in manifest(name)["files"].items():
         try:
             data = _folder().joinpath(file).read_bytes()
@@ -50,30 +52,49 @@ def tensors(name: str) -> dict[str, torch.Tensor]:
         if (seen := hashlib.sha256(data).hexdigest()) != sha256:
             raise ModelError(f"{file} must have sha256 {sha256}, got {seen}; reinstall textveil")
         try:
-            found |= load(data)
+            found |= {key: np.asarray(tensor, np.float32) for key, tensor in load(data).items()}
         except SafetensorError as error:
             raise ModelError(f"{file} is not a valid safetensors file; reinstall textveil") from error
-    return {key: tensor.float() for key, tensor in found.items()}
+    return found
 
 
-def merge(base: dict[str, torch.Tensor], changes: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The base's weights with an adapter's changes merged in.
+class Merged(Mapping[str, Floats]):
+    """The base's weights with an adapter's changes. Merged one by one as they are asked for, and not kept.
+
+    Args:
+        base: weights by name.
+        changes: the adapter's tensors.
 
     Raises:
         ModelError: a change has no weight in the base, or only one of its two factors.
     """
-    merged = dict(base)
-    for key, tensor in changes.items():
-        name, _, factor = key.rpartition(".")
-        if factor == "up":
+
+    def __init__(self, base: Mapping[str, Floats], changes: Mapping[str, Floats]) -> None:
+        self._base, self._changes = base, changes
+        for key in changes:
+            name, _, factor = key.rpartition(".")
+            if factor not in ("up", "down"):
+                continue
             if name not in base:
                 raise ModelError(f"an adapter changes {name}, which the base does not have; reinstall textveil")
-            if f"{name}.down" not in changes:
-                raise ModelError(f"an adapter has {name}.up without {name}.down; reinstall textveil")
-            merged[name] = base[name] + tensor @ changes[f"{name}.down"]
-        elif factor != "down":
-            merged[key] = tensor
-    return merged
+            if (other := f"{name}.{'down' if factor == 'up' else 'up'}") not in changes:
+                raise ModelError(f"an adapter has {key} without {other}; reinstall textveil")
+        own = [key for key in changes if not key.endswith((".up", ".down"))]
+        self._names = dict.fromkeys([*base, *own])
+
+    def __getitem__(self, name: str) -> Floats:
+        if name in self._changes:
+            return self._changes[name]
+        if f"{name}.up" in self._changes:
+            changed: Floats = self._base[name] + self._changes[f"{name}.up"] @ self._changes[f"{name}.down"]
+            return changed
+        return self._base[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def _folder() -> Traversable:

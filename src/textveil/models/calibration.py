@@ -13,7 +13,6 @@ from itertools import accumulate
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 
 from textveil.errors import InputError
 from textveil.models.context import LanguageModel
@@ -128,10 +127,10 @@ def measure_logits(
     candidates, best = np.zeros(2 * half, np.int64), np.zeros(2 * half, np.int64)
     largest, done = -np.inf, 0
     for which, logits in context.batches(texts, positions):
-        most = logits.amax(dim=1)
+        most = logits.max(axis=1)
         for counts, values in ((candidates, logits), (best, most)):
-            cells = (values.clamp(-REACH, REACH) / LogitRange.width).floor_().long().clamp_(-half, half - 1) + half
-            counts += torch.bincount(cells.flatten(), minlength=2 * half).cpu().numpy()
+            cells = np.floor(values.ravel().clip(-REACH, REACH) / LogitRange.width).astype(np.int64)
+            counts += np.bincount(cells.clip(-half, half - 1) + half, minlength=2 * half)
         largest = max(largest, float(most.max()))
         done += len(which)
         report("hidden words", done, len(positions))

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Literal, Protocol, get_args
 
 import numpy as np
-import torch
 
 from textveil.errors import ConfigError, InputError, ModelError
-from textveil.models.networks import Job, Model, load
-from textveil.models.ragged import Cut, Ragged, Windows, batches, cut, distinct, pad
-from textveil.randomness import Flags, Ints
+from textveil.models.networks import Head, Job, Model, load
+from textveil.models.ragged import Cut, Ragged, Windows, batches, cut, distinct
+from textveil.randomness import Flags, Floats, Ints
 from textveil.table import EmbeddingTable, NoModelError
 
 Kind = Literal["masked-lm", "causal-lm"]
@@ -35,7 +34,7 @@ class ContextModel(Protocol):
 
     name: str
 
-    def logits(self, texts: Ragged, positions: Ints, hidden: Flags | None = None) -> torch.Tensor:
+    def logits(self, texts: Ragged, positions: Ints, hidden: Flags | None = None) -> Floats:
         """Logits float32 [n, V] of the table's words at each position (word indices over all texts).
 
         The result must not depend on words for which `hidden` [T] is true, nor on the word at the position itself.
@@ -53,8 +52,8 @@ class LanguageModel:
     Attributes:
         model: the network, without its output layer.
         table: the name of the table whose words are the candidates.
-        rows: the output layer for the table's words, float32 [V, d].
-        bias: float32 [V].
+        head: its output layer for the table's words.
+        size: V, number of candidates.
         window: most pieces the network sees, special tokens included, about half on either side; a causal model sees
             only what comes before.
         batch: pieces per forward pass.
@@ -62,8 +61,8 @@ class LanguageModel:
 
     model: Model
     table: str
-    rows: torch.Tensor = field(repr=False)
-    bias: torch.Tensor = field(repr=False)
+    head: Head = field(repr=False)
+    size: int
     window: int
     batch: int
 
@@ -72,7 +71,7 @@ class LanguageModel:
         """What rows and statements call it."""
         return self.model.name
 
-    def logits(self, texts: Ragged, positions: Ints, hidden: Flags | None = None) -> torch.Tensor:
+    def logits(self, texts: Ragged, positions: Ints, hidden: Flags | None = None) -> Floats:
         """Logits float32 [n, V] at each position; the word at the position is never read.
 
         Args:
@@ -86,15 +85,13 @@ class LanguageModel:
         Raises:
             InputError: a position is out of range, or `hidden` is not bool [T].
         """
-        found = torch.empty(len(positions), len(self.rows))
+        found = np.empty((len(positions), self.size), np.float32)
         for which, logits in self.batches(texts, positions, hidden):
-            found[torch.from_numpy(which)] = logits.cpu()
+            found[which] = logits
         return found
 
-    def batches(
-        self, texts: Ragged, positions: Ints, hidden: Flags | None = None
-    ) -> Iterator[tuple[Ints, torch.Tensor]]:
-        """The same in batches as they are computed: indices into `positions`, and logits [m, V] on the device."""
+    def batches(self, texts: Ragged, positions: Ints, hidden: Flags | None = None) -> Iterator[tuple[Ints, Floats]]:
+        """The same in batches as they are computed: indices into `positions`, and logits [m, V]."""
         pieces = Cut.of(self.model, texts, hidden)
         positions = np.asarray(positions)
         if positions.ndim != 1 or (len(positions) and not np.issubdtype(positions.dtype, np.integer)):
@@ -103,30 +100,21 @@ class LanguageModel:
             raise InputError(f"positions must be indices of the {len(texts.words)} words, counted from 0")
         positions = positions.astype(np.int64)
         left, right = self._reach(pieces, texts.documents, positions, hidden)
-        step, most = max(1, SLAB // self.window), max(1, CELLS // len(self.rows))
+        step, most = max(1, SLAB // self.window), max(1, CELLS // self.size)
         for start in range(0, len(positions), step):
             part = slice(start, start + step)
             rows, lengths, at = self._sequences(pieces, positions[part], left[part], right[part])
             first, like = distinct(rows, lengths)
-            for which in batches(lengths[first], self.batch):
+            for which in batches(lengths[first], self.batch, alike=self.model.network.alike):
                 run = first[which]
-                with torch.inference_mode():
-                    outputs = self.model.network(
-                        **pad(self.model, rows[run, : lengths[run].max()], lengths[run])
-                    ).logits
                 place = np.full(len(first), -1)
                 place[which] = np.arange(len(which))
                 asked = np.flatnonzero(place[like] >= 0)
-                for own in np.split(asked, range(most, len(asked), most)):
-                    with torch.inference_mode():  # not around the yield, where it would change the caller's mode
-                        read = outputs[torch.from_numpy(place[like[own]]), torch.from_numpy(at[own])]
-                        logits = self._head(read)
-                    yield start + own, logits
-
-    def _head(self, read: torch.Tensor) -> torch.Tensor:
-        """Logits float32 [m, V], computed in float32 even if the caller lets the network use less."""
-        with torch.autocast(read.device.type, enabled=False):
-            return torch.addmm(self.bias, read.float(), self.rows.T)
+                shown = rows[run, : lengths[run].max()]
+                states = self.head.read(shown, lengths[run], place[like[asked]], at[asked])
+                for done in range(0, len(asked), most):
+                    own = slice(done, done + most)
+                    yield start + asked[own], self.head.logits(states[own])
 
     def _reach(self, pieces: Cut, documents: Ints, positions: Ints, hidden: Flags | None) -> tuple[Ints, Ints]:
         """How many pieces are visible to the left and right of each position [n].
@@ -210,16 +198,15 @@ def load_context(
         raise ConfigError(f"kind must be one of {', '.join(get_args(Kind))}")
     model = _load(source, kind, device)
     model = replace(model, before=model.before or _first(model))
-    rows, bias = _restrict(model, table, _behead(model))
+    rows, bias = _restrict(model, table, *model.network.output())
     return LanguageModel(
-        model=model, table=table.name, rows=rows, bias=bias, window=min(window, model.longest), batch=batch
+        model=model,
+        table=table.name,
+        head=model.network.head(rows, bias),
+        size=len(rows),
+        window=min(window, model.longest),
+        batch=batch,
     )
-
-
-class _Through(torch.nn.Identity):
-    """Replaces the output layer, so that the network returns that layer's input."""
-
-    bias = None
 
 
 def _load(source: str | Path | None, kind: Kind | None, device: str) -> Model:
@@ -242,68 +229,39 @@ def _load(source: str | Path | None, kind: Kind | None, device: str) -> Model:
 
 def _causal(model: Model) -> Model:
     """The model as a causal one. A masked model would load without complaint, and repeat the last piece."""
-    ids = np.stack([_probe(model), _probe(model)])
+    ids = np.stack([np.linspace(0, model.network.vocabulary - 1, 8).astype(np.int64)] * 2)  # a meaningless text
     ids[1, -1] = ids[0, -2]
-    one, other = _run(model, ids)[:, :-1]
-    if not torch.allclose(one, other, rtol=1e-3, atol=1e-3):
+    one, other = model.network.run(ids, np.array([8, 8]))[:, :-1]
+    if not np.allclose(one, other, rtol=1e-3, atol=1e-3):
         raise ModelError(f"{model.name} looks at what follows a position; choose a causal language model")
     return replace(model, mask=None, after=())
 
 
-def _behead(model: Model) -> torch.nn.Linear:
-    """Removes the output layer from the network, after checking that it is linear and the last step."""
-    ids = _probe(model)[None]
-    try:
-        head = model.network.get_output_embeddings()
-        whole = _run(model, ids)
-        model.network.set_output_embeddings(_Through())
-        with torch.inference_mode():
-            last = isinstance(head, torch.nn.Linear) and torch.allclose(
-                head(_run(model, ids)), whole, rtol=1e-4, atol=1e-4
-            )
-    except Exception as error:  # whatever a network does without its output layer
-        raise ModelError(f"cannot remove the output layer of {model.name}; choose another model") from error
-    if not last:
-        raise ModelError(f"the output layer of {model.name} must be linear and the last step; choose another model")
-    found: torch.nn.Linear = head
-    return found
-
-
-def _probe(model: Model) -> Ints:
-    """Pieces from all over the vocabulary, as a meaningless text."""
-    return np.linspace(0, model.network.get_input_embeddings().num_embeddings - 1, 8).astype(np.int64)
-
-
-def _run(model: Model, ids: Ints) -> torch.Tensor:
-    with torch.inference_mode():
-        found: torch.Tensor = model.network(**pad(model, ids, np.full(len(ids), ids.shape[1]))).logits
-    return found
-
-
 def _first(model: Model) -> tuple[int, ...]:
     """What a causal model sees before the first word if its tokenizer adds nothing."""
-    config = model.network.config
-    for name in ("bos_token_id", "eos_token_id"):
-        piece = getattr(config, name, None)
-        if isinstance(piece, int) and piece >= 0:
-            return (piece,)
+    if (piece := model.network.first) is not None:
+        return (piece,)
     if model.mask is not None:
         return ()
     raise ModelError(f"{model.name} has no piece that begins a text; set bos_token_id in its config")
 
 
-def _restrict(model: Model, table: EmbeddingTable, head: torch.nn.Linear) -> tuple[torch.Tensor, torch.Tensor]:
+def _restrict(model: Model, table: EmbeddingTable, rows: Floats, bias: Floats | None) -> tuple[Floats, Floats]:
     """The output layer for the words of a table: the rows of their pieces, or the mean of several."""
     pieces = cut(model, [(word, True) for word in table.words])
     vocabulary = model.tokenizer.get_vocab() if model.spaces == "none" else {}
     own = [[vocabulary[word]] if word in vocabulary else ids for word, ids in zip(table.words, pieces, strict=True)]
-    lengths = torch.tensor([len(ids) for ids in own])
-    flat = torch.tensor([piece for ids in own for piece in ids])
-    owner = torch.repeat_interleave(torch.arange(len(own)), lengths)
-    weight, bias = head.weight.float().cpu(), head.bias
-    rows = torch.zeros(len(own), head.in_features).index_add_(0, owner, weight[flat]) / lengths[:, None]
-    values = torch.zeros(len(own))
-    if bias is not None:
-        values = values.index_add_(0, owner, bias.float().cpu()[flat]) / lengths
-    device = model.device
-    return rows.to(device), values.to(device)
+    lengths = np.fromiter(map(len, own), np.int64, len(own))
+    flat = np.fromiter((piece for ids in own for piece in ids), np.int64, int(lengths.sum()))
+    begins = np.cumsum(lengths) - lengths
+    given = np.zeros(len(rows), np.float32) if bias is None else bias
+    found, values = rows[flat[begins]], given[flat[begins]]
+    for extra in range(1, int(lengths.max(initial=1))):
+        more = np.flatnonzero(lengths > extra)
+        piece = flat[begins[more] + extra]
+        found[more] += rows[piece]
+        values[more] += given[piece]
+    several = np.flatnonzero(lengths > 1)
+    found[several] /= lengths[several, None]
+    values[several] /= lengths[several]
+    return found, values

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import torch
 
 from textveil.errors import ConfigError, ModelError
 from textveil.models.networks import Model, load
-from textveil.models.ragged import Cut, Ragged, Windows, batches, pad, spread
+from textveil.models.ragged import Cut, Ragged, Windows, batches, spread
 from textveil.randomness import Flags, Floats, Ints
 
 LABELS = ("O", "B-PERSON", "I-PERSON", "B-LOCATION", "I-LOCATION", "B-ORGANIZATION", "I-ORGANIZATION")
@@ -113,20 +112,18 @@ class TokenClassifier:
         bounds = np.searchsorted(owners[order], np.arange(len(windows.begins) + 1))
         shapes = self._casings(texts.words, pieces.words)
         found = np.zeros((len(texts.words), len(self.types)), np.float32)
-        for which in batches(windows.lengths, self.batch):
+        for which in batches(windows.lengths, self.batch, alike=self.model.network.alike):
             rows, lengths = windows.rows(self.model, pieces.ids, which)
-            inputs = pad(self.model, rows, lengths)
-            if shapes is not None:
-                inputs["token_type_ids"] = torch.from_numpy(self._framed(shapes, windows, which, rows.shape)).to(
-                    self.model.device
-                )
-            with torch.inference_mode():
-                output = self.model.network(**inputs).logits.float().softmax(dim=-1).cpu().numpy()
+            types = None if shapes is None else self._framed(shapes, windows, which, rows.shape)
+            output = self.model.network.run(rows, lengths, types)
             sizes = bounds[which + 1] - bounds[which]
             words = order[spread(bounds[which], sizes)]
             row = np.repeat(np.arange(len(which)), sizes)
             column = firsts[words] - windows.begins[which][row] + len(self.model.before)
             found[words] = output[row, column]
+        found -= found.max(axis=1, keepdims=True)
+        np.exp(found, out=found)
+        found /= found.sum(axis=1, keepdims=True)
         return found
 
     def find(self, texts: Ragged) -> list[Entity]:
@@ -225,8 +222,7 @@ def load_tagger(
 
 
 def _labels(model: Model) -> list[str]:
-    names = model.network.config.id2label
-    labels = [str(names[i]) for i in range(len(names))]
+    labels = list(model.network.labels)
     if "O" not in labels or len(labels) < 2 or all(label.startswith("LABEL_") for label in labels if label != "O"):
         raise ModelError(f"{model.name} must name its labels, O among them; set id2label in its config.json")
     return labels

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from textveil.errors import InputError, ModelError
 from textveil.models.networks import Model
-from textveil.models.ragged import Windows, batches, pad
+from textveil.models.ragged import Windows, batches
 from textveil.randomness import Ints
 from textveil.text import check_texts
 
@@ -73,20 +72,17 @@ class Sequences:
 
         A network without a padding piece gets them one by one, because it cannot tell where a padded one ends.
         """
-        alone = getattr(model.network.config, "pad_token_id", None) is None
-        return batches(self.lengths, 1 if alone else pieces)
+        return batches(self.lengths, 1 if model.network.filler is None else pieces, alike=model.network.alike)
 
-    def inputs(self, model: Model, which: Ints) -> dict[str, torch.Tensor]:
-        """Some of the sequences as network inputs."""
+    def inputs(self, model: Model, which: Ints) -> tuple[Ints, Ints, Ints | None]:
+        """Some of the sequences as a network's arguments: pieces, lengths, token types."""
         size = int(self.lengths[which].max())
         ids = np.zeros((len(which), size), np.int64)
         for i, row in enumerate(which.tolist()):
             ids[i, : self.lengths[row]] = self.rows[row]
-        inputs = pad(model, ids, self.lengths[which])
-        if self.frame is not None and model.segments > 1:
-            types = np.where(np.arange(size) < self.leads[which, None], *self.frame.types)
-            inputs["token_type_ids"] = torch.from_numpy(types).to(model.device)
-        return inputs
+        if self.frame is None or model.network.segments == 1:
+            return ids, self.lengths[which], None
+        return ids, self.lengths[which], np.where(np.arange(size) < self.leads[which, None], *self.frame.types)
 
 
 def cut(model: Model, texts: Sequence[str]) -> list[tuple[list[int], Offsets]]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from textveil.errors import ConfigError, InputError
 from textveil.models.joint import Frame, Sequences, cut, sequences
@@ -42,8 +41,8 @@ class SequenceClassifier:
     @property
     def labels(self) -> tuple[str, ...]:
         """The model's label names, in logit order; "LABEL_0" and so on if it names none."""
-        names = self.model.network.config.id2label
-        return tuple(str(names[i]) for i in range(self.model.network.config.num_labels))
+        found: tuple[str, ...] = self.model.network.labels
+        return found
 
     def sequences(self, texts: Sequence[Sequence[str]]) -> Sequences:
         """The examples as network sequences, at least one each.
@@ -78,8 +77,7 @@ class SequenceClassifier:
         sizes = (shown.lengths - shown.leads - len(self.model.after)).astype(np.float64)
         sums = np.zeros((len(texts), len(self.labels)))
         for which in shown.batches(self.model, self.batch):
-            with torch.inference_mode():
-                found = self.model.network(**shown.inputs(self.model, which)).logits.double().cpu().numpy()
+            found = self.model.network.run(*shown.inputs(self.model, which)).astype(np.float64)
             np.add.at(sums, shown.owners[which], found * sizes[which, None])
         weights = np.bincount(shown.owners, sizes, minlength=len(texts))
         means: Floats = (sums / weights[:, None]).astype(np.float32)

@@ -1,38 +1,24 @@
 """Networks: the bundled encoder with an adapter, or a transformers model from a folder or hub.
 
 In: a job and a source. Out: a `Model`: a network ready to run, with its tokenizer and special tokens.
-Not here: what it is used for (`context` and its neighbours), and how adapters are merged (`adapters`).
+Not here: what it is used for (`context` and its neighbours), and how networks run (`bundled`, `foreign`).
 """
 
 import re
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-import torch
-from safetensors.torch import load_file
 from tokenizers import Tokenizer
-from torch import nn
 
+from textveil.config.extras import require
 from textveil.errors import ConfigError, ModelError
-from textveil.models import adapters
-from textveil.table import fast, fetch, minilm, quiet
+from textveil.models import bundled
+from textveil.randomness import Floats, Ints
+from textveil.table import minilm
 
 Job = Literal["masked-lm", "causal-lm", "tagger", "reader", "classifier"]
 
-AUTO: dict[Job, str] = {
-    "masked-lm": "AutoModelForMaskedLM",
-    "causal-lm": "AutoModelForCausalLM",
-    "tagger": "AutoModelForTokenClassification",
-    "reader": "AutoModelForQuestionAnswering",
-    "classifier": "AutoModelForSequenceClassification",
-}
-BUNDLED: dict[Job, str] = {
-    "masked-lm": "BertForMaskedLM",
-    "tagger": "BertForTokenClassification",
-    "reader": "BertForQuestionAnswering",
-}
 SHORTEST: dict[Job, int] = {"masked-lm": 8, "causal-lm": 8, "tagger": 8, "reader": 32, "classifier": 8}
 """Smallest number of pieces that a network must take at once."""
 
@@ -46,20 +32,85 @@ SPACES = "\u2581", "\u0120"
 """How tokenizers mark the space before a word."""
 
 
+class Head(Protocol):
+    """A language model's output layer over words of our own."""
+
+    def read(self, ids: Ints, lengths: Ints, row: Ints, column: Ints) -> Any:
+        """What the output layer reads [m, d] at `row` and `column` of a batch; arrays as in `Network.run`."""
+        ...
+
+    def logits(self, states: Any) -> Floats:
+        """Logits float32 [m, V] of what `read` gave, or of a part of it."""
+        ...
+
+
+class Network(Protocol):
+    """A network, whatever it runs on.
+
+    Attributes:
+        device: where it runs.
+        vocabulary: number of pieces it has embeddings for.
+        places: most pieces per sequence.
+        segments: number of token types (1: none).
+        filler: the padding piece; None if the network cannot tell where a padded sequence ends.
+        alike: whether all sequences of a batch must have one length.
+        labels: names of the labels, if it stores any.
+        first: what begins a text where the tokenizer adds nothing, if there is such a piece.
+    """
+
+    @property
+    def device(self) -> str: ...  # noqa: D102
+    @property
+    def vocabulary(self) -> int: ...  # noqa: D102
+    @property
+    def places(self) -> int: ...  # noqa: D102
+    @property
+    def segments(self) -> int: ...  # noqa: D102
+    @property
+    def filler(self) -> int | None: ...  # noqa: D102
+    @property
+    def alike(self) -> bool: ...  # noqa: D102
+    @property
+    def labels(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def first(self) -> int | None: ...  # noqa: D102
+
+    def run(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> Floats:
+        """Logits float32: of pieces [n, L, C], or of sequences [n, C], as the job has it.
+
+        Args:
+            ids: pieces [n, L]; what lies behind the end of a sequence is not read.
+            lengths: int64 [n].
+            types: token types [n, L]; None for the network's default.
+        """
+        ...
+
+    def output(self) -> tuple[Floats, Floats | None]:
+        """A language model's output layer: a row for each piece [P, d], and the bias [P] if there is one.
+
+        Raises:
+            ModelError: the output layer is not linear, or not the last step.
+        """
+        ...
+
+    def head(self, rows: Floats, bias: Floats) -> Head:
+        """An output layer of other rows [V, d] and another bias [V], once `output` was asked for."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Model:
     """A network with its tokenizer.
 
     Attributes:
         name: what rows and statements call it.
-        network: in evaluation mode on its device, without gradients.
+        network: a `Network`, ready to run.
         tokenizer: splits words or texts into pieces; no truncation, no padding.
         before: pieces that begin every sequence.
         after: pieces that end it.
         mask: the piece for a hidden word; None if the model has none.
         unknown: the piece for a word that the tokenizer drops.
         longest: most pieces per sequence, special tokens included.
-        segments: number of token types (1: none).
         spaces: what happens to the space before a word: "none", pieces do not show it; "given", they show it if it is
             there; "added", the tokenizer puts one before everything it splits.
         bundled: whether it is the package's small encoder.
@@ -73,15 +124,8 @@ class Model:
     mask: int | None
     unknown: int
     longest: int
-    segments: int
     spaces: Literal["none", "given", "added"]
     bundled: bool
-
-    @property
-    def device(self) -> torch.device:
-        """The network's device."""
-        found: torch.device = next(self.network.parameters()).device
-        return found
 
 
 def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> Model:
@@ -91,19 +135,21 @@ def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> 
         job: what its head is for.
         source: a local folder or a hub id (owner/name) of a transformers model with a fast tokenizer; None for the
             bundled encoder, "bundled:3" for its first three layers.
-        device: a torch device ("cpu", "cuda").
+        device: "cpu", or a torch device ("cuda").
 
     Raises:
         ConfigError: the device is not available.
+        MissingExtra: torch or transformers is not installed, and this is not the bundled encoder on the processor.
         ModelError: there is no such model, or it has no head for the job.
     """
     check_device(device)
     first = FIRST_LAYERS.fullmatch(str(source))
-    own = source is None or first is not None
-    model = _bundled(job, int(first[1]) if first else None) if own else _foreign(job, str(source))
+    if source is None or first is not None:
+        model = _bundled(job, int(first[1]) if first else bundled.LAYERS, device)
+    else:
+        model = _foreign(job, str(source), device)
     if model.longest < SHORTEST[job]:
         raise ModelError(f"{model.name} takes {model.longest} pieces at once; {job} needs {SHORTEST[job]}")
-    model.network.eval().requires_grad_(False).to(device)
     return model
 
 
@@ -120,128 +166,58 @@ def untrained(source: str | Path | None, labels: int, *, device: str = "cpu") ->
 
     Raises:
         ConfigError: the device is not available.
+        MissingExtra: torch or transformers is not installed.
         ModelError: there is no such model.
     """
     check_device(device)
-    where = bundled_folder() if source is None else str(source)
-    model, missing = _transformers("classifier", where, num_labels=labels, ignore_mismatched_sizes=True)
-    if source is None:
-        model = replace(model, name=ENCODER)
-    model.network.eval().requires_grad_(True).to(device)
-    return model, missing
+    where = bundled.bundled_folder() if source is None else str(source)
+    found = _torch().load("classifier", where, device, num_labels=labels, ignore_mismatched_sizes=True)
+    found.network.module.requires_grad_(True)
+    model = _framed(found.name if source else ENCODER, found.network, found.tokenizer, **found.special)
+    return model, found.missing
 
 
 def check_device(device: str) -> None:
-    """Checks that a torch device exists and can be read from.
+    """Checks that a device exists and can be read from.
 
     Raises:
         ConfigError: it does not, or cannot.
+        MissingExtra: it is not "cpu", and torch is not installed.
     """
-    try:
-        torch.empty(0, device=device).cpu()
-    except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"the device {device!r} is not available here; try cpu") from error
+    if device != "cpu":
+        _torch().check_device(device)
 
 
-# ---- the bundled encoder -----------------------------------------------------------------------------------
+def _torch() -> Any:
+    """The networks of torch, which need an extra."""
+    require("torch", "transformers")
+    from textveil.models import foreign
+
+    return foreign
 
 
-@lru_cache(maxsize=1)
-def bundled_folder() -> Path:
-    """The small encoder's folder, after verifying its checksum."""
-    folder = minilm.locate()
-    minilm.checked(folder)
-    return folder
-
-
-def backbone(job: Job, tensors: dict[str, torch.Tensor] | None, **config: Any) -> nn.Module:
-    """The small encoder with a head, from its own weights and an adapter's.
-
-    Args:
-        job: what the head is for.
-        tensors: the adapter's; None leaves the head randomly initialized, for training.
-        config: settings of the network on top of the encoder's.
-
-    Raises:
-        ModelError: the adapter lacks a tensor, or has one that does not fit.
-    """
-    import transformers
-
-    folder = bundled_folder()
-    kind = getattr(transformers, BUNDLED[job])
-    settings = transformers.BertConfig.from_pretrained(folder, **{"attn_implementation": "sdpa", **config})
-    base = {f"bert.{name}": tensor for name, tensor in load_file(folder / "model.safetensors").items()}
-    types = "bert.embeddings.token_type_embeddings.weight"
-    if len(base[types]) < settings.type_vocab_size:  # a new type starts as a copy of the known one
-        base[types] = base[types][:1].repeat(settings.type_vocab_size, 1)
-    with quiet():
-        network: nn.Module = kind(settings)
-        missing, surplus = network.load_state_dict(adapters.merge(base, tensors or {}), strict=False)
-    every = dict(network.named_parameters(remove_duplicate=False))
-    filled = {id(parameter) for name, parameter in every.items() if name not in missing}  # some have two names
-    wrong = [name for name in missing if name in every and id(every[name]) not in filled] if tensors else []
-    wrong += [name for name in surplus if ".pooler." not in name and not name.endswith("position_ids")]
-    if wrong:
-        raise ModelError(f"the adapter {job!r} does not fit the encoder at {wrong[0]}; reinstall textveil")
-    return network
-
-
-def _bundled(job: Job, layers: int | None = None) -> Model:
+def _bundled(job: Job, layers: int, device: str) -> Model:
     """The encoder with its adapter. With fewer layers, the head reads the output of the last one kept."""
-    if job not in BUNDLED:
+    if job == "causal-lm" or job == "classifier":
         raise ConfigError(f"no model for {job} is bundled; give a folder or a hub id")
-    network: Any = backbone(job, adapters.tensors(job), **adapters.manifest(job)["config"])
-    name, all_layers = ENCODER, network.bert.encoder.layer
-    if layers is not None:
-        if layers > len(all_layers):
-            raise ConfigError(f"the bundled encoder has {len(all_layers)} layers, got bundled:{layers}")
-        name = f"{name} ({layers} of {len(all_layers)} layers)"
-        network.bert.encoder.layer = all_layers[:layers]
-        network.config.num_hidden_layers = layers
-    tokenizer = minilm.read_tokenizer(bundled_folder())
+    network: Network = bundled.load(job, layers) if device == "cpu" else _torch().bundled_network(job, layers, device)
+    part = "" if layers == bundled.LAYERS else f" ({layers} of {bundled.LAYERS} layers)"
+    tokenizer = minilm.read_tokenizer(bundled.bundled_folder())
     mask, unknown = map(tokenizer.token_to_id, ("[MASK]", "[UNK]"))
-    return _frame(f"{name} + {job}", network, tokenizer, mask=mask, unknown=unknown, bundled=True)
+    return _framed(f"{ENCODER}{part} + {job}", network, tokenizer, mask=mask, unknown=unknown, bundled=True)
 
 
-# ---- other models ------------------------------------------------------------------------------------------
-
-
-def _foreign(job: Job, source: str | Path) -> Model:
-    model, missing = _transformers(job, source)
-    lost = [key for key in missing if "pooler" not in key and "position_ids" not in key]
+def _foreign(job: Job, source: str, device: str) -> Model:
+    found = _torch().load(job, source, device)
+    lost = [key for key in found.missing if "pooler" not in key and "position_ids" not in key]
     if lost:
-        raise ModelError(f"{model.name!r} is not trained for {job}: it has no weights for {lost[0]}")
-    return model
+        raise ModelError(f"{found.name!r} is not trained for {job}: it has no weights for {lost[0]}")
+    return _framed(found.name, found.network, found.tokenizer, **found.special)
 
 
-def _transformers(job: Job, source: str | Path, **config: Any) -> tuple[Model, tuple[str, ...]]:
-    """A model of transformers, and the names of the parameters it has no weights for."""
-    import transformers
-
-    def load(where: str, local: bool) -> tuple[Any, Any, dict[str, Any]]:
-        options: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
-        tokenizer = transformers.AutoTokenizer.from_pretrained(where, **options)
-        kind = getattr(transformers, AUTO[job])
-        network, loading = kind.from_pretrained(
-            where, output_loading_info=True, dtype=torch.float32, **options, **config
-        )
-        return tokenizer, network, loading
-
-    name, (tokenizer, network, loading) = fetch(source, f"transformers model for {job}", load)
-    lost = {*loading["missing_keys"], *(key for key, *_ in loading["mismatched_keys"])}
-    backend = fast(name, tokenizer)
-    backend.no_truncation()
-    backend.no_padding()
-    unknown = tokenizer.eos_token_id if tokenizer.unk_token_id is None else tokenizer.unk_token_id
-    model = _frame(
-        name, network, backend, mask=tokenizer.mask_token_id, unknown=unknown, limit=tokenizer.model_max_length
-    )
-    return model, tuple(sorted(lost))
-
-
-def _frame(
+def _framed(
     name: str,
-    network: Any,
+    network: Network,
     tokenizer: Tokenizer,
     *,
     mask: int | None,
@@ -256,8 +232,7 @@ def _frame(
         at = next(i for i in range(len(framed)) if framed[i : i + len(bare.ids)] == bare.ids != [])
     except Exception as error:  # the Rust side raises bare Exception
         raise ModelError(f"the tokenizer of {name} failed on a word; give it an unknown token") from error
-    rows = network.get_input_embeddings().num_embeddings
-    if (largest := max(tokenizer.get_vocab().values())) >= rows:
+    if (largest := max(tokenizer.get_vocab().values())) >= network.vocabulary:
         raise ModelError(f"{name} has no embedding for piece {largest} of its tokenizer; they do not belong together")
     added = bare.tokens[0].startswith(SPACES)
     return Model(
@@ -268,18 +243,7 @@ def _frame(
         after=tuple(framed[at + len(bare.ids) :]),
         mask=mask,
         unknown=bare.ids[0] if unknown is None else unknown,
-        longest=min(places(network), places(network) if limit is None else limit),
-        segments=int(getattr(network.config, "type_vocab_size", 1) or 1),
+        longest=min(network.places, network.places if limit is None else limit),
         spaces="added" if added else "given" if bare.ids != spaced.ids else "none",
         bundled=bundled,
     )
-
-
-def places(network: nn.Module) -> int:
-    """Number of positions of the network; some families lose the first rows to padding."""
-    config: Any = network.config
-    for name, module in network.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
-    found = (getattr(config, name, None) or 0 for name in ("max_position_embeddings", "n_positions"))
-    return next((int(number) for number in found if number > 0), 512)  # XLNet says -1

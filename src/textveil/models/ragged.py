@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-import torch
 
 from textveil.errors import InputError, ModelError
 from textveil.models.networks import SPACES, Model
@@ -163,25 +162,23 @@ def distinct(rows: Ints, lengths: Ints) -> tuple[Ints, Ints]:
     return first[order], np.argsort(order)[like.reshape(-1)]
 
 
-def batches(lengths: Ints, pieces: int) -> Iterator[Ints]:
-    """Indices of sequences of similar length, in batches of about `pieces` pieces including padding."""
+def batches(lengths: Ints, pieces: int, *, alike: bool = False) -> Iterator[Ints]:
+    """Indices of sequences of similar length, in batches of about `pieces` pieces including padding.
+
+    Args:
+        lengths: int64 [n], pieces of each sequence.
+        pieces: of a batch, at least one sequence.
+        alike: whether all sequences of a batch must have one length.
+    """
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
-        step = max(1, pieces // max(1, int(lengths[order[start]])))
+        longest = int(lengths[order[start]])
+        step = max(1, pieces // max(1, longest))
+        if alike:
+            step = min(step, int(np.searchsorted(-lengths[order[start:]], -longest, side="right")))
         yield order[start : start + step]
         start += step
-
-
-def pad(model: Model, rows: Ints, lengths: Ints) -> dict[str, torch.Tensor]:
-    """Sequences [n, L] of the given lengths as network inputs, with the padding masked."""
-    config = model.network.config
-    seen = np.arange(rows.shape[1]) < lengths[:, None]
-    filler = getattr(config, "pad_token_id", None) or 0
-    return {
-        "input_ids": torch.from_numpy(np.where(seen, rows, filler)).to(model.device),
-        "attention_mask": torch.from_numpy(seen.astype(np.int64)).to(model.device),
-    }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

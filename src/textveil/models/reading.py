@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import torch
 
 from textveil.errors import ConfigError, InputError
 from textveil.models.joint import Frame, Sequences, cut, sequences
 from textveil.models.networks import Model, load
-from textveil.models.ragged import batches
 from textveil.randomness import Ints
 
 
@@ -88,7 +86,7 @@ class SpanReader:
             frame=self.frame,
         )
         best: list[ExtractedAnswer] = [ExtractedAnswer("", 0, 0, -np.inf)] * len(texts)
-        for which in batches(shown.lengths, self.batch):
+        for which in shown.batches(self.model, self.batch):
             for row, (score, first, last) in zip(which.tolist(), self._spans(shown, which), strict=True):
                 b, shift = int(shown.owners[row]), int(shown.begins[row] - shown.leads[row])
                 places = read[b][1]
@@ -103,24 +101,20 @@ class SpanReader:
         """The best span of each window: score, first and last piece, counted from the start of the sequence."""
         lengths, leads = shown.lengths[which, None], shown.leads[which, None]
         size = int(lengths.max())
-        with torch.inference_mode():
-            output = self.model.network(**shown.inputs(self.model, which))
         column = np.arange(size)
         inside = (column >= leads) & (column < lengths - len(self.model.after))
-        hidden = torch.from_numpy(~inside)
-        start = output.start_logits.float().cpu().masked_fill(hidden, -torch.inf)
-        end = output.end_logits.float().cpu().masked_fill(hidden, -torch.inf)
+        logits = self.model.network.run(*shown.inputs(self.model, which))
+        start, end = (np.where(inside, each, -np.inf) for each in (logits[..., 0], logits[..., 1]))
         # The best end at most `longest` pieces from each start: a maximum over shifted copies.
-        scores = torch.full_like(start, -torch.inf)
-        length = torch.zeros(start.shape, dtype=torch.int64)
+        scores, extras = np.full_like(start, -np.inf), np.zeros(start.shape, np.int64)
         for extra in range(min(self.longest, size)):
             score = start[:, : size - extra] + end[:, extra:]
             better = score > scores[:, : size - extra]
-            scores[:, : size - extra] = torch.where(better, score, scores[:, : size - extra])
-            length[:, : size - extra][better] = extra
-        best, first = scores.max(dim=1)
-        last = first + length[torch.arange(len(which)), first]
-        return list(zip(best.tolist(), first.tolist(), last.tolist(), strict=True))
+            scores[:, : size - extra][better] = score[better]
+            extras[:, : size - extra][better] = extra
+        row, first = np.arange(len(which)), scores.argmax(axis=1)
+        last = first + extras[row, first]
+        return list(zip(scores[row, first].tolist(), first.tolist(), last.tolist(), strict=True))
 
 
 def load_reader(

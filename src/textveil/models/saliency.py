@@ -5,18 +5,15 @@ Not here: which words count as important (`protect`).
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
 
 from textveil.errors import ConfigError, ModelError
 from textveil.models.networks import Model, load
-from textveil.models.ragged import Cut, Ragged, Windows, batches, pad, spread
-from textveil.randomness import Floats, Ints, Values
+from textveil.models.ragged import Cut, Ragged, Windows, batches, spread
+from textveil.randomness import Floats, Ints
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,7 +58,7 @@ class Classifier:
         moved = np.zeros(len(pieces.ids), np.float64)
         for which in self._batches(windows.lengths):
             rows, lengths = windows.rows(self.model, pieces.ids, which)
-            norms = self._norms(rows, lengths, classes[windows.documents[which]])
+            norms = self.model.network.saliency(rows, lengths, classes[windows.documents[which]])
             seen = windows.lengths[which]
             row = np.repeat(np.arange(len(which)), seen)
             column = spread(np.full(len(which), len(self.model.before)), seen)
@@ -79,45 +76,17 @@ class Classifier:
 
     def _classes(self, windows: Windows, ids: Ints, count: int) -> Ints:
         """The class of each text, int64 [B]."""
-        scores = np.zeros((count, self.model.network.config.num_labels))
+        scores = np.zeros((count, len(self.model.network.labels)))
         for which in self._batches(windows.lengths):
             rows, lengths = windows.rows(self.model, ids, which)
-            with torch.inference_mode():
-                found = self.model.network(**pad(self.model, rows, lengths)).logits.double().cpu().numpy()
+            found = self.model.network.run(rows, lengths).astype(np.float64)
             np.add.at(scores, windows.documents[which], found * windows.lengths[which][:, None])
         best: Ints = scores.argmax(axis=1)
         return best
 
-    def _norms(self, rows: Ints, lengths: Ints, classes: Ints) -> Values:
-        """For each piece the norm of embedding times gradient, float64 [n, L]."""
-        with torch.enable_grad(), _held(self.model.network.get_input_embeddings()) as inputs:
-            logits = self.model.network(**pad(self.model, rows, lengths)).logits
-            chosen = logits.gather(1, torch.from_numpy(classes).to(logits.device)[:, None]).sum()
-            (gradient,) = torch.autograd.grad(chosen, inputs[0])
-        product = (gradient.double() * inputs[0].detach().double()).norm(dim=-1)
-        norms: Values = product.cpu().numpy()
-        return norms
-
     def _batches(self, lengths: Ints) -> Iterator[Ints]:
         """As `batches`, but one by one for a network without a padding piece, which cannot tell where one ends."""
-        alone = getattr(self.model.network.config, "pad_token_id", None) is None
-        return batches(lengths, 1 if alone else self.batch)
-
-
-@contextmanager
-def _held(embeddings: Any) -> Iterator[list[torch.Tensor]]:
-    """Captures the output of the input embeddings, to take gradients there."""
-    held: list[torch.Tensor] = []
-
-    def hold(module: object, inputs: object, output: torch.Tensor) -> torch.Tensor:
-        held.append(output.detach().requires_grad_())
-        return held[-1]
-
-    hook = embeddings.register_forward_hook(hold)
-    try:
-        yield held
-    finally:
-        hook.remove()
+        return batches(lengths, 1 if self.model.network.filler is None else self.batch)
 
 
 def load_classifier(source: str | Path, *, window: int = 128, batch: int = 2048, device: str = "cpu") -> Classifier:

@@ -4,21 +4,26 @@ In: texts. Out: unit vectors [B, d].
 Not here: what is compared with what.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import torch
+from tokenizers import Tokenizer
 
-from textveil.config.extras import needed
+from textveil.config.extras import library, require
 from textveil.errors import ConfigError, ModelError
-from textveil.models.networks import ENCODER, bundled_folder, check_device, places
+from textveil.models import bundled
+from textveil.models.networks import ENCODER, check_device
+from textveil.models.ragged import batches
 from textveil.randomness import Floats
-from textveil.table import fetch
+from textveil.table import fast, fetch, minilm
 from textveil.text import check_texts
+
+LONGEST = 256
+"""Pieces per sequence of the bundled encoder: it was trained on no more."""
 
 
 class SentenceEncoder(Protocol):
@@ -34,22 +39,24 @@ class SentenceEncoder(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sentences:
-    """A sentence-transformers model. Load one with `load_sentences`.
+    """A sentence encoder: the bundled one, or a model of sentence-transformers. Load one with `load_sentences`.
 
     Attributes:
         name: what rows and statements call it.
         dimension: d.
-        model: the `SentenceTransformer`.
+        network: what runs: the bundled encoder, or a `SentenceTransformer`.
+        tokenizer: no truncation, no padding.
+        vectors: encodes short texts as vectors of about unit length [n, d].
         window: pieces it reads at once, without special tokens; a longer text is the length-weighted mean of its
             parts.
-        batch: texts or parts per forward pass.
     """
 
     name: str
     dimension: int
-    model: Any = field(repr=False)
+    network: Any = field(repr=False)
+    tokenizer: Tokenizer = field(repr=False)
+    vectors: Callable[[list[str]], Floats] = field(repr=False)
     window: int
-    batch: int
 
     def encode(self, texts: Sequence[str]) -> Floats:
         """Unit vectors float32 [B, d]; a text without words has the zero vector.
@@ -66,21 +73,15 @@ class Sentences:
                 owners.append(b)
         found = np.zeros((len(texts), self.dimension), np.float32)
         if parts:
-            vectors = self.model.encode(
-                parts, batch_size=self.batch, normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
-            )
-            np.add.at(found, owners, np.asarray(vectors, np.float32) * np.array(sizes, np.float32)[:, None])
-        lengths = np.linalg.norm(found, axis=1, keepdims=True)
-        unit: Floats = np.divide(found, lengths, out=found, where=lengths > 0)
-        return unit
+            np.add.at(found, owners, _unit(self.vectors(parts)) * np.array(sizes, np.float32)[:, None])
+        return _unit(found)
 
     def _parts(self, text: str) -> Iterator[tuple[str, int]]:
         """A text whole, or split before words into parts that fit, with their piece counts.
 
         Each part is tokenized again, because on its own it may have other pieces, and more of them.
         """
-        cut = self.model.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        starts = [start for start, _ in cut["offset_mapping"]]
+        starts = [start for start, _ in self.tokenizer.encode(text, add_special_tokens=False).offsets]
         count = len(starts) // self.window + 1  # one part more than would be full, as they end at words
         bounds = {0, len(text)}
         for i in range(1, count if len(starts) > self.window else 0):
@@ -102,41 +103,82 @@ def load_sentences(source: str | Path | None = None, *, batch: int = 32, device:
         source: None for the bundled encoder, or a folder or hub id of a sentence-transformers or transformers model
             (for the latter, the mean over pieces).
         batch: texts per forward pass.
-        device: a torch device.
+        device: "cpu", or a torch device.
 
     Raises:
         ConfigError: an option is out of range.
+        MissingExtra: sentence-transformers is not installed, and this is not the bundled encoder on the processor.
         ModelError: there is no such model.
     """
     if batch < 1:
         raise ConfigError(f"batch must be at least 1, got {batch}")
     check_device(device)
-    with needed():
-        from sentence_transformers import SentenceTransformer
+    return _bundled(batch) if source is None and device == "cpu" else _foreign(source, batch, device)
+
+
+def _bundled(batch: int) -> Sentences:
+    network = bundled.load("sentences")
+    tokenizer = minilm.read_tokenizer(bundled.bundled_folder())
+    tokenizer.encode_special_tokens = True  # "[SEP]" in a text is just these letters
+
+    def vectors(parts: list[str]) -> Floats:
+        pieces = [encoding.ids for encoding in tokenizer.encode_batch_fast(parts)]
+        lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
+        found = np.empty((len(parts), bundled.WIDTH), np.float32)
+        for which in batches(lengths, batch * LONGEST, alike=True):
+            found[which] = network.run(np.array([pieces[i] for i in which]), lengths[which]).mean(axis=1)
+        return found
+
+    return Sentences(
+        name=ENCODER,
+        dimension=bundled.WIDTH,
+        network=network,
+        tokenizer=tokenizer,
+        vectors=vectors,
+        window=LONGEST - 2,
+    )
+
+
+def _foreign(source: str | Path | None, batch: int, device: str) -> Sentences:
+    require("torch", "transformers", "sentence_transformers")
+    from textveil.models import foreign
 
     def load(where: str, local: bool) -> tuple[Any, int]:
-        model: Any = SentenceTransformer(
-            where,
-            device=device,
-            local_files_only=local,
-            trust_remote_code=False,
-            model_kwargs={"dtype": torch.float32},
+        model: Any = library("sentence_transformers").SentenceTransformer(
+            where, device=device, local_files_only=local, trust_remote_code=False, model_kwargs={"dtype": "float32"}
         )
-        return model, places(model[0].auto_model)
+        return model, foreign.places(model[0].auto_model)
 
-    name, (model, most) = fetch(bundled_folder() if source is None else source, "sentence encoder", load)
-    tokenizer = model.tokenizer
-    if not getattr(tokenizer, "is_fast", False) or tokenizer.pad_token_id is None:
+    where = bundled.bundled_folder() if source is None else source
+    name, (model, most) = fetch(where, "sentence encoder", load)
+    if not getattr(model.tokenizer, "is_fast", False) or model.tokenizer.pad_token_id is None:
         raise ModelError(f"{name!r} needs a fast tokenizer (tokenizer.json) with a padding piece")
-    tokenizer.split_special_tokens = True  # "[SEP]" in a text is just these letters
+    model.tokenizer.split_special_tokens = True  # "[SEP]" in a text is just these letters
     model.max_seq_length = limit = min(model.max_seq_length, most)
-    window = limit - tokenizer.num_special_tokens_to_add()
+    window = limit - model.tokenizer.num_special_tokens_to_add()
     if window < 8:
         raise ModelError(f"{name!r} takes {window} pieces at once besides special tokens, and must take at least 8")
+    tokenizer = Tokenizer.from_str(fast(name, model.tokenizer).to_str())  # the model truncates with its own
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True
+
+    def vectors(parts: list[str]) -> Floats:
+        found = model.encode(parts, batch_size=batch, show_progress_bar=False, convert_to_numpy=True)
+        return np.asarray(found, np.float32)
+
     return Sentences(
         name=ENCODER if source is None else name,
         dimension=model.get_embedding_dimension() or 0,
-        model=model,
+        network=model,
+        tokenizer=tokenizer,
+        vectors=vectors,
         window=window,
-        batch=batch,
     )
+
+
+def _unit(vectors: Floats) -> Floats:
+    """Vectors [n, d] with unit length; a zero vector stays."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return unit

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
-import torch
 
 from textveil.config import Rerank
 from textveil.models import LanguageModel, Ragged, load_context
@@ -51,7 +50,7 @@ def rerank(options: Rerank, table: EmbeddingTable, releases: Sequence[Released],
     chosen = np.empty_like(rows)
     for places, logits in _model(table, options.model).batches(texts, items, hidden):
         candidates = near[places]
-        fit = logits.gather(1, torch.from_numpy(candidates).to(logits.device)).cpu().numpy()
+        fit = np.take_along_axis(logits, candidates, axis=1)
         chosen[places] = candidates[np.arange(len(places)), fit.argmax(axis=1)]
     return chosen
 

@@ -94,7 +94,7 @@ def by_hand(view, folder, words):
     """The mixture from logits over words that are given."""
     model = load_context(view.table, folder)
     logits = model.logits(Ragged(words=words, documents=view.documents, spaced=prior.seen(view).spaced), view.item)
-    expected = torch.softmax(prior.TEMPER * logits.double(), dim=1).numpy()
+    expected = torch.softmax(prior.TEMPER * torch.from_numpy(logits).double(), dim=1).numpy()
     return (1 - prior.USUAL) * expected + prior.USUAL * np.exp(prior.static(view.table, "unigram"))
 
 

@@ -100,7 +100,7 @@ def test_long_texts_are_learned_from_window_by_window(tiny, tmp_path, monkeypatc
 def test_a_loss_that_is_no_number_ends_the_training_and_nothing_is_kept(tiny, tmp_path, monkeypatch):
     def spoil(model, missing, rng) -> None:
         with torch.no_grad():
-            next(model.network.parameters()).fill_(torch.nan)
+            next(model.network.module.parameters()).fill_(torch.nan)
 
     monkeypatch.setattr(finetune, "begin", spoil)
     seen = data("test", slice(1))
@@ -111,10 +111,10 @@ def test_a_loss_that_is_no_number_ends_the_training_and_nothing_is_kept(tiny, tm
 
 def test_new_weights_are_drawn_and_all_others_stay(tiny):
     model, missing = untrained(str(tiny), 3)
-    before = kept.fingerprint(model.network, without=missing)
+    before = kept.fingerprint(model.network.module, without=missing)
     begin(model, missing, SeededRandomness(0))
-    assert kept.fingerprint(model.network, without=missing) == before
-    head = dict(model.network.named_parameters())
+    assert kept.fingerprint(model.network.module, without=missing) == before
+    head = dict(model.network.module.named_parameters())
     assert head["classifier.bias"].tolist() == [0, 0, 0]
     assert 0 < head["classifier.weight"].std() < 0.05
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Annotated, ClassVar
 
 import numpy as np
+import torch
 from pydantic import Field
 
 from textveil.config import options
@@ -97,7 +98,7 @@ class Masked:
         done = 0
         for which, logits in limited.batches(seen(view), view.item):
             report("hidden words", done, n)
-            guesses[which] = expect(view, logits.cpu()).topk(guesses.shape[1], dim=1).indices.numpy()
+            guesses[which] = expect(view, torch.from_numpy(logits)).topk(guesses.shape[1], dim=1).indices.numpy()
             done += len(which)
         return guesses
 

@@ -100,7 +100,7 @@ def context(view: View, items: Ids, model: str | None = None) -> Iterator[tuple[
     limited = replace(loaded, batch=max(1, min(loaded.batch, CELLS // len(view.table))))
     usual = torch.from_numpy(USUAL * np.exp(static(view.table, "unigram", view.words.stopwords))).float()
     for which, logits in limited.batches(seen(view), items):
-        expected = expect(view, TEMPER * logits.cpu())
+        expected = expect(view, TEMPER * torch.from_numpy(logits))
         yield which, expected.mul_(1 - USUAL).add_(usual).log_()
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch
 
 from textveil.evaluate.attack import Case, Outcome, Report, masked_lm, quiet
 from textveil.evaluate.measure.contract import silent
@@ -104,7 +103,8 @@ def _log_probabilities(
     done = 0
     for which, logits in context.batches(texts, items):
         report(step, done, len(items))
-        own = logits.gather(1, torch.from_numpy(rows[which]).to(logits.device)[:, None])[:, 0]
-        found[which] = (own - logits.logsumexp(dim=1)).cpu().numpy()
+        most = logits.max(axis=1)
+        own = logits[np.arange(len(which)), rows[which]]
+        found[which] = own - most - np.log(np.exp(logits - most[:, None]).sum(axis=1))
         done += len(which)
     return found

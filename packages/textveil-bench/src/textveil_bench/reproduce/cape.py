@@ -133,7 +133,7 @@ def logits(asked: ComputeOptions) -> Table:
     table = load_table(TABLE)
     model = load_context(table)
     ragged = Ragged.of(tokenize([PROMPT]))
-    values = model.logits(ragged, np.array([ragged.words.index(AT)])).numpy()[0].astype(np.float64)
+    values = model.logits(ragged, np.array([ragged.words.index(AT)]))[0].astype(np.float64)
     return _histogram(f"Logits of {model.name} at the hidden word of the example", "logit", values, table)
 
 
@@ -184,5 +184,5 @@ def _scores(asked: ComputeOptions, table: EmbeddingTable, utility: Hybrid) -> Va
     found = table.find(list(ragged.words))
     private = [i for i, word in enumerate(ragged.words) if found[i] >= 0 and not is_public(word)]
     positions = np.array(private[: POSITIONS[asked.scale]])
-    expected = load_context(table).logits(ragged, positions).numpy()
+    expected = load_context(table).logits(ragged, positions)
     return utility.given(table, found[positions], expected).values()

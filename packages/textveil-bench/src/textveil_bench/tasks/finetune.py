@@ -116,17 +116,17 @@ class Finetune:
             recipe=RECIPE,
             data=train.digest,
             labels=len(train.labels),
-            network=kept.fingerprint(model.network, without=missing),
+            network=kept.fingerprint(model.network.module, without=missing),
             **{each: getattr(self, each) for each in ("epochs", "rate", "batch", "window", "seed")},
         )
         path = kept.home(self.folder) / f"finetuned-{name}.safetensors"
         network = load_labels(model, window=self.window)
-        if not kept.take_weights(path, model.network):
+        if not kept.take_weights(path, model.network.module):
             rng = SeededRandomness(self.seed)
             begin(model, missing, rng)
             self._learn(network, train, rng)
-            kept.keep_weights(path, model.network)
-        model.network.requires_grad_(False)
+            kept.keep_weights(path, model.network.module)
+        model.network.module.requires_grad_(False)
         return train, network
 
     def _learn(self, network: "SequenceClassifier", train: DataSet, rng: SeededRandomness) -> None:
@@ -140,8 +140,8 @@ class Finetune:
 
         shown = network.sequences([example.texts for example in train.examples])
         model = network.model
-        labels = torch.tensor([example.label for example in train.examples])[shown.owners].to(model.device)
-        weights = list(model.network.parameters())
+        labels = torch.tensor([example.label for example in train.examples])[shown.owners].to(model.network.device)
+        weights = list(model.network.module.parameters())
         optimizer = torch.optim.AdamW(weights, lr=self.rate, weight_decay=0.01)
         batches = [batch for _ in range(self.epochs) for batch in self._batches(shown.lengths, rng)]
         for step, which in enumerate(batches):
@@ -149,7 +149,8 @@ class Finetune:
             share = (step + 1) / len(batches)
             for group in optimizer.param_groups:
                 group["lr"] = self.rate * min(share / WARM, (1 - share) / (1 - WARM))
-            loss = cross_entropy(model.network(**shown.inputs(model, which)).logits, labels[which])
+            inputs = model.network.inputs(*shown.inputs(model, which))
+            loss = cross_entropy(model.network.module(**inputs).logits, labels[which])
             if not torch.isfinite(loss):
                 raise ModelError(f"the training of {self.name} diverged: its loss is not finite; lower the rate")
             optimizer.zero_grad()
@@ -176,7 +177,7 @@ def begin(model: "Model", missing: Sequence[str], rng: SeededRandomness) -> None
     """
     import torch
 
-    new = [(name, weight) for name, weight in sorted(model.network.named_parameters()) if name in set(missing)]
+    new = [(name, weight) for name, weight in sorted(model.network.module.named_parameters()) if name in set(missing)]
     with torch.no_grad():
         for name, weight in new:
             if weight.dim() < 2:

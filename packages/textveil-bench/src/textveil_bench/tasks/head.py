@@ -138,7 +138,7 @@ class Head:
             LIBRARIES,
             recipe=RECIPE,
             data=train.digest,
-            encoder=kept.fingerprint(encoder.model),
+            encoder=kept.fingerprint(encoder.network),
             reader=kept.fingerprint(models.reader().model.network) if pairs and self.reader else None,
         )
         home = kept.home(self.folder)

@@ -42,17 +42,20 @@ def key(libraries: tuple[str, ...], **decides: object) -> str:
 
 
 def fingerprint(network: Any, without: Sequence[str] = ()) -> str:
-    """A fingerprint of a torch network's weights.
+    """A fingerprint of a network's weights.
 
     Args:
-        network: the network.
+        network: a torch network, or the bundled encoder.
         without: names of weights to ignore.
     """
     found = blake2b(digest_size=DIGEST)
-    for name, tensor in sorted(network.state_dict().items()):
+    weights = network.weights if hasattr(network, "weights") else network.state_dict()
+    for name in sorted(weights):
         if name not in without:
-            found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            found.update(tensor.detach().cpu().contiguous().view(-1).numpy().data)
+            tensor = weights[name]
+            array = np.ascontiguousarray(tensor if isinstance(tensor, np.ndarray) else tensor.detach().cpu())
+            found.update(f"{name} {array.dtype} {array.shape}".encode())
+            found.update(array.reshape(-1).data)
     return found.hexdigest()
 
 

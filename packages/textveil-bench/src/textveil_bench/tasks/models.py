@@ -35,7 +35,7 @@ def precision() -> Literal["bfloat16", "float32"]:
 
 
 def quick() -> AbstractContextManager[object]:
-    """Lets networks that judge, or guess words, run in `precision`.
+    """Lets networks on torch that judge, or guess words, run in `precision`; the bundled ones are not on torch.
 
     Judging takes most of a sweep's time, and bfloat16 makes it faster. Sentence vectors keep a cosine above 0.999 with
     those in float32. No release depends on it.

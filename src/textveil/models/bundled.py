@@ -1,0 +1,298 @@
+"""The bundled small encoder on ONNX Runtime: its weights, its graphs, and runs of it on the processor.
+
+In: a job, a number of layers, pieces. Out: logits of labels or words, or states.
+Not here: which words or labels these are (`context` and its neighbours), and the same network on torch (`foreign`).
+
+A batch has sequences of one length only, and every product and norm is computed row by row. The result for a sequence
+then has the same bits alone and in any batch: what a text leads to cannot tell what was in other texts.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from textveil.errors import ConfigError, ModelError
+from textveil.models import adapters
+from textveil.randomness import Floats, Ints
+from textveil.runtime import Graph, Session
+from textveil.table import minilm
+
+BundledJob = Literal["masked-lm", "tagger", "reader", "sentences"]
+
+LAYERS, HEADS, WIDTH, INNER, PLACES = 6, 12, 384, 1536, 512
+"""Of the encoder."""
+
+EPSILON = 1e-12
+"""Added to variances in norms, as in the encoder's configuration."""
+
+OUTPUTS: dict[BundledJob, tuple[str, ...]] = {
+    "masked-lm": (
+        "cls.predictions.transform.dense.weight",
+        "cls.predictions.transform.dense.bias",
+        "cls.predictions.transform.LayerNorm.weight",
+        "cls.predictions.transform.LayerNorm.bias",
+        "cls.predictions.bias",
+    ),
+    "tagger": ("classifier.weight", "classifier.bias"),
+    "reader": ("qa_outputs.weight", "qa_outputs.bias"),
+    "sentences": (),
+}
+"""What follows the encoder's layers: the weights that an adapter brings."""
+
+EMBEDDINGS = "bert.embeddings"
+
+
+@lru_cache(maxsize=1)
+def bundled_folder() -> Path:
+    """The small encoder's folder, after verifying its checksum."""
+    folder = minilm.locate()
+    minilm.checked(folder)
+    return folder
+
+
+@lru_cache(maxsize=1)
+def stored() -> dict[str, Floats]:
+    """The encoder's own weights, read from its file only where they are used."""
+    path = bundled_folder() / "model.safetensors"
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        about = json.loads(file.read(size))
+    content = np.asarray(np.memmap(path, np.uint8, "r", offset=8 + size))
+    return {
+        f"bert.{name}": content[slice(*each["data_offsets"])].view("<f4").reshape(each["shape"])
+        for name, each in about.items()
+        if each.get("dtype") == "F32"
+    }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Encoder:
+    """The encoder with the head of a job. Load one with `load`.
+
+    Attributes:
+        job: what the head is for.
+        layers: how many layers it has; the head reads the output of the last one.
+        weights: of encoder and head.
+        labels: names of labels; none are stored.
+        device: where it runs.
+    """
+
+    job: BundledJob
+    layers: int
+    weights: Mapping[str, Floats] = field(repr=False)
+    labels: tuple[str, ...] = ()
+    device: str = "cpu"
+
+    alike = True
+    """Sequences of a batch have one length: padding would move the last bits of the others."""
+
+    filler = 0
+    first = None
+    places = PLACES
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of pieces it has embeddings for."""
+        return len(self._words)
+
+    @property
+    def segments(self) -> int:
+        """Number of token types."""
+        return len(self._types)
+
+    def run(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> Floats:
+        """The logits of each piece's labels [n, L, C]; for sentences, the states of pieces [n, L, d].
+
+        Args:
+            ids: pieces [n, L].
+            lengths: int64 [n], all L.
+            types: token types [n, L]; None for zeros.
+        """
+        found: Floats = self._session.run(embedded=self._embedded(ids, lengths, types))[0]
+        return found
+
+    def read(self, ids: Ints, lengths: Ints, row: Ints, column: Ints) -> Floats:
+        """What the output layer reads at some places [m, d].
+
+        Args:
+            ids: pieces [n, L].
+            lengths: int64 [n], all L.
+            row: int64 [m], the sequence of each place.
+            column: int64 [m], the piece of each place.
+        """
+        at = row * ids.shape[1] + column
+        found: Floats = self._session.run(embedded=self._embedded(ids, lengths), at=at)[0]
+        return found
+
+    def output(self) -> tuple[Floats, Floats]:
+        """The output layer for pieces: rows [P, d] and bias [P]."""
+        return self._words, self.weights["cls.predictions.bias"]
+
+    def head(self, rows: Floats, bias: Floats) -> "Head":
+        """An output layer of other rows [V, d] with a bias [V]."""
+        return Head(network=self, rows=rows, bias=bias)
+
+    def _embedded(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> Floats:
+        if (lengths != ids.shape[1]).any():
+            raise ValueError("a batch of the bundled encoder must have sequences of one length")
+        found: Floats = self._words[ids]
+        found += self._types[0] if types is None else self._types[types]
+        found += self._positions[: ids.shape[1]]
+        return found
+
+    @cached_property
+    def _words(self) -> Floats:
+        return self.weights[f"{EMBEDDINGS}.word_embeddings.weight"]
+
+    @cached_property
+    def _positions(self) -> Floats:
+        return self.weights[f"{EMBEDDINGS}.position_embeddings.weight"]
+
+    @cached_property
+    def _types(self) -> Floats:
+        return self.weights[f"{EMBEDDINGS}.token_type_embeddings.weight"]
+
+    @cached_property
+    def _session(self) -> Session:
+        return Session(self._graph)
+
+    def _graph(self) -> Graph:
+        return graph(self.job, self.layers, self.weights)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Head:
+    """An output layer over other words than the network's pieces.
+
+    Attributes:
+        network: whose states it reads.
+        rows: float32 [V, d].
+        bias: float32 [V].
+    """
+
+    network: Encoder
+    rows: Floats = field(repr=False)
+    bias: Floats = field(repr=False)
+
+    def read(self, ids: Ints, lengths: Ints, row: Ints, column: Ints) -> Floats:
+        """As `Encoder.read`."""
+        return self.network.read(ids, lengths, row, column)
+
+    def logits(self, states: Floats) -> Floats:
+        """Logits [m, V] of states [m, d]."""
+        alone = len(states) == 1  # a product with a single row is computed in another order
+        given = np.repeat(states, 2, axis=0) if alone else states
+        found: Floats = _products().run(states=given, rows=self.rows, bias=self.bias)[0]
+        return found[:1] if alone else found
+
+
+def load(job: BundledJob, layers: int = LAYERS) -> Encoder:
+    """The encoder for a job.
+
+    Raises:
+        ConfigError: it has fewer layers.
+        ModelError: an adapter's file is missing, broken, or does not fit.
+        TableError: the encoder's file is missing or broken.
+    """
+    if layers > LAYERS:
+        raise ConfigError(f"the bundled encoder has {LAYERS} layers, got bundled:{layers}")
+    base = stored()
+    weights = adapters.Merged(base, {} if job == "sentences" else adapters.tensors(job))
+    if wrong := set(OUTPUTS[job]) ^ {name for name in weights if name not in base}:
+        raise ModelError(f"the adapter {job!r} does not fit the encoder at {min(wrong)}; reinstall textveil")
+    return Encoder(job=job, layers=layers, weights=weights)
+
+
+# ---- graphs ------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _products() -> Session:
+    """Logits of states for rows that are no part of the graph, so that they are in memory once."""
+
+    def make() -> Graph:
+        graph = Graph()
+        states, rows = graph.input("states", np.float32, "m", "d"), graph.input("rows", np.float32, "v", "d")
+        bias = graph.input("bias", np.float32, "v")
+        graph.output(graph.apply("Gemm", states, rows, bias, transB=1), np.float32, "m", "v")
+        return graph
+
+    return Session(make)
+
+
+def graph(job: BundledJob, layers: int, weights: Mapping[str, Floats]) -> Graph:
+    """The network of a job: `embedded` [n, L, d] to logits, and for the masked LM only at the places `at` [m]."""
+    made = Layers(weights)
+    states = made.norm(made.graph.input("embedded", np.float32, "n", "l", WIDTH), EMBEDDINGS)
+    at = made.graph.input("at", np.int64, "m") if job == "masked-lm" else None
+    for layer in range(layers):
+        states = made.layer(states, f"bert.encoder.layer.{layer}", at if layer == layers - 1 else None)
+    if job == "sentences":
+        made.graph.output(states, np.float32, "n", "l", WIDTH)
+    elif job == "masked-lm":
+        states = made.gelu(states, "cls.predictions.transform.dense")
+        made.graph.output(made.norm(states, "cls.predictions.transform"), np.float32, "m", WIDTH)
+    else:
+        name = OUTPUTS[job][0].removesuffix(".weight")
+        made.graph.output(made.linear(states, name), np.float32, "n", "l", len(weights[f"{name}.bias"]))
+    return made.graph
+
+
+class Layers:
+    """The parts of BERT, as they are added to a graph.
+
+    Source: Devlin, Chang, Lee, Toutanova, "BERT" (2019); Vaswani et al., "Attention Is All You Need" (2017).
+
+    Args:
+        weights: of all of them.
+    """
+
+    def __init__(self, weights: Mapping[str, Floats]) -> None:
+        self.graph = Graph()
+        self._weights = weights
+
+    def layer(self, states: str, name: str, at: str | None = None) -> str:
+        """A layer of the encoder; with `at`, what follows attention is computed at these places only [m, d]."""
+        seen = self.attention(states, f"{name}.attention.self")
+        if at is not None:
+            seen, states = (self._at(each, at) for each in (seen, states))
+        summed = self.graph.apply("Add", self.linear(seen, f"{name}.attention.output.dense"), states)
+        states = self.norm(summed, f"{name}.attention.output")
+        inner = self.gelu(states, f"{name}.intermediate.dense")
+        return self.norm(self.graph.apply("Add", self.linear(inner, f"{name}.output.dense"), states), f"{name}.output")
+
+    def attention(self, states: str, name: str) -> str:
+        """What the heads of a layer see."""
+        parts = [self._product(states, f"{name}.{part}.weight") for part in ("query", "key", "value")]
+        bias = np.concatenate([self._weights[f"{name}.{part}.bias"] for part in ("query", "key", "value")])
+        weight = self.graph.weight(f"{name}.bias", bias)
+        return self.graph.apply("MultiHeadAttention", *parts, weight, own=True, num_heads=HEADS)
+
+    def linear(self, states: str, name: str) -> str:
+        """A linear layer."""
+        return self.graph.apply("Add", self._product(states, f"{name}.weight"), self._weight(f"{name}.bias"))
+
+    def gelu(self, states: str, name: str) -> str:
+        """A linear layer and GELU, with the error function."""
+        bias = self._weight(f"{name}.bias")
+        return self.graph.apply("BiasGelu", self._product(states, f"{name}.weight"), bias, own=True)
+
+    def norm(self, states: str, name: str) -> str:
+        """A layer norm."""
+        scale, shift = (self._weight(f"{name}.LayerNorm.{part}") for part in ("weight", "bias"))
+        return self.graph.apply("LayerNormalization", states, scale, shift, epsilon=EPSILON)
+
+    def _product(self, states: str, name: str) -> str:
+        return self.graph.apply("MatMul", states, self.graph.weight(name, self._weights[name].T))
+
+    def _at(self, states: str, places: str) -> str:
+        flat = self.graph.apply("Reshape", states, self.graph.constant(np.array([-1, WIDTH])))
+        return self.graph.apply("Gather", flat, places)
+
+    def _weight(self, name: str) -> str:
+        return self.graph.weight(name, self._weights[name])

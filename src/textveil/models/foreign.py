@@ -1,0 +1,319 @@
+"""Networks on torch: models of transformers from a folder or hub, and the bundled encoder on a GPU or for training.
+
+In: a job, a source, a device. Out: networks with their tokenizers and special tokens.
+Not here: what they are used for, and the bundled encoder on the processor (`bundled`). Torch and transformers are an
+extra: only what needs them imports this module.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from torch import nn
+
+from textveil.errors import ConfigError, ModelError
+from textveil.models import adapters, bundled
+from textveil.models.bundled import bundled_folder
+from textveil.randomness import Floats, Ints, Values
+from textveil.table import fast, fetch, quiet
+
+AUTO = {
+    "masked-lm": "AutoModelForMaskedLM",
+    "causal-lm": "AutoModelForCausalLM",
+    "tagger": "AutoModelForTokenClassification",
+    "reader": "AutoModelForQuestionAnswering",
+    "classifier": "AutoModelForSequenceClassification",
+}
+BUNDLED = {
+    "masked-lm": "BertForMaskedLM",
+    "tagger": "BertForTokenClassification",
+    "reader": "BertForQuestionAnswering",
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TorchNetwork:
+    """A module of transformers as a `networks.Network`.
+
+    Attributes:
+        name: for messages.
+        module: the network.
+    """
+
+    name: str
+    module: Any = field(repr=False)
+
+    alike = False
+
+    @property
+    def device(self) -> str:
+        """The module's device."""
+        return str(next(self.module.parameters()).device)
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of pieces it has embeddings for."""
+        return int(self.module.get_input_embeddings().num_embeddings)
+
+    @property
+    def places(self) -> int:
+        """Most pieces per sequence."""
+        return places(self.module)
+
+    @property
+    def segments(self) -> int:
+        """Number of token types."""
+        return int(getattr(self.module.config, "type_vocab_size", 1) or 1)
+
+    @property
+    def filler(self) -> int | None:
+        """The padding piece."""
+        found: int | None = getattr(self.module.config, "pad_token_id", None)
+        return found
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of labels, "LABEL_0" and so on if it names none."""
+        names = self.module.config.id2label
+        return tuple(str(names[i]) for i in range(self.module.config.num_labels))
+
+    @property
+    def first(self) -> int | None:
+        """What begins a text where the tokenizer adds nothing."""
+        for name in ("bos_token_id", "eos_token_id"):
+            piece = getattr(self.module.config, name, None)
+            if isinstance(piece, int) and piece >= 0:
+                return piece
+        return None
+
+    def inputs(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> dict[str, torch.Tensor]:
+        """Sequences as the module's arguments, with the padding masked."""
+        seen = np.arange(ids.shape[1]) < lengths[:, None]
+        given = {"input_ids": np.where(seen, ids, self.filler or 0), "attention_mask": seen.astype(np.int64)}
+        if types is not None:
+            given["token_type_ids"] = types
+        return {name: torch.from_numpy(array).to(self.device) for name, array in given.items()}
+
+    def run(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> Floats:
+        """Logits, see `networks.Network`."""
+        with torch.inference_mode():
+            output = self.module(**self.inputs(ids, lengths, types))
+            if hasattr(output, "start_logits"):
+                return _numpy(torch.stack([output.start_logits, output.end_logits], dim=-1))
+            return _numpy(output.logits)
+
+    def saliency(self, ids: Ints, lengths: Ints, classes: Ints) -> Values:
+        """For each piece the norm of input embedding times gradient of a class's logit [n], float64 [n, L]."""
+        with torch.enable_grad(), _held(self.module.get_input_embeddings()) as inputs:
+            logits = self.module(**self.inputs(ids, lengths)).logits
+            chosen = logits.gather(1, torch.from_numpy(classes).to(logits.device)[:, None]).sum()
+            (gradient,) = torch.autograd.grad(chosen, inputs[0])
+        norms: Values = (gradient.double() * inputs[0].detach().double()).norm(dim=-1).cpu().numpy()
+        return norms
+
+    def output(self) -> tuple[Floats, Floats | None]:
+        """The output layer, see `networks.Network`; the module then returns what that layer would read.
+
+        Raises:
+            ModelError: the output layer cannot be removed.
+        """
+        ids = np.linspace(0, self.vocabulary - 1, 8).astype(np.int64)[None]  # a meaningless text
+        lengths = np.array([8])
+        try:
+            layer = self.module.get_output_embeddings()
+            whole = self.run(ids, lengths)
+            self.module.set_output_embeddings(_Through())
+            with torch.inference_mode():
+                again = layer(torch.from_numpy(self.run(ids, lengths)).to(self.device))
+            last = isinstance(layer, nn.Linear) and np.allclose(_numpy(again), whole, rtol=1e-4, atol=1e-4)
+        except Exception as error:  # whatever a network does without its output layer
+            raise ModelError(f"cannot remove the output layer of {self.name}; choose another model") from error
+        if not last:
+            raise ModelError(f"the output layer of {self.name} must be linear and the last step; choose another model")
+        return _numpy(layer.weight), None if layer.bias is None else _numpy(layer.bias)
+
+    def head(self, rows: Floats, bias: Floats) -> "TorchHead":
+        """An output layer of other rows, see `networks.Network`."""
+        return TorchHead(network=self, rows=rows, bias=bias)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TorchHead:
+    """A `networks.Head` on a network's device.
+
+    Attributes:
+        network: the network, without its output layer.
+        rows: float32 [V, d].
+        bias: float32 [V].
+    """
+
+    network: TorchNetwork
+    rows: Floats = field(repr=False)
+    bias: Floats = field(repr=False)
+
+    def read(self, ids: Ints, lengths: Ints, row: Ints, column: Ints) -> torch.Tensor:
+        """What the output layer reads [m, d], on the device."""
+        with torch.inference_mode():
+            states: torch.Tensor = self.network.module(**self.network.inputs(ids, lengths)).logits
+            return states[torch.from_numpy(row), torch.from_numpy(column)]
+
+    def logits(self, states: torch.Tensor) -> Floats:
+        """Logits [m, V], computed in float32 even if the caller lets the network use less."""
+        with torch.inference_mode(), torch.autocast(states.device.type, enabled=False):
+            rows, bias = self._placed
+            return _numpy(torch.addmm(bias, states.float(), rows.T))
+
+    @cached_property
+    def _placed(self) -> tuple[torch.Tensor, torch.Tensor]:
+        rows, bias = (torch.from_numpy(each).to(self.network.device) for each in (self.rows, self.bias))
+        return rows, bias
+
+
+class Loaded(NamedTuple):
+    """What a source holds.
+
+    Args:
+        name: what rows and statements call it.
+        network: in evaluation mode on its device, without gradients.
+        tokenizer: without truncation and padding.
+        special: the pieces `mask` and `unknown`, and the tokenizer's `limit`.
+        missing: parameters that it has no weights for.
+    """
+
+    name: str
+    network: TorchNetwork
+    tokenizer: Tokenizer
+    special: dict[str, int | None]
+    missing: tuple[str, ...]
+
+
+def load(job: str, source: str | Path, device: str, **config: Any) -> Loaded:
+    """A model of transformers.
+
+    Args:
+        job: what its head is for.
+        source: a folder or hub id.
+        device: a torch device.
+        config: settings on top of the stored ones.
+
+    Raises:
+        ModelError: there is no such model.
+    """
+    import transformers
+
+    def read(where: str, local: bool) -> tuple[Any, Any, dict[str, Any]]:
+        options: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
+        tokenizer = transformers.AutoTokenizer.from_pretrained(where, **options)
+        kind = getattr(transformers, AUTO[job])
+        network, loading = kind.from_pretrained(
+            where, output_loading_info=True, dtype=torch.float32, **options, **config
+        )
+        return tokenizer, network, loading
+
+    name, (tokenizer, network, loading) = fetch(source, f"transformers model for {job}", read)
+    lost = {*loading["missing_keys"], *(key for key, *_ in loading["mismatched_keys"])}
+    backend = fast(name, tokenizer)
+    backend.no_truncation()
+    backend.no_padding()
+    unknown = tokenizer.eos_token_id if tokenizer.unk_token_id is None else tokenizer.unk_token_id
+    special = {"mask": tokenizer.mask_token_id, "unknown": unknown, "limit": tokenizer.model_max_length}
+    return Loaded(name, _ready(name, network, device), backend, special, tuple(sorted(lost)))
+
+
+def check_device(device: str) -> None:
+    """Checks that a torch device exists and can be read from.
+
+    Raises:
+        ConfigError: it does not, or cannot.
+    """
+    try:
+        torch.empty(0, device=device).cpu()
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"the device {device!r} is not available here; try cpu") from error
+
+
+def places(network: nn.Module) -> int:
+    """Number of positions of a module; some families lose the first rows to padding."""
+    config: Any = network.config
+    for name, module in network.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+    found = (getattr(config, name, None) or 0 for name in ("max_position_embeddings", "n_positions"))
+    return next((int(number) for number in found if number > 0), 512)  # XLNet says -1
+
+
+# ---- the bundled encoder -----------------------------------------------------------------------------------
+
+
+def bundled_network(job: str, layers: int, device: str) -> TorchNetwork:
+    """The first layers of the bundled encoder with an adapter.
+
+    Raises:
+        ConfigError: it has fewer layers.
+        ModelError: an adapter's file is missing, broken, or does not fit.
+    """
+    loaded = bundled.load(job, layers)  # type: ignore[arg-type]
+    network: Any = backbone(job, loaded.weights, **adapters.manifest(job)["config"])
+    network.bert.encoder.layer = network.bert.encoder.layer[:layers]
+    network.config.num_hidden_layers = layers
+    return _ready("the bundled encoder", network, device)
+
+
+def backbone(job: str, weights: Mapping[str, Floats] | None, **config: Any) -> nn.Module:
+    """The small encoder with a head as a module of transformers.
+
+    Args:
+        job: what the head is for.
+        weights: of encoder and head; None for the encoder's own, and a head initialized at random, for training.
+        config: settings of the network on top of the encoder's.
+    """
+    import transformers
+
+    kind = getattr(transformers, BUNDLED[job])
+    settings = transformers.BertConfig.from_pretrained(bundled_folder(), **{"attn_implementation": "sdpa", **config})
+    given = bundled.stored() if weights is None else weights
+    state = {name: torch.from_numpy(np.array(array, np.float32)) for name, array in given.items()}
+    types = "bert.embeddings.token_type_embeddings.weight"
+    if len(state[types]) < settings.type_vocab_size:  # a new type starts as a copy of the known one
+        state[types] = state[types][:1].repeat(settings.type_vocab_size, 1)
+    with quiet():
+        network: nn.Module = kind(settings)
+        network.load_state_dict(state, strict=False)
+    return network
+
+
+def _ready(name: str, network: Any, device: str) -> TorchNetwork:
+    return TorchNetwork(name=name, module=network.eval().requires_grad_(False).to(device))
+
+
+class _Through(nn.Identity):
+    """Replaces the output layer, so that the network returns that layer's input."""
+
+    bias = None
+
+
+def _numpy(values: torch.Tensor) -> Floats:
+    found: Floats = values.detach().float().cpu().numpy()
+    return found
+
+
+@contextmanager
+def _held(embeddings: Any) -> Iterator[list[torch.Tensor]]:
+    """Captures the output of the input embeddings, to take gradients there."""
+    held: list[torch.Tensor] = []
+
+    def hold(module: object, inputs: object, output: torch.Tensor) -> torch.Tensor:
+        held.append(output.detach().requires_grad_())
+        return held[-1]
+
+    hook = embeddings.register_forward_hook(hold)
+    try:
+        yield held
+    finally:
+        hook.remove()

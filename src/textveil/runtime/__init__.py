@@ -1,0 +1,10 @@
+"""ONNX Runtime: graphs that are written at run time, sessions that run them, and how many threads they use.
+
+In: operations on named arrays, and weights. Out: sessions from arrays to arrays.
+Not here: what is computed (`table.nearest`, `models.bundled`), and torch.
+"""
+
+from textveil.runtime.graph import Graph
+from textveil.runtime.session import Session, limit_threads, threads
+
+__all__ = ["Graph", "Session", "limit_threads", "threads"]

@@ -1,0 +1,146 @@
+"""ONNX graphs, written without the package `onnx`.
+
+In: operations on named arrays. Out: the bytes of a model, and the weights to be given to its session.
+Not here: running it (`session`).
+
+A model is a protobuf message of a few kilobytes. Weights are not part of it: the model names them as external, and a
+session gets them as arrays, so that nothing is written or copied on the way.
+
+Source: onnx.proto of the ONNX specification (github.com/onnx/onnx), IR version 9.
+"""
+
+import struct
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+Array = NDArray[Any]
+
+IR, OPSET, CONTRIB = 9, 18, 1
+"""Versions of the format, of the standard operations and of ONNX Runtime's own: known to ONNX Runtime since 1.14."""
+
+OWN = "com.microsoft"
+"""The domain of ONNX Runtime's own operations."""
+
+KINDS = {np.dtype(name): kind for name, kind in (("f4", 1), ("u1", 2), ("i1", 3), ("i4", 6), ("i8", 7))}
+"""TensorProto.DataType."""
+
+
+class Graph:
+    """A graph in the making. Arrays in it are named by strings.
+
+    Attributes:
+        weights: the arrays that its session must be given, by name.
+    """
+
+    def __init__(self) -> None:
+        self.weights: dict[str, Array] = {}
+        self._nodes: list[bytes] = []
+        self._constants: list[bytes] = []
+        self._inputs: list[bytes] = []
+        self._outputs: list[bytes] = []
+
+    def input(self, name: str, kind: DTypeLike, *shape: int | str) -> str:
+        """An input; a size that varies has a name."""
+        self._inputs.append(_value(name, kind, shape))
+        return name
+
+    def output(self, name: str, kind: DTypeLike, *shape: int | str) -> None:
+        """Makes an array of the graph one of its outputs, in the order of the calls."""
+        self._outputs.append(_value(name, kind, shape))
+
+    def weight(self, name: str, array: Array) -> str:
+        """A large constant, given to the session."""
+        self.weights[name] = np.ascontiguousarray(array)
+        return name
+
+    def constant(self, array: Array | float) -> str:
+        """A small constant, part of the model."""
+        values = np.asarray(array, np.float32) if isinstance(array, float) else np.asarray(array)
+        name = f"constant {len(self._constants)}"
+        self._constants.append(
+            _tensor(name, values) + _field(9, values.astype(values.dtype.newbyteorder("<")).tobytes())
+        )
+        return name
+
+    def apply(self, operation: str, *inputs: str, name: str | None = None, own: bool = False, **attributes: Any) -> str:
+        """An operation's result.
+
+        Args:
+            operation: an operation with one output.
+            inputs: names of arrays; an empty one leaves out an optional input.
+            name: of the result.
+            own: whether it is one of ONNX Runtime's own operations.
+            attributes: numbers, strings, or lists of whole numbers.
+        """
+        name = name or f"{operation} {len(self._nodes)}"
+        node = [*(_field(1, each) for each in inputs), _field(2, name), _field(4, operation)]
+        node += [_field(5, _attribute(key, value)) for key, value in attributes.items()]
+        self._nodes.append(b"".join([*node, _field(7, OWN if own else "")]))
+        return name
+
+    def model(self) -> bytes:
+        """The model, without its weights."""
+        external = [
+            _tensor(name, array)
+            + b"".join(_field(13, _field(1, key) + _field(2, value)) for key, value in _place(array).items())
+            + _field(14, 1)
+            for name, array in self.weights.items()
+        ]
+        graph = b"".join(
+            [
+                *(_field(1, node) for node in self._nodes),
+                _field(2, "textveil"),
+                *(_field(5, tensor) for tensor in (*self._constants, *external)),
+                *(_field(11, value) for value in self._inputs),
+                *(_field(12, value) for value in self._outputs),
+            ]
+        )
+        versions = _field(8, _field(1, "") + _field(2, OPSET)) + _field(8, _field(1, OWN) + _field(2, CONTRIB))
+        return _field(1, IR) + versions + _field(7, graph)
+
+
+def _place(array: Array) -> dict[str, str]:
+    """Where an external tensor would be in a file; the session replaces it before it is looked for."""
+    return {"location": "given", "length": str(array.nbytes)}
+
+
+def _value(name: str, kind: DTypeLike, shape: tuple[int | str, ...]) -> bytes:
+    """A ValueInfoProto."""
+    sizes = b"".join(_field(1, _field(1 if isinstance(size, int) else 2, size)) for size in shape)
+    return _field(1, name) + _field(2, _field(1, _field(1, KINDS[np.dtype(kind)]) + _field(2, sizes)))
+
+
+def _tensor(name: str, array: Array) -> bytes:
+    """A TensorProto without its content."""
+    return b"".join(_field(1, size) for size in array.shape) + _field(2, KINDS[array.dtype]) + _field(8, name)
+
+
+def _attribute(name: str, value: Any) -> bytes:
+    """An AttributeProto."""
+    if isinstance(value, float):
+        return _field(1, name) + _field(2, value) + _field(20, 1)
+    if isinstance(value, int):
+        return _field(1, name) + _field(3, value) + _field(20, 2)
+    if isinstance(value, str):
+        return _field(1, name) + _field(4, value) + _field(20, 3)
+    return _field(1, name) + b"".join(_field(8, each) for each in value) + _field(20, 7)
+
+
+def _field(number: int, value: float | str | bytes) -> bytes:
+    """A field of a protobuf message: a varint, a 32-bit float, or bytes with their length."""
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value & 0xFFFF_FFFF_FFFF_FFFF)
+    if isinstance(value, float):
+        return _varint(number << 3 | 5) + struct.pack("<f", value)
+    content = value.encode() if isinstance(value, str) else value
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*found, value])

@@ -1,0 +1,92 @@
+"""Sessions of ONNX Runtime, opened on first use, and the number of threads they use.
+
+In: a function that makes a graph. Out: a session from arrays to arrays.
+Not here: the graphs.
+"""
+
+import os
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+
+from textveil.runtime.graph import Array, Graph
+
+_limit: int | None = None
+
+
+def threads() -> int:
+    """How many threads a session uses.
+
+    What `limit_threads` said; else `OMP_NUM_THREADS`; else all cores that this process may use. One in a forked child:
+    its parent's threads are not there, and it would wait for them forever.
+    """
+    if _limit is not None:
+        return _limit
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def limit_threads(count: int) -> None:
+    """Sets how many threads sessions use that are opened from now on in this process, and torch where it is loaded."""
+    import sys
+
+    global _limit
+    _limit = count
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(count)
+
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
+    os.register_at_fork(after_in_child=lambda: limit_threads(1))
+
+
+class Session:
+    """A graph that runs. Thread-safe; pickles and forked children open it anew.
+
+    Nothing is made before the first use. Graphs run as they are written: ONNX Runtime changes nothing about them.
+
+    Args:
+        make: makes the graph with its weights; called when the session is opened.
+    """
+
+    def __init__(self, make: Callable[[], Graph]) -> None:
+        self._make = make
+        self._opened: tuple[int, Any] | None = None
+        self._lock = Lock()
+
+    def run(self, **inputs: Array) -> list[Array]:
+        """The graph's outputs."""
+        found: list[Array] = self._session().run(None, inputs)
+        return found
+
+    def _session(self) -> Any:
+        if self._opened is None or self._opened[0] != os.getpid():
+            with self._lock:
+                if self._opened is None or self._opened[0] != os.getpid():
+                    self._opened = os.getpid(), _open(self._make())
+        return self._opened[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_make": self._make}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["_make"])  # type: ignore[misc]
+
+
+def _open(graph: Graph) -> Any:
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads()
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    names = list(graph.weights)
+    if names:
+        options.add_external_initializers(
+            names, [ort.OrtValue.ortvalue_from_numpy(graph.weights[each]) for each in names]
+        )
+    return ort.InferenceSession(graph.model(), options, providers=["CPUExecutionProvider"])

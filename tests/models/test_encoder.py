@@ -1,0 +1,132 @@
+"""The bundled encoder on ONNX Runtime: the numbers of the same network on torch, and the same bits in any company."""
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from textveil.models import Ragged, bundled, foreign, load_context, load_reader, load_sentences, load_tagger
+from textveil.table.embedding import load_table
+from textveil.text.tokens import tokenize
+
+TEXTS = [
+    "Maria Silva flew from Lisbon to Berlin on Monday, and met John Smith, who works for Siemens, at the airport.",
+    "He was born in 1961.",
+    "I owe the bank of Ireland 2,500 euros; what can I do?",
+    "",
+    "unbelievablyoverexaggeratedness \N{GRINNING FACE} ABBA",
+    "He was born in 1962.",
+]
+JOBS = ["masked-lm", "tagger", "reader"]
+
+
+def batch(count: int, length: int, seed: int = 0) -> np.ndarray:
+    ids = np.random.default_rng(seed).integers(1000, 30000, (count, length))
+    ids[:, 0], ids[:, -1] = 101, 102
+    return ids
+
+
+@pytest.mark.parametrize("layers", [6, 2])
+@pytest.mark.parametrize("job", JOBS)
+def test_numbers_are_those_of_the_network_on_torch(job, layers):
+    own, other = bundled.load(job, layers), foreign.bundled_network(job, layers, "cpu")
+    for count, length in ((1, 3), (3, 40), (2, 512)):
+        ids, lengths = batch(count, length), np.full(count, length)
+        if job == "masked-lm":
+            rows, bias = own.output()
+            theirs, their_bias = foreign.bundled_network(job, layers, "cpu").output()
+            assert (rows == theirs).all()
+            assert (bias == their_bias).all()
+            row, column = np.array([count - 1, 0]), np.array([1, length - 1])
+            head = own.head(rows[:500], bias[:500])
+            found = head.logits(head.read(ids, lengths, row, column))
+            expected = other.run(ids, lengths)[row, column][:, :500]
+        else:
+            types = np.random.default_rng(1).integers(0, own.segments, ids.shape)
+            found, expected = (each.run(ids, lengths, types) for each in (own, other))
+            assert np.allclose(own.run(ids, lengths), other.run(ids, lengths), atol=1e-4)
+        assert np.abs(found - expected).max() < 1e-4
+
+
+def test_sentence_vectors_are_those_of_sentence_transformers():
+    texts = [*TEXTS, "東京 is far [SEP] away", "The weather was mild. " * 40]
+    expected = SentenceTransformer(str(bundled.bundled_folder()), device="cpu")
+    expected.tokenizer.split_special_tokens = True
+    found = load_sentences().encode(texts)
+    full = [i for i, text in enumerate(texts) if text]
+    vectors = expected.encode([texts[i] for i in full], normalize_embeddings=True)
+    assert np.abs(found[full] - vectors).max() < 1e-5
+
+
+# ---- the same bits alone and in any batch ----------------------------------------------------------------------------
+
+
+def company(seed: int) -> Ragged:
+    """Texts of many lengths, and the ones that are looked at among them."""
+    words = load_table("minilm").words
+    rng = np.random.default_rng(seed)
+    others = [" ".join(words[i] for i in rng.integers(0, len(words), size)) for size in rng.integers(1, 60, 20)]
+    return Ragged.of(tokenize([*others[:10], *TEXTS, *others[10:]]))
+
+
+def parts(found: np.ndarray, texts: Ragged) -> list[np.ndarray]:
+    """What was found for the words of each of the texts that are looked at."""
+    return [found[texts.documents[10 + b] : texts.documents[11 + b]] for b in range(len(TEXTS))]
+
+
+@pytest.fixture(scope="module")
+def asks() -> dict:
+    """What leads to a law or to the mask, as a function of texts: numbers of each word."""
+    tagger, context = load_tagger(), load_context(load_table("minilm"), window=32)
+    return {
+        "tagger": tagger.probabilities,
+        "masked-lm": lambda texts: context.logits(texts, np.arange(len(texts.words))),
+        "masked-lm, all hidden": lambda texts: context.logits(
+            texts, np.arange(len(texts.words)), np.ones(len(texts.words), bool)
+        ),
+    }
+
+
+@pytest.mark.parametrize("job", ["tagger", "masked-lm", "masked-lm, all hidden"])
+def test_a_text_has_the_same_bits_alone_and_among_others(job, asks):
+    alone = [asks[job](Ragged.of(tokenize([text]))) for text in TEXTS]
+    for seed in range(2):
+        texts = company(seed)
+        for one, among in zip(alone, parts(asks[job](texts), texts), strict=True):
+            assert np.array_equal(one, among)
+
+
+def test_answers_and_sentence_vectors_have_the_same_bits_alone_and_among_others():
+    reader, sentences = load_reader(), load_sentences()
+    texts = [text for text in TEXTS if text]
+    questions = ["Who is it?", "When was it, and where?", "Who?", "What is this about?", "When?"]
+    assert reader.answer(questions, texts) == [
+        reader.answer([question], [text])[0] for question, text in zip(questions, texts, strict=True)
+    ]
+    assert np.array_equal(sentences.encode(texts), np.concatenate([sentences.encode([text]) for text in texts]))
+
+
+def test_a_network_that_pads_is_told_apart():
+    """The broken twin: on torch the same text has other bits among longer ones."""
+    twin = foreign.bundled_network("tagger", 6, "cpu")
+    ids = batch(2, 60)
+    short = np.where(np.arange(60) < 23, ids[:1], 0)
+    alone = twin.run(short[:, :23], np.array([23]))[0]
+    among = twin.run(np.concatenate([ids[1:], short]), np.array([60, 23]))[1, :23]
+    assert np.abs(alone - among).max() < 1e-4
+    assert not np.array_equal(alone, among)
+
+
+def test_a_batch_of_several_lengths_is_refused():
+    with pytest.raises(ValueError, match="sequences of one length"):
+        bundled.load("tagger").run(batch(2, 9), np.array([9, 8]))
+
+
+def test_a_single_place_has_the_bits_that_it_has_among_others():
+    """Products with one row are summed in another order by the library."""
+    network = bundled.load("masked-lm")
+    head = network.head(*network.output())
+    ids, lengths = batch(4, 12), np.full(4, 12)
+    whole = head.logits(head.read(ids, lengths, np.arange(4), np.arange(4) + 1))
+    for i in range(4):
+        one = head.read(ids[i : i + 1], lengths[:1], np.array([0]), np.array([i + 1]))
+        assert np.array_equal(head.logits(one)[0], whole[i])
