@@ -55,8 +55,11 @@ class UnknownName(ConfigError):
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
-        near = get_close_matches(name, names, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names) or 'none'}"
+        section = name[: name.rfind(".") + 1]
+        shared = section if all(each.startswith(section) for each in names) else ""  # says nothing about likeness
+        ends = {each.removeprefix(shared): each for each in names}
+        near = get_close_matches(name.removeprefix(shared), ends, n=1, cutoff=0.5)
+        hint = f"did you mean {ends[near[0]]!r}?" if near else f"known: {', '.join(names) or 'none'}"
         super().__init__(f"no {what} is named {shown(name)}; {hint}")
         self.what, self.name, self.known = what, name, names
 

@@ -58,9 +58,7 @@ def test_a_prompt_and_its_answer(run, journal):
     assert (code, out) == (0, f"{CANARY} is it Köln?\n")
     sent, *statement = err.splitlines()
     assert sent == "<WORD_1> is it <WORD_2>?"
-    assert statement == [
-        "2 words replaced; the rest was sent as it stands, but in lower case: nothing is claimed about it."
-    ]
+    assert statement == ["2 words replaced; the rest is in lower case, and nothing is claimed about it."]
     assert CANARY not in err
     assert CANARY.lower() not in journal().lower()
 
@@ -95,7 +93,7 @@ def test_what_the_model_is_told_before(run, journal):
     code, _, err = run("x", "--system", f"{CANARY} Jarndyce Tulkinghorn is it")
     assert code == 0
     assert err.startswith("<WORD_1> <WORD_2> <WORD_3> is it\n")
-    assert len(re.findall(r"words? replaced; the rest was sent as it stands", err)) == 2  # said of each release
+    assert len(re.findall(r"words? replaced; the rest is in lower case", err)) == 2  # said of each release
     messages = [entry["body"]["messages"] for entry in json.loads(journal())]
     assert [
         {"role": "system", "content": "<WORD_1> <WORD_2> <WORD_3> is it"},

@@ -93,9 +93,38 @@ def refused(outcome: tuple[int, str, str], says: str, code: int = 2) -> None:
     assert re.search(says, outcome[2]), outcome[2]
 
 
-# ---- privatize -----------------------------------------------------------------------------------
-
 NOISE = ("--mechanism", "noise", "--epsilon", "5")
+
+# ---- bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("table")
+@pytest.mark.parametrize("verb", ["protect", "privatize", "groups", "risk"])
+def test_empty_input_is_told_and_is_no_error(run, verb):
+    for more in ((), ("--json",)):
+        code, out, err = run(verb, "-", *NOISE, "-o", "protect.detectors=patterns", *more, stdin=b"")
+        assert (code, out) == (0, "")
+        assert err == "textveil: warning: the input is empty, so there is nothing to release\n"
+
+
+@pytest.mark.usefixtures("table")
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("protect", CANARY, "--epsilon", "3"), "epsilon has nothing to set, because groups.budgets fixes"),
+        (("protect", CANARY, "-o", "mechanism.zyx=1"), "no option is named 'mechanism.zyx'; known: mechanism.name$"),
+        (("privatize", CANARY, *("--output", "none/here")), "--output must name a file in a folder that exists; make"),
+        (("protect", CANARY, "--output", "."), "every input must be a file, and number 1 of 1 does not exist"),
+        (("restore", CANARY, "--session", "a.session"), "not a textveil session file .* give one that --session wrote"),
+    ],
+)
+def test_what_is_wrong_and_what_to_do(run, arguments, says, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.session").write_text(CANARY)
+    refused(run(*arguments), says)
+
+
+# ---- privatize -----------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("table")
@@ -595,7 +624,7 @@ def test_outputs_that_are_refused(run, tmp_path):
     for output in (path, tmp_path / "link"):
         refused(run("privatize", str(path), *NOISE, "--output", str(output)), "must not be the input file")
     refused(run("privatize", CANARY, *NOISE, "--output", str(tmp_path)), "is a folder")
-    refused(run("privatize", CANARY, *NOISE, "--output", str(tmp_path / "no" / "out")), "No such file")
+    refused(run("privatize", CANARY, *NOISE, "--output", str(tmp_path / "no" / "out")), "in a folder that exists")
     assert path.read_text() == f"{CANARY}\n"
     assert sorted(os.listdir(tmp_path)) == ["letter", "link"]
 
@@ -654,17 +683,18 @@ def test_several_files_into_a_folder(run, rows, tmp_path):
         (("a.csv", "--output", "-"), "--output must be a folder"),
         (("a.csv", "--output", "c.csv"), "--output must be a folder"),
         (("a.csv", "--output", "b.txt"), "--output must be a folder"),
-        (("b.txt", "-", "--output", "out/"), "number 2 of 2 is not there"),
-        (("b.txt", CANARY, "--output", "out/"), "number 2 of 2 is not there"),
-        (("--output", "out/"), r"needs FILE\.\.\."),
+        (("b.txt", "-", "--output", "out/"), "number 2 of 2 does not exist"),
+        (("b.txt", CANARY, "--output", "out/"), "number 2 of 2 does not exist"),
+        (("--output", "out/"), r"needs FILE;"),
         (("a.csv", "--output", "out/", "--json"), "no such option"),
         (("a.csv", "--output", "out/", "--column", "body"), "--field must name one column"),
         (("b.txt", "--output", "out/", "--field", "body"), r"a \.txt file has no fields"),
         (("a.csv", "--output", "out/", "--jobs", "-1"), "--jobs must be 0"),
         (("a.csv", "--output", "out/", "--jobs", "x"), "--jobs needs N"),
         (("a.csv", "--output", "out/", "--task", "x", "--query", "id"), "give --task for all texts, or --query"),
-        (("no.csv", "--output", "out/"), "number 1 of 1 is not there"),
-        (("a.csv", "no.parquet", "--output", "out/"), "number 2 of 2 is not there"),
+        (("no.csv", "--output", "out/"), "number 1 of 1 does not exist"),
+        ((".", "--output", "out/"), "number 1 of 1 is a folder"),
+        (("a.csv", "no.parquet", "--output", "out/"), "number 2 of 2 does not exist"),
         (("a.csv", "--output", "."), "must not be the folder of the input"),
         (("broken.csv", "--output", "out/"), r"^textveil: error: broken\.csv: line 2 must have 1 columns"),
         (("broken.jsonl", "--output", "out/"), "line 1 must be a JSON object"),
@@ -857,7 +887,7 @@ LEAN = ("-o", "protect.detectors=[patterns]", "-o", "names.types=[]")
 def test_the_examples_of_the_first_page_work_as_they_are_typed():
     shown = (r"Ask [\w'-]+ [\w'-]+ \(<EMAIL>\) about the lease\n", r"\w+ \w+ the \w+ \w+ \w+ \w+\n")
     said = (
-        r"1 person and 1 e-mail address replaced \(a drawn name can be the same one\); .*\n",
+        r"1 person and 1 e-mail address replaced \(a drawn name may by chance be the original\); .*\n",
         r".* drawn at epsilon .*\n",
     )
     for example, out, err in zip(app.EXAMPLES, shown, said, strict=True):
@@ -893,7 +923,10 @@ def test_a_text_through_a_process_with_the_default_table(tmp_path):
     assert CANARY.encode() not in found.stdout
     broken = process(*arguments, stdin=f"{CANARY}\n".encode() + b"\xff")
     assert broken.returncode == 2
-    assert broken.stderr == b"textveil: error: the input must be UTF-8; byte 11 (counted from 0) is not\n"
+    assert (
+        broken.stderr
+        == b"textveil: error: the input must be UTF-8; byte 11 (counted from 0) is not; convert it first\n"
+    )
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
@@ -972,3 +1005,26 @@ def test_statements_of_many_texts_are_summed_up_on_the_way(run, monkeypatch):
     monkeypatch.setattr(texts, "KEPT_STATEMENTS", 4)
     assert run("privatize", *NOISE, stdin=lines)[2] == whole
     assert "In 25 texts" in whole
+
+
+HANGS = """
+import atexit, sys, time
+from textveil.cli import main
+from textveil.config import registry
+
+class Slow:
+    name = "slow"
+    def find(self, texts):
+        time.sleep(60)
+
+atexit.register(print, "taken down under a detector that still runs")
+registry.DETECTORS["slow"] = registry.Entry(target="__main__:Slow", summary="never answers")
+sys.argv[1:] = ["protect", "Zyxqorvian", "-o", "protect.detectors=slow", "-o", "protect.timeout=0.1"]
+sys.exit(main())
+"""
+
+
+def test_a_detector_that_hangs_does_not_keep_the_program_from_its_exit_code():
+    found = subprocess.run([sys.executable, "-c", HANGS], capture_output=True, timeout=120, check=False)
+    assert (found.returncode, found.stdout) == (2, b"")
+    assert b"the detector slow did not answer within 0.1 s" in found.stderr

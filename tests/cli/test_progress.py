@@ -124,7 +124,7 @@ def test_the_time_left_is_that_of_the_step_and_of_its_last_round(watch, clock, s
         (("bayes", 120, 400), 15.0, 35.2, " texts", "bayes: 120 of 400 texts, 35 s left"),
         (("bayes", 0, 4000), 15.0, None, "", "bayes: 0 of 4,000, 15 s so far"),
         (("texts", 3000, 0), 200.0, None, "", "texts: 3,000, 3 min so far"),
-        (None, 2.2, None, " texts", "starting: 2 s so far"),
+        (None, 2.2, None, " texts", "working: 2 s so far"),
     ],
 )
 def test_the_lines(last, seconds, left, unit, says):
@@ -175,7 +175,7 @@ def test_somebody_looks_while_the_work_is_silent(monkeypatch):
         end = time.monotonic() + 30
         while not heard.getvalue() and time.monotonic() < end:
             time.sleep(0.005)
-    assert heard.getvalue() == "starting: 1 s so far\n"
+    assert heard.getvalue() == "working: 1 s so far\n"
 
 
 @pytest.mark.usefixtures("at_once")

@@ -11,7 +11,7 @@ from textveil.pipeline import privatizer
 
 PROMPT = "Zyxqorvian lives at maria@example.org, call +1 202 555 0136"
 LEAN = ("-o", "protect.detectors=patterns", "-o", "names.types=none")
-SAID = "1 e-mail address and 1 phone number replaced; the rest was sent as it stands: nothing is claimed about it.\n"
+SAID = "1 e-mail address and 1 phone number replaced; the rest is unchanged, and nothing is claimed about it.\n"
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +80,7 @@ def test_files_into_a_folder(run, tmp_path):
     code, out, err = run(*arguments)
     assert (code, out) == (0, "")
     lines = err.splitlines()
-    assert lines[1] == "1 e-mail address replaced; the rest stands as it was: nothing is claimed about it."
+    assert lines[1] == "1 e-mail address replaced; the rest is unchanged, and nothing is claimed about it."
     assert lines[2] == "The other fields are copied as they are and are not covered."
     assert lines[4].startswith("Nothing was found to hide")
     assert (tmp_path / "out" / "a.csv").read_text() == "id,text\n1,write to <EMAIL>\n2,where is it\n"

@@ -860,7 +860,7 @@ def test_what_does_not_go_together_is_refused_before_anything_is_written(rows, t
     refused("must have different names", rows, folder / "A.JSONL")
     refused("must not be the folder of the input", rows, to=tmp_path)
     refused("must be a folder, but a file", rows, to=folder / "b.txt")
-    refused("number 2 of 2 is not there", rows, tmp_path / "no.txt", error=InputError)
+    refused("number 2 of 2 does not exist", rows, tmp_path / "no.txt", error=InputError)
     refused("number 1 of 1 is a folder", folder, error=InputError)
     os.mkfifo(tmp_path / "pipe.txt")
     refused("number 1 of 1 is no regular file", tmp_path / "pipe.txt", error=InputError)

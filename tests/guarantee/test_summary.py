@@ -211,7 +211,7 @@ def release(*items: tuple[str, str, str], casing: bool = True, dropped: int = 0)
     )
 
 
-REST = "the rest was sent as it stands: nothing is claimed about it."
+REST = "the rest is unchanged, and nothing is claimed about it."
 GIVEN, FAMILY = ("word", "PERSON given", "julia"), ("word", "PERSON family", "silva")
 
 
@@ -241,27 +241,30 @@ GIVEN, FAMILY = ("word", "PERSON given", "julia"), ("word", "PERSON family", "si
 def test_what_was_hidden_is_told_by_type_and_number(items: list[tuple[str, str, str]], says: str) -> None:
     labels = {label for kind, label, _ in items if kind == "word"}
     what = "word" if "other" in labels else "name"
-    drawn = f" (a drawn {what} can be the same one)" if labels else ""
+    drawn = f" (a drawn {what} may by chance be the original)" if labels else ""
     assert hidden([release(*items)]) == f"{says}{drawn}; {REST}"
 
 
 def test_where_nothing_was_found_nothing_is_promised() -> None:
-    for items in ((), (PASSED,)):
-        assert hidden([release(*items)]) == (
-            "Nothing was found to hide, so the text was sent as it stands; there may still be something private in it."
-        )
+    assert hidden([release()]) == hidden([release()] * 2) == "There were no words."
+    assert hidden([release(PASSED)]) == (
+        "Nothing was found to hide, so the text is unchanged; there may still be something private in it."
+    )
+    assert hidden([release(PASSED, casing=False)]).startswith(
+        "Nothing was found to hide, so the text is in lower case;"
+    )
     assert hidden([release(PASSED)] * 2) == (
-        "Nothing was found to hide, so the texts were sent as they stand; there may still be something private in them."
+        "Nothing was found to hide, so the texts are unchanged; there may still be something private in them."
     )
 
 
 def test_several_texts_lower_case_and_words_that_are_left_out_are_told() -> None:
     assert hidden([release(GIVEN), release(GIVEN)]) == (
-        f"2 persons replaced (a drawn name can be the same one); {REST}"
+        f"2 persons replaced (a drawn name may by chance be the original); {REST}"
     )
     assert hidden([release(GIVEN, casing=False, dropped=2)]) == (
-        "1 person replaced (a drawn name can be the same one) and 2 words left out; the rest was sent as it "
-        "stands, but in lower case: nothing is claimed about it."
+        "1 person replaced (a drawn name may by chance be the original) and 2 words left out; the rest is in lower "
+        "case, and nothing is claimed about it."
     )
 
 

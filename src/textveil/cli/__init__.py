@@ -8,14 +8,20 @@ import sys
 from collections.abc import Sequence
 
 from textveil.cli.options import PRIVACY, Typed
-from textveil.cli.shell import note, run, say, wrap
+from textveil.cli.shell import leave, note, run, say, wrap
 from textveil.cli.verbs import group, verb
 
 __all__ = ["PRIVACY", "Typed", "group", "main", "note", "say", "verb", "wrap"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code, see `shell.run`."""
+    """Run the command line; returns the exit code, see `shell.run`.
+
+    Args:
+        arguments: what was typed after the program's name; None: this is the program, and ends when this returns.
+    """
     from textveil.cli.app import textveil
 
-    return run(textveil(), "textveil", sys.argv[1:] if arguments is None else arguments)
+    if arguments is not None:
+        return run(textveil(), "textveil", arguments)
+    return leave(run(textveil(), "textveil", sys.argv[1:]))

@@ -36,7 +36,7 @@ def calibrate(
     texts: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FILE|-]...",
+            metavar="FILE|-",
             help="Public texts: .txt (one per line), .jsonl, .csv, .tsv, .parquet; without any the letter of the demo.",
             show_default=False,
         ),

@@ -92,8 +92,8 @@ def check(config: "Config") -> None:
     case.check(config.words, randomised=config.protect.labels == "randomised")
     if config.protect.asked and config.names.types:
         raise ConfigError(
-            "attacks and measures look at words that the mechanism draws, and not at names from lists: add -o "
-            "names.types=none, or see `textveil risk` for both"
+            "attacks and measures cannot judge names that are drawn from lists, as these options ask for: add -o "
+            "names.types=none to judge all other words, or use `textveil risk`, which judges both"
         )
 
 

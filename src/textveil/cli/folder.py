@@ -43,7 +43,7 @@ def privatize_files(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help=".txt (a text per line), .jsonl, .csv, .tsv or .parquet; all but the last also as .gz.",
             show_default=False,
         ),
@@ -99,7 +99,10 @@ def into_folder(
     """
     for number, path in enumerate(paths, 1):
         if not os.path.isfile(path):
-            raise InputError(f"every input must be a file, and number {number} of {len(paths)} is not there")
+            what = "is a folder" if os.path.isdir(path) else "does not exist"
+            raise InputError(
+                f"--output is a folder, so every input must be a file, and number {number} of {len(paths)} {what}"
+            )
     if folder == "-" or os.path.isfile(folder) or (not is_folder(folder) and formats.suffix(folder) is not None):
         raise ConfigError(
             f"--output must be a folder; put {os.sep} at the end of a new one's name if it looks like a file's"
@@ -148,10 +151,8 @@ def _hidden(groups: Sequence[Mapping[str, Any]]) -> str:
     if drawn := sum(group["words"] for group in gone if group["by"] != "placeholder"):
         said.append(_count(drawn, "word") + " of names" * all(group["by"] in ("placeholder", "name") for group in gone))
     if not said:
-        return (
-            "Nothing was found to hide, so the texts stand as they were; there may still be something private in them."
-        )
-    return f"{listing(said)} replaced; the rest stands as it was: nothing is claimed about it."
+        return "Nothing was found to hide, so the texts are unchanged; there may still be something private in them."
+    return f"{listing(said)} replaced; the rest is unchanged, and nothing is claimed about it."
 
 
 def _count(n: int, what: str) -> str:

@@ -58,7 +58,7 @@ def groups(
         for result in results:
             if as_json or with_original or not seen:
                 texts.write(sink, result, as_json=as_json, with_original=with_original)
-    if not as_json:
+    if results and not as_json:
         marked = shows_styles(console)
         for result in results:
             console.print(shown.coloured(result.released, marked=marked), soft_wrap=not console.is_terminal)

@@ -189,7 +189,7 @@ def line(last: tuple[str, int, int] | None, seconds: float, left: float | None, 
     """How far the work is, on one line: "bayes: 120 of 400 texts, 35 s left"."""
     when = f"{duration(seconds)} so far" if left is None else f"{duration(left)} left"
     if last is None:
-        return f"starting: {when}"
+        return f"working: {when}"
     name, done, total = last
     return f"{name}: {spell(name, done)}{f' of {spell(name, total)}' if total else ''}{unit}, {when}"
 
@@ -224,7 +224,7 @@ class _Bars:
             TimeRemainingColumn(),
         )
         self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._tasks["starting"] = self._progress.add_task("starting", total=None, amount="", visible=not self._kept)
+        self._tasks[""] = self._progress.add_task("working", total=None, amount="", visible=not self._kept)
         for each in self._kept:
             self.step(*each)
         self._progress.start()
@@ -236,7 +236,7 @@ class _Bars:
         progress = self._progress
         if name not in self._tasks:
             self._tasks[name] = progress.add_task(name, total=total or None, amount="")
-            progress.update(self._tasks["starting"], visible=False)
+            progress.update(self._tasks[""], visible=False)
         task = next(each for each in progress.tasks if each.id == self._tasks[name])
         if done < task.completed:
             progress.reset(task.id, total=total or None)

@@ -30,7 +30,7 @@ def protect(
     text: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="TEXT|-|FILE...",
+            metavar="TEXT|-|FILE",
             help="A prompt, a file with one per line, or - for standard input; with a folder as --output, files.",
             show_default=False,
         ),
@@ -52,11 +52,12 @@ def protect(
     jobs: folder.Jobs = 1,
     resume: folder.Resume = False,
 ) -> None:
-    """Hide what is private in a prompt, and send the rest as it stands.
+    """Hide what is private in a prompt; the rest stays as it is.
 
-    E-mail addresses, telephone numbers, keys and the like become placeholders, names give way to other names. All
-    other words stay, and nothing is promised for them. With --session `textveil restore` puts the originals back into
-    the answer. Without --profile, --mechanism or a --config that names one, the profile is `prompt`.
+    E-mail addresses, telephone numbers, keys and the like become placeholders, and names become other names. All other
+    words stay, and nothing is promised for them. The result is printed; nothing is sent anywhere. With --session
+    `textveil restore` puts the originals back into the answer. Without --profile, --mechanism or a --config that names
+    one, the profile is `prompt`.
     """
     given = text or []
     if output is not None and texts.is_folder(output):

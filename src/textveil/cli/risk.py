@@ -66,7 +66,7 @@ def risk(
     if html is not None and risks:  # first, because a reader of standard output may go before its end
         with streams.output(html, private=True, option="--html") as page:
             page.write(shown.page(risks, together(statements)))
-    if as_json or with_original:
+    if risks and (as_json or with_original):
         shell.note("textveil: warning: keep the output to yourself: it says what is private")
     console = Console(stderr=True, highlight=False)
     with streams.output(output, private=as_json or with_original) as sink:
@@ -77,7 +77,7 @@ def risk(
                 sink.write(streams.json_line(line))
             elif with_original or not seen:
                 texts.write(sink, result, with_original=with_original)
-    if not as_json:
+    if risks and not as_json:
         marked = shows_styles(console)
         for each in risks:
             console.print(shown.coloured(each, marked=marked), soft_wrap=not console.is_terminal)

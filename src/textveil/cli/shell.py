@@ -7,6 +7,7 @@ Not here: the verbs (`cli`), and the files that they read and write (`files`).
 import os
 import sys
 import textwrap
+import threading
 import traceback
 import warnings
 from collections.abc import Sequence
@@ -65,6 +66,20 @@ def run(command: Any, name: str, arguments: Sequence[str]) -> int:
             # The message of an unforeseen error may hold text, so only its type is shown.
             _complain(name, f"unexpected {type(error).__name__}; TEXTVEIL_DEBUG=1 shows where, without values", error)
             return 1
+
+
+def leave(code: int) -> int:
+    """The exit code of a program that now ends.
+
+    A detector that ran out of time may still compute, and its thread cannot be stopped. Python would take the libraries
+    down under it, and they abort the process with an exit code of their own; then the process ends here, at once.
+    """
+    if any(each.daemon and each.name.startswith("textveil ") for each in threading.enumerate()):
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):  # None where it is closed
+                stream.flush()
+        os._exit(code)
+    return code
 
 
 def say(text: str) -> None:

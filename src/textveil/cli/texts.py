@@ -89,6 +89,11 @@ def check(
         raise ConfigError("--html must name a file in a folder that exists")
 
 
+def say_empty() -> None:
+    """Say that there was no text, where nothing else is said: an empty file may be a mistake further up a pipe."""
+    shell.note("textveil: warning: the input is empty, so there is nothing to release")
+
+
 def is_folder(output: str) -> bool:
     """Whether an output is a folder, or a new one by its name."""
     return output != "-" and (output.endswith(os.sep) or os.path.isdir(output))
@@ -104,6 +109,8 @@ def few(text: str | None, *, whole: bool, output: str | None, what: str) -> list
 
     with streams.texts(text, whole=whole, output=output) as found:
         texts = list(islice(found, BATCH_TEXTS + 1))
+    if not texts:
+        say_empty()
     if len(texts) > BATCH_TEXTS:
         raise ConfigError(f"{what} shows at most {BATCH_TEXTS} texts; give it fewer")
     return texts
@@ -142,9 +149,13 @@ def release(
         streams.output(output, private=with_original) as sink,
     ):
         results = released(Privatizer.from_config(config), texts, session)
+        empty = True
         for result in results if sink.terminal else progress.counted(results):
             write(sink, result, as_json=as_json, with_original=with_original)
+            empty = False
             yield result
+    if empty:
+        say_empty()
 
 
 def statements(results: "Iterable[Result]") -> "list[Guarantee]":

@@ -26,6 +26,9 @@ _PATHS = (
 )
 """All option paths except a mechanism's own."""
 
+TYPED = "the options"
+"""The source of what a caller sets: on a command line, or as keywords."""
+
 
 def keywords(**values: Any) -> dict[str, Any]:
     """Python keywords as dotted paths.
@@ -87,7 +90,7 @@ def resolve(
     if environ is not None:
         layers.append(sources.read_environment(environ, _PATHS))
     if overrides is not None:
-        layers.append(Layer(source="the options", values=collect(overrides.items(), "the options")))
+        layers.append(Layer(source=TYPED, values=collect(overrides.items(), TYPED)))
     profile = profile or _last(layers, "profile")
     if profile is None and _last(layers, "mechanism.name") is None:
         profile = default
@@ -195,7 +198,7 @@ def _unknown(source: str, path: str, mechanism: str) -> UnknownName:
     if "." in path:
         section = path.partition(".")[0] + "."
         known = [each for each in known if each.startswith(section)] or known
-    return UnknownName(f"option in {source}", path, near or known)
+    return UnknownName("option" if source == TYPED else f"option in {source}", path, near or known)
 
 
 def _options(mechanism: str) -> registry.Options:
@@ -211,7 +214,7 @@ def _last(layers: Iterable[Layer], path: str) -> str | None:
     for layer in layers:
         value = layer.values.get(path)
         if value is not None and not isinstance(value, str):
-            raise ConfigError(f"{path} in {layer.source} must be a name, got a {type(value).__name__}")
+            raise ConfigError(f"{path} in {layer.source} must be a name, got {type(value).__name__}")
         found = value or found
     return found
 

@@ -284,7 +284,7 @@ _OPTIONAL: dict[str, type] = {
 def require_number(value: object, name: str) -> float:
     """A number as a float; `BudgetError` for anything else, or a number too large for a float."""
     if isinstance(value, bool) or not isinstance(value, Real):  # NumPy's scalars are Real too
-        raise BudgetError(f"{name} must be a number >= 0, got a {type(value).__name__}")
+        raise BudgetError(f"{name} must be a number >= 0, got {type(value).__name__}")
     try:
         return float(value)
     except OverflowError:
@@ -297,9 +297,6 @@ def require_budget(value: object, name: str) -> float:
     if not number >= 0:  # NaN is not >= 0
         raise BudgetError(f"{name} must be a number >= 0, got {number!r}")
     return number
-
-
-# ---- from layers to a Config -----------------------------------------------------------------------------------------
 
 
 # ---- values ---------------------------------------------------------------------------------------------------------

@@ -147,7 +147,7 @@ def _parse(content: bytes, source: str) -> dict[Any, Any]:
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise ConfigError(f"{source} must be a mapping of options, got a {type(values).__name__}")
+        raise ConfigError(f"{source} must be a mapping of options, got {type(values).__name__}")
     return values
 
 

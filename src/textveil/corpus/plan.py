@@ -115,7 +115,7 @@ def _require_apart(paths: list[Path], folder: Path) -> None:
     for number, path in enumerate(paths, 1):
         with _about(path):
             if not path.is_file():
-                what = "is a folder" if path.is_dir() else "is no regular file" if path.exists() else "is not there"
+                what = "is a folder" if path.is_dir() else "is no regular file" if path.exists() else "does not exist"
                 raise InputError(f"every input must be a file, and number {number} of {len(paths)} {what}")
             if folder.exists() and folder.samefile(path.parent):
                 raise ConfigError("--output must not be the folder of the input files")

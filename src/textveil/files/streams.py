@@ -132,7 +132,7 @@ def decode(content: bytes, offset: int = 0) -> str:
     except UnicodeDecodeError as error:
         position = offset + error.start
     # Raised out here, because the other error holds the bytes.
-    raise InputError(f"the input must be UTF-8; byte {position} (counted from 0) is not")
+    raise InputError(f"the input must be UTF-8; byte {position} (counted from 0) is not; convert it first")
 
 
 def _read(read: Callable[[], bytes]) -> bytes:
@@ -208,6 +208,8 @@ def output(path: str | None, *, private: bool = False, option: str = "--output")
     path = os.path.realpath(path)
     if os.path.isdir(path):
         raise OutputError(f"{option} must be a file, but it is a folder")
+    if not os.path.isdir(os.path.dirname(path)):
+        raise OutputError(f"{option} must name a file in a folder that exists; make the folder first")
     device = os.path.exists(path) and not os.path.isfile(path)
     with _device(path) if device else _replacement(path, private, option) as stream:
         yield Output(stream=stream)

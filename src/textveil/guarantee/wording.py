@@ -282,7 +282,7 @@ def explain(guarantee: "Guarantee") -> str:
     )
     if guarantee.placeholders:
         lines.append(
-            f"{count(guarantee.placeholders, 'word')} became placeholders: epsilon 0 for the value; "
+            f"{_became(guarantee.placeholders, count(guarantee.placeholders, 'word'))}: epsilon 0 for the value; "
             "position and type show, as the mask says."
         )
     lines += [f"Assumes: {text}." for text in claim.assumptions]
@@ -354,7 +354,7 @@ THINGS = {
 def hidden(releases: Sequence[Released]) -> str:
     """What was hidden in texts, by type and number, in one plain sentence that claims nothing about the rest.
 
-    "2 keys or passwords and 1 e-mail address replaced; the rest was sent as it stands: nothing is claimed about it."
+    "2 keys or passwords and 1 e-mail address replaced; the rest is unchanged, and nothing is claimed about it."
     Places are counted: what stands in a text twice counts twice. Several words of one name count once. A name that is
     drawn from a list may by chance be the one that stood there; where names or words were drawn, the sentence says so.
 
@@ -365,20 +365,20 @@ def hidden(releases: Sequence[Released]) -> str:
     for released in releases:
         found.update(_hidden(released))
     dropped = sum(len(released.mask.dropped) for released in releases)
-    lowered = ", but in lower case" if any(released.mask.casing is None for released in releases) else ""
+    rest = "in lower case" if any(released.mask.casing is None for released in releases) else "unchanged"
     if not found and not dropped:
-        sent, it = (
-            ("texts were sent as they stand", "them") if len(releases) > 1 else ("text was sent as it stands", "it")
-        )
-        return f"Nothing was found to hide, so the {sent}{lowered}; there may still be something private in {it}."
+        if not any(released.items for released in releases):
+            return "There were no words."
+        texts, it = ("texts are", "them") if len(releases) > 1 else ("text is", "it")
+        return f"Nothing was found to hide, so the {texts} {rest}; there may still be something private in {it}."
     order = {type_: i for i, type_ in enumerate(THINGS)}
     types = sorted(found, key=lambda type_: (order.get(type_, len(order) - 1), type_))
     said = listing([things(type_, found[type_]) for type_ in types])
     labels = {item.group for released in releases for item in released.items if item.kind is Kind.WORD}
     what = "name" if all(label.partition(" ")[0] in THINGS for label in labels) else "word"
-    drawn = f" (a drawn {what} can be the same one)" if labels else ""
+    drawn = f" (a drawn {what} may by chance be the original)" if labels else ""
     done = [f"{said} replaced{drawn}"] * bool(found) + [f"{count(dropped, 'word')} left out"] * bool(dropped)
-    return f"{listing(done)}; the rest was sent as it stands{lowered}: nothing is claimed about it."
+    return f"{listing(done)}; the rest is {rest}, and nothing is claimed about it."
 
 
 def _hidden(released: Released) -> Iterator[str]:

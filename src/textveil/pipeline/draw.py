@@ -43,7 +43,8 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
     """Rows for the protected words of a batch, with what each of them spent.
 
     Raises:
-        MechanismError: a mechanism gave what is no release. BudgetError: nothing says what it may spend.
+        MechanismError: a mechanism did not return a row and a bound for each protected word. BudgetError: nothing says
+            what a word may spend.
     """
     layout, mechanism, table = plan.block.layout, parts.mechanism, parts.table
     parameter = mechanism.parameters(table, layout)

@@ -52,7 +52,7 @@ def protect(parts: Parts, tokens: Tokens, queries: Sequence[str] | None) -> tupl
 
     Raises:
         InputError: queries are given and nothing asks for them, or the other way.
-        DetectorError: a detector failed. BudgetError: a budget gives what is none.
+        DetectorError: a detector failed. BudgetError: a budget does not give one epsilon per word.
     """
     public = listed(tokens.words, parts.words)
     if parts.grouping is None:

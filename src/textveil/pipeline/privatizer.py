@@ -60,7 +60,7 @@ class Privatizer(Parts):
         protect: which words are sensitive and which matter to the task: `ProtectOptions`, or a mapping of its fields.
         groups: what each group of words may spend: `GroupOptions`, or a mapping of its fields.
         names: which names give way to names of their type: `NameOptions`, or a mapping of its fields.
-        seed: repeatable draws; the statement then says that it holds against nobody who knows the seed.
+        seed: repeatable draws; the statement then says that nothing is protected from anyone who knows the seed.
         **options: the mechanism's own options, `eta=100` or `L=4`.
 
     Raises:
@@ -196,7 +196,7 @@ class Privatizer(Parts):
         self, texts: Sequence[str], session: Session | None, *, first: int = 0, queries: Sequence[str] | None = None
     ) -> list[Result]:
         if session is not None and not isinstance(session, Session):
-            raise ConfigError(f"session must be a Session, got a {type(session).__name__}")
+            raise ConfigError(f"session must be a Session, got {type(session).__name__}")
         return list(self._guarded(texts, session, first, None, queries).results)
 
     def rehearse(
@@ -326,5 +326,5 @@ def _section(name: str, section: Any, given: Any) -> Any:
     if isinstance(given, Mapping):
         return section(**given)
     if not isinstance(given, section):
-        raise ConfigError(f"{name} must be {section.__name__} or a mapping of its fields, got a {type(given).__name__}")
+        raise ConfigError(f"{name} must be {section.__name__} or a mapping of its fields, got {type(given).__name__}")
     return given

@@ -132,13 +132,13 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         name="a table is a table",
         when=lambda s: True,
         must=lambda s: isinstance(s.loaded, EmbeddingTable),
-        say=lambda s: f"table must be the name of a table or an EmbeddingTable, got a {type(s.table).__name__}",
+        say=lambda s: f"table must be the name of a table or an EmbeddingTable, got {type(s.table).__name__}",
     ),
     Exclusion(
         name="a mechanism is a mechanism",
         when=lambda s: True,
         must=lambda s: _is_mechanism(s.built),
-        say=lambda s: f"mechanism must be the name of a mechanism or a Mechanism, got a {type(s.mechanism).__name__}",
+        say=lambda s: f"mechanism must be the name of a mechanism or a Mechanism, got {type(s.mechanism).__name__}",
     ),
     Exclusion(
         name="a restricted claim has its methods",

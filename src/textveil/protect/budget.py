@@ -106,8 +106,8 @@ class Grouped:
         if options.fixed:
             if epsilon is not None or options.base is not None:
                 raise BudgetError(
-                    "groups.budgets already sets all four budgets: leave out epsilon and groups.base, which scales "
-                    "only four numbers of your own"
+                    f"{'groups.base' if epsilon is None else 'epsilon'} has nothing to set, because groups.budgets "
+                    "fixes the budget of every group: leave it out, or set groups.budgets to a rule such as heuristic"
                 )
             return cls(_times(ratios, scale))
         if (epsilon is None) == (options.base is None):

@@ -121,7 +121,8 @@ def _run(each: Detector, texts: Sequence[str], timeout: float | None) -> object:
     try:
         fine, answer = answers.get(timeout=timeout)
     except Empty:
-        fine, answer = False, f"the detector {name} did not answer within {timeout:g} s; raise protect.timeout"
+        late = f"the detector {name} did not answer within {timeout:g} s; raise protect.timeout, or divide long texts"
+        fine, answer = False, late
     if not fine:
         raise DetectorError(str(answer))  # raised here because a chained error could hold text
     return answer

@@ -145,7 +145,8 @@ class Session:
             kept = None
         if kept is None:  # raised out here, because the other error holds the values
             raise InputError(
-                f"not a session file, or damaged: this textveil reads versions 1 to {VERSION} of what it writes itself"
+                f"not a textveil session file (versions 1 to {VERSION}), or a damaged one; give one that --session "
+                "wrote"
             )
         session = cls(kept.owner)
         session._snapshot = kept.snapshot()
