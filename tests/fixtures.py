@@ -19,7 +19,6 @@ os.environ.setdefault("TEXTVEIL_PROGRESS", "0")  # or lines of progress stand am
 
 import numpy as np
 import pytest
-import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from textveil.guarantee import Claim
@@ -121,7 +120,7 @@ def wordpiece_tokenizer() -> Tokenizer:
 @pytest.fixture(scope="session")
 def pieces_table(wordpiece_tokenizer: Tokenizer) -> EmbeddingTable:
     """60 words x 8, chord, whose other words are composed from the tiny tokenizer's pieces."""
-    vectors = torch.from_numpy(gaussian_rows(len(wordpieces()), 8, 11))
+    vectors = gaussian_rows(len(wordpieces()), 8, 11)
     return EmbeddingTable.build(
         name="pieces",
         words=NOUNS,
@@ -133,7 +132,7 @@ def pieces_table(wordpiece_tokenizer: Tokenizer) -> EmbeddingTable:
 @pytest.fixture(scope="session")
 def wordpiece_table(wordpiece_tokenizer: Tokenizer) -> EmbeddingTable:
     """Every piece of the tiny WordPiece tokenizer but [UNK], for the unit wordpiece."""
-    vectors = torch.from_numpy(gaussian_rows(len(wordpieces()), 8, 11))
+    vectors = gaussian_rows(len(wordpieces()), 8, 11)
     return EmbeddingTable.build(
         name="wordpiece-tiny",
         words=wordpieces()[1:],
@@ -164,7 +163,7 @@ def bpe_table(bpe_tokenizer: Tokenizer) -> EmbeddingTable:
     """Every piece of the tiny BPE tokenizer."""
     vocabulary = bpe_tokenizer.get_vocab()
     words = sorted(vocabulary, key=vocabulary.__getitem__)
-    vectors = torch.from_numpy(gaussian_rows(len(words), 8, 13))
+    vectors = gaussian_rows(len(words), 8, 13)
     return EmbeddingTable.build(
         name="bpe-tiny",
         words=words,

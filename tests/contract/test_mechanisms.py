@@ -8,7 +8,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-import torch
 from scipy import stats
 
 from tests.contract import plane
@@ -26,9 +25,7 @@ DETERMINISTIC = {"stencil", "mask-and-fill", "placeholder"}
 
 def table_of(words: int, dimension: int, seed: int) -> EmbeddingTable:
     rows = np.random.default_rng(seed).normal(size=(words, dimension))
-    return EmbeddingTable.build(
-        name=f"{words}x{dimension}", words=[f"w{i}" for i in range(words)], vectors=torch.from_numpy(rows)
-    )
+    return EmbeddingTable.build(name=f"{words}x{dimension}", words=[f"w{i}" for i in range(words)], vectors=rows)
 
 
 TABLE = table_of(50, 8, 11)
@@ -227,7 +224,7 @@ CASES = [
 @cache
 def plane_cells(grid: plane.Plane) -> np.ndarray:
     """The nearest word of every point of a grid."""
-    return PLANE.nearest(torch.from_numpy(grid.points))
+    return PLANE.nearest(grid.points)
 
 
 def plane_law(grid: plane.Plane, parameter: float, centres: np.ndarray) -> np.ndarray:
@@ -238,7 +235,7 @@ def plane_law(grid: plane.Plane, parameter: float, centres: np.ndarray) -> np.nd
 def test_perturbing_laws_keep_the_claim_and_a_twin_with_less_noise_does_not(
     mechanism: Perturb, grid: plane.Plane
 ) -> None:
-    rows = PLANE.vectors.double().numpy()
+    rows = PLANE.vectors.astype(np.float64)
     layout = Layout.of(1)
     given = mechanism.parameters(PLANE, layout)
     assert given is not None
@@ -264,7 +261,7 @@ def test_perturbing_samples_follow_the_integrated_law(mechanism: Perturb, grid: 
     given = mechanism.parameters(PLANE, block.layout)
     assert given is not None
     counts = np.bincount(mechanism.privatize(PLANE, block, given, rng=SeededRandomness(2)), minlength=len(PLANE))
-    centre = PLANE.vectors[row : row + 1].double().numpy()
+    centre = PLANE.vectors[row : row + 1].astype(np.float64)
     assert chi_square(counts, plane_law(grid, 3.0, centre)[0]) > ALARM
     assert chi_square(counts, plane_law(grid, 3.6, centre)[0]) < ALARM
 
@@ -288,7 +285,7 @@ def test_windows_keep_the_claim_for_the_whole_output(kind: NoiseName, grid: plan
     given = mechanism.parameters(PLANE, layout)
     assert given is not None
     epsilon = mechanism.spend(PLANE, layout, given)
-    rows = PLANE.vectors.double().numpy()
+    rows = PLANE.vectors.astype(np.float64)
     matrix = mixing_matrix(mechanism, layout)
     words = [0, 3, 8, 15, 21, 33]
     laws = {(a, b): np.log(plane_law(grid, 3.0, matrix @ rows[[a, b]])) for a in words for b in words}
@@ -315,7 +312,7 @@ def test_window_samples_follow_the_integrated_law() -> None:
     given = mechanism.parameters(PLANE, block.layout)
     assert given is not None
     rows = mechanism.privatize(PLANE, block, given, rng=SeededRandomness(3)).reshape(n, 2)
-    centres = mixing_matrix(mechanism, Layout.of(2)) @ PLANE.vectors[[4, 19]].double().numpy()
+    centres = mixing_matrix(mechanism, Layout.of(2)) @ PLANE.vectors[[4, 19]].astype(np.float64)
     law = plane_law(plane.MULTIVARIATE, 3.0, centres)
     for i in range(2):
         assert chi_square(np.bincount(rows[:, i], minlength=40), law[i]) > ALARM
@@ -370,9 +367,7 @@ def test_exponential_treats_equal_rows_alike_at_any_c(offset: float) -> None:
     """Rows at distance 0 may differ by the rounding term only, however large c is and however far the rows lie."""
     rows = np.random.default_rng(9).normal(size=(60, 300)) + offset
     rows[1] = rows[0]
-    table = EmbeddingTable.build(
-        name="equal", words=[f"w{i}" for i in range(60)], vectors=torch.from_numpy(rows), metric="euclidean"
-    )
+    table = EmbeddingTable.build(name="equal", words=[f"w{i}" for i in range(60)], vectors=rows, metric="euclidean")
     mechanism = exponential(c=1e4)
     law = mechanism.log_probs(table, block_of([0], [1]), np.full(2, 1e4))
     assert law is not None

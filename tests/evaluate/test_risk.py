@@ -43,7 +43,7 @@ def risk_of(table, text=TEXT, mechanism="exponential", prior="uniform", **option
 
 def posterior_by_hand(table, c, drawn, secret, prior):
     """Bayes' rule over 60 words, from distances alone."""
-    vectors = table.vectors.double().numpy()
+    vectors = table.vectors.astype(np.float64)
     distances = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
     weights = np.exp(-np.minimum(c * distances, 20))
     law = weights / weights.sum(axis=1, keepdims=True)
@@ -207,7 +207,7 @@ def assessed(privatizer, text, session=None, prior="uniform"):
 def of_list_by_hand(table, words, secret, drawn, *, k, epsilon, prior=None):
     """Bayes' rule over a list whose k names nearest to a name are e^epsilon times as likely as the others."""
     own = [table.words.index(word) for word in sorted(words, key=table.words.index)]
-    vectors = table.vectors.double().numpy()[own]
+    vectors = table.vectors.astype(np.float64)[own]
     distances = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
     near = distances.argsort(axis=1)[:, :k]
     law = np.ones((len(own), len(own)))

@@ -49,7 +49,7 @@ def test_all_losses_of_the_first_8000_rows(s8: EmbeddingTable) -> None:
 
 def slowly(table: EmbeddingTable, nominal: float, buckets: int) -> float:
     """The exact loss word by word, with no code of the package: scores 1 - d / d_max, equal parts of [0, 1]."""
-    rows = table.take(slice(None)).double().numpy()
+    rows = table.take(slice(None)).astype(np.float64)
     apart = np.linalg.norm(rows[:, None] - rows, axis=2)
     scores = 1 - apart / table.diameter
     law = np.empty_like(scores)

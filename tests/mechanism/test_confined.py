@@ -82,7 +82,7 @@ def test_inside_a_group_the_loss_is_what_is_said_and_across_groups_infinite(
 
 def scratch(table: EmbeddingTable, row: int, members: Ints, nominal: float) -> Values:
     """CusText's law from distances: half the nominal times scores from 1 (nearest of the list) to 0 (farthest)."""
-    rows = table.take(slice(None)).double().numpy()
+    rows = table.take(slice(None)).astype(np.float64)
     apart = np.linalg.norm(rows[members] - rows[row], axis=1)
     scores = (apart.max() - apart) / (apart.max() - apart.min())
     law = np.zeros(len(table))
@@ -92,7 +92,7 @@ def scratch(table: EmbeddingTable, row: int, members: Ints, nominal: float) -> V
 
 def test_lists_of_the_nearest_words_and_their_draws(small_table: EmbeddingTable) -> None:
     mechanism, row = custext(k=9, mapping="aggressive"), 14
-    rows = small_table.take(slice(None)).double().numpy()
+    rows = small_table.take(slice(None)).astype(np.float64)
     members = np.argsort(np.linalg.norm(rows - rows[row], axis=1))[:9]
     law = scratch(small_table, row, members, 5.0)
     assert np.exp(laws(mechanism, small_table, 5.0)[row]) == pytest.approx(law, abs=1e-9)
@@ -106,7 +106,7 @@ def test_lists_of_the_nearest_words_and_their_draws(small_table: EmbeddingTable)
 
 def test_groups_are_made_round_the_first_word_that_is_in_none(small_table: EmbeddingTable) -> None:
     """Slowly: the first free word with its nearest free ones, until none is free."""
-    rows = small_table.take(slice(None)).double().numpy()
+    rows = small_table.take(slice(None)).astype(np.float64)
     free, group, number = set(range(60)), np.empty(60, int), 0
     while free:
         seed = min(free)
@@ -139,7 +139,7 @@ def test_stop_words_that_are_kept_come_out_and_are_in_no_pair() -> None:
 
 
 def test_the_scale_of_the_noise_is_that_of_the_public_code(small_table: EmbeddingTable) -> None:
-    rows = small_table.take(slice(None)).double().numpy()
+    rows = small_table.take(slice(None)).astype(np.float64)
     ranges = rows.max(axis=0) - rows.min(axis=0)
     for nominal, divisor in ((0.5, 0.5), (1.99, 1.99), (3.0, 9.3111 + 0.016582 * math.log(19.0647 * 3 - 38.1294))):
         assert spread(small_table, np.array([nominal]))[0] == pytest.approx(ranges / divisor, rel=1e-5)
@@ -230,7 +230,7 @@ def test_rare_words_lose_their_distance_and_frequent_ones_the_coin_besides(
     assert mechanism.within(small_table, Layout.of(1), np.array([C]))[0] == 2 * C
     stays = np.exp(found[~rare][:, ~rare])
     assert stays == pytest.approx((1 - p) * np.eye(36))
-    rows = small_table.take(slice(None)).double().numpy()
+    rows = small_table.take(slice(None)).astype(np.float64)
     own = np.exp(-C * np.linalg.norm(rows[rare] - rows[40], axis=1))
     assert np.exp(found[40, rare]) == pytest.approx(p * own / own.sum(), rel=1e-6)
     if p < 0.5:  # ln(1/p) is needed: without it the claim would be false

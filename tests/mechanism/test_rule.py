@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-import torch
 from scipy import stats
 
 from textveil.errors import ConfigError
@@ -50,7 +49,7 @@ def follows(drawn: np.ndarray, law: np.ndarray) -> bool:
 
 def law_of(table: EmbeddingTable, row: int, c: float, among: np.ndarray | None = None) -> np.ndarray:
     """From scratch: distances of float64 differences, capped, no weights of the package."""
-    vectors = table.take(slice(None)).numpy().astype(np.float64)
+    vectors = table.take(slice(None)).astype(np.float64)
     away = np.sqrt(np.square(vectors - vectors[row]).sum(axis=1))
     law = np.exp(-np.minimum(c * away, EXPONENT_CAP)) * (1.0 if among is None else among)
     return law / law.sum()
@@ -66,9 +65,9 @@ def table(request: pytest.FixtureRequest, small_table: EmbeddingTable, raw_table
     }[request.param]()
 
 
-def shortest(self: Pairs, asked: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
+def shortest(self: Pairs, asked: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """The loosest bound there is: no distance is below 0."""
-    yield 0, torch.zeros(len(asked), self.rows.size)
+    yield 0, np.zeros((len(asked), self.rows.size), np.float32)
 
 
 @pytest.mark.parametrize("c", [0.0, 0.5, 2.0, 8.0, 1e3, 1e300])
@@ -109,8 +108,8 @@ def test_proposals_that_are_all_accepted_are_rejected(monkeypatch):
 
 
 def test_an_upper_weight_below_its_weight_is_noticed(table, monkeypatch):
-    def longer(self: Pairs, asked: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
-        yield 0, torch.full((len(asked), self.rows.size), 1e6)
+    def longer(self: Pairs, asked: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        yield 0, np.full((len(asked), self.rows.size), 1e6, np.float32)
 
     monkeypatch.setattr(Pairs, "shorter", longer)
     with pytest.raises(ArithmeticError, match="a bound of the exact draw"):
@@ -152,7 +151,7 @@ def test_slopes_beyond_float32_keep_the_floor(small_table):
     upper, _ = _upper(small_table, np.array([3]), np.array([1e300]), None)
     floor = 2.0 ** _bits(small_table) * np.exp(-EXPONENT_CAP)
     others = np.arange(60) != 3
-    assert ((upper[0, :60].numpy()[others] >= floor) & (upper[0, :60].numpy()[others] < floor + 2)).all()
+    assert ((upper[0, :60][others] >= floor) & (upper[0, :60][others] < floor + 2)).all()
 
 
 @pytest.mark.parametrize("c", [2.0, 6.0, 15.0, 60.0])
@@ -161,10 +160,10 @@ def test_upper_weights_of_the_default_table_are_above_and_near(minilm_s, c):
     upper, sums = _upper(minilm_s, rows, np.full(len(rows), c), None)
     distances = minilm_s.distances(rows)
     weights = RULE.weights(distances, np.full(len(rows), c)).astype(float)
-    proposed = upper[:, : len(minilm_s)].double().numpy() * 2.0 ** (50 - _bits(minilm_s))
+    proposed = upper[:, : len(minilm_s)].astype(np.float64) * 2.0 ** (50 - _bits(minilm_s))
     assert (proposed >= weights).all()
     assert (upper[:, len(minilm_s) :] == 0).all()
-    assert (sums.reshape(len(rows), -1).sum(axis=1) == upper.double().sum(dim=1).numpy()).all()
+    assert (sums.reshape(len(rows), -1).sum(axis=1) == upper.sum(axis=1, dtype=np.float64)).all()
     assert (weights.sum(axis=1) / proposed.sum(axis=1)).min() > 0.6  # the share that is accepted
     for row, own in zip(rows[::7], distances[::7], strict=True):
         apart = minilm_s.pairs.distances(np.full(len(minilm_s), row), np.arange(len(minilm_s)))

@@ -26,7 +26,7 @@ def law_of(table: EmbeddingTable, row: int, epsilon: float, **options: object) -
 
 def closed(table: EmbeddingTable, row: int, epsilon: float, sizes: tuple[int, ...], heights: Values) -> Values:
     """From distances and exponentials alone."""
-    rows = table.take(slice(None)).double().numpy()
+    rows = table.take(slice(None)).astype(np.float64)
     order = np.argsort(np.linalg.norm(rows - rows[row], axis=1))
     level = np.searchsorted(np.cumsum(sizes), np.arange(len(table)), side="right")
     weights = np.empty(len(table))

@@ -12,8 +12,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-import torch
-from torch import Tensor
 
 from textveil.errors import BudgetError, ConfigError, TableError
 from textveil.randomness import Values
@@ -22,46 +20,46 @@ from textveil.table.constants import REACH, CalibrationCurve, TableConstants
 from textveil.table.embedding import EmbeddingTable, load_table
 
 
-def unit(rows: Values) -> Tensor:
-    return torch.from_numpy((rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32))
+def unit(rows: Values) -> np.ndarray:
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
-def spread(seed: int = 0, rows: int = 150, dimension: int = 12) -> Tensor:
+def spread(seed: int = 0, rows: int = 150, dimension: int = 12) -> np.ndarray:
     return unit(np.random.default_rng(seed).normal(size=(rows, dimension)))
 
 
-def clusters(seed: int = 1) -> Tensor:
+def clusters(seed: int = 1) -> np.ndarray:
     generator = np.random.default_rng(seed)
     centres = generator.normal(size=(6, 10))
     return unit(np.concatenate([c + generator.normal(scale=0.15, size=(20, 10)) for c in centres]))
 
 
-def lopsided(seed: int = 2) -> Tensor:
+def lopsided(seed: int = 2) -> np.ndarray:
     """A crowd and a few lonely rows: the normalisers differ as much as they can."""
     generator = np.random.default_rng(seed)
     crowd = np.array([1.0, 0, 0, 0, 0, 0]) + generator.normal(scale=0.2, size=(180, 6))
     return unit(np.concatenate([crowd, generator.normal(size=(9, 6))]))
 
 
-def repeated(seed: int = 3) -> Tensor:
+def repeated(seed: int = 3) -> np.ndarray:
     """Exact duplicates, one of them three times."""
     rows = spread(seed, 60, 8)
-    return torch.cat([rows, rows[:5], rows[2:3]])
+    return np.concatenate([rows, rows[:5], rows[2:3]])
 
 
-def close(seed: int = 4) -> Tensor:
+def close(seed: int = 4) -> np.ndarray:
     """Pairs so near that a float32 Gram matrix cannot tell them apart, far from the origin."""
     generator = np.random.default_rng(seed)
     rows = generator.normal(size=(40, 7)) + 30
-    return torch.from_numpy(np.concatenate([rows, rows[:4] + 1e-4]).astype(np.float32))
+    return np.concatenate([rows, rows[:4] + 1e-4]).astype(np.float32)
 
 
-def raw(seed: int = 5) -> Tensor:
+def raw(seed: int = 5) -> np.ndarray:
     generator = np.random.default_rng(seed)
-    return torch.from_numpy((generator.normal(size=(130, 9)) * generator.gamma(2, 4, size=(130, 1))).astype(np.float32))
+    return (generator.normal(size=(130, 9)) * generator.gamma(2, 4, size=(130, 1))).astype(np.float32)
 
 
-TABLES: list[Callable[[], Tensor]] = [spread, clusters, lopsided, repeated, close, raw]
+TABLES: list[Callable[[], np.ndarray]] = [spread, clusters, lopsided, repeated, close, raw]
 every_table = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
 
 
@@ -71,16 +69,16 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "_BLOCK", 37)
 
 
-def differences(rows: Tensor) -> Values:
-    x = rows.double().numpy()
+def differences(rows: np.ndarray) -> Values:
+    x = rows.astype(np.float64)
     return np.asarray(x[:, None] - x[None])
 
 
-def distances(rows: Tensor) -> Values:
+def distances(rows: np.ndarray) -> Values:
     return np.asarray(np.sqrt((differences(rows) ** 2).sum(-1)))
 
 
-def exact(rows: Tensor, c: float, cap: float = math.inf) -> float:
+def exact(rows: np.ndarray, c: float, cap: float = math.inf) -> float:
     """K(c) by its definition: the largest log-ratio of two inputs over any output, per unit distance."""
     d = np.minimum(distances(rows), cap)
     law = -c * d - np.log(np.exp(-c * d).sum(1))[:, None]
@@ -88,7 +86,7 @@ def exact(rows: Tensor, c: float, cap: float = math.inf) -> float:
     return float((ratio[d > 0] / d[d > 0]).max())
 
 
-def shortcut(rows: Tensor, c: Values) -> Values:
+def shortcut(rows: np.ndarray, c: Values) -> Values:
     """K(c) with the cap, by normalisers; equal to `exact` (tested) and fast enough for 200 values of c."""
     d, found = distances(rows), []
     apart = d > 0
@@ -100,7 +98,7 @@ def shortcut(rows: Tensor, c: Values) -> Values:
 
 
 @every_table
-def test_distances(table: Callable[[], Tensor]) -> None:
+def test_distances(table: Callable[[], np.ndarray]) -> None:
     rows, d = table(), distances(table())
     l1 = np.abs(differences(rows)).sum(-1)
     assert d.max() <= constants.diameter(rows) <= d.max() * (1 + 1e-6)
@@ -108,7 +106,7 @@ def test_distances(table: Callable[[], Tensor]) -> None:
     assert constants.diameter_bound(rows) <= 1.6 * d.max()
     assert d[d > 0].min() >= constants.minimum_distance(rows) >= d[d > 0].min() * (1 - 1e-6)
     assert constants.l1_diameter(rows) == pytest.approx(l1.max(), rel=1e-12)
-    x = rows.double().numpy()
+    x = rows.astype(np.float64)
     assert constants.coordinate_range(rows) == pytest.approx(np.ptp(x, axis=0).sum(), rel=1e-12)
     assert constants.duplicates(rows) == len(x) - len(np.unique(x, axis=0))
 
@@ -119,21 +117,21 @@ def test_duplicates_are_counted_and_left_out() -> None:
 
 
 def test_l1_diameter_is_not_the_pair_of_the_euclidean_one() -> None:
-    rows = torch.tensor([[0.0] * 16, [3.5] + [0.0] * 15, [0.8] * 16, [-3.5] + [0.0] * 15])
+    rows = np.array([[0.0] * 16, [3.5] + [0.0] * 15, [0.8] * 16, [-3.5] + [0.0] * 15])
     assert constants.diameter(rows) == pytest.approx(7.0)  # rows 1, 3
     assert constants.l1_diameter(rows) == pytest.approx(4.3 + 15 * 0.8)  # rows 2, 3
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_l1_diameter_with_heavy_rows(seed: int) -> None:
-    rows = torch.from_numpy(np.random.default_rng(seed).standard_t(2, size=(90, 5)).astype(np.float32))
+    rows = np.random.default_rng(seed).standard_t(2, size=(90, 5)).astype(np.float32)
     assert constants.l1_diameter(rows) == pytest.approx(np.abs(differences(rows)).sum(-1).max(), rel=1e-12)
 
 
 @pytest.mark.parametrize("table", [spread, clusters, close], ids=lambda table: table.__name__)
-def test_projection_factor(table: Callable[[], Tensor]) -> None:
+def test_projection_factor(table: Callable[[], np.ndarray]) -> None:
     rows = table()
-    bent = torch.nn.functional.normalize(rows[:, :3], dim=1)
+    bent = unit(rows[:, :3])
     d = distances(rows)
     truth = (distances(bent)[d > 0] / d[d > 0]).max()
     assert truth <= constants.projection_factor(rows, bent) <= truth * (1 + 1e-5)
@@ -142,7 +140,7 @@ def test_projection_factor(table: Callable[[], Tensor]) -> None:
 
 def test_projection_that_parts_equal_rows_is_infinite() -> None:
     rows = repeated()
-    bent = rows.clone()
+    bent = rows.copy()
     assert constants.projection_factor(rows, bent) == pytest.approx(1, abs=1e-5)
     bent[-1] += 0.01
     assert constants.projection_factor(rows, bent) == math.inf
@@ -151,7 +149,7 @@ def test_projection_that_parts_equal_rows_is_infinite() -> None:
 
 
 @every_table
-def test_exponential_constant(table: Callable[[], Tensor]) -> None:
+def test_exponential_constant(table: Callable[[], np.ndarray]) -> None:
     rows = table()[:70]
     diameter = constants.diameter(rows)
     for u in (0.3, 2.0, 8.0, 15.0):
@@ -168,7 +166,7 @@ def test_exponential_constant(table: Callable[[], Tensor]) -> None:
     assert shortcut(rows, np.array([3.0]))[0] == pytest.approx(exact(rows, 3.0, REACH / 3), rel=1e-9)
 
 
-def some(rows: Tensor, count: int = 200) -> Values:
+def some(rows: np.ndarray, count: int = 200) -> Values:
     """Values of c over the whole curve, the capped part and beyond it."""
     diameter = constants.diameter(rows)
     generator = np.random.default_rng(8)
@@ -178,7 +176,7 @@ def some(rows: Tensor, count: int = 200) -> Values:
 
 
 @every_table
-def test_curve_bounds_the_constant(table: Callable[[], Tensor]) -> None:
+def test_curve_bounds_the_constant(table: Callable[[], np.ndarray]) -> None:
     rows = table()
     curve, c = constants.calibration_curve(rows), some(rows)
     truth = shortcut(rows, c)
@@ -205,7 +203,7 @@ def test_twins_without_the_gap_or_with_too_few_pairs_are_caught() -> None:
 
 
 @every_table
-def test_solve_inverts_constant(table: Callable[[], Tensor]) -> None:
+def test_solve_inverts_constant(table: Callable[[], np.ndarray]) -> None:
     curve = constants.calibration_curve(table(), steps=60)
     scale = constants.diameter(table())
     epsilon = np.concatenate([np.linspace(0.01, 40, 500), np.exp(np.random.default_rng(9).uniform(-5, 9, 500))]) / scale
@@ -236,7 +234,7 @@ def test_solve_where_the_curve_falls_and_jumps() -> None:
 
 
 @every_table
-def test_json_is_on_the_safe_side(table: Callable[[], Tensor]) -> None:
+def test_json_is_on_the_safe_side(table: Callable[[], np.ndarray]) -> None:
     rows = table()
     before = constants.compute(rows, "euclidean")
     text = json.dumps(before.to_json(), sort_keys=True)
@@ -269,7 +267,7 @@ def fits(own, rows):
 def test_constants_fit_their_own_table_only() -> None:
     own = TableConstants.from_json(constants.compute(spread(), "chord", curve=False).to_json())
     assert fits(own, spread())
-    assert fits(own, spread()[torch.arange(149, -1, -1)])  # the order of rows does not matter
+    assert fits(own, spread()[np.arange(149, -1, -1)])  # the order of rows does not matter
     assert not fits(own, spread(seed=17))
     assert not fits(own, spread()[:-1])
 
@@ -305,12 +303,12 @@ def test_constants_that_contradict_each_other(wrong) -> None:
 
 def test_rows_at_opposite_ends_and_rows_on_a_line() -> None:
     """Where bounds meet, rounding must not make constants look wrong."""
-    for rows in (torch.tensor([[1.0, 0], [-1, 0]]), torch.tensor([[1.0, 1], [-1, -1]]) / 2**0.5):
+    for rows in (np.array([[1.0, 0], [-1, 0]]), np.array([[1.0, 1], [-1, -1]]) / 2**0.5):
         for metric in ("chord", "euclidean"):
             assert constants.compute(rows, metric).diameter == pytest.approx(2, rel=1e-5)
             found = constants.bounds(partial(list, [rows]), metric)
             assert TableConstants.from_json(found.to_json()).diameter == pytest.approx(2, rel=1e-5)
-    line = torch.arange(9.0)[:, None] ** 2
+    line = np.arange(9.0)[:, None] ** 2
     found = constants.bounds(lambda: [line], "euclidean")
     assert 64 <= found.diameter <= 64.001
 
@@ -329,13 +327,13 @@ def test_progress_counts_blocks() -> None:
 
 
 def test_tables_that_have_no_constants() -> None:
-    for rows in (torch.zeros(5), torch.zeros(1, 5), torch.tensor([[0.0, math.nan], [1.0, 2.0]])):
+    for rows in (np.zeros(5), np.zeros((1, 5)), np.array([[0.0, math.nan], [1.0, 2.0]])):
         with pytest.raises(TableError, match="at least two finite rows"):
             constants.diameter(rows)
     with pytest.raises(TableError, match="two different rows"):
-        constants.minimum_distance(torch.ones(4, 3))
+        constants.minimum_distance(np.ones((4, 3)))
     with pytest.raises(TableError, match="two different rows"):
-        constants.bounds(lambda: [torch.ones(2, 3), torch.ones(2, 3)], "euclidean")
+        constants.bounds(lambda: [np.ones((2, 3)), np.ones((2, 3))], "euclidean")
     with pytest.raises(BudgetError, match="positive"):
         constants.exponential_constant(spread(), -1.0)
 
@@ -357,13 +355,13 @@ def test_stored() -> None:
     assert oracle.l1_diameter / oracle.coordinate_range == pytest.approx(0.194, abs=0.0005)
 
 
-def slice_s() -> Tensor:
-    safetensors = pytest.importorskip("safetensors.torch")
+def slice_s() -> np.ndarray:
+    safetensors = pytest.importorskip("safetensors.numpy")
     folder = minilm.locate()
     vectors = safetensors.load_file(folder / "model.safetensors")["embeddings.word_embeddings.weight"]
     vocabulary = json.loads((folder / "tokenizer.json").read_text("utf-8"))["model"]["vocab"]
     kept = [row for word, row in vocabulary.items() if word.isascii() and word.isalpha() and len(word) > 1]
-    return torch.nn.functional.normalize(vectors[sorted(kept)].double(), dim=1).float()
+    return unit(vectors[sorted(kept)].astype(np.float64))
 
 
 @pytest.mark.slow

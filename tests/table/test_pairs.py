@@ -4,16 +4,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-import torch
 
 from textveil.errors import ConfigError
 from textveil.table import embedding as table_module
 from textveil.table import pairs as pairs_module
+from textveil.table.codes import norms
 from textveil.table.embedding import EmbeddingTable, Metric
 from textveil.table.pairs import Codes, Pairs
 
 METRICS: tuple[Metric, ...] = ("chord", "euclidean")
-TYPES = (torch.int8, torch.float32, torch.float64)
+TYPES = (np.int8, np.float32, np.float64)
 
 
 def awkward(size: int, dimension: int, seed: int) -> np.ndarray:
@@ -32,7 +32,7 @@ def table_of(rows: np.ndarray, metric: Metric) -> EmbeddingTable:
     return EmbeddingTable.build(name="t", words=[str(i) for i in range(len(rows))], vectors=rows, metric=metric)
 
 
-def pairs_of(table: EmbeddingTable, kind: torch.dtype) -> Pairs:
+def pairs_of(table: EmbeddingTable, kind: type) -> Pairs:
     pairs = Pairs(rows=table.pairs.rows)
     pairs.__dict__["_type"] = kind
     return pairs
@@ -40,25 +40,25 @@ def pairs_of(table: EmbeddingTable, kind: torch.dtype) -> Pairs:
 
 def differences(table: EmbeddingTable) -> np.ndarray:
     """All distances [V, V], from differences in numpy's float64."""
-    rows = table.take(slice(None)).numpy().astype(np.float64)
+    rows = table.take(slice(None)).astype(np.float64)
     return np.stack([np.sqrt(np.square(row - rows).sum(axis=1)) for row in rows])
 
 
 def brute_force(table: EmbeddingTable, k: int) -> np.ndarray:
-    rows = torch.arange(len(table))
+    rows = np.arange(len(table))
     # the same differences, so that ties are the same; in an order of its own
-    vectors = table.take(slice(None)).double()
-    away = torch.stack([(vectors[i] - vectors).norm(dim=1) for i in rows])
+    vectors = table.take(slice(None)).astype(np.float64)
+    away = np.stack([norms(vectors[i] - vectors) for i in rows])
     away[rows, rows] = -1
-    return away.argsort(dim=1, stable=True)[:, :k].numpy()
+    return away.argsort(axis=1, kind="stable")[:, :k]
 
 
 def outside(pairs: Pairs, true: np.ndarray) -> int:
     """How many pairs lie outside their bounds."""
     found = 0
-    for start, middle, error in pairs.squares(torch.arange(len(true))):
+    for start, middle, error in pairs.squares(np.arange(len(true))):
         squares = (true[:, start : start + middle.shape[1]] / pairs.reach) ** 2
-        found += int((np.abs(middle.double().numpy() - squares) > error.double().numpy()).sum())
+        found += int((np.abs(middle.astype(np.float64) - squares) > error).sum())
     return found
 
 
@@ -70,11 +70,11 @@ def test_every_distance_is_within_its_bounds(metric, kind, dimension, size, monk
     table = table_of(awkward(500, dimension, dimension) * np.float32(size), metric)
     pairs, true = pairs_of(table, kind), differences(table)
     assert outside(pairs, true) == 0
-    for start, shorter in pairs.shorter(torch.arange(len(table))):
-        assert (shorter.double().numpy() * pairs.reach <= true[:, start : start + shorter.shape[1]]).all()
+    for start, shorter in pairs.shorter(np.arange(len(table))):
+        assert (shorter.astype(np.float64) * pairs.reach <= true[:, start : start + shorter.shape[1]]).all()
     # The twin: nothing is lost by rounding to whole numbers.
     lossless = pairs_of(table, kind)
-    slabs = [(start, codes._replace(lost=torch.zeros_like(codes.lost))) for start, codes in lossless._kept]
+    slabs = [(start, codes._replace(lost=np.zeros_like(codes.lost)), rows) for start, codes, rows in lossless._kept]
     lossless.__dict__["_kept"] = slabs
     assert outside(lossless, true) > 0
 
@@ -82,7 +82,7 @@ def test_every_distance_is_within_its_bounds(metric, kind, dimension, size, monk
 def test_integer_rows_are_compared_exactly_by_hand():
     """Rows of 3 and 4: distance 5 lies within the bounds, and nothing is said more exactly than eight bits allow."""
     table = table_of(np.array([[3.0, 0.0], [0.0, 4.0]], np.float32), "euclidean")
-    ((_, middle, error),) = table.pairs.squares(torch.tensor([0]))
+    ((_, middle, error),) = table.pairs.squares(np.array([0]))
     square = table.pairs.reach**2
     assert abs(float(middle[0, 1]) * square - 25) <= float(error[0, 1]) * square < 1
 
@@ -92,13 +92,13 @@ def test_integer_rows_are_compared_exactly_by_hand():
 def test_no_bit_of_a_bound_depends_on_other_rows(metric, kind, monkeypatch):
     table = table_of(awkward(700, 48, 5), metric)
     pairs = pairs_of(table, kind)
-    together = torch.cat([middle - error for _, middle, error in pairs.squares(torch.arange(700))], dim=1)
+    together = np.concatenate([middle - error for _, middle, error in pairs.squares(np.arange(700))], axis=1)
     for few in ([3], [699, 3], list(range(0, 700, 7))):
-        alone = torch.cat([middle - error for _, middle, error in pairs.squares(torch.tensor(few))], dim=1)
-        assert torch.equal(alone, together[few])
+        alone = np.concatenate([middle - error for _, middle, error in pairs.squares(np.array(few))], axis=1)
+        assert np.array_equal(alone, together[few])
     monkeypatch.setattr(pairs_module, "KEPT", 0)
-    anew = torch.cat([middle - error for _, middle, error in pairs.squares(torch.tensor([3]))], dim=1)
-    assert torch.equal(anew[0], together[3])
+    anew = np.concatenate([middle - error for _, middle, error in pairs.squares(np.array([3]))], axis=1)
+    assert np.array_equal(anew[0], together[3])
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)
@@ -119,8 +119,8 @@ def test_neighbours_without_the_bound_are_wrong(monkeypatch):
     table = table_of(np.random.default_rng(3).normal(size=(1500, 24)).astype(np.float32), "chord")
     codes = pairs_module._codes
 
-    def lossless(rows: torch.Tensor) -> Codes:
-        return codes(rows)._replace(lost=torch.zeros(len(rows)))
+    def lossless(rows: np.ndarray) -> Codes:
+        return codes(rows)._replace(lost=np.zeros(len(rows), np.float32))
 
     monkeypatch.setattr(pairs_module, "_codes", lossless)
     assert (table.pairs.nearest(np.arange(1500), 2) != brute_force(table, 2)).any()
@@ -129,7 +129,8 @@ def test_neighbours_without_the_bound_are_wrong(monkeypatch):
 
 
 def test_neighbours_of_a_table_in_float16_and_of_a_projection(small_table):
-    half = torch.nn.functional.normalize(torch.from_numpy(awkward(400, 16, 9)), dim=1).half()
+    rows = awkward(400, 16, 9)
+    half = (rows / norms(rows)[:, None]).astype(np.float16)
     table = EmbeddingTable.build(name="half", words=[str(i) for i in range(400)], vectors=half)
     for each in (table, table.project(5), table.project(5, renormalize=True), small_table):
         assert (each.neighbours(np.arange(len(each)), 10) == brute_force(each, 10)).all()

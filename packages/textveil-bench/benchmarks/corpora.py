@@ -126,7 +126,7 @@ def measurements(repeat: int) -> Iterator[dict[str, Any]]:
     table = load_table("minilm")
     lines = sentences(Path(corpora))
     few = [[word for word in tokenize([line]).words if word in table.row_of] for line in lines[:100]]
-    vectors = table.vectors.double().numpy()
+    vectors = table.vectors.astype(np.float64)
     texts = [[vectors[table.row_of[word]] for word in words] for words in few if words]
     while sum(map(len, texts)) > LOOPED:
         texts.pop()

@@ -51,7 +51,7 @@ def in_memory(repeat: int) -> Iterator[dict[str, Any]]:
     rows = torch.cat([pieces.vectors, unit_rows(short, SHAPE[1])])
     table = EmbeddingTable.build(name="30,522 x 384", words=[str(i) for i in range(SHAPE[0])], vectors=rows)
     index = faiss.IndexFlatIP(SHAPE[1])
-    index.add(table.vectors.numpy())
+    index.add(table.vectors)
     faiss.omp_set_num_threads(torch.get_num_threads())
     unit = "us/query"
     shape = {"rows": SHAPE[0], "dimension": SHAPE[1], "batch": BATCH}
@@ -59,7 +59,7 @@ def in_memory(repeat: int) -> Iterator[dict[str, Any]]:
         queries = noisy(table.vectors, 8 * BATCH, eta)
         batches = queries.split(BATCH)
         found = np.concatenate([table.nearest(batch) for batch in batches])
-        truth = (queries.double() @ table.vectors.double().T).argmax(dim=1).numpy()
+        truth = (queries.double() @ table.vectors.astype(np.float64).T).argmax(dim=1).numpy()
         ours = best(lambda b=batches: [table.nearest(batch) for batch in b], repeat) / len(queries)
         plain = best(lambda b=batches: [(q @ table.vectors.T).argmax(dim=1) for q in b], repeat) / len(queries)
         theirs = best(lambda b=batches: [index.search(batch.numpy(), 1) for batch in b], repeat) / len(queries)

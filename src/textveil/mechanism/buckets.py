@@ -16,7 +16,6 @@ from importlib.resources import files
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -197,7 +196,7 @@ def losses(
 
     The largest ln P(y | x) - ln P(y | x') over all words x, x' and outputs y.
     """
-    high = torch.full((len(nominals), len(table)), -torch.inf, dtype=torch.float64)
+    high = np.full((len(nominals), len(table)), -np.inf)
     low = -high
     rates = rule.rate(table, utility, nominals)
     for start in range(0, len(table), PART):
@@ -205,12 +204,12 @@ def losses(
             progress(start, len(table))
         rows = np.arange(start, min(start + PART, len(table)))
         cut = rule.cut(table, utility, utility.given(table, rows, None).values())
-        number = torch.from_numpy(cut.number).long()
+        number = cut.number.astype(np.int64)
         for g, rate in enumerate(rates):
-            law = torch.from_numpy(cut.log_probs(np.full(len(rows), rate))).gather(1, number)
-            torch.maximum(high[g], law.amax(dim=0), out=high[g])
-            torch.minimum(low[g], law.amin(dim=0), out=low[g])
-    worst: Values = (high - low).amax(dim=1).numpy()
+            law = np.take_along_axis(cut.log_probs(np.full(len(rows), rate)), number, axis=1)
+            np.maximum(high[g], law.max(axis=0), out=high[g])
+            np.minimum(low[g], law.min(axis=0), out=low[g])
+    worst: Values = (high - low).max(axis=1)
     return worst
 
 

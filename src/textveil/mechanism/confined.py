@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Annotated, Literal, Protocol
 
 import numpy as np
-import torch
 from pydantic import Field
 
 from textveil.config import options, plain
@@ -216,8 +215,8 @@ def _partition(table: EmbeddingTable, k: int) -> tuple[Ids, Ids]:
     """Groups around the first word that is in none, with its nearest such words; home [V], members [G, K]."""
     home = np.full(len(table), -1)
     members = np.full((-(-len(table) // k), k), -1)
-    vectors = table.take(slice(None)).cpu()
-    squares = vectors.square().sum(dim=1)
+    vectors = table.take(slice(None))
+    squares = np.einsum("ij,ij->i", vectors, vectors)
     number, position = 0, 0
     left = np.arange(len(table))
     while number < len(members):
@@ -226,9 +225,8 @@ def _partition(table: EmbeddingTable, k: int) -> tuple[Ids, Ids]:
         if not seeds:
             position += 4 * SEEDS
             continue
-        chosen, rest = torch.tensor(seeds), torch.from_numpy(left)
-        near = squares[rest] - 2 * (vectors[chosen] @ vectors[rest].T)  # but for a constant of the seed
-        for seed, line in zip(seeds, near.numpy(), strict=True):
+        near = squares[left] - 2 * (vectors[seeds] @ vectors[left].T)  # but for a constant of the seed
+        for seed, line in zip(seeds, near, strict=True):
             if home[seed] >= 0:
                 continue
             free = np.flatnonzero(home[left] < 0)
@@ -363,9 +361,9 @@ def _nodes(table: EmbeddingTable, nominal: float) -> tuple[Values, Values]:
 @lru_cache(maxsize=8)
 def _ranges(table: EmbeddingTable) -> Values:
     """The range of each coordinate, [d]."""
-    low = torch.stack([part.amin(dim=0) for part in table.slabs()]).amin(dim=0)
-    high = torch.stack([part.amax(dim=0) for part in table.slabs()]).amax(dim=0)
-    return (high - low).double().cpu().numpy()
+    low = np.min([part.min(axis=0) for part in table.slabs()], axis=0)
+    high = np.max([part.max(axis=0) for part in table.slabs()], axis=0)
+    return np.asarray((high - low).astype(np.float64))
 
 
 # ---- the words of a sensitive list -------------------------------------------------------------------------

@@ -142,7 +142,7 @@ def _looked_at(block: Block) -> tuple[object, ...]:
 
 @lru_cache(maxsize=4)
 def _model(table: EmbeddingTable, source: str | None) -> LanguageModel:
-    return load_context(table, source, batch=PIECES, device=str(table.device))
+    return load_context(table, source, batch=PIECES, device=table.device)
 
 
 @lru_cache(maxsize=4)

@@ -22,8 +22,6 @@ Not here: any mechanism (`perturb`, `select`), and the names (`papers`).
 from collections.abc import Hashable
 from typing import Any, Protocol, runtime_checkable
 
-import torch
-
 from textveil.guarantee import Claim
 from textveil.mechanism.block import Block, Layout
 from textveil.mechanism.context import Context
@@ -158,7 +156,7 @@ class Noisy(Mechanism, Protocol):
         """Noisy vectors [m, d] around the vectors of some words [m] in the view, under the parameter [m] of each."""
         ...
 
-    def log_density(self, table: EmbeddingTable, noisy: torch.Tensor, parameter: float) -> torch.Tensor:
+    def log_density(self, table: EmbeddingTable, noisy: Floats, parameter: float) -> Floats:
         """ln of the density at noisy vectors [m, d] around the vector of each word, but for a constant: [m, V]."""
         ...
 

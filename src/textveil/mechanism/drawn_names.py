@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 import numpy as np
-import torch
 
 from textveil.config import NameOptions
 from textveil.errors import BudgetError, ConfigError
@@ -105,7 +104,7 @@ class Names:
     def nearest(self, label: str, rows: Ids) -> Ids:
         """The name of a list that stands for each row of the whole table: the nearest, as a row of the list."""
         own, back = np.unique(rows, return_inverse=True)
-        found = self.lists[label].table.nearest(self.table.take(torch.from_numpy(own).to(self.table.device)))
+        found = self.lists[label].table.nearest(self.table.take(own))
         return found[back]
 
     def parameter(self, label: str, layout: Layout) -> Values:
@@ -139,14 +138,13 @@ def _listing(label: str, table: EmbeddingTable) -> Listing:
         raise ConfigError(
             f"names.types needs a table with at least {FEWEST} names of {type_}; {table.name} has {len(rows)}"
         )
-    chosen = torch.from_numpy(rows)
     return Listing(
         EmbeddingTable.build(
             name=f"{table.name}, {label}",
             words=[table.words[row] for row in rows.tolist()],
-            vectors=table.take(chosen.to(table.device)).cpu(),
+            vectors=table.take(rows),
             metric=table.metric,
-            device=str(table.device),
+            device=table.device,
         ),
         rows,
     )

@@ -7,13 +7,13 @@ Not here: the samplers (`samplers`), the mixing of words (`window`), and the sum
 from typing import Annotated, ClassVar, Literal, Protocol
 
 import numpy as np
-import torch
 from pydantic import Field
 
 from textveil.config import options
 from textveil.errors import ConfigError
 from textveil.randomness import (
     Draws,
+    Floats,
     Ints,
     Values,
     coordinate_laplace,
@@ -79,9 +79,7 @@ class Noise(Protocol):
         """Noisy vectors [m, d] around centres [m, d] of the words in `rows` [m]."""
         ...
 
-    def log_density(
-        self, table: EmbeddingTable, noisy: torch.Tensor, centres: torch.Tensor, parameter: float
-    ) -> torch.Tensor:
+    def log_density(self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float) -> Floats:
         """ln of the density at noisy [m, d] around centres [k, d], but for a constant of the parameter: [m, k]."""
         ...
 
@@ -115,11 +113,12 @@ class NoNoise:
     ) -> Values:
         return centres
 
-    def log_density(
-        self, table: EmbeddingTable, noisy: torch.Tensor, centres: torch.Tensor, parameter: float
-    ) -> torch.Tensor:
+    def log_density(self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float) -> Floats:
         """0 at the centre itself, minus infinity elsewhere: [m, k]."""
-        return (torch.cdist(noisy, centres) == 0).to(noisy.dtype).log_()
+        found = np.full((len(noisy), len(centres)), -np.inf, noisy.dtype)
+        for line, row in zip(found, noisy, strict=True):
+            line[(centres == row).all(axis=1)] = 0
+        return found
 
 
 @options()
@@ -161,12 +160,14 @@ class MultivariateLaplace:
     ) -> Values:
         return centres + multivariate_laplace(draws, parameter, table.dimension)
 
-    def log_density(
-        self, table: EmbeddingTable, noisy: torch.Tensor, centres: torch.Tensor, parameter: float
-    ) -> torch.Tensor:
+    def log_density(self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float) -> Floats:
         """ln of the density at noisy [m, d] around centres [k, d], but for a constant of the parameter: [m, k]."""
-        squares = noisy.square().sum(dim=1, keepdim=True) + centres.square().sum(dim=1)
-        return squares.addmm_(noisy, centres.T, alpha=-2).clamp_(min=0).sqrt_().mul_(-parameter)
+        found: Floats = noisy @ centres.T
+        found *= -2
+        found += np.einsum("ij,ij->i", noisy, noisy)[:, None] + np.einsum("ij,ij->i", centres, centres)
+        np.sqrt(np.maximum(found, 0, out=found), out=found)
+        found *= -parameter
+        return found
 
 
 @options()
@@ -217,11 +218,13 @@ class CoordinateLaplace:
     ) -> Values:
         return centres + coordinate_laplace(draws, self._range(table) / parameter, table.dimension)
 
-    def log_density(
-        self, table: EmbeddingTable, noisy: torch.Tensor, centres: torch.Tensor, parameter: float
-    ) -> torch.Tensor:
+    def log_density(self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float) -> Floats:
         """ln of the density at noisy [m, d] around centres [k, d], but for a constant of the parameter: [m, k]."""
-        return torch.cdist(noisy, centres, p=1).mul_(-parameter / self._range(table))
+        found = np.empty((len(noisy), len(centres)), noisy.dtype)
+        for line, row in zip(found, noisy, strict=True):
+            np.abs(centres - row).sum(axis=1, out=line)
+        found *= -parameter / self._range(table)
+        return found
 
 
 @options()
@@ -281,19 +284,20 @@ class VonMisesFisher:
         noisy = von_mises_fisher(draws, directions, parameter * lengths)
         if self.radius is None:
             return noisy
-        norms = table.norms.double().numpy()
+        norms = table.norms.astype(np.float64)
         scale = np.full(len(rows), (norms.max() - norms.min()) / self.radius)
         length = norms[rows] + (coordinate_laplace(draws, scale, 1)[:, 0] if scale.any() else 0.0)
         return noisy * np.maximum(length, np.finfo(np.float32).tiny)[:, None]
 
-    def log_density(
-        self, table: EmbeddingTable, noisy: torch.Tensor, centres: torch.Tensor, parameter: float
-    ) -> torch.Tensor:
+    def log_density(self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float) -> Floats:
         """ln of the density at the directions of noisy [m, d] around unit centres [k, d], but for a constant: [m, k].
 
         The constant is one of the parameter. A privatized radius is left out: it cannot change what is released.
         """
-        return (torch.nn.functional.normalize(noisy, dim=1) @ centres.T).mul_(parameter)
+        lengths = np.maximum(np.linalg.norm(noisy, axis=1, keepdims=True), 1e-12)
+        found: Floats = (noisy / lengths) @ centres.T
+        found *= parameter
+        return found
 
 
 def _largest_kappa(dimension: int, wanted: Values) -> Values:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Annotated
 
 import numpy as np
-import torch
 from pydantic import Field
 
 from textveil.config import options, plain
@@ -24,7 +23,7 @@ from textveil.mechanism.noise import (
     lengthening,
 )
 from textveil.mechanism.window import Mixing, Window
-from textveil.randomness import Draws, Ids, Randomness, Values
+from textveil.randomness import Draws, Floats, Ids, Randomness, Values
 from textveil.table import EmbeddingTable
 
 CHUNK = 4096
@@ -130,13 +129,13 @@ class Perturb:
 
     def _noisy(
         self, view: EmbeddingTable, block: Block, parameter: Values, rng: Randomness
-    ) -> Iterator[tuple[slice, torch.Tensor]]:
+    ) -> Iterator[tuple[slice, Values]]:
         mixing = self.mix.matrix(block.layout)
         draws: Draws
         for chunk, draws in rng.open(block.layout.sizes).chunks(CHUNK):
             centres = _centres(view, block, mixing, chunk)
             noisy = self.noise.sample(draws, view, centres, block.secret[chunk], parameter[chunk])
-            yield chunk, torch.from_numpy(noisy).to(view.device, torch.float32)
+            yield chunk, noisy
 
     # ---- the noise, for whoever estimates the law -------------------------------------------------------------
 
@@ -157,10 +156,9 @@ class Perturb:
     def sample(self, draws: Draws, table: EmbeddingTable, rows: Ids, parameter: Values) -> Values:
         """Noisy vectors [m, d] around the vectors of some words [m], each of them alone."""
         view = self.view(table)
-        centres = view.take(torch.from_numpy(rows).to(view.device)).double().cpu().numpy()
-        return self.noise.sample(draws, view, centres, rows, parameter)
+        return self.noise.sample(draws, view, view.take(rows).astype(np.float64), rows, parameter)
 
-    def log_density(self, table: EmbeddingTable, noisy: torch.Tensor, parameter: float) -> torch.Tensor:
+    def log_density(self, table: EmbeddingTable, noisy: Floats, parameter: float) -> Floats:
         """ln of the density at noisy vectors [m, d] around every word's own, but for a constant: [m, V]."""
         view = self.view(table)
         return self.noise.log_density(view, noisy, view.take(slice(None)), parameter)
@@ -175,9 +173,7 @@ class Perturb:
         n = len(block.secret)
         centres = _centres(view, block, self.mix.matrix(block.layout), slice(0, n))
         law = np.full((n, len(view)), -np.inf)
-        nearest = view.nearest(
-            torch.from_numpy(centres).float(), exclude=block.secret if self.exclude_original else None
-        )
+        nearest = view.nearest(centres, exclude=block.secret if self.exclude_original else None)
         law[np.arange(n), nearest] = 0.0
         return law
 
@@ -185,8 +181,7 @@ class Perturb:
 def _centres(view: EmbeddingTable, block: Block, mixing: Mixing, chunk: slice) -> Values:
     """sum_j f_ij e(x_j) for the rows i of a chunk, float64 [m, d]; rows are normalised before, never after."""
     columns, weights = mixing.columns[chunk], mixing.weights[chunk]
-    centres = torch.zeros(len(columns), view.dimension, dtype=torch.float64, device=view.device)
+    centres = np.zeros((len(columns), view.dimension))
     for offset in range(columns.shape[1]):
-        rows = torch.from_numpy(block.rows[columns[:, offset]]).to(view.device)
-        centres.addcmul_(view.take(rows).double(), torch.from_numpy(weights[:, offset, None]).to(view.device))
-    return centres.cpu().numpy()
+        centres += weights[:, offset, None] * view.take(block.rows[columns[:, offset]])
+    return centres

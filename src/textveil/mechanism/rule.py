@@ -8,12 +8,11 @@ import math
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-import torch
 from pydantic import Field
 
 from textveil.config import options
 from textveil.errors import ConfigError
-from textveil.randomness import Draws, Flags, Ids, Ints, Values, weighted_choice
+from textveil.randomness import Draws, Flags, Floats, Ids, Ints, Values, weighted_choice
 from textveil.table import BATCH, EmbeddingTable
 
 EXPONENT_CAP = 20.0
@@ -127,7 +126,7 @@ class Exponential:
         c: Values,
         values: Ints,
         which: Ids,
-        upper: torch.Tensor,
+        upper: Floats,
         sums: Ints,
     ) -> Ids:
         """The first accepted proposal of each row, -1 where there is none.
@@ -141,7 +140,7 @@ class Exponential:
             upper: whole numbers, float32 [p, V and zeros up to a multiple of `BLOCK`].
             sums: of its blocks, one line after another.
         """
-        blocks = upper.view(-1, BLOCK)
+        blocks = upper.reshape(-1, BLOCK)
         ends = np.cumsum(sums)  # below 2^63: `BATCH` lines of at most 2^52
         width = upper.shape[1] // BLOCK
         before = np.concatenate(([0], ends[width - 1 :: width]))[which]
@@ -155,10 +154,10 @@ class Exponential:
             target = before[left] + target % total[left]
             block = np.searchsorted(ends, target, side="right")
             rest = target - (ends[block] - sums[block])
-            inside = blocks[torch.from_numpy(block)].double().cumsum(dim=1).numpy().astype(np.int64)
+            inside = np.cumsum(blocks[block], axis=1, dtype=np.float64).astype(np.int64)
             place = (inside <= rest[:, None]).sum(axis=1)
             lines = np.arange(len(left))
-            most = blocks.numpy()[block, place].astype(np.int64)
+            most = blocks[block, place].astype(np.int64)
             rest -= inside[lines, place] - most
             candidate = (block % width) * BLOCK + place
             weight = self.weights(table.pairs.distances(rows[left], candidate)[:, None], c[left])[:, 0]
@@ -206,7 +205,7 @@ def _bits(table: EmbeddingTable) -> int:
     return min(30, 51 - len(table).bit_length())
 
 
-def _upper(table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None) -> tuple[torch.Tensor, Ints]:
+def _upper(table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None) -> tuple[Floats, Ints]:
     """Whole numbers U with 2^(50 - bits) U >= weight for all candidates, and their sums by blocks.
 
     A distance that is too short makes a weight that is too large. float32 may lose 2^-18 of it at exponents of up to
@@ -215,18 +214,21 @@ def _upper(table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None) -> 
     Returns:
         float32 [p, V and zeros up to a multiple of `BLOCK`], int64 [p * blocks].
     """
-    largest = math.log(2.0 ** _bits(table) * (1 + 2.0**-14))
-    upper = torch.zeros(len(rows), -len(table) % BLOCK + len(table), dtype=torch.float32)
-    blocks = upper.view(len(rows), -1, BLOCK)
-    sums = torch.empty(blocks.shape[:2], dtype=torch.float64)
-    slope = torch.from_numpy(-c * table.pairs.reach).clamp(min=-1e30).float()[:, None]
-    allowed = None if among is None else torch.from_numpy(among)
-    for start, distances in table.pairs.shorter(torch.from_numpy(rows)):
-        end = start + distances.shape[1]
-        weights = distances.mul_(slope).clamp_(min=-EXPONENT_CAP).add_(largest).exp_().ceil_()
-        if allowed is not None:
-            weights *= allowed[start:end]
+    largest = np.float32(math.log(2.0 ** _bits(table) * (1 + 2.0**-14)))
+    upper = np.zeros((len(rows), -len(table) % BLOCK + len(table)), np.float32)
+    blocks = upper.reshape(len(rows), -1, BLOCK)
+    sums = np.empty(blocks.shape[:2])
+    slope = np.maximum(-c * table.pairs.reach, -1e30).astype(np.float32)[:, None]
+    for start, weights in table.pairs.shorter(rows):
+        end = start + weights.shape[1]
+        weights *= slope
+        np.maximum(weights, -EXPONENT_CAP, out=weights)
+        weights += largest
+        np.exp(weights, out=weights)
+        np.ceil(weights, out=weights)
+        if among is not None:
+            weights *= among[start:end]
         upper[:, start:end] = weights
         part = slice(start // BLOCK, -(-end // BLOCK))
-        sums[:, part] = blocks[:, part].sum(dim=2, dtype=torch.float64)  # exact: below 2^53
-    return upper, sums.flatten().numpy().astype(np.int64)
+        sums[:, part] = blocks[:, part].sum(axis=2, dtype=np.float64)  # exact: below 2^53
+    return upper, sums.ravel().astype(np.int64)

@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Annotated, Literal, Protocol
 
 import numpy as np
-import torch
 from pydantic import Field
 
 from textveil.config import options
@@ -19,7 +18,7 @@ from textveil.mechanism.block import Block
 from textveil.mechanism.context import Context
 from textveil.models import bundled_range
 from textveil.randomness import Floats, Ids, Values
-from textveil.table import EmbeddingTable, Metric, load_table, ships
+from textveil.table import EmbeddingTable, Metric, largest, load_table, ships
 
 GRAIN = 2.0**44
 """Scores of distances are multiples of 1 / GRAIN."""
@@ -101,8 +100,7 @@ class Blend:
         return self.held[self.line]
 
     def best(self, k: int) -> Ids:  # noqa: D102
-        order: Ids = torch.topk(torch.from_numpy(self.held), k, dim=1).indices.numpy()
-        return order[self.line]
+        return largest(self.held, k)[self.line]
 
 
 @options()
@@ -220,12 +218,12 @@ def in_metric(table: EmbeddingTable, metric: Metric) -> EmbeddingTable:
     if table.metric == metric or table.parent is not None:
         return table
     if ships(table):
-        return load_table(table.name, metric=metric, device=str(table.device))
+        return load_table(table.name, metric=metric, device=table.device)
     rows = table.take(slice(None))
     if metric == "euclidean":
-        rows = rows * table.norms.to(rows.device)[:, None]
+        rows = rows * table.norms[:, None]
     return EmbeddingTable.build(
-        name=table.name, words=table.words, vectors=rows, metric=metric, device=str(table.device), pieces=table.pieces
+        name=table.name, words=table.words, vectors=rows, metric=metric, device=table.device, pieces=table.pieces
     )
 
 

@@ -74,9 +74,9 @@ class Parts:
         table = self.table
         if (
             table.name in registry.names("table")
-            and load_table(table.name, metric=table.metric, device=str(table.device)) is table
+            and load_table(table.name, metric=table.metric, device=table.device) is table
         ):
-            state["table"] = (table.name, table.metric, str(table.device))
+            state["table"] = (table.name, table.metric, table.device)
             state["pieces"] = None
             state["names"] = self.names and self.names.options
         return state

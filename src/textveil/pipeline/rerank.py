@@ -57,5 +57,5 @@ def rerank(options: Rerank, table: EmbeddingTable, releases: Sequence[Released],
 
 @lru_cache(maxsize=2)
 def _model(table: EmbeddingTable, source: str | None) -> LanguageModel:
-    context = load_context(table, source, kind="masked-lm", device=str(table.device))
+    context = load_context(table, source, kind="masked-lm", device=table.device)
     return replace(context, batch=max(1, min(context.batch, CELLS // len(table))))

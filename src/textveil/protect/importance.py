@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 import numpy as np
-import torch
 
 from textveil.errors import ConfigError, InputError
 from textveil.models import Classifier, Ragged, load_classifier
@@ -140,7 +139,7 @@ def _check(words: Sequence[str], documents: Ids, queries: Sequence[str]) -> None
 def _vectors(table: EmbeddingTable, words: list[str]) -> Floats:
     """Unit vectors of words relative to the table's mean, float32 [n, d]; zero for a row equal to the mean."""
     rows, _ = table.lookup(words)
-    return _unit(table.take(torch.from_numpy(rows).to(table.device)).cpu().numpy() - _mean(table))
+    return _unit(table.take(rows) - _mean(table))
 
 
 def _queries(table: EmbeddingTable, queries: list[str]) -> Floats:
@@ -164,8 +163,8 @@ def _unit(vectors: Floats) -> Floats:
 
 @lru_cache(maxsize=16)
 def _mean(table: EmbeddingTable) -> Floats:
-    sums = [slab.double().sum(dim=0) for slab in table.slabs()]
-    mean: Floats = (torch.stack(sums).sum(dim=0) / len(table)).float().cpu().numpy()
+    sums = [slab.sum(axis=0, dtype=np.float64) for slab in table.slabs()]
+    mean: Floats = (np.sum(sums, axis=0) / len(table)).astype(np.float32)
     return mean
 
 

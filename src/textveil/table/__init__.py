@@ -8,7 +8,7 @@ from textveil.table.constants import Progress
 from textveil.table.embedding import LISTED, SLAB, EmbeddingTable, Metric, load_table, ships
 from textveil.table.frequency import shares
 from textveil.table.hub import HUB_ID, NoModelError, fast, fetch, quiet
-from textveil.table.pairs import BATCH
+from textveil.table.pairs import BATCH, largest
 from textveil.table.wordpiece import WordPieces
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "WordPieces",
     "fast",
     "fetch",
+    "largest",
     "load_table",
     "quiet",
     "shares",

@@ -18,14 +18,12 @@ from itertools import pairwise
 from typing import NamedTuple, cast, overload
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from textveil.errors import BudgetError, ConfigError, TableError
-from textveil.randomness import Ids, Values
+from textveil.randomness import Floats, Ids, Values
 
 Progress = Callable[[int, int], None]
-Parts = Callable[[], Iterable[Tensor]]
+Parts = Callable[[], Iterable[Floats | Values]]
 """Rows [V, d] in parts, from the start at every call."""
 
 REACH = 20.0
@@ -34,6 +32,7 @@ SMALL_TABLE = 4096
 """Up to this many rows, a table's curve takes at most about ten seconds on two cores."""
 
 _BLOCK = 512
+_PAIRS = 8192
 _CLOSE = 1e-6
 _SLACK = 1e-6
 """Relative slack of computed constants: covers rounding, and differences of normalizing float32 rows on another
@@ -46,59 +45,67 @@ class _Block(NamedTuple):
 
     rows: slice
     columns: slice
-    distance: Tensor
+    distance: Values
     same: bool
 
 
-def _double(vectors: Tensor) -> Tensor:
-    if vectors.ndim != 2 or len(vectors) < 2 or not bool(torch.isfinite(vectors).all()):
+def _double(vectors: Floats | Values) -> Values:
+    if vectors.ndim != 2 or len(vectors) < 2 or not np.isfinite(vectors).all():
         raise TableError(
             f"a table needs at least two finite rows [V, d], got shape {list(vectors.shape)}; "
             "check the vectors for NaN and infinity"
         )
-    return vectors.detach().to(device="cpu", dtype=torch.float64)
+    return vectors.astype(np.float64, copy=False)
 
 
-def _blocks(rows: Tensor, progress: Progress | None) -> Iterator[_Block]:
+def _lengths(rows: Values) -> Values:
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
+
+
+def _blocks(rows: Values, progress: Progress | None) -> Iterator[_Block]:
     """Each unordered pair once (twice on the diagonal).
 
     The Gram form of a distance is inaccurate for close rows; those pairs are recomputed from their difference. The
     relative error of the others is at most 1e-7, and about 1e-14 at usual distances.
     """
-    centred = rows - rows.mean(0)  # centring avoids needless cancellation
-    square = centred.square().sum(1)
+    centred = rows - rows.mean(axis=0)  # centring avoids needless cancellation
+    square = np.einsum("ij,ij->i", centred, centred)
     starts = range(0, len(rows), _BLOCK)
     total, done = len(starts) * (len(starts) + 1) // 2, 0
     for i in starts:
         for j in range(i, len(rows), _BLOCK):
             one, two = slice(i, i + _BLOCK), slice(j, j + _BLOCK)
             size = square[one, None] + square[None, two]
-            distance = torch.addmm(size, centred[one], centred[two].T, alpha=-2)
-            close = (distance <= size.mul_(_CLOSE)).nonzero()
-            distance.clamp_(min=0).sqrt_()
-            for part in torch.split(close, 8192):
-                a, b = part[:, 0], part[:, 1]
-                distance[a, b] = torch.linalg.vector_norm(rows[one][a] - rows[two][b], dim=1)
+            distance = centred[one] @ centred[two].T
+            distance *= -2
+            distance += size
+            size *= _CLOSE
+            close = np.flatnonzero(distance <= size)
+            np.maximum(distance, 0, out=distance)
+            np.sqrt(distance, out=distance)
+            for start in range(0, len(close), _PAIRS):
+                a, b = np.divmod(close[start : start + _PAIRS], distance.shape[1])
+                distance[a, b] = _lengths(rows[i + a] - rows[j + b])
             yield _Block(one, two, distance, i == j)
             done += 1
             if progress is not None:
                 progress(done, total)
 
 
-def _extent(rows: Tensor, progress: Progress | None) -> tuple[float, Tensor]:
+def _extent(rows: Values, progress: Progress | None) -> tuple[float, Values]:
     """The largest distance, and each row's distance to the nearest row that differs from it [V]."""
-    diameter, nearest = 0.0, torch.full((len(rows),), math.inf, dtype=torch.float64)
+    diameter, nearest = 0.0, np.full(len(rows), np.inf)
     for one, two, distance, _ in _blocks(rows, progress):
-        diameter = max(diameter, distance.max().item())
-        distance.masked_fill_(distance == 0, math.inf)
-        nearest[one] = torch.minimum(nearest[one], distance.amin(1))
-        nearest[two] = torch.minimum(nearest[two], distance.amin(0))
+        diameter = max(diameter, float(distance.max()))
+        distance[distance == 0] = np.inf
+        nearest[one] = np.minimum(nearest[one], distance.min(axis=1))
+        nearest[two] = np.minimum(nearest[two], distance.min(axis=0))
     if diameter == 0:
         raise TableError(_EQUAL)
     return diameter, nearest
 
 
-def diameter(vectors: Tensor, *, progress: Progress | None = None) -> float:
+def diameter(vectors: Floats | Values, *, progress: Progress | None = None) -> float:
     """The largest distance between two rows (for unit rows, the largest chord), rounded up by at most 1e-7.
 
     Raises:
@@ -107,89 +114,94 @@ def diameter(vectors: Tensor, *, progress: Progress | None = None) -> float:
     return _extent(_double(vectors), progress)[0] * (1 + 1e-7)
 
 
-def diameter_bound(vectors: Tensor) -> float:
+def diameter_bound(vectors: Floats | Values) -> float:
     """An upper bound on the diameter in a few passes: twice the radius of a ball that holds all rows.
 
     The smallest such ball gives at most 1.42 times the diameter (Jung). To get near it, the centre is moved towards
     the farthest row a few times (Badoiu and Clarkson, 2003). For large tables without stored constants.
     """
     rows = _double(vectors)
-    return _ball(lambda: [rows], rows.mean(0), 32)
+    return _ball(lambda: [rows], rows.mean(axis=0), 32)
 
 
-def _ball(parts: Parts, centre: Tensor, passes: int) -> float:
+def _ball(parts: Parts, centre: Values, passes: int) -> float:
     """`diameter_bound` with a given number of passes over the rows."""
     bound = math.inf
     for step in range(2, passes + 2):
         radius, far = -1.0, centre
         for part in parts():
-            rows = part.double()
-            away = torch.linalg.vector_norm(rows - centre, dim=1)
+            rows = part.astype(np.float64)
+            away = _lengths(rows - centre)
             row = int(away.argmax())
             if away[row] > radius:
-                radius, far = away[row].item(), rows[row]
+                radius, far = float(away[row]), rows[row]
         bound = min(bound, 2 * radius)
         centre = centre + (far - centre) / step
     return bound * (1 + 1e-7)
 
 
-def minimum_distance(vectors: Tensor, *, progress: Progress | None = None) -> float:
+def minimum_distance(vectors: Floats | Values, *, progress: Progress | None = None) -> float:
     """The smallest distance between two different rows, rounded down by at most 1e-7.
 
     Equal rows are ignored; `duplicates` counts them.
     """
-    return _extent(_double(vectors), progress)[1].min().item() * (1 - 1e-7)
+    return float(_extent(_double(vectors), progress)[1].min()) * (1 - 1e-7)
 
 
-def duplicates(vectors: Tensor) -> int:
+def duplicates(vectors: Floats | Values) -> int:
     """Number of rows that repeat an earlier row exactly."""
-    rows = np.ascontiguousarray(_double(vectors).numpy() + 0.0)  # + 0.0 makes -0.0 and 0.0 the same bytes
+    rows = np.ascontiguousarray(_double(vectors) + 0.0)  # + 0.0 makes -0.0 and 0.0 the same bytes
     return len(rows) - len(np.unique(rows.view(f"V{rows.itemsize * rows.shape[1]}")))
 
 
-def coordinate_range(vectors: Tensor | Iterable[Tensor]) -> float:
+def coordinate_range(vectors: Floats | Values | Iterable[Floats | Values]) -> float:
     """Delta_1: the sum over coordinates of the largest minus the smallest value; rows may come in parts."""
-    parts = [vectors] if isinstance(vectors, Tensor) else vectors
-    ends = torch.cat([end.cpu().double() for part in parts for end in (part.amin(0)[None], part.amax(0)[None])])
+    parts = [vectors] if isinstance(vectors, np.ndarray) else vectors
+    ends = np.stack([end for part in parts for end in (part.min(axis=0), part.max(axis=0))]).astype(np.float64)
     _double(ends)  # any value that is not finite shows up here
-    return (ends.amax(0) - ends.amin(0)).sum().item()
+    return float((ends.max(axis=0) - ends.min(axis=0)).sum())
 
 
-def l1_diameter(vectors: Tensor, *, progress: Progress | None = None) -> float:
+def l1_diameter(vectors: Floats | Values, *, progress: Progress | None = None) -> float:
     """D_1: the largest l1 distance between two rows, exact in float64.
 
     A pair is measured only if both cheap bounds, |x - y|_1 <= |x - m|_1 + |y - m|_1 about the mean m and
     |x - y|_1 <= sqrt(d) |x - y|_2, exceed the largest distance found so far.
     """
     rows = _double(vectors)
-    radius = torch.linalg.vector_norm(rows - rows.mean(0), ord=1, dim=1)
-    rows, radius = rows[radius.argsort(descending=True)], radius.sort(descending=True).values
+    radius = np.abs(rows - rows.mean(axis=0)).sum(axis=1)
+    order = np.argsort(-radius, kind="stable")
+    rows, radius = rows[order], radius[order]
     best, here = 0.0, 0
     for _ in range(8):  # for a good initial value, walk to the farthest row a few times
-        away = torch.linalg.vector_norm(rows - rows[here], ord=1, dim=1)
+        away = np.abs(rows - rows[here]).sum(axis=1)
         here = int(away.argmax())
-        best = max(best, away[here].item())
+        best = max(best, float(away[here]))
     kept = int((radius + radius[0] > best).sum())
     spread = math.sqrt(rows.shape[1]) * (1 + 1e-7)
     if kept < 2:
         return best
     rows, radius = rows[:kept], radius[:kept]
     for one, two, distance, _ in _blocks(rows, progress):
-        hopeful = distance.mul_(spread) > best
-        hopeful &= radius[one, None] + radius[None, two] > best
-        first, second = rows[one][hopeful.any(1)], rows[two][hopeful.any(0)]
-        pairs = hopeful.nonzero()
-        if 8 * len(pairs) > len(first) * len(second):  # for most of the block, measuring all of it is faster
-            best = max(best, torch.cdist(first, second, p=1).max().item())
+        distance *= spread
+        hopeful = (distance > best) & (radius[one, None] + radius[None, two] > best)
+        first, second = np.nonzero(hopeful)
+        if 8 * len(first) > hopeful.size:  # for most of the block, measuring all of it is faster
+            away = np.zeros_like(distance)
+            for a, b in zip(rows[one].T, rows[two].T, strict=True):
+                away += np.abs(a[:, None] - b)
+            best = max(best, float(away.max()))
             continue
-        for start in range(0, len(pairs), 8192):
-            part = pairs[start : start + 8192]
-            away = torch.linalg.vector_norm(rows[one][part[:, 0]] - rows[two][part[:, 1]], ord=1, dim=1)
-            best = max(best, away.max().item())
+        for start in range(0, len(first), _PAIRS):
+            part = slice(start, start + _PAIRS)
+            away = np.abs(rows[one][first[part]] - rows[two][second[part]]).sum(axis=1)
+            best = max(best, float(away.max()))
     return best
 
 
-def projection_factor(original: Tensor, projected: Tensor, *, progress: Progress | None = None) -> float:
+def projection_factor(
+    original: Floats | Values, projected: Floats | Values, *, progress: Progress | None = None
+) -> float:
     """The Lipschitz factor of a projection on a table: max |v - v'| / |u - u'| over all pairs of rows.
 
     A guarantee of e per unit distance between projected rows is one of e * factor between the original rows.
@@ -207,44 +219,48 @@ def projection_factor(original: Tensor, projected: Tensor, *, progress: Progress
         raise TableError(f"both tables need the same rows in the same order, got {len(before)} and {len(after)} rows")
     factor = 0.0
     for first, second in zip(_blocks(before, progress), _blocks(after, None), strict=True):
-        ratio = second.distance.div_(first.distance)
-        ratio.nan_to_num_(nan=0.0, posinf=math.inf)  # 0 / 0: equal rows that remain equal
-        factor = max(factor, ratio.max().item())
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = second.distance / first.distance
+        ratio[np.isnan(ratio)] = 0.0  # 0 / 0: equal rows that remain equal
+        factor = max(factor, float(ratio.max()))
     return factor * (1 + 1e-6)
 
 
-def _log_partitions(rows: Tensor, c: Values, floor: Values, progress: Progress | None) -> Tensor:
+def _log_partitions(rows: Values, c: Values, floor: Values, progress: Progress | None) -> Values:
     """ln Z_x(c) = ln sum_y exp(max(-c d(x, y), floor)) for each c and row [K, V]."""
-    total = torch.zeros(len(c), len(rows), dtype=torch.float64)
+    total = np.zeros((len(c), len(rows)))
     for one, two, distance, same in _blocks(rows, progress):
-        weight = torch.empty_like(distance)
+        weight = np.empty_like(distance)
         for k in range(len(c)):
-            torch.mul(distance, -c[k], out=weight).clamp_(min=floor[k]).exp_()
-            total[k, one] += weight.sum(1)
+            np.multiply(distance, -c[k], out=weight)
+            np.maximum(weight, floor[k], out=weight)
+            np.exp(weight, out=weight)
+            total[k, one] += weight.sum(axis=1)
             if not same:
-                total[k, two] += weight.sum(0)
-    return total.log_()
+                total[k, two] += weight.sum(axis=0)
+    return np.log(total)
 
 
-def _steepest(rows: Tensor, height: Tensor, shortest: Values, progress: Progress | None) -> Values:
+def _steepest(rows: Values, height: Values, shortest: Values, progress: Progress | None) -> Values:
     """max over different x, x' of |h_x' - h_x| / min(d(x, x'), shortest), for each row h of `height`."""
     best = np.zeros(len(height))
     for one, two, distance, _ in _blocks(rows, progress):
-        longest = distance.max().item()
-        inverse = distance.masked_fill_(distance == 0, math.inf).reciprocal_()
-        slope, capped = torch.empty_like(inverse), torch.empty_like(inverse)
+        longest = distance.max()
+        distance[distance == 0] = np.inf
+        inverse = 1 / distance
+        slope, capped = np.empty_like(inverse), np.empty_like(inverse)
         for k in range(len(height)):
             scale = inverse
             if shortest[k] < longest:  # equal rows have equal heights: their slope stays 0
-                scale = torch.clamp(inverse, min=1 / shortest[k], out=capped)
-            torch.sub(height[k, one, None], height[k, None, two], out=slope).mul_(scale)
-            low, high = slope.aminmax()
-            best[k] = max(best[k], -low.item(), high.item())
+                scale = np.maximum(inverse, 1 / shortest[k], out=capped)
+            np.subtract(height[k, one, None], height[k, None, two], out=slope)
+            slope *= scale
+            best[k] = max(best[k], -slope.min(), slope.max())
     return best
 
 
 def exponential_constants(
-    vectors: Tensor,
+    vectors: Floats | Values,
     c: Sequence[float],
     cap: Sequence[float] | None = None,
     *,
@@ -260,7 +276,7 @@ def exponential_constants(
 
 
 def exponential_constant(
-    vectors: Tensor, c: float, cap: float | None = None, *, progress: Progress | None = None
+    vectors: Floats | Values, c: float, cap: float | None = None, *, progress: Progress | None = None
 ) -> float:
     """K(c), the exact epsilon per unit distance of the exponential mechanism P(y | x) ~ exp(-c d(x, y)).
 
@@ -397,21 +413,22 @@ def _knots(longest: float, shortest: float, steps: int) -> Values:
     return np.array([float(f"{c:.7g}") for c in knots])
 
 
-def _gaps(knots: Values, height: Tensor) -> Tensor:
+def _gaps(knots: Values, height: Values) -> Values:
     """How far a convex function can fall below its chord, given its values at the knots [K - 1, V].
 
     The gap is largest where the extensions of the two neighbouring chords meet: h / (1 / a + 1 / b), with
     h the segment's width and a, b the changes of slope at its ends.
     """
-    width = torch.from_numpy(np.diff(knots))[:, None]
-    bend = (height.diff(dim=0) / width).diff(dim=0).clamp_(min=0)  # convexity, up to rounding
-    none = torch.full((1, height.shape[1]), math.inf, dtype=height.dtype)
-    before, after = torch.cat([none, bend]), torch.cat([bend, none])
-    return width / (1 / before + 1 / after)
+    width = np.diff(knots)[:, None]
+    bend = np.maximum(np.diff(np.diff(height, axis=0) / width, axis=0), 0)  # convexity, up to rounding
+    none = np.full((1, height.shape[1]), np.inf)
+    with np.errstate(divide="ignore"):
+        flat = 1 / np.concatenate([none, bend]) + 1 / np.concatenate([bend, none])
+        return np.asarray(width / flat)
 
 
 def calibration_curve(
-    vectors: Tensor, *, steps: int | None = None, progress: Progress | None = None
+    vectors: Floats | Values, *, steps: int | None = None, progress: Progress | None = None
 ) -> CalibrationCurve:
     """The curve of a table, in three passes over its pairs of rows.
 
@@ -426,17 +443,17 @@ def calibration_curve(
     """
     rows = _double(vectors)
     longest, nearest = _extent(rows, progress)
-    shortest = nearest.min().item()
+    shortest = float(nearest.min())
     if steps is None:
         steps = 64 if len(rows) > SMALL_TABLE else 320
     knots = _knots(longest, shortest, steps)
     height = _log_partitions(rows, knots, np.full(len(knots), -REACH), progress)
     cap = REACH / np.append(knots[1:], knots[-1])  # the smallest cap in a knot's segments
     exact = _steepest(rows, height, cap, progress)
-    room = torch.minimum(nearest, torch.from_numpy(cap[:-1])[:, None])
-    added = (_gaps(knots, height) / room).amax(1).numpy()
+    room = np.minimum(nearest, cap[:-1, None])
+    added = (_gaps(knots, height) / room).max(axis=1)
     excess = exact + np.maximum(np.append(added, 0), np.append(0, added)) + knots * 10 * _SLACK
-    top = height[-1].max().item()
+    top = float(height[-1].max())
     tail = min(1.0, top * max(1 / (shortest * knots[-1]), 1 / REACH) + 10 * _SLACK)
     return CalibrationCurve(knots=tuple(knots.tolist()), excess=tuple(excess.tolist()), tail=tail)
 
@@ -514,7 +531,9 @@ class TableConstants:
         return cls(**fields)  # type: ignore[arg-type]
 
 
-def compute(vectors: Tensor, metric: str, *, curve: bool = True, progress: Progress | None = None) -> TableConstants:
+def compute(
+    vectors: Floats | Values, metric: str, *, curve: bool = True, progress: Progress | None = None
+) -> TableConstants:
     """All constants of a table; the curve takes by far the most time (see `calibration_curve`)."""
     rows = _double(vectors)
     longest, nearest = _extent(rows, progress)
@@ -524,7 +543,7 @@ def compute(vectors: Tensor, metric: str, *, curve: bool = True, progress: Progr
         metric=metric,
         duplicates=duplicates(rows),
         diameter=longest * (1 + _SLACK),
-        minimum_distance=nearest.min().item() * (1 - _SLACK),
+        minimum_distance=float(nearest.min()) * (1 - _SLACK),
         l1_diameter=l1_diameter(rows, progress=progress) * (1 + _SLACK),
         coordinate_range=coordinate_range(rows) * (1 + _SLACK),
         curve=calibration_curve(rows, progress=progress) if curve else None,
@@ -543,17 +562,17 @@ def bounds(parts: Parts, metric: str, *, passes: int = 4) -> TableConstants:
         metric: "chord" (unit rows) or "euclidean".
         passes: passes over the rows to shrink the ball.
     """
-    words, total, low, high = 0, torch.zeros(()), torch.tensor(math.inf), torch.tensor(-math.inf)
+    words = 0
+    total, low, high = np.zeros(()), np.full((), np.inf), np.full((), -np.inf)
     for part in parts():
-        rows = part.double()
-        words, total = words + len(rows), total + rows.sum(0)
-        low, high = torch.minimum(low, rows.amin(0)), torch.maximum(high, rows.amax(0))
-    _double(torch.stack([low, high]))
-    if bool((low == high).all()):
+        words, total = words + len(part), total + part.sum(axis=0, dtype=np.float64)
+        low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
+    _double(np.stack([low, high]))
+    if (low == high).all():
         raise TableError(_EQUAL)
     mean = total / words
-    about = max(torch.linalg.vector_norm(part.double() - mean, ord=1, dim=1).max().item() for part in parts())
-    range_ = (high - low).sum().item()
+    about = max(float(np.abs(part - mean).sum(axis=1).max()) for part in parts())
+    range_ = float((high - low).sum())
     longest = min(_ball(parts, mean, passes), range_) * (1 + _SLACK)
     longest = min(longest, 2.0) if metric == "chord" else longest
     return TableConstants(

@@ -13,21 +13,17 @@ from functools import cache, cached_property, lru_cache
 from typing import Literal, Self
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from tokenizers import Tokenizer
 
 from textveil.config import registry
 from textveil.errors import ConfigError, InputError, TableError
-from textveil.randomness import Flags, Ids, Values
+from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.table import constants
-from textveil.table.codes import NEARLY, Rows
+from textveil.table.codes import NEARLY, Rows, Stored, norms
+from textveil.table.cuda import check_device
 from textveil.table.nearest import Nearest
 from textveil.table.pairs import Pairs
-
-if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
-    # The threads of the linear algebra library do not survive a fork: a child would wait for them forever.
-    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 Metric = Literal["chord", "euclidean"]
 
@@ -65,9 +61,9 @@ class PieceVectors:
     """
 
     tokenizer: Tokenizer = field(repr=False)
-    vectors: torch.Tensor = field(repr=False)
+    vectors: Floats = field(repr=False)
 
-    def compose(self, words: Sequence[str]) -> tuple[torch.Tensor, Flags]:
+    def compose(self, words: Sequence[str]) -> tuple[Floats, Flags]:
         """The mean piece vector [n, d] of each word, and whether the word has any piece."""
         try:
             encodings = self.tokenizer.encode_batch(words, add_special_tokens=False)
@@ -77,10 +73,11 @@ class PieceVectors:
             raise TableError("the table's tokenizer failed on a word; give it an unknown token")
         pieces = [encoding.ids for encoding in encodings]
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
-        owner = torch.from_numpy(np.repeat(np.arange(len(words)), lengths))
-        flat = torch.from_numpy(np.fromiter((piece for ids in pieces for piece in ids), np.int64, int(lengths.sum())))
-        total = torch.zeros(len(words), self.vectors.shape[1]).index_add_(0, owner, self.vectors[flat])
-        return total / torch.from_numpy(np.maximum(lengths, 1)).unsqueeze(1), lengths > 0
+        owner = np.repeat(np.arange(len(words)), lengths)
+        flat = np.fromiter((piece for ids in pieces for piece in ids), np.int64, int(lengths.sum()))
+        total = np.zeros((len(words), self.vectors.shape[1]), np.float32)
+        np.add.at(total, owner, self.vectors[flat])
+        return total / np.maximum(lengths, 1).astype(np.float32)[:, None], lengths > 0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,6 +94,7 @@ class EmbeddingTable:
         metric: the distance in its statements: `chord`, between unit rows (at most 2), or `euclidean`, between raw
             rows. The cosine distance is not a metric and is not offered.
         norms: the rows' norms before normalization, float32 [V].
+        device: where the nearest row is searched for: "cpu", or a torch device such as "cuda". Rows are in memory.
         unit_rows: whether rows are compared by direction (cosine) or by position (Euclidean distance).
         lipschitz: largest distance between two vectors per unit of `metric`; 1 except for renormalized projections.
         parent: the table this is a projection of.
@@ -105,9 +103,10 @@ class EmbeddingTable:
 
     name: str
     words: tuple[str, ...] = field(repr=False)
-    vectors: torch.Tensor = field(repr=False)
+    vectors: Stored = field(repr=False)
     metric: Metric
-    norms: torch.Tensor = field(repr=False)
+    norms: Floats = field(repr=False)
+    device: str = field(default="cpu", repr=False)
     pieces: PieceVectors | None = field(default=None, repr=False)
     unit_rows: bool = True
     lipschitz: float = 1.0
@@ -120,22 +119,22 @@ class EmbeddingTable:
         *,
         name: str,
         words: Sequence[str],
-        vectors: torch.Tensor | NDArray[np.floating],
+        vectors: ArrayLike,
         metric: Metric = "chord",
         device: str = "cpu",
         pieces: PieceVectors | None = None,
         stored: constants.TableConstants | None = None,
-        norms: torch.Tensor | None = None,
+        norms: Floats | None = None,
     ) -> Self:
         """A table from words and raw vectors.
 
         Args:
             name: what statements call it.
             words: V >= 2 distinct words, not empty or blank, without control characters.
-            vectors: [V, d], finite; for `chord` no row may be zero. A float32 or float16 tensor (for `chord` of unit
+            vectors: [V, d], finite; for `chord` no row may be zero. A float32 or float16 array (for `chord` of unit
                 rows up to rounding) is kept as it is, not copied, and may be memory-mapped.
             metric: `chord` normalizes the rows, `euclidean` keeps them.
-            device: a torch device ("cpu", "cuda").
+            device: where the nearest row is searched for ("cpu", "cuda"); others than the CPU need the extra `torch`.
             pieces: word pieces that compose words outside the table.
             stored: known constants of exactly these rows; otherwise they are computed on demand.
             norms: the rows' norms [V], if `vectors` are already normalized.
@@ -143,9 +142,10 @@ class EmbeddingTable:
         Raises:
             TableError: the words or vectors do not meet the conditions above.
         """
-        rows = torch.as_tensor(vectors)
-        if rows.dtype != torch.float16:
-            rows = rows.to(torch.float32)
+        rows: Stored = np.asarray(vectors)
+        if rows.dtype != np.float16:
+            with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
+                rows = rows.astype(np.float32, copy=False)
         if rows.ndim != 2 or len(rows) != len(words) or len(rows) < 2 or rows.shape[1] < 1:
             raise TableError(
                 f"a table needs one row per word and at least two, got {len(words)} words, vectors {tuple(rows.shape)}"
@@ -154,29 +154,29 @@ class EmbeddingTable:
             raise TableError("the words of a table must be distinct and not empty")
         if UNFIT.search("".join(words)):
             raise TableError("the words of a table must be valid Unicode without line breaks or control characters")
-        lengths = torch.cat([part.double().norm(dim=1) for part in torch.split(rows, SLAB)])
-        if not torch.isfinite(lengths).all():
+        lengths = lengths_of(rows)
+        if not np.isfinite(lengths).all():
             raise TableError("the vectors of a table must be finite")
         if metric == "chord":
-            if bool((lengths == 0).any()):
+            if (lengths == 0).any():
                 raise TableError("metric chord does not allow zero rows; drop those words or use metric euclidean")
-            if bool(((lengths - 1).abs() > NEARLY[rows.dtype]).any()):
-                rows = (rows.double() / lengths.unsqueeze(1)).float()
+            if (np.abs(lengths - 1) > NEARLY[rows.dtype]).any():
+                rows = (rows / lengths[:, None]).astype(np.float32)
         elif metric != "euclidean":
             raise ConfigError(f"table.metric must be chord or euclidean, got {metric!r}")
-        try:
-            table = cls(
-                name=name,
-                words=tuple(words),
-                vectors=rows.to(device),
-                metric=metric,
-                unit_rows=metric == "chord",
-                norms=(lengths if norms is None else norms).float(),
-                pieces=pieces,
-                stored=stored,
-            )
-        except (RuntimeError, AssertionError) as error:  # torch raises either if a device is missing
-            raise ConfigError(f"table.device {device!r} is not available here") from error
+        if device != "cpu":
+            check_device(device)
+        table = cls(
+            name=name,
+            words=tuple(words),
+            vectors=rows,
+            metric=metric,
+            device=device,
+            unit_rows=metric == "chord",
+            norms=(lengths if norms is None else norms).astype(np.float32),
+            pieces=pieces,
+            stored=stored,
+        )
         if stored is not None and not stored.fits(len(rows), rows.shape[1], constants.coordinate_range(table.slabs())):
             raise TableError("the stored constants do not fit the rows; leave them out, and they are computed")
         return table
@@ -207,17 +207,12 @@ class EmbeddingTable:
         """For a projection: how many axes of the root it uses ("in 32 axes")."""
         return "" if self.parent is None else f"in {self.dimension} axes"
 
-    @property
-    def device(self) -> torch.device:
-        """Where the vectors are."""
-        return self.vectors.device
-
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the stored words and vectors, in hexadecimal: tables of the same name may differ."""
         digest = hashlib.sha256("\n".join(self.words).encode(errors="backslashreplace"))
         for start in range(0, len(self), SLAB):
-            digest.update(self.vectors[start : start + SLAB].cpu().numpy().tobytes())
+            digest.update(self.vectors[start : start + SLAB].tobytes())
         return digest.hexdigest()
 
     @cached_property
@@ -230,12 +225,11 @@ class EmbeddingTable:
         """Whether its words are word pieces: more than one in twenty is a continuation ("##ing")."""
         return sum(word.startswith("##") and len(word) > 2 for word in self.words) > len(self) / 20
 
-    def take(self, rows: slice | torch.Tensor) -> torch.Tensor:
+    def take(self, rows: slice | Ids) -> Floats:
         """Rows as float32 [n, d], the numbers that distances and noise refer to, see `taken`."""
-        held = self.vectors[rows] if isinstance(rows, slice) else self.vectors.index_select(0, rows)
-        return taken(held, self.unit_rows)
+        return taken(self.vectors[rows], self.unit_rows)
 
-    def slabs(self) -> Iterator[torch.Tensor]:
+    def slabs(self) -> Iterator[Floats]:
         """All rows as in `take`, slab by slab."""
         return (self.take(slice(start, start + SLAB)) for start in range(0, len(self), SLAB))
 
@@ -278,18 +272,18 @@ class EmbeddingTable:
             means, found = self.pieces.compose(distinct)
         else:
             means, found = self._split_means(distinct)
-        found = found & (means != 0).any(dim=1).numpy()
+        found = found & (means != 0).any(axis=1)
         if found.any():
-            rows[found] = self.nearest(means[torch.from_numpy(found)])
+            rows[found] = self.nearest(means[found])
         place = {word: i for i, word in enumerate(distinct)}
         return rows[np.fromiter((place[word] for word in words), np.int64, len(words))]
 
-    def _split_means(self, words: list[str]) -> tuple[torch.Tensor, Flags]:
-        means = torch.zeros(len(words), self.dimension)
+    def _split_means(self, words: list[str]) -> tuple[Floats, Flags]:
+        means = np.zeros((len(words), self.dimension), np.float32)
         found = np.zeros(len(words), bool)
         for i, word in enumerate(words):
             if parts := self._greedy_split(word[:LONGEST_SPLIT]):
-                means[i] = self.take(torch.tensor(parts)).mean(dim=0).cpu()
+                means[i] = self.take(np.array(parts)).mean(axis=0)
                 found[i] = True
         return means, found
 
@@ -315,13 +309,13 @@ class EmbeddingTable:
     @cached_property
     def decoder(self) -> Nearest:
         """The exact search over these rows."""
-        return Nearest(rows=self._rows)
+        return Nearest(rows=self._rows, device=self.device)
 
     @property
     def _rows(self) -> Rows:
         return Rows(stored=self.vectors, take=self.take, by_direction=self.unit_rows)
 
-    def nearest(self, queries: torch.Tensor, *, exclude: Ids | None = None) -> Ids:
+    def nearest(self, queries: Values | Floats, *, exclude: Ids | None = None) -> Ids:
         """The nearest row of each query: by cosine if rows are unit vectors, else by Euclidean distance.
 
         Args:
@@ -338,20 +332,23 @@ class EmbeddingTable:
 
     def distances(self, rows: Ids) -> Values:
         """The distances of each row to the whole table, float64 [n, V], in the table's metric; 0 to itself."""
-        place = torch.from_numpy(rows).to(self.device)
-        own = self.take(place).double()
+        own = self.take(rows).astype(np.float64)
         centred = own - self._mean
-        sizes = centred.square().sum(dim=1, keepdim=True)
+        sizes = np.einsum("ij,ij->i", centred, centred)[:, None]
         found = np.empty((len(rows), len(self)))
         for start, part, squares in self._centred:
             size = sizes + squares
-            distances = torch.addmm(size, centred, part.T, alpha=-2)
-            near = (distances <= CLOSE * size).nonzero()  # the product is inaccurate here: use the difference
-            distances.clamp_(min=0).sqrt_()
-            for pairs in torch.split(near, CLOSE_PAIRS):
-                i, y = pairs[:, 0], pairs[:, 1]
-                distances[i, y] = (own[i] - self.take(start + y).double()).norm(dim=1)
-            found[:, start : start + len(part)] = distances.cpu().numpy()
+            distances = centred @ part.T
+            distances *= -2
+            distances += size
+            size *= CLOSE
+            near = np.flatnonzero(distances <= size)  # the product is inaccurate here: use the difference
+            np.maximum(distances, 0, out=distances)
+            np.sqrt(distances, out=distances)
+            for at in range(0, len(near), CLOSE_PAIRS):
+                i, y = np.divmod(near[at : at + CLOSE_PAIRS], len(part))
+                distances[i, y] = norms(own[i] - self.take(start + y))
+            found[:, start : start + len(part)] = distances
         return found
 
     @cached_property
@@ -407,23 +404,24 @@ class EmbeddingTable:
         return {}
 
     @cached_property
-    def _mean(self) -> torch.Tensor:
+    def _mean(self) -> Values:
         """The mean row; distances are more accurate relative to it."""
-        return torch.stack([slab.double().sum(dim=0) for slab in self.slabs()]).sum(dim=0) / len(self)
+        sums = [slab.sum(axis=0, dtype=np.float64) for slab in self.slabs()]
+        return np.asarray(np.sum(sums, axis=0) / len(self))
 
     @property
-    def _centred(self) -> Iterable[tuple[int, torch.Tensor, torch.Tensor]]:
+    def _centred(self) -> Iterable[tuple[int, Values, Values]]:
         """Slabs of rows minus the mean, float64 [w, d], each with its first row and the squared norms [w]."""
-        return self._kept if self.vectors.numel() <= KEPT else self._slabs()
+        return self._kept if self.vectors.size <= KEPT else self._slabs()
 
     @cached_property
-    def _kept(self) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
+    def _kept(self) -> list[tuple[int, Values, Values]]:
         return list(self._slabs())
 
-    def _slabs(self) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+    def _slabs(self) -> Iterator[tuple[int, Values, Values]]:
         for number, slab in enumerate(self.slabs()):
-            part = slab.double() - self._mean
-            yield number * SLAB, part, part.square().sum(dim=1)
+            part = slab - self._mean
+            yield number * SLAB, part, np.einsum("ij,ij->i", part, part)
 
     # ---- public constants ----------------------------------------------------------------------------
 
@@ -484,15 +482,23 @@ class EmbeddingTable:
         return _project(self, k, renormalize)
 
 
-def taken(held: torch.Tensor, unit_rows: bool) -> torch.Tensor:
+def taken(held: Stored, unit_rows: bool) -> Floats:
     """Rows as they count, float32 [n, d], from stored rows.
 
     Rows stored in float16 are only approximately unit vectors; if direction counts they are normalized here.
     """
-    if held.dtype == torch.float32:
-        return held
-    whole = held.double()
-    return (whole / whole.norm(dim=1, keepdim=True) if unit_rows else whole).float()
+    if held.dtype == np.float32:
+        return np.asarray(held)
+    whole = held.astype(np.float64)
+    if unit_rows:
+        whole /= norms(whole)[:, None]
+    return whole.astype(np.float32)
+
+
+def lengths_of(rows: Stored) -> Values:
+    """The norms of rows [V], in float64."""
+    parts = (rows[start : start + SLAB] for start in range(0, len(rows), SLAB))
+    return np.concatenate([norms(part.astype(np.float64)) for part in parts])
 
 
 @lru_cache(maxsize=16)
@@ -501,21 +507,21 @@ def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable
         raise ConfigError(f"project must be from 1 to the table's dimension {table.dimension}, got {k}")
     if renormalize and table.metric != "chord":
         raise ConfigError("a renormalized projection needs a table of unit rows: set table.metric=chord")
-    rows = table.take(slice(None)).double()
-    axes = torch.linalg.eigh(rows.T @ rows).eigenvectors[:, -k:]
+    rows = table.take(slice(None)).astype(np.float64)
+    axes = np.linalg.eigh(rows.T @ rows).eigenvectors[:, -k:]
     view = rows @ axes
     factor = 1.0
     if renormalize:
-        norms = view.norm(dim=1, keepdim=True)
-        if bool((norms == 0).any()):
+        lengths = norms(view)[:, None]
+        if (lengths == 0).any():
             raise ConfigError(f"a word is zero in {k} axes: choose a larger k, or do not renormalize")
-        view = view / norms
+        view = view / lengths
         factor = max(1.0, constants.projection_factor(table.take(slice(None)), view))
     return replace(
         table,
         name=f"{table.name} in {k} axes",
-        vectors=view.float(),
-        norms=view.norm(dim=1).float().cpu(),
+        vectors=view.astype(np.float32),
+        norms=norms(view).astype(np.float32),
         unit_rows=renormalize,
         lipschitz=table.lipschitz * factor,
         parent=table,
@@ -540,9 +546,7 @@ def load_table(name: str = "minilm", *, metric: Metric = "chord", device: str = 
 
 def ships(table: EmbeddingTable) -> bool:
     """Whether this is one of the package's tables, not another one of that name."""
-    return (
-        table.name in registry.TABLES and load_table(table.name, metric=table.metric, device=str(table.device)) is table
-    )
+    return table.name in registry.TABLES and load_table(table.name, metric=table.metric, device=table.device) is table
 
 
 @cache

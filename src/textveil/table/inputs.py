@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from safetensors import safe_open
 
+from textveil.config import extras
 from textveil.errors import ModelError
+from textveil.randomness import Floats
 from textveil.table.hub import fast, fetch
 
 
@@ -29,7 +32,7 @@ class InputLayer:
 
     pieces: dict[str, int] = field(repr=False)
     shape: tuple[int, int]
-    rows: Callable[[int, int], torch.Tensor] = field(repr=False)
+    rows: Callable[[int, int], Floats] = field(repr=False)
 
 
 def input_layer(source: str | Path) -> InputLayer:
@@ -48,8 +51,8 @@ def input_layer(source: str | Path) -> InputLayer:
         tokenizer = transformers.AutoTokenizer.from_pretrained(where, **options)
         found = _stored(where, transformers.AutoConfig.from_pretrained(where, **options), local)
         if found is None:
-            network = transformers.AutoModel.from_pretrained(where, dtype=torch.float32, **options)
-            found = network.get_input_embeddings().weight.detach()
+            network = transformers.AutoModel.from_pretrained(where, dtype="float32", **options)
+            found = network.get_input_embeddings().weight.detach().numpy()
         return tokenizer, found
 
     name, (tokenizer, found) = fetch(source, "transformers model with input embeddings", load)
@@ -57,10 +60,9 @@ def input_layer(source: str | Path) -> InputLayer:
     special = {number for number, token in backend.get_added_tokens_decoder().items() if token.special}
     special |= set(tokenizer.all_special_ids)
     pieces = {piece: number for piece, number in backend.get_vocab().items() if number not in special}
-    shape = tuple(found.shape if isinstance(found, torch.Tensor) else found.get_shape())
-    if len(shape) != 2 or not found[:1].is_floating_point():
+    if len(found.shape) != 2 or found.dtype.kind not in "fV":
         raise ModelError(f"{name!r} must have input embeddings [V, d] of floating-point numbers")
-    return InputLayer(pieces=pieces, shape=shape, rows=lambda start, stop: found[start:stop])
+    return InputLayer(pieces=pieces, shape=found.shape, rows=lambda start, stop: single(found[start:stop]))
 
 
 def _stored(where: str, config: Any, local: bool) -> Any:
@@ -70,7 +72,7 @@ def _stored(where: str, config: Any, local: bool) -> Any:
     """
     import transformers
 
-    with torch.device("meta"):
+    with extras.library("torch").device("meta"):
         network = transformers.AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
     embeddings = network.get_input_embeddings()
     name = next(name for name, module in network.named_modules() if module is embeddings) + ".weight"
@@ -78,13 +80,13 @@ def _stored(where: str, config: Any, local: bool) -> Any:
     if (file := _file(where, parts, local)) is not None:
         holder = json.loads(file.read_text("utf-8"))["weight_map"]
     elif (file := _file(where, whole, local)) is not None:
-        holder = dict.fromkeys(_tensors(file).keys(), whole)
+        holder = dict.fromkeys(tensor_names(file), whole)
     else:
         return None
     # in the file of a larger network the name has the encoder's prefix ("bert.")
     found = [each for each in holder if each == name or each.endswith(f".{name}")]
     file = _file(where, holder[found[0]], local) if len(found) == 1 else None
-    return None if file is None else _tensors(file).get_slice(found[0])
+    return None if file is None else mapped(file, found[0])
 
 
 def _file(where: str, name: str, local: bool) -> Path | None:
@@ -98,5 +100,38 @@ def _file(where: str, name: str, local: bool) -> Path | None:
     return None if found is None else Path(found)
 
 
-def _tensors(file: Path) -> Any:
-    return safe_open(file, framework="pt")
+# ---- tensors in a file -----------------------------------------------------------------------------------------------
+
+KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "V2"}
+"""Floating-point numbers of safetensors; numpy has no bfloat16, which is the upper half of a float32."""
+
+
+def tensor_names(file: Path) -> list[str]:
+    """The names of the tensors of a safetensors file, after checking that it is sound.
+
+    Raises:
+        SafetensorError: it is not.
+    """
+    with safe_open(file, framework="numpy") as held:
+        return list(held.keys())
+
+
+def mapped(file: Path, name: str) -> NDArray[Any]:
+    """A tensor of a sound safetensors file, memory-mapped; of type int8 if its numbers are not floating-point.
+
+    The library would load it whole, and cannot read bfloat16 without torch.
+    """
+    with file.open("rb") as held:
+        size = int.from_bytes(held.read(8), "little")
+        known = json.loads(held.read(size))[name]
+    kind, shape = KINDS.get(known["dtype"], "i1"), tuple(known["shape"])
+    if not all(shape):
+        return np.empty(shape, kind)
+    return np.memmap(file, kind, "r", 8 + size + known["data_offsets"][0], shape)
+
+
+def single(rows: NDArray[Any]) -> Floats:
+    """Rows of a mapped tensor, in float32."""
+    if rows.dtype.kind != "V":
+        return np.asarray(rows, np.float32)
+    return (np.asarray(rows).view("<u2").astype(np.uint32) << 16).view(np.float32)

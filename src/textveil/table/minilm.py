@@ -9,11 +9,12 @@ from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 
-import torch
+import numpy as np
 from safetensors import SafetensorError, safe_open
 from tokenizers import Tokenizer
 
 from textveil.errors import TableError
+from textveil.randomness import Floats
 from textveil.table.constants import stored
 from textveil.table.embedding import EmbeddingTable, Metric, PieceVectors
 
@@ -108,12 +109,12 @@ def checked(folder: Path) -> Path:
     return path
 
 
-def _rows(folder: Path) -> torch.Tensor:
+def _rows(folder: Path) -> Floats:
     """The input embeddings [30522, 384]."""
     path = checked(folder)
     try:
-        with safe_open(path, framework="pt") as file:
-            rows: torch.Tensor = file.get_tensor(EMBEDDINGS)
+        with safe_open(path, framework="numpy") as file:
+            rows: Floats = file.get_tensor(EMBEDDINGS)
     except SafetensorError as error:
         raise TableError(f"{path.name} of {MODEL} lacks the tensor {EMBEDDINGS}; reinstall textveil") from error
-    return rows.float()
+    return rows.astype(np.float32, copy=False)

@@ -15,13 +15,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 
 from textveil.randomness import Floats, Ids, Values
-from textveil.table.codes import GROUP, Rows, low_precision
+from textveil.table import engine
+from textveil.table.codes import Rows, norms
+from textveil.table.engine import GROUP, Bytes, IntegerRows
 
 SLAB = 1 << 12
 """Rows compared at once: with `BATCH` queries their bounds fit into the processor's cache."""
@@ -32,7 +34,7 @@ BATCH = 64
 KEPT = 1 << 30
 """Up to this many numbers, a byte each, low-precision rows are cached; beyond, they are recomputed for each call."""
 
-ETA = 2.0**-19
+ETA = np.float32(2.0**-19)
 """Relative to |x|^2 + |y|^2: more than float32 loses in the dozen operations of a bound."""
 
 PAIRS = 1 << 10
@@ -41,7 +43,7 @@ PAIRS = 1 << 10
 HELD = 1 << 20
 """Pairs kept for measuring; above this, they are measured before the search continues."""
 
-LARGEST = torch.finfo(torch.float32).max
+LARGEST = np.finfo(np.float32).max
 """A bound below which every row stays; the row itself, not its own neighbour, is at infinity."""
 
 EXACT = 1 << 24
@@ -58,10 +60,10 @@ class Codes(NamedTuple):
         length: |x|, float64 [w].
     """
 
-    whole: torch.Tensor
-    unit: torch.Tensor
-    lost: torch.Tensor
-    length: torch.Tensor
+    whole: Bytes
+    unit: Floats
+    lost: Floats
+    length: Values
 
 
 class Slab(NamedTuple):
@@ -71,13 +73,13 @@ class Slab(NamedTuple):
     """
 
     start: int
-    middle: torch.Tensor
-    error: torch.Tensor
+    middle: Floats
+    error: Floats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pairs:
-    """The rows of a table, ready for comparison with one another; on the CPU, wherever they are.
+    """The rows of a table, ready for comparison with one another.
 
     Attributes:
         rows: the rows.
@@ -85,36 +87,44 @@ class Pairs:
 
     rows: Rows
 
-    def squares(self, asked: torch.Tensor) -> Iterator[Slab]:
+    def squares(self, asked: Ids) -> Iterator[Slab]:
         """Bounds on the squared distances between the requested rows, int64 [m], and all rows, a run at a time."""
         own = self._coded(asked)
-        length = (own.length / self.reach).float()[:, None]
-        turned, lost, square = (-2 * length * own.unit[:, None]), 2 * length * own.lost[:, None], length * length
-        over = 2 * length * (1 + own.lost[:, None])
-        left = self._factor(own.whole)
-        for start, codes in self._slabs():
-            sizes = (codes.length / self.reach).float()
-            middle = self._product(left, codes.whole)
-            middle.mul_(sizes * codes.unit).mul_(turned).add_(sizes * sizes).add_(square)
-            error = (ETA * sizes * sizes).addcmul(lost, sizes).addcmul_(over, sizes * codes.lost).add_(ETA * square)
+        length = (own.length / self.reach).astype(np.float32)[:, None]
+        unit, mine = own.unit[:, None], own.lost[:, None]
+        turned, lost, over, square = -2 * length * unit, 2 * length * mine, 2 * length * (1 + mine), length * length
+        for start, codes, rows in self._slabs():
+            sizes = (codes.length / self.reach).astype(np.float32)
+            middle = self._products(own.whole, rows)
+            middle *= sizes * codes.unit
+            middle *= turned
+            middle += sizes * sizes
+            middle += square
+            error = lost * sizes
+            error += over * (sizes * codes.lost)
+            error += ETA * (sizes * sizes)
+            error += ETA * square
             yield Slab(start, middle, error)
 
-    def shorter(self, asked: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
+    def shorter(self, asked: Ids) -> Iterator[tuple[int, Floats]]:
         """Lower bounds on the distances of the requested rows [m] to all rows, in units of `reach`.
 
         Yields:
             The first row of a run and float32 [m, w], run by run.
         """
         for start, middle, error in self.squares(asked):
-            yield start, middle.sub_(error).clamp_(min=0).sqrt_().mul_(1 - ETA)
+            middle -= error
+            np.maximum(middle, 0, out=middle)
+            np.sqrt(middle, out=middle)
+            middle *= 1 - ETA
+            yield start, middle
 
     def distances(self, rows: Ids, others: Ids) -> Values:
         """The distance of each row to the one paired with it, float64 [n], from their difference."""
         found = np.empty(len(rows))
         for start in range(0, len(rows), PAIRS):
             part = slice(start, start + PAIRS)
-            own, other = (self._true(torch.from_numpy(each[part])) for each in (rows, others))
-            found[part] = own.double().sub_(other).norm(dim=1).numpy()
+            found[part] = norms(self.rows.take(rows[part]).astype(np.float64) - self.rows.take(others[part]))
         return found
 
     def nearest(self, rows: Ids, k: int) -> Ids:
@@ -132,26 +142,26 @@ class Pairs:
         The k-th smallest upper bound of groups of rows is never below the k-th smallest distance, so a row with a
         larger lower bound is not among the nearest.
         """
-        best = torch.full((len(rows), k), math.inf, dtype=torch.float32)  # the smallest upper bounds so far
+        best = np.full((len(rows), k), np.inf, np.float32)  # the smallest upper bounds so far
         held: list[tuple[Ids, Ids, Floats]] = []
-        asked, count = torch.from_numpy(rows), 0
-        for start, low, error in self.squares(asked):
+        count = 0
+        for start, low, error in self.squares(rows):
             high = low + error
             low -= error
-            inside = ((asked >= start) & (asked < start + low.shape[1])).nonzero().squeeze(1)
-            low[inside, asked[inside] - start] = high[inside, asked[inside] - start] = math.inf
+            inside = np.flatnonzero((rows >= start) & (rows < start + low.shape[1]))
+            low[inside, rows[inside] - start] = high[inside, rows[inside] - start] = np.inf
             if short := -high.shape[1] % GROUP:
-                high = torch.nn.functional.pad(high, (0, short), value=math.inf)
-            groups = high.view(len(rows), GROUP, -1).amin(dim=1)
-            best = torch.cat([best, groups], dim=1).topk(k, largest=False).values
-            near = np.flatnonzero((low <= best[:, -1:].clamp(max=LARGEST)).numpy())  # faster than torch's nonzero
-            owner, place = np.divmod(near, low.shape[1])
-            held.append((owner, start + place, low.numpy().ravel()[near]))
+                high = np.pad(high, ((0, 0), (0, short)), constant_values=np.inf)
+            best = np.column_stack([best, high.reshape(len(rows), GROUP, -1).min(axis=1)])
+            best = np.partition(best, k - 1, axis=1)[:, :k]
+            most = best[:, k - 1].copy()
+            owner, place = np.divmod(np.flatnonzero(low <= np.minimum(most, LARGEST)[:, None]), low.shape[1])
+            held.append((owner, start + place, low[owner, place]))
             count += len(owner)
             if count > HELD:
-                owners, others = self._closest(rows, held, best[:, -1].numpy(), k)
+                owners, others = self._closest(rows, held, most, k)
                 held, count = [(owners, others, np.full(len(owners), -np.inf, np.float32))], len(owners)
-        return self._closest(rows, held, best[:, -1].numpy(), k)[1].reshape(len(rows), k)
+        return self._closest(rows, held, best[:, k - 1], k)[1].reshape(len(rows), k)
 
     def _closest(self, rows: Ids, held: list[tuple[Ids, Ids, Floats]], most: Floats, k: int) -> tuple[Ids, Ids]:
         """Of the kept pairs and their lower bounds, the k closest of each owner, in order."""
@@ -166,63 +176,74 @@ class Pairs:
     @cached_property
     def reach(self) -> float:
         """A power of two that is at least the largest distance of a row from the centre."""
-        longest = max(float((slab - self._centre).norm(dim=1).max()) for _, slab in self._parts())
-        return 2.0 ** math.ceil(math.log2(longest * (1 + ETA))) if longest > 0 else 1.0
+        longest = max(float(norms((slab - self._centre).astype(np.float64)).max()) for _, slab in self._parts())
+        return float(2.0 ** math.ceil(math.log2(longest * (1 + 2.0**-19)))) if longest > 0 else 1.0
 
     @cached_property
-    def _centre(self) -> torch.Tensor:
+    def _centre(self) -> Floats:
         """The mean row, which makes vectors short. Any centre would do, as long as it is the same for all."""
-        return (sum((slab.double().sum(dim=0) for _, slab in self._parts()), torch.zeros(1)) / self.rows.size).float()
+        sums = [slab.sum(axis=0, dtype=np.float64) for _, slab in self._parts()]
+        found: Floats = (np.sum(sums, axis=0) / self.rows.size).astype(np.float32)
+        return found
 
-    def _parts(self) -> Iterator[tuple[int, torch.Tensor]]:
+    def _parts(self) -> Iterator[tuple[int, Floats]]:
         for start in range(0, self.rows.size, SLAB):
-            yield start, self._true(slice(start, start + SLAB))
+            yield start, self.rows.take(slice(start, start + SLAB))
 
-    def _true(self, which: slice | torch.Tensor) -> torch.Tensor:
-        """Rows as float32 [n, d], on the CPU."""
-        return self.rows.take(which.to(self.rows.device) if isinstance(which, torch.Tensor) else which).cpu()
-
-    def _slabs(self) -> Iterator[tuple[int, Codes]]:
-        if self.rows.stored.numel() <= KEPT:
-            return iter(self._kept)
-        return ((start, _codes(slab - self._centre)) for start, slab in self._parts())
+    def _slabs(self) -> Iterator[tuple[int, Codes, IntegerRows | NDArray[Any]]]:
+        return iter(self._kept) if self.rows.stored.size <= KEPT else self._made()
 
     @cached_property
-    def _kept(self) -> list[tuple[int, Codes]]:
-        return [(start, _codes(slab - self._centre)) for start, slab in self._parts()]
+    def _kept(self) -> list[tuple[int, Codes, IntegerRows | NDArray[Any]]]:
+        return list(self._made())
 
-    def _coded(self, asked: torch.Tensor) -> Codes:
-        return _codes(self._true(asked) - self._centre)
+    def _made(self) -> Iterator[tuple[int, Codes, IntegerRows | NDArray[Any]]]:
+        for start, slab in self._parts():
+            codes = _codes(slab - self._centre)
+            rows = IntegerRows(codes.whole) if self._type is np.int8 else codes.whole.astype(self._type)
+            yield start, codes, rows
+
+    def _coded(self, asked: Ids) -> Codes:
+        return _codes(self.rows.take(asked) - self._centre)
 
     # ---- exact products of integers --------------------------------------------------------------------
 
     @cached_property
-    def _type(self) -> torch.dtype:
-        # torch 2.13 multiplies integer matrices of one column wrongly
-        if self.rows.dimension > 1 and low_precision(torch.device("cpu"), integers=True) == "int8":
-            return torch.int8
-        return torch.float32 if 127 * 127 * self.rows.dimension < EXACT else torch.float64
+    def _type(self) -> type[np.int8 | np.float32 | np.float64]:
+        """What multiplies integers exactly here."""
+        if engine.exact():
+            return np.int8
+        return np.float32 if 127 * 127 * self.rows.dimension < EXACT else np.float64
 
-    def _factor(self, whole: torch.Tensor) -> torch.Tensor:
-        return whole.to(self._type)
-
-    def _product(self, left: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
+    def _products(self, whole: Bytes, rows: IntegerRows | NDArray[Any]) -> Floats:
         """x'.y' as float32 [m, w]."""
-        right = self._factor(whole).T
-        if self._type == torch.int8:
-            return torch._int_mm(left, right).float()
-        with torch.autocast("cpu", enabled=False):
-            return (left @ right).float()
+        if isinstance(rows, IntegerRows):
+            return rows.products(whole).astype(np.float32)
+        found: Floats = (whole.astype(rows.dtype) @ rows.T).astype(np.float32, copy=False)
+        return found
 
 
-def _codes(rows: torch.Tensor) -> Codes:
+def _codes(rows: Floats) -> Codes:
     """Rows [w, d], float32, in low precision."""
-    length = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
-    some = torch.where(length > 0, length, 1.0).float()[:, None]
-    rows = rows / some
-    unit = rows.abs().amax(dim=1, keepdim=True) / 127
-    unit = torch.where(unit > 0, unit, 1.0)
-    whole = torch.round(rows / unit)
-    lost = (rows - whole * unit).norm(dim=1)
+    length = norms(rows.astype(np.float64))
+    rows = rows / np.where(length > 0, length, 1.0).astype(np.float32)[:, None]
+    unit = np.abs(rows).max(axis=1) / np.float32(127)
+    unit[unit == 0] = 1
+    whole = np.rint(rows / unit[:, None])
+    lost = norms(rows - whole * unit[:, None])
     slack = (rows.shape[1] + 16) * 2.0**-24  # for a sum of d squares; 2^-20 for normalizing rows
-    return Codes(whole.to(torch.int8), unit.squeeze(1), lost * (1 + 2 * slack) + 2.0**-20, length)
+    return Codes(whole.astype(np.int8), unit, lost * np.float32(1 + 2 * slack) + np.float32(2.0**-20), length)
+
+
+def largest(values: Values, k: int) -> Ids:
+    """The places of the k largest values of each row [m, V], int64 [m, k] in order; ties go to the lowest place."""
+    size = values.shape[1]
+    least = np.full(len(values), -np.inf)
+    if k * GROUP <= size:  # the k-th largest of maxima is never above the k-th largest of all
+        maxima = values[:, : size - size % GROUP].reshape(len(values), GROUP, -1).max(axis=1)
+        least = np.partition(maxima, -k, axis=1)[:, -k]
+    line, place = np.divmod(np.flatnonzero(values >= least[:, None]), size)
+    order = np.lexsort((place, -values[line, place], line))
+    line, place = line[order], place[order]
+    first = np.arange(len(line)) - np.searchsorted(line, line) < k
+    return place[first].reshape(len(values), k)

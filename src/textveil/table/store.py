@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, Literal, Self, cast, get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from textveil.config import registry
@@ -30,6 +29,7 @@ from textveil.randomness import Floats, Values
 from textveil.table import constants
 from textveil.table.constants import TableConstants
 from textveil.table.embedding import UNFIT, EmbeddingTable, Metric, load_table, taken
+from textveil.table.pairs import largest
 from textveil.table.vectors import Vectors
 
 DType = Literal["float16", "float32"]
@@ -252,14 +252,13 @@ def _halve(file: io.BufferedRandom, vectors: Vectors) -> None:
     file.truncate()
 
 
-def _parts(rows: NDArray[Any], metric: Metric) -> Iterator[torch.Tensor]:
+def _parts(rows: NDArray[Any], metric: Metric) -> Iterator[Floats]:
     """Stored rows as the table returns them."""
     step = max(1, PART // rows.shape[1])
-    parts = (torch.from_numpy(rows[start : start + step]) for start in range(0, len(rows), step))
-    return (taken(part, metric == "chord") for part in parts)
+    return (taken(rows[start : start + step], metric == "chord") for start in range(0, len(rows), step))
 
 
-def _told_parts(rows: NDArray[Any], metric: Metric, tell: Progress) -> Iterator[torch.Tensor]:
+def _told_parts(rows: NDArray[Any], metric: Metric, tell: Progress) -> Iterator[Floats]:
     done = 0
     for part in _parts(rows, metric):
         yield part
@@ -270,7 +269,7 @@ def _from_pairs(
     part: Path, words: list[str], stored: NDArray[Any], metric: Metric, neighbours: int, tell: Progress
 ) -> tuple[TableConstants, int]:
     """The constants from all pairs of rows; also writes the nearest words and returns how many per word."""
-    rows = torch.cat(list(_parts(stored, metric)))
+    rows = np.concatenate(list(_parts(stored, metric)))
     known = constants.compute(rows, metric, progress=lambda done, total: tell("constants", done, total))
     listed = min(neighbours, len(words) - 1)
     if listed:
@@ -286,10 +285,10 @@ def _nearest(table: EmbeddingTable, count: int, tell: Progress) -> Iterator[tupl
     step = max(1, PART // len(table))
     for start in range(0, len(table), step):
         own = np.arange(start, min(len(table), start + step))
-        distances = torch.from_numpy(table.distances(own))
-        distances[torch.arange(len(own)), torch.from_numpy(own)] = torch.inf
-        near = distances.topk(count, largest=False)
-        yield near.indices.numpy().astype("<i4"), near.values.numpy().astype("<f4")
+        distances = table.distances(own)
+        distances[np.arange(len(own)), own] = np.inf
+        near = largest(-distances, count)
+        yield near.astype("<i4"), np.take_along_axis(distances, near, axis=1).astype("<f4")
         tell("neighbours", int(own[-1]) + 1, len(table))
 
 
@@ -385,9 +384,7 @@ def load(folder: str | Path, *, metric: Metric = "chord", device: str = "cpu") -
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise _error(path, "it must be an array of strings")
     rows = _array(Path(folder) / ROWS, manifest.dtype, (manifest.words, manifest.dimension))
-    table = EmbeddingTable.build(
-        name=manifest.name, words=words, vectors=torch.from_numpy(rows), metric=manifest.metric, device=device
-    )
+    table = EmbeddingTable.build(name=manifest.name, words=words, vectors=rows, metric=manifest.metric, device=device)
     return replace(table, stored=manifest.constants)  # the checksums tie them to the rows
 
 
@@ -522,12 +519,11 @@ def nearest_words(name: str, word: str, count: int) -> tuple[bool, str, list[tup
     table = load_table(name, metric=read(name).metric if registry.is_folder(name) else "chord")
     rows, known = table.lookup([word])
     own = int(rows[0])
-    centre = table.take(slice(own, own + 1)).double()
-    distances = torch.cat([(part.double() - centre).norm(dim=1) for part in table.slabs()])
-    distances[own] = torch.inf
-    near = distances.topk(min(count, len(table) - 1), largest=False)
-    pairs = zip(near.indices.tolist(), near.values.tolist(), strict=True)
-    return bool(known[0]), table.words[own], [(table.words[row], distance) for row, distance in pairs]
+    centre = table.take(slice(own, own + 1)).astype(np.float64)
+    distances = np.concatenate([np.linalg.norm(part - centre, axis=1) for part in table.slabs()])
+    distances[own] = np.inf
+    near = largest(-distances[None], min(count, len(table) - 1))[0].tolist()
+    return bool(known[0]), table.words[own], [(table.words[row], float(distances[row])) for row in near]
 
 
 def summary(name: str) -> str:

@@ -29,6 +29,7 @@ from textveil.errors import ConfigError, TableError
 from textveil.randomness import Flags, Floats
 from textveil.table.embedding import UNFIT
 from textveil.table.hub import HUB_ID
+from textveil.table.inputs import input_layer, mapped, single, tensor_names
 
 Format = Literal["glove", "vec", "word2vec", "numpy", "safetensors", "model"]
 
@@ -174,7 +175,7 @@ def _read(
     if found == "safetensors":
         if packed is not None or isinstance(stream, gzip.GzipFile):
             raise left_out.error("a packed .safetensors cannot be read in parts; unpack it first")
-        return found, *_safetensors(path, vocabulary, member, left_out, stack)
+        return found, *_safetensors(path, vocabulary, member, left_out)
     if member is not None and packed is None:
         raise ConfigError(f"{source} is read as {found}, which has no members: leave --member out")
     if found == "numpy":
@@ -664,23 +665,18 @@ def _npz(
 
 
 def _safetensors(
-    path: Path, vocabulary: str | None, member: str | None, left_out: LeftOut, stack: ExitStack
+    path: Path, vocabulary: str | None, member: str | None, left_out: LeftOut
 ) -> tuple[int, Iterator[WordBlock]]:
-    from safetensors import safe_open
-
-    file = stack.enter_context(safe_open(path, framework="pt"))
-    tables = [name for name in file.keys() if len(file.get_slice(name).get_shape()) == 2]  # noqa: SIM118 - no mapping
-    rows = file.get_slice(_choose(tables, member, left_out))
-    words = _fitting(tuple(rows.get_shape()), lambda count: _words(vocabulary, count, left_out), left_out)
-    if rows.get_dtype() not in ("F16", "BF16", "F32", "F64"):
-        raise left_out.error(f"the rows must be floating-point numbers, got {rows.get_dtype()}")
-    return _blocks(words, tuple(rows.get_shape()), 4, lambda start, stop: rows[start:stop].float().numpy())
+    held = {name: mapped(path, name) for name in tensor_names(path)}
+    rows = held[_choose([name for name, each in held.items() if each.ndim == 2], member, left_out)]
+    words = _fitting(rows.shape, lambda count: _words(vocabulary, count, left_out), left_out)
+    if rows.dtype.kind not in "fV":
+        raise left_out.error("the rows must be floating-point numbers, and are not")
+    return _blocks(words, rows.shape, 4, lambda start, stop: single(rows[start:stop]))
 
 
 def _model(source: str, left_out: LeftOut) -> tuple[int, Iterator[WordBlock]]:
     """A model's input embeddings; the words are its tokenizer's pieces except special ones."""
-    from textveil.table.inputs import input_layer
-
     layer = input_layer(source)
     count, width = layer.shape
     if max(layer.pieces.values(), default=-1) >= count:
@@ -688,4 +684,4 @@ def _model(source: str, left_out: LeftOut) -> tuple[int, Iterator[WordBlock]]:
     words: list[str | None] = [None] * count
     for piece, row in layer.pieces.items():
         words[row] = piece
-    return _blocks(words, (count, width), 4, lambda start, stop: layer.rows(start, stop).float().numpy())
+    return _blocks(words, (count, width), 4, layer.rows)

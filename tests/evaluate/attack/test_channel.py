@@ -33,7 +33,7 @@ C = 6.0
 
 def law_by_hand(table, c):
     """P(y | x) [V, V] of the exponential mechanism, from the table's vectors and the rounding of its weights."""
-    rows = table.vectors.double().numpy()
+    rows = table.vectors.astype(np.float64)
     distances = np.linalg.norm(rows[:, None] - rows[None], axis=2)
     weights = np.ceil(2.0**50 * np.exp(-np.minimum(c * distances, 20)))
     return weights / weights.sum(axis=1, keepdims=True)
@@ -82,7 +82,7 @@ def test_densities_differ_from_those_of_the_textbook_by_a_constant(small_table, 
     random = np.random.default_rng(1)
     noisy = random.normal(size=(5, 8))
     directions = noisy / np.linalg.norm(noisy, axis=1, keepdims=True)
-    unit, raw = small_table.take(slice(None)).double().numpy(), raw_table.take(slice(None)).double().numpy()
+    unit, raw = small_table.take(slice(None)).astype(np.float64), raw_table.take(slice(None)).astype(np.float64)
     scale = raw_table.l1_diameter / 3.0
     sphere = np.stack([stats.vonmises_fisher(row / np.linalg.norm(row), 9.0).logpdf(directions) for row in unit], 1)
     box = stats.laplace.logpdf(noisy[:, None], loc=raw, scale=scale).sum(axis=2)
@@ -148,26 +148,26 @@ def plane():
 @cache
 def raw_noise():
     table, mechanism = plane(), papers.noise(eta=1.5)
-    rows = table.vectors.double().numpy()
+    rows = table.vectors.astype(np.float64)
     return mechanism, table, 1.5, nearest_shares(rows, rows, laplace_offsets(1.5))
 
 
 def projected_noise():
     table = EmbeddingTable.build(name="five", words=NOUNS[:9], vectors=gaussian_rows(9, 5, 6))
     mechanism = papers.noise(eta=4.0, project=2)
-    rows = mechanism.view(table).vectors.double().numpy()
+    rows = mechanism.view(table).vectors.astype(np.float64)
     return mechanism, table, 4.0, nearest_shares(rows, rows, laplace_offsets(4.0))
 
 
 def laplace():
     table, mechanism = plane(), papers.laplace(nominal=4.0)
-    rows = table.vectors.double().numpy()
+    rows = table.vectors.astype(np.float64)
     return mechanism, table, 4.0, nearest_shares(rows, rows, box_offsets(table.l1_diameter / 4.0))
 
 
 def polar():
     table = EmbeddingTable.build(name="circle", words=NOUNS[:9], vectors=gaussian_rows(9, 2, 8))
-    return papers.polar(kappa=3.0), table, 3.0, circle_shares(table.vectors.double().numpy(), 3.0)
+    return papers.polar(kappa=3.0), table, 3.0, circle_shares(table.vectors.astype(np.float64), 3.0)
 
 
 DRAWS = 9_000
@@ -190,7 +190,7 @@ def misses(found, law, m=0.8 * DRAWS / 3):
 @cache
 def never_itself():
     table, mechanism = plane(), Perturb(name="never", noise=MultivariateLaplace(eta=1.5), exclude_original=True)
-    rows = table.vectors.double().numpy()
+    rows = table.vectors.astype(np.float64)
     return mechanism, table, 1.5, nearest_shares(rows, rows, laplace_offsets(1.5), exclude=True)
 
 
@@ -198,7 +198,7 @@ def test_a_word_that_is_never_released_as_itself_has_the_law_of_its_second_neare
     mechanism, table, parameter, law = never_itself()
     found = estimate(mechanism, table, np.arange(9), parameter, draws=DRAWS, rng=SeededRandomness(4))
     assert not misses(found, law).any()
-    rows = table.vectors.double().numpy()
+    rows = table.vectors.astype(np.float64)
     kept = nearest_shares(rows, rows, laplace_offsets(1.5))
     np.fill_diagonal(kept, 0)
     assert misses(found, kept).any(), "the law of a search that may find the word itself is another"
@@ -250,7 +250,7 @@ def test_a_row_that_no_draw_became_is_ordered_by_distance(small_table, monkeypat
 
     monkeypatch.setattr(channel._Pool, "_draw", nothing)
     found = estimate(papers.noise(eta=3.0), small_table, np.array([5, 9]), 3.0, draws=4, rng=SeededRandomness(1))
-    rows = small_table.vectors.double().numpy()
+    rows = small_table.vectors.astype(np.float64)
     for line, row in zip(found.numpy(), (5, 9), strict=True):
         assert np.argsort(-line)[:20].tolist() == np.argsort(np.linalg.norm(rows - rows[row], axis=1))[:20].tolist()
 
@@ -404,7 +404,7 @@ class Shaken(Stub):
         return parameter
 
     def sample(self, draws, table, rows, parameter):
-        return table.take(slice(None)).double().numpy()[rows] + draws.normal(table.dimension) / parameter[:, None]
+        return table.take(slice(None)).astype(np.float64)[rows] + draws.normal(table.dimension) / parameter[:, None]
 
     def log_density(self, table, noisy, parameter):
         return torch.cdist(noisy, table.take(slice(None))).square() * (-(parameter**2) / 2)
@@ -415,7 +415,7 @@ def test_noise_of_another_package_is_drawn_anew_and_weighed():
     mechanism = Shaken(release=lambda table, block: block.secret)
     assert isinstance(mechanism, Noisy)
     found = estimate(mechanism, table, np.arange(9), 2.0, draws=DRAWS, rng=SeededRandomness(4))
-    rows = table.vectors.double().numpy()
+    rows = table.vectors.astype(np.float64)
     share = stats.norm.ppf((np.arange(POINTS) + 0.5) / POINTS, scale=0.5)
     law = nearest_shares(rows, rows, np.stack(np.meshgrid(share, share), axis=-1).reshape(-1, 2))
     assert not misses(found, law).any()

@@ -81,7 +81,7 @@ def test_words_that_say_nothing_add_nothing(small_table):
 def test_rows_are_compared_by_the_sum_of_cosines(small_table):
     released = np.arange(60) % 7
     case = Case.of(Privatizer(Stub(release=lambda *_: released), epsilon=1.0, table=small_table), ALIKE)
-    vectors = small_table.vectors.double().numpy()
+    vectors = small_table.vectors.astype(np.float64)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     scores = [
         [sum(vectors[released[2 * b + j]] @ vectors[case.truth.rows[2 * c + j]] for j in range(2)) for c in range(30)]

@@ -192,7 +192,7 @@ def test_pieces_of_a_word_are_filled_in_together(wordpiece_table):
 
 
 def test_cosines_of_a_projection_are_those_of_the_whole_table(small_table, monkeypatch):
-    vectors = small_table.take(slice(None)).double().numpy()
+    vectors = small_table.take(slice(None)).astype(np.float64)
     one, other = np.arange(20), np.arange(20)[::-1].copy()
     monkeypatch.setattr("textveil.evaluate.attack.reconstruction.SLAB", 7)
     expected = (vectors[one] * vectors[other]).sum(axis=1)

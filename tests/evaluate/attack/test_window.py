@@ -59,7 +59,7 @@ def uniform(count):
 
 def counted_posteriors(mechanism, table, layout, prior, eta, drawn, passed, length):
     """P(word | released rows of its text) [n, V], over all sequences, each cell's mass by many draws of noise."""
-    rows = table.vectors.double().numpy()
+    rows = table.vectors.astype(np.float64)
     count = len(rows)
     sequences = np.array(list(product(range(count), repeat=length)))
     matrix = np.zeros((length, length))

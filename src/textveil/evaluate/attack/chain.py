@@ -176,7 +176,7 @@ class WindowChannel:
         cls, table: EmbeddingTable, chain: Chain, secret: Ids, sample: Ids, prior: Values, exclude: bool
     ) -> "WindowChannel":
         """Fits to a rehearsal of the words in `secret` [M]."""
-        rows = table.take(slice(None)).cpu()
+        rows = torch.from_numpy(table.take(slice(None)))
         squares = rows.square().sum(dim=1)
         offset = torch.zeros(len(rows)) if table.unit_rows else squares / 2
         centres = torch.zeros(len(secret), rows.shape[1])

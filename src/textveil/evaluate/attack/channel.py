@@ -328,8 +328,8 @@ def estimate(
         missed = np.flatnonzero(~hit)
         each = max(1, min(HARDER * draws, budget // len(missed)))
         again, hit = pool.lines(rows[missed], np.repeat(rows[missed], each))
-        vectors = view.take(torch.from_numpy(rows[missed[~hit]]).to(view.device))
-        again[torch.from_numpy(~hit)] = pool.log_density(vectors).cpu()
+        vectors = torch.from_numpy(view.take(rows[missed[~hit]]))
+        again[torch.from_numpy(~hit)] = pool.log_density(vectors)
         lines[torch.from_numpy(missed)] = again
     if mechanism.exclude_original:
         lines[torch.arange(len(rows)), torch.from_numpy(rows)] = -torch.inf
@@ -375,7 +375,7 @@ class _Pool:
         size = len(self.view)
         line_of = np.full(size, -1)
         line_of[rows] = np.arange(len(rows))
-        counts = torch.from_numpy(np.bincount(around, minlength=size)).float().to(self.view.device)
+        counts = torch.from_numpy(np.bincount(around, minlength=size)).float()
         most = len(around) if self.mechanism.exclude_original else -(-len(around) // (ENOUGH * len(rows)))
         sums, hits = torch.zeros(len(rows), size), np.zeros(len(rows), np.int64)
         for noisy, line, only in self._draw(around[_shuffled(len(around), self.rng)], line_of):
@@ -385,7 +385,7 @@ class _Pool:
             hits += np.bincount(line, minlength=len(rows))
             for start in range(0, len(order), WEIGHED):
                 some = order[start : start + WEIGHED]
-                weights = weigh(self.log_density(noisy[torch.from_numpy(some)].to(self.view.device)), counts)
+                weights = weigh(self.log_density(noisy[torch.from_numpy(some)]), counts)
                 alone = torch.from_numpy(np.flatnonzero(only[some] >= 0))
                 own = torch.from_numpy(only[some])[alone]
                 kept = weights[alone, own]
@@ -393,13 +393,13 @@ class _Pool:
                 weights[alone, own] = kept
                 first, last = int(line[some[0]]), int(line[some[-1]]) + 1
                 member = torch.from_numpy(line[some] == np.arange(first, last)[:, None]).to(weights)
-                sums[first:last] += (member @ weights).cpu()
+                sums[first:last] += member @ weights
         share = np.maximum(hits, 1) / np.clip(hits, 1, most)
         return sums.log_().add_(torch.from_numpy(np.log(share)).float()[:, None]), hits > 0
 
     def log_density(self, noisy: torch.Tensor) -> torch.Tensor:
         """ln f [m, V] at noisy vectors [m, d] around every row, but for a constant."""
-        return self.mechanism.log_density(self.table, noisy, self.parameter)
+        return torch.from_numpy(self.mechanism.log_density(self.table, noisy.numpy(), self.parameter))
 
     def _draw(self, around: Ids, line_of: Ids) -> Iterator[tuple[torch.Tensor, Ids, Ids]]:
         """Noisy vectors that became one of the rows asked for, many at a time.
@@ -415,10 +415,10 @@ class _Pool:
             rows = around[chunk]
             parameter = np.full(len(rows), self.parameter)
             noisy = torch.from_numpy(self.mechanism.sample(draws, self.table, rows, parameter)).float()
-            nearest = self.view.nearest(noisy.to(self.view.device))
+            nearest = self.view.nearest(noisy.numpy())
             line, only = line_of[nearest], np.full(len(rows), -1)
             if self.mechanism.exclude_original:
-                second = self.view.nearest(noisy.to(self.view.device), exclude=nearest)
+                second = self.view.nearest(noisy.numpy(), exclude=nearest)
                 noisy = noisy.repeat(2, 1)
                 line, only = np.concatenate([line, line_of[second]]), np.concatenate([only, nearest])
             held.append((noisy[torch.from_numpy(line >= 0)], line[line >= 0], only[line >= 0]))

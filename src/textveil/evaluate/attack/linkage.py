@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Annotated, ClassVar
 
 import numpy as np
-import torch
 from pydantic import BeforeValidator, Field
 
 from textveil.config import options
@@ -209,20 +208,20 @@ def _similar(view: View, known: Rehearsal, ours: Ids, theirs: Ids, chunk: slice)
     score = np.full((chunk.stop - chunk.start, len(theirs)), RULED_OUT)
     for number in np.unique(ours[chunk]).tolist():
         releases, candidates = np.flatnonzero(ours[chunk] == number), np.flatnonzero(theirs == number)
-        total = torch.zeros(len(releases), len(candidates), dtype=torch.float64)
+        total = np.zeros((len(releases), len(candidates)))
         if len(candidates) > 1:
             for j in range(view.layout.sizes[chunk.start + releases[0]]):
                 released = _directions(table, view.shown[places[chunk.start + releases] + j])
                 total += released @ _directions(table, secret[begins[candidates] + j]).T
-        score[np.ix_(releases, candidates)] = total.numpy()
+        score[np.ix_(releases, candidates)] = total
     return score
 
 
-def _directions(table: EmbeddingTable, rows: Ids) -> torch.Tensor:
+def _directions(table: EmbeddingTable, rows: Ids) -> Values:
     """Unit rows, float64 [m, d]."""
-    vectors = table.take(torch.from_numpy(rows).to(table.device)).double().cpu()
-    directions: torch.Tensor = vectors / vectors.norm(dim=1, keepdim=True).clamp(min=1e-300)
-    return directions
+    vectors = table.take(rows).astype(np.float64)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
+    return vectors
 
 
 # ---- pools -----------------------------------------------------------------------------------------

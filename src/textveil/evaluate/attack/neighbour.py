@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-import torch
 from pydantic import Field
 
 from textveil.config import options
 from textveil.evaluate.attack.case import Case, View
 from textveil.evaluate.attack.contract import Outcome, Report, quiet
 from textveil.mechanism import PLACEHOLDER
-from textveil.randomness import Ids, Randomness
+from textveil.randomness import Ids, Randomness, Values
 from textveil.table import SLAB, EmbeddingTable
 
 CELLS = 1 << 22
@@ -80,51 +79,48 @@ def rank(table: EmbeddingTable, released: Ids, private: Ids, distance: Distance,
     changed = np.flatnonzero(released != private)
     changed = changed[np.argsort(released[changed], kind="stable")]
     distinct, which = np.unique(released[changed], return_inverse=True)
-    own, place = _rows(table, distinct, distance), torch.from_numpy(which)
+    own, place = _rows(table, distinct, distance), which
     limits = _limits(table, own, place, private[changed], distance)
-    counts = torch.zeros(len(changed), dtype=torch.int64)
+    counts = np.zeros(len(changed), np.int64)
     for start in range(0, len(table), SLAB):
         slab = _rows(table, np.arange(start, min(start + SLAB, len(table))), distance)
-        squares = None if distance == "cosine" else slab.square().sum(dim=1)
+        squares = None if distance == "cosine" else np.einsum("ij,ij->i", slab, slab)
         step = max(1, CELLS // len(slab))
         for first in range(0, len(changed), step):
             report("neighbours", start * len(changed) + first * len(slab), len(changed) * len(table))
             part = place[first : first + step]  # sorted, so that it is a range of the distinct rows
             low = int(part[0])
             products = own[low : int(part[-1]) + 1] @ slab.T
-            gaps = products.neg_() if squares is None else torch.sub(squares, products, alpha=2, out=products)
+            gaps = -products if squares is None else squares - 2 * products
             rows = gaps if len(gaps) == len(part) else gaps[part - low]
-            counts[first : first + step] += torch.count_nonzero(rows < limits[first : first + step, None], dim=1)
-    nearer[changed] = counts.numpy()
+            counts[first : first + step] += np.count_nonzero(rows < limits[first : first + step, None], axis=1)
+    nearer[changed] = counts
     return nearer
 
 
-def _limits(
-    table: EmbeddingTable, own: torch.Tensor, place: torch.Tensor, private: Ids, distance: Distance
-) -> torch.Tensor:
+def _limits(table: EmbeddingTable, own: Values, place: Ids, private: Ids, distance: Distance) -> Values:
     """What a row's gap must be below to be nearer than the private row, float64 [n].
 
     A gap is any measure that orders rows as the distance does: the product with its sign turned, or the squared
     distance less the part that all rows have.
     """
-    limits = torch.empty(len(private), dtype=torch.float64)
+    limits = np.empty(len(private))
     step = max(1, CELLS // own.shape[1])
     for first in range(0, len(private), step):
         one = own[place[first : first + step]]
         other = _rows(table, private[first : first + step], distance)
-        products, squares = (one * other).sum(dim=1), other.square().sum(dim=1)
+        products, squares = (np.einsum("ij,ij->i", each, other) for each in (one, other))
         gaps = -products if distance == "cosine" else squares - 2 * products
-        scale = one.square().sum(dim=1) + squares
+        scale = np.einsum("ij,ij->i", one, one) + squares
         limits[first : first + step] = gaps - ROUNDING * scale
     return limits
 
 
-def _rows(table: EmbeddingTable, numbers: Ids, distance: Distance) -> torch.Tensor:
+def _rows(table: EmbeddingTable, numbers: Ids, distance: Distance) -> Values:
     """Unit rows for the cosine, raw rows for the Euclidean distance, float64."""
-    rows = torch.from_numpy(numbers)
-    vectors = table.take(rows.to(table.device)).double().cpu()
+    vectors = table.take(numbers).astype(np.float64)
     if distance == "cosine":
-        vectors /= vectors.norm(dim=1, keepdim=True).clamp(min=1e-300)
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
     elif table.unit_rows:
-        vectors *= table.norms[rows].double().cpu()[:, None]
+        vectors *= table.norms[numbers][:, None]
     return vectors

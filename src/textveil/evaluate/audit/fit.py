@@ -112,9 +112,7 @@ def _noise(subject: Subject) -> Iterator[tuple[str, float]]:
     rate = spent / view.lipschitz
     if mechanism.noise_law == "von-mises-fisher" and isinstance(mechanism, Windowed) and mechanism.mix.L > 1:
         rate = parameter  # a window pays for its normaliser too, so its rate is more than kappa
-    import torch
-
-    centres = view.take(torch.from_numpy(rows)).double().cpu().numpy()
+    centres = view.take(rows).astype(np.float64)
     for part, draws in SystemRandomness().open(layout.sizes).chunks(many):
         drawn = mechanism.sample(draws, subject.table, rows[part], parameter[part])
         yield from TEXTBOOK[mechanism.noise_law](drawn, centres[part], rate[part])

@@ -198,7 +198,7 @@ def _farthest(subject: Subject) -> float:
     mechanism = subject.mechanism
     table = mechanism.view(subject.table) if isinstance(mechanism, Noisy) else subject.table.root
     metric = METRICS[subject.claim.metric or ""]
-    vectors = table.take(slice(None)).double().cpu().numpy()
+    vectors = table.take(slice(None)).astype(np.float64)
     rows = np.arange(len(table)) if len(table) <= ALL_PAIRS else subject.chosen(SLICE_SMALL)
     largest = 0.0
     for _ in range(1 if len(table) <= ALL_PAIRS else 2):

@@ -12,7 +12,6 @@ from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from textveil.config.extras import needed
@@ -140,7 +139,7 @@ class Subject:
         if len(root) <= size:
             return np.arange(len(root))
         spread = np.linspace(0, len(root) - 1, size // 2).astype(np.int64)
-        near = root.nearest(root.take(torch.from_numpy(spread)), exclude=spread)
+        near = root.nearest(root.take(spread), exclude=spread)
         found = np.unique(np.concatenate((spread, near)))
         more = np.setdiff1d(np.arange(0, len(root), max(1, len(root) // (4 * size))), found)
         return np.sort(np.concatenate((found, more[: size - len(found)])))
@@ -164,7 +163,7 @@ class Subject:
         ]
         runs = [probe for probe in made if self._runs_on(probe.table)]
         table, middle = self.slice, np.array([len(self.slice) // 2])
-        near = table.nearest(table.take(torch.from_numpy(middle)), exclude=middle)
+        near = table.nearest(table.take(middle), exclude=middle)
         varied = sorted({0, int(middle[0]), int(near[0]), len(table) - 1})
         scale = self.scale_within(table, WEAK)
         return [*runs, Probe(table=table, scale=scale, varied=tuple(varied), longer=not runs)]
@@ -264,13 +263,12 @@ class _OneStream(SystemRandomness):
 
 
 def _part(root: EmbeddingTable, chosen: Ids) -> EmbeddingTable:
-    rows = torch.from_numpy(chosen)
     return EmbeddingTable.build(
-        name=f"{len(rows)} words of {root.name}",
-        words=[root.words[row] for row in rows.tolist()],
-        vectors=root.take(rows).cpu(),
+        name=f"{len(chosen)} words of {root.name}",
+        words=[root.words[row] for row in chosen.tolist()],
+        vectors=root.take(chosen),
         metric=root.metric,
-        norms=root.norms[rows],
+        norms=root.norms[chosen],
     )
 
 
@@ -327,7 +325,7 @@ def distances(table: EmbeddingTable, claim: Claim | Restricted, rows: Ids) -> Va
     with needed():
         from scipy.spatial.distance import cdist
 
-    vectors = table.root.take(torch.from_numpy(rows)).double().cpu().numpy()
+    vectors = table.root.take(rows).astype(np.float64)
     found: Values = cdist(vectors, vectors, METRICS[claim.metric])
     return found
 

@@ -1,0 +1,73 @@
+"""Exact products of 8-bit integers on ONNX Runtime, for the exact search and for comparing rows.
+
+In: rows of int8. Out: `IntegerRows`, which multiplies batches of int8 queries by them.
+Not here: where the integers come from and what their products bound (`codes`, `pairs`).
+"""
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.runtime import Graph, Session
+
+Bytes = NDArray[np.int8]
+Products = NDArray[np.int32]
+
+GROUP = 16
+"""Rows per group; at first only the largest product of a group is looked at."""
+
+
+class IntegerRows:
+    """Rows that batches of queries are multiplied by. Thread-safe.
+
+    Args:
+        rows: int8 [w, d], from -127 to 127.
+        grouped: also find the largest product of each `GROUP` consecutive rows.
+    """
+
+    def __init__(self, rows: Bytes, *, grouped: bool = False) -> None:
+        self.rows, self.grouped = rows, grouped
+        self._session = Session(self._graph)
+
+    def products(self, queries: Bytes) -> Products:
+        """The products of queries [b, d], int32 [b, w]; with groups w is rounded up, and rows of zeros fill it up."""
+        found: Products = self._run(queries)[0]
+        return found
+
+    def maxima(self, queries: Bytes) -> tuple[Products, Products]:
+        """As `products`, and the largest product of each group [b, w / GROUP]."""
+        products, highest = self._run(queries)
+        return products, highest
+
+    def _run(self, queries: Bytes) -> list[NDArray[np.int32]]:
+        return self._session.run(queries=queries.view(np.uint8) ^ np.uint8(128))  # q + 128: signed queries are slow
+
+    def _graph(self) -> Graph:
+        """One product; rows are its constants, which ONNX Runtime packs in the order in which it reads them."""
+        rows, graph = self.rows, Graph()
+        if self.grouped and (short := -len(rows) % GROUP):
+            rows = np.pad(rows, ((0, short), (0, 0)))
+        queries = graph.input("queries", np.uint8, "b", rows.shape[1])
+        zero = graph.constant(np.array(128, np.uint8))
+        products = graph.apply("MatMulInteger", queries, graph.weight("rows", rows.T), zero, name="products")
+        graph.output(products, np.int32, "b", len(rows))
+        if self.grouped:
+            shape = graph.constant(np.array([0, len(rows) // GROUP, GROUP]))  # 0: as many as there are
+            groups = graph.apply("Reshape", products, shape)
+            highest = graph.apply("ReduceMax", groups, graph.constant(np.array([2])), name="highest", keepdims=0)
+            graph.output(highest, np.int32, "b", len(rows) // GROUP)
+        return graph
+
+
+@cache
+def exact() -> bool:
+    """Whether ONNX Runtime multiplies 8-bit integers exactly here.
+
+    On x86 without VNNI it adds products in pairs of 16 bits, which are cut off where they do not fit.
+    """
+    rows = np.full((GROUP, 64), 127, np.int8)
+    rows[1::2] = -127
+    expected = rows.astype(np.int32) @ rows.astype(np.int32).T
+    made = IntegerRows(rows)
+    return all(np.array_equal(made.products(rows[:count]), expected[:count]) for count in (1, GROUP))
