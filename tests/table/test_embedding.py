@@ -79,7 +79,7 @@ def test_chord_normalises_and_euclidean_keeps():
     np.testing.assert_array_equal(RAW.vectors, rows)
     for table in (CHORD, RAW):
         np.testing.assert_allclose(table.norms, lengths, rtol=1e-6)
-        assert (len(table), table.dimension, table.vectors.dtype) == (60, 8, np.float32)
+        assert (len(table), table.dimension, table.vectors.dtype.name) == (60, 8, "float32")
         assert table.words == tuple(NOUNS)
 
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from textveil.errors import InputError
-from textveil.table import codes, nearest
+from textveil.table import engine as engine_module
+from textveil.table import nearest
 from textveil.table.codes import (
     SLACK,
     FloatCodes,
@@ -299,7 +300,7 @@ def test_a_query_of_zero_has_the_first_row_and_no_query_has_none():
 
 @pytest.mark.parametrize(("exact", "engine"), [(True, IntegerCodes), (False, FloatCodes)])
 def test_integers_are_multiplied_where_that_is_exact(exact, engine, monkeypatch):
-    monkeypatch.setattr(codes.engine, "exact", lambda: exact)
+    monkeypatch.setattr(engine_module, "exact", lambda: exact)
     table = table_of(adversarial(500, 16, 10), "chord")
     assert isinstance(table.decoder._codes, engine)
     assert isinstance(table_of(adversarial(500, 16, 10), "euclidean").decoder._codes, FloatCodes)

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from textveil.randomness import Floats
 from textveil.table.constants import Progress, TableConstants, compute
 
 FOLDER = Path(__file__).resolve().parents[3] / "src" / "textveil" / "data" / "constants"
@@ -52,7 +51,7 @@ def text(found: TableConstants) -> str:
     return lines(found.to_json(), "") + "\n"
 
 
-def write(name: str, metric: str, vectors: Tensor) -> Path:
+def write(name: str, metric: str, vectors: Floats) -> Path:
     """Computes the constants of one table (the curve for the chord metric) and writes its file."""
     began = time.monotonic()
     found = compute(vectors, metric, curve=metric == "chord", progress=meter(f"{name}-{metric}"))
@@ -102,7 +101,6 @@ def main() -> None:
     """Writes the files named on the command line, or all of them."""
     from textveil.table.embedding import load_table
 
-    torch.set_num_threads(2)
     for name, metric in product(TABLES, METRICS):
         if not sys.argv[1:] or f"{name}-{metric}" in sys.argv[1:]:
             write(name, metric, load_table(name, metric=metric).vectors)

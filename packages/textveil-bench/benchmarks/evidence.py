@@ -127,8 +127,6 @@ SERIES: tuple[Series, ...] = (
 
 def frequent(stored: Mapping[str, object] | None = None) -> "EmbeddingTable":
     """The most frequent words of minilm-s as a table of their own, with its constants where they are known."""
-    import torch
-
     from textveil.table.constants import TableConstants
     from textveil.table.embedding import EmbeddingTable, load_table
     from textveil.text import frequency
@@ -140,7 +138,7 @@ def frequent(stored: Mapping[str, object] | None = None) -> "EmbeddingTable":
     return EmbeddingTable.build(
         name=f"minilm-s-{WORDS}",
         words=[whole.words[i] for i in rows],
-        vectors=vectors[torch.tensor(rows)],
+        vectors=vectors[rows],
         pieces=whole.pieces,
         stored=None if stored is None else TableConstants.from_json(dict(stored)),
     )

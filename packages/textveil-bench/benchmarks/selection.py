@@ -16,7 +16,6 @@ from typing import Any
 
 import contexts
 import numpy as np
-import torch
 
 from textveil_bench.process import best, clocked, peak_memory, quickest
 
@@ -120,10 +119,8 @@ def random(repeat: int) -> Iterator[dict[str, Any]]:
             path = Path(folder) / "rows.npy"
             rows = np.lib.format.open_memmap(path, "w+", np.dtype(held), (size, dimension))
             for start in range(0, size, 1 << 16):
-                part = torch.randn(
-                    min(1 << 16, size - start), dimension, generator=torch.Generator().manual_seed(start)
-                )
-                rows[start : start + len(part)] = torch.nn.functional.normalize(part, dim=1).numpy()
+                part = np.random.default_rng(start).normal(size=(min(1 << 16, size - start), dimension))
+                rows[start : start + len(part)] = part / np.linalg.norm(part, axis=1, keepdims=True)
             rows.flush()
             del rows
             line = [sys.executable, __file__, str(path), str(distinct), str(repeat)]
@@ -136,11 +133,11 @@ def mapped(path: str, distinct: int, repeat: int) -> list[dict[str, Any]]:
     """What one process measures; its memory is its own."""
     from textveil.table.embedding import EmbeddingTable
 
-    rows = torch.from_numpy(np.load(path, mmap_mode="c"))
+    rows = np.load(path, mmap_mode="c")
     table = EmbeddingTable.build(name="large", words=[str(i) for i in range(len(rows))], vectors=rows)
     ready = peak_memory()
     value = seconds(table, words(len(table), distinct, distinct), repeat) / distinct
-    what = f"selection, exponential, {len(rows):,} rows in {str(rows.dtype).removeprefix('torch.')}"
+    what = f"selection, exponential, {len(rows):,} rows in {rows.dtype.name}"
     return [
         {"what": f"{what}, a distinct word", "unit": "us", "value": 1e6 * value, "distinct": distinct},
         {"what": f"{what}, peak memory", "unit": "MB", "value": peak_memory() / 1e6, "built": ready / 1e6},

@@ -21,6 +21,8 @@ from textveil.table.codes import HALF, FloatCodes, Queries, RowRun, Rows, downwa
 HALVES = 3
 """Extra columns that hold half a row's squared norm: three bfloat16 numbers have the digits of a float32."""
 
+EXTRA = {"torch": "textveil[torch]"}
+
 EXACT_AT_ONCE = 1 << 16
 """Candidates whose products are computed at once on the device."""
 
@@ -131,7 +133,7 @@ class TorchCodes:
 
 
 def _torch() -> Any:
-    return extras.library("torch")
+    return extras.library("torch", EXTRA)
 
 
 def check_device(device: str) -> None:

@@ -7,6 +7,7 @@ Not here: tables (`vectors`), and running networks (`models`).
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import safe_open
 
-from textveil.config import extras
 from textveil.errors import ModelError
 from textveil.randomness import Floats
 from textveil.table.hub import fast, fetch
@@ -72,7 +72,8 @@ def _stored(where: str, config: Any, local: bool) -> Any:
     """
     import transformers
 
-    with extras.library("torch").device("meta"):
+    torch = import_module("torch")  # transformers brings it along
+    with torch.device("meta"):
         network = transformers.AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
     embeddings = network.get_input_embeddings()
     name = next(name for name, module in network.named_modules() if module is embeddings) + ".weight"

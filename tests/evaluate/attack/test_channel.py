@@ -92,7 +92,7 @@ def test_densities_differ_from_those_of_the_textbook_by_a_constant(small_table, 
         (CoordinateLaplace(), raw_table, raw, 3.0, box),
         (MultivariateLaplace(), raw_table, raw, 2.5, ball),
     ):
-        found = noise.log_density(table, torch.from_numpy(noisy), torch.from_numpy(rows), parameter).numpy() - expected
+        found = noise.log_density(table, noisy, rows, parameter) - expected  # type: ignore[arg-type]
         assert np.ptp(found) < 1e-5, "unit rows are held in float32"
 
 
@@ -407,7 +407,8 @@ class Shaken(Stub):
         return table.take(slice(None)).astype(np.float64)[rows] + draws.normal(table.dimension) / parameter[:, None]
 
     def log_density(self, table, noisy, parameter):
-        return torch.cdist(noisy, table.take(slice(None))).square() * (-(parameter**2) / 2)
+        apart = np.linalg.norm(noisy[:, None] - table.take(slice(None)), axis=2)
+        return apart**2 * (-(parameter**2) / 2)
 
 
 def test_noise_of_another_package_is_drawn_anew_and_weighed():

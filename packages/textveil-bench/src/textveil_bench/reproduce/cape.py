@@ -5,7 +5,6 @@ Not here: sweeps (`conf/reproduce/cape-*.yaml`), and the cost of mechanisms (`co
 """
 
 import numpy as np
-import torch
 
 from textveil.mechanism import Bucketized, Context, Hybrid, Layout, cape, losses
 from textveil.models import Ragged, load_context
@@ -95,7 +94,7 @@ def tail(asked: ComputeOptions) -> Table:
     for nominal in NOMINALS:
         rate = rule.rate(table, utility, np.full(len(scores), nominal))
         laws = {
-            "exponential": torch.log_softmax(torch.from_numpy(rate[:, None] * scores), dim=1).numpy(),
+            "exponential": _log_softmax(rate[:, None] * scores),
             f"{rule.buckets} buckets": rule.log_probs(cut, rate),
         }
         for name, logs in laws.items():
@@ -166,12 +165,17 @@ def _histogram(title: str, what: str, values: Values, table: EmbeddingTable) -> 
     )
 
 
+def _log_softmax(values: Values) -> Values:
+    values = values - values.max(axis=1, keepdims=True)
+    return np.asarray(values - np.log(np.exp(values).sum(axis=1, keepdims=True)))
+
+
 def _slice(table: EmbeddingTable, size: int) -> EmbeddingTable:
     rows = np.linspace(0, len(table) - 1, size).astype(np.int64)
     return EmbeddingTable.build(
         name=f"{table.name}, {size} words",
         words=[table.words[i] for i in rows.tolist()],
-        vectors=table.take(torch.from_numpy(rows)),
+        vectors=table.take(rows),
         metric=table.metric,
     )
 
