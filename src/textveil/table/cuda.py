@@ -21,8 +21,6 @@ from textveil.table.codes import HALF, FloatCodes, Queries, RowRun, Rows, downwa
 HALVES = 3
 """Extra columns that hold half a row's squared norm: three bfloat16 numbers have the digits of a float32."""
 
-EXTRA = {"torch": "textveil[torch]"}
-
 EXACT_AT_ONCE = 1 << 16
 """Candidates whose products are computed at once on the device."""
 
@@ -133,7 +131,7 @@ class TorchCodes:
 
 
 def _torch() -> Any:
-    return extras.library("torch", EXTRA)
+    return extras.library("torch")
 
 
 def check_device(device: str) -> None:

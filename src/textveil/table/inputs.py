@@ -72,7 +72,7 @@ def _stored(where: str, config: Any, local: bool) -> Any:
     """
     import transformers
 
-    torch = import_module("torch")  # transformers brings it along
+    torch = import_module("torch")  # transformers needs it
     with torch.device("meta"):
         network = transformers.AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
     embeddings = network.get_input_embeddings()
