@@ -51,7 +51,9 @@ def _listed(name: str) -> Command:
         except TextveilError:
             summary += ", which cannot be imported"
         else:
-            summary = str(getattr(target, "about", None) or target.__doc__ or summary).strip().partition("\n")[0]
+            summary = (
+                str(getattr(target, "about", None) or target.__doc__ or summary).strip().partition("\n")[0].rstrip(".")
+            )
             panel = getattr(target, "panel", None) or OTHERS
     return Command(name=name, help=summary, rich_help_panel=panel)
 

@@ -185,7 +185,8 @@ def show(
         cells.append(metric(row))
         if by:
             cells += ["" if row["slice"] == "all" else row["slice"], row["part"]]
-        cells += [number(row["value"]), f"{number(row['low'])} to {number(row['high'])}"]
+        known = row["low"] is not None or row["high"] is not None  # of a single text no interval follows
+        cells += [number(row["value"]), f"{number(row['low'])} to {number(row['high'])}" if known else "none"]
         if baseline:
             cells.append("" if row["baseline"] is None else number(row["baseline"]))
         table.add_row(*cells, f"{row['n']:,}")

@@ -20,7 +20,6 @@ table = group(
     "textveil table build glove.6B.300d.txt -o glove",
     'textveil privatize "Anna is ill" --table glove --mechanism noise --epsilon 30',
 )
-add(table, calibrate, "calibrate")
 
 
 @verb(
@@ -198,3 +197,6 @@ def table_neighbours(
         return
     for each, distance in near:
         say(f"{distance:.4f}  {each}")
+
+
+add(table, calibrate, "calibrate")

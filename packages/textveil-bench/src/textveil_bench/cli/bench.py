@@ -17,7 +17,7 @@ PANEL = "Bench"
 """The heading of the bench's verbs in `textveil --help`."""
 
 bench = group(
-    "Measure mechanisms on data sets: how useful releases are, and what attackers get.",
+    "Compare mechanisms on data sets: usefulness against risk.",
     "textveil bench run quick --output runs/quick",
     "textveil report runs/quick --output quick.html",
     panel=PANEL,

@@ -91,10 +91,11 @@ def lm_eval(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with everything.")] = False,
     output: Annotated[str | None, typer.Option("--output", metavar="FILE", help="Write that object there.")] = None,
 ) -> None:
-    """Evaluate a language model with lm-evaluation-harness on privatized documents.
+    """Evaluate a language model on privatized documents.
 
-    Every document and every few-shot example, with its answer options, is privatized before it goes into a prompt;
-    labels stay. The model sees nothing else. Needs pip install 'textveil-bench[lm-eval]'.
+    The evaluation is that of lm-evaluation-harness. Every document and every few-shot example, with its answer
+    options, is privatized before it goes into a prompt; labels stay. The model sees nothing else. Needs pip install
+    'textveil-bench[lm-eval]'.
     """
     from textveil_bench.lm_eval import RunOptions, evaluate, preview
     from textveil_bench.lm_eval.fields import parsed

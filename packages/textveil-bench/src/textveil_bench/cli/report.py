@@ -38,10 +38,10 @@ def report(
         typer.Option("--figures", metavar="DIR", help="Also write each figure there, as PNG and SVG."),
     ] = None,
 ) -> None:
-    """Make a page of rows: usefulness against risk, with figures, tables and intervals.
+    """Make a page of figures and tables from rows.
 
-    The page is a single file without scripts, and loads nothing. It shows texts of public data sets only, if the run
-    kept some.
+    It shows usefulness against risk, with intervals. The page is a single file without scripts, and loads nothing.
+    It shows texts of public data sets only, if the run kept some.
     """
     from textveil_bench import rows
     from textveil_bench.compare import series

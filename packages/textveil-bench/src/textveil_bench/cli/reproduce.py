@@ -74,11 +74,12 @@ def reproduce(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be run, and run nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each figure or table.")] = False,
 ) -> None:
-    """Reproduce a figure or table of a paper: our values beside the published ones, and which of its claims hold.
+    """Reproduce a figure or table of a paper.
 
-    Without a hub, substitutes stand in for the paper's models and data; the results say what differs. Panels that need
-    a language model are run only if you name one. Rows are kept in the folder of --output, and an interrupted run
-    continues there.
+    Our values stand beside the published ones, and every claim of the paper is checked on ours. Without a hub,
+    substitutes stand in for the paper's models and data; the results say what differs. Panels that need a language
+    model are run only if you name one. Rows are kept in the folder of --output, and an interrupted run continues
+    there.
     """
     from textveil_bench.reproduce import targets
 

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from textveil.errors import ConfigError, InputError, TextveilError, UnknownName
+from textveil.errors import ConfigError, InputError, MissingExtra, UnknownName
 from textveil.files import formats
 from textveil_bench import fantasy
 from textveil_bench.data import pairs
@@ -193,11 +193,11 @@ def _found(name: str, source: DataSource, split: str, limit: int | None, root: P
     origin = called(source.hub, where)
     try:
         records = fetch(source.hub, where)
-    except TextveilError as error:
-        failure = type(error)(f"{_looked(name, split)}, or come from the hub: {error}")
+    except (InputError, MissingExtra) as error:
+        kind, why = type(error), str(error)
     else:
         return _Loaded(origin=origin, examples=_read(records, source, origin))
-    raise failure
+    raise kind(f"{_looked(name, split)}, or come from the hub: {why}")
 
 
 def _looked(name: str, split: str) -> str:
