@@ -150,7 +150,7 @@ def greet(config, name: str, loud: bool = False) -> None:
 
 
 def plain(name: str) -> None:
-    """A function and no more, see extras[verbs]."""
+    """A function and no more, see extras[verbs]"""
     print(name)
 
 
@@ -194,8 +194,8 @@ def test_verbs_of_another_package(capsys):
     assert run("many", "one") == (0, "one\n", "")
     code, out, _ = run("--help")
     assert code == 0
-    assert out.index("─ Greetings ─") < out.index("Greet somebody.")
-    for shown in ("A function and no more, see extras[verbs].", "Several verbs.", "cannot be imported"):
+    assert out.index("─ Greetings ─") < out.index("Greet somebody")
+    for shown in ("A function and no more, see extras[verbs]", "Several verbs", "cannot be imported"):
         assert shown in out
     assert "Very politely" not in out
     code, _, err = run("broken")

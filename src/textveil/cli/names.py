@@ -77,13 +77,14 @@ show = group("Show the configuration that options amount to.", "textveil show co
     "textveil show config --profile paper-stencil --epsilon 80 -o words.casing=copy",
     on=show,
     name="config",
-    default=None,
     complete=False,
 )
 def show_config(config: "Config") -> None:
     """Print, as YAML, the configuration that these options, the environment and the defaults amount to.
 
-    --config reads it back. Variables of the environment are options, too: TEXTVEIL_MECHANISM__L=4, TEXTVEIL_EPSILON=60.
+    --config reads it back. Without --profile, --mechanism or a --config that names one, it is what `textveil privatize`
+    uses, the profile `document`. Variables of the environment are options, too: TEXTVEIL_MECHANISM__L=4,
+    TEXTVEIL_EPSILON=60.
     """
     say(config.to_yaml().rstrip("\n"))
 
