@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from tests.fixtures import NOUNS, gaussian_rows
 from textveil import cli
@@ -323,7 +322,7 @@ def test_a_language_model_expects_names_of_the_list(named_table, monkeypatch):
     expected = np.random.default_rng(2).normal(size=len(named_table))
 
     def context(view, items, model=None):
-        yield np.arange(len(items)), torch.from_numpy(expected).float().expand(len(items), -1)
+        yield np.arange(len(items)), np.tile(expected.astype(np.float32), (len(items), 1))
 
     monkeypatch.setattr(priors, "context", context)
     found = assess(case, prior="context")[0]

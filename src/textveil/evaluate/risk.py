@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 
 from textveil.config import Config, registry
 from textveil.errors import ConfigError
@@ -25,6 +24,7 @@ from textveil.evaluate.attack import DRAWS, Case, PriorName, Report, channel, ch
 from textveil.evaluate.attack import case as cases
 from textveil.evaluate.attack import prior as priors
 from textveil.evaluate.attack.posterior import posterior
+from textveil.evaluate.logs import log_sum
 from textveil.mechanism import Contextual, Layout, Windowed
 from textveil.protect import PUBLIC
 from textveil.randomness import Flags, Ids, Randomness, SystemRandomness, Values
@@ -163,21 +163,20 @@ def _names(case: Case, prior: PriorName, report: Report) -> Iterator[tuple[Ids, 
         parameter = float(named.names.parameter(label, Layout.of(1))[0])
         law = channel.exact(named.names.mechanism, listing.table, drawn, parameter, report)
         assert law is not None, "names are drawn by a law that is written down"
-        joint = law[torch.from_numpy(which)].double() + _expected(case, prior, named.items[own])[:, listing.rows]
-        joint -= torch.logsumexp(joint, dim=1, keepdim=True)
+        joint = law[which] + _expected(case, prior, named.items[own])[:, listing.rows]
         truth = case.truth.names[own]
-        likely: Values = joint[torch.arange(len(truth)), torch.from_numpy(truth)].exp().numpy()
-        yield named.items[own], likely, joint.argmax(dim=1).numpy() == truth
+        likely: Values = np.exp(joint[np.arange(len(truth)), truth] - log_sum(joint))
+        yield named.items[own], likely, joint.argmax(axis=1) == truth
 
 
-def _expected(case: Case, prior: PriorName, items: Ids) -> torch.Tensor:
+def _expected(case: Case, prior: PriorName, items: Ids) -> Values:
     """ln of the prior of every row in the place of some items, [m, V] or [1, V]."""
     view = case.view
     if prior != "context":
-        return torch.from_numpy(static(view.table, prior, view.words.stopwords))[None]
-    found = torch.empty(len(items), len(view.table), dtype=torch.float64)
+        return static(view.table, prior, view.words.stopwords)[None]
+    found = np.empty((len(items), len(view.table)))
     for which, expected in priors.context(view, items):
-        found[torch.from_numpy(which)] = expected.double()
+        found[which] = expected
     return found
 
 

@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import cast
 
 import numpy as np
-import torch
 
 from textveil.config import WordsOptions
 from textveil.evaluate.attack import Case, Outcome, StaticName, static, within
@@ -41,7 +40,7 @@ def exposed(case: Case, top: Outcome) -> tuple[Outcome, Ints]:
     """
     view = case.view
     prior = cast(StaticName, top.setting["prior"])
-    same = torch.from_numpy(static(view.table, prior, view.words.stopwords))[None]
+    same = static(view.table, prior, view.words.stopwords)[None]
     guesses = {label: int(within(view, same, i).argmax()) for i, label in enumerate(view.groups)}
     usual = int(same.argmax())
     texts, values = [view.text[top.where]], [top.values]

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-import torch
 
 from textveil.evaluate.attack import context
 from textveil.evaluate.attack.case import View
 from textveil.evaluate.attack.contract import Report, quiet
+from textveil.evaluate.logs import parts
 from textveil.mechanism import PLACEHOLDER, Backward, Block, Law, Layout, Mechanism, Noisy
-from textveil.randomness import Draws, Flags, Ids, Randomness, Values
+from textveil.randomness import Draws, Flags, Floats, Ids, Randomness, Values
 from textveil.table import EmbeddingTable, shares
 
 Evidence = Literal["exact", "estimated"]
@@ -64,7 +64,7 @@ class Likelihoods:
 
     positions: Ids
     which: Ids
-    lines: torch.Tensor = field(repr=False)
+    lines: Floats = field(repr=False)
     evidence: Evidence
 
 
@@ -157,7 +157,9 @@ def _share_law(views: Sequence[View], report: Report) -> None:
     lines = exact(first.mechanism, first.table, rows, parameters.pop(), report)
     if lines is None:
         return
-    lines = torch.cat([torch.zeros(1, len(first.table)), lines])  # a placeholder is as probable for every row
+    lines = np.concatenate(
+        [np.zeros((1, len(first.table)), np.float32), lines]
+    )  # a placeholder is as probable for every row
     for view, own in zip(views, drawn, strict=True):
         which = np.where(own, np.searchsorted(rows, view.drawn) + 1, 0)
         everywhere = np.arange(len(view.drawn))
@@ -179,7 +181,7 @@ def _in_context(view: View, report: Report) -> Iterator[Likelihoods]:
         yield found
 
 
-def _per_position(view: View, positions: Ids, lines: torch.Tensor) -> Likelihoods:
+def _per_position(view: View, positions: Ids, lines: Floats) -> Likelihoods:
     evidence: Evidence = "estimated" if context.approximation(view) else "exact"
     return Likelihoods(positions=positions, which=np.arange(len(positions)), lines=lines, evidence=evidence)
 
@@ -197,10 +199,10 @@ def _parts(view: View) -> Iterator[Ids]:
 
 def _lines(
     view: View, rows: Ids, parameter: float, draws: int, rng: Randomness, report: Report
-) -> tuple[torch.Tensor, Evidence]:
+) -> tuple[Floats, Evidence]:
     """Lines [m, V] of distinct released rows; a placeholder, always the first, is as probable for every row."""
     hidden = int(rows[0] == PLACEHOLDER)
-    even = torch.zeros(hidden, len(view.table))
+    even = np.zeros((hidden, len(view.table)), np.float32)
     if hidden == len(rows):
         return even, "exact"
     lines = exact(view.mechanism, view.table, rows[hidden:], parameter, report)
@@ -209,7 +211,7 @@ def _lines(
         assert isinstance(view.mechanism, Noisy), "refused otherwise"
         lines = estimate(view.mechanism, view.table, rows[hidden:], parameter, draws=draws, rng=rng, report=report)
         evidence = "estimated"
-    return torch.cat([even, lines]) if hidden else lines, evidence
+    return np.concatenate([even, lines]) if hidden else lines, evidence
 
 
 # ---- laws that can be written down -----------------------------------------------------------------
@@ -236,14 +238,14 @@ def laws(
 
 def exact(
     mechanism: Mechanism, table: EmbeddingTable, rows: Ids, parameter: float, report: Report = quiet
-) -> torch.Tensor | None:
+) -> Floats | None:
     """ln P(row | x) of released rows [m] for all x, float32 [m, V]; None where there is no law."""
     if isinstance(mechanism, Backward) and (read := mechanism.log_likelihoods(table, rows, parameter)) is not None:
-        return torch.from_numpy(read)
+        return read
     lines = None
     for start, law in laws(mechanism, table, parameter, report):
-        lines = torch.empty(len(rows), len(table)) if lines is None else lines
-        lines[:, start : start + len(law)] = torch.from_numpy(law[:, rows].T)
+        lines = np.empty((len(rows), len(table)), np.float32) if lines is None else lines
+        lines[:, start : start + len(law)] = law[:, rows].T
     return lines
 
 
@@ -294,7 +296,7 @@ def estimate(
     draws: int,
     rng: Randomness,
     report: Report = quiet,
-) -> torch.Tensor:
+) -> Floats:
     """ln P(row | x) of distinct released rows [m] for all x, but for a constant of the row: float32 [m, V].
 
     Noisy vectors z are drawn around rows x', most of them around the released rows, a tenth around all rows, a tenth
@@ -328,11 +330,10 @@ def estimate(
         missed = np.flatnonzero(~hit)
         each = max(1, min(HARDER * draws, budget // len(missed)))
         again, hit = pool.lines(rows[missed], np.repeat(rows[missed], each))
-        vectors = torch.from_numpy(view.take(rows[missed[~hit]]))
-        again[torch.from_numpy(~hit)] = pool.log_density(vectors)
-        lines[torch.from_numpy(missed)] = again
+        again[~hit] = pool.log_density(view.take(rows[missed[~hit]]))
+        lines[missed] = again
     if mechanism.exclude_original:
-        lines[torch.arange(len(rows)), torch.from_numpy(rows)] = -torch.inf
+        lines[np.arange(len(rows)), rows] = -np.inf
     return lines
 
 
@@ -352,11 +353,14 @@ def _shuffled(size: int, rng: Randomness) -> Ids:
     return order
 
 
-def weigh(log_density: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+def weigh(log_density: Floats, counts: Floats) -> Floats:
     """f(z | x) / sum_x' m_x' f(z | x') of draws z and all x [b, V], from ln f [b, V] and m [V]; in place."""
-    log_density -= log_density.amax(dim=1, keepdim=True)
-    weights = log_density.clamp_(min=FLOOR).exp_()
-    return weights.div_((weights @ counts)[:, None])
+    for part in parts(log_density):
+        weights = log_density[part]
+        weights -= weights.max(axis=1, keepdims=True)
+        np.exp(np.maximum(weights, FLOOR, out=weights), out=weights)
+        weights /= (weights @ counts)[:, None]
+    return log_density
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -370,14 +374,14 @@ class _Pool:
     rng: Randomness
     report: Report
 
-    def lines(self, rows: Ids, around: Ids) -> tuple[torch.Tensor, Flags]:
+    def lines(self, rows: Ids, around: Ids) -> tuple[Floats, Flags]:
         """Estimates float32 [m, V], from one draw around each of some rows [D]; and whether any draw became the row."""
         size = len(self.view)
         line_of = np.full(size, -1)
         line_of[rows] = np.arange(len(rows))
-        counts = torch.from_numpy(np.bincount(around, minlength=size)).float()
+        counts = np.bincount(around, minlength=size).astype(np.float32)
         most = len(around) if self.mechanism.exclude_original else -(-len(around) // (ENOUGH * len(rows)))
-        sums, hits = torch.zeros(len(rows), size), np.zeros(len(rows), np.int64)
+        sums, hits = np.zeros((len(rows), size), np.float32), np.zeros(len(rows), np.int64)
         for noisy, line, only in self._draw(around[_shuffled(len(around), self.rng)], line_of):
             order = np.argsort(line, kind="stable")  # draws that became one row stand together
             number = hits[line[order]] + np.arange(len(order)) - np.searchsorted(line[order], line[order])
@@ -385,44 +389,47 @@ class _Pool:
             hits += np.bincount(line, minlength=len(rows))
             for start in range(0, len(order), WEIGHED):
                 some = order[start : start + WEIGHED]
-                weights = weigh(self.log_density(noisy[torch.from_numpy(some)]), counts)
-                alone = torch.from_numpy(np.flatnonzero(only[some] >= 0))
-                own = torch.from_numpy(only[some])[alone]
+                weights = weigh(self.log_density(noisy[some]), counts)
+                alone = np.flatnonzero(only[some] >= 0)
+                own = only[some[alone]]
                 kept = weights[alone, own]
                 weights[alone] = 0
                 weights[alone, own] = kept
                 first, last = int(line[some[0]]), int(line[some[-1]]) + 1
-                member = torch.from_numpy(line[some] == np.arange(first, last)[:, None]).to(weights)
-                sums[first:last] += member @ weights
+                member = line[some] == np.arange(first, last)[:, None]
+                sums[first:last] += member.astype(np.float32) @ weights
         share = np.maximum(hits, 1) / np.clip(hits, 1, most)
-        return sums.log_().add_(torch.from_numpy(np.log(share)).float()[:, None]), hits > 0
+        with np.errstate(divide="ignore"):
+            np.log(sums, out=sums)
+        sums += np.log(share, dtype=np.float32)[:, None]
+        return sums, hits > 0
 
-    def log_density(self, noisy: torch.Tensor) -> torch.Tensor:
+    def log_density(self, noisy: Floats) -> Floats:
         """ln f [m, V] at noisy vectors [m, d] around every row, but for a constant."""
-        return torch.from_numpy(self.mechanism.log_density(self.table, noisy.numpy(), self.parameter))
+        return self.mechanism.log_density(self.table, noisy, self.parameter)
 
-    def _draw(self, around: Ids, line_of: Ids) -> Iterator[tuple[torch.Tensor, Ids, Ids]]:
+    def _draw(self, around: Ids, line_of: Ids) -> Iterator[tuple[Floats, Ids, Ids]]:
         """Noisy vectors that became one of the rows asked for, many at a time.
 
         Yields:
             the vectors float32 [h, d], the lines of these rows [h], and the private row for which alone each became
             its row [h], -1 where for all.
         """
-        held: list[tuple[torch.Tensor, Ids, Ids]] = []
+        held: list[tuple[Floats, Ids, Ids]] = []
         draws: Draws
         for chunk, draws in self.rng.open([len(around)]).chunks(DRAWN):
             self.report("draws", chunk.start, len(around))
             rows = around[chunk]
             parameter = np.full(len(rows), self.parameter)
-            noisy = torch.from_numpy(self.mechanism.sample(draws, self.table, rows, parameter)).float()
-            nearest = self.view.nearest(noisy.numpy())
+            noisy = self.mechanism.sample(draws, self.table, rows, parameter).astype(np.float32)
+            nearest = self.view.nearest(noisy)
             line, only = line_of[nearest], np.full(len(rows), -1)
             if self.mechanism.exclude_original:
-                second = self.view.nearest(noisy.numpy(), exclude=nearest)
-                noisy = noisy.repeat(2, 1)
+                second = self.view.nearest(noisy, exclude=nearest)
+                noisy = np.tile(noisy, (2, 1))
                 line, only = np.concatenate([line, line_of[second]]), np.concatenate([only, nearest])
-            held.append((noisy[torch.from_numpy(line >= 0)], line[line >= 0], only[line >= 0]))
+            held.append((noisy[line >= 0], line[line >= 0], only[line >= 0]))
             if len(held) == HELD or chunk.stop == len(around):
                 vectors, lines, single = zip(*held, strict=True)
-                yield torch.cat(vectors), np.concatenate(lines), np.concatenate(single)
+                yield np.concatenate(vectors), np.concatenate(lines), np.concatenate(single)
                 held = []

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import numpy as np
-import torch
 
 from textveil.evaluate.attack.case import View
 from textveil.evaluate.attack.contract import Report, quiet
@@ -47,7 +46,7 @@ def approximation(view: View) -> str:
     return contextual(view).approximation(view.table)
 
 
-def lines(asked: Sequence[tuple[View, Ids]], report: Report = quiet) -> list[torch.Tensor]:
+def lines(asked: Sequence[tuple[View, Ids]], report: Report = quiet) -> list[Floats]:
     """ln P(released row | each private row) at some positions of views on one table: float32 [p, V] for each view.
 
     Distances are computed once for all views, ranks and buckets once for all whose context says the same of a position.
@@ -58,7 +57,7 @@ def lines(asked: Sequence[tuple[View, Ids]], report: Report = quiet) -> list[tor
         asked: views of mechanisms that look at a context, and protected positions of each, rising.
         report: told of progress.
     """
-    found = [torch.zeros(len(positions), len(view.table)) for view, positions in asked]
+    found = [np.zeros((len(positions), len(view.table)), np.float32) for view, positions in asked]
     questions = list(_questions(asked))
     table = asked[0][0].table
     for start in range(0, len(table), ROWS):
@@ -70,7 +69,7 @@ def lines(asked: Sequence[tuple[View, Ids]], report: Report = quiet) -> list[tor
             for question in own:
                 law = question.law.log_probs(near, np.array(question.released), np.array(question.parameter))
                 for line, (number, place) in zip(law, question.places, strict=True):
-                    found[number][place, start : start + len(rows)] = torch.from_numpy(line)
+                    found[number][place, start : start + len(rows)] = line
     return found
 
 

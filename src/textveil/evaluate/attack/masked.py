@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import Annotated, ClassVar
 
 import numpy as np
-import torch
 from pydantic import Field
 
 from textveil.config import options
@@ -19,6 +18,7 @@ from textveil.evaluate.attack.case import Case, View
 from textveil.evaluate.attack.contract import Outcome, Report, quiet
 from textveil.evaluate.attack.prior import expect, masked_lm, seen
 from textveil.evaluate.attack.reconstruction import fill, written
+from textveil.evaluate.logs import highest
 from textveil.evaluate.overlap import rouge_l
 from textveil.models import LanguageModel
 from textveil.randomness import Ids, Randomness, Values
@@ -98,7 +98,7 @@ class Masked:
         done = 0
         for which, logits in limited.batches(seen(view), view.item):
             report("hidden words", done, n)
-            guesses[which] = expect(view, torch.from_numpy(logits)).topk(guesses.shape[1], dim=1).indices.numpy()
+            guesses[which] = highest(expect(view, logits), guesses.shape[1])
             done += len(which)
         return guesses
 

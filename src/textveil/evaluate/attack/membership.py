@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-import torch
 from pydantic import Field
 
 from textveil.config import options
@@ -18,6 +17,7 @@ from textveil.evaluate.attack.channel import Likelihoods
 from textveil.evaluate.attack.contract import Outcome, Report, quiet
 from textveil.evaluate.attack.posterior import DRAWS, Ranking, mixes, posterior
 from textveil.evaluate.attack.prior import StaticName, static
+from textveil.evaluate.logs import log_sum
 from textveil.randomness import Ids, Randomness, Values
 
 NON_MEMBERS = 10_000
@@ -112,7 +112,7 @@ class Membership:
             for positions, rows in _tried(np.sort(part.positions), secret, log_prior, each, rng):
                 report("membership", int(positions[0]), len(secret))
                 own = line[positions, None]
-                likelihood = part.lines[torch.from_numpy(own), torch.from_numpy(rows)].double().numpy()
+                likelihood = part.lines[own, rows].astype(np.float64)
                 yield positions, likelihood - usual[own], note
 
     def _outcomes(
@@ -150,10 +150,8 @@ def above(members: Values, others: Values, rate: float) -> Values:
 
 def expected(part: Likelihoods, log_prior: Values) -> Values:
     """ln sum_x prior(x) P(y | x) for the released row y of every line: float64 [m]."""
-    prior = torch.from_numpy(log_prior)
-    sums = [torch.logsumexp(lines.double() + prior, dim=1) for lines in torch.split(part.lines, LINES)]
-    usual: Values = torch.cat(sums).numpy()
-    return usual
+    starts = range(0, len(part.lines), LINES)
+    return np.concatenate([log_sum(part.lines[start : start + LINES] + log_prior) for start in starts])
 
 
 def of_guesses(found: Ranking, positions: Ids, rows: Ids, log_prior: Values) -> Values:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
-import torch
 
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import channel, prior
@@ -18,6 +17,7 @@ from textveil.evaluate.attack.channel import Evidence, Likelihoods
 from textveil.evaluate.attack.contract import Report, quiet
 from textveil.evaluate.attack.joint import decode
 from textveil.evaluate.attack.prior import PriorName, StaticName
+from textveil.evaluate.logs import highest, log_sum
 from textveil.mechanism import Windowed
 from textveil.randomness import Ids, Randomness, Values
 
@@ -120,21 +120,20 @@ def _singly(
         evidence = "estimated" if part.evidence == "estimated" else evidence
         for which, log_prior in _priors(view, name, part, model):
             own = part.positions[which]
-            joint = part.lines[torch.from_numpy(part.which[which])].double() + log_prior
-            joint -= torch.logsumexp(joint, dim=1, keepdim=True)
-            best = joint.topk(k, dim=1)
-            candidates[own], scores[own] = best.indices.numpy(), best.values.numpy()
-            blind[own] = log_prior.argmax(dim=1).expand(len(own)).numpy()
+            joint = part.lines[part.which[which]] + log_prior
+            best = highest(joint, k)
+            candidates[own], scores[own] = best, np.take_along_axis(joint, best, axis=1) - log_sum(joint)[:, None]
+            blind[own] = log_prior.argmax(axis=1)
             report(f"posterior, {name} prior", done, n)
             done += len(own)
     return Ranking(candidates=candidates, log_probability=scores, blind=blind, evidence=evidence)
 
 
-def _priors(view: View, name: PriorName, part: Likelihoods, model: str | None) -> Iterator[tuple[Ids, torch.Tensor]]:
+def _priors(view: View, name: PriorName, part: Likelihoods, model: str | None) -> Iterator[tuple[Ids, Values]]:
     """Some of the part's positions at a time, and ln of the prior there, [m, V] or [1, V]."""
     group = view.group[part.positions]
     if name != "context":
-        same = torch.from_numpy(prior.static(view.table, name, view.words.stopwords))[None]
+        same = prior.static(view.table, name, view.words.stopwords)[None]
         for number in np.unique(group).tolist():
             own, expected = np.flatnonzero(group == number), prior.within(view, same, number)
             for start in range(0, len(own), RANKED):
@@ -145,7 +144,7 @@ def _priors(view: View, name: PriorName, part: Likelihoods, model: str | None) -
             own = np.flatnonzero(group[which] == number)
             for start in range(0, len(own), RANKED):
                 some = own[start : start + RANKED]
-                yield which[some], prior.within(view, found[torch.from_numpy(some)].double(), number)
+                yield which[some], prior.within(view, found[some].astype(np.float64), number)
 
 
 def _jointly(

@@ -10,12 +10,12 @@ from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
-import torch
 
 from textveil.errors import UnknownName
 from textveil.evaluate.attack.case import View
+from textveil.evaluate.logs import softmax
 from textveil.models import LanguageModel, Ragged, load_context
-from textveil.randomness import Ids, Values
+from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.table import EmbeddingTable, shares
 from textveil.text import is_public
 
@@ -50,7 +50,7 @@ def static(table: EmbeddingTable, name: StaticName, stopwords: Literal["pass", "
     return np.log(share).astype(np.float64)
 
 
-def within(view: View, log_prior: torch.Tensor, group: int) -> torch.Tensor:
+def within(view: View, log_prior: Values, group: int) -> Values:
     """The prior [m, V] of a position whose group is seen: rows whose words have another group are expected no more.
 
     A share stays with all rows, which stand for words outside the table, too. The same prior where the group of a word
@@ -58,10 +58,11 @@ def within(view: View, log_prior: torch.Tensor, group: int) -> torch.Tensor:
     """
     if view.row_group is None or not (own := view.row_group == group).any():
         return log_prior
-    prior = log_prior.exp()
-    inside = prior.masked_fill(torch.from_numpy(~own), 0.0)
-    inside /= inside.sum(dim=1, keepdim=True)
-    return (inside.mul_(1 - OUTSIDE) + prior.mul_(OUTSIDE)).log_()
+    prior = np.exp(log_prior)
+    inside = np.where(own, prior, 0.0)
+    inside *= (1 - OUTSIDE) / inside.sum(axis=1, keepdims=True)
+    inside += OUTSIDE * prior
+    return np.log(inside, out=inside)
 
 
 def checked(name: str) -> PriorName:
@@ -83,7 +84,7 @@ def refusal(view: View, name: PriorName) -> str:
     return ""
 
 
-def context(view: View, items: Ids, model: str | None = None) -> Iterator[tuple[Ids, torch.Tensor]]:
+def context(view: View, items: Ids, model: str | None = None) -> Iterator[tuple[Ids, Floats]]:
     """What a masked language model expects in the place of some items, given the released words around each.
 
     The item itself is hidden. The probabilities are tempered, and mixed with those of the unigram prior.
@@ -98,32 +99,34 @@ def context(view: View, items: Ids, model: str | None = None) -> Iterator[tuple[
     """
     loaded = masked_lm(view.table, model)
     limited = replace(loaded, batch=max(1, min(loaded.batch, CELLS // len(view.table))))
-    usual = torch.from_numpy(USUAL * np.exp(static(view.table, "unigram", view.words.stopwords))).float()
+    usual = (USUAL * np.exp(static(view.table, "unigram", view.words.stopwords))).astype(np.float32)
     for which, logits in limited.batches(seen(view), items):
-        expected = expect(view, TEMPER * torch.from_numpy(logits))
-        yield which, expected.mul_(1 - USUAL).add_(usual).log_()
+        expected = expect(view, TEMPER * logits)
+        expected *= 1 - USUAL
+        expected += usual
+        yield which, np.log(expected, out=expected)
 
 
-def expect(view: View, logits: torch.Tensor) -> torch.Tensor:
+def expect(view: View, logits: Floats) -> Floats:
     """Probabilities of private rows, float32 [m, V], from a language model's logits.
 
     Where words of the public list pass, what is private is none of them. Their rows then stand for words outside the
     table, of which the model says nothing: each has the share of public text that falls on it.
     """
     if view.words.stopwords == "protect":
-        return torch.softmax(logits, dim=1)
+        return softmax(logits)
     listed = _listed(view.table)
-    falls = torch.from_numpy(shares(view.table)[listed.numpy()]).to(logits)
-    expected = torch.softmax(logits.masked_fill(listed, -torch.inf), dim=1)
+    falls = shares(view.table)[listed].astype(np.float32)
+    expected = softmax(np.where(listed, np.float32(-np.inf), logits))
     expected *= 1 - falls.sum()
     expected[:, listed] = falls
     return expected
 
 
 @lru_cache(maxsize=16)
-def _listed(table: EmbeddingTable) -> torch.Tensor:
+def _listed(table: EmbeddingTable) -> Flags:
     """Which rows are words of the public list, bool [V]."""
-    return torch.tensor([is_public(word) for word in table.words])
+    return np.array([is_public(word) for word in table.words])
 
 
 @lru_cache(maxsize=2)

@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from textveil.evaluate.attack import Case, Outcome, Report, masked_lm, quiet
+from textveil.evaluate.logs import log_sum
 from textveil.evaluate.measure.contract import silent
 from textveil.evaluate.measure.mapping import order
 from textveil.models import LanguageModel, Ragged
@@ -103,8 +104,6 @@ def _log_probabilities(
     done = 0
     for which, logits in context.batches(texts, items):
         report(step, done, len(items))
-        most = logits.max(axis=1)
-        own = logits[np.arange(len(which)), rows[which]]
-        found[which] = own - most - np.log(np.exp(logits - most[:, None]).sum(axis=1))
+        found[which] = logits[np.arange(len(which)), rows[which]] - log_sum(logits)
         done += len(which)
     return found

@@ -1,0 +1,62 @@
+"""Numbers that are held as logarithms: their sums, their shares, and the highest of them.
+
+In: arrays. Out: arrays.
+Not here: what the numbers are probabilities of (`attack`, `measure`, `risk`).
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from textveil.randomness import Floats, Ids, Values
+
+TOGETHER = 1 << 16
+"""Numbers that are worked on at once: few, so that they stay in the cache."""
+
+BLOCKS = 32
+"""The highest numbers are looked for among the maxima of so many columns each."""
+
+
+def parts(values: Values | Floats) -> Iterator[slice]:
+    """Slices of the lines of [m, n] that stay in the cache."""
+    step = max(1, TOGETHER // max(1, values.shape[1]))
+    return (slice(start, start + step) for start in range(0, len(values), step))
+
+
+def log_sum(values: Values | Floats) -> Values:
+    """ln of the sum of e^v over each line of [m, n], n > 0: float64 [m]; -inf where all are."""
+    found = np.empty(len(values))
+    for part in parts(values):
+        peak = values[part].max(axis=1)
+        peak[peak == -np.inf] = 0
+        with np.errstate(divide="ignore"):
+            found[part] = peak + np.log(np.exp(values[part] - peak[:, None]).sum(axis=1))
+    return found
+
+
+def softmax(logits: Floats) -> Floats:
+    """The probabilities that logits [m, n] stand for, float32 [m, n]; in every line one is finite."""
+    found = np.empty_like(logits)
+    for part in parts(logits):
+        own = np.subtract(logits[part], logits[part].max(axis=1, keepdims=True), out=found[part])
+        np.exp(own, out=own)
+        own /= own.sum(axis=1, keepdims=True)
+    return found
+
+
+def highest(values: Values | Floats, k: int) -> Ids:
+    """The columns of the k highest numbers of each line of [m, n], the highest first, the first of equals: [m, k].
+
+    k maxima of blocks of columns are k numbers, so that no number below the least of them is among the k highest.
+    """
+    lines, columns = values.shape
+    wide = columns // BLOCKS
+    if k > wide:
+        return np.argsort(-values, axis=1, kind="stable")[:, :k]
+    maxima = values[:, : BLOCKS * wide].reshape(lines, BLOCKS, wide).max(axis=1)
+    least = np.partition(maxima, wide - k, axis=1)[:, wide - k]
+    found = np.empty((lines, k), np.int64)
+    for line, bound, row in zip(values, least, found, strict=True):
+        reach = np.flatnonzero(line >= bound)
+        row[:] = reach[np.argsort(-line[reach], kind="stable")[:k]]
+    return found
