@@ -125,7 +125,7 @@ def textveil() -> Tool:
     """textveil's profile for prompts."""
     from textveil import Privatizer, Session
 
-    privatizer = Privatizer.from_profile("chat", seed=1)
+    privatizer = Privatizer.from_profile("prompt", seed=1)
     session = Session()
 
     def release(texts: list[str]) -> list[str]:

@@ -194,7 +194,7 @@ def _no_command(commands: list[str], path: str, arguments: Sequence[str]) -> str
             return f"{path} has no command {word}; {MOVED[path, word]}"
     near = [name for word in words[:2] for name in get_close_matches(word, commands, n=1, cutoff=0.6)]
     hint = f"did you mean {near[0]}?" if near else f"commands are {', '.join(commands)}"
-    texts = "; a text goes after `textveil protect` or `textveil privatize`" if path == "textveil" else ""
+    texts = " (a text goes after `textveil protect` or `textveil privatize`)" if path == "textveil" else ""
     return f"{path} has no such command; {hint}{texts}"
 
 
@@ -209,7 +209,7 @@ def _wrong_option(given: str, command: Any, path: str) -> str:
         return f"{path} has no option {name}; {MOVED[path, name]}"
     near = get_close_matches(name, options, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]}?" if near else f"`{path} --help` lists them"
-    return f"{path} has no such option; {hint}; a text that begins with - goes after --"
+    return f"{path} has no such option; {hint} (a text that begins with - goes after --)"
 
 
 MOVED = {

@@ -268,7 +268,7 @@ def test_rows_that_were_missed_are_drawn_around_once_more(small_table, monkeypat
     rows = np.array([5, 9, 30])
     found = estimate(papers.noise(eta=40.0), small_table, rows, 40.0, draws=20, rng=SeededRandomness(1))
     assert np.bincount(asked[1], minlength=60)[[5, 9, 30]].tolist() == [0, 30, 30]
-    assert found.argmax(dim=1).tolist() == rows.tolist()
+    assert found.argmax(axis=1).tolist() == rows.tolist()
 
 
 def test_a_word_that_is_never_released_as_itself_is_not_guessed(small_table):
