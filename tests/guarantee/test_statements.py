@@ -245,7 +245,7 @@ def test_a_composed_statement_still_says_what_was_drawn() -> None:
 
 def test_texts_of_several_mechanisms_do_not_stand_side_by_side() -> None:
     polar = Claim(mechanism="polar", kind="metric", metric="chord", table="t", diameter=1.5, parameter="kappa")
-    with pytest.raises(GuaranteeError, match="one mechanism"):
+    with pytest.raises(GuaranteeError, match="the same mechanism and options"):
         summarize([statement(1.0), statement(3.0, claim=polar)])
 
 

@@ -80,7 +80,7 @@ def check(
     """
     streams.require_input(text)
     if text is not None and os.path.isfile(text) and formats.has_rows(text):
-        raise ConfigError(f"this file has more than plain lines; such files go into a folder, {files}")
+        raise ConfigError(f"this file has rows with fields; such files go into a folder, {files}")
     if output is not None and is_folder(output):
         raise ConfigError(f"--output is a folder; whole files go into one, {files}")
     if session is not None and output is not None and os.path.realpath(session) == os.path.realpath(output):

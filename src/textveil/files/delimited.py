@@ -117,7 +117,7 @@ class Delimited(Pieces):
             at = end + 1
         if record[end:] not in ("", "\n", "\r\n"):
             raise InputError(
-                f"line {number} must have a delimiter or a line end (\\n or \\r\\n) behind every field; "
+                f"line {number} must have a delimiter or a line end (\\n or \\r\\n) after every field; "
                 "a quote at the start of a field ends with its closing quote"
             )
         return record, spans

@@ -107,7 +107,7 @@ def source(path: Path, *, field: str | None = None, query: str | None = None, wh
     """
     found = suffix(path)
     if found is None:
-        raise ConfigError(f"an input file must end in {_endings()}, or in .gz behind one of them")
+        raise ConfigError(f"an input file must end in {_endings()}, or in one of them followed by .gz")
     ending, packed = found
     made = load(ending, **({"whole": True} if whole else {}))
     if packed and not made.packable:
@@ -189,7 +189,7 @@ def records(path: Path, *, ending: str | None = None, **options: Any) -> Iterato
     found = suffix(path)
     if ending is None:
         if found is None:
-            raise ConfigError(f"a file of rows must end in {_endings()}, or in .gz behind one of them")
+            raise ConfigError(f"a file of rows must end in {_endings()}, or in one of them followed by .gz")
         ending = found[0]
     with opened(path, packed=path.suffix.lower() == ".gz") as file:
         yield from load(ending).records(file, **options)

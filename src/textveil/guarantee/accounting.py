@@ -33,7 +33,7 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
     first = _alike(releases)
     if len({(release.protected, release.repeated, release.words) for release in releases}) > 1:
         raise GuaranteeError(
-            "releases add up word by word: they must be of the same text with the same protected words, and are not"
+            "releases add up word by word, so they must be of the same text with the same protected words"
         )
     grouped = [[release.claim.options.get(name) for name in _GROUPING] for release in releases]
     if any(each != grouped[0] for each in grouped):
@@ -43,7 +43,7 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
         )
     if any(release.counts is not None for release in releases):
         raise GuaranteeError(
-            "releases add up word by word: their statements must have a value per word, and one has counts (condense)"
+            "releases add up word by word, so each statement must have a value per word; a condensed one has not"
         )
     spent = np.sum([release.epsilon_per_word for release in releases], axis=0)
     return replace(
@@ -78,7 +78,7 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
         (text.claim.mechanism, text.claim.options) != (first.claim.mechanism, first.claim.options) for text in texts
     ):
         raise GuaranteeError(
-            "the texts must be privatized with one mechanism and the same options to be stated together, and are not"
+            "one statement about several texts needs the same mechanism and options for all of them, and these differ"
         )
     words = sum(text.words for text in texts)
     covered = [text.protected + text.repeated for text in texts]

@@ -145,8 +145,8 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.claim.restricted is not None,
         must=lambda s: isinstance(s.built, Restricting),
         say=lambda s: (
-            f"a mechanism with a restricted claim must have the methods within and pairs, and {s.claim.mechanism} has "
-            "not: add them, or leave the restricted part out of its claim"
+            "a mechanism with a restricted claim must have the methods within and pairs, and "
+            f"{s.claim.mechanism} lacks one: add it, or leave the restricted part out of its claim"
         ),
     ),
     # ---- words
@@ -280,7 +280,7 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.budget is not None,
         must=lambda s: callable(getattr(s.budget, "assign", None)),
         say=lambda s: (
-            f"budget must have the method assign, and a {type(s.budget).__name__} has not: for one number give epsilon"
+            f"budget must have a method assign, and {type(s.budget).__name__} has none: for one number give epsilon"
         ),
         error=BudgetError,
     ),

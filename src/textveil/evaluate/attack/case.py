@@ -218,7 +218,7 @@ def _named(privatizer: Privatizer, rehearsal: Rehearsal) -> NamedItems | None:
         fit.sort(key=lambda label: len(names.lists[label].rows))
         known = [label for label in (own, *fit) if row in names.lists[label].rows]
         if not known:
-            raise InputError("the session must have drawn its names from the lists of today, and had others")
+            raise InputError("the session drew its names from other lists than these options name; start a new session")
         found.append(known[0])
     return NamedItems(names=names, items=items, labels=tuple(found), drawn=rehearsal.named)
 

@@ -97,7 +97,7 @@ def posterior(
         ConfigError: such a view has no posterior; `refusal` says why.
     """
     if reason := refusal(view, prior):
-        raise ConfigError(f"such releases must have a posterior under this prior, and have none: {reason}")
+        raise ConfigError(f"these releases have no posterior under this prior: {reason}")
     k = min(k, len(view.table), MOST if mixes(view) else k)
     looked = min(MOST, len(view.table)) if mixes(view) else k  # more guesses cost a joint decoding nothing
     key = ("posterior", prior, draws, model if prior == "context" else None)

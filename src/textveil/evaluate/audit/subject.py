@@ -305,7 +305,7 @@ def smallest_budget(mechanism: Mechanism, table: EmbeddingTable, layout: Layout,
     while not kept(high):
         low, high = high, 2 * high
         if high > LARGEST:
-            raise BudgetError(f"no budget up to {LARGEST:g} can be kept to on the table {table.name}")
+            raise BudgetError(f"the mechanism keeps no budget up to {LARGEST:g} on the table {table.name}")
     while high > low * (1 + FLOOR):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if kept(middle) else (middle, high)
