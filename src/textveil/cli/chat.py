@@ -2,7 +2,7 @@
 
 In: prompts as an argument, from a pipe or line by line. Out: restored answers on standard output; what was sent, and
 its statement, on standard error.
-Not here: the conversation (`chat`), and the model (`endpoint`).
+Not here: the conversation (`gateway.conversation`), and the model (`models.endpoint`).
 """
 
 import os

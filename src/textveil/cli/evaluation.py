@@ -106,7 +106,7 @@ def left_out(kind: "KindOfName", chosen: Sequence[str], option: str) -> str:
 
 
 def refuse_same(path: str, output: str | None) -> None:
-    """Refuse to write over the input, which is then lost.
+    """Refuse to overwrite the input.
 
     Raises:
         ConfigError: both are one file.

@@ -1,7 +1,7 @@
 """The verb `proxy`.
 
 In: an upstream and how to privatize. Out: a server on this machine, and a line on standard error that says where.
-Not here: what it does (`proxy`).
+Not here: what it does (`gateway.app`).
 """
 
 from typing import TYPE_CHECKING, Annotated

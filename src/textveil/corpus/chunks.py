@@ -40,7 +40,7 @@ class Chunk:
 
 
 def cut(source: formats.Source) -> Iterator[Chunk]:
-    """The rows of a file in pieces, whose limits depend on the file alone."""
+    """Cuts the rows of a file into chunks; where it cuts depends on the file alone."""
     texts: list[str | None] = []
     queries: list[str] = []
     number = characters = done = 0
@@ -80,7 +80,7 @@ class Draw:
 
     @property
     def privatizer(self) -> Privatizer:
-        """That of this process."""
+        """This process's privatizer, built when it is first needed."""
         if self._privatizer is None:
             self._privatizer = Privatizer.from_config(self._config)
         return self._privatizer
@@ -103,7 +103,7 @@ _LAST: dict[str, Draw] = {}
 
 
 def _kept(config: Config, name: str) -> Draw:
-    """The same one in a process whenever it arrives there."""
+    """The `Draw` of this name that the process already has, else a new one: so each process builds it once."""
     if name not in _LAST:
         _LAST.clear()
         _LAST[name] = Draw(config, name)

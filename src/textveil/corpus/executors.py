@@ -27,15 +27,15 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class Executor(Protocol):
-    """Whatever can do the same to many items, in this process or elsewhere."""
+    """Runs a function on many items, in this process or elsewhere."""
 
     def map(self, draw: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
-        """Each item with what came of it, in the order in which they are done.
+        """Each item with its result, in the order in which they finish.
 
         Args:
-            draw: what is done to an item. Where other processes do it, it is pickled; what it needs and cannot be
-                pickled it makes itself, once in each process.
-            items: taken a few ahead of those that are done, so that memory stays bounded.
+            draw: the function. It is pickled for other processes, and makes what cannot be pickled itself, once in
+                each process.
+            items: read only a few ahead of the results, so that memory stays bounded.
 
         Raises:
             TextveilError: a process died.
@@ -44,10 +44,10 @@ class Executor(Protocol):
 
 
 class Local:
-    """Processes of this machine, or this process alone; to be used in a `with`, at whose end they end.
+    """Runs work in processes of this machine, or in this process alone. A `with` block ends the processes.
 
-    A process keeps what it has loaded from one `map` to the next. Ctrl-c is for this process only, and the others end
-    with it, however it ends.
+    A process keeps what it has loaded from one `map` to the next. Ctrl-c reaches this process only; the others end when
+    it does, however it ends.
 
     Args:
         workers: how many processes; 1 is this one.
@@ -104,7 +104,7 @@ class Local:
 
     @contextmanager
     def _starting(self) -> Iterator[None]:
-        """What a process that begins inherits: as many threads as it may have, and no ctrl-c before it ignores that."""
+        """While workers start: the number of threads they inherit, and no ctrl-c until they ignore it themselves."""
         before = {name: os.environ.get(name) for name in THREADS}
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         os.environ.update(dict.fromkeys(THREADS, str(self._threads)))
@@ -125,13 +125,13 @@ def cores() -> int:
 
 
 def _done(waiting: dict[Future[Result], Item]) -> Iterator[tuple[Item, Result]]:
-    """What is done, taken out of what is waited for; at least one."""
+    """The results that are ready, at least one; removes them from `waiting`."""
     for future in wait(waiting, return_when=FIRST_COMPLETED).done:
         yield waiting.pop(future), future.result()
 
 
 def _begin(threads: int, life: connection.Connection) -> None:
-    """What a worker does first: leave ctrl-c to its parent, and see that it ends with that."""
+    """Sets up a worker: it leaves ctrl-c to its parent, and ends when its parent does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     ends: list[Any] = [life] if parent is None else [life, parent.sentinel]

@@ -39,7 +39,7 @@ class Task:
         source: the file.
         folder: where the output goes.
         rows: how many it has.
-        state: which file it was when it was read, its size and time; none may change.
+        state: the file's identity, size and time when it was read; none may change.
         pins: what must be the same when the run is resumed. Holds a seed and a digest of private text, so it stays in
             the work folder.
         public: what of it stands in the statement's file.
@@ -147,7 +147,7 @@ def _state(path: Path) -> tuple[int, ...]:
 
 
 def require_unchanged(task: Task) -> None:
-    """Raise `InputError` where the file is not the one that was read before the run."""
+    """Raise `InputError` if the file changed since it was read before the run."""
     try:
         same = _state(task.source.path) == task.state
     except OSError:
@@ -208,7 +208,7 @@ def _finished(source: formats.Source, folder: Path, config: Config, resume: bool
 
 
 def _document(places: Places, source: formats.Source, config: Config) -> dict[str, Any]:
-    """The statement's file of a finished output, when it is of this output, and this of the input and the options."""
+    """The content of a finished output's statement file, checked against the output, the input and the options."""
     public = _public(source, config)
     try:
         document = dict(json.loads(places.statement.read_bytes()))
@@ -239,7 +239,7 @@ _COUNTED = ("rows", "texts", "words", "sha256", "guarantee")
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """Name the file in what is wrong with it."""
+    """Put the file's name before the message of an error about it."""
     try:
         yield
     except MissingExtra:  # of no file in particular
@@ -251,7 +251,7 @@ def named(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _about(path: Path) -> Iterator[None]:
-    """Name the file in what is wrong with it, and with reading it."""
+    """The same, for errors of reading it too."""
     with named(path):
         try:
             yield

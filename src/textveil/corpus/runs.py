@@ -100,7 +100,7 @@ def privatize_files(
 
 
 def begun(paths: Sequence[str | Path], folder: str | Path) -> bool:
-    """Whether a run over these files into a folder has left something that --resume goes on with."""
+    """Whether a run over these files into a folder has left something for --resume to continue."""
     places = [Places.of(Path(path).name, Path(folder)) for path in paths]
     return any(os.path.lexists(path) for each in places for path in (each.output, each.work))
 

@@ -66,7 +66,7 @@ class ChunkStore:
         return record
 
     def _label(self, chunk: Chunk) -> dict[str, Any]:
-        """What a chunk on the disk must say of itself."""
+        """The label that a chunk on the disk must carry."""
         digest = sha256(json.dumps(chunk.texts).encode()).hexdigest()
         return {
             "run": self.run,
@@ -79,7 +79,7 @@ class ChunkStore:
 
 @contextmanager
 def claimed(task: Task, resume: bool) -> Iterator[ChunkStore]:
-    """The chunks of a task for this process alone; a work folder without a chunk in it does not stay.
+    """Holds the chunks of a task for this process alone; a work folder without chunks is removed at the end.
 
     Raises:
         ConfigError: another process is at work on it or has finished it, or the run was begun with other options.
@@ -96,7 +96,7 @@ def claimed(task: Task, resume: bool) -> Iterator[ChunkStore]:
 
 
 def require_resumable(task: Task) -> None:
-    """Refuse before anything is drawn what would be refused when the file's turn comes.
+    """Check before anything is drawn what `claimed` would refuse later.
 
     Raises:
         ConfigError: another process is at work on it, or the run was begun with other options.
@@ -116,7 +116,7 @@ def _chunks_in(folder: work.Work) -> set[str]:
 
 
 def _pinned(task: Task, folder: work.Work) -> str:
-    """Write down what the chunks depend on, or compare with what is written there; the run's digest."""
+    """Record what the chunks depend on, or compare it with the record of an earlier run; returns the run's digest."""
     names, chunks = folder.names(), _chunks_in(folder)
     for name in names - chunks - {MANIFEST}:
         folder.delete(name)  # left by a run that was killed while it wrote or joined

@@ -22,7 +22,7 @@ class Place(NamedTuple):
 
     Attributes:
         field: the field or column; None in a format without fields, and where a file has no rows to tell.
-        guessed: whether the field was taken because no other has strings; every row must then bear it out.
+        guessed: whether the field was taken because no other has strings; every row must then confirm it.
     """
 
     field: str | None = None

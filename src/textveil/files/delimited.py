@@ -38,7 +38,7 @@ class Delimited(Pieces):
         return wanted
 
     def pieces(self, file: BinaryIO, place: Place) -> Iterator[str | Row]:
-        """A row for each record behind the first."""
+        """A row for each record after the first."""
         mark, numbered = lines(file)
         yield mark
         width = column = -1
@@ -87,7 +87,7 @@ class Delimited(Pieces):
                 yield dict(zip(names, values, strict=True))
 
     def _check(self, number: int, record: str, copied: Sequence[tuple[int, int]]) -> None:
-        """What the columns that are copied must be in this format."""
+        """Check the columns that are copied."""
 
     def _record(
         self, number: int, line: str, following: Iterator[tuple[int, str]]

@@ -1,7 +1,7 @@
-"""Which field of a file has its texts, where a format knows what its fields can have in them.
+"""Which field of a file has its texts, where a format knows what its fields can hold.
 
-In: fields with what they can have in them. Out: the one with the texts.
-Not here: how a format tells what a field can have in it (`jsonl`, `parquet`).
+In: what each field can hold. Out: the field with the texts.
+Not here: how a format finds out what a field can hold (`jsonl`, `parquet`).
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from textveil.files.contract import USUAL
 
 
 class Holds(Enum):
-    """What a field can have in it."""
+    """What a field can hold."""
 
     STRINGS = "strings"
     DOUBT = "strings, but not as texts stand in the format"

@@ -94,12 +94,12 @@ def has_rows(path: str) -> bool:
 
 
 def source(path: Path, *, field: str | None = None, query: str | None = None, whole: bool = False) -> Source:
-    """A file as its name says, and the field of it that has the texts: the named one, `text`, or the only one.
+    """A file in the format that its name says, and its field with the texts: the named one, `text`, or the only one.
 
     `query` names the field that says what each text is for.
 
     A field `text` is taken or refused, whatever it holds. Where there is none, a field is taken if no other can have
-    strings and its name is a plain one; a first line that holds a text is none.
+    strings and its name looks like one: without a header, the first line may hold a text.
 
     Raises:
         ConfigError: the name ends in no known format, or the field is not there or not clear.
@@ -225,7 +225,7 @@ def opened(path: Path, *, packed: bool = False) -> Iterator[BinaryIO]:
 
 
 class _Told(io.RawIOBase):
-    """The bytes of a file; what goes wrong with reading them is one line."""
+    """The bytes of a file; errors of reading become one line."""
 
     def __init__(self, raw: io.RawIOBase) -> None:
         self._raw = raw

@@ -81,7 +81,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _holds(mark: str) -> Holds:
-    """What a value can have in it, by its first character."""
+    """What a value holds, judged by its first character."""
     return Holds.STRINGS if mark == '"' else Holds.DOUBT if mark in "[{" else Holds.OTHERS
 
 
@@ -119,7 +119,7 @@ def _walk(line: str) -> Iterator[tuple[Any, Any, int, int]]:
 
 
 def _behind(mark: str, line: str, at: int) -> int:
-    """Where a line goes on behind a mark, with spaces on both sides."""
+    """The place after a mark and the spaces around it."""
     found = _MARKS[mark].match(line, at)
     if found is None:
         raise ValueError

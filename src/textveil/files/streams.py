@@ -148,7 +148,7 @@ def _without_mark(content: bytes, offset: int) -> tuple[bytes, int]:
 
 
 def _refuse_same(stream: BinaryIO, output: str | None) -> None:
-    """Refuse to write over the input, which is then lost."""
+    """Refuse to overwrite the input."""
     same = False
     if output is not None and os.path.isfile(output):
         with suppress(OSError, ValueError):  # a stream without a file behind it is no file
@@ -217,7 +217,7 @@ def output(path: str | None, *, private: bool = False, option: str = "--output")
 
 @contextmanager
 def appended(path: str) -> Iterator[Output]:
-    """A file for its owner only, to whose end is written: every piece is there at once, and stays whatever follows.
+    """A file for its owner only, opened for appending: each piece is written at once, and stays whatever follows.
 
     Raises:
         OutputError: it cannot be written.
@@ -243,7 +243,7 @@ def writing() -> Iterator[None]:
 
 
 def json_line(value: object) -> str:
-    """JSON on one line, also for readers to whom U+0085, U+2028 and U+2029 end a line."""
+    """JSON on one line, also for readers that take U+0085, U+2028 and U+2029 for line ends."""
     line = json.dumps(value, ensure_ascii=False, allow_nan=False)
     return re.sub("[\x85\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", line) + "\n"
 
@@ -308,7 +308,7 @@ def _new(folder: str, mode: int) -> tuple[str, int]:
 
 
 def sync_folder(path: str) -> None:
-    """Bring the new name to the disk too, where folders can be opened."""
+    """Write the new name to the disk too, where folders can be opened."""
     with suppress(OSError):
         descriptor = os.open(os.path.dirname(path) or os.curdir, os.O_RDONLY)
         try:
@@ -318,7 +318,7 @@ def sync_folder(path: str) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it that are not there, and bring their names to the disk."""
+    """Make a folder and its missing parents, and write their names to the disk."""
     if path.is_dir():
         return
     make_folder(path.parent)
@@ -328,7 +328,7 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def signals_as_exits() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the process by way of the clean-up; only the main thread can say so."""
+    """Make SIGTERM and SIGHUP clean up before they end the process; only the main thread can set that."""
     main = threading.current_thread() is threading.main_thread()
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if main and hasattr(signal, name)]
     previous = {number: signal.signal(number, _exit) for number in numbers}

@@ -1,7 +1,7 @@
 """Restore: placeholders and replaced names in an answer become what they stood for, in whole answers and in streams.
 
 In: what stands for what, and the answer in pieces of any size. Out: the answer with the originals.
-Not here: what is remembered, and what is ambiguous (`session`); sessions on the disk (`keep`).
+Not here: what is remembered, and what is ambiguous (`snapshot`); sessions on the disk (`store`).
 """
 
 import codecs
@@ -63,7 +63,7 @@ def _folded(char: str) -> str:
 
 @lru_cache(4096)
 def _script(char: str) -> str:
-    """What a character is glued to: others of spaced scripts, others of unspaced scripts, or nothing."""
+    """The kind of script of a letter or digit, with or without spaces between words; "" for all other characters."""
     if not _WORDLY.match(char):
         return ""
     return "unspaced" if _UNSPACED.match(char) else "spaced"
@@ -88,7 +88,7 @@ class Key(NamedTuple):
 
 
 class Node:
-    """A place in the tree of all keys, spelled as they are compared; `key` is the key that ends here."""
+    """A node in the tree of all folded keys; `key` is the key that ends here."""
 
     __slots__ = ("children", "key")
 
@@ -98,11 +98,11 @@ class Node:
 
 
 def tree(placeholders: Mapping[str, str], names: Iterable[Key], said: frozenset[str]) -> Node:
-    """The tree of what is looked for.
+    """The tree of keys to look for.
 
     Args:
         placeholders: their values by placeholder, `<TYPE_1>`.
-        names: what stands for names, each `shown` another one when folded.
+        names: the replaced names; no two have the same `shown` when folded.
         said: folded words that were released as they stood, so that they cannot be the plural of a name.
     """
     root = Node()
@@ -221,15 +221,15 @@ class Restorer:
         return f"Restorer({len(self._units) - self._at} characters held back)"
 
     def feed(self, piece: str) -> str:
-        """What is certain after this piece of the answer, and was not given yet."""
+        """The restored text that is certain after this piece, without what was returned before."""
         return self._read(piece)
 
     def feed_bytes(self, piece: bytes) -> str:
-        """The same for a piece of the answer's UTF-8, cut anywhere; `InputError` where it is none."""
+        """The same for a piece of the answer's UTF-8, cut anywhere; `InputError` if it is not UTF-8."""
         return self._read(self._decoded(piece))
 
     def close(self) -> str:
-        """The rest, at the end of the answer."""
+        """The rest of the restored text, at the end of the answer."""
         rest = self._decoded(b"", final=True)
         self._final = True
         return self._read(rest)
@@ -347,7 +347,7 @@ def _step(node: Node, folded: str) -> Node | None:
 
 
 def _glued(edge: str, neighbour: str) -> bool:
-    """Whether a neighbour, behind underscores if there are any, makes a key a part of a longer word."""
+    """Whether the character beside a key, past any underscores, makes the key part of a longer word."""
     return neighbour == "_" or _script(edge) == _script(neighbour) != ""
 
 

@@ -1,6 +1,6 @@
 """What a session knows, and what one release adds to it.
 
-In: values that became placeholders, names that gave way to others, words that passed, rows that were drawn. Out: the
+In: values that became placeholders, names that were replaced, words that passed, rows that were drawn. Out: the
 same placeholder for the same value, the same row for the same word; a `SessionDelta` with what is new.
 Not here: who keeps it and lets threads take turns (`state`), and how an answer is searched (`restore`).
 """
@@ -103,7 +103,7 @@ class Snapshot(Facts):
 
     @cached_property
     def tree(self) -> Node:
-        """What is looked for in an answer."""
+        """The keys to look for in an answer."""
         originals: dict[str, list[Replaced]] = {}
         for (shown, _), pair in self.replaced.items():
             originals.setdefault(shown, []).append(pair)
@@ -178,7 +178,7 @@ class Notes:
             self._facts.said.setdefault(fold(word), None)
 
     def consistent(self, law: str, keys: Sequence[tuple[str, str]], rows: Sequence[int]) -> list[int]:
-        """The row of each word that was drawn first in this session, and now for words that are new.
+        """The row of each word: the one first drawn in this session, or the given one for words that are new.
 
         Args:
             law: what the rows were drawn by; rows of another law do not count.
@@ -195,7 +195,7 @@ class Notes:
 
 
 def _grown(known: ChainMap[Any, Any], new: ChainMap[Any, Any]) -> ChainMap[Any, Any]:
-    """Both as one. What is known is not copied each time: there are few maps, each at least twice as large as the next.
+    """Both maps as one, without copying what is known: there are few maps, each at least twice as large as the next.
 
     So a session of n entries costs n log n in all, and snapshots stay as they are.
     """
