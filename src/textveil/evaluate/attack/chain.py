@@ -10,11 +10,11 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-import torch
 
 from textveil.evaluate.attack.contract import Report
+from textveil.evaluate.logs import highest, log_sum, softmax
 from textveil.mechanism import Layout, Windowed
-from textveil.randomness import Flags, Ids, Values
+from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.table import EmbeddingTable
 
 STATES = {1: 64, 2: 32, 3: 14}
@@ -32,14 +32,17 @@ JOINT = 0.25
 MESSAGES = 12
 """Neighbours tell each other so many times what they believe: a word hears of so many words on each side."""
 
-SLICE, ROWS = 4096, 256
-"""Words that are guessed together, and tables that are made at once: about 150 MB in all."""
+SLICE, ROWS = 4096, 32
+"""Words that are guessed together, about 150 MB in all; and tables that are made at once, which stay in the cache."""
 
 CELLS = 1 << 24
 """Scores that are held at once: 64 MiB."""
 
 LEVELS = 4
 """Parts of equal size that rows of unlike parameters are split into, each with a softness of its own."""
+
+LARGE = 700.0
+"""e^709 is the largest that float64 holds."""
 
 SOFTNESS = (0.005, 5.0)
 """Between these multiples of a row's mean square the softness is searched."""
@@ -90,14 +93,11 @@ class Chain:
             parameter=self.parameter[chosen],
         )
 
-    def at(self, offset: int) -> tuple[Ids, torch.Tensor, Flags]:
+    def at(self, offset: int) -> tuple[Ids, Floats, Flags]:
         """For every window: which word stands at an offset, its weight float32 [M], and whether there is one."""
         place, inside = neighbour(self.text, offset)
-        return (
-            place,
-            torch.from_numpy(np.where(inside, self.weights[:, self.offsets.index(offset)], 0.0)).float(),
-            inside,
-        )
+        weight = np.where(inside, self.weights[:, self.offsets.index(offset)], 0.0)
+        return place, weight.astype(np.float32), inside
 
     @cached_property
     def joint(self) -> tuple[int, ...]:
@@ -162,10 +162,10 @@ class WindowChannel:
         rest: at each level, the logarithm of sum exp(s_v / tau) over rows v that are no candidates.
     """
 
-    rows: torch.Tensor = field(repr=False)
-    offset: torch.Tensor = field(repr=False)
-    log_prior: torch.Tensor = field(repr=False)
-    sample: torch.Tensor = field(repr=False)
+    rows: Floats = field(repr=False)
+    offset: Floats = field(repr=False)
+    log_prior: Floats = field(repr=False)
+    sample: Ids = field(repr=False)
     exclude: bool
     levels: Values
     softness: Values
@@ -176,44 +176,47 @@ class WindowChannel:
         cls, table: EmbeddingTable, chain: Chain, secret: Ids, sample: Ids, prior: Values, exclude: bool
     ) -> "WindowChannel":
         """Fits to a rehearsal of the words in `secret` [M]."""
-        rows = torch.from_numpy(table.take(slice(None)))
-        squares = rows.square().sum(dim=1)
-        offset = torch.zeros(len(rows)) if table.unit_rows else squares / 2
-        centres = torch.zeros(len(secret), rows.shape[1])
+        rows = table.take(slice(None))
+        squares = np.einsum("ij,ij->i", rows, rows)
+        offset = np.zeros_like(squares) if table.unit_rows else squares / 2
+        centres = np.zeros((len(secret), rows.shape[1]), np.float32)
         for o in chain.offsets:
             place, weight, _ = chain.at(o)
-            centres.addcmul_(rows[secret[place]], weight[:, None])
+            centres += rows[secret[place]] * weight[:, None]
         level = np.nan_to_num(np.log(chain.parameter), posinf=0.0)  # without noise there is no parameter
         own = np.flatnonzero(chain.drawn >= 0)
         groups = np.array_split(own[np.argsort(level[own], kind="stable")], LEVELS) if np.ptp(level[own]) else [own]
-        near = STATES[len(chain.joint)] * len(chain.joint)
+        near = min(STATES[len(chain.joint)] * len(chain.joint), len(rows))
         low, high = (float(squares.mean()) * bound for bound in SOFTNESS)
         found = {}
         for group in groups:
             group = group[:: -(-len(group) * len(rows) // (CELLS // 2))]
-            scores = centres[group] @ rows.T - offset
+            scores = centres[group] @ rows.T
+            scores -= offset
             if exclude:
-                scores.scatter_(1, torch.from_numpy(secret[group, None]), -torch.inf)
-            softness = _softness(scores, torch.from_numpy(chain.drawn[group]), low, high)
-            scores.scatter_(1, scores.topk(min(near, len(rows)), dim=1).indices, -torch.inf)
-            found[float(level[group].mean())] = softness, float((scores / softness).logsumexp(dim=1).median())
+                scores[np.arange(len(group)), secret[group]] = -np.inf
+            softness = _softness(scores, chain.drawn[group], low, high)
+            np.put_along_axis(scores, highest(scores, near), -np.inf, axis=1)
+            scores /= softness
+            found[float(level[group].mean())] = softness, float(np.quantile(log_sum(scores), 0.5, method="lower"))
         levels = sorted(found)
         return cls(
             rows=rows,
             offset=offset,
-            log_prior=torch.from_numpy(np.log(prior)).float(),
-            sample=torch.from_numpy(sample),
+            log_prior=np.log(prior).astype(np.float32),
+            sample=sample,
             exclude=exclude,
             levels=np.array(levels),
             softness=np.array([found[at][0] for at in levels]),
             rest=np.array([found[at][1] for at in levels]),
         )
 
-    def _at(self, chain: Chain, values: Values) -> torch.Tensor:
+    def _at(self, chain: Chain, values: Values) -> Floats:
         level = np.nan_to_num(np.log(chain.parameter), posinf=0.0)
-        return torch.from_numpy(np.interp(level, self.levels, values)).float()
+        found: Floats = np.interp(level, self.levels, values).astype(np.float32)
+        return found
 
-    def beliefs(self, chain: Chain, report: Report, step: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    def beliefs(self, chain: Chain, report: Report, step: str) -> Iterator[tuple[Values, Ids]]:
         """Features [m, c + 1, F] of c candidates and of "none of them", and the candidates [m, c], for protected words.
 
         Features: log-posterior; whether the candidate is the output before, at, or after the word; whether it is none.
@@ -224,151 +227,154 @@ class WindowChannel:
             first, end = max(0, start - MESSAGES), min(total, start + SLICE)
             part = chain.part(slice(first, min(total, end + MESSAGES)))
             candidates, belief = self._infer(part)
-            features = torch.zeros(*belief.shape, 5, dtype=torch.float64)
-            features[:, :, 0] = belief.clamp(min=1e-30).log()
+            features = np.zeros((*belief.shape, 5))
+            features[:, :, 0] = np.log(np.maximum(belief, 1e-30))
             features[:, -1, 4] = 1
             for number, offset in enumerate((-1, 0, 1), 1):
                 place, inside = neighbour(part.text, offset)
-                output = torch.from_numpy(np.where(inside, part.drawn[place], -1))
-                features[:, :-1, number] = (candidates == output[:, None]).double()
+                output = np.where(inside, part.drawn[place], -1)
+                features[:, :-1, number] = candidates == output[:, None]
             own = np.flatnonzero(part.drawn[start - first : end - first] >= 0) + start - first
             yield features[own], candidates[own]
 
-    def _infer(self, chain: Chain) -> tuple[torch.Tensor, torch.Tensor]:
-        """Candidates [M, c] and their probabilities with that of all other rows, float64 [M, c + 1]."""
+    def _infer(self, chain: Chain) -> tuple[Ids, Floats]:
+        """Candidates [M, c] and their probabilities with that of all other rows, [M, c + 1]."""
         states, log_prior = self._states(chain)
         candidates = states[:, :-STRATA]
-        known = torch.from_numpy(chain.passed >= 0)
-        expected = torch.zeros(len(states), self.rows.shape[1])
-        expected[known] = self.rows[chain.passed[chain.passed >= 0]]
+        known = chain.passed >= 0
+        expected = np.zeros((len(states), self.rows.shape[1]), np.float32)
+        expected[known] = self.rows[chain.passed[known]]
         belief = _sum_product(self._tables(chain, states, log_prior, expected), chain)
         if len(chain.joint) < len(chain.offsets):  # once more, knowing what to expect of words of small weight
             for start in range(0, len(states), ROWS):
                 part = slice(start, start + ROWS)
-                expected[part] = torch.bmm(belief[part, None, :-STRATA], self.rows[candidates[part]])[:, 0]
+                expected[part] = np.matmul(belief[part, None, :-STRATA], self.rows[candidates[part]])[:, 0]
             belief = _sum_product(self._tables(chain, states, log_prior, expected), chain)
-        rest = belief[:, -STRATA:].sum(dim=1, keepdim=True)
-        return candidates, torch.cat([belief[:, :-STRATA], rest], dim=1).double()
+        rest = belief[:, -STRATA:].sum(axis=1, keepdims=True)
+        return candidates, np.concatenate([belief[:, :-STRATA], rest], axis=1)
 
-    def _states(self, chain: Chain) -> tuple[torch.Tensor, torch.Tensor]:
+    def _states(self, chain: Chain) -> tuple[Ids, Floats]:
         """Rows that each word may be [M, m], and their log-prior; the last `STRATA` stand for all other rows.
 
         A candidate's score is the numerator of the likelihood, sum_i f_ij s(y_i) / tau, times its prior.
         """
         size = min(STATES[len(chain.joint)] - STRATA, len(self.rows))
         softness = self._at(chain, self.softness)
-        pull, share = torch.zeros(len(chain.place), self.rows.shape[1]), torch.zeros(len(chain.place))
+        pull = np.zeros((len(chain.place), self.rows.shape[1]), np.float32)
+        share = np.zeros(len(chain.place), np.float32)
         forced = []
         for offset in chain.offsets:  # of the windows that hold the word
             place, inside = neighbour(chain.text, -offset)
             inside &= chain.drawn[place] >= 0
-            weight = torch.from_numpy(chain.weights[place, chain.offsets.index(offset)] * inside) / softness[place]
-            output = torch.from_numpy(np.where(inside, chain.drawn[place], chain.drawn).clip(min=0))
-            pull.addcmul_(self.rows[output], weight.float()[:, None])
+            weight = (chain.weights[place, chain.offsets.index(offset)] * inside / softness[place]).astype(np.float32)
+            output = np.where(inside, chain.drawn[place], chain.drawn).clip(min=0)
+            pull += self.rows[output] * weight[:, None]
             share += weight
             if offset in chain.joint:
                 forced.append(output)
-        states, priors = [], []
+        state = np.empty((len(chain.place), size + STRATA), np.int64)
+        prior = np.empty(state.shape, np.float32)
         limit = max(1, CELLS // len(self.rows))
         for start in range(0, len(chain.place), limit):
             part = slice(start, start + limit)
-            scores = torch.addmm(self.log_prior - share[part, None] * self.offset, pull[part], self.rows.T)
+            scores = pull[part] @ self.rows.T
+            scores += self.log_prior
+            if self.offset.any():
+                scores -= share[part, None] * self.offset
             for output in forced:
-                scores.scatter_(1, output[part, None], torch.inf)
-            best = scores.topk(size, dim=1)
-            others, mass = self._stand_ins(scores[:, self.sample], best.values[:, -1:])
-            log_prior = self.log_prior[best.indices]
-            left = (1 - log_prior.double().exp().sum(dim=1, keepdim=True)).clamp(min=1e-12)
-            states.append(torch.cat([best.indices, others], dim=1))
-            priors.append(torch.cat([log_prior, (left * mass).log().float()], dim=1))
-        state, prior = torch.cat(states), torch.cat(priors)
-        passed = torch.from_numpy(chain.passed)
-        state = torch.where(passed[:, None] >= 0, passed[:, None], state)
-        return state, torch.where(passed[:, None] >= 0, _only_first(prior), prior)
+                np.put_along_axis(scores, output[part, None], np.inf, axis=1)
+            best = highest(scores, size)
+            least = np.take_along_axis(scores, best[:, -1:], axis=1)
+            others, mass = self._stand_ins(scores[:, self.sample], least)
+            log_prior = self.log_prior[best]
+            left = np.maximum(1 - np.exp(log_prior, dtype=np.float64).sum(axis=1, keepdims=True), 1e-12)
+            state[part, :size], state[part, size:] = best, others
+            with np.errstate(divide="ignore"):
+                prior[part, :size], prior[part, size:] = log_prior, np.log(left * mass)
+        passed = chain.passed[:, None]
+        return np.where(passed >= 0, passed, state), np.where(passed >= 0, _only_first(prior), prior)
 
-    def _stand_ins(self, scores: torch.Tensor, least: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _stand_ins(self, scores: Floats, least: Floats) -> tuple[Ids, Floats]:
         """Rows of the sample [b, STRATA] for all rows that score below `least` [b, 1], and their shares of the rest."""
         below = scores < least
-        order = torch.where(below, scores - self.log_prior[self.sample], -torch.inf).argsort(dim=1, descending=True)
-        count = below.sum(dim=1, keepdim=True)
-        edges = SAMPLE ** (torch.arange(STRATA + 1) / STRATA - 1)
+        order = np.argsort(np.where(below, self.log_prior[self.sample] - scores, np.inf), axis=1, kind="stable")
+        count = np.count_nonzero(below, axis=1, keepdims=True)
+        edges = SAMPLE ** (np.arange(STRATA + 1) / STRATA - 1)
         edges[0] = 0
-        middle = torch.cat([edges[1:2] / 2, (edges[1:-1] * edges[2:]).sqrt()])
-        chosen = order.gather(1, (middle * count).long())
-        return self.sample[chosen], torch.where(count > 0, edges.diff(), 0.0)
+        middle = np.append(edges[1] / 2, np.sqrt(edges[1:-1] * edges[2:]))
+        chosen = np.take_along_axis(order, (middle * count).astype(np.int64), axis=1)
+        return self.sample[chosen], np.where(count > 0, np.diff(edges), 0.0).astype(np.float32)
 
-    def _tables(
-        self, chain: Chain, states: torch.Tensor, log_prior: torch.Tensor, expected: torch.Tensor
-    ) -> torch.Tensor:
+    def _tables(self, chain: Chain, states: Ids, log_prior: Floats, expected: Floats) -> Floats:
         """P(released row | words weighed jointly) P(own word), scaled to at most 1: float32 [M, m, ...]."""
         softness, rest = self._at(chain, self.softness), self._at(chain, self.rest)
         slots = {offset: chain.at(offset) for offset in chain.offsets}
         joint, m = len(chain.joint), states.shape[1]
-        tables = torch.empty(len(states), *[m] * joint)
+        tables = np.empty((len(states), *[m] * joint), np.float32)
         for start in range(0, len(states), ROWS):
             part = slice(start, start + ROWS)
-            tau, output = softness[part, None], torch.from_numpy(chain.drawn)[part]
-            drawn = output.clamp(min=0)[:, None]
-            tail = torch.zeros(len(tau), self.rows.shape[1])
+            tau, output = softness[part, None], chain.drawn[part, None]
+            tail = np.zeros((len(tau), self.rows.shape[1]), np.float32)
             for offset in chain.offsets:
                 if offset not in chain.joint:
                     place, weight, _ = slots[offset]
-                    tail.addcmul_(expected[place[part]], weight[part, None])
-            # all states of the window are rivals of the released row, each once
-            rival = torch.cat([states[slots[offset][0][part]] for offset in chain.joint], dim=1)
-            inside = torch.from_numpy(np.stack([slots[offset][2][part] for offset in chain.joint], axis=1))
-            once = _first_of_each(torch.where(inside.repeat_interleave(m, dim=1), rival, -1))
-            vectors = self.rows[torch.cat([rival, drawn], dim=1)]
-            base = (torch.einsum("brd,bd->br", vectors, tail) - self.offset[torch.cat([rival, drawn], dim=1)]) / tau
-            base[:, :-1].masked_fill_(~once, -torch.inf)
-            numerator, terms = _axis(base[:, -1:].double(), joint, None), []
+                    tail += expected[place[part]] * weight[part, None]
+            # all states of the window are rivals of the released row, each once; the released row is the last
+            rival = np.concatenate([states[slots[offset][0][part]] for offset in chain.joint], axis=1)
+            inside = np.stack([slots[offset][2][part] for offset in chain.joint], axis=1)
+            once = _first_of_each(np.where(np.repeat(inside, m, axis=1), rival, -1))
+            rows = np.concatenate([rival, output.clip(min=0)], axis=1)
+            vectors = self.rows[rows]
+            base = (np.matmul(vectors, tail[:, :, None])[:, :, 0] - self.offset[rows]) / tau
+            base[:, :-1][~once] = -np.inf
+            numerator, terms = _axis(base[:, -1:].astype(np.float64), joint, None), []
             for axis, offset in enumerate(chain.joint):
                 own = slice(axis * m, (axis + 1) * m)
-                weight = slots[offset][1][part, None] / tau
-                products = torch.bmm(vectors[:, own], vectors.transpose(1, 2)) * weight[:, None]
+                products = np.matmul(vectors[:, own], vectors.transpose(0, 2, 1))
+                products *= (slots[offset][1][part, None] / tau)[:, None]
                 if self.exclude and offset == 0:
-                    products.masked_fill_(rival[:, own, None] == torch.cat([rival, drawn], dim=1)[:, None], -torch.inf)
-                numerator = numerator + _axis(products[:, :, -1].double(), joint, axis)
-                terms.append(products[:, :, :-1].double())
-            log = numerator - torch.logaddexp(
-                _log_sum(base[:, :-1].double(), terms), _axis(rest[part, None], joint, None)
-            )
-            log = torch.where(_axis(output[:, None] >= 0, joint, None), log, 0.0)
+                    products[rival[:, own, None] == rows[:, None]] = -np.inf
+                numerator = numerator + _axis(products[:, :, -1], joint, axis)
+                terms.append(products[:, :, :-1].astype(np.float64))
+            log = numerator - _log_sums(base[:, :-1].astype(np.float64), terms, rest[part, None])
+            log[output[:, 0] < 0] = 0.0
             for axis, offset in enumerate(chain.joint):
-                flat = torch.zeros(len(tau), m)
-                unary = torch.where(inside[:, axis, None], log_prior[part] if offset == 0 else flat, _only_first(flat))
-                log = log + _axis(unary, joint, axis)
-            tables[part] = (log - log.flatten(1).amax(dim=1).view(-1, *[1] * joint)).exp().float()
+                flat = np.zeros((len(tau), m), np.float32)
+                unary = np.where(inside[:, axis, None], log_prior[part] if offset == 0 else flat, _only_first(flat))
+                log += _axis(unary, joint, axis)
+            log -= log.max(axis=tuple(range(1, joint + 1)), keepdims=True)
+            tables[part] = np.exp(log, out=log)
         return tables
 
 
-def _softness(scores: torch.Tensor, drawn: torch.Tensor, low: float, high: float) -> float:
+def _softness(scores: Floats, drawn: Ids, low: float, high: float) -> float:
     """The tau of greatest likelihood of drawn rows [b] given scores [b, V]: the likelihood is concave in 1 / tau."""
-    reached = scores.gather(1, drawn[:, None]).mean()
-    finite = scores.clamp(min=-1e30)
+    reached = scores[np.arange(len(drawn)), drawn].mean()
+    finite = np.maximum(scores, -1e30)
     for _ in range(12):
         middle = (low * high) ** 0.5
-        mean = ((scores / middle).softmax(dim=1) * finite).sum(dim=1).mean()
+        mean = np.einsum("ij,ij->i", softmax(scores / middle), finite).mean()
         low, high = (low, middle) if mean < reached else (middle, high)
     return high
 
 
-def _only_first(prior: torch.Tensor) -> torch.Tensor:
+def _only_first(prior: Floats) -> Floats:
     """Certainty of the first state: for words that passed, and where a text has ended."""
-    certain = torch.full_like(prior, -torch.inf)
+    certain = np.full_like(prior, -np.inf)
     certain[:, 0] = 0
     return certain
 
 
-def _first_of_each(rows: torch.Tensor) -> torch.Tensor:
+def _first_of_each(rows: Ids) -> Flags:
     """Whether an entry [b, r] is not negative and the first of its kind in its line."""
-    ordered, order = rows.sort(dim=1, stable=True)
-    first = torch.ones_like(rows, dtype=torch.bool)
-    first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    return torch.zeros_like(first).scatter_(1, order, first) & (rows >= 0)
+    order = np.argsort(rows, axis=1, kind="stable")
+    ordered = np.take_along_axis(rows, order, axis=1)
+    found = np.empty(rows.shape, bool)
+    np.put_along_axis(found, order, np.diff(ordered, axis=1, prepend=-1) != 0, axis=1)
+    return found & (rows >= 0)
 
 
-def _axis(values: torch.Tensor, joint: int, axis: int | None) -> torch.Tensor:
+def _axis(values: Values | Floats, joint: int, axis: int | None) -> Values | Floats:
     """Values [b, m] along one of the axes of tables [b, m, ...]; [b, 1] along none."""
     shape = [1] * joint
     if axis is not None:
@@ -376,47 +382,59 @@ def _axis(values: torch.Tensor, joint: int, axis: int | None) -> torch.Tensor:
     return values.reshape(-1, *shape)
 
 
-def _log_sum(base: torch.Tensor, terms: list[torch.Tensor]) -> torch.Tensor:
-    """log sum_v exp(base_v + sum_k terms_k[state_k, v]) for all combinations of states: a product of matrices.
+def _log_sums(base: Values, terms: list[Values], rest: Floats) -> Values:
+    """ln(e^rest + sum_v exp(base_v + sum_k terms_k[state_k, v])) for all combinations of states: a product of matrices.
 
     Args:
         base: float64 [b, r].
         terms: for each word, float64 [b, m, r].
+        rest: [b, 1].
     """
-    peak = base.amax(dim=1, keepdim=True)
-    total = (base - peak).exp()[:, None]
-    scale = _axis(peak, len(terms), None)
+    joint, peak = len(terms), base.max(axis=1, keepdims=True)
+    total = np.exp(base - peak)[:, None]
+    scale = _axis(peak, joint, None)
     for axis, term in enumerate(terms):
-        highest = term.amax(dim=2)
-        scale = scale + _axis(highest, len(terms), axis)
-        factor = (term - highest[:, :, None]).exp()
-        if axis < len(terms) - 1:
-            total = (total[:, :, None] * factor[:, None]).flatten(1, 2)
+        top = term.max(axis=2)
+        scale = scale + _axis(top, joint, axis)
+        factor = np.exp(term - top[:, :, None])
+        if axis < joint - 1:
+            total = (total[:, :, None] * factor[:, None]).reshape(len(base), -1, base.shape[1])
         else:
-            total = torch.bmm(total, factor.transpose(1, 2))
-    return total.clamp(min=1e-300).log().view(-1, *[term.shape[1] for term in terms]) + scale
+            total = np.matmul(total, factor.transpose(0, 2, 1))
+    gap = _axis(rest, joint, None) - scale
+    sums: Values = total.reshape(gap.shape)
+    sums += np.exp(np.minimum(gap, LARGE))  # where e^gap would overflow, the sum is e^rest
+    np.log(np.maximum(sums, 1e-300, out=sums), out=sums)
+    sums += scale + np.maximum(gap - LARGE, 0)
+    return sums
 
 
-def _sum_product(tables: torch.Tensor, chain: Chain) -> torch.Tensor:
+def _sum_product(tables: Floats, chain: Chain) -> Floats:
     """The marginals of all words [M, m], from messages along the texts, all at once, `MESSAGES` times.
 
     A message is about the words that two neighbouring tables share, as in a hidden Markov model of higher order.
     """
     count, m = tables.shape[:2]
-    shared = tables[0].numel() // m
-    linked = torch.from_numpy(chain.text[1:] == chain.text[:-1])[:, None]
-    right, left = torch.ones(count, shared), torch.ones(count, shared)  # coming from the left, from the right
-    by_last, by_first = tables.view(count, shared, m), tables.view(count, m, shared)
+    if tables.ndim == 2:
+        return _normalized(tables)
+    shared = tables[0].size // m
+    whole = tables.reshape(count, m, shared // m, m)  # first word, those between, last word
+    by_middle = whole.transpose(0, 2, 1, 3)
+    linked = (chain.text[1:] == chain.text[:-1])[:, None]
+    right, left = np.ones((2, count, shared), np.float32)  # coming from the left, from the right
     for _ in range(MESSAGES):
-        passed = (by_last * right[:, :, None]).view(count, m, shared).sum(dim=1)[:-1]
-        back = (by_first * left[:, None]).view(count, shared, m).sum(dim=2)[1:]
-        right[1:] = torch.where(linked, _normalized(passed), 1.0)
-        left[:-1] = torch.where(linked, _normalized(back), 1.0)
-    whole = (by_last * right[:, :, None]).view(count, m, shared) * left[:, None]
-    others = [axis + 1 for axis, offset in enumerate(chain.joint) if offset != 0]
-    whole = whole.view(tables.shape)
-    return _normalized(whole.sum(dim=others) if others else whole)
+        first = right.reshape(count, m, -1).transpose(0, 2, 1)[:, :, None]
+        passed = np.matmul(first, by_middle).reshape(count, shared)[:-1]
+        last = left.reshape(count, -1, m)[..., None]
+        back = np.matmul(by_middle, last)[..., 0].transpose(0, 2, 1).reshape(count, shared)[1:]
+        right[1:] = np.where(linked, _normalized(passed), 1.0)
+        left[:-1] = np.where(linked, _normalized(back), 1.0)
+    whole = whole * right.reshape(count, m, -1, 1)
+    whole *= left.reshape(count, 1, -1, m)
+    others = tuple(axis + 1 for axis, offset in enumerate(chain.joint) if offset != 0)
+    return _normalized(whole.reshape(tables.shape).sum(axis=others))
 
 
-def _normalized(values: torch.Tensor) -> torch.Tensor:
-    return values / values.sum(dim=1, keepdim=True).clamp(min=1e-30) + 1e-30
+def _normalized(values: Floats) -> Floats:
+    found: Floats = values / np.maximum(values.sum(axis=1, keepdims=True), 1e-30) + np.float32(1e-30)
+    return found

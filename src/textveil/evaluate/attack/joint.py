@@ -5,11 +5,11 @@ Not here: the words side by side (`chain`), and mechanisms that change each word
 """
 
 import numpy as np
-import torch
 
 from textveil.errors import ConfigError
 from textveil.evaluate.attack.chain import SAMPLE, SLICE, STATES, STRATA, WindowChannel, chain_of
 from textveil.evaluate.attack.contract import Report, quiet
+from textveil.evaluate.logs import highest, log_sum
 from textveil.mechanism import Block, Layout, Windowed
 from textveil.randomness import Ids, Randomness, Values
 from textveil.table import EmbeddingTable
@@ -19,6 +19,9 @@ REHEARSED = 2048
 
 CAUTION = 1e-4
 """What leaving the model's own posterior costs the calibration, per square of a weight."""
+
+STEPS, SETTLED = 50, 1e-12
+"""Steps of the calibration at most, and the gain of a step, nearly, that is too small to be made."""
 
 
 def decode(
@@ -82,18 +85,16 @@ def decode(
         seen, chain, rows[chain.place], _pick(prior, SAMPLE, rng), prior, mechanism.exclude_original
     )
     beliefs = list(channel.beliefs(chain, report, "rehearsal"))
-    weights = _calibrate(
-        torch.cat([features for features, _ in beliefs]),
-        torch.cat([candidates for _, candidates in beliefs]),
-        torch.from_numpy(secret),
-    )
+    features, candidates = (np.concatenate(each) for each in zip(*beliefs, strict=True))
+    weights = _calibrate(features, candidates, secret)
     guesses, posteriors = [], []
     chain = chain_of(mechanism, layout, drawn, passed, parameter)
     for features, candidates in channel.beliefs(chain, report, "window"):
-        best = (features @ weights).log_softmax(dim=1)[:, :-1].topk(k, dim=1)
-        guesses.append(candidates.gather(1, best.indices))
-        posteriors.append(best.values)
-    return torch.cat(guesses).numpy(), torch.cat(posteriors).numpy()
+        logits = features @ weights
+        best = highest(logits[:, :-1], k)
+        guesses.append(np.take_along_axis(candidates, best, axis=1))
+        posteriors.append(np.take_along_axis(logits, best, axis=1) - log_sum(logits)[:, None])
+    return np.concatenate(guesses), np.concatenate(posteriors)
 
 
 # ---- the rehearsal ---------------------------------------------------------------------------------
@@ -123,22 +124,32 @@ def _copies(layout: Layout, passed: Ids) -> tuple[Layout, Ids, Ids]:
     return copies, np.tile(passed[:end], times), np.tile(np.arange(words), times)
 
 
-def _calibrate(features: torch.Tensor, candidates: torch.Tensor, secret: torch.Tensor) -> torch.Tensor:
-    """Weights of the features [F] that make the rehearsed words most likely, nearly 1, 0, 0, ... if all is well."""
+def _calibrate(features: Values, candidates: Ids, secret: Ids) -> Values:
+    """Weights of the features [F] that make the rehearsed words most likely, nearly 1, 0, 0, ... if all is well.
+
+    Newton's method: what is minimised is convex.
+    """
     hit = candidates == secret[:, None]
-    truth = torch.where(hit.any(dim=1), hit.int().argmax(dim=1), candidates.shape[1])
-    start = torch.zeros(features.shape[2], dtype=features.dtype)
-    start[0] = 1
-    weights = start.clone().requires_grad_()
-    search = torch.optim.LBFGS([weights], max_iter=25, line_search_fn="strong_wolfe")
+    truth = np.where(hit.any(axis=1), hit.argmax(axis=1), candidates.shape[1])
+    real = features[np.arange(len(truth)), truth]
+    start = np.eye(features.shape[2])[0]
 
-    def loss() -> torch.Tensor:
-        search.zero_grad()
-        value = torch.nn.functional.cross_entropy(features @ weights, truth)
-        value = value + CAUTION * (weights - start).square().sum()
-        value.backward()  # type: ignore[no-untyped-call]
-        return value
+    def loss(weights: Values) -> float:
+        surprise = log_sum(features @ weights) - real @ weights
+        return float(surprise.mean() + CAUTION * np.square(weights - start).sum())
 
-    with torch.enable_grad():
-        search.step(loss)  # type: ignore[no-untyped-call]
-    return weights.detach()
+    weights: Values = start
+    least = loss(start)
+    for _ in range(STEPS):
+        logits = features @ weights
+        shares = np.exp(logits - log_sum(logits)[:, None])
+        mean = np.einsum("nc,ncf->nf", shares, features)
+        slope = (mean - real).mean(axis=0) + 2 * CAUTION * (weights - start)
+        spread = np.einsum("nc,ncf,ncg->fg", shares, features, features, optimize=True) - mean.T @ mean
+        step = np.linalg.solve(spread / len(truth) + 2 * CAUTION * np.eye(len(start)), slope)
+        while (found := loss(weights - step)) > least and slope @ step > SETTLED:
+            step /= 2
+        if slope @ step <= SETTLED:
+            break
+        weights, least = weights - step, found
+    return weights
