@@ -23,8 +23,11 @@ Not here: the messages. They are written where a rule is checked, and never hold
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+
+MOST = 80
+"""Names that an error lists at most."""
 
 
 class TextveilError(Exception):
@@ -44,6 +47,12 @@ def shown(name: str) -> str:
     return repr(name) if re.fullmatch(r"[\w.:/-]{0,60}", name) else "like that"
 
 
+def _some(names: Sequence[str]) -> str:
+    """The names, those of a long list not all: a library may know thousands of tasks."""
+    more = f" and {len(names) - MOST:,} more" if len(names) > MOST else ""
+    return ", ".join(names[:MOST]) + more if names else "none"
+
+
 class UnknownName(ConfigError):
     """No mechanism, table, profile or option has this name.
 
@@ -59,7 +68,7 @@ class UnknownName(ConfigError):
         shared = section if all(each.startswith(section) for each in names) else ""  # says nothing about likeness
         ends = {each.removeprefix(shared): each for each in names}
         near = get_close_matches(name.removeprefix(shared), ends, n=1, cutoff=0.5)
-        hint = f"did you mean {ends[near[0]]!r}?" if near else f"known: {', '.join(names) or 'none'}"
+        hint = f"did you mean {ends[near[0]]!r}?" if near else f"known: {_some(names)}"
         super().__init__(f"no {what} is named {shown(name)}; {hint}")
         self.what, self.name, self.known = what, name, names
 

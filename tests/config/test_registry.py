@@ -226,3 +226,23 @@ def test_the_registry_needs_no_torch():
         "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# ---- names that are not there --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "says"),
+    [
+        ("nois", ["noise", "polar"], "no thing is named 'nois'; did you mean 'noise'?"),
+        ("a.zyx", ["a.form", "a.floor"], "no thing is named 'a.zyx'; known: a.floor, a.form"),
+        ("zyx", [], "no thing is named 'zyx'; known: none"),
+    ],
+)
+def test_unknown_names_come_with_a_proposal(name, known, says):
+    assert str(UnknownName("thing", name, known)) == says
+
+
+def test_of_many_known_names_only_some_are_listed():
+    said = str(UnknownName("task", "?", [f"t{i:05}" for i in range(10_000)]))
+    assert said.endswith(", t00079 and 9,920 more")
