@@ -90,8 +90,10 @@ def rank(table: EmbeddingTable, released: Ids, private: Ids, distance: Distance,
             report("neighbours", start * len(changed) + first * len(slab), len(changed) * len(table))
             part = place[first : first + step]  # sorted, so that it is a range of the distinct rows
             low = int(part[0])
-            products = own[low : int(part[-1]) + 1] @ slab.T
-            gaps = -products if squares is None else squares - 2 * products
+            gaps = own[low : int(part[-1]) + 1] @ slab.T
+            gaps *= -1 if squares is None else -2
+            if squares is not None:
+                gaps += squares
             rows = gaps if len(gaps) == len(part) else gaps[part - low]
             counts[first : first + step] += np.count_nonzero(rows < limits[first : first + step, None], axis=1)
     nearer[changed] = counts
