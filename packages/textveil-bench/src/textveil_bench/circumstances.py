@@ -13,7 +13,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("textveil", "torch", "numpy", "scikit-learn", "randomgen", "tokenizers", "transformers")
+from textveil.runtime import threads
+
+PACKAGES = ("textveil", "numpy", "onnxruntime", "scikit-learn", "randomgen", "tokenizers", "torch", "transformers")
 
 
 def circumstances(*also: str) -> dict[str, Any]:
@@ -25,8 +27,6 @@ def circumstances(*also: str) -> dict[str, Any]:
     Args:
         also: packages whose versions are added to the usual ones.
     """
-    import torch
-
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": _commit(),
@@ -34,7 +34,7 @@ def circumstances(*also: str) -> dict[str, Any]:
         "versions": {name: found for name in (*PACKAGES, *also) if (found := _version(name)) is not None},
         "machine": platform.machine(),
         "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
+        "threads": threads(),
         "device": "cpu",
     }
 

@@ -129,7 +129,7 @@ def _alone(value: float) -> dict[str, Any]:
 
 
 def _figures(asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """All figures of a mechanism; torch must not be loaded yet."""
+    """All figures of a mechanism; nothing of the library may be loaded yet."""
     begun = time.perf_counter()
     from textveil.config import resolve
     from textveil.pipeline import Privatizer
