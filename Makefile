@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help .venv demo test check check-long format lint types layers deps spelling audit-small reproduce-quick docs docs-serve bench evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds names clean
+.PHONY: help .venv demo test check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds names clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -68,7 +68,7 @@ test: $(VENV)/dev.stamp ## the tests, but for those marked slow
 # ---- checks ---------------------------------------------------------------------------------------------------------
 # Tests come last, so that their closing line is the last that is printed.
 
-check: lint types layers deps spelling docs audit-small test ## everything that has to hold before a change goes in
+check: lint types layers deps spelling core docs audit-small test ## everything that has to hold before a change goes in
 
 check-long: export HF_HUB_OFFLINE := 1
 check-long: export TOKENIZERS_PARALLELISM := false
@@ -117,6 +117,18 @@ reproduce-quick: $(VENV)/dev.stamp ## every figure and table of the papers on ti
 	env -u TEXTVEIL_CORPORA XDG_CACHE_HOME="$$made/cache" \
 		$(BIN)/textveil reproduce all --quick --processes $(WORKERS) --output "$$made" >"$$made/said" 2>&1 \
 		|| { status=$$?; tail -n 20 "$$made/said"; exit $$status; }
+
+# On the newest Python that is there, as .venv has the oldest that is supported.
+core: export HF_HUB_OFFLINE := 1
+core: ## the core alone, installed into a fresh environment, does its work and is small
+	@echo "== the core alone"
+	@made=$$(mktemp -d); trap 'rm -rf "$$made"' EXIT; \
+	newest=$(PYTHON); for version in 3.14 3.13 3.12; do \
+		newer="env PYENV_VERSION=$$version python$$version"; \
+		if $$newer -c '' 2>/dev/null; then newest=$$newer; break; fi; done; \
+	$$newest -m venv "$$made"; \
+	"$$made/bin/python" -m pip install --disable-pip-version-check -qq --constraint constraints.txt .; \
+	cp tests/core_alone.py "$$made"; cd "$$made"; bin/python core_alone.py
 
 docs docs-serve: export NO_MKDOCS_2_WARNING := 1
 docs: $(VENV)/dev.stamp ## build the documents into site/

@@ -41,7 +41,7 @@ class ModelFiles(BuildHookInterface):
         folder = Path(self.root) / FOLDER
         if not all((folder / file).is_file() for file in FILES):
             fetch(folder)
-        build_data["artifacts"].append(f"/{FOLDER}/")
+        build_data["artifacts"].extend(f"/{FOLDER}/{file}" for file in FILES)
 
 
 def fetch(folder: Path) -> None:

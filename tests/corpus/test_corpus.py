@@ -451,8 +451,8 @@ def test_killed_while_two_processes_draw(tmp_path, monkeypatch):
     monkeypatch.undo()
     path, out, work = tmp_path / "a.jsonl", tmp_path / "out", tmp_path / "out" / ".a.jsonl.textveil"
     path.write_text("".join(json.dumps({"n": n, "text": f"the {WORDS[n % 15]} {n}"}) + "\n" for n in range(8000)))
-    line = [sys.executable, "-m", "textveil", "privatize-files", str(path), "--output", f"{out}/", "--epsilon", "5"]
-    line += ["--table", "minilm-s", "--seed", "1", "--jobs", "2"]
+    line = [sys.executable, "-m", "textveil", "privatize-files", str(path), "--output", f"{out}/"]
+    line += ["--mechanism", "noise", "--epsilon", "5", "--table", "minilm-s", "--seed", "1", "--jobs", "2"]
     with subprocess.Popen(line, stderr=subprocess.PIPE) as process:
         while not chunks(out) and process.poll() is None:
             time.sleep(0.002)
@@ -461,7 +461,8 @@ def test_killed_while_two_processes_draw(tmp_path, monkeypatch):
     assert 0 < len(before) < 16
     assert "a.jsonl" not in names(out)
     for to, jobs in ((out, 2), (tmp_path / "at once", 1)):
-        run(path, to=to, resume=True, jobs=jobs, seed=1, table="minilm-s", report=check_kept(work, before))
+        options = {"mechanism": "noise", "epsilon": 5, "table": "minilm-s", "seed": 1}
+        run(path, to=to, resume=True, jobs=jobs, report=check_kept(work, before), **options)
     for name in FINISHED:
         assert (out / name).read_bytes() == (tmp_path / "at once" / name).read_bytes()
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import safe_open
 
+from textveil.config.extras import require
 from textveil.errors import ModelError
 from textveil.randomness import Floats
 from textveil.table.hub import fast, fetch
@@ -43,7 +44,9 @@ def input_layer(source: str | Path) -> InputLayer:
 
     Raises:
         ModelError: there is no such model, its tokenizer is not a fast one, or its input embeddings are not a table.
+        MissingExtra: torch or transformers is not installed.
     """
+    require("torch", "transformers")
     import transformers
 
     def load(where: str, local: bool) -> tuple[Any, Any]:

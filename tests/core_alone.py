@@ -1,0 +1,45 @@
+"""What a user of the core has: `make core` runs this in a fresh environment, from outside the repository.
+
+No extra is installed, nothing heavy is imported, and the whole is small on disk.
+"""
+
+import io
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from importlib.metadata import distributions
+from pathlib import Path
+
+from textveil import Privatizer
+from textveil.cli import main
+
+HEAVY = {"matplotlib", "pyarrow", "scipy", "sklearn", "torch", "transformers"}
+LARGEST = 450
+"""MiB of the environment, pip included."""
+
+TEXT = "Anna owes the bank nine hundred pounds"
+PROMPT = "Ask Maria Silva (maria@example.org) about the lease"
+COMMANDS = (
+    ["protect", PROMPT],
+    ["privatize", TEXT],
+    ["risk", TEXT],
+    ["groups", TEXT],
+    ["list", "mechanisms"],
+    ["demo"],
+)
+
+result = Privatizer("rankcape", epsilon=8).privatize(TEXT)
+assert 7.9 < result.guarantee.epsilon_ldp <= 8, result.guarantee
+for arguments in COMMANDS:
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as said:
+        code = main(arguments)
+    assert code == 0, (arguments[0], said.getvalue())
+    assert out.getvalue().strip(), arguments[0]
+    assert "Silva" not in out.getvalue() if arguments[1:] == [PROMPT] else True
+
+loaded = HEAVY & {name.partition(".")[0] for name in sys.modules}
+assert not loaded, f"imported without need: {sorted(loaded)}"
+installed = HEAVY & {each.name.replace("scikit-learn", "sklearn") for each in distributions()}
+assert not installed, f"installed without need: {sorted(installed)}"
+size = sum(path.stat().st_size for path in Path(sys.prefix).rglob("*") if path.is_file() and not path.is_symlink())
+assert size < LARGEST << 20, f"the environment has {size >> 20} MiB, and may have {LARGEST}"
+print(f"Python {sys.version.partition(' ')[0]}: {len(COMMANDS)} commands, {size >> 20} MiB installed")
