@@ -9,7 +9,19 @@ import pytest
 from textveil.cli import demo
 from textveil.table import load_table
 
-EXTRAS = ("scipy", "sklearn", "matplotlib", "pyarrow", "openai", "starlette", "uvicorn", "sentence_transformers")
+EXTRAS = (
+    "torch",
+    "transformers",
+    "scipy",
+    "sklearn",
+    "rapidfuzz",
+    "matplotlib",
+    "pyarrow",
+    "openai",
+    "starlette",
+    "uvicorn",
+    "sentence_transformers",
+)
 
 
 @pytest.fixture(scope="module")
