@@ -180,9 +180,6 @@ class Figure:
 
 def measure(series: Series, corpora: str, part: float, stored: Mapping[str, object]) -> list[dict[str, Any]]:
     """All rows of a series."""
-    import torch
-
-    torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # that epsilon bounds nothing under some mechanisms is in the documents
     start = time.perf_counter()
     table = _table(json.dumps(stored))
@@ -360,6 +357,7 @@ def main() -> None:
     stored = constants.compute(frequent().vectors, "chord").to_json()
     chosen = [series for series in SERIES if series.title.startswith(tuple(options.only))]
     shared = {**circumstances(), "run": time.time_ns(), "threads": 1}
+    os.environ["OMP_NUM_THREADS"] = "1"  # read by each process when it starts
     context = get_context("spawn")
     with ProcessPoolExecutor(options.processes, mp_context=context) as pool:
         jobs = [pool.submit(measure, series, corpora, options.part, stored) for series in chosen]

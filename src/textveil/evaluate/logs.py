@@ -17,7 +17,7 @@ BLOCKS = 32
 """The highest numbers are looked for among the maxima of so many columns each."""
 
 
-def parts(values: Values | Floats) -> Iterator[slice]:
+def runs(values: Values | Floats) -> Iterator[slice]:
     """Slices of the lines of [m, n] that stay in the cache."""
     step = max(1, TOGETHER // max(1, values.shape[1]))
     return (slice(start, start + step) for start in range(0, len(values), step))
@@ -26,7 +26,7 @@ def parts(values: Values | Floats) -> Iterator[slice]:
 def log_sum(values: Values | Floats) -> Values:
     """ln of the sum of e^v over each line of [m, n], n > 0: float64 [m]; -inf where all are."""
     found = np.empty(len(values))
-    for part in parts(values):
+    for part in runs(values):
         peak = values[part].max(axis=1)
         peak[peak == -np.inf] = 0
         with np.errstate(divide="ignore"):
@@ -37,7 +37,7 @@ def log_sum(values: Values | Floats) -> Values:
 def softmax(logits: Floats) -> Floats:
     """The probabilities that logits [m, n] stand for, float32 [m, n]; in every line one is finite."""
     found = np.empty_like(logits)
-    for part in parts(logits):
+    for part in runs(logits):
         own = np.subtract(logits[part], logits[part].max(axis=1, keepdims=True), out=found[part])
         np.exp(own, out=own)
         own /= own.sum(axis=1, keepdims=True)

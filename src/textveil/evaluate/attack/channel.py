@@ -13,7 +13,7 @@ import numpy as np
 from textveil.evaluate.attack import context
 from textveil.evaluate.attack.case import View
 from textveil.evaluate.attack.contract import Report, quiet
-from textveil.evaluate.logs import parts
+from textveil.evaluate.logs import runs
 from textveil.mechanism import PLACEHOLDER, Backward, Block, Law, Layout, Mechanism, Noisy
 from textveil.randomness import Draws, Flags, Floats, Ids, Randomness, Values
 from textveil.table import EmbeddingTable, shares
@@ -355,7 +355,7 @@ def _shuffled(size: int, rng: Randomness) -> Ids:
 
 def weigh(log_density: Floats, counts: Floats) -> Floats:
     """f(z | x) / sum_x' m_x' f(z | x') of draws z and all x [b, V], from ln f [b, V] and m [V]; in place."""
-    for part in parts(log_density):
+    for part in runs(log_density):
         weights = log_density[part]
         weights -= weights.max(axis=1, keepdims=True)
         np.exp(np.maximum(weights, FLOOR, out=weights), out=weights)
