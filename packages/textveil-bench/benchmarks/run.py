@@ -8,10 +8,7 @@ Every row holds the configuration, the commit, versions, machine and the best of
 
 import argparse
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
@@ -25,6 +22,7 @@ import encoder
 import proxy
 import report
 import selection
+import startup
 import thresholds
 from report import RATES, ROWS
 from rich.console import Console
@@ -48,21 +46,9 @@ EPSILON = {"laplace": 5.0, "exponential": 8.0, "santext": 8.0, "santext+": 8.0, 
 """Budgets per mechanism; 70 per unit of chord for the others. Time hardly depends on them."""
 
 
-def command(*arguments: str) -> Callable[[], object]:
-    """A run of the command line in a process of its own."""
-    line = [sys.executable, "-m", "textveil", *arguments]
-    return lambda: subprocess.run(line, check=True, capture_output=True, env={**os.environ, "HF_HUB_OFFLINE": "1"})
-
-
 def measurements(repeat: int, words: int) -> Iterator[dict[str, Any]]:
     """One measurement at a time: what was run, and what it took."""
     sentence = "Maria from Lisbon saw the doctor on Monday about her blood pressure."
-    yield {"what": "--help", "unit": "s", "value": best(command("--help"), repeat)}
-    yield {
-        "what": "one sentence, new process",
-        "unit": "s",
-        "value": best(command("privatize", sentence, "--mechanism", "noise", "--epsilon", "60"), repeat),
-    }
     from textveil import Privatizer
     from textveil.config import registry
     from textveil.text.tokens import tokenize
@@ -103,6 +89,7 @@ def main() -> None:
     parser.add_argument(
         "--only",
         choices=(
+            "startup",
             "mechanisms",
             "decode",
             "selection",
@@ -119,6 +106,7 @@ def main() -> None:
     options = parser.parse_args()
     console = Console()
     parts = {
+        "startup": startup.measurements(options.repeat),
         "mechanisms": measurements(options.repeat, options.words),
         "decode": decode.measurements(options.repeat),
         "selection": selection.measurements(options.repeat),
