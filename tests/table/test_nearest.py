@@ -8,17 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from textveil.errors import InputError
+from textveil.randomness import Values
+from textveil.table import codes, nearest
 from textveil.table import engine as engine_module
-from textveil.table import nearest
 from textveil.table.codes import (
+    SCALING,
     SLACK,
     FloatCodes,
+    FloatRun,
+    FloatScores,
     GroupedScores,
     IntegerCodes,
+    IntegerRun,
     Queries,
-    RowRun,
-    WrittenScores,
-    downwards,
+    floor_of,
+    high_end,
     norms,
 )
 from textveil.table.cuda import TorchCodes
@@ -157,13 +161,22 @@ def test_a_search_without_the_bound_is_caught(engine, monkeypatch):
     """The broken twin: it takes rows at their low-precision scores."""
     table = table_of(adversarial(2011, 48, 1), "chord")
     _, queries = noisy(table, 4000, 20.0, 0)
-    monkeypatch.setattr(RowRun, "error", lambda self, asked: np.zeros_like(asked.lost))
-    monkeypatch.setattr(nearest, "SLACK", 0.0)
+    scores = ENGINES[engine].scores
+
+    def trusting(self, run: FloatRun | IntegerRun, asked: Queries) -> FloatScores | GroupedScores:
+        if isinstance(run, IntegerRun):
+            run, none = run._replace(away=0 * run.away), np.zeros_like(asked.lost)
+            return scores(self, run, asked._replace(lost=none))
+        found = scores(self, run, asked)
+        object.__setattr__(found, "error", 0 * found.error)
+        return found
+
+    monkeypatch.setattr(codes, "ROUNDED", 0.0)
+    monkeypatch.setattr(codes, "SLACK", 0.0)
+    monkeypatch.setattr(ENGINES[engine], "scores", trusting)
     monkeypatch.setattr(ENGINES[engine], "narrowed", lambda self, unit, query, row: (query, row))
-    search = decoder_of(table, engine)
-    object.__setattr__(search._codes, "rounding", 0.0)
     try:
-        found = search.search(queries)
+        found = decoder_of(table, engine).search(queries)
     except ArithmeticError:  # a query was left without any candidate
         return
     assert worse(table, queries, found) > 0
@@ -186,23 +199,27 @@ def test_no_score_is_farther_from_the_true_one_than_the_bound(seed, kind, sizes,
     queries = (rng.normal(size=(20, dimension)) * query_size).astype(np.float32).astype(np.float64)
     asked = search._codes.queries(queries, norms(queries))
     for run in search._runs():
+        assert isinstance(run, FloatRun | IntegerRun)
         places = np.arange(run.start, run.start + run.size)
         rows = table.take(search._codes.row(places)).astype(np.float64)
-        scores = all_of(search, run, asked) * (run.unit * asked.unit)[:, None]
+        low, high = ends_of(search, run, asked)
         if table.unit_rows:
             true = (queries / norms(queries)[:, None]) @ (rows / norms(rows)[:, None]).T
         else:
             true = (queries @ rows.T - np.square(rows).sum(axis=1) / 2) * _shrink(table, queries)[:, None]
-        slack = (search._codes.rounding + SLACK) * np.abs(scores)
-        assert (np.abs(scores - true) <= run.error(asked)[:, None] + slack)[norms(queries) > 0].all()
+        there = norms(queries) > 0
+        assert (true <= high)[there].all()
+        assert (low <= true.max(axis=1))[there].all()
+        assert (high >= low[:, None]).any(axis=1).all()
 
 
-def all_of(search: Nearest, run: RowRun, asked: Queries) -> np.ndarray:
-    """All scores of a run [b, w]."""
-    query, place, score = search._codes.scores(run, asked).reaching(np.full(len(asked.unit), -2e9))
+def ends_of(search: Nearest, run: FloatRun | IntegerRun, asked: Queries) -> tuple[np.ndarray, np.ndarray]:
+    """What the best score of each query in a run is at least [b], and all scores are at most [b, w]."""
+    scores = search._codes.scores(run, asked)
+    query, place, high = scores.reaching(np.full(len(asked.unit), -2e9))
     found = np.full((len(asked.unit), run.size), np.nan)
-    found[query, place] = score
-    return found
+    found[query, place] = high
+    return scores.best(), found
 
 
 def _shrink(table: EmbeddingTable, queries: np.ndarray) -> np.ndarray:
@@ -211,16 +228,17 @@ def _shrink(table: EmbeddingTable, queries: np.ndarray) -> np.ndarray:
     return scale**2 / np.exp2(np.ceil(np.log2(np.maximum(norms(queries) * scale, 1.0))))
 
 
-@given(high=st.floats(-10, 10), engine=st.sampled_from(["int8", "float32"]))
-def test_no_score_below_the_floor_reaches_it_by_its_rounding(high, engine):
-    search = decoder_of(table_of(adversarial(50, 4, 1), "chord"), engine)
-    bound = np.array([high])
-    floor = search._from(bound)
-    below = np.ceil(floor) - 1 if engine == "int8" else np.nextafter(downwards(floor), np.float32(-100))
-    assert search._high_end(below.astype(np.float64)) < bound
-    scores = np.array([[np.iinfo(np.int32).min, *(np.ceil(floor) + [-1, 0] * 2), *[-99] * 11]], np.int32)
-    found = GroupedScores(each=scores, groups=scores.max(axis=1, keepdims=True)).reaching(floor)
-    assert found[1].tolist() == [2, 4]
+@given(least=st.floats(-10, 10), error=st.floats(0, 1))
+def test_no_score_below_the_floor_reaches_it_by_its_rounding(least, error):
+    floor = floor_of(np.array([least]), np.array([error]))
+    below = np.nextafter(floor, np.float32(-100))
+    assert high_end(below.astype(np.float64), np.array([error])) <= least
+
+
+def integer_run(size: int) -> IntegerRun:
+    groups = -(-size // GROUP)
+    rows = engine_module.IntegerRows(np.zeros((size, 1), np.int8), grouped=True)
+    return IntegerRun(0, size, rows, unit=np.ones(groups, np.float32), away=np.zeros(groups))
 
 
 @settings(max_examples=50, deadline=None)
@@ -228,18 +246,18 @@ def test_no_score_below_the_floor_reaches_it_by_its_rounding(high, engine):
 def test_groups_hold_the_scores_that_reach_a_bound(seed, size):
     """Also where the last group is filled up, and a row of each query is left out."""
     rng = np.random.default_rng(seed)
-    width = size + -size % GROUP
-    each = rng.integers(-9, 9, size=(5, width)).astype(np.int32)
-    grouped = GroupedScores(each=each.copy(), groups=each.reshape(5, -1, GROUP).max(axis=2))
-    grouped.cut(size)
-    plain = WrittenScores(each=each[:, :size].astype(np.float32))
+    each = rng.integers(-9, 9, size=(5, size + -size % GROUP)).astype(np.int32)
+    run, none = integer_run(size), np.zeros(5)
+    asked = Queries(low=None, unit=np.ones(5), length=np.ones(5), lost=none, sums=0.0)
+    grouped = GroupedScores(run=run, asked=asked, each=each, groups=each.reshape(5, -1, GROUP).max(axis=2))
+    plain = FloatScores(each=each[:, :size].astype(np.float32), error=none)
     for scores in (grouped, plain):
         scores.leave_out(np.array([0, 3]), np.array([0, size - 1]))
     if size > 1:
-        assert (grouped.highest() == plain.highest()).all()
-    floor = np.where(rng.integers(3, size=5) > 0, rng.uniform(-9, 9, size=5), -1e30)
-    for one, other in zip(grouped.reaching(floor), plain.reaching(floor), strict=True):
-        np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(grouped.best(), plain.best(), rtol=1e-5, atol=1e-5)
+    least = np.where(rng.integers(3, size=5) > 0, rng.integers(-9, 9, size=5) - 0.5, -1e30)
+    for one, other in zip(grouped.reaching(least), plain.reaching(least), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e-15, 1e12])
@@ -302,10 +320,21 @@ def test_a_query_of_zero_has_the_first_row_and_no_query_has_none():
 def test_integers_are_multiplied_where_that_is_exact(exact, engine, monkeypatch):
     monkeypatch.setattr(engine_module, "exact", lambda: exact)
     table = table_of(adversarial(500, 16, 10), "chord")
+    monkeypatch.setattr(nearest, "FEW", 0)
     assert isinstance(table.decoder._codes, engine)
     assert isinstance(table_of(adversarial(500, 16, 10), "euclidean").decoder._codes, FloatCodes)
     _, queries = noisy(table, 500, 20.0, 11)
     assert worse(table, queries, table.nearest(queries)) == 0
+
+
+def test_a_few_queries_do_not_wait_for_integers_to_be_made(monkeypatch):
+    monkeypatch.setattr(nearest, "FEW", 100)
+    table = table_of(adversarial(500, 16, 10), "chord")
+    _, queries = noisy(table, 60, 20.0, 11)
+    first = table.nearest(queries)
+    assert "_codes" not in table.decoder.__dict__
+    np.testing.assert_array_equal(table.nearest(queries), first)
+    assert isinstance(table.decoder.__dict__["_codes"], IntegerCodes)
 
 
 def test_a_device_of_torch_gives_the_same_answers():
@@ -347,19 +376,21 @@ def test_scores_as_wrong_as_the_bound_allows_change_nothing(dimension, engine, s
         unit = part / lengths[:, None]
         return ask(part, lengths)
 
-    def oracle(run: RowRun, asked: Queries) -> GroupedScores | WrittenScores:
+    def oracle(run: FloatRun | IntegerRun, asked: Queries) -> GroupedScores | FloatScores:
         held.append(run)
         true = unit @ rows.true(own.row(np.arange(run.start, run.start + run.size))).T
         best = (unit @ rows.true(slice(None)).T).argmax(axis=1)
         sign = np.where(own.row(np.arange(run.start, run.start + run.size)) == best[:, None], -1.0, 1.0)
-        moved = (true + sign * 0.999 * run.error(asked)[:, None]) / (asked.unit * run.unit)[:, None]
-        if engine != "int8":
-            return WrittenScores(each=moved.astype(np.float32))
+        if isinstance(run, FloatRun):
+            error = run.error(asked)
+            return FloatScores(each=(true + sign * 0.999 * error[:, None]).astype(np.float32), error=error)
+        away, step = of_rows(run)
+        moved = true + sign * (0.999 * (asked.lost[:, None] + asked.length[:, None] * (away - SCALING)))
+        moved /= asked.unit[:, None] * step
         each = np.zeros((len(unit), run.size + -run.size % GROUP), np.int32)
         each[:, : run.size] = np.where(sign > 0, np.floor(moved), np.ceil(moved))
-        found = GroupedScores(each=each, groups=each.reshape(len(unit), -1, GROUP).max(axis=2))
-        found.cut(run.size)
-        return found
+        groups = each.reshape(len(unit), -1, GROUP).max(axis=2)
+        return GroupedScores(run=run, asked=asked, each=each, groups=groups)
 
     expected = (queries @ rows.true(slice(None)).T).argmax(axis=1)
     monkeypatch.setattr(type(own), "queries", lambda self, *given: asked_of(*given))
@@ -382,8 +413,8 @@ def test_what_queries_and_rows_lost_is_not_more_than_is_said(seed, dimension, ki
     low = np.asarray(asked.low.double() if engine == "torch" else asked.low, np.float64) * asked.unit[:, None]
     assert (norms(low) <= asked.length * (1 + SLACK)).all()
     if isinstance(own, IntegerCodes):
-        turns = turned(np.eye(dimension))
-        assert (norms(low - turned(queries / lengths[:, None])) <= asked.lost).all()
+        turns = turned(own, np.eye(dimension))
+        assert (norms(low - turned(own, queries / lengths[:, None])) <= asked.lost).all()
         assert np.allclose(turns @ turns.T, np.eye(dimension), atol=1e-12)
         unit = queries / lengths[:, None]
         query, row = np.repeat(np.arange(20), 40), np.tile(np.arange(40), 20)
@@ -393,20 +424,31 @@ def test_what_queries_and_rows_lost_is_not_more_than_is_said(seed, dimension, ki
     for run in search._runs():
         true = search.rows.true(own.row(np.arange(run.start, run.start + run.size)))
         if isinstance(own, IntegerCodes):
-            rows, true = run.low.rows.astype(np.float64) * run.unit, turned(true)
+            assert isinstance(run, IntegerRun)
+            away, step = of_rows(run)
+            rows, true = run.low.rows * step[:, None], turned(own, true)
         else:
+            assert isinstance(run, FloatRun)
             rows = np.asarray(run.low.double() if engine == "torch" else run.low, np.float64)
             true = true * FloatCodes(rows=search.rows).scale
             assert norms(rows).max() <= run.length
-        assert norms(true).max() <= run.row
-        assert norms(true - rows[:, :dimension]).max() <= run.away
+            assert norms(true).max() <= run.row
+            away = np.full(run.size, run.away)
+        assert (norms(true - rows[:, :dimension]) <= away).all()
 
 
-def turned(vectors: np.ndarray) -> np.ndarray:
-    """Vectors after the discrete sine transform, in float64."""
-    d = vectors.shape[1]
+def of_rows(run: IntegerRun) -> tuple[Values, Values]:
+    """The largest error and the unit of each row of a run."""
+    group = np.arange(run.size) // GROUP
+    return run.away[group], run.unit[group].astype(np.float64)
+
+
+def turned(own: IntegerCodes, vectors: np.ndarray) -> np.ndarray:
+    """Vectors after the discrete sine transform of so many coordinates at once, in float64."""
+    d = len(own._rotation)
     n = np.arange(1, d + 1)
-    return vectors @ (np.sin(np.outer(n, n) * np.pi / (d + 1)) * (2 / (d + 1)) ** 0.5)
+    turns = np.sin(np.outer(n, n) * np.pi / (d + 1)) * (2 / (d + 1)) ** 0.5
+    return (vectors.reshape(-1, d) @ turns).reshape(vectors.shape)
 
 
 # ---- many candidates, large and small queries -----------------------------------------------------------

@@ -8,25 +8,19 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from textveil.randomness import Floats, Ids, Values
-from textveil.table import engine
 from textveil.table.engine import GROUP, IntegerRows
 
-Precision = Literal["int8", "float32"]
 Stored = NDArray[np.floating[Any]]
 """Rows of a table as stored: float32 or float16."""
 
 SLAB = 1 << 12
 """Rows per pass over a whole table."""
-
-FEW = 16
-"""One in this many rows, those with the largest coordinates, have their own scale in int8."""
 
 NEARLY = {np.dtype(np.float16): 1e-2, np.dtype(np.float32): 1e-6}
 """How far a row's norm may be from 1 to count as a rounded unit vector."""
@@ -36,6 +30,12 @@ HALF = 2.0**-24
 
 SLACK = 1e-6
 """Relative slack for the arithmetic of the bound itself."""
+
+BLOCKS = range(16, 65)
+"""Coordinates that are rotated together: enough to even them out, few enough to be quick."""
+
+SCALING = 4e-6
+"""What float32 loses in scores of about 1 when integers are scaled and compared, and slack."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,65 +88,48 @@ class Queries(NamedTuple):
     sums: float
 
 
-class RowRun(NamedTuple):
-    """A run of rows in low precision.
+class Run(Protocol):
+    """A run of rows in low precision."""
 
-    Attributes:
-        start: position of the first row in stored order.
-        size: number of rows.
-        low: what the codes multiply queries by.
-        unit: factor for scores.
-        row: upper bound on the norms of the (scaled) rows.
-        away: upper bound on the norms of the rows' rounding errors.
-        length: upper bound on the norms of the low-precision rows.
-    """
+    @property
+    def start(self) -> int:
+        """Position of the first row in stored order."""
+        ...
 
-    start: int
-    size: int
-    low: Any
-    unit: float
-    row: float
-    away: float
-    length: float
-
-    def error(self, asked: Queries) -> Values:
-        """Largest error of a score in this run, for each query [b]."""
-        return (asked.lost * self.row + asked.length * (self.away + asked.sums * self.length)) * (1 + SLACK) + 1e-30
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        ...
 
 
 class RunScores(Protocol):
     """The scores of a batch of queries for a run of rows."""
 
-    def highest(self) -> Values:
-        """The largest score of each query [b]."""
-        ...
-
     def leave_out(self, query: Ids, place: Ids) -> None:
-        """Gives some rows of the run, one for a query at most, the lowest score."""
+        """Takes out some rows of the run, one for a query at most, before anything is asked."""
         ...
 
-    def reaching(self, floor: Values) -> tuple[Ids, Ids, Values]:
-        """All pairs with at least their query's score `floor` [b]: query, place in the run, score."""
+    def best(self) -> Values:
+        """What the true score of each query's best row is at least [b]."""
+        ...
+
+    def reaching(self, least: Values) -> tuple[Ids, Ids, Values]:
+        """Pairs whose true score may be `least` [b] or more: query, place in the run, the highest possible score."""
         ...
 
 
 class Engine(Protocol):
     """What computes the first scores of the search."""
 
-    @property
-    def rounding(self) -> float:
-        """Relative rounding error of a score itself."""
-        ...
-
     def queries(self, queries: Values, lengths: Values) -> Queries:
         """Queries [b, d] with norms `lengths` [b] in low precision."""
         ...
 
-    def spans(self, width: int) -> Iterator[RowRun]:
+    def spans(self, width: int) -> Iterator[Run]:
         """All rows, `width` at a time."""
         ...
 
-    def scores(self, run: RowRun, asked: Queries) -> RunScores:
+    def scores(self, run: Any, asked: Queries) -> RunScores:
         """The scores of a run."""
         ...
 
@@ -166,22 +149,70 @@ class Engine(Protocol):
 # ---- float32 -----------------------------------------------------------------------------------------------
 
 
+class FloatRun(NamedTuple):
+    """A run of rows in floating point.
+
+    Attributes:
+        start: position of the first row.
+        size: number of rows.
+        low: the rows in low precision.
+        row: upper bound on the norms of the (scaled) rows.
+        away: upper bound on the norms of the rows' rounding errors.
+        length: upper bound on the norms of the low-precision rows.
+    """
+
+    start: int
+    size: int
+    low: Any
+    row: float
+    away: float
+    length: float
+
+    def error(self, asked: Queries) -> Values:
+        """Largest error of a score in this run before it is rounded, for each query [b]."""
+        return (asked.lost * self.row + asked.length * (self.away + asked.sums * self.length)) * (1 + SLACK) + 1e-30
+
+
+ROUNDED = 2 * HALF + SLACK
+"""Relative rounding error of a float32 score itself, and slack."""
+
+
+def low_end(score: Values, error: Values) -> Values:
+    """What a true score is at least."""
+    return score - ROUNDED * np.abs(score) - error
+
+
+def high_end(score: Values, error: Values) -> Values:
+    """What a true score is at most."""
+    return score + ROUNDED * np.abs(score) + error
+
+
+def floor_of(least: Values, error: Values) -> Floats:
+    """A float32 score below which no high end reaches `least`; finite."""
+    high = least - error
+    score = high / np.where(high >= 0, 1 + ROUNDED + SLACK, 1 - ROUNDED - SLACK)
+    found: Floats = score.astype(np.float32)
+    found = np.where(found > score, np.nextafter(found, np.float32(-np.inf)), found)
+    return np.maximum(found, np.finfo(np.float32).min)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class WrittenScores:
-    """Scores as they are [b, w]."""
+class FloatScores:
+    """Scores as they are, float32 [b, w], and their largest errors [b]."""
 
     each: Floats
-
-    def highest(self) -> Values:  # noqa: D102
-        return np.asarray(self.each.max(axis=1), np.float64)
+    error: Values
 
     def leave_out(self, query: Ids, place: Ids) -> None:  # noqa: D102
         self.each[query, place] = -np.inf
 
-    def reaching(self, floor: Values) -> tuple[Ids, Ids, Values]:  # noqa: D102
-        hits = np.flatnonzero(self.each >= downwards(floor)[:, None])
+    def best(self) -> Values:  # noqa: D102
+        return low_end(self.each.max(axis=1).astype(np.float64), self.error)
+
+    def reaching(self, least: Values) -> tuple[Ids, Ids, Values]:  # noqa: D102
+        hits = np.flatnonzero(self.each >= floor_of(least, self.error)[:, None])
         query, place = np.divmod(hits, self.each.shape[1])
-        return query, place, self.each.ravel()[hits].astype(np.float64)
+        return query, place, high_end(self.each.ravel()[hits].astype(np.float64), self.error[query])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -193,7 +224,6 @@ class FloatCodes:
     """
 
     rows: Rows
-    rounding: float = 2 * HALF
 
     def queries(self, queries: Values, lengths: Values) -> Queries:
         """Queries [b, d] with norms `lengths` [b] in low precision."""
@@ -212,9 +242,9 @@ class FloatCodes:
         size = np.exp2(np.ceil(np.log2(np.maximum(lengths * self.scale, 1.0)))) / self.scale
         return queries / size[:, None], 1 / (size * self.scale)
 
-    def scores(self, run: RowRun, asked: Queries) -> WrittenScores:
+    def scores(self, run: FloatRun, asked: Queries) -> FloatScores:
         """The scores of a run."""
-        return WrittenScores(each=asked.low @ run.low.T)
+        return FloatScores(each=asked.low @ run.low.T, error=run.error(asked))
 
     def place(self, row: Ids) -> Ids:
         """Rows are in the table's order."""
@@ -228,7 +258,7 @@ class FloatCodes:
         """As they are: there are hardly any more than the nearest."""
         return query, row
 
-    def spans(self, width: int) -> Iterator[RowRun]:
+    def spans(self, width: int) -> Iterator[FloatRun]:
         """All rows, `width` at a time."""
         for start in range(0, self.rows.size, width):
             part = slice(start, start + width)
@@ -236,7 +266,7 @@ class FloatCodes:
             if (known := self._sizes.get((start, width))) is None:
                 known = self._sizes[start, width] = self._size(part, low)
             row, away, length = known
-            yield RowRun(start, len(low), low, unit=1.0, row=row, away=away, length=length)
+            yield FloatRun(start, len(low), low, row=row, away=away, length=length)
 
     def _low(self, part: slice) -> Floats:
         if self.rows.by_direction:
@@ -273,52 +303,80 @@ class FloatCodes:
 # ---- int8 --------------------------------------------------------------------------------------------------
 
 
+class IntegerRun(NamedTuple):
+    """A run of rows as integers, each group of `GROUP` in a unit of its own.
+
+    Attributes:
+        start: position of the first row.
+        size: number of rows.
+        low: the integers.
+        unit: what they are multiplied by, float32 [g].
+        away: upper bound on the norms of the rows' rounding errors [g].
+    """
+
+    start: int
+    size: int
+    low: IntegerRows
+    unit: Floats
+    away: Values
+
+
+LEFT_OUT = np.iinfo(np.int32).min
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupedScores:
-    """Integer scores [b, w] and the largest of each group [b, w / GROUP]."""
+    """Products of integers [b, w] and the largest of each group [b, g]."""
 
+    run: IntegerRun
+    asked: Queries
     each: NDArray[np.int32]
     groups: NDArray[np.int32]
 
-    def highest(self) -> Values:  # noqa: D102
-        return np.asarray(self.groups.max(axis=1), np.float64)
+    def __post_init__(self) -> None:
+        if self.run.size < self.each.shape[1]:  # what fills up the last group
+            self.each[:, self.run.size :] = LEFT_OUT
+            self.groups[:, -1] = self.each[:, -GROUP:].max(axis=1)
 
     def leave_out(self, query: Ids, place: Ids) -> None:  # noqa: D102
-        self.each[query, place] = np.iinfo(np.int32).min
-        self._again(query, place // GROUP)
+        self.each[query, place] = LEFT_OUT
+        self.groups[query, place // GROUP] = self._members(query, place // GROUP).max(axis=1)
 
-    def cut(self, size: int) -> None:
-        """Leaves out what fills up the last group."""
-        if size < self.each.shape[1]:
-            self.each[:, size:] = np.iinfo(np.int32).min
-            self._again(np.arange(len(self.each)), np.full(len(self.each), size // GROUP))
+    def best(self) -> Values:  # noqa: D102
+        group = self._scaled.argmax(axis=1)
+        lengths, asked = np.arange(len(group)), self.asked
+        score = asked.unit * self._scaled[lengths, group] - asked.length * self.run.away[group]
+        return np.asarray(score - asked.lost)
 
-    def _again(self, query: Ids, group: Ids) -> None:
-        self.groups[query, group] = self._members(query, group).max(axis=1)
+    def reaching(self, least: Values) -> tuple[Ids, Ids, Values]:  # noqa: D102
+        asked, run = self.asked, self.run
+        floor = ((least - asked.lost) / asked.unit).astype(np.float32)[:, None]
+        reach = (asked.length / asked.unit).astype(np.float32)[:, None] * run.away.astype(np.float32)
+        hits = np.flatnonzero(self._scaled >= np.subtract(floor, reach, out=reach))
+        query, group = np.divmod(hits, self.groups.shape[1])
+        members = self._members(query, group)
+        high = members * (asked.unit[query] * run.unit[group])[:, None]
+        high += (asked.length[query] * run.away[group] + asked.lost[query])[:, None]
+        line, place = np.nonzero((high >= least[query][:, None]) & (members != LEFT_OUT))
+        return query[line], group[line] * GROUP + place, high[line, place]
+
+    @cached_property
+    def _scaled(self) -> Floats:
+        return np.multiply(self.groups, self.run.unit, dtype=np.float32, casting="unsafe")
 
     def _members(self, query: Ids, group: Ids) -> NDArray[np.int32]:
         members: NDArray[np.int32] = self.each.reshape(-1, GROUP)[query * self.groups.shape[1] + group]
         return members
-
-    def reaching(self, floor: Values) -> tuple[Ids, Ids, Values]:  # noqa: D102
-        least = np.clip(np.ceil(floor), 1 - 2.0**31, 2.0**31 - 1).astype(np.int32)
-        query, group = np.divmod(np.flatnonzero(self.groups >= least[:, None]), self.groups.shape[1])
-        members = self._members(query, group)
-        hits = np.flatnonzero(members >= least[query][:, None])
-        line, place = np.divmod(hits, GROUP)
-        return query[line], group[line] * GROUP + place, members.ravel()[hits].astype(np.float64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class IntegerCodes:
     """Unit rows and queries as int8, after a rotation that evens out their coordinates.
 
-    Rows are stored by their largest coordinate. The few with a large one have their own scale, so that they do not
-    cost the others precision.
+    Rows are stored by their largest coordinate, so that those of one group have nearly the same unit.
     """
 
     rows: Rows
-    rounding: float = 0.0
 
     def queries(self, queries: Values, lengths: Values) -> Queries:
         """Queries [b, d] with norms `lengths` [b] in low precision."""
@@ -328,14 +386,12 @@ class IntegerCodes:
         low, back = _integers(turned, unit[:, None])
         length, away = norms(back) * self._rounded, norms(turned - back) * self._rounded
         unit, length, away = (each.astype(np.float64) for each in (unit, length, away))
-        return Queries(low, unit=unit, length=length, lost=away + self._turning, sums=0.0)
+        return Queries(low, unit=unit, length=length, lost=(away + self._turning) * (1 + SLACK), sums=0.0)
 
-    def scores(self, run: RowRun, asked: Queries) -> GroupedScores:
+    def scores(self, run: IntegerRun, asked: Queries) -> GroupedScores:
         """The scores of a run."""
         each, groups = run.low.maxima(asked.low)
-        found = GroupedScores(each=each, groups=groups)
-        found.cut(run.size)
-        return found
+        return GroupedScores(run=run, asked=asked, each=each, groups=groups)
 
     def place(self, row: Ids) -> Ids:
         """The stored position of a row of the table."""
@@ -363,21 +419,26 @@ class IntegerCodes:
         found: Floats = np.einsum("ij,ij->i", unit[query], self.rows.stored[row])
         return found
 
-    def spans(self, width: int) -> Iterator[RowRun]:
-        """All rows, `width` at a time."""
-        few = self.rows.size - self.rows.size // FEW
-        bounds = [*range(0, few, width), *range(few, self.rows.size, width), self.rows.size]
-        for start, end in pairwise(bounds):
-            turned = self._turned(self.rows.take(self._order[start:end]))
-            unit = np.abs(turned).max() / np.float32(127)
-            low, back = _integers(turned, unit if unit > 0 else np.float32(1))
-            away = float(norms(turned - back).max()) * self._rounded + self._turning + NEARLY[turned.dtype]
-            held = IntegerRows(low, grouped=True)
-            yield RowRun(start, len(low), held, unit=float(unit), row=1 + SLACK, away=away, length=0.0)
+    def spans(self, width: int) -> Iterator[IntegerRun]:
+        """All rows, `width` at a time, a multiple of `GROUP`."""
+        for start in range(0, self.rows.size, width):
+            parts = [self._coded(at) for at in range(start, min(start + width, self.rows.size), SLAB)]
+            whole, unit, away = (np.concatenate(each) for each in zip(*parts, strict=True))
+            yield IntegerRun(start, len(whole), IntegerRows(whole, grouped=True), unit=unit, away=away)
+
+    def _coded(self, start: int) -> tuple[NDArray[np.int8], Floats, Values]:
+        """The integers of a slab of rows, and the unit and largest error of each group."""
+        turned = self._turned(self.rows.take(self._order[start : start + SLAB]))
+        firsts = np.arange(0, len(turned), GROUP)
+        unit = (np.maximum.reduceat(np.abs(turned).max(axis=1), firsts) / 127).astype(np.float32)
+        unit[unit == 0] = 1
+        whole, back = _integers(turned, np.repeat(unit, GROUP)[: len(turned), None])
+        away = np.maximum.reduceat(norms(turned - back), firsts).astype(np.float64)
+        return whole, unit, away * self._rounded + self._turning + NEARLY[turned.dtype] + SCALING
 
     @cached_property
     def _order(self) -> Ids:
-        parts = (self.rows.take(slice(start, start + SLAB)) for start in range(0, self.rows.size, SLAB))
+        parts = (self._turned(self.rows.take(slice(start, start + SLAB))) for start in range(0, self.rows.size, SLAB))
         return np.concatenate([np.abs(part).max(axis=1) for part in parts]).argsort(kind="stable")
 
     @cached_property
@@ -387,12 +448,13 @@ class IntegerCodes:
     # ---- the rotation
 
     def _turned(self, vectors: Values | Floats) -> Floats:
-        return vectors.astype(np.float32, copy=False) @ self._rotation
+        parts = vectors.astype(np.float32, copy=False).reshape(-1, len(self._rotation))
+        return (parts @ self._rotation).reshape(vectors.shape)
 
     @property
     def _turning(self) -> float:
         """What float32 loses of a unit vector in the rotation and in going back from integers, at most."""
-        d = self.rows.dimension
+        d = len(self._rotation)
         return float(((d + 2) * d**0.5 + 4) * HALF)
 
     @property
@@ -402,30 +464,19 @@ class IntegerCodes:
 
     @cached_property
     def _rotation(self) -> Floats:
-        """The discrete sine transform, an orthogonal matrix [d, d]."""
-        d = self.rows.dimension
+        """The discrete sine transform, an orthogonal matrix, of so many coordinates at once."""
+        sizes = [size for size in BLOCKS if self.rows.dimension % size == 0]
+        d = max(sizes, default=self.rows.dimension)
         n = np.arange(1, d + 1)
         turns = np.sin(np.outer(n, n) * (math.pi / (d + 1))) * math.sqrt(2 / (d + 1))
         found: Floats = turns.astype(np.float32)
         return found
 
 
-def integers(rows: Rows) -> bool:
-    """Whether int8 is the quickest: for unit rows, where it is exact."""
-    return rows.by_direction and engine.exact()
-
-
 def _integers(vectors: Floats, unit: Floats | np.float32) -> tuple[NDArray[np.int8], Floats]:
     """Vectors [n, d] as int8 in terms of a unit, and what these stand for."""
     whole = np.rint(vectors / unit)
     return whole.astype(np.int8), whole * unit
-
-
-def downwards(values: Values) -> Floats:
-    """The largest finite float32 numbers that are not above these."""
-    found: Floats = values.astype(np.float32)
-    found = np.where(found > values, np.nextafter(found, np.float32(-np.inf)), found)
-    return np.maximum(found, np.finfo(np.float32).min)
 
 
 def squares(vectors: NDArray[Any]) -> NDArray[Any]:

@@ -16,7 +16,19 @@ import numpy as np
 from textveil.config import extras
 from textveil.errors import ConfigError
 from textveil.randomness import Ids, Values
-from textveil.table.codes import HALF, FloatCodes, Queries, RowRun, Rows, downwards, longest_of, norms, squares
+from textveil.table.codes import (
+    HALF,
+    FloatCodes,
+    FloatRun,
+    Queries,
+    Rows,
+    floor_of,
+    high_end,
+    longest_of,
+    low_end,
+    norms,
+    squares,
+)
 
 HALVES = 3
 """Extra columns that hold half a row's squared norm: three bfloat16 numbers have the digits of a float32."""
@@ -27,23 +39,24 @@ EXACT_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DeviceScores:
-    """Scores [w, b] in float32 on the device."""
+    """Scores [w, b] in float32 on the device, and their largest errors [b]."""
 
     each: Any
-
-    def highest(self) -> Values:  # noqa: D102
-        found: Values = self.each.amax(dim=0).double().cpu().numpy()
-        return found
+    error: Values
 
     def leave_out(self, query: Ids, place: Ids) -> None:  # noqa: D102
         torch = _torch()
         self.each[torch.from_numpy(place), torch.from_numpy(query)] = -torch.inf
 
-    def reaching(self, floor: Values) -> tuple[Ids, Ids, Values]:  # noqa: D102
-        least = _torch().from_numpy(downwards(floor)).to(self.each.device)
-        place, query = (self.each >= least).nonzero(as_tuple=True)
-        score = self.each[place, query].double()
-        return query.cpu().numpy(), place.cpu().numpy(), score.cpu().numpy()
+    def best(self) -> Values:  # noqa: D102
+        return low_end(self.each.amax(dim=0).double().cpu().numpy(), self.error)
+
+    def reaching(self, least: Values) -> tuple[Ids, Ids, Values]:  # noqa: D102
+        floor = _torch().from_numpy(floor_of(least, self.error)).to(self.each.device)
+        hits = (self.each >= floor).nonzero(as_tuple=True)
+        score = self.each[hits].double().cpu().numpy()
+        place, query = (each.cpu().numpy() for each in hits)
+        return query, place, high_end(score, self.error[query])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,7 +69,6 @@ class TorchCodes:
 
     rows: Rows
     device: str
-    rounding: float = 2 * HALF
 
     def queries(self, queries: Values, lengths: Values) -> Queries:
         """Queries [b, d] with norms `lengths` [b] in low precision, on the device."""
@@ -68,13 +80,15 @@ class TorchCodes:
             length = np.sqrt(length**2 + HALVES * one**2)
         return Queries(low, unit=np.ones(len(back)), length=length, lost=lost, sums=low.shape[1] * 4 * HALF)
 
-    def scores(self, run: RowRun, asked: Queries) -> DeviceScores:
+    def scores(self, run: FloatRun, asked: Queries) -> DeviceScores:
         """Scores in float32, to which a GPU then adds up; the CPU has no such product."""
         torch = _torch()
         with torch.no_grad(), torch.autocast(run.low.device.type, enabled=False):
             if run.low.device.type == "cuda":
-                return DeviceScores(each=torch.mm(run.low, asked.low.T, out_dtype=torch.float32))
-            return DeviceScores(each=run.low.double().mm(asked.low.T.double()).float())
+                each = torch.mm(run.low, asked.low.T, out_dtype=torch.float32)
+            else:
+                each = run.low.double().mm(asked.low.T.double()).float()
+        return DeviceScores(each=each, error=run.error(asked))
 
     def place(self, row: Ids) -> Ids:
         """Rows are in the table's order."""
@@ -98,7 +112,7 @@ class TorchCodes:
         left = (score >= best[owner] - 4e-6).cpu().numpy()  # rows have length 1 up to 1e-6
         return query[left], row[left]
 
-    def spans(self, width: int) -> Iterator[RowRun]:
+    def spans(self, width: int) -> Iterator[FloatRun]:
         """All rows, `width` at a time."""
         for start in range(0, self.rows.size, width):
             part = slice(start, start + width)
@@ -113,7 +127,7 @@ class TorchCodes:
                     left = left - rounded[:, 0]
                 away = np.column_stack([away, left])
             sizes = (longest_of(each) for each in (true, away, back))
-            yield RowRun(start, len(true), low, 1.0, *sizes)
+            yield FloatRun(start, len(true), low, *sizes)
 
     def _lowered(self, values: Values) -> tuple[Any, Values]:
         """Numbers in bfloat16 on the device, and what these stand for."""

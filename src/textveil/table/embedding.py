@@ -30,6 +30,9 @@ Metric = Literal["chord", "euclidean"]
 SLAB = 1 << 16
 """Rows per pass over a whole table, so that no second copy is held."""
 
+PART = 1 << 12
+"""The same where a copy in float64 is made."""
+
 KEPT = 1 << 26
 """Up to this many numbers (512 MiB) a whole table is cached in float64 once distances are requested."""
 
@@ -161,7 +164,7 @@ class EmbeddingTable:
             if (lengths == 0).any():
                 raise TableError("metric chord does not allow zero rows; drop those words or use metric euclidean")
             if (np.abs(lengths - 1) > NEARLY[rows.dtype]).any():
-                rows = (rows / lengths[:, None]).astype(np.float32)
+                rows = _unit(rows, lengths)
         elif metric != "euclidean":
             raise ConfigError(f"table.metric must be chord or euclidean, got {metric!r}")
         if device != "cpu":
@@ -497,8 +500,17 @@ def taken(held: Stored, unit_rows: bool) -> Floats:
 
 def lengths_of(rows: Stored) -> Values:
     """The norms of rows [V], in float64."""
-    parts = (rows[start : start + SLAB] for start in range(0, len(rows), SLAB))
+    parts = (rows[start : start + PART] for start in range(0, len(rows), PART))
     return np.concatenate([norms(part.astype(np.float64)) for part in parts])
+
+
+def _unit(rows: Stored, lengths: Values) -> Floats:
+    """Rows over their lengths, computed in float64."""
+    found = np.empty(rows.shape, np.float32)
+    for start in range(0, len(rows), PART):
+        part = slice(start, start + PART)
+        found[part] = rows[part] / lengths[part, None]
+    return found
 
 
 @lru_cache(maxsize=16)

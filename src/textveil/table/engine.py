@@ -14,7 +14,7 @@ from textveil.runtime import Graph, Session
 Bytes = NDArray[np.int8]
 Products = NDArray[np.int32]
 
-GROUP = 16
+GROUP = 32
 """Rows per group; at first only the largest product of a group is looked at."""
 
 

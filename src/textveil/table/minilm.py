@@ -9,14 +9,13 @@ from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 
-import numpy as np
-from safetensors import SafetensorError, safe_open
 from tokenizers import Tokenizer
 
 from textveil.errors import TableError
 from textveil.randomness import Floats
 from textveil.table.constants import stored
 from textveil.table.embedding import EmbeddingTable, Metric, PieceVectors
+from textveil.table.inputs import mapped, single, tensor_names
 
 MODEL = "all-MiniLM-L6-v2"
 """What errors call the model."""
@@ -110,11 +109,8 @@ def checked(folder: Path) -> Path:
 
 
 def _rows(folder: Path) -> Floats:
-    """The input embeddings [30522, 384]."""
+    """The input embeddings [30522, 384], memory-mapped."""
     path = checked(folder)
-    try:
-        with safe_open(path, framework="numpy") as file:
-            rows: Floats = file.get_tensor(EMBEDDINGS)
-    except SafetensorError as error:
-        raise TableError(f"{path.name} of {MODEL} lacks the tensor {EMBEDDINGS}; reinstall textveil") from error
-    return rows.astype(np.float32, copy=False)
+    if EMBEDDINGS not in tensor_names(path):
+        raise TableError(f"{path.name} of {MODEL} lacks the tensor {EMBEDDINGS}; reinstall textveil")
+    return single(mapped(path, EMBEDDINGS))

@@ -16,20 +16,19 @@ rows are within the bound, more are scored again.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
 from textveil.errors import InputError
 from textveil.randomness import Floats, Ids, Values
+from textveil.table import engine
 from textveil.table.codes import (
-    SLACK,
     Engine,
     FloatCodes,
     IntegerCodes,
-    Precision,
-    RowRun,
     Rows,
-    integers,
+    Run,
     longest_of,
     norms,
     squares,
@@ -44,6 +43,9 @@ KEPT_ON_DEVICE = 1 << 32
 
 MADE_SHAPE = 1 << 12, 1 << 10
 """The same if rows are converted anew for each batch: more queries share the work."""
+
+FEW = 512
+"""So many queries are answered from the rows as they are, while integers have not been made of them."""
 
 PAIRS = 1 << 14
 """Pairs of query and row scored again at once."""
@@ -65,13 +67,12 @@ class Nearest:
     Attributes:
         rows: the rows.
         device: "cpu", or a torch device that computes the first scores, such as "cuda"; needs the extra `torch`.
-        precision: of the first scores on the CPU; None for what it multiplies fastest. int8 needs unit rows that can
-            be cached; otherwise float32 is used.
+        precision: of the first scores on the CPU; None for what it multiplies fastest, int8 or float32.
     """
 
     rows: Rows
     device: str = "cpu"
-    precision: Precision | None = None
+    precision: Literal["float32"] | None = None
 
     def search(self, queries: Values | Floats, exclude: Ids | None = None) -> Ids:
         """The nearest row of each query, ties to the lowest row.
@@ -90,12 +91,25 @@ class Nearest:
             raise InputError(f"queries must be [n, {self.rows.dimension}], got {list(queries.shape)}")
         if exclude is not None and exclude.shape != (len(queries),):
             raise InputError(f"exclude must be one row per query, [{len(queries)}], got {list(exclude.shape)}")
+        if self._few(len(queries)):
+            return self._plain.search(queries, exclude)
         found = np.empty(len(queries), np.int64)
         step = self._shape[1]
         for start in range(0, len(queries), step):
             part = slice(start, start + step)
             found[part] = self._batch(queries[part].astype(np.float64), None if exclude is None else exclude[part])
         return found
+
+    def _few(self, count: int) -> bool:
+        """Whether so few queries were asked that making integers of the rows does not pay."""
+        if "_codes" in self.__dict__ or not self._integers:
+            return False
+        asked = self.__dict__["_asked"] = self.__dict__.get("_asked", 0) + count
+        return bool(asked <= FEW)
+
+    @cached_property
+    def _plain(self) -> "Nearest":
+        return Nearest(rows=self.rows, precision="float32")
 
     def _batch(self, queries: Values, own: Ids | None) -> Ids:
         queries, zero = self._checked(queries)
@@ -112,12 +126,10 @@ class Nearest:
                 place = self._codes.place(own) - run.start
                 inside = np.flatnonzero((place >= 0) & (place < run.size))
                 scores.leave_out(inside, place[inside])
-            factor, error = asked.unit * run.unit, run.error(asked)
-            least = np.maximum(least, self._low_end(scores.highest() * factor) - error)
-            query, place, score = scores.reaching(self._from(least - error) / factor)
-            row = self._codes.row(run.start + place)
-            held.append((query, row, self._high_end(score * factor[query]) + error[query]))
-            count += len(row)
+            least = np.maximum(least, scores.best())
+            query, place, high = scores.reaching(least)
+            held.append((query, self._codes.row(run.start + place), high))
+            count += len(query)
             if count > HELD:
                 best = self._better(queries, best, *self._left(unit, held, least))
                 held, count = [], 0
@@ -188,19 +200,6 @@ class Nearest:
     def _longest(self) -> float:
         return max(longest_of(self.rows.true(run)) for run in self._slices())
 
-    # ---- what rounding may hide in a score -------------------------------------------------------------
-
-    def _low_end(self, score: Values) -> Values:
-        return score - (self._codes.rounding + SLACK) * np.abs(score)
-
-    def _high_end(self, score: Values) -> Values:
-        return score + (self._codes.rounding + SLACK) * np.abs(score)
-
-    def _from(self, high: Values) -> Values:
-        """The smallest score whose high end is `high`."""
-        share = self._codes.rounding + 2 * SLACK
-        return np.where(high >= 0, high / (1 + share), high / (1 - share))
-
     # ---- rows in low precision -----------------------------------------------------------------------
 
     @property
@@ -215,15 +214,25 @@ class Nearest:
     def _codes(self) -> Engine:
         if self.device != "cpu":
             return TorchCodes(rows=self.rows, device=self.device)
-        whole = self._keeps and integers(self.rows) and self.precision != "float32"
-        return IntegerCodes(rows=self.rows) if whole else FloatCodes(rows=self.rows)
+        return IntegerCodes(rows=self.rows) if self._integers else FloatCodes(rows=self.rows)
+
+    @property
+    def _integers(self) -> bool:
+        """Whether int8 is the quickest: on the CPU for unit rows, where it is exact."""
+        return (
+            self.device == "cpu"
+            and self.precision != "float32"
+            and self.rows.by_direction
+            and self._keeps
+            and engine.exact()
+        )
 
     def _slices(self) -> Iterator[slice]:
         return (slice(start, start + self._shape[0]) for start in range(0, self.rows.size, self._shape[0]))
 
-    def _runs(self) -> Iterator[RowRun]:
+    def _runs(self) -> Iterator[Run]:
         yield from self._kept if self._keeps else self._codes.spans(self._shape[0])
 
     @cached_property
-    def _kept(self) -> list[RowRun]:
+    def _kept(self) -> list[Run]:
         return list(self._codes.spans(self._shape[0]))
