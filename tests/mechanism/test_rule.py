@@ -65,9 +65,9 @@ def table(request: pytest.FixtureRequest, small_table: EmbeddingTable, raw_table
     }[request.param]()
 
 
-def shortest(self: Pairs, asked: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+def shortest(self: Pairs, asked: np.ndarray) -> Iterator[tuple[slice, int, np.ndarray]]:
     """The loosest bound there is: no distance is below 0."""
-    yield 0, np.zeros((len(asked), self.rows.size), np.float32)
+    yield slice(None), 0, np.zeros((len(asked), self.rows.size), np.float32)
 
 
 @pytest.mark.parametrize("c", [0.0, 0.5, 2.0, 8.0, 1e3, 1e300])
@@ -108,8 +108,8 @@ def test_proposals_that_are_all_accepted_are_rejected(monkeypatch):
 
 
 def test_an_upper_weight_below_its_weight_is_noticed(table, monkeypatch):
-    def longer(self: Pairs, asked: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        yield 0, np.full((len(asked), self.rows.size), 1e6, np.float32)
+    def longer(self: Pairs, asked: np.ndarray) -> Iterator[tuple[slice, int, np.ndarray]]:
+        yield slice(None), 0, np.full((len(asked), self.rows.size), 1e6, np.float32)
 
     monkeypatch.setattr(Pairs, "shorter", longer)
     with pytest.raises(ArithmeticError, match="a bound of the exact draw"):
@@ -151,13 +151,14 @@ def test_slopes_beyond_float32_keep_the_floor(small_table):
     upper, _ = _upper(small_table, np.array([3]), np.array([1e300]), None)
     floor = 2.0 ** _bits(small_table) * np.exp(-EXPONENT_CAP)
     others = np.arange(60) != 3
-    assert ((upper[0, :60][others] >= floor) & (upper[0, :60][others] < floor + 2)).all()
+    assert ((upper.ravel()[:60][others] >= floor) & (upper.ravel()[:60][others] < floor + 2)).all()
 
 
 @pytest.mark.parametrize("c", [2.0, 6.0, 15.0, 60.0])
 def test_upper_weights_of_the_default_table_are_above_and_near(minilm_s, c):
     rows = np.arange(11, len(minilm_s), 700)
     upper, sums = _upper(minilm_s, rows, np.full(len(rows), c), None)
+    upper = upper.reshape(len(rows), -1)
     distances = minilm_s.distances(rows)
     weights = RULE.weights(distances, np.full(len(rows), c)).astype(float)
     proposed = upper[:, : len(minilm_s)].astype(np.float64) * 2.0 ** (50 - _bits(minilm_s))

@@ -1,6 +1,7 @@
 """The exact search against float64: near-ties, duplicates, both precisions, both ways of holding rows, the bound."""
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ from textveil.table.engine import GROUP
 from textveil.table.nearest import Nearest
 
 METRICS: tuple[Metric, ...] = ("chord", "euclidean")
-ENGINES = {"int8": IntegerCodes, "float32": FloatCodes, "torch": TorchCodes}
+ENGINES: dict[str, Any] = {"int8": IntegerCodes, "float32": FloatCodes, "torch": TorchCodes}
 """int8 on ONNX Runtime, float32 in numpy, and bfloat16 of torch, here on the CPU."""
 KINDS: list[tuple[Metric, str]] = [
     *((metric, engine) for metric in METRICS for engine in ("torch", "float32")),
@@ -413,8 +414,8 @@ def test_what_queries_and_rows_lost_is_not_more_than_is_said(seed, dimension, ki
     low = np.asarray(asked.low.double() if engine == "torch" else asked.low, np.float64) * asked.unit[:, None]
     assert (norms(low) <= asked.length * (1 + SLACK)).all()
     if isinstance(own, IntegerCodes):
-        turns = turned(own, np.eye(dimension))
-        assert (norms(low - turned(own, queries / lengths[:, None])) <= asked.lost).all()
+        turns = turned(np.eye(dimension))
+        assert (norms(low - turned(queries / lengths[:, None])) <= asked.lost).all()
         assert np.allclose(turns @ turns.T, np.eye(dimension), atol=1e-12)
         unit = queries / lengths[:, None]
         query, row = np.repeat(np.arange(20), 40), np.tile(np.arange(40), 20)
@@ -426,7 +427,7 @@ def test_what_queries_and_rows_lost_is_not_more_than_is_said(seed, dimension, ki
         if isinstance(own, IntegerCodes):
             assert isinstance(run, IntegerRun)
             away, step = of_rows(run)
-            rows, true = run.low.rows * step[:, None], turned(own, true)
+            rows, true = run.low.rows * step[:, None], turned(true)
         else:
             assert isinstance(run, FloatRun)
             rows = np.asarray(run.low.double() if engine == "torch" else run.low, np.float64)
@@ -443,9 +444,9 @@ def of_rows(run: IntegerRun) -> tuple[Values, Values]:
     return run.away[group], run.unit[group].astype(np.float64)
 
 
-def turned(own: IntegerCodes, vectors: np.ndarray) -> np.ndarray:
+def turned(vectors: np.ndarray) -> np.ndarray:
     """Vectors after the discrete sine transform of so many coordinates at once, in float64."""
-    d = len(own._rotation)
+    d = len(codes._rotation(vectors.shape[1]))
     n = np.arange(1, d + 1)
     turns = np.sin(np.outer(n, n) * np.pi / (d + 1)) * (2 / (d + 1)) ** 0.5
     return (vectors.reshape(-1, d) @ turns).reshape(vectors.shape)

@@ -70,12 +70,11 @@ def test_every_distance_is_within_its_bounds(metric, kind, dimension, size, monk
     table = table_of(awkward(500, dimension, dimension) * np.float32(size), metric)
     pairs, true = pairs_of(table, kind), differences(table)
     assert outside(pairs, true) == 0
-    for start, shorter in pairs.shorter(np.arange(len(table))):
-        assert (shorter.astype(np.float64) * pairs.reach <= true[:, start : start + shorter.shape[1]]).all()
+    for lines, start, shorter in pairs.shorter(np.arange(len(table))):
+        assert (shorter.astype(np.float64) * pairs.reach <= true[lines, start : start + shorter.shape[1]]).all()
     # The twin: nothing is lost by rounding to whole numbers.
     lossless = pairs_of(table, kind)
-    slabs = [(start, codes._replace(lost=np.zeros_like(codes.lost)), rows) for start, codes, rows in lossless._kept]
-    lossless.__dict__["_kept"] = slabs
+    lossless.__dict__["_kept"] = lossless._kept._replace(lost=np.zeros_like(lossless._kept.lost))
     assert outside(lossless, true) > 0
 
 
@@ -92,13 +91,29 @@ def test_integer_rows_are_compared_exactly_by_hand():
 def test_no_bit_of_a_bound_depends_on_other_rows(metric, kind, monkeypatch):
     table = table_of(awkward(700, 48, 5), metric)
     pairs = pairs_of(table, kind)
-    together = np.concatenate([middle - error for _, middle, error in pairs.squares(np.arange(700))], axis=1)
+
+    def low_ends(rows: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        squares = [middle - error for _, middle, error in pairs.squares(np.array(rows))]
+        shorter = np.zeros((len(rows), 700), np.float32)
+        for lines, start, found in pairs.shorter(np.array(rows)):
+            shorter[lines, start : start + found.shape[1]] = found
+        return np.concatenate(squares, axis=1), shorter
+
+    together = low_ends(list(range(700)))
     for few in ([3], [699, 3], list(range(0, 700, 7))):
-        alone = np.concatenate([middle - error for _, middle, error in pairs.squares(np.array(few))], axis=1)
-        assert np.array_equal(alone, together[few])
+        for alone, all_of_them in zip(low_ends(few), together, strict=True):
+            assert np.array_equal(alone, all_of_them[few])
+
+
+def test_rows_that_are_not_kept_have_bounds_that_hold_as_well(monkeypatch):
     monkeypatch.setattr(pairs_module, "KEPT", 0)
-    anew = np.concatenate([middle - error for _, middle, error in pairs.squares(np.array([3]))], axis=1)
-    assert np.array_equal(anew[0], together[3])
+    monkeypatch.setattr(pairs_module, "SLAB", 128)
+    table = table_of(awkward(500, 48, 5), "euclidean")
+    assert outside(table.pairs, differences(table)) == 0
+    assert (table.pairs.nearest(np.arange(500), 20) == brute_force(table, 20)).all()
+    for lines, start, shorter in table.pairs.shorter(np.arange(500)):
+        true = differences(table)[lines, start : start + shorter.shape[1]]
+        assert (shorter.astype(np.float64) * table.pairs.reach <= true).all()
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)
@@ -119,8 +134,8 @@ def test_neighbours_without_the_bound_are_wrong(monkeypatch):
     table = table_of(np.random.default_rng(3).normal(size=(1500, 24)).astype(np.float32), "chord")
     codes = pairs_module._codes
 
-    def lossless(rows: np.ndarray) -> Codes:
-        return codes(rows)._replace(lost=np.zeros(len(rows), np.float32))
+    def lossless(rows: np.ndarray, even: bool) -> Codes:
+        return codes(rows, even=even)._replace(lost=np.zeros(len(rows), np.float32))
 
     monkeypatch.setattr(pairs_module, "_codes", lossless)
     assert (table.pairs.nearest(np.arange(1500), 2) != brute_force(table, 2)).any()

@@ -13,7 +13,7 @@ from pydantic import Field
 from textveil.config import options
 from textveil.errors import ConfigError
 from textveil.randomness import Draws, Flags, Floats, Ids, Ints, Values, weighted_choice
-from textveil.table import BATCH, EmbeddingTable
+from textveil.table import EmbeddingTable
 
 EXPONENT_CAP = 20.0
 """c times the capped distance is at most this, so that every candidate keeps a weight of at least 2^21."""
@@ -26,8 +26,14 @@ ROUNDING = 2 * math.log1p(math.exp(EXPONENT_CAP) / SCALE)
 CELLS = 1 << 25
 """Upper weights that are held at once: 128 MiB."""
 
-BLOCK = 256
+BATCH = 256
+"""Pairs of a row and a parameter whose upper weights are held at once, at most."""
+
+BLOCK = 64
 """Candidates whose upper weights are summed first."""
+
+SMALL = 1 << 15
+"""Up to this many candidates, upper weights are so coarse that float32 adds up a block of them exactly."""
 
 AT_ONCE = 1 << 13
 """Rows whose proposals are looked up at once, a block for each: 16 MiB in float64."""
@@ -137,12 +143,12 @@ class Exponential:
             c: their parameters [m].
             values: uniform in [0, 2^53), [m, 2 * PROPOSALS].
             which: the line of `upper` for each row [m].
-            upper: whole numbers, float32 [p, V and zeros up to a multiple of `BLOCK`].
+            upper: whole numbers, float32 [p, blocks, `BLOCK`], filled up with zeros.
             sums: of its blocks, one line after another.
         """
         blocks = upper.reshape(-1, BLOCK)
         ends = np.cumsum(sums)  # below 2^63: `BATCH` lines of at most 2^52
-        width = upper.shape[1] // BLOCK
+        width = upper.shape[1]
         before = np.concatenate(([0], ends[width - 1 :: width]))[which]
         total = ends[width - 1 :: width][which] - before
         shift = 50 - _bits(table)
@@ -201,8 +207,12 @@ def _grouped(rows: Ids, c: Values) -> tuple[Ids, Ids]:
 
 
 def _bits(table: EmbeddingTable) -> int:
-    """The largest upper weight is 2 to the power of it, nearly: sums over the table stay below 2^52."""
-    return min(30, 51 - len(table).bit_length())
+    """The largest upper weight is 2 to the power of it, nearly: sums over the table stay below 2^52.
+
+    A weight is too large by one at most, which makes a quarter of the largest in all of a small table. And one is never
+    less than what the cap leaves of the largest.
+    """
+    return 17 if len(table) <= SMALL else min(28, 51 - len(table).bit_length())
 
 
 def _upper(table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None) -> tuple[Floats, Ints]:
@@ -212,23 +222,25 @@ def _upper(table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None) -> 
     41; 2^-14 of it are added.
 
     Returns:
-        float32 [p, V and zeros up to a multiple of `BLOCK`], int64 [p * blocks].
+        float32 [p, blocks, `BLOCK`], filled up with zeros; int64 [p * blocks].
     """
-    largest = np.float32(math.log(2.0 ** _bits(table) * (1 + 2.0**-14)))
-    upper = np.zeros((len(rows), -len(table) % BLOCK + len(table)), np.float32)
-    blocks = upper.reshape(len(rows), -1, BLOCK)
-    sums = np.empty(blocks.shape[:2])
-    slope = np.maximum(-c * table.pairs.reach, -1e30).astype(np.float32)[:, None]
-    for start, weights in table.pairs.shorter(rows):
-        end = start + weights.shape[1]
-        weights *= slope
-        np.maximum(weights, -EXPONENT_CAP, out=weights)
+    largest = np.float32(_bits(table) + math.log2(1 + 2.0**-14))
+    exact = np.float32 if len(table) <= SMALL else np.float64  # sums of blocks of whole numbers, below 2^24 or 2^53
+    upper = np.empty((len(rows), -(-len(table) // BLOCK), BLOCK), np.float32)
+    sums = np.empty(upper.shape[:2], np.int64)
+    slope = np.maximum(-c * (table.pairs.reach / math.log(2)), -1e30).astype(np.float32)[:, None]
+    for lines, start, weights in table.pairs.shorter(rows):
+        weights *= slope[lines]
         weights += largest
-        np.exp(weights, out=weights)
-        np.ceil(weights, out=weights)
+        np.exp2(weights, out=weights)
+        np.floor(weights, out=weights)
+        weights += 1
         if among is not None:
-            weights *= among[start:end]
-        upper[:, start:end] = weights
-        part = slice(start // BLOCK, -(-end // BLOCK))
-        sums[:, part] = blocks[:, part].sum(axis=2, dtype=np.float64)  # exact: below 2^53
-    return upper, sums.ravel().astype(np.int64)
+            weights *= among[start : start + weights.shape[1]]
+        if short := -weights.shape[1] % BLOCK:
+            weights = np.pad(weights, ((0, 0), (0, short)))
+        blocks = weights.reshape(len(weights), -1, BLOCK)
+        part = slice(start // BLOCK, start // BLOCK + blocks.shape[1])
+        upper[lines, part] = blocks
+        sums[lines, part] = blocks.astype(exact, copy=False) @ np.ones(BLOCK, exact)
+    return upper, sums.ravel()

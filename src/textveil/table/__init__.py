@@ -8,11 +8,10 @@ from textveil.table.constants import Progress
 from textveil.table.embedding import LISTED, SLAB, EmbeddingTable, Metric, load_table, ships
 from textveil.table.frequency import shares
 from textveil.table.hub import HUB_ID, NoModelError, fast, fetch, quiet
-from textveil.table.pairs import BATCH, largest
+from textveil.table.pairs import largest
 from textveil.table.wordpiece import WordPieces
 
 __all__ = [
-    "BATCH",
     "HUB_ID",
     "LISTED",
     "SLAB",

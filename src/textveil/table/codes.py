@@ -7,7 +7,7 @@ Not here: the search that these bounds make exact (`nearest`), products of integ
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -88,7 +88,7 @@ class Queries(NamedTuple):
     sums: float
 
 
-class Run(Protocol):
+class RowRun(Protocol):
     """A run of rows in low precision."""
 
     @property
@@ -125,7 +125,7 @@ class Engine(Protocol):
         """Queries [b, d] with norms `lengths` [b] in low precision."""
         ...
 
-    def spans(self, width: int) -> Iterator[Run]:
+    def spans(self, width: int) -> Iterator[RowRun]:
         """All rows, `width` at a time."""
         ...
 
@@ -445,32 +445,17 @@ class IntegerCodes:
     def _places(self) -> Ids:
         return self._order.argsort()
 
-    # ---- the rotation
-
     def _turned(self, vectors: Values | Floats) -> Floats:
-        parts = vectors.astype(np.float32, copy=False).reshape(-1, len(self._rotation))
-        return (parts @ self._rotation).reshape(vectors.shape)
+        return rotated(vectors.astype(np.float32, copy=False))
 
     @property
     def _turning(self) -> float:
-        """What float32 loses of a unit vector in the rotation and in going back from integers, at most."""
-        d = len(self._rotation)
-        return float(((d + 2) * d**0.5 + 4) * HALF)
+        return turning(self.rows.dimension)
 
     @property
     def _rounded(self) -> float:
         """Factor for norms that were computed in float32."""
         return 1 + (self.rows.dimension + 16) * 2 * HALF
-
-    @cached_property
-    def _rotation(self) -> Floats:
-        """The discrete sine transform, an orthogonal matrix, of so many coordinates at once."""
-        sizes = [size for size in BLOCKS if self.rows.dimension % size == 0]
-        d = max(sizes, default=self.rows.dimension)
-        n = np.arange(1, d + 1)
-        turns = np.sin(np.outer(n, n) * (math.pi / (d + 1))) * math.sqrt(2 / (d + 1))
-        found: Floats = turns.astype(np.float32)
-        return found
 
 
 def _integers(vectors: Floats, unit: Floats | np.float32) -> tuple[NDArray[np.int8], Floats]:
@@ -493,3 +478,28 @@ def norms(vectors: NDArray[Any]) -> NDArray[Any]:
 def longest_of(vectors: Values) -> float:
     """The largest norm of a row, rounded up."""
     return float(norms(vectors).max()) * (1 + SLACK)
+
+
+# ---- the rotation ------------------------------------------------------------------------------------------
+
+
+def rotated(vectors: Floats) -> Floats:
+    """Vectors [n, d] after a rotation that evens out their coordinates, so that integers lose less of them."""
+    turns = _rotation(vectors.shape[1])
+    return np.asarray((vectors.reshape(-1, len(turns)) @ turns).reshape(vectors.shape))
+
+
+def turning(dimension: int) -> float:
+    """What float32 loses of a unit vector in the rotation and in going back from integers, at most."""
+    d = len(_rotation(dimension))
+    return float(((d + 2) * d**0.5 + 4) * HALF)
+
+
+@cache
+def _rotation(dimension: int) -> Floats:
+    """The discrete sine transform, an orthogonal matrix, of so many coordinates at once."""
+    d = max((size for size in BLOCKS if dimension % size == 0), default=dimension)
+    n = np.arange(1, d + 1)
+    turns = np.sin(np.outer(n, n) * (math.pi / (d + 1))) * math.sqrt(2 / (d + 1))
+    found: Floats = turns.astype(np.float32)
+    return found

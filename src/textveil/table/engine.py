@@ -5,10 +5,12 @@ Not here: where the integers come from and what their products bound (`codes`, `
 """
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from textveil.randomness import Floats
 from textveil.runtime import Graph, Session
 
 Bytes = NDArray[np.int8]
@@ -24,23 +26,29 @@ class IntegerRows:
     Args:
         rows: int8 [w, d], from -127 to 127.
         grouped: also find the largest product of each `GROUP` consecutive rows.
+        scale: what the products of each row are multiplied by, float32 [w], and what is added.
     """
 
-    def __init__(self, rows: Bytes, *, grouped: bool = False) -> None:
-        self.rows, self.grouped = rows, grouped
+    def __init__(self, rows: Bytes, *, grouped: bool = False, scale: tuple[Floats, Floats] | None = None) -> None:
+        self.rows, self.grouped, self.scale = rows, grouped, scale
         self._session = Session(self._graph)
 
     def products(self, queries: Bytes) -> Products:
-        """The products of queries [b, d], int32 [b, w]; with groups w is rounded up, and rows of zeros fill it up."""
+        """The products of queries [b, d], int32 [b, w]."""
         found: Products = self._run(queries)[0]
         return found
 
     def maxima(self, queries: Bytes) -> tuple[Products, Products]:
-        """As `products`, and the largest product of each group [b, w / GROUP]."""
+        """The products, and the largest of each group [b, w / GROUP]; w is rounded up, and rows of zeros fill it up."""
         products, highest = self._run(queries)
         return products, highest
 
-    def _run(self, queries: Bytes) -> list[NDArray[np.int32]]:
+    def scaled(self, queries: Bytes) -> Floats:
+        """The products as `scale` says, float32 [b, w]."""
+        found: Floats = self._run(queries)[0]
+        return found
+
+    def _run(self, queries: Bytes) -> list[NDArray[Any]]:
         return self._session.run(queries=queries.view(np.uint8) ^ np.uint8(128))  # q + 128: signed queries are slow
 
     def _graph(self) -> Graph:
@@ -50,7 +58,14 @@ class IntegerRows:
             rows = np.pad(rows, ((0, short), (0, 0)))
         queries = graph.input("queries", np.uint8, "b", rows.shape[1])
         zero = graph.constant(np.array(128, np.uint8))
-        products = graph.apply("MatMulInteger", queries, graph.weight("rows", rows.T), zero, name="products")
+        weight = graph.weight("rows", rows.T)
+        if self.scale is not None:
+            one, factor, added = graph.constant(1.0), *map(graph.constant, self.scale)
+            inputs = queries, weight, one, factor, zero, "", added
+            scaled = graph.apply("MatMulIntegerToFloat", *inputs, name="scaled", own=True)
+            graph.output(scaled, np.float32, "b", len(rows))
+            return graph
+        products = graph.apply("MatMulInteger", queries, weight, zero, name="products")
         graph.output(products, np.int32, "b", len(rows))
         if self.grouped:
             shape = graph.constant(np.array([0, len(rows) // GROUP, GROUP]))  # 0: as many as there are

@@ -27,8 +27,8 @@ from textveil.table.codes import (
     Engine,
     FloatCodes,
     IntegerCodes,
+    RowRun,
     Rows,
-    Run,
     longest_of,
     norms,
     squares,
@@ -230,9 +230,9 @@ class Nearest:
     def _slices(self) -> Iterator[slice]:
         return (slice(start, start + self._shape[0]) for start in range(0, self.rows.size, self._shape[0]))
 
-    def _runs(self) -> Iterator[Run]:
+    def _runs(self) -> Iterator[RowRun]:
         yield from self._kept if self._keeps else self._codes.spans(self._shape[0])
 
     @cached_property
-    def _kept(self) -> list[Run]:
+    def _kept(self) -> list[RowRun]:
         return list(self._codes.spans(self._shape[0]))

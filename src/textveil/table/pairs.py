@@ -12,24 +12,26 @@ element-wise: no bit of a bound depends on which other rows are in the batch.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.randomness import Floats, Ids, Values
 from textveil.table import engine
-from textveil.table.codes import Rows, norms
+from textveil.table.codes import Rows, norms, rotated, turning
 from textveil.table.engine import GROUP, Bytes, IntegerRows
 
 SLAB = 1 << 12
-"""Rows compared at once: with `BATCH` queries their bounds fit into the processor's cache."""
+"""Rows compared at once."""
 
 BATCH = 64
-"""Best number of rows per call."""
+"""Rows whose neighbours are looked for at once."""
+
+LINES = 32
+"""Requested rows whose lower bounds are computed at once: with `SLAB` others they stay in a processor's own cache."""
 
 KEPT = 1 << 30
 """Up to this many numbers, a byte each, low-precision rows are cached; beyond, they are recomputed for each call."""
@@ -50,6 +52,10 @@ EXACT = 1 << 24
 """float32 holds all integers up to here."""
 
 
+Multiplied = Callable[[Bytes], Floats]
+"""Integers of some rows [m, d] to float32 [m, w], products with all rows of a run."""
+
+
 class Codes(NamedTuple):
     """Rows in low precision.
 
@@ -64,6 +70,10 @@ class Codes(NamedTuple):
     unit: Floats
     lost: Floats
     length: Values
+
+    def part(self, which: slice | Ids) -> "Codes":
+        """Some of the rows."""
+        return Codes(self.whole[which], self.unit[which], self.lost[which], self.length[which])
 
 
 class Slab(NamedTuple):
@@ -90,13 +100,12 @@ class Pairs:
     def squares(self, asked: Ids) -> Iterator[Slab]:
         """Bounds on the squared distances between the requested rows, int64 [m], and all rows, a run at a time."""
         own = self._coded(asked)
-        length = (own.length / self.reach).astype(np.float32)[:, None]
+        length = self._scaled(own)[:, None]
         unit, mine = own.unit[:, None], own.lost[:, None]
         turned, lost, over, square = -2 * length * unit, 2 * length * mine, 2 * length * (1 + mine), length * length
-        for start, codes, rows in self._slabs():
-            sizes = (codes.length / self.reach).astype(np.float32)
-            middle = self._products(own.whole, rows)
-            middle *= sizes * codes.unit
+        for start, codes, multiplied in self._slabs(self._plain):
+            sizes = self._scaled(codes)
+            middle = multiplied(own.whole)
             middle *= turned
             middle += sizes * sizes
             middle += square
@@ -106,18 +115,58 @@ class Pairs:
             error += ETA * square
             yield Slab(start, middle, error)
 
-    def shorter(self, asked: Ids) -> Iterator[tuple[int, Floats]]:
+    def shorter(self, asked: Ids) -> Iterator[tuple[slice, int, Floats]]:
         """Lower bounds on the distances of the requested rows [m] to all rows, in units of `reach`.
 
+        All requested rows are in one unit g here, which loses at most l of any of them. As 2 |x||y| <= |x|^2 + |y|^2,
+
+            |x - y|^2  >=  |x|^2 (1 - |e|) + |y|^2 (1 - |e_y|) - 2 |y| l (1 + |e_y|)  -  2 g |y| u_y x'.y'
+
+        with the largest |e| of any row, and all but the first term is one function of y for all x.
+
         Yields:
-            The first row of a run and float32 [m, w], run by run.
+            Which of the requested rows, the first row of a run, and float32 [l, w].
         """
-        for start, middle, error in self.squares(asked):
-            middle -= error
-            np.maximum(middle, 0, out=middle)
-            np.sqrt(middle, out=middle)
-            middle *= 1 - ETA
-            yield start, middle
+        own = self._coded(asked)
+        whole = np.rint(own.whole * (own.unit * own.length / self._grid).astype(np.float32)[:, None]).astype(np.int8)
+        fixed = (self._scaled(own) ** 2 * np.float32(1 - 2 * ETA - self._most.lost.max()))[:, None]
+        for start, _, multiplied in self._slabs(self._lower):
+            products = multiplied(whole)
+            for first in range(0, len(asked), LINES):
+                lines = slice(first, first + LINES)
+                found = products[lines]
+                found += fixed[lines]
+                np.clip(found, 0, LARGEST, out=found)
+                yield lines, start, np.sqrt(found, out=found)
+
+    def _lower(self, codes: Codes) -> Multiplied:
+        """What the requested rows make of the bound of `shorter`, but for the first term."""
+        sizes, grid = self._scaled(codes), self._grid / self.reach
+        again = grid * self.rows.dimension**0.5 / 2 * (1 + 1e-4)  # what integers lose when they are put in another unit
+        lost = np.float32((self._most.lost * self._most.length).max() / self.reach + again)
+        added = sizes**2 * (1 - 2 * ETA - codes.lost) - 2 * sizes * lost * (1 + codes.lost)
+        return self._multiplied(codes, np.float32(-2 * grid) * sizes * codes.unit, added)
+
+    def _plain(self, codes: Codes) -> Multiplied:
+        """|y| u_y x'.y'."""
+        return self._multiplied(codes, self._scaled(codes) * codes.unit, np.zeros(len(codes.unit), np.float32))
+
+    @cached_property
+    def _grid(self) -> float:
+        """The unit in which all rows are integers of at most 127."""
+        return float((self._most.unit * self._most.length).max())
+
+    def _scaled(self, codes: Codes) -> Floats:
+        """Lengths in units of `reach`."""
+        found: Floats = (codes.length / self.reach).astype(np.float32)
+        return found
+
+    @cached_property
+    def _most(self) -> Codes:
+        """Of each slab, the largest unit, loss and length; without integers."""
+        most = [(codes.unit.max(), codes.lost.max(), codes.length.max()) for _, codes in self._codes()]
+        unit, lost, length = (np.array(each) for each in zip(*most, strict=True))
+        return Codes(np.zeros((0, 0), np.int8), unit, lost, length)
 
     def distances(self, rows: Ids, others: Ids) -> Values:
         """The distance of each row to the one paired with it, float64 [n], from their difference."""
@@ -190,49 +239,84 @@ class Pairs:
         for start in range(0, self.rows.size, SLAB):
             yield start, self.rows.take(slice(start, start + SLAB))
 
-    def _slabs(self) -> Iterator[tuple[int, Codes, IntegerRows | NDArray[Any]]]:
-        return iter(self._kept) if self.rows.stored.size <= KEPT else self._made()
+    def _slabs(self, how: Callable[[Codes], Multiplied]) -> Iterator[tuple[int, Codes, Multiplied]]:
+        """All rows in low precision, and what multiplies them."""
+        if not self._keeps:
+            yield from ((start, codes, how(codes)) for start, codes in self._codes())
+        elif (made := self._made.get(how.__name__)) is None:
+            made = self._made[how.__name__] = [(start, codes, how(codes)) for start, codes in self._codes()]
+            yield from made
+        else:
+            yield from made
 
     @cached_property
-    def _kept(self) -> list[tuple[int, Codes, IntegerRows | NDArray[Any]]]:
-        return list(self._made())
+    def _made(self) -> dict[str, list[tuple[int, Codes, Multiplied]]]:
+        return {}
 
-    def _made(self) -> Iterator[tuple[int, Codes, IntegerRows | NDArray[Any]]]:
+    def _codes(self) -> Iterator[tuple[int, Codes]]:
         for start, slab in self._parts():
-            codes = _codes(slab - self._centre)
-            rows = IntegerRows(codes.whole) if self._type is np.int8 else codes.whole.astype(self._type)
-            yield start, codes, rows
+            if self._keeps:
+                yield start, self._kept.part(slice(start, start + SLAB))
+            else:
+                yield start, _codes(slab - self._centre, even=False)
+
+    @property
+    def _keeps(self) -> bool:
+        return self.rows.stored.size <= KEPT
+
+    @cached_property
+    def _kept(self) -> Codes:
+        parts = [_codes(slab - self._centre, even=True) for _, slab in self._parts()]
+        return Codes(
+            np.concatenate([part.whole for part in parts]),
+            np.concatenate([part.unit for part in parts]),
+            np.concatenate([part.lost for part in parts]),
+            np.concatenate([part.length for part in parts]),
+        )
 
     def _coded(self, asked: Ids) -> Codes:
-        return _codes(self.rows.take(asked) - self._centre)
+        """Looked up where rows are kept: a rotation of few rows may differ from that of many in its last bits."""
+        if self._keeps:
+            return self._kept.part(asked)
+        return _codes(self.rows.take(asked) - self._centre, even=False)
 
     # ---- exact products of integers --------------------------------------------------------------------
 
     @cached_property
     def _type(self) -> type[np.int8 | np.float32 | np.float64]:
-        """What multiplies integers exactly here."""
-        if engine.exact():
+        """What multiplies integers exactly here, and quickly: sessions of the engine are for rows that are kept."""
+        if self._keeps and engine.exact():
             return np.int8
         return np.float32 if 127 * 127 * self.rows.dimension < EXACT else np.float64
 
-    def _products(self, whole: Bytes, rows: IntegerRows | NDArray[Any]) -> Floats:
-        """x'.y' as float32 [m, w]."""
-        if isinstance(rows, IntegerRows):
-            return rows.products(whole).astype(np.float32)
-        found: Floats = (whole.astype(rows.dtype) @ rows.T).astype(np.float32, copy=False)
-        return found
+    def _multiplied(self, codes: Codes, factor: Floats, added: Floats) -> Multiplied:
+        """Exact products x'.y' [m, w], times a factor for each y, and something added [w]."""
+        if self._type is np.int8:
+            return IntegerRows(codes.whole, scale=(factor, added)).scaled
+        rows = codes.whole.astype(self._type)
+
+        def multiplied(whole: Bytes) -> Floats:
+            found: Floats = (whole.astype(rows.dtype) @ rows.T).astype(np.float32, copy=False)
+            found *= factor
+            found += added
+            return found
+
+        return multiplied
 
 
-def _codes(rows: Floats) -> Codes:
-    """Rows [w, d], float32, in low precision."""
+def _codes(rows: Floats, *, even: bool) -> Codes:
+    """Rows [w, d], float32, in low precision; with evened out coordinates or not."""
     length = norms(rows.astype(np.float64))
     rows = rows / np.where(length > 0, length, 1.0).astype(np.float32)[:, None]
+    if even:
+        rows = rotated(rows)
     unit = np.abs(rows).max(axis=1) / np.float32(127)
     unit[unit == 0] = 1
     whole = np.rint(rows / unit[:, None])
     lost = norms(rows - whole * unit[:, None])
     slack = (rows.shape[1] + 16) * 2.0**-24  # for a sum of d squares; 2^-20 for normalizing rows
-    return Codes(whole.astype(np.int8), unit, lost * np.float32(1 + 2 * slack) + np.float32(2.0**-20), length)
+    rounding = 2.0**-20 + turning(rows.shape[1])
+    return Codes(whole.astype(np.int8), unit, lost * np.float32(1 + 2 * slack) + np.float32(rounding), length)
 
 
 def largest(values: Values, k: int) -> Ids:
