@@ -461,7 +461,7 @@ def test_killed_while_two_processes_draw(tmp_path, monkeypatch):
     assert 0 < len(before) < 16
     assert "a.jsonl" not in names(out)
     for to, jobs in ((out, 2), (tmp_path / "at once", 1)):
-        options = {"mechanism": "noise", "epsilon": 5, "table": "minilm-s", "seed": 1}
+        options: dict[str, Any] = {"mechanism": "noise", "epsilon": 5, "table": "minilm-s", "seed": 1}
         run(path, to=to, resume=True, jobs=jobs, report=check_kept(work, before), **options)
     for name in FINISHED:
         assert (out / name).read_bytes() == (tmp_path / "at once" / name).read_bytes()
