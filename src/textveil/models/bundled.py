@@ -46,6 +46,11 @@ OUTPUTS: dict[BundledJob, tuple[str, ...]] = {
 
 EMBEDDINGS = "bert.embeddings"
 
+Precision = Literal["float32", "int8"]
+
+SMALLEST = np.float32(1e-20)
+"""Of a scale: rows of zeros stay zeros."""
+
 
 @lru_cache(maxsize=1)
 def bundled_folder() -> Path:
@@ -78,6 +83,7 @@ class Encoder:
         job: what the head is for.
         layers: how many layers it has; the head reads the output of the last one.
         weights: of encoder and head.
+        precision: of products.
         labels: names of labels; none are stored.
         device: where it runs.
     """
@@ -85,6 +91,7 @@ class Encoder:
     job: BundledJob
     layers: int
     weights: Mapping[str, Floats] = field(repr=False)
+    precision: Precision = "float32"
     labels: tuple[str, ...] = ()
     device: str = "cpu"
 
@@ -162,7 +169,7 @@ class Encoder:
         return Session(self._graph)
 
     def _graph(self) -> Graph:
-        return graph(self.job, self.layers, self.weights)
+        return graph(self.job, self.layers, self.weights, self.precision)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -225,42 +232,56 @@ def _products() -> Session:
     return Session(make)
 
 
-def graph(job: BundledJob, layers: int, weights: Mapping[str, Floats]) -> Graph:
+def graph(job: BundledJob, layers: int, weights: Mapping[str, Floats], precision: Precision = "float32") -> Graph:
     """The network of a job: `embedded` [n, L, d] to logits, and for the masked LM only at the places `at` [m]."""
-    made = Layers(weights)
-    states = made.norm(made.graph.input("embedded", np.float32, "n", "l", WIDTH), EMBEDDINGS)
+    made = Layers(weights, precision)
+    states = made.norm(made.embedded, EMBEDDINGS)
     at = made.graph.input("at", np.int64, "m") if job == "masked-lm" else None
     for layer in range(layers):
         states = made.layer(states, f"bert.encoder.layer.{layer}", at if layer == layers - 1 else None)
     if job == "sentences":
-        made.graph.output(states, np.float32, "n", "l", WIDTH)
+        made.graph.output(made.apart(states), np.float32, "n", "l", WIDTH)
     elif job == "masked-lm":
         states = made.gelu(states, "cls.predictions.transform.dense")
         made.graph.output(made.norm(states, "cls.predictions.transform"), np.float32, "m", WIDTH)
     else:
         name = OUTPUTS[job][0].removesuffix(".weight")
-        made.graph.output(made.linear(states, name), np.float32, "n", "l", len(weights[f"{name}.bias"]))
+        labels = len(weights[f"{name}.bias"])
+        made.graph.output(made.apart(made.linear(states, name), labels), np.float32, "n", "l", labels)
     return made.graph
 
 
 class Layers:
-    """The parts of BERT, as they are added to a graph.
+    """The parts of BERT, as they are added to a graph. States are the pieces of all sequences, [n L, d].
+
+    In int8, a linear layer multiplies integers: weights have a scale for each of their columns, states one for each
+    piece, so that a sequence's numbers do not follow from those of its neighbours.
 
     Source: Devlin, Chang, Lee, Toutanova, "BERT" (2019); Vaswani et al., "Attention Is All You Need" (2017).
 
     Args:
         weights: of all of them.
+        precision: of linear layers; all else is in float32.
     """
 
-    def __init__(self, weights: Mapping[str, Floats]) -> None:
+    def __init__(self, weights: Mapping[str, Floats], precision: Precision = "float32") -> None:
         self.graph = Graph()
-        self._weights = weights
+        self._weights, self._precision = weights, precision
+        given = self.graph.input("embedded", np.float32, "n", "l", WIDTH)
+        self._shape = self.graph.apply("Shape", given, start=0, end=2)
+        self.embedded = self.graph.apply("Reshape", given, self.graph.constant(np.array([-1, WIDTH])))
+        self._quantized: dict[str, tuple[str, str]] = {}
+
+    def apart(self, states: str, width: int = WIDTH) -> str:
+        """States by sequence and piece, [n, L, d]."""
+        shape = self.graph.apply("Concat", self._shape, self.graph.constant(np.array([width])), axis=0)
+        return self.graph.apply("Reshape", states, shape)
 
     def layer(self, states: str, name: str, at: str | None = None) -> str:
         """A layer of the encoder; with `at`, what follows attention is computed at these places only [m, d]."""
         seen = self.attention(states, f"{name}.attention.self")
         if at is not None:
-            seen, states = (self._at(each, at) for each in (seen, states))
+            seen, states = (self.graph.apply("Gather", each, at) for each in (seen, states))
         summed = self.graph.apply("Add", self.linear(seen, f"{name}.attention.output.dense"), states)
         states = self.norm(summed, f"{name}.attention.output")
         inner = self.gelu(states, f"{name}.intermediate.dense")
@@ -268,10 +289,11 @@ class Layers:
 
     def attention(self, states: str, name: str) -> str:
         """What the heads of a layer see."""
-        parts = [self._product(states, f"{name}.{part}.weight") for part in ("query", "key", "value")]
+        parts = [self.apart(self._product(states, f"{name}.{part}.weight")) for part in ("query", "key", "value")]
         bias = np.concatenate([self._weights[f"{name}.{part}.bias"] for part in ("query", "key", "value")])
         weight = self.graph.weight(f"{name}.bias", bias)
-        return self.graph.apply("MultiHeadAttention", *parts, weight, own=True, num_heads=HEADS)
+        seen = self.graph.apply("MultiHeadAttention", *parts, weight, own=True, num_heads=HEADS)
+        return self.graph.apply("Reshape", seen, self.graph.constant(np.array([-1, WIDTH])))
 
     def linear(self, states: str, name: str) -> str:
         """A linear layer."""
@@ -288,11 +310,32 @@ class Layers:
         return self.graph.apply("LayerNormalization", states, scale, shift, epsilon=EPSILON)
 
     def _product(self, states: str, name: str) -> str:
-        return self.graph.apply("MatMul", states, self.graph.weight(name, self._weights[name].T))
+        weight = self._weights[name].T
+        if self._precision == "float32":
+            return self.graph.apply("MatMul", states, self.graph.weight(name, weight))
+        scale = np.maximum(np.abs(weight).max(axis=0) / np.float32(127), SMALLEST)
+        integers, scales = self._rows(states)
+        numbers = self.graph.weight(name, np.rint(weight / scale).astype(np.int8))
+        zero = self.graph.constant(np.array(128, np.uint8))
+        product = self.graph.apply("Cast", self.graph.apply("MatMulInteger", integers, numbers, zero), to=1)
+        return self.graph.apply(
+            "Mul", self.graph.apply("Mul", product, scales), self.graph.weight(f"{name} scale", scale)
+        )
 
-    def _at(self, states: str, places: str) -> str:
-        flat = self.graph.apply("Reshape", states, self.graph.constant(np.array([-1, WIDTH])))
-        return self.graph.apply("Gather", flat, places)
+    def _rows(self, states: str) -> tuple[str, str]:
+        """States as integers with a zero of 128 [n L, d], and the scale of each piece [n L, 1]."""
+        if states not in self._quantized:
+            last = self.graph.constant(np.array([1]))
+            largest = self.graph.apply("ReduceMax", self.graph.apply("Abs", states), last, keepdims=1)
+            scales = self.graph.apply("Mul", largest, self.graph.constant(1 / 127))
+            scales = self.graph.apply("Max", scales, self.graph.constant(float(SMALLEST)))
+            flat = self.graph.apply("Squeeze", scales, last)
+            zeros = self.graph.apply(
+                "Expand", self.graph.constant(np.array([128], np.uint8)), self.graph.apply("Shape", flat)
+            )
+            integers = self.graph.apply("QuantizeLinear", states, flat, zeros, axis=0)
+            self._quantized[states] = integers, scales
+        return self._quantized[states]
 
     def _weight(self, name: str) -> str:
         return self.graph.weight(name, self._weights[name])
