@@ -1,5 +1,9 @@
 """The bundled encoder on ONNX Runtime: the numbers of the same network on torch, and the same bits in any company."""
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
@@ -16,6 +20,7 @@ TEXTS = [
     "unbelievablyoverexaggeratedness \N{GRINNING FACE} ABBA",
     "He was born in 1962.",
 ]
+ROWS = Path(__file__).parents[2] / "packages" / "textveil-bench" / "benchmarks" / "rows"
 JOBS = ["masked-lm", "tagger", "reader"]
 
 
@@ -28,7 +33,8 @@ def batch(count: int, length: int, seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("layers", [6, 2])
 @pytest.mark.parametrize("job", JOBS)
 def test_numbers_are_those_of_the_network_on_torch(job, layers):
-    own, other = bundled.load(job, layers), foreign.bundled_network(job, layers, "cpu")
+    own = replace(bundled.load(job, layers), precision="float32")
+    other = foreign.bundled_network(job, layers, "cpu")
     for count, length in ((1, 3), (3, 40), (2, 512)):
         ids, lengths = batch(count, length), np.full(count, length)
         if job == "masked-lm":
@@ -47,7 +53,8 @@ def test_numbers_are_those_of_the_network_on_torch(job, layers):
         assert np.abs(found - expected).max() < 1e-4
 
 
-def test_sentence_vectors_are_those_of_sentence_transformers():
+def test_sentence_vectors_are_those_of_sentence_transformers(monkeypatch):
+    monkeypatch.setattr(bundled, "precision", lambda job: "float32")
     texts = [*TEXTS, "東京 is far [SEP] away", "The weather was mild. " * 40]
     expected = SentenceTransformer(str(bundled.bundled_folder()), device="cpu")
     expected.tokenizer.split_special_tokens = True
@@ -55,6 +62,33 @@ def test_sentence_vectors_are_those_of_sentence_transformers():
     full = [i for i, text in enumerate(texts) if text]
     vectors = expected.encode([texts[i] for i in full], normalize_embeddings=True)
     assert np.abs(found[full] - vectors).max() < 1e-5
+
+
+@pytest.mark.parametrize("job", ["tagger", "masked-lm", "sentences"])
+def test_numbers_in_int8_are_near(job):
+    own = replace(bundled.load(job), precision="int8")
+    ids, lengths = batch(4, 30), np.full(4, 30)
+    found, expected = (
+        each.read(ids, lengths, np.arange(4), np.arange(4)) if job == "masked-lm" else each.run(ids, lengths)
+        for each in (own, replace(own, precision="float32"))
+    )
+    assert 0.99 < (found * expected).sum() / np.linalg.norm(found) / np.linalg.norm(expected) < 1
+    assert np.abs(found - expected).max() > 1e-3  # it is another precision
+
+
+def test_a_processor_that_does_not_multiply_integers_exactly_takes_float32(monkeypatch):
+    monkeypatch.setattr(bundled, "integers_exact", lambda: False)
+    assert {bundled.precision(job) for job in bundled.PRECISIONS} == {"float32"}
+
+
+@pytest.mark.parametrize("job", ["tagger", "masked-lm", "sentences"])
+def test_precisions_are_those_that_the_stored_rows_allow(job):
+    rows = [json.loads(line) for line in (ROWS / "precision.jsonl").read_text().splitlines()]
+    own = [row for row in rows if row["job"] == job and "limit" in row]
+    assert own
+    for row in own:
+        lost = row["float32"] - row["int8"]
+        assert (lost <= row["limit"]) or bundled.PRECISIONS[job] == "float32", row["what"]
 
 
 # ---- the same bits alone and in any batch ----------------------------------------------------------------------------
@@ -73,10 +107,12 @@ def parts(found: np.ndarray, texts: Ragged) -> list[np.ndarray]:
     return [found[texts.documents[10 + b] : texts.documents[11 + b]] for b in range(len(TEXTS))]
 
 
-@pytest.fixture(scope="module")
-def asks() -> dict:
+@pytest.fixture(scope="module", params=["float32", "int8"])
+def asks(request) -> dict:
     """What leads to a law or to the mask, as a function of texts: numbers of each word."""
-    tagger, context = load_tagger(), load_context(load_table("minilm"), window=32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bundled, "precision", lambda job: request.param)
+        tagger, context = load_tagger(), load_context(load_table("minilm"), window=32)
     return {
         "tagger": tagger.probabilities,
         "masked-lm": lambda texts: context.logits(texts, np.arange(len(texts.words))),
@@ -114,6 +150,30 @@ def test_a_network_that_pads_is_told_apart():
     among = twin.run(np.concatenate([ids[1:], short]), np.array([60, 23]))[1, :23]
     assert np.abs(alone - among).max() < 1e-4
     assert not np.array_equal(alone, among)
+
+
+class OneScale(bundled.Layers):
+    """The broken twin: states of all texts of a batch share a scale, as in ONNX Runtime's dynamic quantization."""
+
+    def _rows(self, states: str) -> tuple[str, str]:
+        graph = self.graph
+        largest = graph.apply("ReduceMax", graph.apply("Abs", states), keepdims=0)
+        scale = graph.apply("Mul", largest, graph.constant(1 / 127))
+        integers = graph.apply("QuantizeLinear", states, scale, graph.constant(np.array(128, np.uint8)))
+        return integers, scale
+
+
+def test_one_scale_for_a_whole_batch_lets_a_text_change_the_numbers_of_another(monkeypatch):
+    network = replace(bundled.load("tagger"), precision="int8")
+    ids, lengths = batch(8, 20), np.full(8, 20)
+
+    def moved() -> bool:
+        whole = replace(network).run(ids, lengths)
+        return not np.array_equal(whole[:1], replace(network).run(ids[:1], lengths[:1]))
+
+    assert not moved()
+    monkeypatch.setattr(bundled, "Layers", OneScale)
+    assert moved()
 
 
 def test_a_batch_of_several_lengths_is_refused():

@@ -6,6 +6,7 @@ Not here: what a table can do (`embedding`), and the model's other layers (only 
 
 import hashlib
 from collections.abc import Callable
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
@@ -108,9 +109,27 @@ def checked(folder: Path) -> Path:
     return path
 
 
-def _rows(folder: Path) -> Floats:
-    """The input embeddings [30522, 384], memory-mapped."""
+def weights(folder: Path) -> dict[str, Floats]:
+    """All weights of the model, memory-mapped, after verifying the checksum.
+
+    Args:
+        folder: the model's.
+
+    Raises:
+        TableError: the file is missing or broken.
+    """
+    return _mapped(folder, SHA256)
+
+
+@lru_cache(maxsize=1)
+def _mapped(folder: Path, _: str) -> dict[str, Floats]:
     path = checked(folder)
-    if EMBEDDINGS not in tensor_names(path):
-        raise TableError(f"{path.name} of {MODEL} lacks the tensor {EMBEDDINGS}; reinstall textveil")
-    return single(mapped(path, EMBEDDINGS))
+    return {name: single(mapped(path, name)) for name in tensor_names(path)}
+
+
+def _rows(folder: Path) -> Floats:
+    """The input embeddings [30522, 384]."""
+    found = weights(folder)
+    if EMBEDDINGS not in found:
+        raise TableError(f"model.safetensors of {MODEL} lacks the tensor {EMBEDDINGS}; reinstall textveil")
+    return found[EMBEDDINGS]
