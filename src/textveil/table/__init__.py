@@ -6,7 +6,6 @@ Not here: draws (`mechanism`), and running networks (`models`).
 
 from textveil.table.constants import Progress
 from textveil.table.embedding import LISTED, SLAB, EmbeddingTable, Metric, load_table, ships
-from textveil.table.engine import exact as integers_exact
 from textveil.table.frequency import shares
 from textveil.table.hub import HUB_ID, NoModelError, fast, fetch, quiet
 from textveil.table.pairs import largest
@@ -23,7 +22,6 @@ __all__ = [
     "WordPieces",
     "fast",
     "fetch",
-    "integers_exact",
     "largest",
     "load_table",
     "quiet",
