@@ -72,7 +72,8 @@ def tagger(root: Path) -> Iterator[dict[str, Any]]:
         for what, sentences in (("all", read(True) + read(False)), ("held out", read(True))):
 
             def score(precision: str, name: str = name, own: Any = sentences) -> float:
-                rows = measure._tagged(name, own, running(loaded, precision, "tagger"))
+                labelled = measure.WIKIGOLD if name == "wikigold" else name  # its labels join neighbours of one type
+                rows = measure._tagged(labelled, own, running(loaded, precision, "tagger"))
                 return next(float(row["value"]) for row in rows if row["what"] == "span F1")
 
             yield {**both("tagger", score), "what": f"span F1, {name}, {what}", "n": len(sentences), "limit": F1}
