@@ -320,12 +320,12 @@ class Layers:
         return self.graph.apply("LayerNormalization", states, scale, shift, epsilon=EPSILON)
 
     def _product(self, states: str, name: str) -> str:
-        weight = self._weights[name].T
+        weight = self._weights[name]
         if self._precision == "float32":
-            return self.graph.apply("MatMul", states, self.graph.weight(name, weight))
-        scale = np.maximum(np.abs(weight).max(axis=0) / np.float32(LARGEST), SMALLEST)
+            return self.graph.apply("MatMul", states, self.graph.weight(name, weight.T))
+        scale = np.maximum(np.abs(weight).max(axis=1) / np.float32(LARGEST), SMALLEST)
         integers, scales = self._rows(states)
-        numbers = self.graph.weight(name, np.rint(weight / scale).astype(np.int8))
+        numbers = self.graph.weight(name, np.rint(weight / scale[:, None]).astype(np.int8).T)
         zero = self.graph.constant(np.array(128, np.uint8))
         product = self.graph.apply("Cast", self.graph.apply("MatMulInteger", integers, numbers, zero), to=1)
         return self.graph.apply(
