@@ -1,6 +1,7 @@
 """Measures the exact search beside faiss and beside the bare matrix products: part of `make bench`.
 
-In: a table of 30,522 x 384 with noisy queries, and one of 2,196,017 x 300 mapped from disk. Out: rows for `run.py`.
+In: the default table, one of 30,522 x 384, one of 2,196,017 x 300 mapped from disk, with noisy queries. Out: rows for
+`run.py`, of processor time.
 Not here: whether the answers are right (tests/test_nearest.py); here they are only counted against float64 once more.
 """
 
@@ -13,30 +14,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 
-from textveil_bench.process import best, peak_memory
+from textveil_bench.process import peak_memory, quickest
 
-SHAPE, BATCH = (30_522, 384), 256
+ROWS, BATCH = 30_522, 256
 LARGE, FEW = (2_196_017, 300), 1_024
 ETAS = (40.0, 80.0, 160.0)
 
 
-def unit_rows(size: int, dimension: int, seed: int = 0) -> torch.Tensor:
-    """Random unit rows, float32."""
-    rows = torch.randn(size, dimension, generator=torch.Generator().manual_seed(seed))
-    return torch.nn.functional.normalize(rows, dim=1)
+def unit_rows(size: int, dimension: int, seed: int = 0) -> NDArray[np.float32]:
+    """Random unit rows."""
+    rows = np.random.default_rng(seed).standard_normal((size, dimension), np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def noisy(rows: torch.Tensor, n: int, eta: float) -> torch.Tensor:
+def noisy(rows: NDArray[np.float32], n: int, eta: float) -> NDArray[np.float32]:
     """Rows with multivariate Laplace noise, as the mechanism `noise` asks for them."""
     from textveil.randomness.samplers import multivariate_laplace
     from textveil.randomness.streams import SeededRandomness
 
     ids = np.random.default_rng(1).integers(len(rows), size=n)
     ((_, draws),) = SeededRandomness(1).open(np.array([n])).chunks(n)
-    noise = multivariate_laplace(draws, np.full(n, eta), rows.shape[1])
-    return rows[ids] + torch.from_numpy(noise).float()
+    return (rows[ids] + multivariate_laplace(draws, np.full(n, eta), rows.shape[1])).astype(np.float32)
 
 
 def in_memory(repeat: int) -> Iterator[dict[str, Any]]:
@@ -44,42 +44,47 @@ def in_memory(repeat: int) -> Iterator[dict[str, Any]]:
     import faiss
 
     from textveil import load_table
+    from textveil.runtime import threads
     from textveil.table.embedding import EmbeddingTable
+    from textveil.table.engine import IntegerRows
 
+    faiss.omp_set_num_threads(threads())
     pieces = load_table("minilm-wordpiece")
-    short = SHAPE[0] - len(pieces)
-    rows = torch.cat([pieces.vectors, unit_rows(short, SHAPE[1])])
-    table = EmbeddingTable.build(name="30,522 x 384", words=[str(i) for i in range(SHAPE[0])], vectors=rows)
-    index = faiss.IndexFlatIP(SHAPE[1])
-    index.add(table.vectors)
-    faiss.omp_set_num_threads(torch.get_num_threads())
-    unit = "us/query"
-    shape = {"rows": SHAPE[0], "dimension": SHAPE[1], "batch": BATCH}
-    for eta in ETAS:
-        queries = noisy(table.vectors, 8 * BATCH, eta)
-        batches = queries.split(BATCH)
-        found = np.concatenate([table.nearest(batch) for batch in batches])
-        truth = (queries.double() @ table.vectors.astype(np.float64).T).argmax(dim=1).numpy()
-        ours = best(lambda b=batches: [table.nearest(batch) for batch in b], repeat) / len(queries)
-        plain = best(lambda b=batches: [(q @ table.vectors.T).argmax(dim=1) for q in b], repeat) / len(queries)
-        theirs = best(lambda b=batches: [index.search(batch.numpy(), 1) for batch in b], repeat) / len(queries)
-        for what, value in (("textveil", ours), ("faiss.IndexFlatIP", theirs), ("torch float32, argmax", plain)):
-            yield {"what": f"decode, {what}, eta {eta:g}", "unit": unit, "value": 1e6 * value, "eta": eta, **shape}
-        yield {
-            "what": f"decode, differs from float64, eta {eta:g}",
-            "unit": "queries",
-            "value": int((found != truth).sum()),
-            "eta": eta,
-            "queries": len(queries),
-            **shape,
-        }
-    one = queries[:BATCH]
-    for dtype in (torch.float32, torch.bfloat16, torch.int8):
-        low, asked = (table.vectors * 127).to(dtype), (one * 127).clamp(-127, 127).to(dtype)
-        multiply = torch._int_mm if dtype == torch.int8 else torch.mm
-        seconds = best(lambda m=multiply, a=low, b=asked: m(a, b.T), 5 * repeat) / BATCH
-        name = str(dtype).removeprefix("torch.")
-        yield {"what": f"decode, bare product in {name}", "unit": unit, "value": 1e6 * seconds, **shape}
+    rows = np.concatenate([pieces.vectors, unit_rows(ROWS - len(pieces), pieces.dimension)])
+    large = EmbeddingTable.build(name="large", words=[str(i) for i in range(ROWS)], vectors=rows)
+    for table in (load_table(), large):
+        name = f"decode, {len(table):,} x {table.dimension}"
+        shape = {"unit": "us/query", "rows": len(table), "dimension": table.dimension, "batch": BATCH}
+        index = faiss.IndexFlatIP(table.dimension)
+        index.add(table.vectors)
+        for eta in ETAS:
+            queries = noisy(table.take(slice(None)), 8 * BATCH, eta)
+            batches = np.split(queries, 8)
+            found = np.concatenate([table.nearest(batch) for batch in batches])
+            truth = (queries.astype(np.float64) @ table.vectors.T).argmax(axis=1)
+            for what, search in (
+                ("textveil", lambda b, t=table: t.nearest(b)),
+                ("faiss.IndexFlatIP", lambda b, i=index: i.search(b, 1)),
+            ):
+                seconds = quickest(lambda s=search, b=batches: [s(batch) for batch in b], repeat)[1] / len(queries)
+                yield {"what": f"{name}, {what}, eta {eta:g}", "value": 1e6 * seconds, "eta": eta, **shape}
+            yield {
+                **shape,
+                "what": f"{name}, differs from float64, eta {eta:g}",
+                "unit": "queries",
+                "value": int((found != truth).sum()),
+                "eta": eta,
+                "queries": len(queries),
+            }
+        single = table.take(slice(None))
+        whole = np.rint(single * (127 / np.abs(single).max())).astype(np.int8)
+        held = IntegerRows(whole)
+        for kind, multiply in (
+            ("float32", lambda r=single: r[:BATCH] @ r.T),
+            ("int8", lambda h=held, w=whole: h.products(w[:BATCH])),
+        ):
+            seconds = quickest(multiply, 5 * repeat)[1] / BATCH
+            yield {"what": f"{name}, bare product in {kind}", "value": 1e6 * seconds, **shape}
 
 
 def mapped(repeat: int) -> Iterator[dict[str, Any]]:
@@ -88,7 +93,7 @@ def mapped(repeat: int) -> Iterator[dict[str, Any]]:
         path = Path(folder) / "rows.npy"
         half = np.lib.format.open_memmap(path, "w+", np.float16, LARGE)
         for start in range(0, LARGE[0], 1 << 16):
-            half[start : start + (1 << 16)] = unit_rows(1 << 16, LARGE[1], start)[: LARGE[0] - start].numpy()
+            half[start : start + (1 << 16)] = unit_rows(1 << 16, LARGE[1], start)[: LARGE[0] - start]
         half.flush()
         del half
         for what in ("textveil", "faiss.IndexFlatIP"):
@@ -100,8 +105,11 @@ def mapped(repeat: int) -> Iterator[dict[str, Any]]:
 
 def mapped_rows(path: str, what: str, repeat: int) -> list[dict[str, Any]]:
     """What one process measures; its memory is its own."""
-    rows = torch.from_numpy(np.load(path, mmap_mode="c"))
-    queries = noisy(torch.nn.functional.normalize(rows[:FEW].float(), dim=1), FEW, 100.0)
+    from textveil.runtime import threads
+
+    rows = np.load(path, mmap_mode="c")
+    few = rows[:FEW].astype(np.float32)
+    queries = noisy(few / np.linalg.norm(few, axis=1, keepdims=True), FEW, 100.0)
     out = []
     if what == "textveil":
         from textveil.table.embedding import EmbeddingTable
@@ -111,24 +119,25 @@ def mapped_rows(path: str, what: str, repeat: int) -> list[dict[str, Any]]:
     else:
         import faiss
 
-        faiss.omp_set_num_threads(torch.get_num_threads())
+        faiss.omp_set_num_threads(threads())
         index = faiss.IndexFlatIP(rows.shape[1])
-        for part in rows.split(1 << 16):
-            index.add(part.float().numpy())
-        search = lambda: index.search(queries.numpy(), 1)  # noqa: E731
-    seconds = best(search, repeat)
+        for start in range(0, len(rows), 1 << 16):
+            index.add(rows[start : start + (1 << 16)].astype(np.float32))
+        search = lambda: index.search(queries, 1)  # noqa: E731
+    seconds = quickest(search, repeat)[1]
     out.append({"what": f"decode, {what}, millions of rows", "unit": "us/query", "value": 1e6 * seconds / FEW})
     peak = peak_memory() / 1e6
     out.append({"what": f"decode, {what}, millions of rows, peak memory", "unit": "MB", "value": peak})
     if what == "textveil":
-        found, few = search(), slice(0, 64)
-        top = torch.full((64,), -torch.inf, dtype=torch.float64)
-        truth = torch.zeros(64, dtype=torch.int64)
+        found, asked = search(), queries[:64].astype(np.float64)
+        top, truth = np.full(64, -np.inf), np.zeros(64, np.int64)
         for start in range(0, len(rows), 1 << 16):
-            part = torch.nn.functional.normalize(rows[start : start + (1 << 16)].double(), dim=1).float().double()
-            value, place = (queries[few].double() @ part.T).max(dim=1)
-            truth, top = torch.where(value > top, start + place, truth), torch.maximum(top, value)
-        wrong = int((torch.from_numpy(found[few]) != truth).sum())
+            part = rows[start : start + (1 << 16)].astype(np.float64)
+            part = (part / np.linalg.norm(part, axis=1, keepdims=True)).astype(np.float32)
+            scores = asked @ part.T.astype(np.float64)
+            place, value = scores.argmax(axis=1), scores.max(axis=1)
+            truth, top = np.where(value > top, start + place, truth), np.maximum(top, value)
+        wrong = int((found[:64] != truth).sum())
         out.append({"what": "decode, millions of rows, differs from float64", "unit": "queries", "value": wrong})
     return out
 
