@@ -1,0 +1,39 @@
+"""Products of integers: exact in every form, and not trusted where they are not."""
+
+import numpy as np
+import pytest
+
+from textveil.table import engine
+from textveil.table.engine import GROUP, IntegerRows
+
+
+def integers(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-127, 128, size=shape).astype(np.int8)
+
+
+@pytest.mark.parametrize(("size", "dimension"), [(1, 1), (31, 3), (64, 48), (100, 384), (2011, 17)])
+@pytest.mark.parametrize("count", [0, 1, 5, 64])
+def test_products_are_exact_in_every_form(size, dimension, count):
+    rows, queries = integers(size, dimension), integers(count, dimension, seed=1)
+    rows[:: max(1, size // 3)] = 127
+    queries[::2] = -127
+    true = queries.astype(np.int64) @ rows.astype(np.int64).T
+    np.testing.assert_array_equal(IntegerRows(rows).products(queries), true)
+    products, highest = IntegerRows(rows, grouped=True).maxima(queries)
+    np.testing.assert_array_equal(products[:, :size], true)
+    assert (products[:, size:] == 0).all()
+    np.testing.assert_array_equal(highest, products.reshape(count, products.shape[1] // GROUP, GROUP).max(axis=2))
+    factor, added = (np.random.default_rng(seed).normal(size=size).astype(np.float32) for seed in (2, 3))
+    scaled = IntegerRows(rows, scale=(factor, added)).scaled(queries)
+    size_of = np.abs(true * factor.astype(np.float64)) + np.abs(added)
+    assert (np.abs(scaled - (true * factor.astype(np.float64) + added)) <= 3 * 2.0**-24 * size_of).all()
+
+
+def test_products_that_are_cut_off_are_noticed(monkeypatch):
+    products = IntegerRows.products
+
+    def cut(self: IntegerRows, queries: np.ndarray) -> np.ndarray:
+        return np.clip(products(self, queries), -(2**15), 2**15 - 1)
+
+    monkeypatch.setattr(IntegerRows, "products", cut)
+    assert not engine.exact.__wrapped__()
