@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help .venv demo test check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds names clean
+.PHONY: help .venv demo test check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench precision evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds names clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -142,6 +142,11 @@ docs-serve: $(VENV)/dev.stamp ## read the documents at http://127.0.0.1:8000 whi
 
 bench: $(VENV)/dev.stamp ## the benchmarks
 	@$(BIN)/python $(BENCH)/benchmarks/run.py $(ARGS)
+
+precision: export HF_HUB_OFFLINE := 1
+precision: export OMP_NUM_THREADS := 1
+precision: $(VENV)/dev.stamp ## measure the bundled encoder in float32 and int8 on the corpora of $$TEXTVEIL_CORPORA
+	@$(BIN)/python $(BENCH)/benchmarks/precision.py $(ARGS)
 
 evidence: export HF_HUB_OFFLINE := 1
 evidence: export OMP_NUM_THREADS := 1
