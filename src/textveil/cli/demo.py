@@ -115,8 +115,8 @@ def document(table: EmbeddingTable, seed: int | None) -> dict[str, str]:
     risks = assess(Case.after(privatizer, rehearsal, names=True))
     result, risk = rehearsal.results[0], risks[0]
     return {
-        "you write": f"{letter()[:80].rsplit(' ', 1)[0]} ...",
-        "released": result.text,
+        "you write": _beginning(letter(), 160),
+        "released": _beginning(result.text, 400),
         "statement": result.guarantee.summary(),
         "attacker": f"{sentence(risks)} That is {risk.named.sum() / risk.private.sum():.0%}.",
     }
@@ -138,6 +138,11 @@ def mechanisms(table: EmbeddingTable, seed: int | None) -> Table:
         bound = number(guarantee.epsilon_ldp)
         rows.add_row(run.title, f"{number(guarantee.epsilon)}{unit}", bound, f"{kept} of {protected}")
     return rows
+
+
+def _beginning(text: str, most: int) -> str:
+    """The first words of a long text, so that the demonstration fits on a screen."""
+    return f"{text[:most].rsplit(' ', 1)[0]} ..."
 
 
 def _heading(console: Console, text: str) -> None:
