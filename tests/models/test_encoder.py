@@ -91,10 +91,13 @@ def test_stored_bounds_of_logits_hold_in_int8():
     context, texts = load_context(table), Ragged.of(tokenize(TEXTS))
     exact = replace(context.model.network, precision="float32")
     asked = np.arange(len(texts.words))
-    near, far = (replace(context, head=replace(context.head, network=each)) for each in (context.model.network, exact))
+    head, bound = context.head, stored_bound(table)
+    assert isinstance(head, bundled.Head)
+    assert bound is not None
+    near, far = (replace(context, head=replace(head, network=each)) for each in (context.model.network, exact))
     one, other = near.logits(texts, asked), far.logits(texts, asked)
     assert np.abs(one.max(axis=1) - other.max(axis=1)).max() < 0.5
-    assert one.max() < stored_bound(table) + 0.25
+    assert one.max() < bound + 0.25
 
 
 def test_sums_of_two_products_fit_into_16_bits():
