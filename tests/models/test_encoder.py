@@ -92,7 +92,7 @@ def test_stored_bounds_of_logits_hold_in_int8():
     exact = replace(context.model.network, precision="float32")
     asked = np.arange(len(texts.words))
     head, bound = context.head, stored_bound(table)
-    assert isinstance(head, bundled.Head)
+    assert isinstance(head, bundled.BundledHead)
     assert bound is not None
     near, far = (replace(context, head=replace(head, network=each)) for each in (context.model.network, exact))
     one, other = near.logits(texts, asked), far.logits(texts, asked)

@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from textveil.runtime import Graph, Session
+from textveil.runtime import Graph, Runner
 
 
 def small() -> Graph:
@@ -64,6 +64,6 @@ def test_numbers_of_every_kind_are_constants(kind):
 
 def test_a_session_computes_what_was_written():
     x = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
-    highest, _ = Session(small).run(x=x)
+    highest, _ = Runner(small).run(x=x)
     product = x @ np.arange(6, dtype=np.float32).reshape(2, 3).T / 2
     assert np.allclose(highest, product.max(axis=1), atol=1e-6)

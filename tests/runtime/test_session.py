@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from textveil.runtime import Graph, Session, limit_threads, session, threads
+from textveil.runtime import Graph, Runner, limit_threads, session, threads
 
 
 def doubling(made: list[int] | None = None) -> Graph:
@@ -27,7 +27,7 @@ def _unlimited(monkeypatch):
 
 def test_nothing_is_made_before_the_first_use_and_once_only():
     made: list[int] = []
-    found = Session(partial(doubling, made))
+    found = Runner(partial(doubling, made))
     assert made == []
     for _ in range(2):
         assert found.run(x=np.ones(2, np.float32))[0].tolist() == [2, 2]
@@ -35,7 +35,7 @@ def test_nothing_is_made_before_the_first_use_and_once_only():
 
 
 def test_a_pickle_is_opened_anew():
-    found = Session(doubling)
+    found = Runner(doubling)
     found.run(x=np.ones(1, np.float32))
     again = pickle.loads(pickle.dumps(found))
     assert again._opened is None
@@ -44,7 +44,7 @@ def test_a_pickle_is_opened_anew():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_opens_its_own_with_one_thread():
-    found = Session(doubling)
+    found = Runner(doubling)
     found.run(x=np.ones(1, np.float32))
 
     def child(answer) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from textveil.errors import ConfigError, ModelError
 from textveil.models import adapters
 from textveil.randomness import Floats, Ints
-from textveil.runtime import Graph, Session
+from textveil.runtime import Graph, Runner
 from textveil.table import minilm
 
 BundledJob = Literal["masked-lm", "tagger", "reader", "sentences"]
@@ -139,9 +139,9 @@ class Encoder:
         """The output layer for pieces: rows [P, d] and bias [P]."""
         return self._words, self.weights["cls.predictions.bias"]
 
-    def head(self, rows: Floats, bias: Floats) -> "Head":
+    def head(self, rows: Floats, bias: Floats) -> "BundledHead":
         """An output layer of other rows [V, d] with a bias [V]."""
-        return Head(network=self, rows=rows, bias=bias)
+        return BundledHead(network=self, rows=rows, bias=bias)
 
     def _embedded(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> Floats:
         if (lengths != ids.shape[1]).any():
@@ -164,15 +164,15 @@ class Encoder:
         return self.weights[f"{EMBEDDINGS}.token_type_embeddings.weight"]
 
     @cached_property
-    def _session(self) -> Session:
-        return Session(self._graph)
+    def _session(self) -> Runner:
+        return Runner(self._graph)
 
     def _graph(self) -> Graph:
         return graph(self.job, self.layers, self.weights, self.precision)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Head:
+class BundledHead:
     """An output layer over other words than the network's pieces.
 
     Attributes:
@@ -229,7 +229,7 @@ def load(job: BundledJob, layers: int = LAYERS) -> Encoder:
 
 
 @lru_cache(maxsize=1)
-def _products() -> Session:
+def _products() -> Runner:
     """Logits of states for rows that are no part of the graph, so that they are in memory once."""
 
     def make() -> Graph:
@@ -239,7 +239,7 @@ def _products() -> Session:
         graph.output(graph.apply("Gemm", states, rows, bias, transB=1), np.float32, "m", "v")
         return graph
 
-    return Session(make)
+    return Runner(make)
 
 
 def graph(job: BundledJob, layers: int, weights: Mapping[str, Floats], precision: Precision = "float32") -> Graph:

@@ -15,7 +15,7 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 
 from textveil.errors import ConfigError, InputError, ModelError
-from textveil.models.networks import Head, Job, Model, load
+from textveil.models.networks import Job, Model, OutputHead, load
 from textveil.models.ragged import Cut, Ragged, Windows, batches, cut, distinct
 from textveil.randomness import Flags, Floats, Ints
 from textveil.table import EmbeddingTable, NoModelError
@@ -61,7 +61,7 @@ class LanguageModel:
 
     model: Model
     table: str
-    head: Head = field(repr=False)
+    head: OutputHead = field(repr=False)
     size: int
     window: int
     batch: int

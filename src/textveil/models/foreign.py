@@ -145,7 +145,7 @@ class TorchNetwork:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TorchHead:
-    """A `networks.Head` on a network's device.
+    """A `networks.OutputHead` on a network's device.
 
     Attributes:
         network: the network, without its output layer.

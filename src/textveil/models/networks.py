@@ -32,7 +32,7 @@ SPACES = "\u2581", "\u0120"
 """How tokenizers mark the space before a word."""
 
 
-class Head(Protocol):
+class OutputHead(Protocol):
     """A language model's output layer over words of our own."""
 
     def read(self, ids: Ints, lengths: Ints, row: Ints, column: Ints) -> Any:
@@ -93,7 +93,7 @@ class Network(Protocol):
         """
         ...
 
-    def head(self, rows: Floats, bias: Floats) -> Head:
+    def head(self, rows: Floats, bias: Floats) -> OutputHead:
         """An output layer of other rows [V, d] and another bias [V], once `output` was asked for."""
         ...
 

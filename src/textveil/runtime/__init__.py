@@ -5,6 +5,6 @@ Not here: what is computed (`table.nearest`, `models.bundled`), and torch.
 """
 
 from textveil.runtime.graph import Graph
-from textveil.runtime.session import Session, limit_threads, threads
+from textveil.runtime.session import Runner, limit_threads, threads
 
-__all__ = ["Graph", "Session", "limit_threads", "threads"]
+__all__ = ["Graph", "Runner", "limit_threads", "threads"]

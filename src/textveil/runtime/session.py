@@ -42,7 +42,7 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
     os.register_at_fork(after_in_child=lambda: limit_threads(1))
 
 
-class Session:
+class Runner:
     """A graph that runs. Thread-safe; pickles and forked children open it anew.
 
     Nothing is made before the first use. Graphs run as they are written: ONNX Runtime changes nothing about them.

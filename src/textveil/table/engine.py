@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textveil.randomness import Floats
-from textveil.runtime import Graph, Session
+from textveil.runtime import Graph, Runner
 
 Bytes = NDArray[np.int8]
 Products = NDArray[np.int32]
@@ -31,7 +31,7 @@ class IntegerRows:
 
     def __init__(self, rows: Bytes, *, grouped: bool = False, scale: tuple[Floats, Floats] | None = None) -> None:
         self.rows, self.grouped, self.scale = rows, grouped, scale
-        self._session = Session(self._graph)
+        self._session = Runner(self._graph)
 
     def products(self, queries: Bytes) -> Products:
         """The products of queries [b, d], int32 [b, w]."""
