@@ -10,6 +10,7 @@ import re
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -83,7 +84,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.lock = threading.Lock()
         self.journal: list[dict[str, Any]] = []
-        self.under_way = 0
+        self.under_way = Counter[str]()  # by message: what a client gave up on is still under way here
         self.together = threading.Barrier(4)
 
 
@@ -112,12 +113,12 @@ class Handler(BaseHTTPRequestHandler):
         message = content if isinstance(content, str) else "".join(part["text"] for part in content)
         with self.server.lock:
             seen = any(entry["body"] == body for entry in self.server.journal)
-            self.server.under_way += 1
+            self.server.under_way[message] += 1
             entry = {
                 "path": self.path,
                 "headers": {name.lower(): value for name, value in self.headers.items()},
                 "body": body,
-                "under_way": self.server.under_way,
+                "under_way": self.server.under_way[message],
                 "left": False,
             }
             self.server.journal.append(entry)
@@ -131,7 +132,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         finally:
             with self.server.lock:
-                self.server.under_way -= 1
+                self.server.under_way[message] -= 1
 
     def behave(self, model: str, message: str, seen: bool, body: dict[str, Any]) -> None:
         if model == "slow":

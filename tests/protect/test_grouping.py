@@ -304,9 +304,9 @@ def test_four_numbers_with_a_base_are_multiples_of_it():
 @pytest.mark.parametrize(
     ("options", "epsilon", "says"),
     [
-        ({"budgets": "table1.2"}, 3.0, "four numbers"),
-        ({"budgets": "table1.2", "base": 3.0}, None, "four numbers"),
-        ({"budgets": (1, 2, 3, 4)}, 3.0, "four numbers"),
+        ({"budgets": "table1.2"}, 3.0, "fixes the budget of every group"),
+        ({"budgets": "table1.2", "base": 3.0}, None, "fixes the budget of every group"),
+        ({"budgets": (1, 2, 3, 4)}, 3.0, "fixes the budget of every group"),
         ({"budgets": (1, 2, 3, 4), "base": 1.0}, 3.0, "either epsilon"),
         ({"budgets": "heuristic"}, None, "either epsilon"),
         ({"budgets": "heuristic", "base": 2.0}, 3.0, "either epsilon"),
