@@ -125,7 +125,7 @@ class Patterns:
             yield from (Found(start, end, "PHONE", score) for start, end, score in find_phones(plain, self.regions))
 
     def _url_type(self, address: str) -> str:
-        return "SECRET" if "SECRET" in self.types and net.SECRET_URL.search(address) else "URL"
+        return "SECRET" if "SECRET" in self.types and net.SECRET_URL.compiled.search(address) else "URL"
 
 
 def _plain(text: str) -> tuple[str, list[int] | None]:
@@ -140,7 +140,7 @@ def _plain(text: str) -> tuple[str, list[int] | None]:
 
 
 def _accept(rule: Rule, match: regex.Match[str]) -> Found | None:
-    group = "value" if "value" in rule.pattern.groupindex else 0
+    group = "value" if "value" in rule.pattern.compiled.groupindex else 0
     start, end = match.span(group)
     value = match.group(group)
     if rule.type == "URL":
@@ -172,13 +172,13 @@ def _anywhere(rule: Rule, plain: str, leads: Sequence[tuple[int, int]]) -> Itera
             if (
                 digits >= rule.digits
                 and start >= at
-                and (match := rule.pattern.match(plain, start))
+                and (match := rule.pattern.compiled.match(plain, start))
                 and (found := _accept(rule, match))
             ):
                 yield found
                 at = found.end
         return
-    while match := rule.pattern.search(plain, at):
+    while match := rule.pattern.compiled.search(plain, at):
         if found := _accept(rule, match):
             yield found
         at = match.end() if found else match.start() + 1
@@ -187,16 +187,16 @@ def _anywhere(rule: Rule, plain: str, leads: Sequence[tuple[int, int]]) -> Itera
 def _near(rule: Rule, plain: str) -> Iterator[Found]:
     """A rule's matches near its context words: the first one behind them, and with `before` all in front of them."""
     assert rule.context is not None
-    for words in rule.context.finditer(plain):
+    for words in rule.context.compiled.finditer(plain):
         begin, stop = words.span()
-        for match in rule.pattern.finditer(plain, stop, stop + BEHIND + LONGEST):
+        for match in rule.pattern.compiled.finditer(plain, stop, stop + BEHIND + LONGEST):
             if match.start() > stop + BEHIND:
                 break
             if found := _accept(rule, match):
                 yield found
                 break
         if rule.before:
-            for match in rule.pattern.finditer(plain, max(0, begin - AHEAD - LONGEST), begin):
+            for match in rule.pattern.compiled.finditer(plain, max(0, begin - AHEAD - LONGEST), begin):
                 if match.end() >= begin - AHEAD and (found := _accept(rule, match)):
                     yield found
 

@@ -4,10 +4,8 @@ In: nothing. Out: `RULES`.
 Not here: check digits (`checksums`).
 """
 
-import regex
-
 from textveil.protect.patterns import checksums as sums
-from textveil.protect.patterns.rules import AFTER, BEFORE, Rule, compile_pattern, has_digits, keyed
+from textveil.protect.patterns.rules import AFTER, BEFORE, Expression, Rule, has_digits, keyed
 
 _BBAN = {
     11: "NO", 12: "BE", 14: "DK|FO|FI|GL|NL|SD|FK", 15: "MK|SI", 16: "AT|BA|EE|KZ|XK|LT|LU|MN|SR",
@@ -20,8 +18,8 @@ _IBAN = "|".join(rf"(?:{names}) [ ]?\d [ ]?\d (?: [ .\-]?[A-Z0-9] ){{{n}}}" for 
 _CARD = r"(?: 4 | 5[0-8] | 6 | 2[0-7] | 3[04-9] | 1800 ) (?: [ .\-]{0,2}+ \d ){10,18}"
 
 RULES = (
-    Rule("CARD", compile_pattern(rf"{BEFORE} {_CARD} {AFTER}"), check=sums.luhn, leads=True, digits=12),
-    Rule("IBAN", compile_pattern(rf"(?<!\w) (?:{_IBAN}) (?!\w)"), check=sums.mod97, leads=True, digits=4),
+    Rule("CARD", Expression(rf"{BEFORE} {_CARD} {AFTER}"), check=sums.luhn, leads=True, digits=12),
+    Rule("IBAN", Expression(rf"(?<!\w) (?:{_IBAN}) (?!\w)"), check=sums.mod97, leads=True, digits=4),
     keyed(
         "IBAN",
         "account number|account no|acct no|bank account|checking account|savings account|routing number|kontonummer"
@@ -33,11 +31,11 @@ RULES = (
     keyed("IBAN", "sort code|bankleitzahl|blz", r"\d\d[ \-]?\d\d[ \-]?\d\d(?:[ ]?\d\d)?", digits=6),
     Rule(
         "CRYPTO",
-        regex.compile(r"(?<!\w)[13][1-9A-HJ-NP-Za-km-z]{25,34}+(?!\w)"),
+        Expression(r"(?<!\w)[13][1-9A-HJ-NP-Za-km-z]{25,34}+(?!\w)", 0),
         check=sums.is_base58check,
         leads=True,
         digits=1,
     ),
-    Rule("CRYPTO", compile_pattern(r"(?<!\w) (?:bc|tb|ltc)1 [02-9ac-hj-np-z]{8,87}+ (?!\w)"), check=sums.is_bech32),
-    Rule("CRYPTO", compile_pattern(r"(?<!\w) 0x [0-9a-f]{40}+ (?!\w)"), score=0.95, signs=("0x",)),
+    Rule("CRYPTO", Expression(r"(?<!\w) (?:bc|tb|ltc)1 [02-9ac-hj-np-z]{8,87}+ (?!\w)"), check=sums.is_bech32),
+    Rule("CRYPTO", Expression(r"(?<!\w) 0x [0-9a-f]{40}+ (?!\w)"), score=0.95, signs=("0x",)),
 )

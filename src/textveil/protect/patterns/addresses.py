@@ -8,7 +8,7 @@ from typing import Any
 
 import regex
 
-from textveil.protect.patterns.rules import Rule, compile_pattern, listed, words
+from textveil.protect.patterns.rules import Expression, Rule, listed, words
 
 _NUMBER = r"\d{1,6}(?:[ ]?[a-z](?!\w))?(?:[\-/]\d{1,5}[a-z]?)?"
 _SHORT = r"(?:(?<=\b\p{L}{1,3})\.)?"
@@ -101,7 +101,7 @@ def _parts(value: str) -> list[str]:
 
 def is_street(value: str) -> bool:
     """Whether a number and words up to a kind of street can be an address, unlike "2 miles down the road"."""
-    match = _STREET.match(value)
+    match = _STREET.compiled.match(value)
     if match is None:
         return False
     *names, way = _parts(match.group())
@@ -140,7 +140,7 @@ _PLACES = (
 
 _EDGE = r"(?<![\w.,$€£/:\-])"
 _MORE = rf"(?: [ ] (?: {_NAME} | {_OF} (?!\w) ) )"
-_STREET = compile_pattern(rf"{_NUMBER} ,? [ ] (?: {_NUMBER} [ ] )? (?: {_WORD} [ ] ){{1,5}}? {_WAY} (?!\w)")
+_STREET = Expression(rf"{_NUMBER} ,? [ ] (?: {_NUMBER} [ ] )? (?: {_WORD} [ ] ){{1,5}}? {_WAY} (?!\w)")
 _BEHIND = r"""
     (?<= (?: \b (?: at | on | in | to | with | corner[ ]of | is | and | address | an | au | der | en ) | : ) \s{1,3} )
 """
@@ -151,7 +151,7 @@ _SIDE = r"(?: [ ] (?: [nsew] | [ns][ew] | north | south | east | west ) (?!\w) \
 def address(pattern: str, score: float, signs: str = "", *, near: str = "", digits: int = 1, **fields: Any) -> Rule:
     """A rule for addresses; `signs` and `near` (words, one of which must be near) are separated by bars."""
     told = words(near) if near else {"signs": tuple(signs.split("|"))}
-    return Rule("ADDRESS", compile_pattern(pattern), score, digits=digits, **told, **fields)
+    return Rule("ADDRESS", Expression(pattern), score, digits=digits, **told, **fields)
 
 
 RULES = (

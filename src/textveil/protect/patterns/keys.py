@@ -7,7 +7,7 @@ Not here: URLs with a key in them (`net`).
 import regex
 
 from textveil.protect.patterns import checksums as sums
-from textveil.protect.patterns.rules import Rule, compile_pattern, has_digit, keyed, listed, words
+from textveil.protect.patterns.rules import Expression, Rule, has_digit, keyed, listed, words
 
 _NO_STARTS = ("$", "<", "your", "process.env", "os.", "self.", "optional[", "union[", "list[", "get")
 _NO_PASSWORDS = listed(
@@ -65,10 +65,10 @@ _NAMED = ("pass", "pwd", "kennwort", "contrase", "parola", "key", "token", "secr
 _BODY = r"""(?: (?P<value>[^\s"'`,;<>]{4,300}+) | ["'`] (?P<value>[^"'`\n]{4,300}+) ["'`] )"""
 
 RULES = (
-    Rule("SECRET", regex.compile(rf"(?<![\w\-])(?:{_PREFIXED})(?![\w\-])", regex.VERBOSE)),
+    Rule("SECRET", Expression(rf"(?<![\w\-])(?:{_PREFIXED})(?![\w\-])", regex.VERBOSE)),
     Rule(
         "SECRET",
-        compile_pattern(
+        Expression(
             r"-----BEGIN[ ] [A-Z0-9 ]{0,30}? PRIVATE[ ]KEY (?:[ ]BLOCK)? -----"
             r" (?: [^\-]*+ (?: -(?!----) [^\-]*+ ){0,200}+ -----END[ ][A-Z0-9 ]{1,60}+-----"
             r" | (?: (?: \s | \\[rn] ){1,4}+ [A-Za-z0-9+/=]{16,200}+ ){0,2000}+ )"
@@ -77,19 +77,19 @@ RULES = (
     ),
     Rule(
         "SECRET",
-        compile_pattern(r"\b (?: Bearer | Authorization:[ ]Basic ) [ ] (?P<value>[\w.~+/\-]{12,4000}+=*+)"),
+        Expression(r"\b (?: Bearer | Authorization:[ ]Basic ) [ ] (?P<value>[\w.~+/\-]{12,4000}+=*+)"),
         check=is_code,
     ),
     Rule(
         "SECRET",
-        compile_pattern(rf"""(?<![\w\-]) {_NAMES} ["'`]? [ ]? (?: := | => | -> | [:=] ) [ ]? {_BODY}"""),
+        Expression(rf"""(?<![\w\-]) {_NAMES} ["'`]? [ ]? (?: := | => | -> | [:=] ) [ ]? {_BODY}"""),
         score=0.9,
         check=is_password,
         signs=_NAMED,
     ),
     Rule(
         "SECRET",
-        compile_pattern(
+        Expression(
             rf"(?<![\w\-]) {_NAMES} [ ] (?: (?:is|was|will[ ]be|lautet|ist|est|es|[eè]) [ ] (?:now[ ])? )? {_BODY}"
         ),
         score=0.85,
@@ -105,7 +105,7 @@ RULES = (
     ),
     Rule(
         "SECRET",
-        regex.compile(r"(?<![\w+/=\-])[\w+/\-]{20,200}+=*+(?![\w+/=])"),
+        Expression(r"(?<![\w+/=\-])[\w+/\-]{20,200}+=*+(?![\w+/=])", 0),
         score=0.8,
         check=is_random,
         digits=1,

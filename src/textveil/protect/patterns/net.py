@@ -6,7 +6,7 @@ Not here: keys and passwords on their own (`keys`).
 
 import ipaddress
 
-from textveil.protect.patterns.rules import Rule, compile_pattern, has_digit
+from textveil.protect.patterns.rules import Expression, Rule, has_digit
 
 
 def is_address(value: str) -> bool:
@@ -26,7 +26,7 @@ _TOP = (
 )
 _QUERY = r"(?:[a-z]*[_\-]?)?(?:token|key|apikey|sig|signature|password|passwd|pwd|secret|auth|code|session|sid|jwt)"
 _CLOSE = r"[^\s<>\"|\\^`{}]"
-SECRET_URL = compile_pattern(
+SECRET_URL = Expression(
     rf":// [^/\s:@]{{1,200}}+ : [^/\s@]{{1,200}}+ @ | [?&\#;] {_QUERY} = [^&\s]{{2}} | ://hooks\.slack\.com/services/"
 )
 """What makes a URL a secret: a password, or a key in its query."""
@@ -34,15 +34,13 @@ SECRET_URL = compile_pattern(
 RULES = (
     Rule(
         "EMAIL",
-        compile_pattern(
-            rf"(?<!{_LOCAL}) [\p{{L}}\p{{N}}_] {_LOCAL}{{0,253}}+ (?<!\.) @ {_LABEL} (?: \.{_LABEL} ){{1,8}}+"
-        ),
+        Expression(rf"(?<!{_LOCAL}) [\p{{L}}\p{{N}}_] {_LOCAL}{{0,253}}+ (?<!\.) @ {_LABEL} (?: \.{_LABEL} ){{1,8}}+"),
         score=0.95,
         signs=("@",),
     ),
     Rule(
         "EMAIL",
-        compile_pattern(
+        Expression(
             r"(?<![\w.]) [\p{L}\p{N}] [\p{L}\p{N}._+\-]{0,63}+ [ ]? [(\[] [ ]? at [ ]? [)\]] [ ]? [\p{L}\p{N}\-]{1,63}+"
             r" (?: [ ]? (?: \. | [(\[] [ ]? dot [ ]? [)\]] ) [ ]? [\p{L}\p{N}\-]{1,63}+ ){1,4}+"
         ),
@@ -51,19 +49,19 @@ RULES = (
     ),
     Rule(
         "URL",
-        compile_pattern(rf"(?<![\w]) [a-z][a-z0-9+.\-]{{1,20}}+ :// (?P<rest>{_CLOSE}{{1,4000}}+)"),
+        Expression(rf"(?<![\w]) [a-z][a-z0-9+.\-]{{1,20}}+ :// (?P<rest>{_CLOSE}{{1,4000}}+)"),
         score=0.95,
         signs=("://",),
     ),
     Rule(
         "URL",
-        compile_pattern(rf"(?<![\w./@]) www\. (?P<rest>[\p{{L}}\p{{N}}] {_CLOSE}{{2,4000}}+)"),
+        Expression(rf"(?<![\w./@]) www\. (?P<rest>[\p{{L}}\p{{N}}] {_CLOSE}{{2,4000}}+)"),
         0.95,
         signs=("www.",),
     ),
     Rule(
         "URL",
-        compile_pattern(
+        Expression(
             rf"(?<![\w./@\-]) (?: [a-z0-9] [a-z0-9\-]{{0,62}}+ \. ){{1,5}} (?:{_TOP}) (?![\w@\-]|\.\w)"
             rf" (?: : \d{{2,5}}+ )? (?: [/?\#] {_CLOSE}{{0,4000}}+ )?"
         ),
@@ -72,7 +70,7 @@ RULES = (
     ),
     Rule(
         "IP",
-        compile_pattern(
+        Expression(
             r"(?<![\w.\-]) (?<! \b v \. | \b v[ ] | version[ ] | release[ ] | build[ ] | section[ ] | chapter[ ]"
             r" | §[ ]? )"
             r" \d{1,3} (?: \.\d{1,3} ){3} (?: /\d{1,2} )? (?! [\w\-] | \.\d )"
@@ -84,7 +82,7 @@ RULES = (
     ),
     Rule(
         "IP",
-        compile_pattern(
+        Expression(
             r"(?<![\w:.]) (?=[0-9a-f:]*\d) (?: [0-9a-f]{1,4} : | :: ) [0-9a-f:]{1,38}+"
             r" (?: \.?\d{1,3} \.\d{1,3} \.\d{1,3} )? (?: /\d{1,3} )? (?! [\w:] )"
         ),
@@ -94,7 +92,7 @@ RULES = (
     ),
     Rule(
         "MAC",
-        compile_pattern(
+        Expression(
             r"(?<![\w:.\-]) (?: [0-9a-f]{2} ([:\-]) [0-9a-f]{2} (?: \1 [0-9a-f]{2} ){4} (?: (?:\1 [0-9a-f]{2}){2} )?"
             r" | [0-9a-f]{4} \. [0-9a-f]{4} \. [0-9a-f]{4} ) (?! [\w:\-] | \.\w )"
         ),

@@ -11,8 +11,8 @@ from textveil.protect.patterns.rules import (
     AFTER,
     BEFORE,
     Check,
+    Expression,
     Rule,
-    compile_pattern,
     has_digit,
     has_digits,
     keyed,
@@ -32,7 +32,7 @@ def number(digits: str, check: Check | None = None, *, context: str = "", score:
         form = digits.replace("_", r"[ .\-/]{0,2}+")
     return Rule(
         "NATIONAL_ID",
-        compile_pattern(rf"{BEFORE} (?:{form}) {AFTER}"),
+        Expression(rf"{BEFORE} (?:{form}) {AFTER}"),
         score=score,
         check=check,
         before=True,
@@ -159,7 +159,7 @@ RECORDS = (
     keyed("LICENCE", "dea", r"[A-Z][A-Z9]\d{7}", digits=7, check=sums.is_dea),
     Rule(
         "LICENCE",
-        compile_pattern(rf"{BEFORE} [A-Z9]{{5}}[ ]?\d[0156]\d[0-3]\d\d[ ]?[A-Z9]{{2}}\d[A-Z]{{2}} {AFTER}"),
+        Expression(rf"{BEFORE} [A-Z9]{{5}}[ ]?\d[0156]\d[0-3]\d\d[ ]?[A-Z9]{{2}}\d[A-Z]{{2}} {AFTER}"),
         score=0.9,
         check=lambda value: not value[:5].isdigit(),
         leads=True,
@@ -177,7 +177,7 @@ RECORDS = (
     ),
     Rule(
         "PLATE",
-        regex.compile(r"(?<![\w\-])(?P<value>[A-Z0-9]{1,4}(?:[ \-·]{0,3}[A-Z0-9]{1,4}){0,3})(?![\w\-])"),
+        Expression(r"(?<![\w\-])(?P<value>[A-Z0-9]{1,4}(?:[ \-·]{0,3}[A-Z0-9]{1,4}){0,3})(?![\w\-])", 0),
         score=0.88,
         check=is_plate,
         **words(
@@ -190,7 +190,7 @@ RECORDS = (
     ),
     Rule(
         "PLATE",
-        compile_pattern(r"(?<![\w.\-]) (?P<value>[A-HJ-NPR-Z0-9]{17}) (?!\w)"),
+        Expression(r"(?<![\w.\-]) (?P<value>[A-HJ-NPR-Z0-9]{17}) (?!\w)"),
         score=0.8,
         check=has_digits,
         digits=4,
@@ -218,7 +218,7 @@ _DATE = rf"""
 BIRTHS = (
     Rule(
         "BIRTH_DATE",
-        compile_pattern(rf"(?<![\w]) (?:{_DATE}) (?!\w) (?![/.\-]\d)"),
+        Expression(rf"(?<![\w]) (?:{_DATE}) (?!\w) (?![/.\-]\d)"),
         score=0.9,
         check=is_born,
         before=True,

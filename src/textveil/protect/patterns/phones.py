@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 
 import regex
 
-from textveil.protect.patterns.rules import compile_pattern, words
+from textveil.protect.patterns.rules import Expression, words
 
 REGIONS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "SE", "AU", "IN", "BR", "JP")
 """Countries whose national format is recognized without a telling word nearby."""
 
-_CANDIDATE = compile_pattern(
+_CANDIDATE = Expression(
     r"""(?<!\d:) (?<![\w.,\-$€£¥%@#=]) (?<! [$€£¥] [ ] )
     (?: (?: \+ | (?<!\d)00(?=[1-9]) ) [ ]? )? \(? \+? \d (?: [ .\-/()]{0,3}+ \d ){5,17}+
     (?P<extension> [ ]? (?: x | ext\.? | extension | durchwahl ) [ ]? \d{1,6} )? (?! [\w%€£$] | [.,:\-/] \d )"""
@@ -54,11 +54,10 @@ def find_phones(plain: str, regions: Sequence[str]) -> Iterator[tuple[int, int, 
     A number with a country code must be valid in that country. One without must be valid in one of the regions, and
     be grouped as is usual there or have a telling word nearby.
     """
-    for match in _CANDIDATE.finditer(plain):
+    for match in _CANDIDATE.compiled.finditer(plain):
         start, end = match.span()
-        told = _WORDS["context"].search(plain, max(0, start - NEAR), start) or _WORDS["context"].search(
-            plain, end, end + 15
-        )
+        near = _WORDS["context"].compiled
+        told = near.search(plain, max(0, start - NEAR), start) or near.search(plain, end, end + 15)
         found = _judge(plain, start, match, regions, told=told is not None)
         if found is not None:
             yield found

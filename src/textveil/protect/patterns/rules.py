@@ -8,6 +8,8 @@ the time is linear in the text.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import regex
@@ -22,9 +24,22 @@ AFTER = r"(?!\w)(?![.,\-/]\d)"
 """The edges of a number that is not part of a word or of a longer number."""
 
 
-def compile_pattern(pattern: str) -> Pattern:
-    """A case-insensitive verbose pattern."""
-    return regex.compile(pattern, regex.VERBOSE | regex.IGNORECASE)
+@dataclass(frozen=True)
+class Expression:
+    """A regular expression, compiled when it is first tried: most texts need few of them.
+
+    Args:
+        source: the expression.
+        flags: of `regex`. As they are, spaces are layout, and capitals count as small letters.
+    """
+
+    source: str
+    flags: int = regex.VERBOSE | regex.IGNORECASE
+
+    @cached_property
+    def compiled(self) -> Pattern:
+        """The compiled expression."""
+        return regex.compile(self.source, self.flags)
 
 
 class Rule(NamedTuple):
@@ -43,10 +58,10 @@ class Rule(NamedTuple):
     """
 
     type: str
-    pattern: Pattern
+    pattern: Expression
     score: float = 1.0
     check: Check | None = None
-    context: Pattern | None = None
+    context: Expression | None = None
     before: bool = False
     leads: bool = False
     digits: int = 0
@@ -57,7 +72,7 @@ def words(listed: str) -> dict[str, Any]:
     """A rule's context and signs, from words separated by bars."""
     signs = tuple(listed.lower().split("|"))
     one = "|".join(regex.escape(sign, literal_spaces=True).replace(" ", r"\s") for sign in sorted(signs, key=len)[::-1])
-    return {"context": regex.compile(rf"(?<!\w)(?:{one})(?!\w)", regex.IGNORECASE), "signs": signs}
+    return {"context": Expression(rf"(?<!\w)(?:{one})(?!\w)", regex.IGNORECASE), "signs": signs}
 
 
 def listed(names: str) -> frozenset[str]:
@@ -69,7 +84,7 @@ def keyed(type_: str, context: str, value: str, *, digits: int = 1, check: Check
     """A rule for a value that only the words before it give away."""
     return Rule(
         type_,
-        compile_pattern(rf"(?<![\w]) (?P<value>{value}) (?!\w)"),
+        Expression(rf"(?<![\w]) (?P<value>{value}) (?!\w)"),
         score=0.87,
         check=check,
         digits=digits,
