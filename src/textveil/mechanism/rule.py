@@ -226,21 +226,20 @@ def _upper(table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None) -> 
     """
     largest = np.float32(_bits(table) + math.log2(1 + 2.0**-14))
     exact = np.float32 if len(table) <= SMALL else np.float64  # sums of blocks of whole numbers, below 2^24 or 2^53
-    upper = np.empty((len(rows), -(-len(table) // BLOCK), BLOCK), np.float32)
-    sums = np.empty(upper.shape[:2], np.int64)
+    width = -(-len(table) // BLOCK)
+    upper = np.zeros((len(rows), width * BLOCK), np.float32)
+    sums = np.empty((len(rows), width), np.int64)
     slope = np.maximum(-c * (table.pairs.reach / math.log(2)), -1e30).astype(np.float32)[:, None]
-    for lines, start, weights in table.pairs.shorter(rows):
-        weights *= slope[lines]
-        weights += largest
-        np.exp2(weights, out=weights)
-        np.floor(weights, out=weights)
+    for lines, start, bounds in table.pairs.shorter(rows):
+        stop = start + bounds.shape[1]
+        bounds *= slope[lines]
+        bounds += largest
+        weights = np.floor(np.exp2(bounds, out=bounds), out=upper[lines, start:stop])
         weights += 1
         if among is not None:
-            weights *= among[start : start + weights.shape[1]]
-        if short := -weights.shape[1] % BLOCK:
-            weights = np.pad(weights, ((0, 0), (0, short)))
-        blocks = weights.reshape(len(weights), -1, BLOCK)
-        part = slice(start // BLOCK, start // BLOCK + blocks.shape[1])
-        upper[lines, part] = blocks
+            weights *= among[start:stop]
+        part = slice(start // BLOCK, -(-stop // BLOCK))
+        blocks = upper[lines, part.start * BLOCK : part.stop * BLOCK].reshape(len(bounds), -1, BLOCK)
         sums[lines, part] = blocks.astype(exact, copy=False) @ np.ones(BLOCK, exact)
+    upper = upper.reshape(len(rows), width, BLOCK)
     return upper, sums.ravel()
