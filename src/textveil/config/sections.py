@@ -119,6 +119,9 @@ class ProtectOptions:
         always_matching: regular expressions whose matches are sensitive.
         never: words or phrases that are never sensitive, whatever a detector says.
         never_matching: regular expressions whose matches are not sensitive.
+        level: which of what is found counts as sensitive: "identifiers" only what has a form (numbers, addresses,
+            secrets); "personal" also names of private persons, and of places and organizations that tell where they
+            live or work; "names" every name, public ones too.
         types: types that count as sensitive; "all", or as in `placeholders`.
         placeholders: types that become typed placeholders whatever the budget; "identifiers" are those with a fixed
             form, "names" persons, places and organizations, "all" every type.
@@ -143,6 +146,7 @@ class ProtectOptions:
     always_matching: Expressions = Field(default=(), repr=False)
     never: Listed = Field(default=(), repr=False)
     never_matching: Expressions = Field(default=(), repr=False)
+    level: Literal["identifiers", "personal", "names"] = "personal"
     types: Listed = ("all",)
     placeholders: Listed = ("identifiers",)
     importance: Literal["off", "cosine", "saliency", "list"] = "off"

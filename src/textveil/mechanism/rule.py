@@ -241,5 +241,4 @@ def _upper(table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None) -> 
         part = slice(start // BLOCK, -(-stop // BLOCK))
         blocks = upper[lines, part.start * BLOCK : part.stop * BLOCK].reshape(len(bounds), -1, BLOCK)
         sums[lines, part] = blocks.astype(exact, copy=False) @ np.ones(BLOCK, exact)
-    upper = upper.reshape(len(rows), width, BLOCK)
-    return upper, sums.ravel()
+    return upper.reshape(len(rows), width, BLOCK), sums.ravel()

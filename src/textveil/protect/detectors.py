@@ -138,17 +138,17 @@ def _span(name: str, found: object, texts: Sequence[str]) -> Span:
     if not isinstance(found, Span):
         raise DetectorError(f"the detector {name} must return only spans, got {type(found).__name__}")
     given: Sequence[Any] = found
-    text, start, end, type_, score, _ = given
+    text, start, end, type_, score, _, private = given
     if not (_whole(text) and 0 <= text < len(texts)):
         must = f"return spans of the texts 0 to {len(texts) - 1}, got one of another"
     elif not (_whole(start) and _whole(end) and 0 <= start < end <= len(texts[text])):
         must = f"return spans with 0 <= start < end <= length of the text; one of text {text} breaks this"
     elif not (isinstance(type_, str) and TYPE_NAME.fullmatch(type_)):
         must = "return types of at most 64 capital letters, digits and underscores"
-    elif not (_real(score) and 0 <= score <= 1):
+    elif not (_real(score) and 0 <= score <= 1 and _real(private) and 0 <= private <= 1):
         must = "return scores from 0 to 1"
     else:
-        return Span(int(text), int(start), int(end), type_, float(score), name)
+        return Span(int(text), int(start), int(end), type_, float(score), name, float(private))
     raise DetectorError(f"the detector {name} must {must}")
 
 

@@ -29,6 +29,9 @@ PERSON_LABELS = ("PERSON given", "PERSON family", "PERSON")
 """Labels of the words of a person's name: of several words the last is the family name; a single word has the kind
 that the public list of names gives it."""
 
+PRIVATE = 0.5
+"""From this probability on a name counts as private."""
+
 WHOLE = "TEXT"
 """The type of a text that becomes one placeholder because a detector failed."""
 
@@ -199,12 +202,22 @@ class Grouping:
 
     def _parts(self, tokens: Tokens) -> list[tuple[int, int, str]]:
         """Sensitive word ranges [start, stop) of the batch, with their types; they do not overlap."""
-        spans = find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
+        spans = [
+            span
+            for span in find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
+            if self._at_level(span)
+        ]
         if self.types is not None:
             spans = [span for span in spans if span.type in self.types]
         if self.never is not None:
             spans = self.never.without(spans, tokens.texts)
         return _words(merge(spans, tokens), tokens)
+
+    def _at_level(self, span: Span) -> bool:
+        """Whether `protect.level` counts a span as sensitive; a user's own types and lists always are."""
+        if span.type not in NAMES or self.options.level == "names":
+            return True
+        return self.options.level == "personal" and span.private >= PRIVATE
 
     def _labelled(
         self, words: Sequence[str], parts: Sequence[tuple[int, int, str]], entity: Ids, group: NDArray[Any]

@@ -16,17 +16,26 @@ IDENTIFIERS = (
     "PHONE",
     "CARD",
     "IBAN",
+    "ACCOUNT",
     "NATIONAL_ID",
     "IP",
     "MAC",
     "URL",
+    "HOST",
     "SECRET",
     "CRYPTO",
     "BIRTH_DATE",
+    "DATE",
+    "AGE",
     "ADDRESS",
+    "COORDINATES",
     "MEDICAL_RECORD",
     "LICENCE",
     "PLATE",
+    "VIN",
+    "BOOKING",
+    "ID",
+    "HANDLE",
 )
 """Types of structured identifiers, found by patterns."""
 
@@ -50,6 +59,8 @@ class Span(NamedTuple):
         type: capital letters, digits and underscores; shown in placeholders.
         score: the detector's confidence, from 0 to 1.
         source: the detector's name.
+        private: how probable it is that the part belongs to somebody private, from 0 to 1, and not to somebody or
+            something public; 1 where the detector cannot tell. `protect.level` decides from .5 on.
     """
 
     text: int
@@ -58,6 +69,7 @@ class Span(NamedTuple):
     type: str
     score: float
     source: str
+    private: float = 1.0
 
 
 @runtime_checkable
