@@ -1,7 +1,7 @@
 """Labels of what is private: spans of public corpora that were labelled by reading, and written hard texts.
 
-In: the JSON lines beside this file (ids and offsets, no text of a corpus) with the corpora they belong to; texts written
-with their labels as `⟦Anna Kowalska|PERSON|private⟧`. Out: `Labelled` texts, each in one of two halves.
+In: the JSON lines beside this file (ids and offsets, no text of a corpus) with the corpora they belong to; texts
+written with their labels as `⟦Anna Kowalska|PERSON|private⟧`. Out: `Labelled` texts, each in one of two halves.
 Not here: what trains on them (`tagger`) and measures with them (`measure`).
 """
 
@@ -55,13 +55,13 @@ class Labelled(NamedTuple):
 
 
 def hard_texts(folder: Path = HARD_TEXTS) -> Iterator[Labelled]:
-    """The written texts of all languages: one file per language, `=== id kind` before each text.
+    """The written texts of all languages: files named by language, `=== id kind` before each text.
 
     Raises:
         ValueError: a file breaks the form; the message says where.
     """
     for path in sorted(folder.glob("*.txt")):
-        yield from marked_texts(path.read_text("utf-8"), path.stem)
+        yield from marked_texts(path.read_text("utf-8"), path.stem.partition("-")[0])
 
 
 def marked_texts(content: str, language: str) -> Iterator[Labelled]:
