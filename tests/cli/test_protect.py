@@ -62,6 +62,33 @@ def test_how_much_is_said(run):
     assert json.loads(out)["guarantee"]["placeholders"] == 2
 
 
+def test_both_sides_of_what_changed(run):
+    code, out, err = run(
+        "protect", "-", *LEAN, "--whole", "--diff", stdin=b"one\ntwo\nto maria@example.org\nbye\nend\n"
+    )
+    assert code == 0
+    assert out == "@@ -2,3 +2,3 @@\n two\n-to maria@example.org\n+to <EMAIL>\n bye\n"
+    assert "holds the private originals" in err
+    assert run("protect", "where is it", *LEAN, "--diff")[1] == ""
+    assert run("protect", PROMPT, *LEAN, "--diff", "--json")[0] == 2
+
+
+def test_levels_and_what_stands_for_names(run):
+    always = ("-o", "protect.always=Zyxqorvian", "-o", "protect.detectors=patterns")
+    assert run("protect", PROMPT, *always, "--level", "identifiers", "--names", "placeholder")[1].startswith(
+        "<LISTED> "
+    )
+    for option, says in (("--names", "placeholder or surrogate"), ("--level", "'identifiers', 'personal' or 'names'")):
+        code, out, err = run("protect", PROMPT, option, "everything")
+        assert (code, out) == (2, "")
+        assert says in err
+        assert "everything" in err
+
+
+def test_what_was_hidden_is_counted_in_json(run):
+    assert json.loads(run("protect", PROMPT, *LEAN, "--json")[1])["hidden"] == {"EMAIL": 1, "PHONE": 1}
+
+
 def test_a_file_is_a_prompt_per_line_or_one(run, tmp_path):
     path = tmp_path / "prompts.txt"
     path.write_text("a@example.org\nb@example.org\n")

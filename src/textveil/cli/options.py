@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from textveil.errors import ConfigError, shown
+
 if TYPE_CHECKING:
     from textveil.config import Config
 
@@ -29,6 +31,7 @@ class Shared:
         metavar: what stands for its value in the help; None for a flag without one.
         path: the option of a configuration that it sets; None for `--config` and `-o`, which name theirs themselves.
         also: further options that it sets when it is given.
+        means: the values that may be typed, and what they stand for; empty for any.
         kind: the type of its value.
         default: its value where it is not given.
         panel: the heading in the help under which it stands.
@@ -39,9 +42,20 @@ class Shared:
     metavar: str | None = None
     path: str | None = None
     also: Mapping[str, str] = field(default_factory=dict)
+    means: Mapping[str, str] = field(default_factory=dict)
     kind: Any = str | None
     default: Any = None
     panel: str | None = PANEL
+
+    def meant(self, typed: str) -> str:
+        """The value that something typed stands for.
+
+        Raises:
+            ConfigError: it is none of those that may be typed.
+        """
+        if self.means and typed not in self.means:
+            raise ConfigError(f"{self.flag} must be {' or '.join(self.means)}, got {shown(typed)}")
+        return self.means.get(typed, typed)
 
     def parameter(self, name: str) -> Parameter:
         """The parameter of a verb, with what typer has to know of it."""
@@ -76,6 +90,20 @@ SHARED: dict[str, Shared] = {
         metavar="M",
         path="rerank.m",
         help="Replace each drawn word by the one of its M nearest that a masked language model expects there.",
+    ),
+    "level": Shared(
+        flag="--level",
+        metavar="identifiers|personal|names",
+        path="protect.level",
+        help="What is hidden: what has a form, such as numbers and addresses; also names of private persons, and of "
+        "places and organizations that tell where they live or work (the default); or every name.",
+    ),
+    "names": Shared(
+        flag="--names",
+        metavar="placeholder|surrogate",
+        path="names.types",
+        means={"placeholder": "none", "surrogate": "all"},
+        help="What stands for a name: a placeholder such as <PERSON_1>, or another name of its type.",
     ),
     "task": Shared(
         flag="--task",
@@ -120,9 +148,9 @@ class Typed:
         """From the values of the shared options by name, None for what was not typed."""
         values: dict[str, str] = {}
         for name, value in given.items():
-            path = SHARED[name].path
-            if path is not None and value is not None:
-                values |= {path: value, **SHARED[name].also}
+            shared = SHARED[name]
+            if shared.path is not None and value is not None:
+                values |= {shared.path: shared.meant(value), **shared.also}
         return cls(values=values, settings=tuple(given.get("setting") or ()), file=given.get("config"), default=default)
 
     def config(self, *, complete: bool = True, **more: str | None) -> "Config":

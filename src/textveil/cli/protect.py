@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     'textveil protect "Ask Maria Silva (maria@example.org) about the lease"',
     'textveil protect "Ask Maria Silva (maria@example.org) about the lease" --session lease.session',
     "textveil protect letter.txt --whole --session lease.session",
+    "textveil protect letter.txt --whole --diff",
+    'textveil protect "Who was Marie Curie?" --level names',
     "textveil protect letters.jsonl notes.csv --field body --output protected/",
     default="prompt",
 )
@@ -48,21 +50,24 @@ def protect(
     whole: texts.Whole = False,
     as_json: texts.AsJson = False,
     with_original: texts.WithOriginal = False,
+    diff: texts.Diff = False,
     field: texts.Field = None,
     jobs: folder.Jobs = 1,
     resume: folder.Resume = False,
 ) -> None:
     """Hide what is private in a prompt; the rest stays as it is.
 
-    E-mail addresses, telephone numbers, keys and the like become placeholders, and names become other names. All other
-    words stay, and nothing is promised for them. The result is printed; nothing is sent anywhere. With --session
-    `textveil restore` puts the originals back into the answer. Without --profile, --mechanism or a --config that names
-    one, the profile is `prompt`.
+    E-mail addresses, telephone numbers, keys and the like become placeholders, and so do names of private persons, of
+    where they live and of whom they work for. All other words stay, and nothing is promised for them. The result is
+    printed; nothing is sent anywhere. With --session `textveil restore` puts the originals back into the answer.
+    Without --profile, --mechanism or a --config that names one, the profile is `prompt`.
     """
     given = text or []
     if output is not None and texts.is_folder(output):
-        if session is not None or as_json or with_original:
-            raise ConfigError("--session, --json and --with-original are for prompts, not for files into a folder")
+        if session is not None or as_json or with_original or diff:
+            raise ConfigError(
+                "--session, --json, --diff and --with-original are for prompts, not for files into a folder"
+            )
         folder.into_folder(
             given, output, config, telling, field=field, whole=whole, jobs=jobs, resume=resume, prompts=True
         )
@@ -83,6 +88,7 @@ def protect(
         whole=whole,
         as_json=as_json,
         with_original=with_original,
+        diff=diff,
     )
     found = [(result.released, result.guarantee) for result in results]
     telling.say_hidden([each for each, _ in found], [each for _, each in found], as_json=as_json)

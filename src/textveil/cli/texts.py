@@ -51,6 +51,13 @@ WithOriginal = Annotated[
         "the field `original`. Originals are private.",
     ),
 ]
+Diff = Annotated[
+    bool,
+    typer.Option(
+        "--diff",
+        help="Print what changed: each changed line as it was and as it is released. Originals are private.",
+    ),
+]
 SessionFile = Annotated[
     str | None,
     typer.Option(
@@ -138,20 +145,27 @@ def release(
     whole: bool,
     as_json: bool,
     with_original: bool,
+    diff: bool = False,
 ) -> "Iterator[Result]":
     """Release all texts and write them; gives each result when it is written."""
     from textveil.pipeline import Privatizer
 
-    if with_original and not as_json:
-        shell.note("textveil: warning: the output holds the private originals beside the releases (--with-original)")
+    if diff and (as_json or with_original):
+        raise ConfigError("give --diff alone: --json and --with-original show the originals in another form")
+    if (with_original or diff) and not as_json:
+        option = "--diff" if diff else "--with-original"
+        shell.note(f"textveil: warning: the output holds the private originals beside the releases ({option})")
     with (
         streams.texts(text, whole=whole, output=output) as texts,
-        streams.output(output, private=with_original) as sink,
+        streams.output(output, private=with_original or diff) as sink,
     ):
         results = released(Privatizer.from_config(config), texts, session)
         empty = True
         for result in results if sink.terminal else progress.counted(results):
-            write(sink, result, as_json=as_json, with_original=with_original)
+            if diff:
+                write_diff(sink, result)
+            else:
+                write(sink, result, as_json=as_json, with_original=with_original)
             empty = False
             yield result
     if empty:
@@ -186,3 +200,14 @@ def write(sink: streams.Output, result: "Result", *, as_json: bool = False, with
         sink.write(streams.tab_line(result.private.text, result.text))
     else:
         sink.write(result.text if result.text.endswith("\n") else result.text + "\n")
+
+
+def write_diff(sink: streams.Output, result: "Result") -> None:
+    """The lines of a text that its release changed, with the lines around them; nothing where none did."""
+    from difflib import unified_diff
+
+    before, after = (text.splitlines() for text in (result.private.text, result.text))
+    coloured = sink.terminal and "NO_COLOR" not in os.environ
+    for line in islice(unified_diff(before, after, lineterm="", n=1), 2, None):  # without the names of files
+        style = {"-": "red", "+": "green", "@": "cyan"}.get(line[0])
+        sink.write((typer.style(line, fg=style) if coloured and style else line) + "\n")

@@ -7,7 +7,7 @@ Not here: how a mechanism earns its claim (`mechanism`), and what attackers get.
 from textveil.guarantee.accounting import compose, condense, summarize
 from textveil.guarantee.claim import FLOATING_POINT, Claim, Restricted
 from textveil.guarantee.guarantee import Group, Guarantee
-from textveil.guarantee.wording import hidden, listing, number, things
+from textveil.guarantee.wording import hidden, hidden_counts, listing, number, things
 
 __all__ = [
     "FLOATING_POINT",
@@ -18,6 +18,7 @@ __all__ = [
     "compose",
     "condense",
     "hidden",
+    "hidden_counts",
     "listing",
     "number",
     "summarize",

@@ -332,18 +332,27 @@ THINGS = {
     "EMAIL": ("e-mail address", "e-mail addresses"),
     "PHONE": ("phone number", "phone numbers"),
     "CARD": ("card number", "card numbers"),
-    "IBAN": ("account number", "account numbers"),
+    "IBAN": ("IBAN", "IBANs"),
+    "ACCOUNT": ("account number", "account numbers"),
     "NATIONAL_ID": ("national ID number", "national ID numbers"),
     "IP": ("IP address", "IP addresses"),
     "MAC": ("MAC address", "MAC addresses"),
     "URL": ("web address", "web addresses"),
+    "HOST": ("internal host", "internal hosts"),
     "SECRET": ("key or password", "keys or passwords"),
     "CRYPTO": ("wallet address", "wallet addresses"),
     "BIRTH_DATE": ("date of birth", "dates of birth"),
+    "DATE": ("personal date", "personal dates"),
+    "AGE": ("age", "ages"),
     "ADDRESS": ("postal address", "postal addresses"),
+    "COORDINATES": ("pair of coordinates", "pairs of coordinates"),
     "MEDICAL_RECORD": ("medical record number", "medical record numbers"),
     "LICENCE": ("licence number", "licence numbers"),
     "PLATE": ("number plate", "number plates"),
+    "VIN": ("vehicle number", "vehicle numbers"),
+    "BOOKING": ("booking number", "booking numbers"),
+    "ID": ("identifying number", "identifying numbers"),
+    "HANDLE": ("user name", "user names"),
     "LISTED": ("entry of your list", "entries of your list"),
     "TEXT": ("whole text", "whole texts"),
     "WORD": ("word", "words"),
@@ -361,9 +370,7 @@ def hidden(releases: Sequence[Released]) -> str:
     Args:
         releases: what `privatize` made of the texts, under any profile; only the releases are looked at.
     """
-    found: Counter[str] = Counter()
-    for released in releases:
-        found.update(_hidden(released))
+    found = hidden_counts(releases)
     dropped = sum(len(released.mask.dropped) for released in releases)
     rest = "in lower case" if any(released.mask.casing is None for released in releases) else "unchanged"
     if not found and not dropped:
@@ -379,6 +386,14 @@ def hidden(releases: Sequence[Released]) -> str:
     drawn = f" (a drawn {what} may by chance be the original)" if labels else ""
     done = [f"{said} replaced{drawn}"] * bool(found) + [f"{count(dropped, 'word')} left out"] * bool(dropped)
     return f"{listing(done)}; the rest is {rest}, and nothing is claimed about it."
+
+
+def hidden_counts(releases: Sequence[Released]) -> Counter[str]:
+    """How much of each type was hidden in texts; counted as in `hidden`."""
+    found: Counter[str] = Counter()
+    for released in releases:
+        found.update(_hidden(released))
+    return found
 
 
 def _hidden(released: Released) -> Iterator[str]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Self
 
 from textveil.errors import InputError
-from textveil.guarantee import Guarantee
+from textveil.guarantee import Guarantee, hidden_counts
 from textveil.pipeline.plan import Plan
 from textveil.protect import Protection
 from textveil.randomness import Ids, Values
@@ -64,10 +64,11 @@ class Result:
         return self.guarantee.oov_share
 
     def to_json(self, *, with_original: bool = False) -> dict[str, object]:
-        """Text, items, guarantee, share of unknown words, seconds; the original only if asked for."""
+        """Text, items, what was hidden by type and number, guarantee, and more; the original only if asked for."""
         out: dict[str, object] = {
             "text": self.text,
             "items": [item._asdict() for item in self.released.items],
+            "hidden": dict(hidden_counts([self.released])),
             "guarantee": self.guarantee.to_json(),
             "oov_share": self.oov_share,
             "seconds": self.seconds,
