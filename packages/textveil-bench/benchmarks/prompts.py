@@ -1,0 +1,477 @@
+"""Measures what becomes of prompts: which private spans are gone, and what else was altered. Part of `make bench`.
+
+In: the texts of `training.labels`, with those of corpora where $TEXTVEIL_CORPORA names their folder; a `Protector`, or
+another tool's detectors. Out: one rate at a time, with its interval; failures of the half that may be looked at.
+Not here: what is private (`training.labels`), and the rates of detectors on other data (`detection`).
+
+- A private span is gone if its text no longer stands in the release, without regard to case, by whole words (Chinese,
+  Japanese and Korean by characters). Where it stands outside of private spans, too, it may stand as often as there.
+- A telling part of it is a word of its place that is left: no small public word, no title, no short figure.
+- A text is altered if its release differs in more than whitespace; a span or a word, if any character of it is.
+- Ordinary words lie in no labelled span. Invented persons and borderline cases are counted apart.
+
+Every text is protected in a session of its own. Rates of spans and words have their interval over texts.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import regex
+
+from textveil_bench.circumstances import circumstances
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+from training.labels import Label, Labelled, corpus_labels, hard_texts
+
+ROWS = Path(__file__).resolve().parent / "rows" / "prompts.jsonl"
+
+NAMES = ("PERSON", "ORGANIZATION", "LOCATION", "OTHER")
+FORMED = ("EMAIL", "PHONE", "CARD", "ACCOUNT", "IP")
+"""Types of identifiers that have a form; so have national numbers among IDs and keys among SECRETs, see `formed`."""
+KEY = 16
+"""Characters without a blank from which a secret is a key, and no password."""
+
+NATIONAL = regex.compile(
+    r"""(?xi)
+    \b(?: ssn | social\ security | ni\ n(?:o|umber) | nino | nhs | sin | tfn | pps | medicare | aadhaar | pan | id-?nr
+    | st\.?-?nr | steuer\S* | rvnr | kvnr | nir | n_secu | dni | nif | nuss | cpf | codice\ fiscale | c\.f\. | bsn | pesel
+    | tckn | t\.?c\.?\ kimlik\ no ) \b
+    | आधार | पैन | マイナンバー | 個人番号 | 주민 | 身份证 | الرقم\ القومي
+    """
+)
+"""What stands before a national number, on the same line."""
+
+TITLES = regex.compile(
+    """(?xi) mrs? | ms | miss | mx | dr | prof | sir | madam | herrn? | frau | fr | mm?e | mlle | sra? | srta | dña | sig
+    | signor[ae]? | dhr | mevr(?:ouw)? | meneer | pani? | bay | hanım | bey | ông | bà | anh | chị | em | cô | chú
+    | st | street | rd | road | ave | avenue"""
+)
+"""Words of a span's place that tell nothing by themselves."""
+
+_LETTERS = r"\p{L}\p{M}\p{N}"
+_CJK = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}ー"
+_BOUND = rf"[[{_LETTERS}]--[{_CJK}]]"
+WORD = regex.compile(rf"(?V1)[{_CJK}]|{_BOUND}++")
+_INSIDE = regex.compile(rf"(?V1){_BOUND}")
+_DIGITS = regex.compile(r"\p{N}++")
+MANY = 3
+"""Figures from which a run of them is telling."""
+
+BREAK = "\0"
+"""Stands for a placeholder where a release is searched."""
+
+
+class Change(NamedTuple):
+    """A part of a text that was altered: first character, one past the last, and what stands there in the release."""
+
+    start: int
+    end: int
+    shown: str
+    placeholder: bool
+
+
+class Outcome(NamedTuple):
+    """A text's release, and what differs from the text, in order."""
+
+    text: str
+    changes: list[Change]
+
+
+Protect = Callable[[str], Outcome]
+
+# ---- what protects ---------------------------------------------------------------------------------------------------
+
+
+def protector(profile: str, **overrides: Any) -> Protect:
+    """A `Protector` with a fresh session for each text."""
+    from textveil import Protector, Session
+
+    made = Protector(profile, **overrides)
+
+    def protect(text: str) -> Outcome:
+        result = made.protect(text, Session())
+        return Outcome(result.text, changes(text, result.private.words, result.released.items))
+
+    return protect
+
+
+def changes(text: str, words: Sequence[str], items: Sequence[Any]) -> list[Change]:
+    """Where a release's items differ from the words that they stand for.
+
+    Raises:
+        ValueError: the words are not those of the text.
+    """
+    places, at = [], 0
+    for word in words:
+        while text[at].isspace():
+            at += 1
+        if not text.startswith(word, at):
+            raise ValueError("the words of a result must stand in its text, in order")
+        places.append((at, at + len(word)))
+        at += len(word)
+    left = set(range(len(words)))
+    found = []
+    for item in items:
+        left -= set(range(item.start, item.end))
+        start, end = places[item.start][0], places[item.end - 1][1]
+        if text[start:end] != item.text:
+            found.append(Change(start, end, item.text, item.kind == "placeholder"))
+    return sorted([*found, *(Change(*places[i], "", True) for i in left)])
+
+
+def hiding(names: Sequence[str]) -> Protect:
+    """Every span that any of these detectors finds becomes a placeholder, whatever its type."""
+    from textveil.protect import detector
+
+    detectors = [detector(name) for name in names]
+
+    def protect(text: str) -> Outcome:
+        merged: list[tuple[int, int, str]] = []
+        for start, end, type_ in sorted((s.start, s.end, s.type) for each in detectors for s in each.find([text])):
+            if merged and start < merged[-1][1]:
+                merged[-1] = merged[-1][0], max(end, merged[-1][1]), merged[-1][2]
+            else:
+                merged.append((start, end, type_))
+        hidden = [Change(start, end, f"<{type_}>", placeholder=True) for start, end, type_ in merged]
+        return Outcome(spelled(text, hidden), hidden)
+
+    return protect
+
+
+def spelled(text: str, hidden: Sequence[Change], show: Callable[[Change], str] = lambda each: each.shown) -> str:
+    """A text with its changes."""
+    parts, at = [], 0
+    for each in hidden:
+        parts += [text[at : each.start], show(each)]
+        at = each.end
+    return "".join([*parts, text[at:]])
+
+
+# ---- scores ----------------------------------------------------------------------------------------------------------
+
+
+class Fate(NamedTuple):
+    """What became of a labelled span."""
+
+    label: Label
+    gone: bool
+    """Its text no longer stands in the release, or no oftener than outside of private spans."""
+    telling: bool
+    """A telling part of it is left at its place."""
+    altered: bool
+
+
+class Score(NamedTuple):
+    """What became of a text: its spans, how many ordinary words it has, and which were altered."""
+
+    labelled: Labelled
+    outcome: Outcome
+    fates: list[Fate]
+    words: int
+    altered_words: list[tuple[int, int]]
+
+    @property
+    def standings(self) -> frozenset[str]:
+        """Of its spans."""
+        return frozenset(fate.label.standing for fate in self.fates)
+
+    @property
+    def altered(self) -> bool:
+        """Whether the release differs in more than whitespace."""
+        return self.outcome.text.split() != self.labelled.text.split()
+
+
+def score(labelled: Labelled, outcome: Outcome) -> Score:
+    """Judges a release by the labels of its text."""
+    text, labels = labelled.text, labelled.labels
+    kept = np.ones(len(text), bool)
+    for change in outcome.changes:
+        kept[change.start : change.end] = False
+    private = np.zeros(len(text), bool)
+    marked = np.zeros(len(text), bool)
+    for label in labels:
+        marked[label.start : label.end] = True
+        private[label.start : label.end] |= label.standing == "private"
+    release = spelled(text, outcome.changes, lambda each: BREAK if each.placeholder else each.shown)
+    fates = []
+    for label in labels:
+        place = slice(label.start, label.end)
+        gone = False
+        if label.standing == "private":
+            pattern = occurrences(text, label)
+            ordinary = sum(not private[m.start() : m.end()].any() for m in pattern.finditer(text, overlapped=True))
+            gone = sum(1 for _ in pattern.finditer(release, overlapped=True)) <= ordinary and not kept[place].all()
+        telling = any(_tells(text, *m.span()) and kept[m.start() : m.end()].all() for m in _words(text, label))
+        fates.append(Fate(label, gone, telling, not kept[place].all()))
+    ordinary_words = [m.span() for m in WORD.finditer(text) if not marked[m.start() : m.end()].any()]
+    altered = [(start, end) for start, end in ordinary_words if not kept[start:end].all()]
+    return Score(labelled, outcome, fates, len(ordinary_words), altered)
+
+
+def occurrences(text: str, label: Label) -> regex.Pattern[str]:
+    """Finds a span's text: any case and whitespace, bounded as words are where the span itself is."""
+    value = text[label.start : label.end]
+    words = r"\s+".join(regex.escape(part) for part in value.split())
+    before = not _INSIDE.match(value[0]) or (label.start and _INSIDE.match(text[label.start - 1]))
+    after = not _INSIDE.match(value[-1]) or (label.end < len(text) and _INSIDE.match(text[label.end]))
+    bounded = f"{'' if before else f'(?<!{_BOUND})'}{words}{'' if after else f'(?!{_BOUND})'}"
+    return regex.compile(f"(?V1){bounded}", regex.IGNORECASE | regex.FULLCASE)
+
+
+def _words(text: str, label: Label) -> Iterator[regex.Match[str]]:
+    return WORD.finditer(text, label.start, label.end)
+
+
+def _tells(text: str, start: int, end: int) -> bool:
+    """Whether a word says something about whom it stands for."""
+    from textveil.text import is_public
+
+    word = text[start:end]
+    if _DIGITS.fullmatch(word):
+        return len(word) >= MANY
+    return (len(word) > 1 or not _INSIDE.match(word)) and not is_public(word) and not TITLES.fullmatch(word)
+
+
+def formed(labelled: Labelled, label: Label) -> str | None:
+    """What an identifier with a form is called: its type, `national number` or `key`; None for other spans."""
+    if label.type in FORMED:
+        return label.type
+    if label.type == "ID":
+        before = labelled.text[max(0, label.start - 30) : label.start].rpartition("\n")[2]
+        return "national number" if NATIONAL.search(before) else None
+    value = labelled.text[label.start : label.end]
+    return "key" if label.type == "SECRET" and len(value) >= KEY and len(value.split()) == 1 else None
+
+
+# ---- texts -----------------------------------------------------------------------------------------------------------
+
+
+def texts() -> Iterator[Labelled]:
+    """All labelled texts; the corpora where there are any."""
+    for each in hard_texts():
+        yield each._replace(language=each.language.partition("-")[0])
+    if "TEXTVEIL_CORPORA" in os.environ:
+        for corpus, field in (("prompts", "text"), ("pupa", "user_query")):
+            path = Path(os.environ["TEXTVEIL_CORPORA"]) / corpus / f"{corpus}.shared.jsonl.gz"
+            with gzip.open(path, "rt", encoding="utf-8") as file:
+                known = {str(row["id"]): row[field] for row in map(json.loads, file)}
+            yield from corpus_labels(corpus, known)
+
+
+def sources(labelled: Labelled) -> tuple[str, ...]:
+    """The groups of texts that a text is counted in."""
+    if labelled.kind in ("prompts", "pupa"):
+        return (labelled.kind,)
+    pooled = "hard, English" if labelled.language == "en" else "hard, other languages"
+    return ("hard", pooled) if labelled.language == "en" else ("hard", pooled, f"hard, {labelled.language}")
+
+
+# ---- rates -----------------------------------------------------------------------------------------------------------
+
+Values = list[tuple[int, float]]
+
+
+def rates(scores: Sequence[Score]) -> Iterator[tuple[str, str, Values]]:
+    """Source, metric, and of each text or span the number of its text and 0 or 1."""
+    cells: dict[tuple[str, str], Values] = {}
+    for number, each in enumerate(scores):
+        for source in sources(each.labelled):
+            for metric, value in judged(each):
+                cells.setdefault((source, metric), []).append((number, float(value)))
+    for (source, metric), values in sorted(cells.items()):
+        yield source, metric, values
+
+
+def judged(each: Score) -> Iterator[tuple[str, bool]]:
+    """Every metric that a text has a say in."""
+    private = [fate for fate in each.fates if fate.label.standing == "private"]
+    for fate in private:
+        yield "private spans gone", fate.gone
+        yield f"private spans gone, {fate.label.type}", fate.gone
+        yield "private spans with nothing telling left at their place", not fate.telling
+        if (form := formed(each.labelled, fate.label)) is not None:
+            yield "identifiers with a form gone", fate.gone
+            yield f"identifiers with a form gone, {form}", fate.gone
+    if private:
+        yield "texts with no private span left", all(fate.gone for fate in private)
+        yield "texts with nothing telling left", not any(fate.telling or not fate.gone for fate in private)
+    else:
+        apart = ", with borderline cases" if "borderline" in each.standings else ""
+        apart = ", with invented persons" if "invented" in each.standings else apart
+        yield f"texts without anything private altered{apart}", each.altered
+    for fate in each.fates:
+        if fate.label.standing != "private":
+            what = "names" if fate.label.type in NAMES else "spans of other types"
+            yield f"{fate.label.standing} {what} altered", fate.altered
+            if what == "names":
+                yield f"{fate.label.standing} names altered, {fate.label.type}", fate.altered
+    for hit in (True, False):
+        count = len(each.altered_words) if hit else each.words - len(each.altered_words)
+        yield from (("ordinary words altered", hit) for _ in range(count))
+
+
+def measured(scores: Sequence[Score], tool: str, half: str) -> Iterator[dict[str, Any]]:
+    """Every rate as a row."""
+    from textveil.evaluate.intervals import mean
+
+    for source, metric, values in rates(scores):
+        interval = mean(np.array([v for _, v in values]), np.array([n for n, _ in values]))
+        yield {
+            "what": f"prompts, {half}, {tool}, {source}: {metric}",
+            "unit": "share",
+            "release": tool,
+            "source": source,
+            "half": half,
+            "metric": metric,
+            "value": interval.value,
+            "low": interval.low,
+            "high": interval.high,
+            "half_width": (interval.high - interval.low) / 2,
+            "n": len(values),
+            "texts": len({n for n, _ in values}),
+        }
+
+
+# ---- looking at failures ---------------------------------------------------------------------------------------------
+
+AROUND = 45
+"""Characters about a failure that are shown."""
+
+KINDS = ("left", "public", "words")
+"""Failures: private spans that are left, public names that were altered, and ordinary words that were."""
+
+
+def failures(each: Score) -> Iterator[tuple[str, str, int, int]]:
+    """Kind, type, and place of every failure of a text."""
+    for fate in each.fates:
+        if fate.label.standing == "private" and not fate.gone:
+            yield "left", fate.label.type, fate.label.start, fate.label.end
+        if fate.label.standing == "public" and fate.altered:
+            yield "public", fate.label.type, fate.label.start, fate.label.end
+    at = -1
+    for start, end in each.altered_words:
+        if start > at:  # the words of one change are one failure
+            at = next(change.end for change in each.outcome.changes if change.end > start)
+            yield "words", "", start, max(end, at)
+
+
+def told(each: Score, start: int, end: int) -> tuple[str, str]:
+    """A failure in its text, and the same place in the release."""
+    text = each.labelled.text
+    first, last = max(0, start - AROUND), min(len(text), end + AROUND)
+    for change in each.outcome.changes:  # a change is shown whole
+        if change.start < first < change.end:
+            first = change.start
+        if change.start < last < change.end:
+            last = change.end
+    near = [c for c in each.outcome.changes if first <= c.start < last]
+    near = [c._replace(start=c.start - first, end=c.end - first) for c in near]
+    shown = spelled(text[first:last], near, lambda c: f"[{c.shown}]")
+    marked = f"{text[first:start]}⟦{text[start:end]}⟧{text[end:last]}"
+    return " ".join(marked.split()), " ".join(shown.split())
+
+
+def look(scores: Sequence[Score], count: int, types: Sequence[str], kinds: Sequence[str]) -> None:
+    """Prints failures, each kind from all over the texts."""
+    found: dict[str, list[tuple[Score, str, int, int]]] = {kind: [] for kind in kinds}
+    for each in scores:
+        for kind, type_, start, end in failures(each):
+            if kind in found and (not types or type_ in types):
+                found[kind].append((each, type_, start, end))
+    for kind, all_ in found.items():
+        by_type = Counter(type_ for _, type_, _, _ in all_)
+        print(f"\n== {kind}: {len(all_)}  {dict(by_type.most_common())}")
+        step = max(1, len(all_) // count)
+        for each, type_, start, end in all_[::step][:count]:
+            before, after = told(each, start, end)
+            print(f"{each.labelled.kind}/{each.labelled.id} {type_}\n    {before}\n    {after}")
+
+
+# ---- running ---------------------------------------------------------------------------------------------------------
+
+
+def tool(options: argparse.Namespace) -> tuple[str, Protect, dict[str, Any]]:
+    """What is measured: its name, how it protects, and its options."""
+    if options.hiding:
+        return " + ".join(options.hiding), hiding(options.hiding), {"hiding": options.hiding}
+    protect = {"level": options.level} if options.level else {}
+    protect |= {"detectors": options.detectors} if options.detectors else {}
+    overrides = {"protect": protect} if protect else {}
+    named = ", ".join([options.profile, *([options.level] if options.level else []), *(options.detectors or [])])
+    return named, protector(options.profile, **overrides), {"profile": options.profile, **overrides}
+
+
+def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--half", choices=("train", "measure", "both"), default="train", help="default: train")
+    parser.add_argument("--source", action="append", help="texts of prompts, pupa, hard, or a language (de), or an id")
+    parser.add_argument("--profile", default="prompt", help="of the Protector (default: prompt)")
+    parser.add_argument("--level", help="protect.level")
+    parser.add_argument("--detectors", nargs="+", help="protect.detectors in place of the profile's")
+    parser.add_argument("--hiding", nargs="+", help="another tool: hide all that these detectors find, as presidio")
+    parser.add_argument("--show", type=int, default=0, help="print so many failures of each kind; of half train only")
+    parser.add_argument("--kind", action="append", choices=KINDS, help="of failures (default: all)")
+    parser.add_argument("--type", action="append", default=[], help="of failures shown: PERSON")
+    parser.add_argument("--all", action="store_true", help="print rates of each type and language, too")
+    parser.add_argument("--store", action="store_true", help="append the rows to rows/prompts.jsonl")
+    options = parser.parse_args(given)
+    if options.show and options.half != "train":
+        parser.error("--show needs --half train: nobody looks at the failures of the half that measures")
+    return options
+
+
+def judge(protect: Protect, chosen: Iterable[Labelled]) -> list[Score]:
+    """The scores of texts."""
+    return [score(each, protect(each.text)) for each in chosen]
+
+
+def tabled(rows: Sequence[dict[str, Any]], *, by_type: bool) -> str:
+    """Rates for the eye: a line for each metric, a column for each source."""
+    cells = {(row["metric"], row["source"]): row for row in rows}
+    groups = sorted({source for _, source in cells if by_type or source.count(",") == 0 or len(source) > 8})
+    metrics = sorted({metric for metric, _ in cells if by_type or "," not in metric or ", with " in metric})
+    lines = [" " * 62 + "".join(f"{source.removeprefix('hard, '):>17}" for source in groups)]
+    for metric in metrics:
+        found = [cells.get((metric, source)) for source in groups]
+        told = ["" if row is None else f"{row['value']:.3f} of {row['n']:>5}" for row in found]
+        lines.append(f"{metric:62}" + "".join(f"{cell:>17}" for cell in told))
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measures, prints, and stores if asked to."""
+    options = arguments()
+    name, protect, config = tool(options)
+    wanted = set(options.source or ())
+    chosen = [
+        each
+        for each in texts()
+        if not wanted or wanted & {*sources(each), f"{each.kind}/{each.id}", each.id, each.language}
+    ]
+    rows, shown = [], []
+    for half in ("train", "measure") if options.half == "both" else (options.half,):
+        scores = judge(protect, (each for each in chosen if each.half == half))
+        shown += scores if options.show else []
+        rows += list(measured(scores, name, half))
+    for half in dict.fromkeys(row["half"] for row in rows):
+        print(f"half {half}, {name}")
+        print(tabled([row for row in rows if row["half"] == half], by_type=options.all))
+    if options.show:
+        look(shown, options.show, options.type, options.kind or KINDS)
+    if options.store:
+        shared = {**circumstances("phonenumbers", "presidio-analyzer", "spacy"), "config": config}
+        with ROWS.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps({**row, **shared}, sort_keys=True) + "\n" for row in rows)
+
+
+if __name__ == "__main__":
+    main()
