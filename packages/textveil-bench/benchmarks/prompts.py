@@ -42,16 +42,16 @@ KEY = 16
 NATIONAL = regex.compile(
     r"""(?xi)
     \b(?: ssn | social\ security | ni\ n(?:o|umber) | nino | nhs | sin | tfn | pps | medicare | aadhaar | pan | id-?nr
-    | st\.?-?nr | steuer\S* | rvnr | kvnr | nir | n_secu | dni | nif | nuss | cpf | codice\ fiscale | c\.f\. | bsn | pesel
-    | tckn | t\.?c\.?\ kimlik\ no ) \b
+    | st\.?-?nr | steuer\S* | rvnr | kvnr | nir | n_secu | dni | nif | nuss | cpf | codice\ fiscale | c\.f\.
+    | bsn | pesel | tckn | t\.?c\.?\ kimlik\ no ) \b
     | आधार | पैन | マイナンバー | 個人番号 | 주민 | 身份证 | الرقم\ القومي
     """
 )
 """What stands before a national number, on the same line."""
 
 TITLES = regex.compile(
-    """(?xi) mrs? | ms | miss | mx | dr | prof | sir | madam | herrn? | frau | fr | mm?e | mlle | sra? | srta | dña | sig
-    | signor[ae]? | dhr | mevr(?:ouw)? | meneer | pani? | bay | hanım | bey | ông | bà | anh | chị | em | cô | chú
+    """(?xi) mrs? | ms | miss | mx | dr | prof | sir | madam | herrn? | frau | fr | mm?e | mlle | sra? | srta | dña
+    | sig | signor[ae]? | dhr | mevr(?:ouw)? | meneer | pani? | bay | hanım | bey | ông | bà | anh | chị | em | cô | chú
     | st | street | rd | road | ave | avenue"""
 )
 """Words of a span's place that tell nothing by themselves."""
@@ -278,6 +278,11 @@ def sources(labelled: Labelled) -> tuple[str, ...]:
 
 Values = list[tuple[int, float]]
 
+WHOLE = ("hard", "hard, English", "hard, other languages", "prompts", "pupa")
+"""Sources with enough texts for rates of types."""
+
+APART = ", with "
+
 
 def rates(scores: Sequence[Score]) -> Iterator[tuple[str, str, Values]]:
     """Source, metric, and of each text or span the number of its text and 0 or 1."""
@@ -285,7 +290,8 @@ def rates(scores: Sequence[Score]) -> Iterator[tuple[str, str, Values]]:
     for number, each in enumerate(scores):
         for source in sources(each.labelled):
             for metric, value in judged(each):
-                cells.setdefault((source, metric), []).append((number, float(value)))
+                if source in WHOLE or "," not in metric or APART in metric:
+                    cells.setdefault((source, metric), []).append((number, float(value)))
     for (source, metric), values in sorted(cells.items()):
         yield source, metric, values
 
@@ -304,8 +310,8 @@ def judged(each: Score) -> Iterator[tuple[str, bool]]:
         yield "texts with no private span left", all(fate.gone for fate in private)
         yield "texts with nothing telling left", not any(fate.telling or not fate.gone for fate in private)
     else:
-        apart = ", with borderline cases" if "borderline" in each.standings else ""
-        apart = ", with invented persons" if "invented" in each.standings else apart
+        apart = f"{APART}borderline cases" if "borderline" in each.standings else ""
+        apart = f"{APART}invented persons" if "invented" in each.standings else apart
         yield f"texts without anything private altered{apart}", each.altered
     for fate in each.fates:
         if fate.label.standing != "private":
@@ -437,8 +443,8 @@ def judge(protect: Protect, chosen: Iterable[Labelled]) -> list[Score]:
 def tabled(rows: Sequence[dict[str, Any]], *, by_type: bool) -> str:
     """Rates for the eye: a line for each metric, a column for each source."""
     cells = {(row["metric"], row["source"]): row for row in rows}
-    groups = sorted({source for _, source in cells if by_type or source.count(",") == 0 or len(source) > 8})
-    metrics = sorted({metric for metric, _ in cells if by_type or "," not in metric or ", with " in metric})
+    groups = sorted({source for _, source in cells if by_type or source in WHOLE})
+    metrics = sorted({metric for metric, _ in cells if by_type or "," not in metric or APART in metric})
     lines = [" " * 62 + "".join(f"{source.removeprefix('hard, '):>17}" for source in groups)]
     for metric in metrics:
         found = [cells.get((metric, source)) for source in groups]
