@@ -15,7 +15,7 @@ import regex
 from textveil.errors import ConfigError
 from textveil.protect.patterns import accounts, addresses, keys, net, people
 from textveil.protect.patterns.phones import REGIONS, are_regions, find_phones
-from textveil.protect.patterns.rules import Rule
+from textveil.protect.patterns.rules import Rule, folded, without_foreign
 from textveil.protect.spans import IDENTIFIERS, Span
 
 BEHIND, AHEAD, LONGEST = 45, 30, 80
@@ -107,22 +107,24 @@ class Patterns:
 
     def _found(self, plain: str) -> Iterator[Found]:
         """All matches of all rules in a text."""
-        digits, lower = len(_DIGIT.findall(plain)), plain.lower().replace("\n", " ")
-        leads = (
-            [(match.start(), len(_DIGIT.findall(match["run"]))) for match in _LEAD.finditer(plain)] if digits else []
-        )
+        digits, lower, told = len(_DIGIT.findall(plain)), plain.lower(), folded(plain)
+        bare = without_foreign(plain)
+        leads = [(match.start(), len(_DIGIT.findall(match["run"]))) for match in _LEAD.finditer(bare)] if digits else []
         urls = {"URL", "SECRET"} & {*self.types}
         for rule in _RULES:
             wanted = rule.type in self.types or (rule.type == "URL" and urls)
             if not wanted or digits < rule.digits or not any(sign in lower for sign in rule.signs):
                 continue
-            for found in _near(rule, plain) if rule.context else _anywhere(rule, plain, leads):
+            seen = plain if rule.whole else bare
+            for found in _near(rule, seen, told) if rule.context else _anywhere(rule, seen, leads):
                 if rule.type != "URL":
                     yield found
                 elif (type_ := self._url_type(plain[found.start : found.end])) in self.types:
                     yield found._replace(type=type_)
         if "PHONE" in self.types and digits >= 6:
-            yield from (Found(start, end, "PHONE", score) for start, end, score in find_phones(plain, self.regions))
+            yield from (
+                Found(start, end, "PHONE", score) for start, end, score in find_phones(bare, told, self.regions)
+            )
 
     def _url_type(self, address: str) -> str:
         return "SECRET" if "SECRET" in self.types and net.SECRET_URL.compiled.search(address) else "URL"
@@ -184,19 +186,23 @@ def _anywhere(rule: Rule, plain: str, leads: Sequence[tuple[int, int]]) -> Itera
         at = match.end() if found else match.start() + 1
 
 
-def _near(rule: Rule, plain: str) -> Iterator[Found]:
+def _near(rule: Rule, plain: str, told: str) -> Iterator[Found]:
     """A rule's matches near its context words: the first one behind them, and with `before` all in front of them."""
     assert rule.context is not None
-    for words in rule.context.compiled.finditer(plain):
-        begin, stop = words.span()
-        for match in rule.pattern.compiled.finditer(plain, stop, stop + BEHIND + LONGEST):
+    pattern = rule.pattern.compiled
+    for begin, stop in rule.context.find(told):
+        if rule.linked:
+            if (match := pattern.match(plain, stop)) and (found := _accept(rule, match)):
+                yield found
+            continue
+        for match in pattern.finditer(plain, stop, stop + BEHIND + LONGEST):
             if match.start() > stop + BEHIND:
                 break
             if found := _accept(rule, match):
                 yield found
                 break
         if rule.before:
-            for match in rule.pattern.compiled.finditer(plain, max(0, begin - AHEAD - LONGEST), begin):
+            for match in pattern.finditer(plain, max(0, begin - AHEAD - LONGEST), begin):
                 if match.end() >= begin - AHEAD and (found := _accept(rule, match)):
                     yield found
 

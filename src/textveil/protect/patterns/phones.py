@@ -4,11 +4,12 @@ In: a text in plain form. Out: the positions of telephone numbers in it, with sc
 Not here: numbering plans, which come from the library `phonenumbers`.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 import regex
 
-from textveil.protect.patterns.rules import Expression, words
+from textveil.protect.patterns.rules import Expression, Words
 
 REGIONS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "SE", "AU", "IN", "BR", "JP")
 """Countries whose national format is recognized without a telling word nearby."""
@@ -18,7 +19,7 @@ _CANDIDATE = Expression(
     (?: (?: \+ | (?<!\d)00(?=[1-9]) ) [ ]? )? \(? \+? \d (?: [ .\-/()]{0,3}+ \d ){5,17}+
     (?P<extension> [ ]? (?: x | ext\.? | extension | durchwahl ) [ ]? \d{1,6} )? (?! [\w%€£$] | [.,:\-/] \d )"""
 )
-_WORDS = words(
+_WORDS = Words(
     "phone|phones|telephone|tel|telefon|telefonnummer|téléphone|tél|teléfono|telefono|telefoon|mobile|mobil|cell"
     "|cellphone|fax|call|calls|called|calling|call #|ring|dial|reach|reached|contact|text me|text him|text her"
     "|text us|texted|sms|whatsapp|signal|handy|handynummer|anrufen|erreichbar|portable|móvil|cellulare|desk|office"
@@ -48,17 +49,20 @@ def are_regions(regions: Sequence[str]) -> bool:
     return set(regions) <= phonenumbers.SUPPORTED_REGIONS
 
 
-def find_phones(plain: str, regions: Sequence[str]) -> Iterator[tuple[int, int, float]]:
-    """Start, end and score of each telephone number in a text.
+def find_phones(plain: str, folded: str, regions: Sequence[str]) -> Iterator[tuple[int, int, float]]:
+    """Start, end and score of each telephone number in a text, given also in folded form for telling words.
 
     A number with a country code must be valid in that country. One without must be valid in one of the regions, and
     be grouped as is usual there or have a telling word nearby.
     """
+    words: list[int] | None = None
     for match in _CANDIDATE.compiled.finditer(plain):
+        if words is None:
+            words = sorted(begin for begin, _ in _WORDS.find(folded))
         start, end = match.span()
-        near = _WORDS["context"].compiled
-        told = near.search(plain, max(0, start - NEAR), start) or near.search(plain, end, end + 15)
-        found = _judge(plain, start, match, regions, told=told is not None)
+        at = bisect_left(words, start - NEAR)
+        told = at < len(words) and words[at] < end + 12
+        found = _judge(plain, start, match, regions, told=told)
         if found is not None:
             yield found
 

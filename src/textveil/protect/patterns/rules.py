@@ -3,11 +3,13 @@
 In: patterns, checks, words. Out: `Rule`.
 Not here: the identifiers (`accounts`, `net`, `keys`, `people`, `addresses`), and how rules are applied (`patterns`).
 
-Rules run on text in plain form: ASCII digits, dashes, quotes and spaces. Every loop is bounded or possessive, so that
-the time is linear in the text.
+Rules run on text in plain form: ASCII digits, dashes, quotes and spaces; in it, letters of scripts that need no space
+between a word and a number (Chinese, Korean, Arabic, Hindi, ...) are one mark, `FOREIGN`, which ends words. Every loop
+is bounded or possessive, so that the time is linear in the text.
 """
 
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -18,6 +20,32 @@ from textveil.protect.patterns.checksums import compact
 
 Pattern = regex.Pattern[str]
 Check = Callable[[str], bool]
+
+FOREIGN = "\x01"
+"""Stands for every letter of a script that needs no space between a word and a number."""
+_SCRIPTS = r"""\p{Han}\p{Hiragana}\p{Katakana}ー\uff70\uff9e\uff9f\p{Hangul}\p{Bopomofo}\p{Thai}\p{Lao}\p{Khmer}
+    \p{Myanmar}\p{Arabic}\p{Hebrew}\p{Devanagari}\p{Bengali}\p{Tamil}\p{Telugu}\p{Gujarati}\p{Gurmukhi}\p{Kannada}
+    \p{Malayalam}\p{Oriya}\p{Sinhala}""".replace("\n", "").replace(" ", "")
+_LETTERS = regex.compile(rf"(?V1)[[{_SCRIPTS}]&&[\p{{L}}\p{{M}}]]")
+
+_BASES = {
+    code: base
+    for code in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))
+    if (base := unicodedata.normalize("NFD", chr(code).replace("đ", "d"))[0]).isascii() and base.isalpha()
+}
+
+
+def without_foreign(plain: str) -> str:
+    """A text in plain form with `FOREIGN` for letters of scripts that need no spaces; of the same length."""
+    return plain if plain.isascii() else _LETTERS.sub(FOREIGN, plain)
+
+
+def folded(plain: str) -> str:
+    """A text in small letters with spaces for line ends, dashes and underscores, in which context words are sought."""
+    return plain.lower().translate(_BLANKS)
+
+
+_BLANKS = {ord(c): " " for c in "\n-_"}
 
 BEFORE = r"(?<![\w@])(?<!\d[.,\-/])"
 AFTER = r"(?!\w)(?![.,\-/]\d)"
@@ -42,6 +70,39 @@ class Expression:
         return regex.compile(self.source, self.flags)
 
 
+@dataclass(frozen=True)
+class Words:
+    """Context words, separated by bars; a star stands for any letters before or after.
+
+    A word of eight letters and more is also found without its accents. Words of scripts without spaces are found
+    inside other words.
+    """
+
+    listed: str
+
+    @cached_property
+    def signs(self) -> dict[str, tuple[bool, bool]]:
+        """Each word in folded form, and whether it must begin and end where it stands."""
+        signs = {}
+        for word in self.listed.split("|"):
+            sign = folded(word.strip("*"))
+            begins, ends = word[0] != "*", word[-1] != "*"
+            edges = begins and not _LETTERS.match(sign[0]), ends and not _LETTERS.match(sign[-1])
+            signs[sign] = edges
+            if len(sign) >= 8:
+                signs.setdefault(sign.translate(_BASES), edges)
+        return signs
+
+    def find(self, told: str) -> Iterator[tuple[int, int]]:
+        """Starts and ends of the words in a folded text, word by word."""
+        for sign, (begins, ends) in self.signs.items():
+            stop = 0
+            while (at := told.find(sign, stop)) >= 0:
+                stop = at + len(sign)
+                if not (begins and at and told[at - 1].isalnum()) and not (ends and told[stop : stop + 1].isalnum()):
+                    yield at, stop
+
+
 class Rule(NamedTuple):
     """The form of one kind of identifier.
 
@@ -52,27 +113,29 @@ class Rule(NamedTuple):
         check: a further test of the span's text.
         context: words, one of which must be near.
         before: whether the identifier may also come before those words.
+        linked: whether it must follow the words directly, as the pattern says from their end on.
         leads: for numbers with at most a few letters before their first digit: tried only where such a number starts.
         digits: digits the text must have for the rule to be tried; with `leads`, digits of the number that starts.
         signs: substrings in lower case, one of which the text must have for the rule to be tried.
+        whole: whether it sees the letters of all scripts, and no `FOREIGN`.
     """
 
     type: str
     pattern: Expression
     score: float = 1.0
     check: Check | None = None
-    context: Expression | None = None
+    context: Words | None = None
     before: bool = False
+    linked: bool = False
     leads: bool = False
     digits: int = 0
     signs: tuple[str, ...] = ("",)
+    whole: bool = False
 
 
 def words(listed: str) -> dict[str, Any]:
-    """A rule's context and signs, from words separated by bars."""
-    signs = tuple(listed.lower().split("|"))
-    one = "|".join(regex.escape(sign, literal_spaces=True).replace(" ", r"\s") for sign in sorted(signs, key=len)[::-1])
-    return {"context": Expression(rf"(?<!\w)(?:{one})(?!\w)", regex.IGNORECASE), "signs": signs}
+    """A rule's context, from words separated by bars."""
+    return {"context": Words(listed)}
 
 
 def listed(names: str) -> frozenset[str]:
@@ -80,14 +143,48 @@ def listed(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-def keyed(type_: str, context: str, value: str, *, digits: int = 1, check: Check | None = None) -> Rule:
+def keyed(
+    type_: str,
+    context: str,
+    value: str,
+    *,
+    digits: int = 1,
+    check: Check | None = None,
+    score: float = 0.87,
+    whole: bool = False,
+) -> Rule:
     """A rule for a value that only the words before it give away."""
     return Rule(
         type_,
         Expression(rf"(?<![\w]) (?P<value>{value}) (?!\w)"),
-        score=0.87,
+        score=score,
         check=check,
         digits=digits,
+        whole=whole,
+        **words(context),
+    )
+
+
+LINK = rf"""
+    [\s:\#=.,°ºª*|"'()\[\]><\-{FOREIGN}]{{0,5}}+
+    (?: (?: (?: number | numbers | num | nummer | no | nos | nr | n | id | code | ref | is | was | are | ist | lautet
+          | est | es | era | é | è | jest | to | to[ ]jest | номер | это | là | numarası | numaram | numaranız | no'su )
+        (?!\w) | [№\#] ) [\s:\#=.,°ºª*|"'()\[\]><\-{FOREIGN}]{{0,5}}+ ){{0,3}}+
+"""
+"""What may stand between words and the number that they announce."""
+
+
+def linked(
+    type_: str, context: str, value: str, *, digits: int = 1, check: Check | None = None, score: float = 0.8
+) -> Rule:
+    """A rule for a value that directly follows the words that announce it."""
+    return Rule(
+        type_,
+        Expression(rf"{LINK} (?<!\w) (?P<value>{value}) (?!\w)"),
+        score=score,
+        check=check,
+        digits=digits,
+        linked=True,
         **words(context),
     )
 
