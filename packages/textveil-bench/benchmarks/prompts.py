@@ -2,7 +2,8 @@
 
 In: the texts of `training.labels`, with those of corpora where $TEXTVEIL_CORPORA names their folder; a `Protector`, or
 another tool's detectors. Out: one rate at a time, with its interval; failures of the half that may be looked at.
-Not here: what is private (`training.labels`), and the rates of detectors on other data (`detection`).
+Not here: what is private (`training.labels`), how far its readers agree (`readers`), the page (`prompts_page`), and the
+rates of detectors on other data (`detection`).
 
 - A private span is gone if its text no longer stands in the release, without regard to case, by whole words (Chinese,
   Japanese and Korean by characters). Where it stands outside of private spans, too, it may stand as often as there.
@@ -18,12 +19,16 @@ import gzip
 import json
 import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import detection  # the files beside this one
 import numpy as np
+import readers
 import regex
 
 from textveil_bench.circumstances import circumstances
@@ -32,10 +37,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 from training.labels import Label, Labelled, corpus_labels, hard_texts
 
 ROWS = Path(__file__).resolve().parent / "rows" / "prompts.jsonl"
+FAILURES = ROWS.with_name("prompts_failures.json")
 
+SYNTH = "presidio_synth"
+CORPORA = (*readers.CORPORA, SYNTH)
 NAMES = ("PERSON", "ORGANIZATION", "LOCATION", "OTHER")
 FORMED = ("EMAIL", "PHONE", "CARD", "ACCOUNT", "IP")
 """Types of identifiers that have a form; so have national numbers among IDs and keys among SECRETs, see `formed`."""
+NUMBER = 6
+"""Figures from which a phone number is more than an extension."""
 KEY = 16
 """Characters without a blank from which a secret is a key, and no password."""
 
@@ -128,14 +138,16 @@ def changes(text: str, words: Sequence[str], items: Sequence[Any]) -> list[Chang
 
 
 def hiding(names: Sequence[str]) -> Protect:
-    """Every span that any of these detectors finds becomes a placeholder, whatever its type."""
-    from textveil.protect import detector
+    """Every span that any of these detectors finds becomes a placeholder, whatever its type.
 
-    detectors = [detector(name) for name in names]
+    Args:
+        names: of detectors of textveil; `presidio` alone is Presidio's own recognizers, without a model of names.
+    """
+    detectors = [detection.presidio() if name == "presidio" else _found(name) for name in names]
 
     def protect(text: str) -> Outcome:
         merged: list[tuple[int, int, str]] = []
-        for start, end, type_ in sorted((s.start, s.end, s.type) for each in detectors for s in each.find([text])):
+        for start, end, type_ in sorted(span for detect in detectors for span in detect([text])[0]):
             if merged and start < merged[-1][1]:
                 merged[-1] = merged[-1][0], max(end, merged[-1][1]), merged[-1][2]
             else:
@@ -144,6 +156,13 @@ def hiding(names: Sequence[str]) -> Protect:
         return Outcome(spelled(text, hidden), hidden)
 
     return protect
+
+
+def _found(name: str) -> detection.Detect:
+    from textveil.protect import detector
+
+    asked = detector(name)
+    return lambda texts: [[(s.start, s.end, s.type) for s in asked.find([text])] for text in texts]
 
 
 def spelled(text: str, hidden: Sequence[Change], show: Callable[[Change], str] = lambda each: each.shown) -> str:
@@ -241,13 +260,17 @@ def _tells(text: str, start: int, end: int) -> bool:
 
 
 def formed(labelled: Labelled, label: Label) -> str | None:
-    """What an identifier with a form is called: its type, `national number` or `key`; None for other spans."""
+    """What an identifier with a form is called: its type, `national number` or `key`; None for other spans.
+
+    A phone number has one if it is written in figures and no mere extension.
+    """
+    value = labelled.text[label.start : label.end]
     if label.type in FORMED:
-        return label.type
+        few = label.type == "PHONE" and sum(map(str.isdecimal, value)) < NUMBER
+        return None if few else label.type
     if label.type == "ID":
         before = labelled.text[max(0, label.start - 30) : label.start].rpartition("\n")[2]
         return "national number" if NATIONAL.search(before) else None
-    value = labelled.text[label.start : label.end]
     return "key" if label.type == "SECRET" and len(value) >= KEY and len(value.split()) == 1 else None
 
 
@@ -259,16 +282,36 @@ def texts() -> Iterator[Labelled]:
     for each in hard_texts():
         yield each._replace(language=each.language.partition("-")[0])
     if "TEXTVEIL_CORPORA" in os.environ:
-        for corpus, field in (("prompts", "text"), ("pupa", "user_query")):
+        for corpus, field in zip(readers.CORPORA, ("text", "user_query"), strict=True):
             path = Path(os.environ["TEXTVEIL_CORPORA"]) / corpus / f"{corpus}.shared.jsonl.gz"
             with gzip.open(path, "rt", encoding="utf-8") as file:
                 known = {str(row["id"]): row[field] for row in map(json.loads, file)}
             yield from corpus_labels(corpus, known)
+        yield from templates(Path(os.environ["TEXTVEIL_CORPORA"]))
+
+
+def templates(corpora: Path) -> Iterator[Labelled]:
+    """Sentences of presidio_synth of templates on which nothing was trained, and with which no pattern was written.
+
+    Persons and identifiers are private in them, and for the rest it is not known.
+    """
+    for number, gold in enumerate(detection.synthetic(corpora, 1, untrained=True)):
+        labels = []
+        for start, end, type_ in sorted(gold.spans):
+            known = detection.known(type_) or "OTHER"
+            standing = "borderline" if known in NAMES[1:] else "private"
+            labels.append(Label(start, end, {"NATIONAL_ID": "ID", "IBAN": "ACCOUNT"}.get(known, known), standing))
+        yield Labelled(str(number), "en", SYNTH, gold.text, labels)
+
+
+def half_of(labelled: Labelled) -> str:
+    """The half that a text is in; templates measure."""
+    return "measure" if labelled.kind == SYNTH else labelled.half
 
 
 def sources(labelled: Labelled) -> tuple[str, ...]:
     """The groups of texts that a text is counted in."""
-    if labelled.kind in ("prompts", "pupa"):
+    if labelled.kind in CORPORA:
         return (labelled.kind,)
     pooled = "hard, English" if labelled.language == "en" else "hard, other languages"
     return ("hard", pooled) if labelled.language == "en" else ("hard", pooled, f"hard, {labelled.language}")
@@ -278,7 +321,7 @@ def sources(labelled: Labelled) -> tuple[str, ...]:
 
 Values = list[tuple[int, float]]
 
-WHOLE = ("hard", "hard, English", "hard, other languages", "prompts", "pupa")
+WHOLE = ("hard", "hard, English", "hard, other languages", *CORPORA)
 """Sources with enough texts for rates of types."""
 
 APART = ", with "
@@ -351,54 +394,116 @@ def measured(scores: Sequence[Score], tool: str, half: str) -> Iterator[dict[str
 AROUND = 45
 """Characters about a failure that are shown."""
 
-KINDS = ("left", "public", "words")
-"""Failures: private spans that are left, public names that were altered, and ordinary words that were."""
+KINDS = ("left", "form", "public", "words")
+"""Failures: private spans that are left, those with a form, public names altered, and ordinary words altered."""
 
 
-def failures(each: Score) -> Iterator[tuple[str, str, int, int]]:
-    """Kind, type, and place of every failure of a text."""
+class Failure(NamedTuple):
+    """A failure of a text: a kind, the label's type, and its place."""
+
+    score: Score
+    kind: str
+    type: str
+    start: int
+    end: int
+
+
+def failures(each: Score) -> Iterator[Failure]:
+    """Every failure of a text."""
     for fate in each.fates:
-        if fate.label.standing == "private" and not fate.gone:
-            yield "left", fate.label.type, fate.label.start, fate.label.end
-        if fate.label.standing == "public" and fate.altered:
-            yield "public", fate.label.type, fate.label.start, fate.label.end
+        label = fate.label
+        if label.standing == "private" and not fate.gone:
+            yield Failure(each, "left", label.type, label.start, label.end)
+            if formed(each.labelled, label) is not None:
+                yield Failure(each, "form", label.type, label.start, label.end)
+        if label.standing == "public" and label.type in NAMES and fate.altered:
+            yield Failure(each, "public", label.type, label.start, label.end)
     at = -1
     for start, end in each.altered_words:
         if start > at:  # the words of one change are one failure
             at = next(change.end for change in each.outcome.changes if change.end > start)
-            yield "words", "", start, max(end, at)
+            yield Failure(each, "words", "", start, max(end, at))
 
 
-def told(each: Score, start: int, end: int) -> tuple[str, str]:
+def told(failure: Failure) -> tuple[str, str]:
     """A failure in its text, and the same place in the release."""
-    text = each.labelled.text
-    first, last = max(0, start - AROUND), min(len(text), end + AROUND)
-    for change in each.outcome.changes:  # a change is shown whole
+    (labelled, outcome, *_), _, _, start, end = failure
+    first, last = max(0, start - AROUND), min(len(labelled.text), end + AROUND)
+    for change in outcome.changes:  # a change is shown whole
         if change.start < first < change.end:
             first = change.start
         if change.start < last < change.end:
             last = change.end
-    near = [c for c in each.outcome.changes if first <= c.start < last]
+    near = [c for c in outcome.changes if first <= c.start < last]
     near = [c._replace(start=c.start - first, end=c.end - first) for c in near]
-    shown = spelled(text[first:last], near, lambda c: f"[{c.shown}]")
-    marked = f"{text[first:start]}⟦{text[start:end]}⟧{text[end:last]}"
+    shown = spelled(labelled.text[first:last], near, lambda c: f"[{c.shown}]")
+    marked = f"{labelled.text[first:start]}⟦{labelled.text[start:end]}⟧{labelled.text[end:last]}"
     return " ".join(marked.split()), " ".join(shown.split())
 
 
 def look(scores: Sequence[Score], count: int, types: Sequence[str], kinds: Sequence[str]) -> None:
     """Prints failures, each kind from all over the texts."""
-    found: dict[str, list[tuple[Score, str, int, int]]] = {kind: [] for kind in kinds}
-    for each in scores:
-        for kind, type_, start, end in failures(each):
-            if kind in found and (not types or type_ in types):
-                found[kind].append((each, type_, start, end))
-    for kind, all_ in found.items():
-        by_type = Counter(type_ for _, type_, _, _ in all_)
-        print(f"\n== {kind}: {len(all_)}  {dict(by_type.most_common())}")
-        step = max(1, len(all_) // count)
-        for each, type_, start, end in all_[::step][:count]:
-            before, after = told(each, start, end)
-            print(f"{each.labelled.kind}/{each.labelled.id} {type_}\n    {before}\n    {after}")
+    every = [failure for each in scores for failure in failures(each)]
+    for kind in kinds:
+        found = [failure for failure in every if failure.kind == kind and (not types or failure.type in types)]
+        print(f"\n== {kind}: {len(found)}  {dict(Counter(failure.type for failure in found).most_common())}")
+        for failure in found[:: max(1, len(found) // count)][:count]:
+            before, after = told(failure)
+            print(
+                f"{failure.score.labelled.kind}/{failure.score.labelled.id} {failure.type}\n    {before}\n    {after}"
+            )
+
+
+def picked(scores: Iterable[Score], count: int) -> dict[str, list[dict[str, str]]]:
+    """So many failures of each kind in written texts, chosen by a hash of where they are, not by what they say."""
+    found = [each for one in scores if one.labelled.kind not in CORPORA for each in failures(one)]
+    found.sort(key=lambda each: sha256(f"{each.score.labelled.id} {each.start}".encode()).digest())
+    return {
+        kind: [
+            {"id": each.score.labelled.id, "type": each.type, **dict(zip(("text", "release"), told(each), strict=True))}
+            for each in [each for each in found if each.kind == kind][:count]
+        ]
+        for kind in KINDS
+    }
+
+
+# ---- speed -----------------------------------------------------------------------------------------------------------
+
+PROMPT, PROMPTS = 58, 60
+"""Words of a prompt whose time is taken, and the number of prompts."""
+LONG = 200_000
+"""Bytes of a long text."""
+
+
+def speed(corpora: Path, repeat: int) -> Iterator[dict[str, Any]]:
+    """Words a second of one core, and the seconds of a long text. Time is the processor's; prose is SQuAD's."""
+    from textveil import Protector, Session
+    from textveil.protect import detector
+
+    with gzip.open(corpora / "squad_v11" / "dev.shared.jsonl.gz", "rt", encoding="utf-8") as file:
+        prose = "\n".join(dict.fromkeys(json.loads(line)["context"] for line in file))
+    words = prose.split()
+    prompts = [" ".join(words[i * PROMPT : (i + 1) * PROMPT]) for i in range(PROMPTS)]
+    plain = " ".join(word for word in words if not any(map(str.isdigit, word)))[:LONG]
+    tagger, patterns, made = detector("tagger"), detector("patterns"), Protector("prompt")
+    long = prose.encode()[:LONG].decode(errors="ignore")
+
+    def spent(run: Callable[[], object]) -> float:
+        run()
+        taken = []
+        for _ in range(repeat):
+            start = time.process_time()
+            run()
+            taken.append(time.process_time() - start)
+        return min(taken)
+
+    alone = sorted(spent(lambda text=text: tagger.find([text])) for text in prompts)[PROMPTS // 2]
+    for metric, unit, value in (
+        (f"tagger, prompts of {PROMPT} words", "words/s", PROMPT / alone),
+        ("patterns, prose without figures", "words/s", len(plain.split()) / spent(lambda: patterns.find([plain]))),
+        ("Protector, a text of 200 kB", "s", spent(lambda: made.protect(long, Session()))),
+    ):
+        yield {"what": f"prompts, speed: {metric}", "metric": metric, "unit": unit, "value": value}
 
 
 # ---- running ---------------------------------------------------------------------------------------------------------
@@ -440,6 +545,21 @@ def judge(protect: Protect, chosen: Iterable[Labelled]) -> list[Score]:
     return [score(each, protect(each.text)) for each in chosen]
 
 
+def measurements(repeat: int) -> Iterator[dict[str, Any]]:
+    """All rows of the page: both halves, another tool beside them, the readers, and speed. Writes failures, too."""
+    every = list(texts())
+    for name, protect in (("prompt", protector("prompt")), ("presidio", hiding(["presidio"]))):
+        for half in ("train", "measure"):
+            scores = judge(protect, (each for each in every if half_of(each) == half))
+            yield from measured(scores, name, half)
+            if half == "measure" and name == "prompt":
+                kept = {**circumstances(), "failures": picked(scores, 10)}
+                FAILURES.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    yield from readers.measurements()
+    if "TEXTVEIL_CORPORA" in os.environ:
+        yield from speed(Path(os.environ["TEXTVEIL_CORPORA"]), repeat)
+
+
 def tabled(rows: Sequence[dict[str, Any]], *, by_type: bool) -> str:
     """Rates for the eye: a line for each metric, a column for each source."""
     cells = {(row["metric"], row["source"]): row for row in rows}
@@ -465,7 +585,7 @@ def main() -> None:
     ]
     rows, shown = [], []
     for half in ("train", "measure") if options.half == "both" else (options.half,):
-        scores = judge(protect, (each for each in chosen if each.half == half))
+        scores = judge(protect, (each for each in chosen if half_of(each) == half))
         shown += scores if options.show else []
         rows += list(measured(scores, name, half))
     for half in dict.fromkeys(row["half"] for row in rows):

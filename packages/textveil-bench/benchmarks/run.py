@@ -19,6 +19,7 @@ import corpora
 import decode
 import detection
 import encoder
+import prompts
 import proxy
 import report
 import selection
@@ -99,6 +100,7 @@ def main() -> None:
             "attacks",
             "thresholds",
             "proxy",
+            "prompts",
         ),
         help="one part of it (default: all)",
     )
@@ -116,6 +118,7 @@ def main() -> None:
         "attacks": attacks.measurements(),
         "thresholds": thresholds.measurements(),
         "proxy": proxy.measurements(),
+        "prompts": prompts.measurements(options.repeat),
     }
     chosen = [part for name, part in parts.items() if options.only in (None, name)]
     # seldom drawn, because two threads that wait for one another are slowed by any third
@@ -125,7 +128,8 @@ def main() -> None:
     rows = []
     for row in found:  # written as they come: a long run that is cut short keeps what it has
         rows.append(row)
-        with (RATES if "metric" in row else ROWS).open("a", encoding="utf-8") as file:
+        stored = prompts.ROWS if row["what"].startswith("prompts, ") else RATES if "metric" in row else ROWS
+        with stored.open("a", encoding="utf-8") as file:
             file.write(json.dumps({**row, "repeat": options.repeat, **shared}, sort_keys=True) + "\n")
     report.write()
     table = Table("what", "value", "unit")
