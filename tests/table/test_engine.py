@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from textveil.table import engine
-from textveil.table.engine import GROUP, IntegerRows
+from textveil.table.engine import GROUP, IntegerQueries, IntegerRows, quantizer, widened
 
 
 def integers(*shape: int, seed: int = 0) -> np.ndarray:
@@ -27,6 +27,32 @@ def test_products_are_exact_in_every_form(size, dimension, count):
     scaled = IntegerRows(rows, scale=(factor, added)).scaled(queries)
     size_of = np.abs(true * factor.astype(np.float64)) + np.abs(added)
     assert (np.abs(scaled - (true * factor.astype(np.float64) + added)) <= 3 * 2.0**-24 * size_of).all()
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+@pytest.mark.parametrize(("groups", "dimension"), [(1, 1), (2, 48), (5, 384), (32, 17)])
+@pytest.mark.parametrize("count", [1, 5, 64])
+def test_rows_become_integers_on_the_way(kind, groups, dimension, count):
+    rng = np.random.default_rng(3)
+    unit = rng.uniform(0.01, 2, size=groups).astype(np.float32)
+    rows = (127 * np.repeat(unit, GROUP)[:, None] * rng.uniform(-1, 1, size=(groups * GROUP, dimension))).astype(kind)
+    rows[::3] = np.sign(rows[::3]) * 127 * np.repeat(unit, GROUP)[::3, None]
+    whole = quantizer(dimension, rows.dtype)(rows, unit)
+    exact = rows.astype(np.float64) / np.repeat(unit, GROUP)[:, None]
+    np.testing.assert_array_equal(whole, np.rint(exact.astype(np.float32)).clip(-128, 127))
+    queries = integers(count, dimension, seed=1)
+    queries[::2] = -127
+    products, highest = IntegerQueries(queries, rows.dtype).maxima(rows, unit)
+    true = queries.astype(np.int64) @ whole.astype(np.int64).T
+    np.testing.assert_array_equal(products, true.reshape(count, groups, GROUP))
+    np.testing.assert_array_equal(highest, products.max(axis=2))
+
+
+def test_every_finite_number_of_float16_is_widened_exactly():
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    rows = every[np.isfinite(every)].reshape(-1, 32)
+    np.testing.assert_array_equal(widened(rows), rows.astype(np.float32))
+    assert widened(rows).dtype == np.float32
 
 
 def test_products_that_are_cut_off_are_noticed(monkeypatch):

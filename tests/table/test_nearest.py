@@ -30,13 +30,20 @@ from textveil.table.cuda import TorchCodes
 from textveil.table.embedding import EmbeddingTable, Metric
 from textveil.table.engine import GROUP
 from textveil.table.nearest import Nearest
+from textveil.table.streamed import StreamedCodes
 
 METRICS: tuple[Metric, ...] = ("chord", "euclidean")
-ENGINES: dict[str, Any] = {"int8": IntegerCodes, "float32": FloatCodes, "torch": TorchCodes}
-"""int8 on ONNX Runtime, float32 in numpy, and bfloat16 of torch, here on the CPU."""
+ENGINES: dict[str, Any] = {
+    "int8": IntegerCodes,
+    "int8 anew": StreamedCodes,
+    "float32": FloatCodes,
+    "torch": TorchCodes,
+}
+"""int8 on ONNX Runtime, kept and made anew; float32 in numpy, and bfloat16 of torch, here on the CPU."""
 KINDS: list[tuple[Metric, str]] = [
     *((metric, engine) for metric in METRICS for engine in ("torch", "float32")),
     ("chord", "int8"),
+    ("chord", "int8 anew"),
 ]
 KINDS_OF = {metric: [engine for of, engine in KINDS if of == metric] for metric in METRICS}
 WAYS = pytest.mark.parametrize(
@@ -98,10 +105,10 @@ def noisy(table: EmbeddingTable, n: int, eta: float, seed: int) -> tuple[np.ndar
 
 
 def in_small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that are made anew for every batch; of eight-bit integers, which are always kept, several runs."""
+    """Rows that are made anew for every batch; of integers that are kept, several runs."""
     monkeypatch.setattr(nearest, "KEPT_SHAPE", (208, 300))
     monkeypatch.setattr(nearest, "MADE_SHAPE", (208, 300))
-    monkeypatch.setattr(Nearest, "_keeps", property(lambda self: isinstance(self._codes, IntegerCodes)))
+    monkeypatch.setattr(Nearest, "_keeps", property(lambda self: type(self._codes) is IntegerCodes))
 
 
 @WAYS
@@ -157,7 +164,7 @@ def test_rows_too_close_for_the_bound_are_told_apart(metric, engine, streamed, m
     assert len(set(found.tolist())) > 50
 
 
-@pytest.mark.parametrize("engine", ["torch", "float32", "int8"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_search_without_the_bound_is_caught(engine, monkeypatch):
     """The broken twin: it takes rows at their low-precision scores."""
     table = table_of(adversarial(2011, 48, 1), "chord")
@@ -250,7 +257,8 @@ def test_groups_hold_the_scores_that_reach_a_bound(seed, size):
     each = rng.integers(-9, 9, size=(5, size + -size % GROUP)).astype(np.int32)
     run, none = integer_run(size), np.zeros(5)
     asked = Queries(low=None, unit=np.ones(5), length=np.ones(5), lost=none, sums=0.0)
-    grouped = GroupedScores(run=run, asked=asked, each=each, groups=each.reshape(5, -1, GROUP).max(axis=2))
+    by_group = each.reshape(5, -1, GROUP).copy()
+    grouped = GroupedScores(run=run, asked=asked, each=by_group, groups=by_group.max(axis=2))
     plain = FloatScores(each=each[:, :size].astype(np.float32), error=none)
     for scores in (grouped, plain):
         scores.leave_out(np.array([0, 3]), np.array([0, size - 1]))
@@ -287,6 +295,53 @@ def test_rows_held_in_float16_are_found_exactly(metric):
     _, queries = noisy(table, 3000, 20.0, 9)
     for engine in KINDS_OF[metric]:
         assert worse(table, queries, decoder_of(table, engine).search(queries)) == 0
+
+
+@pytest.mark.parametrize("measured", [True, False])
+def test_rows_that_are_unit_vectors_only_nearly_are_compared_by_direction(measured, monkeypatch):
+    """The longest of the rows about a query is not the nearest; the broken twin takes their lengths for 1."""
+    in_small_runs(monkeypatch)
+    if not measured:
+        size = StreamedCodes._size
+
+        def trusting(self: StreamedCodes, rows: np.ndarray, count: int) -> tuple[np.ndarray, Values]:
+            unit, away = size(self, rows, count)
+            wide = rows[:count].astype(np.float64)
+            lost = norms(
+                wide - integers_of(IntegerRun(0, count, rows, unit, away)) * np.repeat(unit, GROUP)[:count, None]
+            )
+            return unit, np.maximum.reduceat(lost, np.arange(0, count, GROUP))
+
+        monkeypatch.setattr(StreamedCodes, "_size", trusting)
+    rng = np.random.default_rng(24)
+    angle = rng.uniform(0, 2 * np.pi, size=3000)
+    length = rng.uniform(0.991, 1.009, size=3000)
+    half = (length[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])).astype(np.float16)
+    table = EmbeddingTable.build(name="t", words=[str(i) for i in range(3000)], vectors=half)
+    assert table.vectors is half
+    queries = rng.normal(size=(600, 2))
+    try:
+        found = decoder_of(table, "int8 anew").search(queries)
+    except ArithmeticError:
+        assert not measured
+        return
+    assert (worse(table, queries, found) == 0) == measured
+
+
+def test_equal_rows_in_float16_and_rows_of_few_coordinates_are_told_apart(monkeypatch):
+    """Most rows of a group are exactly what their integers say, and one has a coordinate that spoils the unit."""
+    in_small_runs(monkeypatch)
+    rng = np.random.default_rng(25)
+    rows = np.round(rng.normal(size=(900, 40)) * 2) + (rng.integers(30, size=(900, 1)) == 0) * 60 * np.eye(40)[7]
+    rows[300:600] = rows[:300]
+    rows[400:500, 0] += 1 / 64
+    rows /= norms(rows)[:, None]
+    table = EmbeddingTable.build(name="t", words=[str(i) for i in range(900)], vectors=rows.astype(np.float16))
+    queries = np.concatenate([table.take(slice(None)), noisy(table, 2000, 60.0, 26)[1]])
+    found = decoder_of(table, "int8 anew").search(queries)
+    assert worse(table, queries, found) == 0
+    assert not np.isin(found, np.arange(300, 400)).any()
+    assert not np.isin(found, np.arange(500, 600)).any()
 
 
 @WAYS
@@ -328,6 +383,15 @@ def test_integers_are_multiplied_where_that_is_exact(exact, engine, monkeypatch)
     assert worse(table, queries, table.nearest(queries)) == 0
 
 
+def test_rows_too_many_to_be_kept_become_integers_for_every_batch(monkeypatch):
+    table = table_of(adversarial(500, 16, 10), "chord")
+    monkeypatch.setattr(nearest, "KEPT", 2 * table.vectors.size - 1)
+    _, queries = noisy(table, 500, 20.0, 11)
+    assert worse(table, queries, table.nearest(queries)) == 0
+    assert isinstance(table.decoder._codes, StreamedCodes)
+    assert "_kept" not in table.decoder.__dict__
+
+
 def test_a_few_queries_do_not_wait_for_integers_to_be_made(monkeypatch):
     monkeypatch.setattr(nearest, "FEW", 100)
     table = table_of(adversarial(500, 16, 10), "chord")
@@ -359,7 +423,7 @@ def test_a_table_is_pickled_without_what_it_multiplies_by():
 
 
 @pytest.mark.parametrize("shape", [(1 << 15, 256), (112, 50)])
-@pytest.mark.parametrize("engine", ["torch", "float32", "int8"])
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("dimension", [2, 48])
 def test_scores_as_wrong_as_the_bound_allows_change_nothing(dimension, engine, shape, monkeypatch):
     """Instead of the product an oracle moves the best row down and all others up, by nearly the whole bound."""
@@ -390,8 +454,8 @@ def test_scores_as_wrong_as_the_bound_allows_change_nothing(dimension, engine, s
         moved /= asked.unit[:, None] * step
         each = np.zeros((len(unit), run.size + -run.size % GROUP), np.int32)
         each[:, : run.size] = np.where(sign > 0, np.floor(moved), np.ceil(moved))
-        groups = each.reshape(len(unit), -1, GROUP).max(axis=2)
-        return GroupedScores(run=run, asked=asked, each=each, groups=groups)
+        by_group = each.reshape(len(unit), -1, GROUP)
+        return GroupedScores(run=run, asked=asked, each=by_group, groups=by_group.max(axis=2))
 
     expected = (queries @ rows.true(slice(None)).T).argmax(axis=1)
     monkeypatch.setattr(type(own), "queries", lambda self, *given: asked_of(*given))
@@ -411,11 +475,12 @@ def test_what_queries_and_rows_lost_is_not_more_than_is_said(seed, dimension, ki
     queries = rng.normal(size=(20, dimension))
     lengths = norms(queries)
     asked = own.queries(queries, lengths)
-    low = np.asarray(asked.low.double() if engine == "torch" else asked.low, np.float64) * asked.unit[:, None]
+    given = asked.low.double() if engine == "torch" else asked.low.queries if engine == "int8 anew" else asked.low
+    low = np.asarray(given, np.float64) * asked.unit[:, None]
     assert (norms(low) <= asked.length * (1 + SLACK)).all()
     if isinstance(own, IntegerCodes):
-        turns = turned(np.eye(dimension))
-        assert (norms(low - turned(queries / lengths[:, None])) <= asked.lost).all()
+        turns = turned(np.eye(dimension), own)
+        assert (norms(low - turned(queries / lengths[:, None], own)) <= asked.lost).all()
         assert np.allclose(turns @ turns.T, np.eye(dimension), atol=1e-12)
         unit = queries / lengths[:, None]
         query, row = np.repeat(np.arange(20), 40), np.tile(np.arange(40), 20)
@@ -427,7 +492,7 @@ def test_what_queries_and_rows_lost_is_not_more_than_is_said(seed, dimension, ki
         if isinstance(own, IntegerCodes):
             assert isinstance(run, IntegerRun)
             away, step = of_rows(run)
-            rows, true = run.low.rows * step[:, None], turned(true)
+            rows, true = integers_of(run) * step[:, None], turned(true, own)
         else:
             assert isinstance(run, FloatRun)
             rows = np.asarray(run.low.double() if engine == "torch" else run.low, np.float64)
@@ -444,8 +509,17 @@ def of_rows(run: IntegerRun) -> tuple[Values, Values]:
     return run.away[group], run.unit[group].astype(np.float64)
 
 
-def turned(vectors: np.ndarray) -> np.ndarray:
-    """Vectors after the discrete sine transform of so many coordinates at once, in float64."""
+def integers_of(run: IntegerRun) -> np.ndarray:
+    """The integers of a run, int8 [w, d]."""
+    if isinstance(run.low, engine_module.IntegerRows):
+        return run.low.rows
+    return engine_module.quantizer(run.low.shape[1], run.low.dtype)(run.low, run.unit)[: run.size]
+
+
+def turned(vectors: np.ndarray, own: IntegerCodes) -> np.ndarray:
+    """Vectors after the discrete sine transform of so many coordinates at once, in float64, where rows are rotated."""
+    if isinstance(own, StreamedCodes):
+        return vectors
     d = len(codes._rotation(vectors.shape[1]))
     n = np.arange(1, d + 1)
     turns = np.sin(np.outer(n, n) * np.pi / (d + 1)) * (2 / (d + 1)) ** 0.5

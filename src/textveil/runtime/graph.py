@@ -23,7 +23,7 @@ IR, OPSET, CONTRIB = 9, 18, 1
 OWN = "com.microsoft"
 """The domain of ONNX Runtime's own operations."""
 
-KINDS = {np.dtype(name): kind for name, kind in (("f4", 1), ("u1", 2), ("i1", 3), ("i4", 6), ("i8", 7))}
+KINDS = {np.dtype(name): kind for name, kind in (("f4", 1), ("u1", 2), ("i1", 3), ("i4", 6), ("i8", 7), ("f2", 10))}
 """TensorProto.DataType."""
 
 

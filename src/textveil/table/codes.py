@@ -1,7 +1,8 @@
 """Low-precision rows and queries with their rounding errors, for the exact search.
 
 In: the stored rows, and queries in float64. Out: scores that are quickly computed, and bounds on their errors.
-Not here: the search that these bounds make exact (`nearest`), products of integers (`engine`), GPUs (`cuda`).
+Not here: the search that these bounds make exact (`nearest`), products of integers (`engine`), rows that become
+integers as they are read (`streamed`), GPUs (`cuda`).
 """
 
 import math
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textveil.randomness import Floats, Ids, Values
-from textveil.table.engine import GROUP, IntegerRows
+from textveil.table.engine import GROUP, IntegerRows, widened
 
 Stored = NDArray[np.floating[Any]]
 """Rows of a table as stored: float32 or float16."""
@@ -270,7 +271,7 @@ class FloatCodes:
 
     def _low(self, part: slice) -> Floats:
         if self.rows.by_direction:
-            return np.asarray(self.rows.stored[part], np.float32)
+            return widened(self.rows.stored[part])
         scaled = self.rows.stored[part].astype(np.float64) * self.scale
         return np.column_stack([scaled, squares(scaled) / 2]).astype(np.float32)
 
@@ -309,14 +310,14 @@ class IntegerRun(NamedTuple):
     Attributes:
         start: position of the first row.
         size: number of rows.
-        low: the integers.
-        unit: what they are multiplied by, float32 [g].
+        low: the integers, or the rows as stored where integers are made of them anew (`streamed`).
+        unit: what integers are multiplied by, float32 [g].
         away: upper bound on the norms of the rows' rounding errors [g].
     """
 
     start: int
     size: int
-    low: IntegerRows
+    low: Any
     unit: Floats
     away: Values
 
@@ -326,7 +327,7 @@ LEFT_OUT = np.iinfo(np.int32).min
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupedScores:
-    """Products of integers [b, w] and the largest of each group [b, g]."""
+    """Products of integers by group [b, g, `GROUP`], and the largest of each group [b, g]."""
 
     run: IntegerRun
     asked: Queries
@@ -334,13 +335,14 @@ class GroupedScores:
     groups: NDArray[np.int32]
 
     def __post_init__(self) -> None:
-        if self.run.size < self.each.shape[1]:  # what fills up the last group
-            self.each[:, self.run.size :] = LEFT_OUT
-            self.groups[:, -1] = self.each[:, -GROUP:].max(axis=1)
+        if last := self.run.size % GROUP:  # what fills up the last group
+            self.each[:, -1, last:] = LEFT_OUT
+            self.groups[:, -1] = self.each[:, -1].max(axis=1)
 
     def leave_out(self, query: Ids, place: Ids) -> None:  # noqa: D102
-        self.each[query, place] = LEFT_OUT
-        self.groups[query, place // GROUP] = self._members(query, place // GROUP).max(axis=1)
+        group, member = np.divmod(place, GROUP)
+        self.each[query, group, member] = LEFT_OUT
+        self.groups[query, group] = self.each[query, group].max(axis=1)
 
     def best(self) -> Values:  # noqa: D102
         group = self._scaled.argmax(axis=1)
@@ -354,7 +356,7 @@ class GroupedScores:
         reach = (asked.length / asked.unit).astype(np.float32)[:, None] * run.away.astype(np.float32)
         hits = np.flatnonzero(self._scaled >= np.subtract(floor, reach, out=reach))
         query, group = np.divmod(hits, self.groups.shape[1])
-        members = self._members(query, group)
+        members = self.each[query, group]
         high = members * (asked.unit[query] * run.unit[group])[:, None]
         high += (asked.length[query] * run.away[group] + asked.lost[query])[:, None]
         line, place = np.nonzero((high >= least[query][:, None]) & (members != LEFT_OUT))
@@ -363,10 +365,6 @@ class GroupedScores:
     @cached_property
     def _scaled(self) -> Floats:
         return np.multiply(self.groups, self.run.unit, dtype=np.float32, casting="unsafe")
-
-    def _members(self, query: Ids, group: Ids) -> NDArray[np.int32]:
-        members: NDArray[np.int32] = self.each.reshape(-1, GROUP)[query * self.groups.shape[1] + group]
-        return members
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -391,7 +389,7 @@ class IntegerCodes:
     def scores(self, run: IntegerRun, asked: Queries) -> GroupedScores:
         """The scores of a run."""
         each, groups = run.low.maxima(asked.low)
-        return GroupedScores(run=run, asked=asked, each=each, groups=groups)
+        return GroupedScores(run=run, asked=asked, each=each.reshape(*groups.shape, GROUP), groups=groups)
 
     def place(self, row: Ids) -> Ids:
         """The stored position of a row of the table."""

@@ -1,14 +1,16 @@
 """Exact products of 8-bit integers on ONNX Runtime, for the exact search and for comparing rows.
 
-In: rows of int8. Out: `IntegerRows`, which multiplies batches of int8 queries by them.
-Not here: where the integers come from and what their products bound (`codes`, `pairs`).
+In: rows of int8, or queries. Out: `IntegerRows`, which multiplies batches of int8 queries by rows that are kept;
+`IntegerQueries`, which multiplies rows by a batch of queries, and makes integers of the rows as they come.
+Not here: where the integers come from and what their products bound (`codes`, `streamed`, `pairs`).
 """
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from textveil.randomness import Floats
 from textveil.runtime import Graph, Runner
@@ -73,6 +75,83 @@ class IntegerRows:
             highest = graph.apply("ReduceMax", groups, graph.constant(np.array([2])), name="highest", keepdims=0)
             graph.output(highest, np.int32, "b", len(rows) // GROUP)
         return graph
+
+
+class IntegerQueries:
+    """A batch of queries by which rows in floating point are multiplied; they become integers on the way. Thread-safe.
+
+    Args:
+        queries: int8 [b, d], from -127 to 127.
+        kind: how rows are stored, float32 or float16.
+    """
+
+    def __init__(self, queries: Bytes, kind: DTypeLike) -> None:
+        self.queries, self.kind = queries, kind
+        self._session = Runner(partial(_streaming, queries, kind))  # not of itself, which would outlive the batch
+
+    def maxima(self, rows: NDArray[Any], unit: Floats) -> tuple[Products, Products]:
+        """The products with rows [w, d] by group [b, w / GROUP, GROUP], and the largest of each [b, w / GROUP].
+
+        Args:
+            rows: as stored; w is a multiple of `GROUP`.
+            unit: what the integers of each group are multiples of, float32 [w / GROUP].
+        """
+        products, highest = self._session.run(rows=rows, unit=unit)
+        return products.reshape(-1, GROUP, len(self.queries)).transpose(2, 0, 1), highest
+
+
+def widened(rows: NDArray[Any]) -> Floats:
+    """Rows [w, d] in float32; for float16 numpy takes ten times as long."""
+    return rows if rows.dtype == np.float32 else _widening().run(rows=rows)[0]
+
+
+@cache
+def _widening() -> Runner:
+    def made() -> Graph:
+        graph = Graph()
+        graph.output(graph.apply("Cast", graph.input("rows", np.float16, "w", "d"), to=1), np.float32, "w", "d")
+        return graph
+
+    return Runner(made)
+
+
+@cache
+def quantizer(dimension: int, kind: DTypeLike) -> Callable[[NDArray[Any], Floats], Bytes]:
+    """What `IntegerQueries` makes of rows [w, d] and the units of their groups: int8 [w, d]."""
+
+    def made() -> Graph:
+        graph = Graph()
+        graph.output(_whole(graph, dimension, kind)[0], np.uint8, "w", dimension)
+        return graph
+
+    session = Runner(made)
+    return lambda rows, unit: (session.run(rows=rows, unit=unit)[0] ^ np.uint8(128)).view(np.int8)
+
+
+def _streaming(queries: Bytes, kind: DTypeLike) -> Graph:
+    """Integers of rows, their products with queries, which are packed once, and the largest of each group."""
+    count, dimension = queries.shape
+    graph = Graph()
+    low, zero = _whole(graph, dimension, kind)
+    products = graph.apply("MatMulInteger", low, graph.weight("queries", queries.T), zero, name="products")
+    graph.output(products, np.int32, "w", count)
+    groups = graph.apply("Reshape", products, graph.constant(np.array([-1, GROUP, count])))
+    largest = graph.apply("ReduceMax", groups, graph.constant(np.array([1])), keepdims=0)
+    highest = graph.apply("Transpose", largest, name="highest", perm=[1, 0])
+    graph.output(highest, np.int32, count, "g")
+    return graph
+
+
+def _whole(graph: Graph, dimension: int, kind: DTypeLike) -> tuple[str, str]:
+    """Rows as multiples of their groups' units, 128 added, and this 128."""
+    rows, unit = graph.input("rows", kind, "w", dimension), graph.input("unit", np.float32, "g")
+    zero = graph.constant(np.array(128, np.uint8))
+    zeros = graph.apply("Expand", zero, graph.apply("Shape", unit))
+    groups = graph.apply("Reshape", rows, graph.constant(np.array([-1, GROUP * dimension])))
+    if np.dtype(kind) == np.float16:
+        groups = graph.apply("Cast", groups, to=1)
+    whole = graph.apply("QuantizeLinear", groups, unit, zeros, axis=0)
+    return graph.apply("Reshape", whole, graph.constant(np.array([-1, dimension])), name="whole"), zero
 
 
 @cache

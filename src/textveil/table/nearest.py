@@ -1,7 +1,8 @@
 """The exact nearest row: low-precision scores with a proven error bound, then the few candidates again in float64.
 
 In: the rows of a table, and queries. Out: for each query the row with the largest cosine or smallest distance.
-Not here: low precision and its error (`codes`, `cuda`); which of cosine and distance a table wants (`embedding`).
+Not here: low precision and its error (`codes`, `streamed`, `cuda`); which of cosine and distance a table wants
+(`embedding`).
 
 For a query q and a row v let q' and v' be their roundings, and s' the computed product of those. Then
 
@@ -34,6 +35,7 @@ from textveil.table.codes import (
     squares,
 )
 from textveil.table.cuda import TorchCodes
+from textveil.table.streamed import StreamedCodes
 
 KEPT, KEPT_SHAPE = 1 << 28, (1 << 15, 256)
 """Up to this many numbers, low-precision rows are cached; then the rows and queries scored at once."""
@@ -101,8 +103,8 @@ class Nearest:
         return found
 
     def _few(self, count: int) -> bool:
-        """Whether so few queries were asked that making integers of the rows does not pay."""
-        if "_codes" in self.__dict__ or not self._integers:
+        """Whether so few queries were asked that making integers of the rows, to be kept, does not pay."""
+        if "_codes" in self.__dict__ or not self._integers or not self._keeps:
             return False
         asked = self.__dict__["_asked"] = self.__dict__.get("_asked", 0) + count
         return bool(asked <= FEW)
@@ -214,18 +216,14 @@ class Nearest:
     def _codes(self) -> Engine:
         if self.device != "cpu":
             return TorchCodes(rows=self.rows, device=self.device)
-        return IntegerCodes(rows=self.rows) if self._integers else FloatCodes(rows=self.rows)
+        if not self._integers:
+            return FloatCodes(rows=self.rows)
+        return IntegerCodes(rows=self.rows) if self._keeps else StreamedCodes(rows=self.rows)
 
     @property
     def _integers(self) -> bool:
         """Whether int8 is the quickest: on the CPU for unit rows, where it is exact."""
-        return (
-            self.device == "cpu"
-            and self.precision != "float32"
-            and self.rows.by_direction
-            and self._keeps
-            and engine.exact()
-        )
+        return self.device == "cpu" and self.precision != "float32" and self.rows.by_direction and engine.exact()
 
     def _slices(self) -> Iterator[slice]:
         return (slice(start, start + self._shape[0]) for start in range(0, self.rows.size, self._shape[0]))
