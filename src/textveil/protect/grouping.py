@@ -214,10 +214,10 @@ class Grouping:
         return _words(merge(spans, tokens), tokens)
 
     def _at_level(self, span: Span) -> bool:
-        """Whether `protect.level` counts a span as sensitive; a user's own types and lists always are."""
-        if span.type not in NAMES or self.options.level == "names":
+        """Whether `protect.level` counts a span as sensitive; spans of a user's own types and lists are private."""
+        if self.options.level == "names":
             return True
-        return self.options.level == "personal" and span.private >= PRIVATE
+        return span.private >= PRIVATE and (span.type not in NAMES or self.options.level == "personal")
 
     def _labelled(
         self, words: Sequence[str], parts: Sequence[tuple[int, int, str]], entity: Ids, group: NDArray[Any]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import regex
 
 from textveil.errors import ConfigError
-from textveil.protect.patterns import accounts, addresses, keys, net, people
+from textveil.protect.patterns import accounts, addresses, keys, net, people, times
 from textveil.protect.patterns.phones import REGIONS, are_regions, find_phones
 from textveil.protect.patterns.rules import Rule, folded, without_foreign
 from textveil.protect.spans import IDENTIFIERS, Span
@@ -48,7 +48,7 @@ _LEAD = regex.compile(
     regex.VERBOSE,
 )
 """Start of a number that may have a few letters before it, and the groups of digits and short words from there on."""
-_RULES = (*accounts.RULES, *net.RULES, *keys.RULES, *people.RULES, *addresses.RULES)
+_RULES = (*accounts.RULES, *net.RULES, *keys.RULES, *people.RULES, *addresses.RULES, *times.RULES)
 
 
 class Found(NamedTuple):

@@ -1,10 +1,9 @@
-"""People: national numbers, records, licences and plates, and dates of birth.
+"""People: national numbers, records, licences and plates.
 
 In: nothing. Out: `RULES`.
-Not here: check digits (`checksums`), street addresses (`addresses`), telephone numbers (`phones`).
+Not here: check digits (`checksums`), street addresses (`addresses`), telephone numbers (`phones`), dates of birth
+(`times`).
 """
-
-import regex
 
 from textveil.protect.patterns import checksums as sums
 from textveil.protect.patterns.rules import (
@@ -59,22 +58,6 @@ def is_plate(value: str) -> bool:
     """Whether it has the length of a plate, and both digits and letters."""
     whole = sums.compact(value)
     return 4 <= len(whole) <= 8 and has_digit(whole) and not whole.isdigit()
-
-
-def is_born(value: str) -> bool:
-    """Whether a numeric date has a valid month and day."""
-    parts = [int(part) for part in regex.findall(r"\d+", value)]
-    if value.isdigit() and len(value) == 8:
-        year, month, day = value[:4], value[4:6], value[6:]
-        return sums.is_date(int(year), int(month), int(day)) or sums.is_date(
-            int(value[4:]), int(value[:2]), int(value[2:4])
-        )
-    if len(parts) != 3 or not all(parts):
-        return len(parts) < 3  # with the month in words: a day and perhaps a year
-    first, second, third = parts
-    if first > 31:
-        return sums.is_date(min(first, 9999), second, third) or sums.is_date(min(first, 9999), third, second)
-    return sums.is_short_date(third, second, first) or sums.is_short_date(third, first, second)
 
 
 _FORM = (
@@ -198,37 +181,4 @@ RECORDS = (
     ),
 )
 
-_MONTHS = r"""
-    (?: jan(?:uary|uar|vier|eiro)? | feb(?:ruary|ruar|brero|braio|rero)? | f[ée]v(?:rier)? | mar(?:ch|s|zo)? | m[äa]rz
-      | apr(?:il|ile)? | avr(?:il)? | abr(?:il)? | may | mai | mayo | maggio | june? | juni | juin | junio | giugno
-      | july? | juli | juillet | julio | luglio | aug(?:ust)? | ao[ûu]t | agosto
-      | sep(?:t(?:ember|iembre|embre)?|tiembre)? | settembre | oct(?:ober|obre|ubre)? | okt(?:ober)? | ottobre
-      | nov(?:ember|iembre|embre)?
-      | dec(?:ember|embre)? | d[ée]c(?:embre)? | dez(?:ember)? | dic(?:iembre|embre)? | enero | gennaio ) \.?
-"""
-_DATE = rf"""
-    \d{{4}} [ ]?[\-/.][ ]? \d{{1,2}} [ ]?[\-/.][ ]? \d{{1,2}}
-  | \d{{1,2}} [ ]?[\-/.][ ]? \d{{1,2}} [ ]?[\-/.][ ]? \d{{2,4}}
-  | \d{{1,2}} [ ] \d{{1,2}} [ ] (?:19|20)\d\d | (?:19|20)\d{{6}} | [01]\d[0-3]\d(?:19|20)\d\d
-  | {_MONTHS} [ ] (?: (?:of|de|del)[ ] )? (?:19|20)\d\d
-  | \d{{1,2}} (?: st | nd | rd | th | er | º | \. )? [ \-]? (?: (?:of|de|di|del)[ ](?:the[ ])? )? {_MONTHS}
-    (?: ,? [ \-]? (?: (?:of|de|del|in)[ ] )? '?\d{{2,4}} )?
-  | {_MONTHS} [ \-]? (?:the[ ])? \d{{1,2}} (?: st | nd | rd | th )? (?: ,? [ \-]? (?: of[ ] )? (?:\d{{4}}|'\d\d) )?
-"""
-BIRTHS = (
-    Rule(
-        "BIRTH_DATE",
-        Expression(rf"(?<![\w]) (?:{_DATE}) (?!\w) (?![/.\-]\d)"),
-        score=0.9,
-        check=is_born,
-        before=True,
-        digits=1,
-        **words(
-            "born|dob|d.o.b|birth|birthdate|birth date|date of birth|birthday|birthdays|b-day|bday|geboren|geb"
-            "|geburtsdatum|geburtstag|né le|née le|naissance|anniversaire|nacido|nacida|nació|nacimiento|cumpleaños"
-            "|nato|nata|nascita|compleanno"
-        ),
-    ),
-)
-
-RULES = (*NATIONAL, *RECORDS, *BIRTHS)
+RULES = (*NATIONAL, *RECORDS)
