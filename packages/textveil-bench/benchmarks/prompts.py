@@ -534,6 +534,8 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--type", action="append", default=[], help="of failures shown: PERSON")
     parser.add_argument("--all", action="store_true", help="print rates of each type and language, too")
     parser.add_argument("--store", action="store_true", help="append the rows to rows/prompts.jsonl")
+    parser.add_argument("--report", action="store_true", help="measure and store all of the page, and write it")
+    parser.add_argument("--repeat", type=int, default=3, help="runs whose best time counts (default 3)")
     options = parser.parse_args(given)
     if options.show and options.half != "train":
         parser.error("--show needs --half train: nobody looks at the failures of the half that measures")
@@ -547,14 +549,16 @@ def judge(protect: Protect, chosen: Iterable[Labelled]) -> list[Score]:
 
 def measurements(repeat: int) -> Iterator[dict[str, Any]]:
     """All rows of the page: both halves, another tool beside them, the readers, and speed. Writes failures, too."""
-    every = list(texts())
-    for name, protect in (("prompt", protector("prompt")), ("presidio", hiding(["presidio"]))):
-        for half in ("train", "measure"):
-            scores = judge(protect, (each for each in every if half_of(each) == half))
-            yield from measured(scores, name, half)
-            if half == "measure" and name == "prompt":
-                kept = {**circumstances(), "failures": picked(scores, 10)}
-                FAILURES.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    halves: dict[str, list[Labelled]] = {"train": [], "measure": []}
+    for each in texts():
+        halves[half_of(each)].append(each)
+    protect = protector("prompt")
+    yield from measured(judge(protect, halves["train"]), "prompt", "train")
+    scores = judge(protect, halves["measure"])
+    yield from measured(scores, "prompt", "measure")
+    kept = {**circumstances(), "failures": picked(scores, 10)}
+    FAILURES.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    yield from measured(judge(hiding(["presidio"]), halves["measure"]), "presidio", "measure")
     yield from readers.measurements()
     if "TEXTVEIL_CORPORA" in os.environ:
         yield from speed(Path(os.environ["TEXTVEIL_CORPORA"]), repeat)
@@ -576,6 +580,12 @@ def tabled(rows: Sequence[dict[str, Any]], *, by_type: bool) -> str:
 def main() -> None:
     """Measures, prints, and stores if asked to."""
     options = arguments()
+    if options.report:
+        store(measurements(options.repeat), {"profile": "prompt"})
+        import report
+
+        report.write_documents()
+        return
     name, protect, config = tool(options)
     wanted = set(options.source or ())
     chosen = [
@@ -594,9 +604,14 @@ def main() -> None:
     if options.show:
         look(shown, options.show, options.type, options.kind or KINDS)
     if options.store:
-        shared = {**circumstances("phonenumbers", "presidio-analyzer", "spacy"), "config": config}
-        with ROWS.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps({**row, **shared}, sort_keys=True) + "\n" for row in rows)
+        store(rows, config)
+
+
+def store(rows: Iterable[dict[str, Any]], config: dict[str, Any]) -> None:
+    """Appends rows with where and when they were measured."""
+    shared = {**circumstances("phonenumbers", "presidio-analyzer", "spacy"), "config": config}
+    with ROWS.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps({**row, **shared}, sort_keys=True) + "\n" for row in rows)
 
 
 if __name__ == "__main__":

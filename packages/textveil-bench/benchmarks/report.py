@@ -14,6 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import prompts_page  # the file beside this one
+
 if TYPE_CHECKING:
     from textveil_bench.choose import FamilyChoice
     from textveil_bench.compare import Cell, MetricKey, Series
@@ -270,6 +272,7 @@ def _titled(cell: "Cell", title: str) -> "MetricKey | None":
     return next((metric for metric in cell.scores if metric.title == title), None)
 
 
+_PROMPTS = re.compile(r"(<!-- prompts ([a-z]+) -->\n).*?(<!-- end of prompts -->)", re.DOTALL)
 _LEAD = re.compile(r"(<!-- lead -->\n).*?(<!-- end of lead -->)", re.DOTALL)
 _REPRODUCED = re.compile(r"(<!-- reproduced -->\n).*?(<!-- end of reproduced -->)", re.DOTALL)
 
@@ -360,6 +363,7 @@ def compared(text: str) -> str:
         if mark.search(text):
             filling = made()
             text = mark.sub(lambda match, filling=filling: f"{match[1]}\n{filling}\n{match[2]}", text)
+    text = _PROMPTS.sub(lambda match: f"{match[1]}\n{prompts_page.TABLES[match[2]]()}\n\n{match[3]}", text)
     return _DOMAINS.sub(lambda match: f"{match[1]}\n{domains(match[2].strip())}\n{match[3]}", text)
 
 
@@ -373,14 +377,19 @@ def stored() -> list[dict[str, Any]]:
 
 def write() -> None:
     """Fills all documents, and draws what stands in them."""
+    write_documents()
+    draw()
+    draw_domains()
+
+
+def write_documents() -> None:
+    """Fills all documents."""
     for document in DOCUMENTS:
         before = document.read_text(encoding="utf-8")
         after = fill(before, stored())
         after = compared(after)
         if after != before:
             document.write_text(after, encoding="utf-8")
-    draw()
-    draw_domains()
 
 
 def _columns(typed: str) -> list[str]:
