@@ -52,7 +52,8 @@ def test_case_does_not_matter():
 
 
 def test_only_whole_words_count():
-    assert gone(judged(f"Ask {ANNA} for Annabel.", r"Anna\b")) == [True]
+    assert gone(judged(f"Ask {ANNA} for ⟦Annabel|PERSON|private⟧.", r"Anna\b")) == [True, False]
+    assert gone(judged(f"Ask {ANNA} for ⟦Joanna|PERSON|private⟧.", r"Anna\b")) == [True, False]
 
 
 def test_an_underscore_ends_a_word():
@@ -60,7 +61,7 @@ def test_an_underscore_ends_a_word():
 
 
 def test_vowel_signs_belong_to_words():
-    assert gone(judged("⟦राम|PERSON|private⟧ रामा", "राम ")) == [True]
+    assert gone(judged("⟦राम|PERSON|private⟧ ⟦रामा|PERSON|private⟧", "राम(?= )")) == [True, False]
 
 
 def test_whitespace_within_a_span_may_differ():
@@ -94,15 +95,18 @@ def test_a_korean_particle_does_not_hide_a_name():
 
 
 def test_a_span_within_a_word_is_looked_for_within_words():
-    assert gone(judged("و⟦أحمد|PERSON|private⟧ جاء", "جاء")) == [False]
+    assert gone(judged("و⟦أحمد|PERSON|private⟧ وأحمد", "^و(أحمد)")) == [True], "as often as it stands unlabelled"
+    assert gone(judged("و⟦أحمد|PERSON|private⟧ و⟦أحمد|PERSON|private⟧", "^و(أحمد)")) == [False, False]
+    assert gone(judged("⟦anna|PERSON|private⟧99 ⟦anna|PERSON|private⟧7", "^anna")) == [False, False]
 
 
 def test_another_name_in_its_place_counts_as_gone_and_the_same_name_does_not():
     assert gone(judged(f"Ask {ANNA}.", "Anna", show="Olga", placeholder=False)) == [True]
-    assert gone(judged(f"Ask {ANNA} and ⟦Olga|PERSON|private⟧.", "Olga", show="Anna", placeholder=False)) == [
-        False,
-        True,
-    ]
+    text = labelled(f"Ask {ANNA} and ⟦Bo|PERSON|private⟧.")
+    changes = [prompts.Change(4, 8, "<X>", True), prompts.Change(13, 15, "Anna", False)]
+    outcome = prompts.Outcome(prompts.spelled(text.text, changes), changes)
+    assert outcome.text == "Ask <X> and Anna."
+    assert gone(prompts.score(text, outcome)) == [False, True]
 
 
 def test_what_a_placeholder_spells_is_no_leak():
@@ -128,7 +132,7 @@ def test_a_name_that_is_left_of_a_longer_one_tells():
         ("⟦Mrs Holm|PERSON|private⟧", "Holm"),
         ("⟦Bank of Holm|ORGANIZATION|private⟧", "Bank|Holm"),
         ("⟦+49 151 2345678|PHONE|private⟧", "151 2345678"),
-        ("⟦A. Holm|PERSON|private⟧", "Holm"),
+        ("⟦K. Holm|PERSON|private⟧", "Holm"),
     ],
 )
 def test_titles_small_words_short_figures_and_single_letters_do_not_tell(marked, hidden):
@@ -166,6 +170,10 @@ def test_ordinary_words_are_those_outside_of_all_labels():
     score = judged(f"Ask {ANNA} in ⟦Rome|LOCATION|public⟧ about 3 cups, 东西", "Ask", "Rome", "Anna", "西")
     assert score.words == 7, "Ask in about 3 cups 东 西"
     assert [score.labelled.text[start:end] for start, end in score.altered_words] == ["Ask", "西"]
+
+
+def test_a_part_of_a_word_alters_it():
+    assert len(judged("Take notes", "no").altered_words) == 1
 
 
 def test_a_word_that_a_label_touches_is_not_ordinary():
@@ -293,6 +301,11 @@ def test_failures_are_told_with_what_stands_there_now():
         "public": ("Ask Anna and Bo in ⟦Rome⟧.", release),
         "words": ("⟦Ask⟧ Anna and Bo in Rome.", release),
     }
+
+
+def test_words_of_one_change_are_one_failure():
+    places = [failure[3:] for failure in prompts.failures(judged("one two three four", "one two", "three"))]
+    assert places == [(0, 7), (8, 13)]
 
 
 def test_failures_on_the_page_are_of_written_texts_only():

@@ -242,7 +242,7 @@ def occurrences(text: str, label: Label) -> regex.Pattern[str]:
     before = not _INSIDE.match(value[0]) or (label.start and _INSIDE.match(text[label.start - 1]))
     after = not _INSIDE.match(value[-1]) or (label.end < len(text) and _INSIDE.match(text[label.end]))
     bounded = f"{'' if before else f'(?<!{_BOUND})'}{words}{'' if after else f'(?!{_BOUND})'}"
-    return regex.compile(f"(?V1){bounded}", regex.IGNORECASE | regex.FULLCASE)
+    return regex.compile(f"(?V1i){bounded}")
 
 
 def _words(text: str, label: Label) -> Iterator[regex.Match[str]]:
