@@ -1,7 +1,8 @@
 """Patterns: structured identifiers, recognized by form, check digits and nearby words.
 
 In: texts. Out: spans that do not overlap.
-Not here: the form of each identifier (`accounts`, `net`, `keys`, `people`, `addresses`, `phones`), names
+Not here: the form of each identifier (`accounts`, `net`, `keys`, `people`, `references`, `vehicles`,
+`addresses`, `phones`), names
 (`textveil.models`), and users' own lists (`lists`).
 """
 
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import regex
 
 from textveil.errors import ConfigError
-from textveil.protect.patterns import accounts, addresses, keys, net, people, times
+from textveil.protect.patterns import accounts, addresses, keys, net, people, references, times, vehicles
 from textveil.protect.patterns.phones import REGIONS, are_regions, find_phones
 from textveil.protect.patterns.rules import Rule, folded, without_foreign
 from textveil.protect.spans import IDENTIFIERS, Span
@@ -48,7 +49,16 @@ _LEAD = regex.compile(
     regex.VERBOSE,
 )
 """Start of a number that may have a few letters before it, and the groups of digits and short words from there on."""
-_RULES = (*accounts.RULES, *net.RULES, *keys.RULES, *people.RULES, *addresses.RULES, *times.RULES)
+_RULES = (
+    *accounts.RULES,
+    *net.RULES,
+    *keys.RULES,
+    *people.RULES,
+    *references.RULES,
+    *vehicles.RULES,
+    *addresses.RULES,
+    *times.RULES,
+)
 
 
 class Found(NamedTuple):

@@ -4,8 +4,10 @@ In: nothing. Out: `RULES`.
 Not here: check digits (`checksums`).
 """
 
+import regex
+
 from textveil.protect.patterns import checksums as sums
-from textveil.protect.patterns.rules import AFTER, BEFORE, Expression, Rule, has_digits, keyed
+from textveil.protect.patterns.rules import AFTER, BEFORE, Expression, Rule, keyed, linked, words
 
 _BBAN = {
     11: "NO", 12: "BE", 14: "DK|FO|FI|GL|NL|SD|FK", 15: "MK|SI", 16: "AT|BA|EE|KZ|XK|LT|LU|MN|SR",
@@ -17,18 +19,110 @@ _BBAN = {
 _IBAN = "|".join(rf"(?:{names}) [ ]?\d [ ]?\d (?: [ .\-]?[A-Z0-9] ){{{n}}}" for n, names in _BBAN.items())
 _CARD = r"(?: 4 | 5[0-8] | 6 | 2[0-7] | 3[04-9] | 1800 ) (?: [ .\-]{0,2}+ \d ){10,18}"
 
+_CARDS = (
+    "card|cards|credit card|debit card|visa|mastercard|amex|american express|karte|karten|kreditkarte|kartennummer"
+    "|carte"
+    "|carte bancaire|cb|tarjeta|cartão|cartao|carta di credito|carta|postepay|bancomat|kaart|creditcard|karta|kartą"
+    "|kartę"
+    "|kart|kartı|kartım|thẻ*|số thẻ|信用卡|银行卡|卡号|储蓄卡|工资卡|卡|カード*|카드*|карта|карты|карте|картой"
+    "|карту|بطاقة|البطاقة|कार्ड"
+)
+_ACCOUNTS = (
+    "account number|account no|acct no|acct number|account #|bank account|checking account|savings account|checking"
+    "|savings"
+    "|routing number|direct deposit|kontonummer|konto-nr|kontonr|kto|kto-nr|girokonto|numéro de compte|n° de compte"
+    "|compte n°"
+    "|número de cuenta|nº de cuenta|cuenta nº|cuenta corriente|cuenta bancaria|número da conta|conta corrente"
+    "|conta bancária"
+    "|nº da conta|conta poupança|numero di conto|conto corrente|n. conto|c/c|rekeningnummer|bankrekening|numer konta"
+    "|numer rachunku|nr rachunku|nr konta|konto|rachunek|rachunku|konta|hesap no|hesap numarası|banka hesab*"
+    "|số tài khoản"
+    "|tài khoản|stk|账号|帐号|賬號|账户|帳號|开户行|收款|口座番号|口座|계좌|계좌번호|номер счета|номер счёта"
+    "|расчетный счет|расчётный счёт"
+    "|лицевой счет|р/с|рассчетный счет|счет №|счёт №|رقم الحساب|الحساب البنكي|खाता संख्या|खाता नंबर|खाता क्रमांक"
+    "|बैंक खाता"
+)
+
+
+def has_account_length(value: str) -> bool:
+    """Whether it has the digits of an account, and is no date."""
+    return 5 <= len(sums.digits(value)) <= 26 and not _DATE.fullmatch(value)
+
+
+_DATE = regex.compile(
+    r"\d{1,2}[./\- ]\d{1,2}[./\- ]\d{2,4}|\d{4}[./\- ]\d{1,2}[./\- ]\d{1,2}|\d{1,3}(?:[. ]\d{3}){1,3}"
+)
+"""Dates and thousands."""
+
 RULES = (
-    Rule("CARD", Expression(rf"{BEFORE} {_CARD} {AFTER}"), check=sums.luhn, leads=True, digits=12),
+    Rule("CARD", Expression(rf"{BEFORE} {_CARD} {AFTER}"), score=0.98, check=sums.luhn, leads=True, digits=12),
     Rule("IBAN", Expression(rf"(?<!\w) (?:{_IBAN}) (?!\w)"), check=sums.mod97, leads=True, digits=4),
-    keyed(
-        "IBAN",
-        "account number|account no|acct no|bank account|checking account|savings account|routing number|kontonummer"
-        "|konto-nr|numéro de compte|número de cuenta|numero di conto|conto corrente",
-        r"\d (?: [ \-]? \d ){4,19}",
-        digits=5,
-        check=has_digits,
+    # a card with a wrong check digit, and what stands beside a number
+    keyed("CARD", _CARDS, rf"{_CARD} {AFTER}", digits=12, score=0.86),
+    Rule(
+        "CARD",
+        Expression(
+            r"(?<= \d{3,4} [^\d\n]{1,40} ) (?<![\w/])"
+            r" (?P<value>(?:0[1-9]|1[0-2]) [ ]? [/\-.] [ ]? (?:20)?\d\d) (?![\w/])"
+        ),
+        score=0.85,
+        digits=7,
+        **words(
+            "exp|exp.|expiry|expires|expiring|valid|valid thru|valid until|good thru|mm/yy|gültig|gültig bis|ablauf"
+            "|verfall"
+            "|expire|expiration|valable|caduca|caducidad|vence|vencimiento|validade|validez|scad|scadenza|scade"
+            "|vervalt"
+            "|vervaldatum|geldig|ważna|ważności|skt|son kullanma|hết hạn|有效期|有效期限|有効期限|유효기간|유효"
+            "|срок|действует|действительна"
+            "|صالحة|انتهاء|वैध*|समाप्ति"
+        ),
     ),
-    keyed("IBAN", "sort code|bankleitzahl|blz", r"\d\d[ \-]?\d\d[ \-]?\d\d(?:[ ]?\d\d)?", digits=6),
+    keyed("ACCOUNT", _ACCOUNTS, r"\d (?: [ .\-/]? \d ){4,25}", digits=5, check=has_account_length),
+    linked(
+        "ACCOUNT",
+        "acc|acct|a/c|account|konto|compte|cuenta|conta|conto|rekening|rachunek|rachunku|konta|hesap|tk|stk|счет"
+        "|счёт|р/с|к/с"
+        "|普通|当座|普通預金|当座預金|振込先|खाता|حساب",
+        r"\d (?: [ .\-/]? \d ){5,25}",
+        digits=6,
+        check=has_account_length,
+    ),
+    keyed("ACCOUNT", "sort code|sort-code|bankleitzahl|blz", r"\d\d[ \-]?\d\d[ \-]?\d\d(?:[ ]?\d\d)?", digits=6),
+    keyed("ACCOUNT", "bsb", r"\d{3}[ \-]?\d{3}", digits=6),
+    # sort code with account
+    Rule(
+        "ACCOUNT",
+        Expression(rf"{BEFORE} (?P<value>\d\d-\d\d-\d\d [ ,;/|]{{1,3}} \d{{8}}) {AFTER}"),
+        score=0.85,
+        leads=True,
+        digits=14,
+    ),
+    keyed("ACCOUNT", "routing|aba|rtn", r"\d{9}", digits=9, check=sums.is_routing_number),
+    Rule(
+        "ACCOUNT",
+        Expression(rf"{BEFORE} [A-Z]{{4}}0(?=[A-Z]{{0,3}}\d)[A-Z\d]{{6}} {AFTER}", regex.VERBOSE),
+        0.8,
+        leads=True,
+        digits=4,
+    ),
+    keyed("ACCOUNT", "ifsc", r"[A-Z]{4}0[A-Z\d]{6}"),
+    keyed("ACCOUNT", "bik|бик", r"04\d{7}", digits=9),
+    Rule(
+        "ACCOUNT",
+        Expression(rf"{BEFORE} \d{{18}} {AFTER}"),
+        0.9,
+        check=sums.is_clabe,
+        leads=True,
+        digits=18,
+        **words("clabe|cuenta|transferencia|banco|interbancaria"),
+    ),
+    Rule(
+        "ACCOUNT",
+        Expression(rf"{BEFORE} \d\d (?:[ ]?\d{{4}}){{6}} {AFTER}"),
+        check=sums.is_polish_account,
+        leads=True,
+        digits=26,
+    ),
     Rule(
         "CRYPTO",
         Expression(r"(?<!\w)[13][1-9A-HJ-NP-Za-km-z]{25,34}+(?!\w)", 0),

@@ -44,6 +44,12 @@ def is_short_date(year: int, month: int, day: int) -> bool:
     return is_date(2000 + year % 100, month, day) or is_date(1900 + year % 100, month, day)
 
 
+def is_short_birth(value: str) -> bool:
+    """Whether a number starts with a day, a month and a year of two digits."""
+    d = digits(value)
+    return is_short_date(10 * d[4] + d[5], 10 * d[2] + d[3], 10 * d[0] + d[1])
+
+
 # ---- schemes ---------------------------------------------------------------------------------------------------------
 
 
@@ -288,3 +294,164 @@ def is_dea(value: str) -> bool:
 def is_npi(value: str) -> bool:
     """United States: national provider identifier, a Luhn number prefixed with 80840."""
     return luhn("80840" + value)
+
+
+_CROSS = str.maketrans({letter: f"{place:02d}" for place, letter in enumerate(LETTERS, 1)})
+
+
+def is_insurance_number(value: str) -> bool:
+    """Germany: number of a health insurance card (Krankenversichertennummer)."""
+    d = digits(compact(value).translate(_CROSS))
+    return sum(sum(divmod(v * w, 10)) for v, w in zip(d[:-1], (1, 2) * 5, strict=True)) % 10 == d[-1]
+
+
+def is_pension_number(value: str) -> bool:
+    """Germany: Rentenversicherungsnummer, with the date of birth in it."""
+    d = digits(compact(value).translate(_CROSS))
+    total = sum(sum(divmod(v * w, 10)) for v, w in zip(d[:-1], (2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1), strict=True))
+    day = 10 * d[2] + d[3]
+    born = is_short_date(10 * d[6] + d[7], 10 * d[4] + d[5], day - 50 if day > 50 else day)
+    return born and total % 10 == d[-1]
+
+
+def is_portuguese_nif(value: str) -> bool:
+    """Portugal: NIF."""
+    d = digits(value)
+    return d[0] > 0 and (11 - weighted(d, range(9, 1, -1)) % 11) % 11 % 10 == d[8]
+
+
+def is_pps(value: str) -> bool:
+    """Ireland: PPS number, with one or two letters at its end."""
+    whole = compact(value)
+    total = weighted(digits(whole), range(8, 1, -1)) + (9 * (ord(whole[8]) - 64) % 23 if len(whole) > 8 else 0)
+    return "WABCDEFGHIJKLMNOPQRSTUV"[total % 23] == whole[7]
+
+
+def is_nip(value: str) -> bool:
+    """Poland: NIP."""
+    d = digits(value)
+    return any(d) and weighted(d, (6, 5, 7, 2, 3, 4, 5, 6, 7)) % 11 == d[9]
+
+
+def is_regon(value: str) -> bool:
+    """Poland: REGON, nine digits."""
+    d = digits(value)
+    return any(d) and weighted(d, (8, 9, 2, 3, 4, 5, 6, 7)) % 11 % 10 == d[8]
+
+
+def is_polish_card(value: str) -> bool:
+    """Poland: number of an identity card, three letters and six digits."""
+    return weighted((int(c, 36) for c in compact(value)), (7, 3, 1, 9, 7, 3, 1, 7, 3)) % 10 == 0
+
+
+def is_tc_kimlik(value: str) -> bool:
+    """Turkey: T.C. kimlik number."""
+    d = digits(value)
+    return d[0] > 0 and (7 * sum(d[:9:2]) - sum(d[1:8:2])) % 10 == d[9] and sum(d[:10]) % 10 == d[10]
+
+
+def is_cccd(value: str) -> bool:
+    """Vietnam: citizen number; province, sex with century, year of birth."""
+    d = digits(value)
+    return 1 <= 100 * d[0] + 10 * d[1] + d[2] <= 96 and d[3] < 4
+
+
+def is_born_resident(value: str) -> bool:
+    """China: resident identity number with a valid date, whatever its check digit."""
+    whole = compact(value)
+    return is_date(int(whole[6:10]), int(whole[10:12]), int(whole[12:14])) and whole[6:8] in ("18", "19", "20")
+
+
+def is_hkid(value: str) -> bool:
+    """Hong Kong: identity card, one or two letters, six digits and a check digit."""
+    whole = compact(value)
+    values = [36, *(int(c, 36) for c in whole)][-9:]
+    return weighted(values[:-1], range(9, 1, -1)) % 11 == -values[-1] % 11
+
+
+def is_taiwanese(value: str) -> bool:
+    """Taiwan: identity card."""
+    whole = compact(value)
+    place = "ABCDEFGHJKLMNPQRSTUVXYWZIO".index(whole[0]) + 10
+    return weighted([*divmod(place, 10), *digits(whole)], (1, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1)) % 10 == 0
+
+
+def is_dated_rrn(value: str) -> bool:
+    """Korea: resident registration number with a valid date; those issued since 2020 have no check digit."""
+    d = digits(value)
+    return is_short_date(10 * d[0] + d[1], 10 * d[2] + d[3], 10 * d[4] + d[5])
+
+
+def is_my_number(value: str) -> bool:
+    """Japan: individual number."""
+    d = digits(value)
+    rest = weighted(d, (6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2)) % 11
+    return d[11] == (0 if rest < 2 else 11 - rest)
+
+
+def is_inn(value: str) -> bool:
+    """Russia: INN, ten or twelve digits."""
+    d, weights = digits(value), (3, 7, 2, 4, 10, 3, 5, 9, 4, 6, 8)
+    if len(d) == 10:
+        return any(d) and weighted(d, weights[2:]) % 11 % 10 == d[9]
+    return any(d) and all(weighted(d, weights[at:]) % 11 % 10 == d[11 - at] for at in (0, 1))
+
+
+def is_snils(value: str) -> bool:
+    """Russia: SNILS."""
+    d = digits(value)
+    return any(d) and weighted(d, range(9, 0, -1)) % 101 % 100 == 10 * d[9] + d[10]
+
+
+def is_egyptian(value: str) -> bool:
+    """Egypt: national number; century, date of birth, governorate."""
+    d = digits(value)
+    born = is_date(1700 + 100 * d[0] + 10 * d[1] + d[2], 10 * d[3] + d[4], 10 * d[5] + d[6])
+    return born and (1 <= 10 * d[7] + d[8] <= 35 or d[7] == d[8] == 8)
+
+
+def is_rut(value: str) -> bool:
+    """Chile: RUT."""
+    *number, check = compact(value)
+    total = weighted((int(c) for c in reversed(number)), (2, 3, 4, 5, 6, 7, 2, 3))
+    return check == "0123456789K"[-total % 11]
+
+
+def is_cuit(value: str) -> bool:
+    """Argentina: CUIT and CUIL."""
+    d = digits(value)
+    return weighted(d, (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)) % 11 == -d[10] % 11
+
+
+def is_nuss(value: str) -> bool:
+    """Spain: social security number."""
+    whole = "".join(map(str, digits(value)))
+    number = int(whole[:2] + whole[3:10]) if whole[2] == "0" else int(whole[:10])
+    return number % 97 == int(whole[10:])
+
+
+def is_polish_account(value: str) -> bool:
+    """Poland: account number without the country's letters."""
+    return mod97("PL" + compact(value))
+
+
+def is_routing_number(value: str) -> bool:
+    """United States: routing number of a bank."""
+    d = digits(value)
+    return any(d) and weighted(d, (3, 7, 1) * 3) % 10 == 0
+
+
+def is_clabe(value: str) -> bool:
+    """Mexico: CLABE."""
+    d = digits(value)
+    return any(d) and (10 - sum(v * w % 10 for v, w in zip(d[:17], (3, 7, 1) * 6, strict=False))) % 10 == d[17]
+
+
+_VALUES = dict(zip(LETTERS, map(int, "12345678012345070923456789"), strict=True))
+
+
+def is_vin(value: str) -> bool:
+    """Vehicle identification number, with the check digit that North America demands (49 CFR 565)."""
+    whole = compact(value)
+    values = [int(c) if c.isdigit() else _VALUES[c] for c in whole]
+    return "0123456789X"[weighted(values, (8, 7, 6, 5, 4, 3, 2, 10, 0, 9, 8, 7, 6, 5, 4, 3, 2)) % 11] == whole[8]

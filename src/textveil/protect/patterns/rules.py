@@ -93,9 +93,15 @@ class Words:
                 signs.setdefault(sign.translate(_BASES), edges)
         return signs
 
+    @cached_property
+    def _ascii(self) -> dict[str, tuple[bool, bool]]:
+        return {sign: edges for sign, edges in self.signs.items() if sign.isascii()}
+
     def find(self, told: str) -> Iterator[tuple[int, int]]:
         """Starts and ends of the words in a folded text, word by word."""
-        for sign, (begins, ends) in self.signs.items():
+        for sign, (begins, ends) in (self._ascii if told.isascii() else self.signs).items():
+            if sign not in told:
+                continue
             stop = 0
             while (at := told.find(sign, stop)) >= 0:
                 stop = at + len(sign)
@@ -143,6 +149,9 @@ def listed(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
+_NO_STANDARD = r"(?<! \b (?: gb | gb/t | iso | rfc | din | iec | jis | gost | гост ) [ ] )"
+
+
 def keyed(
     type_: str,
     context: str,
@@ -156,7 +165,7 @@ def keyed(
     """A rule for a value that only the words before it give away."""
     return Rule(
         type_,
-        Expression(rf"(?<![\w]) (?P<value>{value}) (?!\w)"),
+        Expression(rf"(?<!\w) {_NO_STANDARD} (?P<value>{value}) (?!\w)"),
         score=score,
         check=check,
         digits=digits,
@@ -166,10 +175,10 @@ def keyed(
 
 
 LINK = rf"""
-    [\s:\#=.,°ºª*|"'()\[\]><\-{FOREIGN}]{{0,5}}+
+    [\s:\#=.,°ºª*|"'()\[\]><\-{FOREIGN}]{{0,12}}+
     (?: (?: (?: number | numbers | num | nummer | no | nos | nr | n | id | code | ref | is | was | are | ist | lautet
           | est | es | era | é | è | jest | to | to[ ]jest | номер | это | là | numarası | numaram | numaranız | no'su )
-        (?!\w) | [№\#] ) [\s:\#=.,°ºª*|"'()\[\]><\-{FOREIGN}]{{0,5}}+ ){{0,3}}+
+        (?!\w) | [№\#] ) [\s:\#=.,°ºª*|"'()\[\]><\-{FOREIGN}]{{0,12}}+ ){{0,3}}+
 """
 """What may stand between words and the number that they announce."""
 
