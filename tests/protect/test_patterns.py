@@ -319,6 +319,9 @@ FOUND = {
         "заказ № ⟦77-40213⟧",
         "رقم الطلب: ⟦٨٨٢٠١٧⟧",
         "शिकायत क्र. ⟦JDV-0042861⟧",
+        "prontuário ⟦117.402⟧",
+        "光猫SN：⟦ZTEGC8A41F07⟧，",
+        "【ご注文番号】⟦250-8817264-0093⟧",
         "⟦QC417208835BR⟧ is on its way",
         "⟦1Z999AA10123456784⟧ is on its way",
         "⟦SF1440982736155⟧ is on its way",
@@ -602,6 +605,14 @@ def test_every_digit_is_read_alike():
 def test_a_ticket_may_be_told_by_its_place():
     assert spans("#9920417 – Laptop returned") == [(1, 8, "ID")]
     assert spans("Colour #992041 is red") == []
+
+
+def test_a_word_tells_all_numbers_of_a_row():
+    assert spans("passports 562019847, 562019848 and 562019849")[1:] == [
+        (21, 30, "NATIONAL_ID"),
+        (35, 44, "NATIONAL_ID"),
+    ]
+    assert spans("orders: order no 77-1042 and 12 more") == [(17, 24, "ID")]
 
 
 def test_texts_are_numbered():

@@ -49,6 +49,10 @@ _LEAD = regex.compile(
     regex.VERBOSE,
 )
 """Start of a number that may have a few letters before it, and the groups of digits and short words from there on."""
+_AND = regex.compile(
+    r"[ ]?[,;/&][ ]{0,2}|[ ](?:and|or|und|oder|et|ou|y|o|e|i|oraz|en|ve|veya|và|hoặc|и|или|\+)[ ]|[\x01、]{1,3}",
+    regex.IGNORECASE,
+)
 _RULES = (
     *accounts.RULES,
     *net.RULES,
@@ -202,19 +206,31 @@ def _near(rule: Rule, plain: str, told: str) -> Iterator[Found]:
     pattern = rule.pattern.compiled
     for begin, stop in rule.context.find(told):
         if rule.linked:
-            if (match := pattern.match(plain, stop)) and (found := _accept(rule, match)):
-                yield found
-            continue
-        for match in pattern.finditer(plain, stop, stop + BEHIND + LONGEST):
-            if match.start() > stop + BEHIND:
+            matches = iter([match] if (match := pattern.match(plain, stop)) else [])
+        else:
+            matches = pattern.finditer(plain, stop, stop + BEHIND + LONGEST)
+        for match in matches:
+            if not rule.linked and match.start() > stop + BEHIND:
                 break
             if found := _accept(rule, match):
                 yield found
+                yield from _others(rule, plain, found.end)
                 break
         if rule.before:
             for match in pattern.finditer(plain, max(0, begin - AHEAD - LONGEST), begin):
                 if match.end() >= begin - AHEAD and (found := _accept(rule, match)):
                     yield found
+
+
+def _others(rule: Rule, plain: str, at: int) -> Iterator[Found]:
+    """Up to ten more matches of a rule, each behind a word like "and"."""
+    for _ in range(10):
+        link = _AND.match(plain, at)
+        match = rule.pattern.compiled.match(plain, link.end()) if link else None
+        if match is None or (found := _accept(rule, match)) is None:
+            return
+        yield found
+        at = found.end
 
 
 def _separate(plain: str, found: Iterable[Found]) -> list[Found]:

@@ -412,9 +412,9 @@ def is_egyptian(value: str) -> bool:
 
 def is_rut(value: str) -> bool:
     """Chile: RUT."""
-    *number, check = compact(value)
-    total = weighted((int(c) for c in reversed(number)), (2, 3, 4, 5, 6, 7, 2, 3))
-    return check == "0123456789K"[-total % 11]
+    whole = compact(value)
+    total = weighted(reversed(digits(whole[:-1])), (2, 3, 4, 5, 6, 7, 2, 3))
+    return whole[-1] == "0123456789K"[-total % 11]
 
 
 def is_cuit(value: str) -> bool:

@@ -21,7 +21,8 @@ _CODE = r"""
 _DATE = regex.compile(
     r"\d{1,2}[./\-]\d{1,2}[./\-](?:19|20)?\d\d | (?:19|20)\d\d[./\-]\d{1,2}[./\-]\d{1,2}", regex.VERBOSE
 )
-_DECIMAL = regex.compile(r"\d+\.\d{1,2}|\d{1,3}(?:\.\d{3})+|v?\d+(?:\.\d+){1,3}", regex.IGNORECASE)
+_THOUSANDS = regex.compile(r"\d{1,3}(?:\.\d{3})+")
+_DECIMAL = regex.compile(r"\d+\.\d{1,2}|v\d+(?:\.\d+){1,3}|\d+(?:\.\d+){2,3}", regex.IGNORECASE)
 _MEASURE = regex.compile(
     r"\d+(?:st|nd|rd|th|x|k|m|s|h|d|kg|g|mg|ml|km|cm|mm|gb|mb|kb|pm|am|eur|usd|years?|days?)", regex.I
 )
@@ -41,7 +42,11 @@ def is_reference(value: str) -> bool:
 def is_telling(value: str) -> bool:
     """Whether it is a reference that is no plain figure: six digits, or four with letters or separators."""
     digits = sum(c.isdigit() for c in value)
-    return is_reference(value) and (digits >= 6 or (digits >= 3 and not value.isdigit() and len(value) >= 5))
+    return (
+        is_reference(value)
+        and not _THOUSANDS.fullmatch(value)
+        and (digits >= 6 or (digits >= 3 and not value.isdigit() and len(value) >= 5))
+    )
 
 
 def is_locator(value: str) -> bool:

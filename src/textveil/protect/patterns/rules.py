@@ -28,6 +28,12 @@ _SCRIPTS = r"""\p{Han}\p{Hiragana}\p{Katakana}ー\uff70\uff9e\uff9f\p{Hangul}\p{
     \p{Malayalam}\p{Oriya}\p{Sinhala}""".replace("\n", "").replace(" ", "")
 _LETTERS = regex.compile(rf"(?V1)[[{_SCRIPTS}]&&[\p{{L}}\p{{M}}]]")
 
+
+def _joins(character: str) -> bool:
+    """Whether a character beside a word makes it a part of a longer one."""
+    return character.isalnum() and (character.isascii() or not _LETTERS.match(character))
+
+
 _BASES = {
     code: base
     for code in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))
@@ -45,7 +51,7 @@ def folded(plain: str) -> str:
     return plain.lower().translate(_BLANKS)
 
 
-_BLANKS = {ord(c): " " for c in "\n-_"}
+_BLANKS = {**{ord(c): " " for c in "\n-_"}, ord("ı"): "i"}
 
 BEFORE = r"(?<![\w@])(?<!\d[.,\-/])"
 AFTER = r"(?!\w)(?![.,\-/]\d)"
@@ -105,7 +111,7 @@ class Words:
             stop = 0
             while (at := told.find(sign, stop)) >= 0:
                 stop = at + len(sign)
-                if not (begins and at and told[at - 1].isalnum()) and not (ends and told[stop : stop + 1].isalnum()):
+                if not (begins and at and _joins(told[at - 1])) and not (ends and _joins(told[stop : stop + 1])):
                     yield at, stop
 
 
@@ -175,10 +181,10 @@ def keyed(
 
 
 LINK = rf"""
-    [\s:\#=.,°ºª*|"'()\[\]><\-{FOREIGN}]{{0,12}}+
+    [\s:\#=.,°ºª*|"'()\[\]><【】「」『』〔〕\-{FOREIGN}]{{0,12}}+
     (?: (?: (?: number | numbers | num | nummer | no | nos | nr | n | id | code | ref | is | was | are | ist | lautet
           | est | es | era | é | è | jest | to | to[ ]jest | номер | это | là | numarası | numaram | numaranız | no'su )
-        (?!\w) | [№\#] ) [\s:\#=.,°ºª*|"'()\[\]><\-{FOREIGN}]{{0,12}}+ ){{0,3}}+
+        (?!\w) | [№\#] ) [\s:\#=.,°ºª*|"'()\[\]><【】「」『』〔〕\-{FOREIGN}]{{0,12}}+ ){{0,3}}+
 """
 """What may stand between words and the number that they announce."""
 
