@@ -303,8 +303,17 @@ def test_failures_are_told_with_what_stands_there_now():
     }
 
 
+def test_a_text_without_anything_private_is_one_failure():
+    def kinds(marked, *hidden):
+        return [failure.kind for failure in prompts.failures(judged(marked, *hidden))]
+
+    assert kinds("Who is ⟦Kant|PERSON|public⟧?", "Kant", "Who") == ["altered", "public", "words"]
+    assert kinds("Who is ⟦Tom|PERSON|invented⟧?", "Tom") == []
+    assert kinds("Who is ⟦Kant|PERSON|public⟧?") == []
+
+
 def test_words_of_one_change_are_one_failure():
-    places = [failure[3:] for failure in prompts.failures(judged("one two three four", "one two", "three"))]
+    places = [failure[3:] for failure in prompts.failures(judged(f"one two three {ANNA}", "one two", "three", "Anna"))]
     assert places == [(0, 7), (8, 13)]
 
 

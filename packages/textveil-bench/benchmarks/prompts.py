@@ -394,8 +394,9 @@ def measured(scores: Sequence[Score], tool: str, half: str) -> Iterator[dict[str
 AROUND = 45
 """Characters about a failure that are shown."""
 
-KINDS = ("left", "form", "public", "words")
-"""Failures: private spans that are left, those with a form, public names altered, and ordinary words altered."""
+KINDS = ("left", "form", "altered", "public", "words")
+"""Failures: private spans that are left, those with a form, texts without anything private that were altered (where that
+begins), public names altered, and ordinary words altered."""
 
 
 class Failure(NamedTuple):
@@ -410,6 +411,8 @@ class Failure(NamedTuple):
 
 def failures(each: Score) -> Iterator[Failure]:
     """Every failure of a text."""
+    if each.outcome.changes and each.standings <= {"public"}:
+        yield Failure(each, "altered", "", *each.outcome.changes[0][:2])
     for fate in each.fates:
         label = fate.label
         if label.standing == "private" and not fate.gone:

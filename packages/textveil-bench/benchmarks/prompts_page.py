@@ -73,6 +73,7 @@ LANGUAGES = {
 KINDS = {
     "left": "Private spans that are left",
     "form": "Identifiers with a form that are left",
+    "altered": "Texts without anything private that were altered",
     "public": "Public names that were altered",
     "words": "Ordinary words that were altered",
 }
