@@ -395,8 +395,8 @@ AROUND = 45
 """Characters about a failure that are shown."""
 
 KINDS = ("left", "form", "altered", "public", "words")
-"""Failures: private spans that are left, those with a form, texts without anything private that were altered (where that
-begins), public names altered, and ordinary words altered."""
+"""Failures: private spans that are left, those with a form, where a text without anything private begins to be altered,
+public names altered, and ordinary words altered."""
 
 
 class Failure(NamedTuple):
