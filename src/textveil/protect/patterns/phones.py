@@ -1,7 +1,7 @@
 """Phones: telephone numbers, international and as several countries write them.
 
 In: a text in plain form. Out: the positions of telephone numbers in it, with scores.
-Not here: numbering plans, which come from the library `phonenumbers`.
+Not here: numbering plans, which come from the library `phonenumbers`; extensions alone (`references`).
 """
 
 from bisect import bisect_left
@@ -9,23 +9,40 @@ from collections.abc import Iterator, Sequence
 
 import regex
 
-from textveil.protect.patterns.rules import Expression, Words
+from textveil.protect.patterns.rules import FOREIGN, Expression, Words
 
-REGIONS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "SE", "AU", "IN", "BR", "JP")
+PLANS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "SE", "AU", "IN", "BR", "JP")
+"""Countries whose national numbers are looked up in their numbering plan without a telling word nearby."""
+_TRUNK = (
+    *("GB", "DE", "FR", "IT", "NL", "SE", "AU", "IN", "BR", "JP", "TR", "VN", "KR", "CN", "EG", "SA", "AE", "MA", "LB"),
+    *("BE", "CH", "AT", "IE", "FI", "UA", "ZA", "NG", "KE", "PK", "BD", "ID", "PH", "TH", "MY", "NZ", "IL", "TW"),
+)
+"""Countries whose national numbers begin with a zero."""
+REGIONS = tuple(dict.fromkeys((*PLANS, *_TRUNK, "PL", "PT", "RU", "CA", "MX")))
 """Countries whose national format is recognized without a telling word nearby."""
 
 _CANDIDATE = Expression(
-    r"""(?<!\d:) (?<![\w.,\-$€£¥%@#=]) (?<! [$€£¥] [ ] )
+    r"""(?<!\d:) (?<!\d,) (?<![\w.\-$€£¥₩₹₽%@#/]) (?<! [$€£¥₩₹₽] [ ] )
     (?: (?: \+ | (?<!\d)00(?=[1-9]) ) [ ]? )? \(? \+? \d (?: [ .\-/()]{0,3}+ \d ){5,17}+
-    (?P<extension> [ ]? (?: x | ext\.? | extension | durchwahl ) [ ]? \d{1,6} )? (?! [\w%€£$] | [.,:\-/] \d )"""
+    (?P<extension> [ ]? (?: x | ext\.? | extension | durchwahl | доб\.? ) [ ]? \d{1,6} )?
+    (?! [\w%€£$¥₩₹₽°] | [.:\-/] \d | ,\d{3}(?!\d) )"""
 )
 _WORDS = Words(
-    "phone|phones|telephone|tel|telefon|telefonnummer|téléphone|tél|teléfono|telefono|telefoon|mobile|mobil|cell"
-    "|cellphone|fax|call|calls|called|calling|call #|ring|dial|reach|reached|contact|text me|text him|text her"
-    "|text us|texted|sms|whatsapp|signal|handy|handynummer|anrufen|erreichbar|portable|móvil|cellulare|desk|office"
-    "|hotline|helpline|toll-free|toll free"
-    "|callback|his number|her number|your number|my number|answering|message|messages|registered|landline"
-    "|extension|voicemail"
+    "phone|phones|telephone|tel|telefon*|téléphone*|tél|teléfono|teléfonos|telefoon|telefoonnummer|mobile|mobil|mobiel"
+    "|cell|cellphone|fax|call|calls|called|calling|call #|ring|dial|reach|reached|contact|text me|text him|text her"
+    "|text us|texted|sms|whatsapp|signal|handy|handynummer|anrufen|erreichbar|portable|móvil|celular|cellulare|desk"
+    "|office"
+    "|hotline|helpline|toll-free|toll free|callback|his number|her number|your number|my number|answering|message"
+    "|messages|registered|landline|extension|voicemail|viber|telegram|satispay|bizum|pix|bel|bellen|rückruf|durchwahl"
+    "|appeler|appelle|appelez|joindre|joignable|fixe|mon numéro|son numéro|llamar|llama|llámame|mi número|su número"
+    "|telemóvel|telemovel|contacto|contato|ligar|zap|recapito|cell.|chiamare|chiama|mio numero|numero di telefono"
+    "|gsm|komórka|komórkę|kom.|dzwonić|zadzwoń|zadzwonić|kontakt|numer|nr tel|cep|ara|arayın|aradı|numaram|numarası"
+    "|ulaşabilirsiniz|irtibat|điện thoại|đt|sđt|sdt|dt|số máy|di động|gọi|zalo|hotline|liên hệ"
+    "|电话|電話|手机|手機|联系方式|联系人|联系|聯絡|传真|致电|拨打|微信|座机|携帯|連絡先|ファックス|内線|전화"
+    "|휴대폰|휴대전화|연락처|핸드폰|팩스|문자"
+    "|телефон*|тел|моб|моб.|сотовый|звонить|звоните|звонил*|позвон*|набери*|факс|ватсап|вотсап|номер"
+    "|هاتف|الهاتف|جوال|الجوال|موبايل|المحمول|محمول|تلفون|تليفون|رقمي|رقمها|رقمه|اتصل|للتواصل|واتساب|فاكس"
+    "|फोन|फ़ोन|मोबाइल|दूरभाष|संपर्क|सम्पर्क|व्हाट्सएप|कॉल|नंबर"
 )
 _DATE = regex.compile(
     r"""(?:1\d|20)\d\d[.\-/ ][01]?\d[.\-/ ][0-3]?\d (?:[ ]\d{1,2})?
@@ -37,6 +54,31 @@ _DATE = regex.compile(
 """Dates, ranges of years and small numbers, IP addresses: never telephone numbers, whatever words are near."""
 _AMOUNT = regex.compile(r"\d{1,9}\.\d{1,9}|\d{1,3}(?:[. ]\d{3}){1,5}")
 """Decimals and thousands: telephone numbers only if nearby words say so."""
+_GROUPED = {
+    # with the zero of the trunk: 0176 80 112 543, (0216) 540 88 13, 010-7734-2086; one slash, behind the area
+    _TRUNK: r"""\(?0[1-9]\d{0,4}\)? [ ]?[ .\-/]?[ ]? (?!(?:19|20)\d\d/) \d{2,9} (?:[ .\-]{1,2}\d{2,4}){0,4}""",
+    ("PL", "PT", "ES"): r"[4-9]\d\d-\d{3}-\d{3}",
+    ("PL", "ES", "TR", "RU"): r"[2-9]\d{1,3} (?:[ .\-]?\d{2,3}(?=[ .\-]))? [ .\-]\d\d[ .\-]\d\d (?:[ .\-]\d\d)?",
+    ("RU",): r"8[ \-]?\(?\d{3,5}\)?[ \-]?\d{1,3}[ \-]?\d\d[ \-]?\d\d",
+    ("IT",): r"3\d\d[ .\-/]\d{6,7}(?<!000)",
+    ("IN",): r"[6-9]\d{4}[ \-]\d{5}",
+    ("CN",): r"1[3-9]\d[ \-]\d{4}[ \-]\d{4} | 0\d{2,3}-\d{3,4}[ \-]?\d{4}",
+    ("US", "CA"): r"\(\d{3}\)[ ]?\d{3}[ .\-]\d{4}|\d{3}[.\-]\d{3}[.\-]\d{4}",
+    ("MX",): r"\(?[2-9]\d{1,2}\)?[ \-]\d{3,4}[ \-]\d{4}",
+}
+"""Countries, and numbers grouped as is usual there."""
+_BARE = {
+    _TRUNK: (r"0[1-9]\d{8,9}", ""),
+    ("RU",): (r"8[3489]\d{9}", "\\p{Cyrillic}"),
+    ("CN",): (r"1[3-9]\d{9}", FOREIGN),
+    ("IN",): (r"[6-9]\d{9}", FOREIGN),
+    ("TR",): (r"5[0-5]\d{8}", "[ğşĞŞ]"),
+}
+"""Countries, numbers without separators, and letters near that tell them."""
+_TOLD = (
+    r"[2-9]\d\d[ .\-]?\d{3}[ .\-]?\d{3} | [2-9]\d{3}[ .\-]?\d{4} | \d\d(?:[ .\-]\d\d){3} | 0[1-9][ \-]?\d{3}[ \-]?\d{3}"
+)
+_SEQUENCE = ("0123456789", "01234567890", "0987654321")
 NEAR = 45
 
 
@@ -52,8 +94,8 @@ def are_regions(regions: Sequence[str]) -> bool:
 def find_phones(plain: str, folded: str, regions: Sequence[str]) -> Iterator[tuple[int, int, float]]:
     """Start, end and score of each telephone number in a text, given also in folded form for telling words.
 
-    A number with a country code must be valid in that country. One without must be valid in one of the regions, and
-    be grouped as is usual there or have a telling word nearby.
+    A number with a country code must be one that the country can have. One without must be grouped as is usual in one
+    of the regions, or have a telling word nearby.
     """
     words: list[int] | None = None
     for match in _CANDIDATE.compiled.finditer(plain):
@@ -75,18 +117,45 @@ def _judge(
     if whole[0] == "(" and ")" not in whole:
         start, number = start + 1, number[1:]
     if number.startswith(("+", "(+", "00")):
-        for stop in _stops(number):
-            if _is_valid(number[:stop], None):
-                return start, end if stop == len(number) else start + stop, 0.95
-    likely = not _DATE.fullmatch(number) and (told or not _AMOUNT.fullmatch(number))
-    separated = not number.isdigit()
-    if likely and (separated or told):
-        for stop in _stops(number) if told else [len(number)]:
-            shape = [len(group) for group in regex.findall(r"\d+", number[:stop])]
-            if any(_is_valid(number[:stop], region, None if told else shape) for region in regions):
-                return start, end if stop == len(number) else start + stop, 0.85 if told else 0.75
-    count = sum(c.isdigit() for c in number)
-    return (start, end, 0.7) if told and likely and 6 <= count <= 15 else None
+        for is_one in (_is_valid, _is_possible):
+            for stop in _stops(number):
+                if is_one(number[:stop]):
+                    return start, end if stop == len(number) else start + stop, 0.95 if is_one is _is_valid else 0.8
+    if plain[end : end + 1] == "," and plain[end + 1 : end + 2].isdigit() and len(number) < 9:
+        return None
+    for stop in _stops(number):
+        part = number[:stop]
+        if not _DATE.fullmatch(part) and (score := _score(part, plain, start, regions, told=told)):
+            return start, end if stop == len(number) else start + stop, score
+    return None
+
+
+def _score(number: str, plain: str, start: int, regions: Sequence[str], *, told: bool) -> float | None:
+    """How sure it is that a number without a country code is one, or None."""
+    count, separated = sum(c.isdigit() for c in number), not number.isdigit()
+    round_ = not separated and number[0] != "0" and (count < 7 or number.endswith("000"))
+    if round_ or (not told and _AMOUNT.fullmatch(number)):
+        return None
+    if separated or told:
+        shape = [len(group) for group in regex.findall(r"\d+", number)]
+        plans = [region for region in regions if region in PLANS or region not in REGIONS]
+        if any(_is_valid(number, region, None if told else shape) for region in plans):
+            return 0.85 if told else 0.75
+    if separated and 9 <= count <= 12:
+        for countries, form in _GROUPED.items():
+            if not {*countries}.isdisjoint(regions) and regex.fullmatch(form, number, regex.VERBOSE):
+                return 0.85 if told else 0.75
+    if not separated and number not in _SEQUENCE:
+        around = plain[max(0, start - 60) : start + 60]
+        for countries, (form, letters) in _BARE.items():
+            if not {*countries}.isdisjoint(regions) and regex.fullmatch(form, number):
+                isbn = "isbn" in around[: start + 12].lower()
+                if told or (not isbn and (not letters or regex.search(letters, around))):
+                    return 0.7
+    if told and regex.fullmatch(_TOLD, number, regex.VERBOSE):
+        return 0.75
+    certain = told and not _AMOUNT.fullmatch(number) and not number.endswith("000")
+    return 0.7 if certain and (6 if separated else 7) <= count <= 15 else None
 
 
 def _stops(number: str) -> list[int]:
@@ -94,7 +163,21 @@ def _stops(number: str) -> list[int]:
     return [len(number), *(m.start() for m in list(regex.finditer(r"(?<=\d)[ ]", number))[:-4:-1])]
 
 
-def _is_valid(number: str, region: str | None, shape: list[int] | None = None) -> bool:
+def _is_possible(number: str) -> bool:
+    """Whether a number with a country code has a length that is possible there, and is no round figure."""
+    import phonenumbers
+
+    digits = sum(c.isdigit() for c in number)
+    if not 8 <= digits <= 15 or number.endswith("000"):
+        return False
+    try:
+        parsed = phonenumbers.parse("+" + number[2:] if number.startswith("00") else number, None)
+    except phonenumbers.NumberParseException:
+        return False
+    return phonenumbers.is_possible_number(parsed)
+
+
+def _is_valid(number: str, region: str | None = None, shape: list[int] | None = None) -> bool:
     """Whether the number is valid in a region, and grouped like `shape` if that is given."""
     import phonenumbers
 

@@ -14,7 +14,8 @@ _FORM = (
     r" (?: (?: [.\-/] | [ ](?=[A-Z]{0,2}\d\w) ) [A-Z0-9]{1,20}+ ){0,6}"
 )
 _CODE = r"""
-    (?: (?-i:[A-Z]{1,4}) [ ] (?=\d) | (?= [\p{L}.\-/_:]{0,14} \d ) ) [\p{L}\d]{1,36}+
+    (?: (?! (?: IP | MAC | OS | TEL | FAX | EXT | PIN | CET | UTC ) [ ] ) (?-i:[A-Z]{1,4}) [ ] (?=\d)
+      | (?= [\p{L}.\-/_:]{0,14} \d ) ) [\p{L}\d]{1,36}+
     (?: [.\-/_:] [\p{L}\d]{1,36}+ | [ ] (?= (?-i:[A-Z]{0,3}) \d [\dA-Z]{2} ) (?-i:[A-Z\d]{3,20}+) ){0,8}
 """
 """Letters and digits in groups, with a digit near the start; a group after a space must begin like a number."""
@@ -52,6 +53,11 @@ def is_telling(value: str) -> bool:
 def is_locator(value: str) -> bool:
     """Whether it can be the record locator of a booking: six capitals and digits."""
     return len(value) == 6
+
+
+def is_no_year(value: str) -> bool:
+    """Whether four digits are hardly a year."""
+    return value[:2] not in ("19", "20")
 
 
 def is_imei(value: str) -> bool:
@@ -229,6 +235,24 @@ RULES = (
     linked("BOOKING", _BOOKINGS, _CODE, check=is_telling),
     linked("ID", _NUMBERED, _CODE, check=is_reference, score=0.72),
     linked("ID", _BARE, _CODE, check=is_telling, score=0.65),
+    # extensions, and the last digits of a number
+    linked(
+        "PHONE",
+        "ext|extn|extension|durchwahl|dw|poste|interno|int|anexo|ramal|toestel|wewn|dahili|máy lẻ|nhánh"
+        "|分机|分機|内線|내선|доб|вн|внутр|تحويلة|داخلي|एक्सटेंशन",
+        r"\d{2,3}-\d\d | \d{3,6}",
+        digits=3,
+    ),
+    linked("PHONE", "尾号|尾號|末尾|下4桁|下四桁|뒷자리|끝자리", r"\d{4}", digits=4),
+    linked(
+        "CARD",
+        "ending in|ending with|ends in|last four|last 4|last four digits|last 4 digits|endet auf|endend auf|letzte vier"
+        "|se terminant par|finissant par|terminada en|acabada en|final|che finisce con|eindigend op|kończąca się na"
+        "|son dört",
+        r"\d{4}",
+        digits=4,
+        check=is_no_year,
+    ),
     # tickets of usual systems, and of others at the start of a text
     Rule(
         "ID",
