@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from textveil.errors import TableError
 from textveil.mechanism import Block, Layout, confined
 from textveil.mechanism.confined import Sensitive, spread
 from textveil.mechanism.papers import custext, custext_plus, rantext, santext_plus
 from textveil.randomness import Flags, Ints, Values
 from textveil.randomness.streams import SeededRandomness
-from textveil.table.embedding import EmbeddingTable
+from textveil.table.embedding import EmbeddingTable, load_table
 
 RATE = 1e-6
 
@@ -116,6 +117,70 @@ def test_groups_are_made_round_the_first_word_that_is_in_none(small_table: Embed
         number += 1
     pairs = custext(k=7).pairs(small_table, np.arange(60))
     assert (pairs == (group[:, None] == group)).all()
+
+
+@pytest.mark.parametrize("name", ["minilm", "minilm-s"])
+def test_the_groups_that_ship_are_those_of_the_table(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is the first free word and the free ones nearest to it, the nearest first; ties but for rounding aside."""
+    table = load_table(name)
+    with monkeypatch.context() as computed:
+        computed.setattr(confined, "partition", None)
+        groups = confined.Groups(table, 20)
+    rows = table.take(slice(None)).astype(np.float64)
+    free = np.ones(len(table), bool)
+    for number, members in enumerate(groups.members):
+        members = members[members >= 0]
+        assert free[members].all()
+        assert members[0] == free.argmax()
+        assert (groups.home[members] == number).all()
+        free[members] = False
+        apart = np.linalg.norm(rows[members] - rows[members[0]], axis=1)
+        assert (np.diff(apart) > -1e-6).all()
+        if number % 37 == 0:  # products of all are slow
+            left = 2 - 2 * rows[free] @ rows[members[0]]
+            assert apart[-1] <= math.sqrt(left.min()) + 1e-6
+    assert not free.any()
+
+
+@pytest.mark.parametrize("name", ["minilm", "minilm-s"])
+def test_the_groups_that_ship_are_made_anew_the_same(name: str) -> None:
+    """The first of them: where products round otherwise, two words as far from a seed change all that follows."""
+    table = load_table(name)
+    stored, made = confined.Groups(table, 20).members, confined.partition(table, 20)
+    assert stored.shape == made.shape
+    np.testing.assert_array_equal(stored[:50], made[:50])
+
+
+def test_groups_that_are_not_of_the_table_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = load_table("minilm-s")
+    real = np.load
+
+    class Broken(dict[str, Any]):
+        def __enter__(self) -> "Broken":
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            pass
+
+    for change in (slice(0, 1), slice(3, 4)):
+
+        def load(file: Any, change: slice = change) -> Broken:
+            with real(file) as known:
+                found = {name: known[name] for name in known}
+            for members in found.values():
+                members[change, 1] = members[change, 0]
+            return Broken(found)
+
+        monkeypatch.setattr(np, "load", load)
+        with pytest.raises(TableError, match="must hold each of its rows once"):
+            confined.Groups(table, 20)
+
+
+def test_other_tables_and_other_k_have_groups_of_their_own(small_table: EmbeddingTable) -> None:
+    assert confined._stored(load_table("minilm-s"), 19) is None
+    assert confined._stored(load_table("minilm-s", metric="euclidean"), 20) is None
+    other = EmbeddingTable.build(name="minilm-s", words=small_table.words, vectors=small_table.vectors)
+    assert len(confined.Groups(other, 20).members) == 3
 
 
 def test_stop_words_that_are_kept_come_out_and_are_in_no_pair() -> None:

@@ -44,6 +44,21 @@ def differences(table: EmbeddingTable) -> np.ndarray:
     return np.stack([np.sqrt(np.square(row - rows).sum(axis=1)) for row in rows])
 
 
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("k", [1, 2, 7, 300])
+def test_distances_inside_groups_are_those_of_their_pairs(metric, k):
+    pairs = table_of(awkward(203, 12, 30), metric).pairs
+    groups = np.random.default_rng(31).permutation(203 + -203 % k) - (-203 % k)
+    groups = np.where(groups < 0, -1, groups).reshape(-1, k)
+    found = pairs.inside(groups)
+    assert found.shape == (len(groups), k, k)
+    group, one, two = np.nonzero((groups[:, :, None] >= 0) & (groups[:, None] >= 0))
+    expected = pairs.distances(groups[group, one], groups[group, two])
+    np.testing.assert_array_equal(found[group, one, two], expected)  # bit by bit: draws depend on them
+    there = np.isfinite(found).any(axis=2) & (groups >= 0)
+    assert (np.isinf(found) == (groups < 0)[:, None])[there].all()
+
+
 def brute_force(table: EmbeddingTable, k: int) -> np.ndarray:
     rows = np.arange(len(table))
     # the same differences, so that ties are the same; in an order of its own

@@ -3,7 +3,7 @@
 In: the tables themselves (`table`). Out: one small file each, on the safe side; progress on stderr.
 Not here: what the constants mean and how they are proved (src/textveil/constants.py).
 
-Run: python benchmarks/constants.py [NAME-METRIC ... | cape | kth]   (about half an hour for all on two cores)
+Run: python benchmarks/constants.py [NAME-METRIC ... | cape | kth | groups]   (about half an hour for all on two cores)
 """
 
 import json
@@ -97,6 +97,17 @@ def write_kth(names: tuple[str, ...] = TABLES[:2]) -> Path:
     return target
 
 
+def write_groups(names: tuple[str, ...] = TABLES[:2]) -> Path:
+    """Makes the groups of the mechanism custext, with the number of words that it has unless told, into groups.npz."""
+    from textveil.mechanism.confined import NearestLists, partition
+    from textveil.table.embedding import load_table
+
+    target, k = FOLDER / "groups.npz", NearestLists().k
+    made = {f"{name}-chord-{k}": partition(load_table(name), k).astype(np.uint16) for name in names}  # -1 to 65535
+    np.savez_compressed(target, **made)
+    return target
+
+
 def main() -> None:
     """Writes the files named on the command line, or all of them."""
     from textveil.table.embedding import load_table
@@ -108,6 +119,8 @@ def main() -> None:
         write_cape()
     if not sys.argv[1:] or "kth" in sys.argv[1:]:
         write_kth()
+    if not sys.argv[1:] or "groups" in sys.argv[1:]:
+        write_groups()
 
 
 if __name__ == "__main__":

@@ -6,19 +6,20 @@ Not here: mechanisms that draw from the whole vocabulary (`select`).
 """
 
 from functools import lru_cache
+from importlib.resources import files
 from typing import Annotated, Literal, Protocol
 
 import numpy as np
 from pydantic import Field
 
 from textveil.config import options, plain
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, TableError
 from textveil.guarantee import Claim, Restricted
 from textveil.mechanism.block import Block, Layout
 from textveil.mechanism.radius import radii
 from textveil.mechanism.rule import EXPONENT_CAP, SCALE, Exponential
 from textveil.randomness import Draws, Flags, Ids, Ints, Randomness, Values, weighted_choice
-from textveil.table import LISTED, EmbeddingTable, shares
+from textveil.table import LISTED, EmbeddingTable, shares, ships
 from textveil.text import stopwords
 
 CELLS = 1 << 22
@@ -186,6 +187,10 @@ def _nearness(table: EmbeddingTable, k: int) -> Values:
     return np.full((len(table), k), np.nan)
 
 
+NOBODY = np.iinfo(np.uint16).max
+"""In stored groups, what stands behind the end."""
+
+
 class Groups:
     """Disjoint groups of K words that cover a table; the last may be smaller.
 
@@ -196,14 +201,13 @@ class Groups:
     """
 
     def __init__(self, table: EmbeddingTable, k: int) -> None:
-        self.home, self.members = _partition(table, k)
-        own = self.members[self.home]
-        self.scores = np.concatenate(
-            [
-                _scaled(_apart(table, rows, own[rows]))
-                for rows in np.array_split(np.arange(len(table)), -(-len(table) // 4096))
-            ]
-        )
+        found = _stored(table, k)
+        self.members = partition(table, k) if found is None else found
+        number, place = np.nonzero(self.members >= 0)
+        own = self.members[number, place]
+        self.home = np.empty(len(table), np.int64)
+        self.scores = np.empty((len(table), k))
+        self.home[own], self.scores[own] = number, _scaled(table.pairs.inside(self.members)[number, place])
 
 
 @lru_cache(maxsize=4)
@@ -211,8 +215,26 @@ def _groups(table: EmbeddingTable, k: int) -> Groups:
     return Groups(table, k)
 
 
-def _partition(table: EmbeddingTable, k: int) -> tuple[Ids, Ids]:
-    """Groups around the first word that is in none, with its nearest such words; home [V], members [G, K]."""
+def _stored(table: EmbeddingTable, k: int) -> Ids | None:
+    """The groups [G, K] of a table of the package, where they ship."""
+    if not ships(table):
+        return None
+    source = files("textveil").joinpath("data", "constants", "groups.npz")
+    with source.open("rb") as file, np.load(file) as known:
+        name = f"{table.name}-{table.metric}-{k}"
+        if name not in known:
+            return None
+        found: Ids = known[name].astype(np.int64)
+    found[found == NOBODY] = -1
+    groups = -(-len(table) // k)
+    every = np.maximum(np.arange(groups * k) - (groups * k - len(table)), -1)
+    if found.shape != (groups, k) or (np.sort(found, axis=None) != every).any():
+        raise TableError(f"the stored groups of {table.name} must hold each of its rows once; reinstall textveil")
+    return found
+
+
+def partition(table: EmbeddingTable, k: int) -> Ids:
+    """Groups [G, K] around the first word that is in none, with its nearest such words; -1 behind the end."""
     home = np.full(len(table), -1)
     members = np.full((-(-len(table) // k), k), -1)
     vectors = table.take(slice(None))
@@ -237,7 +259,7 @@ def _partition(table: EmbeddingTable, k: int) -> tuple[Ids, Ids]:
             members[number, :wanted] = left[best[np.argsort(line[best], kind="stable")]]
             home[left[best]] = number
             number += 1
-    return home, members
+    return members
 
 
 def _apart(table: EmbeddingTable, rows: Ids, columns: Ids) -> Values:

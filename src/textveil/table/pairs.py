@@ -42,6 +42,9 @@ ETA = np.float32(2.0**-19)
 PAIRS = 1 << 10
 """Pairs of rows whose distances are computed at once."""
 
+INSIDE = 1 << 8
+"""Rows compared at once inside their groups."""
+
 HELD = 1 << 20
 """Pairs kept for measuring; above this, they are measured before the search continues."""
 
@@ -174,6 +177,21 @@ class Pairs:
         for start in range(0, len(rows), PAIRS):
             part = slice(start, start + PAIRS)
             found[part] = norms(self.rows.take(rows[part]).astype(np.float64) - self.rows.take(others[part]))
+        return found
+
+    def inside(self, groups: Ids) -> Values:
+        """The distances between the rows of each group [G, K], float64 [G, K, K]; infinite to -1."""
+        k = groups.shape[1]
+        found = np.zeros((len(groups), k, k))
+        step = max(1, INSIDE // k)
+        for start in range(0, len(groups), step):
+            some, part = groups[start : start + step], found[start : start + step]
+            rows = self.rows.take(some.ravel()).astype(np.float64).reshape(*some.shape, -1)
+            for one in range(k - 1):
+                apart = rows[:, one, None] - rows[:, one + 1 :]
+                apart = norms(apart.reshape(-1, self.rows.dimension)).reshape(len(some), -1)
+                part[:, one, one + 1 :] = part[:, one + 1 :, one] = apart
+            part.transpose(0, 2, 1)[some < 0] = np.inf
         return found
 
     def nearest(self, rows: Ids, k: int) -> Ids:
