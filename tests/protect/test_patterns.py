@@ -29,6 +29,17 @@ FOUND = {
         "⟦ＪＡＮＥ＠ＥＸＡＭＰＬＥ.com⟧",
         "⟦jane [at] example [dot] com⟧ in words",
         "mailto:⟦a@b.org⟧?subject=x",
+        "(1, '⟦aymeric.petit@zoreil.example⟧')",
+        "(2, N'⟦tai_bk@thuviet.example⟧')",
+        "email=⟦anna@example.org⟧&x=1",
+        "(⟦ingrid.b%40example.net⟧)",
+        "⟦gwendal[point]prigent[arobase]fastmel[point]example⟧ | 29",
+        "⟦clarisse (ponto) taveira (arroba) sapomail (ponto) example⟧ | 2",
+        "⟦anna(at)example.org⟧",
+        "⟦anna at example dot org⟧, please",
+        "⟦anna.kern ät beispiel punkt de⟧, bitte",
+        "⟦pa.whit at northmoor.example⟧ or later",
+        "id ⟦YW5uYS5rb3dhbHNrYUBwb2N6dGEuZXhhbXBsZQ==⟧ there",
     ),
     "PHONE": (
         "ring ⟦+44 20 7946 0958⟧ now",
@@ -180,6 +191,14 @@ FOUND = {
         "⟦2001:db8::8a2e:370:7334⟧",
         "on ⟦fe80::1⟧,",
         "⟦::ffff:192.0.2.128⟧",
+    ),
+    "HOST": (
+        "from ⟦db-replica-3.int.quillmart.example⟧",
+        "ssh to ⟦web01.castelnau.intra⟧ now",
+        "⟦mx1.gorvodokanal.local⟧ отвечает",
+        "Oct 29 03:11:48 ⟦nas-kallberg⟧ sshd[20114]: closed",
+        r"auf \\\\⟦srv-fibu02⟧\\fibu liegt",
+        "hostname: ⟦lx-fat-0218⟧",
     ),
     "MAC": ("⟦00:1B:44:11:3A:B7⟧", "at ⟦00-1b-44-11-3a-b7⟧.", "⟦001b.4411.3ab7⟧"),
     "URL": (
@@ -446,6 +465,53 @@ NOTHING = (
     "def login(user, password: str, token: Optional[str] = None): ...",
     "if password == confirm_password:",
     "SELECT * FROM t WHERE id = 1234567890;",
+    "arrive at the dot com boom",
+    "threading.local() and window.home and np.int",
+    "org.hibernate.internal.util.Config",
+    "server: nginx and host: localhost",
+    "settings.local.json is ignored",
+)
+
+
+# Found, but public: only the level `names` hides them.
+PUBLIC = (
+    "https://en.wikipedia.org/wiki/Ada_Lovelace",
+    "https://docs.python.org/3/library/re.html",
+    "https://github.com/python/cpython/issues/1",
+    "https://www.theiet.org/media/5304/standards.pdf",
+    "http://localhost:8000/health",
+    "https://example.com/path?x=1",
+    "smtp.example.com:587",
+    "registry.npmjs.org",
+    "http://db:5432/app",
+    "forex.com",
+    "127.0.0.1",
+    "0.0.0.0",
+    "255.255.255.0",
+    "8.8.8.8",
+    "192.168.1.1",
+    "203.0.113.7",
+    "2001:db8::1",
+    "git@github.com",
+    "user@example.com",
+    "noreply@github.com",
+)
+PRIVATE = (
+    "https://www.linkedin.com/in/emekanwa-rn",
+    "github.com/kenj-maeda",
+    "https://docs.google.com/document/d/1AbC/edit",
+    "https://us02web.zoom.us/j/8812?x=1",
+    "https://gw.thika-water.internal/v2/meters/",
+    "https://portal.glenmhor-housing.example/u/seonaid.mackinnon/repairs",
+    "http://jenkins-prod:8080/job/x",
+    "http://10.0.3.7/admin",
+    "https://booking.alpen.example/confirm?guest=Ingrid&res=AB-77120",
+    "https://lmsweb.aast.edu/pluginfile.php/1025401/Lecture.pdf",
+    "jdbc:postgresql://db-ic02.lodos.lan:5432/bordro",
+    "94.254.61.18",
+    "10.31.5.11",
+    "anna@example.com",
+    "info@larkfield.example",
 )
 
 
@@ -492,6 +558,28 @@ def test_wrong_checks_are_not_found(type_, text):
 @pytest.mark.parametrize("text", NOTHING)
 def test_lookalikes_are_not_found(text):
     assert spans(text) == []
+
+
+def privacy(text):
+    return [span.private for span in PATTERNS.find([text])]
+
+
+@pytest.mark.parametrize("text", PUBLIC)
+def test_what_everybody_knows_is_public(text):
+    assert all(private < 0.5 for private in privacy(f"see {text} there"))
+
+
+@pytest.mark.parametrize("text", PRIVATE)
+def test_what_leads_to_somebody_is_private(text):
+    assert len(privacy(f"see {text} there")) == 1
+    assert privacy(f"see {text} there")[0] >= 0.5
+
+
+def test_an_address_is_somebodys_own_if_the_text_says_so():
+    assert privacy("see larkfield.com there") == [0.2]
+    assert privacy("my website is larkfield.com") == [0.8]
+    assert privacy("larkfield.com, or anna@larkfield.com") == [0.8, 1.0]
+    assert privacy("gmail.com, or anna@gmail.com") == [0.2, 1.0]
 
 
 # ---- check digits ----------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import regex
 
 from textveil.errors import ConfigError
 from textveil.protect.patterns import accounts, addresses, keys, net, people, references, times, vehicles
+from textveil.protect.patterns.hosts import FREE_MAIL, OWN, host_name
 from textveil.protect.patterns.phones import REGIONS, are_regions, find_phones
 from textveil.protect.patterns.rules import Rule, folded, without_foreign
 from textveil.protect.spans import IDENTIFIERS, Span
@@ -72,6 +73,7 @@ class Found(NamedTuple):
     end: int
     type: str
     score: float
+    private: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,9 +116,9 @@ class Patterns:
         spans = []
         for number, text in enumerate(texts):
             plain, places = _plain(text)
-            for start, end, type_, score in _separate(plain, self._found(plain)):
+            for start, end, type_, score, private in _separate(plain, _owned(plain, list(self._found(plain)))):
                 first, last = (start, end) if places is None else (places[start], places[end - 1] + 1)
-                spans.append(Span(number, first, last, type_, score, self.name))
+                spans.append(Span(number, first, last, type_, score, self.name, private))
         return spans
 
     def _found(self, plain: str) -> Iterator[Found]:
@@ -134,7 +136,7 @@ class Patterns:
                 if rule.type != "URL":
                     yield found
                 elif (type_ := self._url_type(plain[found.start : found.end])) in self.types:
-                    yield found._replace(type=type_)
+                    yield found._replace(type=type_, private=found.private if type_ == "URL" else 1.0)
         if "PHONE" in self.types and digits >= 6:
             yield from (
                 Found(start, end, "PHONE", score) for start, end, score in find_phones(bare, told, self.regions)
@@ -166,7 +168,7 @@ def _accept(rule: Rule, match: regex.Match[str]) -> Found | None:
         end = start + len(value.rstrip(".,;:!?)]}*"))
     if end <= start or (rule.check is not None and not rule.check(value)):
         return None
-    return Found(start, end, rule.type, rule.score)
+    return Found(start, end, rule.type, rule.score, rule.private(value) if rule.private else 1.0)
 
 
 def _trim(address: str) -> str:
@@ -233,6 +235,23 @@ def _others(rule: Rule, plain: str, at: int) -> Iterator[Found]:
         at = found.end
 
 
+def _owned(plain: str, found: list[Found]) -> list[Found]:
+    """What was found; web addresses at the domain of a mail address, or called somebody's own, are private."""
+    domains = {plain[each.start : each.end].rpartition("@")[2].lower() for each in found if each.type == "EMAIL"}
+    domains -= FREE_MAIL
+
+    def own(each: Found) -> bool:
+        parts = host_name(plain[each.start : each.end]).split(".")
+        return any(".".join(parts[n:]) in domains for n in range(len(parts) - 1)) or bool(
+            OWN.compiled.search(plain, max(0, each.start - 40), each.start)
+        )
+
+    return [
+        each._replace(private=0.8) if each.type == "URL" and 0 < each.private < 0.5 and own(each) else each
+        for each in found
+    ]
+
+
 def _separate(plain: str, found: Iterable[Found]) -> list[Found]:
     """Spans in order and without overlap: higher scores win, then longer spans; losers keep what is left of them."""
     taken: list[Found] = []
@@ -257,6 +276,8 @@ def _joined(found: Iterable[Found]) -> list[Found]:
     for one in sorted(found, key=lambda f: (f.type, f.start)):
         if joined and joined[-1].type == one.type and one.start < joined[-1].end:
             last = joined.pop()
-            one = last._replace(end=max(last.end, one.end), score=max(last.score, one.score))
+            one = last._replace(
+                end=max(last.end, one.end), score=max(last.score, one.score), private=max(last.private, one.private)
+            )
         joined.append(one)
     return joined

@@ -1,11 +1,16 @@
 """Internet addresses: e-mail, URLs, hosts, and devices.
 
 In: nothing. Out: `RULES`, and what makes a URL a secret.
-Not here: keys and passwords on their own (`keys`).
+Not here: which of them are public (`hosts`), keys and passwords on their own (`keys`), user names (`handles`).
 """
 
+import base64
+import binascii
 import ipaddress
 
+import regex
+
+from textveil.protect.patterns.hosts import address_privacy, mail_privacy, privacy
 from textveil.protect.patterns.rules import Expression, Rule, has_digit
 
 
@@ -18,55 +23,186 @@ def is_address(value: str) -> bool:
     return True
 
 
-_LOCAL = r"[\p{L}\p{N}\p{M}.!\#$%&'*+/=?^_`{|}~\-]"
+def is_encoded_mail(value: str) -> bool:
+    """Whether it is a mail address in Base64."""
+    try:
+        decoded = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        return False
+    return MAIL.compiled.fullmatch(decoded.strip()) is not None
+
+
+def is_host(value: str) -> bool:
+    """Whether it names one machine, and no version, type or file: a letter, and a digit or a dash."""
+    name = value.lower()
+    return any(c.isalpha() for c in name) and not name.startswith(("utf", "iso-", "http", "sha", "x86", "localhost"))
+
+
+_LOCAL = r"(?: [\p{L}\p{N}\p{M}.%+_\-] | '(?=\p{L})(?<!\bN') )"
 _LABEL = r"[\p{L}\p{N}\p{M}](?:[\p{L}\p{N}\p{M}\-]{0,61}+(?<!-))?"
 _TOP = (
-    "com|org|net|edu|gov|mil|info|biz|io|ai|app|dev|xyz|online|shop|site|cloud|tech|blog|"
-    "de|fr|uk|nl|eu|ch|ru|jp|cn|au|br|pl|se|cz|ca|dk|fi|pt|gr|hu|ro|kr|mx|nz|ie|tv"
+    "com|org|net|edu|gov|mil|info|biz|io|ai|app|dev|xyz|online|shop|site|cloud|tech|blog|example|"
+    "de|fr|uk|nl|eu|ch|ru|jp|cn|au|br|pl|se|cz|ca|dk|fi|pt|gr|hu|ro|kr|mx|nz|ie|tv|ua"
 )
+_WORD_TOPS = "it|es|at|be|in|us|co|me|tr|vn"
+"""Ends of addresses that are also words: found only in addresses of three parts."""
 _QUERY = r"(?:[a-z]*[_\-]?)?(?:token|key|apikey|sig|signature|password|passwd|pwd|secret|auth|code|session|sid|jwt)"
 _CLOSE = r"[^\s<>\"|\\^`{}]"
 SECRET_URL = Expression(
     rf":// [^/\s:@]{{1,200}}+ : [^/\s@]{{1,200}}+ @ | [?&\#;] {_QUERY} = [^&\s]{{2}} | ://hooks\.slack\.com/services/"
 )
 """What makes a URL a secret: a password, or a key in its query."""
+MAIL = Expression(
+    rf"(?<![\p{{L}}\p{{N}}\p{{M}}.%+_\-]) [\p{{L}}\p{{N}}_] {_LOCAL}{{0,253}}+ (?<!\.) @ {_LABEL}"
+    rf" (?: \.{_LABEL} ){{1,8}}+"
+)
+_AT = "at|ät|arobase|arrob[ae]|chiocciola|apenstaartje|ma[łl]pa|собака|골뱅이|앳|艾特|a c[òo]ng|a m[óo]c|kuyruklua|एट"
+_DOT = "dot|punkt|point|punto|ponto|punt|kropka|точка|닷|점|点|點|nokta|ch[ấa]m|डॉट"
+_WORD = r"[\p{L}\p{N}\p{M}\-]{1,63}+"
+_BARE_HOST = r"(?: [a-z0-9] [a-z0-9\-]{0,62}+ \. )"
 
 RULES = (
+    Rule("EMAIL", MAIL, score=0.95, signs=("@",), whole=True, private=mail_privacy),
     Rule(
         "EMAIL",
-        Expression(rf"(?<!{_LOCAL}) [\p{{L}}\p{{N}}_] {_LOCAL}{{0,253}}+ (?<!\.) @ {_LABEL} (?: \.{_LABEL} ){{1,8}}+"),
-        score=0.95,
-        signs=("@",),
+        Expression(
+            rf"(?<![\p{{L}}\p{{N}}\p{{M}}.%+_\-]) [\p{{L}}\p{{N}}_] [\p{{L}}\p{{N}}._+\-]{{0,63}}+"
+            r" (?: %40 | &\#64; | %2540 )"
+            rf" {_LABEL} (?: \.{_LABEL} ){{1,8}}+"
+        ),
+        score=0.96,
+        signs=("%40", "&#64;", "%2540"),
     ),
     Rule(
         "EMAIL",
         Expression(
-            r"(?<![\w.]) [\p{L}\p{N}] [\p{L}\p{N}._+\-]{0,63}+ [ ]? [(\[] [ ]? at [ ]? [)\]] [ ]? [\p{L}\p{N}\-]{1,63}+"
-            r" (?: [ ]? (?: \. | [(\[] [ ]? dot [ ]? [)\]] ) [ ]? [\p{L}\p{N}\-]{1,63}+ ){1,4}+"
+            rf"(?<![\w.]) [\p{{L}}\p{{N}}] [\p{{L}}\p{{N}}._+\-]{{0,63}}+"
+            rf" (?: [ ]? [(\[{{<] [ ]? (?: {_DOT} | \. ) [ ]? [)\]}}>] [ ]? {_WORD} ){{0,4}}+"
+            rf" [ ]? [(\[{{<] [ ]? (?: {_AT} | @ ) [ ]? [)\]}}>] [ ]? {_WORD}"
+            rf" (?: [ ]? (?: \. | [(\[{{<] [ ]? (?: {_DOT} | \. ) [ ]? [)\]}}>] ) [ ]? {_WORD} ){{1,5}}+"
+        ),
+        score=0.96,
+        signs=("(", "[", "{", "<"),
+        whole=True,
+    ),
+    Rule(
+        "EMAIL",
+        Expression(
+            rf"(?<![\w.]) [\p{{L}}\p{{N}}] [\p{{L}}\p{{N}}._+\-]{{0,63}}+ (?: [ ] (?:{_DOT}) [ ] {_WORD} ){{0,3}}"
+            rf" [ ] (?:{_AT}) [ ] (?! (?:the|a|an|this|that|my|our|your|one|each|which|every)\b ) {_WORD}"
+            rf" (?: [ ] (?:{_DOT}) [ ] {_WORD} ){{1,4}}+"
         ),
         score=0.9,
-        signs=("at",),
+        signs=(" dot ", " punkt ", " point ", " punto ", " ponto ", " punt ", " kropka ", " точка ", " 닷 ", " nokta "),
+        whole=True,
+    ),
+    Rule(
+        "EMAIL",
+        Expression(
+            rf"(?<![\w.]) (?= [\p{{L}}\p{{N}}]{{0,40}}+ [._\d] ) [\p{{L}}] [\p{{L}}\p{{N}}._+\-]{{1,63}}+ [ ] at [ ]"
+            rf" {_BARE_HOST}{{1,4}} (?:{_TOP}) (?! [\w@\-] | \.\w )"
+        ),
+        score=0.85,
+        signs=(" at ",),
+    ),
+    Rule(
+        "EMAIL",
+        Expression(
+            r"(?<![\w+/=\-]) (?= [a-z0-9]{0,40}+ [A-Z] ) [A-Za-z0-9+/]{14,120}+ ={0,2}+ (?![\w+/=])", regex.VERBOSE
+        ),
+        score=0.97,
+        check=is_encoded_mail,
     ),
     Rule(
         "URL",
-        Expression(rf"(?<![\w]) [a-z][a-z0-9+.\-]{{1,20}}+ :// (?P<rest>{_CLOSE}{{1,4000}}+)"),
+        Expression(rf"(?<![\w]) (?: jdbc: )? [a-z][a-z0-9+.\-]{{1,20}}+ :// (?P<rest>{_CLOSE}{{1,4000}}+)"),
         score=0.95,
         signs=("://",),
+        private=privacy,
     ),
     Rule(
         "URL",
         Expression(rf"(?<![\w./@]) www\. (?P<rest>[\p{{L}}\p{{N}}] {_CLOSE}{{2,4000}}+)"),
         0.95,
         signs=("www.",),
+        private=privacy,
     ),
     Rule(
         "URL",
         Expression(
-            rf"(?<![\w./@\-]) (?: [a-z0-9] [a-z0-9\-]{{0,62}}+ \. ){{1,5}} (?:{_TOP}) (?![\w@\-]|\.\w)"
+            rf"(?<![\w./@\-\\$]) (?: {_BARE_HOST}{{1,5}} (?:{_TOP}) | {_BARE_HOST}{{2,5}} (?:{_WORD_TOPS}) )"
+            r" (?![\w@\-(]|\.\w)"
             rf" (?: : \d{{2,5}}+ )? (?: [/?\#] {_CLOSE}{{0,4000}}+ )?"
         ),
         score=0.85,
-        signs=tuple(f".{top}" for top in _TOP.split("|")),
+        signs=tuple(f".{top}" for top in f"{_TOP}|{_WORD_TOPS}".split("|")),
+        private=privacy,
+    ),
+    Rule(
+        "HOST",
+        Expression(
+            rf"(?<![\w./\-\\$]) (?! (?:com|org|net|io|java|javax|jdk|sun|android|kotlin|scala|std|os|self|this)\. )"
+            rf" (?: (?= [a-z0-9]{{0,62}}+ [\-\d] | (?:[a-z0-9\-]{{1,63}}+ \.){{2}} ) {_BARE_HOST}{{1,5}}"
+            r" (?: internal | local | lan | corp | intra | intranet | localdomain )"
+            rf" | {_BARE_HOST}{{1,4}} (?: int | intern | interno | interne | internal | corp | lan | intra ) \."
+            rf" [a-z0-9\-]{{1,63}}+ \. (?:{_TOP}) ) (?: : \d{{2,5}}+ )? (?![\w@\-(=]|\.\w)"
+        ),
+        score=0.9,
+        signs=(".int", ".lo", ".la", ".co"),
+    ),
+    Rule(
+        "HOST",
+        Expression(
+            r"(?m) ^ (?: <\d{1,3}> )? (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ ]{1,2} \d{1,2} [ ]"
+            r" \d\d:\d\d:\d\d [ ] (?P<value> (?! localhost | [\w\-]{1,40}: ) [a-z][\w.\-]{1,62} ) [ ]"
+            r" [\w./\-]{1,40} (?: \[\d+\] )? :"
+        ),
+        score=0.9,
+        digits=6,
+    ),
+    Rule(
+        "HOST",
+        Expression(
+            r"(?<![\w\\]) (?:\\\\|\\\\\\\\) (?P<value> (?! wsl | server | localhost | host | computer | pipe | \?)"
+            r" [a-z0-9] [\w.\-]{1,62} ) \\{1,2} [\w$]"
+        ),
+        score=0.9,
+        signs=("\\\\",),
+    ),
+    Rule(
+        "HOST",
+        Expression(
+            r"(?<![\w\-.]) (?: [a-z_]{0,20} (?:host|server) (?:name)? | servidor | serveur | сервер | rechner(?:name)?"
+            r" | computer(?:[ ]?name)? | workstation | máquina | postazione | komputer | bilgisayar | node | machine )"
+            r" [ ]? [:=] [ ]?"
+            r" [\"']? (?P<value> (?= [a-z0-9]{0,30}+ [\-\d] ) [a-z] [a-z0-9\-]{2,40} ) (?![\w./:])"
+        ),
+        score=0.8,
+        check=is_host,
+        signs=(
+            "host",
+            "server",
+            "serv",
+            "comp",
+            "rechner",
+            "work",
+            "máq",
+            "post",
+            "bilg",
+            "kompu",
+            "node",
+            "mach",
+            "серв",
+        ),
+    ),
+    Rule(
+        "HOST",
+        Expression(
+            r"(?m) (?: ^ | (?<=[\s(`>]) ) [a-z_] [a-z0-9_.\-]{0,31}+ @"
+            r" (?P<value> (?!localhost) [a-z0-9][a-z0-9\-]{1,40} ) : [~/] [^\n$\#%]{0,80} [$\#%]"
+        ),
+        score=0.8,
+        signs=("@",),
     ),
     Rule(
         "IP",
@@ -79,6 +215,7 @@ RULES = (
         check=is_address,
         digits=4,
         signs=(".",),
+        private=address_privacy,
     ),
     Rule(
         "IP",
@@ -89,6 +226,7 @@ RULES = (
         score=0.95,
         check=is_address,
         signs=(":",),
+        private=address_privacy,
     ),
     Rule(
         "MAC",

@@ -130,6 +130,7 @@ class Rule(NamedTuple):
         digits: digits the text must have for the rule to be tried; with `leads`, digits of the number that starts.
         signs: substrings in lower case, one of which the text must have for the rule to be tried.
         whole: whether it sees the letters of all scripts, and no `FOREIGN`.
+        private: how probable it is that what was found is private; None: certain.
     """
 
     type: str
@@ -143,6 +144,7 @@ class Rule(NamedTuple):
     digits: int = 0
     signs: tuple[str, ...] = ("",)
     whole: bool = False
+    private: Callable[[str], float] | None = None
 
 
 def words(listed: str) -> dict[str, Any]:
