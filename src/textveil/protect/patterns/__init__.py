@@ -6,6 +6,7 @@ Not here: the form of each identifier (`accounts`, `net`, `keys`, `people`, `ref
 (`textveil.models`), and users' own lists (`lists`).
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -132,7 +133,7 @@ class Patterns:
             if not wanted or digits < rule.digits or not any(sign in lower for sign in rule.signs):
                 continue
             seen = plain if rule.whole else bare
-            for found in _near(rule, seen, told) if rule.context else _anywhere(rule, seen, leads):
+            for found in _near(rule, seen, told) if rule.context else _anywhere(rule, seen, lower, leads):
                 if rule.type != "URL":
                     yield found
                 elif (type_ := self._url_type(plain[found.start : found.end])) in self.types:
@@ -182,8 +183,8 @@ def _unpaired(address: str) -> bool:
     return address.count(")") > address.count("(") if address[-1] == ")" else address.count("]") > address.count("[")
 
 
-def _anywhere(rule: Rule, plain: str, leads: Sequence[tuple[int, int]]) -> Iterator[Found]:
-    """A rule's matches in a text; with `leads`, only at places where a number starts."""
+def _anywhere(rule: Rule, plain: str, lower: str, leads: Sequence[tuple[int, int]]) -> Iterator[Found]:
+    """A rule's matches in a text; with `leads`, only at places where a number starts; with `reach`, near its signs."""
     at = 0
     if rule.leads:
         for start, digits in leads:
@@ -196,10 +197,30 @@ def _anywhere(rule: Rule, plain: str, leads: Sequence[tuple[int, int]]) -> Itera
                 yield found
                 at = found.end
         return
-    while match := rule.pattern.compiled.search(plain, at):
-        if found := _accept(rule, match):
-            yield found
-        at = match.end() if found else match.start() + 1
+    for start, end in _windows(rule, lower):
+        at = max(at, start)
+        while match := rule.pattern.compiled.search(plain, at, end):
+            if found := _accept(rule, match):
+                yield found
+            at = match.end() if found else match.start() + 1
+
+
+def _windows(rule: Rule, lower: str) -> Iterator[tuple[int, int]]:
+    """The parts of a text in which a rule's matches can lie, in order; they do not overlap."""
+    if rule.reach is None:
+        yield 0, len(lower)
+        return
+    before, behind = rule.reach
+    places = sorted(match.start() for sign in rule.signs for match in re.finditer(re.escape(sign), lower))
+    start = end = -1
+    for place in places:
+        if place - before > end:
+            if end >= 0:
+                yield start, end
+            start = max(0, place - before)
+        end = place + behind
+    if end >= 0:
+        yield start, end
 
 
 def _near(rule: Rule, plain: str, told: str) -> Iterator[Found]:

@@ -86,6 +86,7 @@ RULES = (
         score=0.9,
         check=is_password,
         signs=_NAMED,
+        reach=(110, 420),
     ),
     Rule(
         "SECRET",
@@ -95,6 +96,7 @@ RULES = (
         score=0.85,
         check=is_code,
         signs=_NAMED,
+        reach=(110, 420),
     ),
     keyed(
         "SECRET",

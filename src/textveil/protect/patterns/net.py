@@ -57,12 +57,18 @@ MAIL = Expression(
     rf" (?: \.{_LABEL} ){{1,8}}+"
 )
 _AT = "at|ät|arobase|arrob[ae]|chiocciola|apenstaartje|ma[łl]pa|собака|골뱅이|앳|艾特|a c[òo]ng|a m[óo]c|kuyruklua|एट"
+_BRACKETED = tuple(
+    f"{bracket}{space}{word}"
+    for bracket in "([{<"
+    for space in ("", " ")
+    for word in ("at", "ät", "@", "ar", "ch", "ap", "ma", "ма", "со", "골", "앳", "艾", "a c", "a m", "ku", "एट")
+)
 _DOT = "dot|punkt|point|punto|ponto|punt|kropka|точка|닷|점|点|點|nokta|ch[ấa]m|डॉट"
 _WORD = r"[\p{L}\p{N}\p{M}\-]{1,63}+"
 _BARE_HOST = r"(?: [a-z0-9] [a-z0-9\-]{0,62}+ \. )"
 
 RULES = (
-    Rule("EMAIL", MAIL, score=0.95, signs=("@",), whole=True, private=mail_privacy),
+    Rule("EMAIL", MAIL, score=0.95, signs=("@",), reach=(260, 600), whole=True, private=mail_privacy),
     Rule(
         "EMAIL",
         Expression(
@@ -72,6 +78,7 @@ RULES = (
         ),
         score=0.96,
         signs=("%40", "&#64;", "%2540"),
+        reach=(70, 600),
     ),
     Rule(
         "EMAIL",
@@ -82,7 +89,8 @@ RULES = (
             rf" (?: [ ]? (?: \. | [(\[{{<] [ ]? (?: {_DOT} | \. ) [ ]? [)\]}}>] ) [ ]? {_WORD} ){{1,5}}+"
         ),
         score=0.96,
-        signs=("(", "[", "{", "<"),
+        signs=_BRACKETED,
+        reach=(600, 600),
         whole=True,
     ),
     Rule(
@@ -94,6 +102,7 @@ RULES = (
         ),
         score=0.9,
         signs=(" dot ", " punkt ", " point ", " punto ", " ponto ", " punt ", " kropka ", " точка ", " 닷 ", " nokta "),
+        reach=(400, 400),
         whole=True,
     ),
     Rule(
@@ -104,6 +113,7 @@ RULES = (
         ),
         score=0.85,
         signs=(" at ",),
+        reach=(70, 350),
     ),
     Rule(
         "EMAIL",
@@ -118,6 +128,7 @@ RULES = (
         Expression(rf"(?<![\w]) (?: jdbc: )? [a-z][a-z0-9+.\-]{{1,20}}+ :// (?P<rest>{_CLOSE}{{1,4000}}+)"),
         score=0.95,
         signs=("://",),
+        reach=(30, 4400),
         private=privacy,
     ),
     Rule(
@@ -125,6 +136,7 @@ RULES = (
         Expression(rf"(?<![\w./@]) www\. (?P<rest>[\p{{L}}\p{{N}}] {_CLOSE}{{2,4000}}+)"),
         0.95,
         signs=("www.",),
+        reach=(1, 4400),
         private=privacy,
     ),
     Rule(
@@ -136,6 +148,7 @@ RULES = (
         ),
         score=0.85,
         signs=tuple(f".{top}" for top in f"{_TOP}|{_WORD_TOPS}".split("|")),
+        reach=(330, 4400),
         private=privacy,
     ),
     Rule(
@@ -148,7 +161,8 @@ RULES = (
             rf" [a-z0-9\-]{{1,63}}+ \. (?:{_TOP}) ) (?: : \d{{2,5}}+ )? (?![\w@\-(=]|\.\w)"
         ),
         score=0.9,
-        signs=(".int", ".lo", ".la", ".co"),
+        signs=(".int", ".local", ".lan", ".corp"),
+        reach=(330, 300),
     ),
     Rule(
         "HOST",
@@ -168,6 +182,7 @@ RULES = (
         ),
         score=0.9,
         signs=("\\\\",),
+        reach=(2, 100),
     ),
     Rule(
         "HOST",
@@ -182,18 +197,20 @@ RULES = (
         signs=(
             "host",
             "server",
-            "serv",
-            "comp",
+            "servidor",
+            "serveur",
+            "comput",
+            "komput",
             "rechner",
-            "work",
-            "máq",
-            "post",
-            "bilg",
-            "kompu",
+            "workst",
+            "máquina",
+            "postaz",
+            "bilgis",
             "node",
-            "mach",
-            "серв",
+            "machine",
+            "сервер",
         ),
+        reach=(30, 120),
     ),
     Rule(
         "HOST",
@@ -203,6 +220,7 @@ RULES = (
         ),
         score=0.8,
         signs=("@",),
+        reach=(40, 180),
     ),
     Rule(
         "IP",

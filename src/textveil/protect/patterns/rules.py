@@ -129,6 +129,7 @@ class Rule(NamedTuple):
         leads: for numbers with at most a few letters before their first digit: tried only where such a number starts.
         digits: digits the text must have for the rule to be tried; with `leads`, digits of the number that starts.
         signs: substrings in lower case, one of which the text must have for the rule to be tried.
+        reach: how far before and behind a sign a match may reach: the rule is tried there only; None: in all the text.
         whole: whether it sees the letters of all scripts, and no `FOREIGN`.
         private: how probable it is that what was found is private; None: certain.
     """
@@ -143,6 +144,7 @@ class Rule(NamedTuple):
     leads: bool = False
     digits: int = 0
     signs: tuple[str, ...] = ("",)
+    reach: tuple[int, int] | None = None
     whole: bool = False
     private: Callable[[str], float] | None = None
 
