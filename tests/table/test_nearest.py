@@ -503,6 +503,23 @@ def test_what_queries_and_rows_lost_is_not_more_than_is_said(seed, dimension, ki
         assert (norms(true - rows[:, :dimension]) <= away).all()
 
 
+@pytest.mark.parametrize("dimension", [2, 48, 300])
+@pytest.mark.parametrize("engine", [IntegerCodes, StreamedCodes])
+def test_products_with_rows_in_float16_are_those_of_their_directions(engine, dimension, monkeypatch):
+    monkeypatch.setattr(codes, "PAIRS", 77)
+    rng = np.random.default_rng(27)
+    rows = rng.normal(size=(50, dimension))
+    rows *= (rng.uniform(0.991, 1.009, size=50) / norms(rows))[:, None]
+    table = EmbeddingTable.build(name="t", words=[str(i) for i in range(50)], vectors=rows.astype(np.float16))
+    own = engine(rows=table.decoder.rows)
+    unit = table.decoder.rows.true(rng.permutation(50)) + 1e-3 * rng.normal(size=(50, dimension))
+    unit /= norms(unit)[:, None]
+    query, row = np.repeat(np.arange(50), 50), np.tile(np.arange(50), 50)
+    true, bound = (unit[query] * own.rows.true(row)).sum(axis=1), (dimension + 8) * 2.0**-23 + 1e-6
+    assert np.abs(own.products(unit.astype(np.float32), query, row) - true).max() <= bound
+    assert np.abs((unit[query] * table.vectors[row]).sum(axis=1) - true).max() > bound  # lengths count
+
+
 def of_rows(run: IntegerRun) -> tuple[Values, Values]:
     """The largest error and the unit of each row of a run."""
     group = np.arange(run.size) // GROUP
