@@ -197,6 +197,10 @@ DETECTORS: dict[str, Entry] = {
         target="textveil.protect.patterns:Patterns",
         summary="identifiers with a form or checksum: e-mail addresses, telephone numbers, accounts, keys",
     ),
+    "structure": Entry(
+        target="textveil.protect.structure:Structure",
+        summary="values by their keys (JSON, YAML, CSV, SQL, code, forms, mail headers), and names in letters and chats",
+    ),
     "tagger": Entry(
         target="textveil.protect.adapters:load_tagger",
         summary="names of people, places and organizations, by the bundled tagger or a model of your own",

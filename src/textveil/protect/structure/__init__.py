@@ -1,0 +1,263 @@
+"""Structure: private values that their keys give away, and names in the fixed places of letters, mails and chats.
+
+In: texts: prose, data or code, or both. Out: spans of values; keys, headers and code stay.
+Not here: what keys mean (`keys`), which values fit (`values`), where they stand (`pairs`, `tables`, `phrases`), and
+identifiers that need no key (`patterns`).
+
+A value is taken if its key can only mean something private (`patientName`, `Geburtsdatum`), or if its neighbours show
+that the record is a person's: a `name` beside a mail address, a town beside a date of birth. The rest stays.
+
+A span is the value without its quotes. A number that stands without quotes in JSON or SQL is hidden like any other
+value; the placeholder for it is a word, so such a document parses again only when the answer is restored.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from textveil.protect.patterns.keys import is_password
+from textveil.protect.spans import Span
+from textveil.protect.structure.pairs import Cell, Cells, read_pairs
+from textveil.protect.structure.phrases import is_ordinary, read_phrases
+from textveil.protect.structure.tables import read_inserts, read_tables
+from textveil.protect.structure.values import Value, find, is_example, looks_like_name, no_name, person
+
+SCORE = 0.95
+"""The score of all spans: what is less certain is left to other detectors."""
+
+_NAMES = ("given", "family", "full")
+_TELLING = ("given", "family", "full", "birth", "national", "medical", "email")
+"""Kinds whose values show that a record is a person's."""
+_CONTACTS = ("phone", "age", "address", "street", "postcode", "role", "iban", "plate", "licence", "card")
+"""Kinds that show it beside a name."""
+_BESIDE = ("age", "place", "org", "street", "house", "postcode", "date", "latitude", "longitude", "extension", "cvc", "expiry")
+"""Kinds that are private only in a person's record."""
+_WORKS = frozenset(
+    """title book isbn isbn13 doi journal publisher year published genre quote pages volume issue abstract citation album song booktitle edition
+    publication titre título titolo tytuł 标题 书名 出版社""".split()
+)
+"""Keys beside an author that make the record one of a published work."""
+_PARTIAL = frozenset(("first", "last", "middle", "ad", "adi", "имя", "ten", "tên", "isim", "adı"))
+"""Keys of parts of names that mean other things outside of a person's record."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Structure:
+    """A detector of values by their keys: in JSON, YAML, CSV, SQL, code, logs, XML, cards, mails, forms, letters and chats.
+
+    Runs locally, in time linear in the text. Broken and cut off documents are read as far as they go.
+    """
+
+    @property
+    def name(self) -> str:
+        """What statements and rows call it."""
+        return "structure"
+
+    def find(self, texts: Sequence[str]) -> list[Span]:
+        """The spans of all texts, in the order of texts and starts; they do not overlap."""
+        return [
+            Span(number, start, end, type_, SCORE, self.name)
+            for number, text in enumerate(texts)
+            for start, end, type_ in _separate(_found(text))
+        ]
+
+
+def _found(text: str) -> Iterator[tuple[int, int, str]]:
+    if any(sign in text for sign in ":=<：【"):
+        cells = Cells()
+        read_pairs(text, cells)
+        yield from _private(text, cells)
+    if "\n" in text:
+        cells = Cells()
+        read_tables(text, cells)
+        if "insert" in text.lower():
+            read_inserts(text, cells)
+        yield from _private(text, cells)
+    for named in read_phrases(text):
+        yield named.start, named.end, named.type
+
+
+def _separate(found: Iterator[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Values in order; of two that overlap the longer, or the one found first."""
+    kept: list[tuple[int, int, str]] = []
+    for one in sorted(found, key=lambda each: (each[0], -each[1])):
+        if not kept or one[0] >= kept[-1][1]:
+            kept.append(one)
+    return kept
+
+
+# ---- which values are private ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Records:
+    """What is known about the persons of records."""
+
+    own: dict[int, set[str]]
+    parents: list[int]
+    persons: list[bool]
+    below: dict[int, set[str]]
+
+    def telling(self, record: int, but: str = "") -> bool:
+        """Whether the record or one around it is a person's."""
+        while record >= 0:
+            if self.persons[record] or any(kind in _TELLING for kind in self.own.get(record, set()) - {but}):
+                return True
+            record = self.parents[record]
+        return False
+
+    def contact(self, record: int) -> bool:
+        """Whether there is anything beside a name that people have."""
+        return bool(self.own.get(record, set()) & {*_CONTACTS})
+
+    def near(self, record: int) -> bool:
+        """Whether the record, one around it, or one beside it is a person's."""
+        while record >= 0:
+            kinds = self.own.get(record, set()) | self.below.get(record, set())
+            if self.persons[record] or kinds & {*_TELLING, "role", "name"}:
+                return True
+            record = self.parents[record]
+        return False
+
+
+def _private(text: str, cells: Cells) -> Iterator[tuple[int, int, str]]:
+    values = [(cell, value) for cell in cells.cells if (value := _value(text, cell))]
+    own: dict[int, set[str]] = defaultdict(set)
+    below: dict[int, set[str]] = defaultdict(set)
+    for cell, value in values:
+        if cell.kind in _NAMES and cell.key.lower() in _PARTIAL:
+            continue
+        if cell.kind in ("role", "name", "author") and not value.likely and (cell.kind != "role" or _is_word(text, value)):
+            continue
+        own[cell.record].add(cell.kind)
+    for record, kinds in list(own.items()):
+        if cells.parents[record] >= 0:
+            below[cells.parents[record]] |= kinds
+    records = _Records(own, cells.parents, cells.persons, below)
+    for cell, value in values:
+        if _is_private(text, cell, value, records, cells):
+            yield value.start, value.end, value.type
+            if value.type == "PERSON":
+                below[cell.record].add("name")
+
+
+def _value(text: str, cell: Cell) -> Value | None:
+    start, end = cell.start, cell.end
+    while start < end and text[start] in " \t　\"'`*“«（":
+        start += 1
+    if text.startswith(("null", "None", "NULL"), start) and end - start <= 5:
+        return None
+    if cell.kind in _NAMES:
+        strong = cell.key.lower() not in _PARTIAL
+        return person(text, start, end, whole=cell.whole, strong=strong)
+    if cell.kind in ("name", "role", "author"):
+        return person(text, start, end, whole=cell.whole, strong=False)
+    if cell.kind == "secret":
+        return _secret(text, start, end, cell)
+    if start >= end:
+        return None
+    return find(cell.kind, text, start, end, whole=cell.whole)
+
+
+def _is_word(text: str, value: Value) -> bool:
+    """Whether a name is a single ordinary word."""
+    name = text[value.start : value.end]
+    return not any(sign in name for sign in " 　.") and name.isascii() and is_ordinary(name)
+
+
+def _secret(text: str, start: int, end: int, cell: Cell) -> Value | None:
+    value = text[start:end].rstrip(" \"'`")
+    if not cell.whole:
+        value = value.split("  ")[0].split(" (")[0].split(", ")[0].split("，")[0]
+        if " " in value and cell.form:
+            first = value.split()[0]
+            value = first if not first.isalpha() else ""
+    code = any(sign in value for sign in "()[]{}<>;") and not cell.whole
+    if code or len(value) > 200 or value.startswith(("$", "<", "{", "%", "process.", "os.", "*")) or not value:
+        return None
+    quoted = cell.start > 0 and text[cell.start - 1] in "\"'`"
+    if value.isalpha() and not quoted and value.isascii():
+        return None
+    numeric = value.isdigit() and 3 <= len(value) <= 12
+    if not numeric and (not is_password(value) or (value.isalpha() and value.isascii() and is_ordinary(value))):
+        return None
+    if not quoted and not cell.form and (value.isidentifier() and not any(map(str.isdigit, value)) or "." in value.strip(".")[:-4] and value.isascii() and value.replace(".", "").isidentifier()):
+        return None
+    if numeric and not quoted and not cell.form:
+        return None
+    return Value(start, start + len(value), "SECRET", True)
+
+
+def _is_private(text: str, cell: Cell, value: Value, records: _Records, cells: Cells) -> bool:
+    kind, record = cell.kind, cell.record
+    if kind in ("given", "family") and cell.key.lower() in _PARTIAL:
+        return records.telling(record)
+    if kind in _NAMES:
+        return not (cell.kind == "full" and not cell.whole and not cell.form and not value.likely)
+    if kind in ("role", "author"):
+        return _is_somebody(text, cell, value, records, cells)
+    if kind == "name":
+        return _is_named(text, cell, value, records)
+    if kind in _BESIDE:
+        return records.near(record)
+    if kind == "address":
+        return value.likely and (cell.whole or cell.form) or records.near(record)
+    if kind == "handle":
+        return _is_login(text, cell, value, records)
+    if kind == "id":
+        long = value.end - value.start >= 6 and sum(map(str.isdigit, text[value.start : value.end])) >= 4
+        return (value.likely and long) or (records.near(record) and cell.key.lower() not in ("id", "ref"))
+    if kind in ("national", "medical", "licence", "account", "plate", "ip", "booking", "coordinates"):
+        short = len(cell.key) <= 3 and not cell.form and not (cell.start and text[cell.start - 1] in "\"'`>")
+        return not short or records.near(record)
+    return value.likely
+
+
+def _is_somebody(text: str, cell: Cell, value: Value, records: _Records, cells: Cells) -> bool:
+    """Whether the value of a role is a person's name, and no team, type or author of a work."""
+    name = text[value.start : value.end]
+    if cell.kind == "author" and (cells.keys[cell.record] & _WORKS or _cites(text, cell)):
+        return False
+    if is_example(name):
+        return False
+    if not cell.whole and not cell.form and not value.likely:
+        return False
+    if value.likely or records.telling(cell.record, but=cell.kind):
+        return True
+    if not any(sign in name for sign in " 　."):
+        return not name.isascii() or (not is_ordinary(name) and not name.isupper() and (cell.form or cell.whole))
+    return not all(is_ordinary(word) for word in name.split() if word.isascii()) if name.isascii() else True
+
+
+def _cites(text: str, cell: Cell) -> bool:
+    before = text[max(0, cell.start - 400) : cell.start]
+    return any(sign in before for sign in ("@article", "@book", "@in", "@misc", "isbn", "ISBN", "doi"))
+
+
+def _is_named(text: str, cell: Cell, value: Value, records: _Records) -> bool:
+    """Whether the value behind `name` alone is a person's name."""
+    name, record = text[value.start : value.end], cell.record
+    several = any(sign in name for sign in " 　·・")
+    if is_example(name) or (not several and name.isupper() and name.isascii() and not records.telling(record)):
+        return False
+    if records.persons[record] or records.telling(record):
+        return looks_like_name(name) or not _is_word(text, value) and not no_name(name)
+    if records.contact(record) and (value.likely or (not name.isascii() and not _is_word(text, value))):
+        return True
+    if cell.form and cell.key[:1].isupper():
+        return value.likely and several
+    words = name.split()
+    return value.likely and several and len(words) <= 4 and looks_like_name(words[0] + " " + words[0]) and not is_ordinary(words[-1])
+
+
+def _is_login(text: str, cell: Cell, value: Value, records: _Records) -> bool:
+    name = text[value.start : value.end]
+    key = cell.key.lower()
+    quoted = cell.start > 0 and text[cell.start - 1] in "\"'`>"
+    if name.lower() == key or is_example(name):
+        return False
+    if quoted or (cell.whole and text[cell.start - 1] in ",;|\t"):
+        return value.likely or not is_ordinary(name)
+    if cell.form:
+        return value.likely or not is_ordinary(name) and records.near(cell.record)
+    return cell.whole and text[cell.start - 1] == "=" and "_" not in name and not is_ordinary(name)

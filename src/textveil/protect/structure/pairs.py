@@ -1,0 +1,414 @@
+"""Pairs: keys with their values, in JSON, YAML, TOML, code, logs, forms, XML and cards, whole or broken, also inside prose.
+
+In: a text. Out: `Cells`: the place of each value whose key says something, and which of them belong together.
+Not here: what keys mean (`keys`), whether values fit (`values`), tables (`tables`).
+
+One pass over quotes, brackets, separators and line ends; nothing is parsed, so nothing can be invalid.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from textveil.protect.structure.keys import LONGEST, is_person, kind_of
+
+DEPTH = 2
+"""How deep strings are searched that hold further pairs: JSON in JSON, arguments of a command."""
+_DEEPEST = 200
+"""Open brackets that are kept in mind."""
+
+
+class Cell(NamedTuple):
+    """A value behind a key.
+
+    Args:
+        start: first character of the value, behind quotes.
+        end: one past its last.
+        kind: what the key says, see `keys`.
+        key: the key.
+        whole: the value is all of this range; otherwise it may end earlier.
+        record: the number of the record it belongs to.
+        form: it stands as in a form or note, key, colon, value, and not in code or data.
+    """
+
+    start: int
+    end: int
+    kind: str
+    key: str
+    whole: bool
+    record: int
+    form: bool = False
+
+
+@dataclass
+class Cells:
+    """Values with what their keys say, and the records they are part of: an object, a row, a block of lines.
+
+    Attributes:
+        cells: the values.
+        parents: for each record the record around it; -1 for none.
+        persons: for each record whether its own key stands for a person.
+        keys: for each record the keys that say what it is about, whether or not they have a kind.
+    """
+
+    cells: list[Cell] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+    persons: list[bool] = field(default_factory=list)
+    keys: list[set[str]] = field(default_factory=list)
+
+    def record(self, parent: int, key: str = "") -> int:
+        """A new record inside another one, under a key."""
+        self.parents.append(parent)
+        self.persons.append(bool(key) and is_person(key))
+        self.keys.append(set())
+        return len(self.parents) - 1
+
+    def add(self, key: str, start: int, end: int, *, whole: bool, record: int, form: bool = False) -> None:
+        """Notes a value, if its key says anything."""
+        if start >= end:
+            return
+        self.keys[record].add(key.lower())
+        if kind := kind_of(key):
+            self.cells.append(Cell(start, end, kind, key, whole, record, form))
+
+
+_TOKEN = re.compile(
+    r"""["“](?:[^"\\\n“”]|\\.)*+(?:["”]|\\?(?=\n)|\\?\Z)|'(?<![\w\\]')(?:[^'\\\n]|\\.|''){0,300}+'(?!\w)|`[^`\n]{0,200}+`"""
+    r"|[{}\[\]()\n：【]|={1,3}>?|:=?"
+)
+_ESCAPED = re.compile(r"""\\+"(?:[^"\\\n]|\\(?!["\\]))*+(?:\\+"|(?=\n)|\\?\Z)|[{}\[\]()\n：]|={1,3}>?|:=?""")
+_KEY_BOUND = re.compile(r"[,;|/(\[{<>\t•·\"“”*‘’】、。]|  |[\-–—] |\d[.)] |[.!?] (?=\S*\s?$)|，|）|\)")
+_NAMED = re.compile(r"([\w$@.\-]{1,64})(?:\s{0,4}:\s{0,4}[\w.\[\]|?]{1,40})?\s{0,4}$")
+_MARKS = " \t>#*-•·–—/【】_\"'`"
+_STOP = re.compile(r"[,}\])\n;]")
+_NEXT = re.compile(r"(?:[,;&]|\s)\s?[\w.\-]{1,40}=")
+_CLOSES = {"}": "{", "]": "[", ")": "("}
+
+
+class _Scan:
+    """One pass over a part of a text."""
+
+    def __init__(self, text: str, cells: Cells, root: int) -> None:
+        self.text, self.cells, self.root = text, cells, root
+        self.open: list[tuple[str, int, str]] = []  # bracket, record, key
+        self.indents: list[tuple[int, int]] = []  # column, record
+        self.block = root
+        self.key: str | None = None  # of the value that is awaited
+        self.at = 0  # where that value starts
+        self.bare = False  # whether its key stands without quotes
+        self.assigned = False  # whether an equals sign stands between them
+        self.line = 0  # where the line starts
+        self.done = 0  # where the last value ended
+
+    def run(self, start: int, end: int, depth: int = 0, *, escaped: bool = False) -> None:
+        text, last = self.text, (-1, -1, -1, -1)
+        self.line = self.done = start
+        for match in (_ESCAPED if escaped else _TOKEN).finditer(text, start, end):
+            at, stop = match.span()
+            sign = text[at]
+            if sign in "\"'`“\\":
+                quote = text.find('"', at) - at + 1 if sign == "\\" else 1
+                closed = stop - at >= 2 * quote and text[stop - 1] in "\"'`”"
+                inner = (at + quote, stop - quote if closed else stop)
+                self._string(at, inner)
+                last = (at, stop, *inner)
+                if depth < DEPTH and inner[1] - inner[0] > 4:
+                    self._within(inner, depth)
+            elif sign == "\n":
+                self._newline(at, end)
+            elif sign in ":=：":
+                quoted = last if last[1] > self.line and not text[last[1] : at].strip(" \t") and last[0] >= 0 else None
+                self._separator(at, stop, quoted)
+            elif sign == "【":
+                self._end_bare(at)
+                close = text.find("】", at, min(end, at + 40))
+                if close > 0:
+                    self._await(text[at + 1 : close], close + 1, bare=True, assigned=False)
+            elif sign in "{[(":
+                self._opened(sign, at)
+            elif self.open:
+                self._closed(_CLOSES[sign], at)
+        self._end_bare(end)
+
+    @property
+    def record(self) -> int:
+        return self.open[-1][1] if self.open else self.block
+
+    def _within(self, inner: tuple[int, int], depth: int) -> None:
+        """Looks for pairs in a string."""
+        start, end = inner
+        if self.text.find("=", start, end) < 0 and self.text.find(":", start, end) < 0:
+            return
+        escaped = self.text.find('\\"', start, end) >= 0
+        part = _Scan(self.text, self.cells, self.cells.record(self.record))
+        part.run(start, end, depth + 1, escaped=escaped)
+
+    def _string(self, at: int, inner: tuple[int, int]) -> None:
+        if self.key is not None:
+            between = self.text[self.at : at].strip(" \t\n")
+            if len(between) <= 2 and (not between or between.isalpha() or between in ("$", "@", "$@")):
+                self._take(*inner, whole=True)
+                if self.open or self.assigned or not self.bare:
+                    self.key = None
+                else:
+                    self.key = None
+                    self.done = inner[1] + 1
+        elif self.open and self.open[-1][0] in "[(" and self.open[-1][2]:
+            self.cells.add(self.open[-1][2], *inner, whole=True, record=self.record)
+
+    def _take(self, start: int, end: int, *, whole: bool) -> None:
+        assert self.key is not None
+        form = self.bare and not self.assigned and not self.open
+        self.cells.add(self.key, start, end, whole=whole, record=self.record, form=form)
+
+    def _await(self, key: str, at: int, *, bare: bool, assigned: bool) -> None:
+        self.key, self.at, self.bare, self.assigned = key, at, bare, assigned
+
+    def _separator(self, at: int, stop: int, quoted: tuple[int, int, int, int] | None) -> None:
+        text, sign = self.text, text_sign(self.text, at, stop)
+        if not sign:
+            return
+        if quoted is not None:
+            self.key = None
+            self._await(text[quoted[2] : quoted[3]], stop, bare=False, assigned=sign == "=")
+            return
+        low = max(self.line, self.done, at - 80)
+        before = text[low:at]
+        if sign == "=":
+            if not (named := _NAMED.search(before)):
+                self.key = None
+                return
+            key, begin = named[1], low + named.start()
+            annotated = self.key is not None and begin < self.at
+        else:
+            begin = low
+            for bound in _KEY_BOUND.finditer(before.rstrip(" \t*_\"'`】")):
+                begin = low + bound.end()
+            key, annotated = text[begin:at].strip(_MARKS), False
+        if not key:
+            return
+        if not annotated:
+            self._end_bare(begin)
+        if not self.open and not text[self.line : begin].strip(_MARKS):
+            self._indented(begin)
+        self._await(key.lstrip("$@"), stop, bare=True, assigned=sign == "=")
+
+    def _indented(self, begin: int) -> None:
+        """Finds the record of a key that begins a line, by its indentation."""
+        column = begin - self.line
+        while self.indents and self.indents[-1][0] > column:
+            self.indents.pop()
+        item = "-" in self.text[self.line : begin]
+        if self.indents and self.indents[-1][0] == column and not item:
+            self.block = self.indents[-1][1]
+            return
+        if item and self.indents and self.indents[-1][0] == column:
+            self.indents.pop()
+        around = self.indents[-1][1] if self.indents else self.root
+        key = self.parent_key if self.indents or column else ""
+        self.block = self.cells.record(around, key) if (item or column or not self.indents) else around
+        self.indents.append((column, self.block))
+
+    parent_key = ""
+
+    def _end_bare(self, end: int) -> None:
+        """Takes the awaited value as far as it can reach, if it stands without quotes."""
+        if self.key is None:
+            return
+        text, start = self.text, self.at
+        while start < end and text[start] in " \t　*\n":
+            start += 1
+        if self.open:
+            cut = _STOP.search(text, start, end)
+        else:
+            line = text.find("\n", start, end)
+            end = end if line < 0 else line
+            cut = _NEXT.search(text, start, end) if self.assigned else None
+        stop = cut.start() if cut else end
+        while stop > start and text[stop - 1] in " \t\r*`":
+            stop -= 1
+        if start < stop:
+            whole = self.assigned and not self.open
+            self._take(start, stop, whole=whole)
+            self.done = max(self.done, start)
+        self.key = None
+
+    def _newline(self, at: int, end: int) -> None:
+        text = self.text
+        if self.key is not None:
+            if not text[self.at : at].strip(" \t\r*|>-"):
+                if not self.open and self.bare:
+                    self.parent_key, self.key = self.key, None
+            elif not self.open or self.bare:
+                self._end_bare(at)
+        begin = at + 1
+        if text[begin : begin + 1] in ("\n", "\r") and begin < end:
+            following = text[begin:begin + 3].strip("\r\n")[:1]
+            if following.isalpha() and (not self.open or self.open[0][0] != "{" or following.isupper()):
+                self.open.clear()
+                self.key = None
+            if following and following not in " \t":
+                self.indents.clear()
+                self.block, self.parent_key = self.cells.record(self.root), ""
+        self.line = begin
+        if text.startswith("[", begin):
+            close = text.find("]", begin, begin + 80)
+            if close > 0 and text[close + 1 : close + 2] in ("", "\n", "\r", " ", "]"):
+                section = text[begin + 1 : close].strip("[]").rpartition(".")[2]
+                self.indents.clear()
+                self.block = self.cells.record(self.root, section)
+                self.indents.append((0, self.block))
+
+    def _opened(self, sign: str, at: int) -> None:
+        text, before = self.text, self.text[at - 1 : at]
+        direct = self.key is not None and not text[self.at : at].strip(" \t\n")
+        call = sign == "(" and (before.isalnum() or before == "_")
+        starts = not text[self.line : at].strip(" \t")
+        if not (direct and sign != "(" or call or self.open or (starts and sign != "(") or before in ("=", "(", ",", "[", "{", "'", '"')):
+            return
+        key = ""
+        if call:
+            named = _NAMED.search(text, max(self.line, at - 64), at)
+            key = named[1] if named else ""
+            if self.key is not None and self.bare and not self.assigned and not self.open:
+                return
+        elif direct and self.key is not None:
+            key = self.key
+        elif self.open:
+            key = self.open[-1][2]  # an object in a list
+        if self.key is not None and (direct or call):
+            self.key = None
+        if len(self.open) < _DEEPEST:
+            own = sign != "[" or bool(direct)
+            record = self.cells.record(self.record, key) if own else self.record
+            self.open.append((sign, record, key if sign == "[" or not call else ""))
+
+    def _closed(self, sign: str, at: int) -> None:
+        self._end_bare(at)
+        for depth in range(len(self.open) - 1, max(-1, len(self.open) - 20), -1):
+            if self.open[depth][0] == sign:
+                del self.open[depth:]
+                return
+
+
+def text_sign(text: str, at: int, stop: int) -> str:
+    """`:` or `=` for a separator of a key and a value; nothing for times, addresses and other operators."""
+    sign, before, after = text[at], text[at - 1 : at], text[stop : stop + 1]
+    if sign == "=":
+        return "" if before in ("<", "+", "-", "*", "%", "~", "^", "&") or text[at - 1 : at] == "!" else "="
+    if text[stop - 1] == "=":
+        return "="
+    if (after.isdigit() and before.isdigit()) or after in (":", "/") or before == ":":
+        return "" if not (after == "/" and not text.startswith("//", stop)) else ":"
+    return ":"
+
+
+_TAG = re.compile(r"<(/?)([A-Za-z_][\w:.\-]{0,60})((?:[^<>\"']|\"[^\"<>]{0,2000}+\"|'[^'<>]{0,2000}+'){0,200}+)>")
+_ATTRIBUTE = re.compile(r"([\w:.\-]{1,60})\s?=\s?(?:\"([^\"<>]*+)\"|'([^'<>]*+)')")
+_VOID = frozenset("br hr img input meta link col source track wbr area base embed param".split())
+
+
+def read_tags(text: str, cells: Cells) -> None:
+    """Elements that hold only text, attributes, and the inputs of forms."""
+    if "</" not in text and "/>" not in text and "=" not in text:
+        return
+    stack: list[tuple[str, int]] = []
+    root = cells.record(-1)
+    last: tuple[str, int, int] | None = None  # name of the last tag that opened, where its text starts, its record
+    for match in _TAG.finditer(text):
+        closing, name, attributes = match[1], match[2], match[3]
+        plain = name.rpartition(":")[2]
+        around = stack[-1][1] if stack else root
+        if closing:
+            if last and last[0] == name:
+                cells.add(plain, *_stripped(text, last[1], match.start()), whole=True, record=last[2])
+            for depth in range(len(stack) - 1, max(-1, len(stack) - 20), -1):
+                if stack[depth][0] == name:
+                    del stack[depth:]
+                    break
+            last = None
+            continue
+        if "=" in attributes:
+            _attributes(match.start(3), attributes, cells, cells.record(around, plain))
+        if attributes.endswith("/") or plain.lower() in _VOID:
+            last = None
+        else:
+            last = (name, match.end(), around)
+            if len(stack) < _DEEPEST:
+                stack.append((name, cells.record(around, plain)))
+
+
+def _attributes(offset: int, attributes: str, cells: Cells, record: int) -> None:
+    found = {}
+    for each in _ATTRIBUTE.finditer(attributes):
+        group = 2 if each[2] is not None else 3
+        found[each[1].lower()] = (each[group], offset + each.start(group), offset + each.end(group))
+    around = cells.parents[record]
+    for key in ("value", "content"):
+        name = found.get("name") or found.get("id") or found.get("property")
+        if key in found and name:
+            _, start, end = found.pop(key)
+            cells.add(name[0], start, end, whole=True, record=around)
+            for each in ("name", "id"):
+                found.pop(each, None)
+            break
+    else:
+        if "type" in found or "class" in found or "href" in found:  # an element of a page, whose name is no person
+            found.pop("name", None)
+    for key, (_, start, end) in found.items():
+        if key not in ("id", "for", "class", "style", "type", "src", "href", "placeholder", "label", "title", "role"):
+            cells.add(key.rpartition(":")[2], start, end, whole=True, record=record)
+
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+_CARD = re.compile(
+    r"^[ \t>]*(?:item\d{1,2}\.)?(N|FN|ORG|TEL|EMAIL|ADR|NICKNAME|BDAY|UID|ATTENDEE|ORGANIZER|X-[\w-]{1,30})((?:;[^:\n\"]{0,80}(?:\"[^\"\n]{0,80}\")?){0,8}):(.*)$",
+    re.MULTILINE,
+)
+_CARD_KEYS = {"FN": "full name", "TEL": "phone", "EMAIL": "email", "NICKNAME": "nickname", "BDAY": "birthday"}
+_CN = re.compile(r";CN=\"?([^\";:\n]{1,80})")
+
+
+def read_cards(text: str, cells: Cells) -> None:
+    """vCards and iCalendar entries."""
+    if "BEGIN:V" not in text:
+        return
+    record = cells.record(-1, "person")
+    for match in _CARD.finditer(text, text.index("BEGIN:V")):
+        key, start, end = match[1], match.start(3), match.end(3)
+        if match[3].endswith("\r"):
+            end -= 1
+        if named := _CN.search(match[2]):
+            place = match.start(2)
+            cells.add("full name", place + named.start(1), place + named.end(1), whole=True, record=record)
+        if key in _CARD_KEYS:
+            at = start + 4 if key == "TEL" and match[3].startswith("tel:") else start
+            cells.add(_CARD_KEYS[key], at, end, whole=key != "TEL", record=record)
+        elif key == "N":
+            for part in re.finditer(r"[^;\n]+", text[start:end]):
+                cells.add("family name", start + part.start(), start + part.end(), whole=True, record=record)
+        elif key == "ORG":
+            part = text[start:end].split(";")[0]
+            cells.add("employer", start, start + len(part), whole=True, record=record)
+        elif key == "ADR":
+            value = text[start:end]
+            lead = len(value) - len(value.lstrip(";"))
+            cells.add("home address", start + lead, start + len(value.rstrip(";")), whole=True, record=record)
+
+
+def read_pairs(text: str, cells: Cells) -> None:
+    """All pairs of a text: by quotes and brackets, by lines, by tags, and of cards."""
+    _Scan(text, cells, cells.record(-1)).run(0, len(text))
+    if "<" in text and ">" in text:
+        read_tags(text, cells)
+    read_cards(text, cells)
+
+
+assert LONGEST < 80

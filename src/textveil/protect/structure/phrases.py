@@ -1,0 +1,305 @@
+"""Phrases: names where letters, mails, chats and speakers put them: greetings, signatures, headers, introductions.
+
+In: a text. Out: places of names, with their types.
+Not here: keys and their values (`pairs`, `tables`), and names anywhere else, which a tagger finds.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+import regex
+
+from textveil.protect.patterns.rules import Expression, listed
+from textveil.protect.structure.keys import kind_of
+from textveil.protect.structure.values import NAME, find, is_known, looks_like_name, no_name
+from textveil.text import ranks
+
+
+class Named(NamedTuple):
+    """A name found by the phrase around it."""
+
+    start: int
+    end: int
+    type: str
+
+
+_ORDINARY = 20_000
+"""Words that are more frequent than this rank, and on no list of names, are ordinary words."""
+_NOBODY = listed(
+    """there all everyone everybody chatgpt gpt claude gemini copilot siri alexa google bard assistant ai sir sirs madam madame friend friends guys folks
+    ladies gentlemen world again team hiring manager recruiter colleague colleagues professor doctor customer valued reader editor diary santa god lord
+    jesus mom mum mommy mummy dad daddy mama papa grandma grandpa honey darling dear love baby sweetheart kitty neighbour neighbor parents students class
+    so sorry sure ok okay yes no happy just not here back going trying looking using working new writing currently very really also still now afraid
+    german french english american indian chinese italian spanish russian polish turkish korean japanese dutch brazilian mexican canadian australian british
+    irish scottish muslim christian jewish hindu catholic gay lgbtq autistic adhd vegan vegetarian pro max windows mac linux wondering curious interested
+    monsieur messieurs mesdames damen herren zusammen hallo welt leute alle tous todos todo amigo amigos tutti ragazzi allen iedereen wszystkim panstwo państwo
+    herkese arkadaşlar мир всем друзья 大家 各位 您好 皆様 各位様 お客様 お世話 여러분 안녕하세요 안녕 ia mundo monde mondo mensen amici gente senhores señores signori"""
+)
+
+
+@lru_cache(maxsize=4096)
+def is_ordinary(word: str) -> bool:
+    """Whether a word is one of public text and not on the list of names."""
+    return not is_known(word) and ranks([word.lower()])[0] < _ORDINARY
+
+
+def is_nobody(value: str) -> bool:
+    """Whether a greeting or introduction with this word names nobody."""
+    words = [word.lower() for word in regex.findall(r"[\p{L}\p{M}]+", value)]
+    return not words or no_name(value) or not _NOBODY.isdisjoint(words) or (len(words) == 1 and is_ordinary(words[0]))
+
+
+_START = r"(?:(?<=^[ \t>\"“'*_]{0,6})|(?<=[\"“'«=]))"
+_GREETINGS = r"""(?: Dear(?:est)? | Hi | Hiya | Hello | Hey | Good[ ](?:morning|afternoon|evening) | Attn:? | Thanks
+    | Sehr[ ]geehrte[rs]? | Liebe[rs]? | Hallo | Guten[ ](?:Tag|Morgen|Abend) | Moin | Servus | Grüezi
+    | Bonjour | Bonsoir | Cher | Chère | Salut | Coucou
+    | Estimad[oa] | Querid[oa] | Hola | Apreciad[oa] | Buen[oa]s[ ](?:días|tardes|noches)
+    | Prezad[oa] | Car[oa] | Olá | Oi | Ex\.?m[oa]\.? | Ilm[oa]\. | Bom[ ]dia | Boa[ ](?:tarde|noite)
+    | Gentile | Gentilissim[oa] | Egregi[oa] | Ciao | Buongiorno | Buonasera | Salve
+    | Beste | Geachte | Hoi | Dag | Goedemorgen | Goedemiddag | Lieve
+    | Szanown[ya] | Drog[ia] | Cześć | Dzień[ ]dobry | Witaj | Witam
+    | Sayın | Sevgili | Merhaba | Selam | Değerli
+    | (?:Kính[ ]gửi | Kính[ ]chào | Thân[ ]gửi | Gửi | (?:Dạ[ ])?(?:em|cháu|con|tôi)?[ ]?chào | Xin[ ]chào)
+    | Уважаем(?:ый|ая) | Дорог(?:ой|ая) | Здравствуйте | Привет | Добрый[ ]день | Доброе[ ]утро )"""
+_ADDRESSED = r"""(?: ,?[ ] ) (?: (?:Herrn?|Frau|Madame|Monsieur|señora?|señorita|don|doña|senhora?|Sra?|Dra?|heer|mevrouw|mijnheer|Panie|Pani|Panu|sig
+    |signora?|dott(?:oressa|ore)?|anh|chị|ông|bà|cô|chú|bác|thầy|em|bạn|господин|госпожа|Sir|Madam|my[ ]dear|cousin|uncle|aunt|auntie)\.?[ ] ){0,3}"""
+_GREETING = Expression(
+    rf"^[ \t>\"“'«*_]{{0,6}} (?:.{{0,40}}?[=:][ ]?[\"“']?)? (?P<greeting>{_GREETINGS}) (?P<gap>{_ADDRESSED})", regex.VERBOSE | regex.MULTILINE
+)
+_GREETS = ("ear", "Hi", "ey", "ello", "allo", "Liebe", "geehrt", "Guten", "Moin", "onjour", "Ch", "Salut", "stimad", "uerid", "Hola", "rezad", "Car",
+    "Ol", "Oi", "Bo", "Gent", "grei", "Ciao", "Buon", "Beste", "eachte", "Hoi", "zanown", "Drog", "Cześć", "dobry", "Wita", "Say", "Sevgili", "Merhaba",
+    "Selam", "Kính", "ửi", "hào", "важаем", "орог", "дравствуйте", "ривет", "обр", "Thanks", "Good")  # fmt: skip
+_LETTER = regex.compile(r"^[ \t]*[\"“'«>*_]{0,3}[ \t]*\p{L}[^\n]{0,90}?(?:[,!:.،！，]|$)", regex.MULTILINE)
+
+_OTHER_GREETINGS = Expression(
+    r"""^[ \t>]{0,6} (?: (?:尊敬的|亲爱的|敬爱的|致) (?P<value>\p{Han}{2,4}?) (?P<title>先生|女士|小姐|老师|经理|医生|教授|总)? (?=[:：,，！!\n])
+      | (?P<value>[\p{Han}\p{Katakana}々ー]{1,8}(?:[ 　][\p{Han}\p{Katakana}々ー]{1,6})?(?:様|さま|殿)) [ 　]*$
+      | (?P<value>\p{Hangul}{2,5}(?:[ ]?(?:대리|과장|부장|팀장|선생|교수|사장|원장))?[ ]?님)(?:께|,|$)
+      | (?:(?:حضرة|سعادة|إلى|عزيزي|عزيزتي|الأخ|الأخت)[ ])? (?P<value>(?:السيدة?|الأستاذة?|الدكتورة?|المهندسة?)[ ]\p{Arabic}{2,}(?:[ ]\p{Arabic}{2,}){0,2}) (?=[ ]المحترمة?|[ ]*[,،:\n]|[ ]*$)
+      | (?:عزيزي|عزيزتي)[ ] (?P<value>\p{Arabic}{2,}) (?=[ ]*[,،:\n])
+      | (?:प्रिय|आदरणीय|माननीय)[ ] (?P<value>(?:(?:श्री|श्रीमती|सुश्री|डॉ\.?)[ ])?[\p{Devanagari}]{2,}(?:[ ][\p{Devanagari}]{2,}){0,3}) (?=[ ]*[,।:\n]) )""",
+    regex.VERBOSE | regex.MULTILINE,
+)
+
+_CLOSINGS = r"""(?i: (?:(?:with[ ])?(?:my[ ])?(?:best|kind|kindest|warm|warmest|many)[ ])?(?:regards|wishes|thanks) | yours(?:[ ](?:sincerely|faithfully|truly|ever))? | (?:yours[ ])?sincerely
+    | all[ ]the[ ]best | best | cheers | thanks?(?:[ ](?:you|a[ ]mill|so[ ]much|again|in[ ]advance|a[ ]lot))? | thx | ta | br | love | lots[ ]of[ ]love | respectfully | take[ ]care
+    | (?:mit[ ])?(?:freundlichen|besten|lieben|herzlichen|schönen|vielen)?[ ]?gr(?:ü|ue)(?:ß|ss)en? | (?:viele|liebe|beste|schöne|herzliche|freundliche)[ ]gr(?:ü|ue)(?:ß|ss)e | mfg | lg | vg | hochachtungsvoll
+    | (?:bien[ ])?cordialement | bien[ ]à[ ](?:vous|toi) | amicalement | sincères[ ]salutations | bises | (?:un[ ])?(?:cordial(?:es)?[ ])?saludos?(?:[ ]cordiales?)? | atentamente | atte\.? | un[ ]abrazo | abrazos | besos
+    | atenciosamente | att\.? | abraços? | (?:com[ ]os[ ]melhores[ ]|melhores[ ])?cumprimentos | cordiali[ ]saluti | distinti[ ]saluti | (?:un[ ])?saluti?(?:[ ]cordiali)? | un[ ]abbraccio
+    | (?:met[ ])?(?:vriendelijke|hartelijke)[ ]groet(?:en)? | groet(?:en|jes)? | hoogachtend | pozdrawiam(?:[ ]serdecznie)? | z[ ]poważaniem | pozdrowienia | saygılarımla | sevgiler(?:imle)? | (?:iyi[ ]çalışmalar)
+    | trân[ ]trọng(?:[ ]cảm[ ]ơn)? | thân(?:[ ](?:ái|mến))? | em[ ]cảm[ ]ơn[^\n]{0,20} | kính[ ]thư | с[ ]уважением | с[ ]наилучшими[ ]пожеланиями | всего[ ]доброго | مع[ ](?:خالص[ ])?التحية | ودمتم | تحياتي | مع[ ]الشكر
+    | सादर | भवदीया? | धन्यवाद(?:[ ]सहित)? | आपका[^\n]{0,15} | आपकी[^\n]{0,15} | 此致 | 敬礼 | 祝好 | 顺颂商祺 | 敬具 | よろしくお願い[^\n]{0,12} | 감사합니다\.? | signed | fdo\.? | gez\. | unterschrift | 드림 )"""
+_CLOSING = Expression(rf"^[ \t>]{{0,6}} {_CLOSINGS} [ \t]* [,.!،，。:]? [ \t]* (?:\n[ \t>]*){{1,3}} (?=\S)", regex.VERBOSE | regex.MULTILINE)
+_SIGNED = Expression(
+    rf"""(?: ^[ \t>]{{0,6}}{_CLOSINGS}[,:]?[ ]+ (?=\p{{Lu}}) | \bSent[ ]from[ ](?=\p{{Lu}}\w{{1,20}}['’]s[ ]i?Ph) | \b(?i:signed(?:[ ]by)?|sign[ ]as|gez\.|fdo\.)[ ]+(?=\p{{Lu}}) )""",
+    regex.VERBOSE | regex.MULTILINE,
+)
+
+_WROTE = Expression(
+    r"""^[ \t>]* (?: (?:On|El|Em|Le|Il[ ]giorno|Op|W[ ]dniu|Am)[ ][^\n]{4,60}?[,\d][ ](?P<value>[\p{Lu}][^\n<>,:\d]{1,50}?)[ ]*(?:[<(][^\n>)]{3,80}[>)])?[ ]*(?:wrote|a[ ]écrit|escribió|escreveu|ha[ ]scritto|het[ ]volgende[ ]geschreven|napisał(?:\(?a\)?)?)[ ]*:
+      | (?P<value>[\p{Lu}][^\n<>,:\d]{1,40}?)[ ]*(?:<[^\n>]{3,80}>)?[ ]*(?:wrote|schrieb|a[ ]écrit|escribió|escreveu|ha[ ]scritto|schreef|napisał(?:\(?a\)?)?|написала?|пишет|작성|yazdı|đã[ ]viết)[ ]*[:：]
+      | (?:Il[ ]giorno[ ]\p{L}{2,10}[ ])(?P<value>[\p{Lu}][^\n<>,:\d]{1,40}?)[ ]ha[ ]scritto[ ]*:
+      | (?:Am|Op)[ ][^\n]{4,60}?[ ](?:schrieb|schreef)[ ](?P<value>[\p{Lu}][^\n<>,:\d]{1,50}?)[ ]*(?:<[^\n>]{3,80}>)?[ ]*:
+      | (?P<value>\p{Hangul}{2,5})[ ]<[^\n>]{3,80}>[ ]작성: )""",
+    regex.VERBOSE | regex.MULTILINE,
+)
+
+_HEADERS = r"""From | To | Cc | Bcc | Reply-To | Sender | Von | An | Kopie | Gesendet[ ]von | De | À | Para | CC | Da | A | Od | Do | Van | Aan | Gönderen | Kime | Từ | Đến | От | Кому | Копия | من | إلى
+    | 发件人 | 收件人 | 抄送 | 差出人 | 送信者 | 宛先 | 보낸[ ]?사람 | 받는[ ]?사람 | प्रेषक | प्रति"""
+_SUBJECTS = r"Subject | Date | Sent | Betreff | Datum | Objet | Asunto | Assunto | Oggetto | Temat | Onderwerp | Konu | Tiêu[ ]đề | Chủ[ ]đề | Тема | الموضوع | 主题 | 件名 | 제목 | विषय | Message-ID | Re"
+_HEADER = Expression(rf"^[ \t>]* (?:(?P<header>{_HEADERS})|{_SUBJECTS}) [ ]? [:：] [ \t]* (?P<value>[^\n]*)$", regex.VERBOSE | regex.MULTILINE)
+_MAILBOX = Expression(r"(?:^|[,;])[ ]*[\"“'«]?(?P<value>[\p{L}][^<>\"”\n;@]{0,60}?)[\"”'»]?[ ]*<[^<>\s]{1,120}[@%][^<>\s]{1,120}>?", 0)
+
+_INTRODUCTIONS = r"""(?: (?i:\bmy[ ](?:full[ ]|real[ ]|maiden[ ])?name(?:[ ]is|'s)|\bmy[ ]names|\bthis[ ]is|\byou[ ]can[ ]call[ ]me|\bpeople[ ]call[ ]me|\b(?:his|her|their)[ ]name[ ](?:is|was))
+    | (?i:\bich[ ]hei(?:ß|ss)e|\bmein[ ]name[ ](?:ist|lautet)) | (?i:\bje[ ]m['’]appelle|\bmon[ ]nom[ ]est) | (?i:\bme[ ]llamo|\bmi[ ]nombre[ ]es)
+    | (?i:\b(?:o[ ])?meu[ ]nome[ ]é|\bme[ ]chamo|\bchamo-me) | (?i:\bmi[ ]chiamo|\bil[ ]mio[ ]nome[ ]è) | (?i:\bik[ ]heet|\bmijn[ ]naam[ ]is) | (?i:\bnazywam[ ]się|\bmam[ ]na[ ]imię)
+    | (?i:\b(?:benim[ ])?adım|\bismim) | (?i:\btên[ ](?:tôi|em|mình|cháu)[ ]là|\b(?:tôi|em|mình)[ ]tên[ ]là|(?:^|[ ])[Ee]m[ ]là) | (?i:\bменя[ ]зовут|\bмо[её][ ]имя) )"""
+_INTRODUCED = Expression(rf"{_INTRODUCTIONS} [ :,]{{1,3}} [\"“'«*]? (?=\p{{L}})", regex.VERBOSE | regex.MULTILINE)
+_INTROS = ("name", "this is", "call me", "hei", "m'appelle", "m’appelle", "mon nom", "llamo", "nombre", "nome", "chamo", "chiamo", "ik heet", "naam", "nazywam", "imię",
+    "adım", "ismim", " là", "зовут", "имя")  # fmt: skip
+_I_AM = Expression(r"(?<![\p{L}\p{M}'’])(?:[Ii]['’`]?m|[Ii][ ]am|[Ii]ch[ ]bin|[Jj]e[ ]suis|[Ss]oy|[Ss]ono|[Ii]k[ ]ben)[ ](?=\p{Lu})", 0)
+_OTHER_INTRODUCTIONS = Expression(
+    r"""(?:我叫|我的名字叫|我的名字是|我是(?=\p{Han}{2,4}[，,。]))(?P<value>\p{Han}{2,4}?)(?=[，,。\s!！、]|今年|是|在|来自)
+      | (?:私は|わたしは|僕は|俺は|私の名前は|弊社の)(?P<value>[\p{Han}\p{Katakana}々ー]{1,8}(?:[ 　][\p{Han}\p{Katakana}々ー]{1,6})?)(?=です|と申します|といいます|だ。)
+      | の(?P<value>[\p{Han}々]{2,5}(?:[ 　][\p{Han}々]{1,4})?)(?=です。|と申します|でございます)
+      | (?:제[ ]이름은|저는|내[ ]이름은|나는)[ ](?P<value>\p{Hangul}{2,5}?)(?=입니다|이고|이라고|라고|이에요|예요|[ ]입니다)
+      | \p{Hangul}+(?:팀|부|과|실)[ ](?P<value>\p{Hangul}{2,5}?)(?=입니다)
+      | (?:اسمي|إسمي)[ ](?P<value>\p{Arabic}{2,}(?:[ ]\p{Arabic}{2,}){0,1})(?=[ ]?[،,.؛\n]|[ ]و|$)
+      | मेरा[ ]नाम[ ](?P<value>[\p{Devanagari}]{2,}(?:[ ][\p{Devanagari}]{2,}){0,2}?)[ ](?=है|हैं)
+      | ^[ \t>]*(?P<value>\p{Hangul}{2,5})[ ](?=드림|올림)""",
+    regex.VERBOSE | regex.MULTILINE,
+)
+_OTHER_SCRIPT = regex.compile(r"[^\x00-\u02ff\u2000-\u2bff\U0001f000-\U0001ffff]")
+
+_STAMPED = Expression(
+    r"""^[ \t>]* \[? (?: (?:\d{1,4}[./\-]\d{1,2}(?:[./\-]\d{1,4})?|\d{1,2}[ ]\p{L}{3,9}(?:[ ]\d{4})?),?[ ] )? \d{1,2}[:.h]\d{2}(?::\d\d)?(?:[ ]?[AaPp]\.?[Mm]\.?)? (?:\]|[ ]-|[ ]?[–—]|:)? [ ]?-?[ ]?
+      (?P<value>[^\n:\[\]{}()=/\\|]{1,40}) [:：] [ ] (?=\S)""",
+    regex.VERBOSE | regex.MULTILINE,
+)
+_STAMP_BEHIND = Expression(r"^(?P<value>[^\n:：\d\[\](){}]{1,24}?)[ ]\d{1,2}:\d\d(?::\d\d)?$", regex.MULTILINE)
+_SPOKEN = Expression(r"^[ \t>*_]{0,6}(?P<value>\p{L}[^\n:：{}\[\]=<>|#\"“/\\;,!?.]{0,24})[ ]?[*_]{0,2}[:：][*_]{0,2}[ ](?=[^\n]{2})", regex.MULTILINE)
+_TAGGED = Expression(r"(?<![\w.])[@\\](?:author|Author|reviewer|maintainer)[ \t:]{1,4}(?=\p{Lu})", 0)
+_HANDLE_LIKE = regex.compile(r"@?[\p{Ll}\d]+(?:[._\-][\p{L}\d]+)+|\p{L}+[._]?\d[\p{L}\d_]*|\p{L}+_[\p{L}\d_]+")
+_TRIM = regex.compile(r"^[^\p{L}\d@+]+|[^\p{L}\p{M}\p{N}.]+$")
+
+
+def read_phrases(text: str) -> Iterator[Named]:
+    """Names of persons in a text that phrases around them give away, and user names of chats."""
+    other = bool(_OTHER_SCRIPT.search(text))
+    yield from _greetings(text, other=other)
+    yield from _signatures(text)
+    yield from _mails(text)
+    yield from _introductions(text, other=other)
+    yield from _chats(text)
+    if "@" in text or "\\" in text:
+        for match in _TAGGED.compiled.finditer(text):
+            if (name := _name(text, match.end())) and not no_name(text[slice(*name)]):
+                yield Named(*name, "PERSON")
+
+
+def _name(text: str, start: int) -> tuple[int, int] | None:
+    match = NAME.compiled.match(text, start, start + 90)
+    return (start, start + len(match.group().rstrip(" ,"))) if match and match.end() > start else None
+
+
+def _greetings(text: str, *, other: bool) -> Iterator[Named]:
+    if any(sign in text for sign in _GREETS):
+        for match in _GREETING.compiled.finditer(text):
+            start = match.start("gap")
+            while text[start] in ", ":
+                start += 1
+            if name := _addressed(text, start, match.end("gap")):
+                yield Named(*name, "PERSON")
+    if other:
+        for match in _OTHER_GREETINGS.compiled.finditer(text):
+            if not is_nobody(match["value"]):
+                yield Named(match.start("value"), match.end("title" if match["title"] else "value"), "PERSON")
+
+
+def _addressed(text: str, start: int, behind: int) -> tuple[int, int] | None:
+    """The name in a greeting: it ends the greeting, and a title before it belongs to it."""
+    match = NAME.compiled.match(text, behind, behind + 60)
+    if match is None:
+        return None
+    value = match.group().rstrip(" ,")
+    stop = behind + len(value)
+    after = text[stop : stop + 2].lstrip(" *_")[:1]
+    if after not in ("", ",", "!", ":", ".", "\n", "–", "—", "-", ";", "\r", "،", "(", "I") and start == behind:
+        return None
+    if is_nobody(value) and (start == behind or no_name(value)):
+        return None
+    return start, stop
+
+
+def _signatures(text: str) -> Iterator[Named]:
+    for match in _CLOSING.compiled.finditer(text):
+        end = text.find("\n", match.end())
+        end = len(text) if end < 0 else end
+        name = _name(text, match.end())
+        if name and not is_nobody(text[slice(*name)]) and _ends_line(text, name[1], end):
+            yield Named(*name, "PERSON")
+    for match in _SIGNED.compiled.finditer(text):
+        if (name := _name(text, match.end())) and not is_nobody(text[slice(*name)]):
+            value = text[slice(*name)]
+            if looks_like_name(value) or is_known(value) or "sent" in match.group().lower():
+                yield Named(*name, "PERSON")
+
+
+def _ends_line(text: str, stop: int, end: int) -> bool:
+    rest = text[stop:end].strip(" \t\r.,*_")
+    return not rest or rest[0] in "–—-|,(/·•<" or "  " in text[stop : stop + 2]
+
+
+def _mails(text: str) -> Iterator[Named]:
+    for match in _WROTE.compiled.finditer(text) if ":" in text or "：" in text else ():
+        name = _name(text, match.start("value"))
+        if name and not is_nobody(text[slice(*name)]):
+            yield Named(*name, "PERSON")
+    previous = -2
+    lines = list(_HEADER.compiled.finditer(text)) if ":" in text or "：" in text else []
+    for number, match in enumerate(lines):
+        beside = match.start() - previous <= 2 or (number + 1 < len(lines) and lines[number + 1].start() - match.end() <= 1)
+        previous = match.end() + 1
+        if not match["header"] or not match["value"]:
+            continue
+        start, value = match.start("value"), match["value"]
+        boxes = list(_MAILBOX.compiled.finditer(value))
+        for box in boxes:
+            if not no_name(box["value"]) and (name := _name(text, start + box.start("value"))):
+                yield Named(name[0], min(name[1], start + box.end("value")), "PERSON")
+        if not boxes and beside and "@" not in value:
+            name = _name(text, start)
+            if name and not is_nobody(text[slice(*name)]) and (" " in value.strip() or is_known(value.strip())):
+                yield Named(*name, "PERSON")
+
+
+def _introductions(text: str, *, other: bool) -> Iterator[Named]:
+    lower = text.lower()
+    if any(sign in lower for sign in _INTROS):
+        for match in _INTRODUCED.compiled.finditer(text):
+            name = _name(text, match.end()) or _lower_name(text, match.end())
+            if name is None or is_nobody(text[slice(*name)]):
+                continue
+            value = text[slice(*name)]
+            if match.group().lower().startswith("this is") and not (looks_like_name(value) or is_known(value)):
+                continue
+            yield Named(*name, "PERSON")
+    for match in _I_AM.compiled.finditer(text):
+        name = _name(text, match.end())
+        if name and not is_nobody(text[slice(*name)]):
+            value = text[slice(*name)]
+            if looks_like_name(value) or is_known(value) or text[name[1] : name[1] + 1] in (",", "(") or value.count(" ") > 0:
+                yield Named(*name, "PERSON")
+    if other:
+        for match in _OTHER_INTRODUCTIONS.compiled.finditer(text):
+            if not is_nobody(match["value"]):
+                yield Named(*match.span("value"), "PERSON")
+
+
+_SMALL_NAME = Expression(r"\p{L}[\p{L}\p{M}'’\-]+(?:[ ]\p{L}[\p{L}\p{M}'’\-]+)?(?=[ ]*(?:[,.!?;:)\n]|$|[ ](?:and|und|et|y|e|i|ve)[ ]))", 0)
+
+
+def _lower_name(text: str, start: int) -> tuple[int, int] | None:
+    """A name in small letters: its first word must be on the list of names."""
+    match = _SMALL_NAME.compiled.match(text, start, start + 60)
+    return match.span() if match and is_known(match.group().split()[0]) else None
+
+
+def _chats(text: str) -> Iterator[Named]:
+    if text.count("\n") < 1 or ":" not in text and "：" not in text:
+        return
+    stamped = [match.span("value") for match in _STAMPED.compiled.finditer(text)]
+    if len(stamped) > 1:
+        yield from _speakers(text, stamped, certain=True)
+    behind = [match.span("value") for match in _STAMP_BEHIND.compiled.finditer(text)]
+    if len(behind) > 2:
+        yield from _speakers(text, behind, certain=True)
+    if stamped or behind:
+        return
+    spoken = [match.span("value") for match in _SPOKEN.compiled.finditer(text)]
+    names = Counter(text[slice(*place)].strip() for place in spoken)
+    turns = sum(text[slice(*a)] != text[slice(*b)] for a, b in zip(spoken, spoken[1:], strict=False))
+    if 1 < len(names) < 12 and len(spoken) >= 4 and turns >= 3 and sum(count > 1 for count in names.values()) > 1:
+        yield from _speakers(text, spoken, certain=False)
+
+
+def _speakers(text: str, places: list[tuple[int, int]], *, certain: bool) -> Iterator[Named]:
+    count = Counter(text[slice(*place)].strip() for place in places)
+    for start, end in places:
+        raw = text[start:end]
+        if (not certain and count[raw.strip()] < 2) or kind_of(raw.strip()):
+            continue
+        value = _TRIM.sub("", raw)
+        at = start + raw.find(value)
+        if len(value) < 2:
+            continue
+        if _HANDLE_LIKE.fullmatch(value):
+            yield Named(at, at + len(value), "HANDLE")
+        elif value[0] in "+0123456789":
+            if found := find("phone", text, at, at + len(value), whole=True):
+                yield Named(found.start, found.end, "PHONE")
+        elif not is_nobody(value) and len(value.split()) <= 4 and (value[0].isupper() or not value.isascii() or certain):
+            if certain or is_known(value.split()[0]) or not value.isascii():
+                yield Named(at, at + len(value), "PERSON")
