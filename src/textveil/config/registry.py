@@ -199,7 +199,7 @@ DETECTORS: dict[str, Entry] = {
     ),
     "structure": Entry(
         target="textveil.protect.structure:Structure",
-        summary="values by their keys (JSON, YAML, CSV, SQL, code, forms, mail headers), and names in letters and chats",
+        summary="values by their keys (JSON, YAML, CSV, SQL, code, forms), and names in letters, mails and chats",
     ),
     "tagger": Entry(
         target="textveil.protect.adapters:load_tagger",

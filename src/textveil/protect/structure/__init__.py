@@ -11,12 +11,15 @@ A span is the value without its quotes. A number that stands without quotes in J
 value; the placeholder for it is a word, so such a document parses again only when the answer is restored.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from textveil.protect.patterns.keys import is_password
+from textveil.protect.patterns.rules import listed
 from textveil.protect.spans import Span
+from textveil.protect.structure.keys import folded
 from textveil.protect.structure.pairs import Cell, Cells, read_pairs
 from textveil.protect.structure.phrases import is_ordinary, read_phrases
 from textveil.protect.structure.tables import read_inserts, read_tables
@@ -30,20 +33,39 @@ _TELLING = ("given", "family", "full", "birth", "national", "medical", "email")
 """Kinds whose values show that a record is a person's."""
 _CONTACTS = ("phone", "age", "address", "street", "postcode", "role", "iban", "plate", "licence", "card")
 """Kinds that show it beside a name."""
-_BESIDE = ("age", "place", "org", "street", "house", "postcode", "date", "latitude", "longitude", "extension", "cvc", "expiry")
+_BESIDE = (
+    "age",
+    "place",
+    "org",
+    "street",
+    "house",
+    "postcode",
+    "date",
+    "latitude",
+    "longitude",
+    "extension",
+    "cvc",
+    "expiry",
+)
 """Kinds that are private only in a person's record."""
-_WORKS = frozenset(
-    """title book isbn isbn13 doi journal publisher year published genre quote pages volume issue abstract citation album song booktitle edition
-    publication titre título titolo tytuł 标题 书名 出版社""".split()
+_TRACKS = frozenset(("trkpt", "wpt", "rtept", "home"))
+"""Keys of places where somebody was."""
+_WORKS = listed(
+    """title book isbn isbn13 doi journal publisher year published genre quote pages volume issue abstract citation
+    album song booktitle edition publication titre título titolo tytuł 标题 书名 出版社"""
 )
 """Keys beside an author that make the record one of a published work."""
-_PARTIAL = frozenset(("first", "last", "middle", "ad", "adi", "имя", "ten", "tên", "isim", "adı"))
+_NAMES_APART = re.compile(r"[,;/]|[ ](?:and|und|et|y|e|i|&)(?=[ ])")
+_LOGIN = re.compile(r"[ ]\(([A-Za-z][\w.\-]{2,31})[,)]")
+_TELEPHONE = re.compile(r"(?<![\w./\-])[+(]{0,2}\d(?:[ ().\-/]{0,3}\d){7,14}(?![\w\-])")
+_OWNER = re.compile(r"[a-z]{4,20}\d{1,4}")
+_PARTIAL = frozenset(("sn", "first", "last", "middle", "ad", "adi", "имя", "ten", "tên", "isim", "adı"))
 """Keys of parts of names that mean other things outside of a person's record."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Structure:
-    """A detector of values by their keys: in JSON, YAML, CSV, SQL, code, logs, XML, cards, mails, forms, letters and chats.
+    """A detector of values by their keys, in documents, code, logs, forms, letters and chats.
 
     Runs locally, in time linear in the text. Broken and cut off documents are read as far as they go.
     """
@@ -121,13 +143,17 @@ class _Records:
 
 
 def _private(text: str, cells: Cells) -> Iterator[tuple[int, int, str]]:
-    values = [(cell, value) for cell in cells.cells if (value := _value(text, cell))]
+    values = [(cell, value) for cell in cells.cells for value in _values(text, cell)]
     own: dict[int, set[str]] = defaultdict(set)
     below: dict[int, set[str]] = defaultdict(set)
     for cell, value in values:
         if cell.kind in _NAMES and cell.key.lower() in _PARTIAL:
             continue
-        if cell.kind in ("role", "name", "author") and not value.likely and (cell.kind != "role" or _is_word(text, value)):
+        if (
+            cell.kind in ("role", "name", "author")
+            and not value.likely
+            and (cell.kind != "role" or _is_word(text, value))
+        ):
             continue
         own[cell.record].add(cell.kind)
     for record, kinds in list(own.items()):
@@ -141,15 +167,55 @@ def _private(text: str, cells: Cells) -> Iterator[tuple[int, int, str]]:
                 below[cell.record].add("name")
 
 
+def _values(text: str, cell: Cell) -> Iterator[Value]:
+    """The values of a cell: one, or the names of a list, or in a form what stands beside a name."""
+    if cell.kind == "people":
+        at = cell.start
+        for part in _NAMES_APART.split(text[cell.start : cell.end]):
+            lead = len(part) - len(part.lstrip(" \"'"))
+            if value := person(text, at + lead, min(cell.end, at + len(part)), whole=False, strong=False):
+                yield value
+            at = text.find(part, at) + len(part) + 1
+        return
+    value = _value(text, cell)
+    if value is None:
+        return
+    yield value
+    if value.type == "PERSON" and cell.form:
+        yield from _beside(text, value, cell.end)
+
+
+def _beside(text: str, value: Value, end: int) -> Iterator[Value]:
+    """The login in brackets and the telephone number that stand behind a name in a form."""
+    if login := _LOGIN.match(text, value.end, end):
+        name = {word for word in folded(text[value.start : value.end]).split() if len(word) > 2}
+        if not login[1].isalpha() or any(word in login[1].lower() for word in name):
+            yield Value(*login.span(1), "HANDLE", True)
+    for number in _TELEPHONE.finditer(text, value.end, end):
+        if 8 <= sum(map(str.isdigit, number[0])) <= 14:
+            yield Value(*number.span(), "PHONE", True)
+
+
 def _value(text: str, cell: Cell) -> Value | None:
     start, end = cell.start, cell.end
     while start < end and text[start] in " \t　\"'`*“«（":
         start += 1
+    while end > start and start > cell.start and text[end - 1] in "\"'`*”»）":
+        end -= 1
     if text.startswith(("null", "None", "NULL"), start) and end - start <= 5:
         return None
     if cell.kind in _NAMES:
         strong = cell.key.lower() not in _PARTIAL
         return person(text, start, end, whole=cell.whole, strong=strong)
+    if cell.key.lower() == "sn" and (named := person(text, start, end, whole=cell.whole, strong=False)):
+        return named
+    if cell.kind == "handle" and (named := person(text, start, end, whole=cell.whole, strong=False)):
+        name = text[named.start : named.end]
+        if " " in name or not name.isascii():
+            return named
+    if cell.kind == "role" and cell.whole and _OWNER.fullmatch(text, start, end):
+        stem = text[start:end].rstrip("0123456789")
+        return None if is_ordinary(stem) else Value(start, end, "HANDLE", True)
     if cell.kind in ("name", "role", "author"):
         return person(text, start, end, whole=cell.whole, strong=False)
     if cell.kind == "secret":
@@ -172,16 +238,26 @@ def _secret(text: str, start: int, end: int, cell: Cell) -> Value | None:
         if " " in value and cell.form:
             first = value.split()[0]
             value = first if not first.isalpha() else ""
-    code = any(sign in value for sign in "()[]{}<>;") and not cell.whole
-    if code or len(value) > 200 or value.startswith(("$", "<", "{", "%", "process.", "os.", "*")) or not value:
-        return None
     quoted = cell.start > 0 and text[cell.start - 1] in "\"'`"
+    code = any(sign in value for sign in "()[];") and not quoted
+    template = value.startswith(("$", "<", "%", "process.", "os.", "*", "{{")) or (
+        value[:1] == "{" and value[-1:] == "}"
+    )
+    if code or template or len(value) > 200 or not value:
+        return None
     if value.isalpha() and not quoted and value.isascii():
         return None
     numeric = value.isdigit() and 3 <= len(value) <= 12
     if not numeric and (not is_password(value) or (value.isalpha() and value.isascii() and is_ordinary(value))):
         return None
-    if not quoted and not cell.form and (value.isidentifier() and not any(map(str.isdigit, value)) or "." in value.strip(".")[:-4] and value.isascii() and value.replace(".", "").isidentifier()):
+    if (
+        not quoted
+        and not cell.form
+        and (
+            (value.isidentifier() and not any(map(str.isdigit, value)))
+            or ("." in value.strip(".")[:-4] and value.isascii() and value.replace(".", "").isidentifier())
+        )
+    ):
         return None
     if numeric and not quoted and not cell.form:
         return None
@@ -190,6 +266,18 @@ def _secret(text: str, start: int, end: int, cell: Cell) -> Value | None:
 
 def _is_private(text: str, cell: Cell, value: Value, records: _Records, cells: Cells) -> bool:
     kind, record = cell.kind, cell.record
+    if value.type == "HANDLE" and kind == "role":
+        return True
+    if value.type == "PERSON" and kind == "id":
+        return records.telling(record)
+    if value.type == "PERSON" and kind == "handle":
+        return _is_somebody(text, cell, value, records, cells)
+    if value.type in ("HANDLE", "PHONE") and kind in (*_NAMES, "role", "name"):
+        return True
+    if kind == "people":
+        return value.likely or not _is_word(text, value)
+    if kind in ("latitude", "longitude") and cells.names[record] in _TRACKS:
+        return True
     if kind in ("given", "family") and cell.key.lower() in _PARTIAL:
         return records.telling(record)
     if kind in _NAMES:
@@ -201,7 +289,7 @@ def _is_private(text: str, cell: Cell, value: Value, records: _Records, cells: C
     if kind in _BESIDE:
         return records.near(record)
     if kind == "address":
-        return value.likely and (cell.whole or cell.form) or records.near(record)
+        return (value.likely and (cell.whole or cell.form)) or records.near(record)
     if kind == "handle":
         return _is_login(text, cell, value, records)
     if kind == "id":
@@ -241,13 +329,19 @@ def _is_named(text: str, cell: Cell, value: Value, records: _Records) -> bool:
     if is_example(name) or (not several and name.isupper() and name.isascii() and not records.telling(record)):
         return False
     if records.persons[record] or records.telling(record):
-        return looks_like_name(name) or not _is_word(text, value) and not no_name(name)
+        return looks_like_name(name) or (not _is_word(text, value) and not no_name(name))
     if records.contact(record) and (value.likely or (not name.isascii() and not _is_word(text, value))):
         return True
     if cell.form and cell.key[:1].isupper():
         return value.likely and several
     words = name.split()
-    return value.likely and several and len(words) <= 4 and looks_like_name(words[0] + " " + words[0]) and not is_ordinary(words[-1])
+    return (
+        value.likely
+        and several
+        and len(words) <= 4
+        and looks_like_name(words[0] + " " + words[0])
+        and not is_ordinary(words[-1])
+    )
 
 
 def _is_login(text: str, cell: Cell, value: Value, records: _Records) -> bool:
@@ -259,5 +353,5 @@ def _is_login(text: str, cell: Cell, value: Value, records: _Records) -> bool:
     if quoted or (cell.whole and text[cell.start - 1] in ",;|\t"):
         return value.likely or not is_ordinary(name)
     if cell.form:
-        return value.likely or not is_ordinary(name) and records.near(cell.record)
+        return value.likely or (not is_ordinary(name) and records.near(cell.record))
     return cell.whole and text[cell.start - 1] == "=" and "_" not in name and not is_ordinary(name)

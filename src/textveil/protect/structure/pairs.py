@@ -1,4 +1,4 @@
-"""Pairs: keys with their values, in JSON, YAML, TOML, code, logs, forms, XML and cards, whole or broken, also inside prose.
+"""Pairs: keys with their values, in JSON, YAML, TOML, code, logs, forms, XML and cards, whole or broken.
 
 In: a text. Out: `Cells`: the place of each value whose key says something, and which of them belong together.
 Not here: what keys mean (`keys`), whether values fit (`values`), tables (`tables`).
@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from textveil.protect.structure.keys import LONGEST, is_person, kind_of
+from textveil.protect.patterns.rules import listed
+from textveil.protect.structure.keys import is_person, kind_of
 
 DEPTH = 2
 """How deep strings are searched that hold further pairs: JSON in JSON, arguments of a command."""
@@ -48,19 +49,22 @@ class Cells:
         cells: the values.
         parents: for each record the record around it; -1 for none.
         persons: for each record whether its own key stands for a person.
-        keys: for each record the keys that say what it is about, whether or not they have a kind.
+        keys: for each record the keys in it, whether or not they have a kind.
+        names: for each record its own key.
     """
 
     cells: list[Cell] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
     persons: list[bool] = field(default_factory=list)
     keys: list[set[str]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
 
     def record(self, parent: int, key: str = "") -> int:
         """A new record inside another one, under a key."""
         self.parents.append(parent)
         self.persons.append(bool(key) and is_person(key))
         self.keys.append(set())
+        self.names.append(key.lower())
         return len(self.parents) - 1
 
     def add(self, key: str, start: int, end: int, *, whole: bool, record: int, form: bool = False) -> None:
@@ -68,7 +72,8 @@ class Cells:
         if start >= end:
             return
         self.keys[record].add(key.lower())
-        if kind := kind_of(key):
+        around = self.names[record]
+        if kind := kind_of(key) or (kind_of(f"{around} {key}") if around else None):
             self.cells.append(Cell(start, end, kind, key, whole, record, form))
 
 
@@ -77,8 +82,11 @@ _TOKEN = re.compile(
     r"|[{}\[\]()\n：【]|={1,3}>?|:=?"
 )
 _ESCAPED = re.compile(r"""\\+"(?:[^"\\\n]|\\(?!["\\]))*+(?:\\+"|(?=\n)|\\?\Z)|[{}\[\]()\n：]|={1,3}>?|:=?""")
-_KEY_BOUND = re.compile(r"[,;|/(\[{<>\t•·\"“”*‘’】、。]|  |[\-–—] |\d[.)] |[.!?] (?=\S*\s?$)|，|）|\)")
-_NAMED = re.compile(r"([\w$@.\-]{1,64})(?:\s{0,4}:\s{0,4}[\w.\[\]|?]{1,40})?\s{0,4}$")
+_KEY_BOUND = re.compile(r"[,;|(\[{<>\t•·\"“”*‘’】、。]|  |/ | /|[\-–—] |\d[.)] |[.!?] (?=\S*\s?$)|，|）|\)")
+_ASIDE = re.compile(r"\s?[(（][^()（）\n]{1,30}[)）]\s*$")
+_NAMED = re.compile(
+    r"([\w$@.\-]{1,64})(?:\s{0,4}:\s{0,4}(?i:str|string|text|int|integer|float|bool|boolean|number|any|object|date|u?int\d\d?|char|optional\[\w+\])\??)?\s{0,4}$"
+)
 _MARKS = " \t>#*-•·–—/【】_\"'`"
 _STOP = re.compile(r"[,}\])\n;]")
 _NEXT = re.compile(r"(?:[,;&]|\s)\s?[\w.\-]{1,40}=")
@@ -103,6 +111,7 @@ class _Scan:
     def run(self, start: int, end: int, depth: int = 0, *, escaped: bool = False) -> None:
         text, last = self.text, (-1, -1, -1, -1)
         self.line = self.done = start
+        self._section(start)
         for match in (_ESCAPED if escaped else _TOKEN).finditer(text, start, end):
             at, stop = match.span()
             sign = text[at]
@@ -153,6 +162,8 @@ class _Scan:
                 else:
                     self.key = None
                     self.done = inner[1] + 1
+            elif self.open:
+                self._end_bare(at)
         elif self.open and self.open[-1][0] in "[(" and self.open[-1][2]:
             self.cells.add(self.open[-1][2], *inner, whole=True, record=self.record)
 
@@ -182,10 +193,13 @@ class _Scan:
             annotated = self.key is not None and begin < self.at
         else:
             begin = low
+            if before.rstrip()[-1:] in (")", "）") and (aside := _ASIDE.search(before)):
+                before = before[: aside.start()]
+            at = low + len(before)
             for bound in _KEY_BOUND.finditer(before.rstrip(" \t*_\"'`】")):
                 begin = low + bound.end()
             key, annotated = text[begin:at].strip(_MARKS), False
-        if not key:
+        if not key or (sign == ":" and self.bare and self.key is not None and not self.open and not kind_of(key)):
             return
         if not annotated:
             self._end_bare(begin)
@@ -216,7 +230,7 @@ class _Scan:
         if self.key is None:
             return
         text, start = self.text, self.at
-        while start < end and text[start] in " \t　*\n":
+        while start < end and text[start] in " \t　*":
             start += 1
         if self.open:
             cut = _STOP.search(text, start, end)
@@ -225,7 +239,7 @@ class _Scan:
             end = end if line < 0 else line
             cut = _NEXT.search(text, start, end) if self.assigned else None
         stop = cut.start() if cut else end
-        while stop > start and text[stop - 1] in " \t\r*`":
+        while stop > start and text[stop - 1] in " \t\r*`,;&":
             stop -= 1
         if start < stop:
             whole = self.assigned and not self.open
@@ -243,7 +257,7 @@ class _Scan:
                 self._end_bare(at)
         begin = at + 1
         if text[begin : begin + 1] in ("\n", "\r") and begin < end:
-            following = text[begin:begin + 3].strip("\r\n")[:1]
+            following = text[begin : begin + 3].strip("\r\n")[:1]
             if following.isalpha() and (not self.open or self.open[0][0] != "{" or following.isupper()):
                 self.open.clear()
                 self.key = None
@@ -251,6 +265,11 @@ class _Scan:
                 self.indents.clear()
                 self.block, self.parent_key = self.cells.record(self.root), ""
         self.line = begin
+        self._section(begin)
+
+    def _section(self, begin: int) -> None:
+        """Begins a record at a header of TOML or of a file of settings."""
+        text = self.text
         if text.startswith("[", begin):
             close = text.find("]", begin, begin + 80)
             if close > 0 and text[close + 1 : close + 2] in ("", "\n", "\r", " ", "]"):
@@ -264,7 +283,13 @@ class _Scan:
         direct = self.key is not None and not text[self.at : at].strip(" \t\n")
         call = sign == "(" and (before.isalnum() or before == "_")
         starts = not text[self.line : at].strip(" \t")
-        if not (direct and sign != "(" or call or self.open or (starts and sign != "(") or before in ("=", "(", ",", "[", "{", "'", '"')):
+        if not (
+            (direct and sign != "(")
+            or call
+            or self.open
+            or (starts and sign != "(")
+            or before in ("=", "(", ",", "[", "{", "'", '"')
+        ):
             return
         key = ""
         if call:
@@ -305,7 +330,7 @@ def text_sign(text: str, at: int, stop: int) -> str:
 
 _TAG = re.compile(r"<(/?)([A-Za-z_][\w:.\-]{0,60})((?:[^<>\"']|\"[^\"<>]{0,2000}+\"|'[^'<>]{0,2000}+'){0,200}+)>")
 _ATTRIBUTE = re.compile(r"([\w:.\-]{1,60})\s?=\s?(?:\"([^\"<>]*+)\"|'([^'<>]*+)')")
-_VOID = frozenset("br hr img input meta link col source track wbr area base embed param".split())
+_VOID = listed("br hr img input meta link col source track wbr area base embed param")
 
 
 def read_tags(text: str, cells: Cells) -> None:
@@ -316,7 +341,7 @@ def read_tags(text: str, cells: Cells) -> None:
     root = cells.record(-1)
     last: tuple[str, int, int] | None = None  # name of the last tag that opened, where its text starts, its record
     for match in _TAG.finditer(text):
-        closing, name, attributes = match[1], match[2], match[3]
+        closing, name, attributes = match.groups()
         plain = name.rpartition(":")[2]
         around = stack[-1][1] if stack else root
         if closing:
@@ -345,12 +370,12 @@ def _attributes(offset: int, attributes: str, cells: Cells, record: int) -> None
         found[each[1].lower()] = (each[group], offset + each.start(group), offset + each.end(group))
     around = cells.parents[record]
     for key in ("value", "content"):
-        name = found.get("name") or found.get("id") or found.get("property")
-        if key in found and name:
+        named = found.get("name") or found.get("id") or found.get("property")
+        if key in found and named:
             _, start, end = found.pop(key)
-            cells.add(name[0], start, end, whole=True, record=around)
-            for each in ("name", "id"):
-                found.pop(each, None)
+            cells.add(named[0], start, end, whole=True, record=around)
+            found.pop("name", None)
+            found.pop("id", None)
             break
     else:
         if "type" in found or "class" in found or "href" in found:  # an element of a page, whose name is no person
@@ -369,7 +394,8 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 _CARD = re.compile(
-    r"^[ \t>]*(?:item\d{1,2}\.)?(N|FN|ORG|TEL|EMAIL|ADR|NICKNAME|BDAY|UID|ATTENDEE|ORGANIZER|X-[\w-]{1,30})((?:;[^:\n\"]{0,80}(?:\"[^\"\n]{0,80}\")?){0,8}):(.*)$",
+    r"^[ \t>]*(?:item\d{1,2}\.)?(N|FN|ORG|TEL|EMAIL|ADR|NICKNAME|BDAY|UID|ATTENDEE|ORGANIZER|X-[\w-]{1,30})"
+    r"((?:;[^:\n\"]{0,80}(?:\"[^\"\n]{0,80}\")?){0,8}):(.*)$",
     re.MULTILINE,
 )
 _CARD_KEYS = {"FN": "full name", "TEL": "phone", "EMAIL": "email", "NICKNAME": "nickname", "BDAY": "birthday"}
@@ -392,8 +418,8 @@ def read_cards(text: str, cells: Cells) -> None:
             at = start + 4 if key == "TEL" and match[3].startswith("tel:") else start
             cells.add(_CARD_KEYS[key], at, end, whole=key != "TEL", record=record)
         elif key == "N":
-            for part in re.finditer(r"[^;\n]+", text[start:end]):
-                cells.add("family name", start + part.start(), start + part.end(), whole=True, record=record)
+            for name in re.finditer(r"[^;\n]+", text[start:end]):
+                cells.add("family name", start + name.start(), start + name.end(), whole=True, record=record)
         elif key == "ORG":
             part = text[start:end].split(";")[0]
             cells.add("employer", start, start + len(part), whole=True, record=record)
@@ -409,6 +435,3 @@ def read_pairs(text: str, cells: Cells) -> None:
     if "<" in text and ">" in text:
         read_tags(text, cells)
     read_cards(text, cells)
-
-
-assert LONGEST < 80

@@ -3,17 +3,19 @@
 In: a text. Out: places of names, with their types.
 Not here: keys and their values (`pairs`, `tables`), and names anywhere else, which a tagger finds.
 """
+# ruff: noqa: E501  (expressions with the words of many languages)
 
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import regex
 
 from textveil.protect.patterns.rules import Expression, listed
 from textveil.protect.structure.keys import kind_of
-from textveil.protect.structure.values import NAME, find, is_known, looks_like_name, no_name
+from textveil.protect.structure.values import CASED, NAME, find, is_known, looks_like_name, no_name
 from textveil.text import ranks
 
 
@@ -28,14 +30,18 @@ class Named(NamedTuple):
 _ORDINARY = 20_000
 """Words that are more frequent than this rank, and on no list of names, are ordinary words."""
 _NOBODY = listed(
-    """there all everyone everybody chatgpt gpt claude gemini copilot siri alexa google bard assistant ai sir sirs madam madame friend friends guys folks
-    ladies gentlemen world again team hiring manager recruiter colleague colleagues professor doctor customer valued reader editor diary santa god lord
-    jesus mom mum mommy mummy dad daddy mama papa grandma grandpa honey darling dear love baby sweetheart kitty neighbour neighbor parents students class
-    so sorry sure ok okay yes no happy just not here back going trying looking using working new writing currently very really also still now afraid
-    german french english american indian chinese italian spanish russian polish turkish korean japanese dutch brazilian mexican canadian australian british
-    irish scottish muslim christian jewish hindu catholic gay lgbtq autistic adhd vegan vegetarian pro max windows mac linux wondering curious interested
-    monsieur messieurs mesdames damen herren zusammen hallo welt leute alle tous todos todo amigo amigos tutti ragazzi allen iedereen wszystkim panstwo państwo
-    herkese arkadaşlar мир всем друзья 大家 各位 您好 皆様 各位様 お客様 お世話 여러분 안녕하세요 안녕 ia mundo monde mondo mensen amici gente senhores señores signori"""
+    """there all everyone everybody chatgpt gpt claude gemini copilot siri alexa google bard assistant ai sir sirs
+    madam madame friend friends guys folks ladies gentlemen world again team hiring manager recruiter colleague
+    colleagues professor doctor customer valued reader editor diary santa god lord jesus mom mum mommy mummy dad
+    daddy mama papa grandma grandpa honey darling dear love baby sweetheart kitty neighbour neighbor parents
+    students class so sorry sure ok okay yes no happy just not here back going trying looking using working new
+    writing currently very really also still now afraid german french english american indian chinese italian
+    spanish russian polish turkish korean japanese dutch brazilian mexican canadian australian british irish
+    scottish muslim christian jewish hindu catholic gay lgbtq autistic adhd vegan vegetarian pro max windows mac
+    linux wondering curious interested monsieur messieurs mesdames damen herren zusammen hallo welt leute alle
+    tous todos todo amigo amigos tutti ragazzi allen iedereen wszystkim panstwo państwo herkese arkadaşlar мир
+    всем друзья 大家 各位 您好 皆様 各位様 お客様 お世話 여러분 안녕하세요 안녕 고객 고객님 선생님 부모님 어머님
+    담당자님 ia mundo monde mondo mensen amici gente senhores señores signori"""
 )
 
 
@@ -66,7 +72,8 @@ _GREETINGS = r"""(?: Dear(?:est)? | Hi | Hiya | Hello | Hey | Good[ ](?:morning|
 _ADDRESSED = r"""(?: ,?[ ] ) (?: (?:Herrn?|Frau|Madame|Monsieur|señora?|señorita|don|doña|senhora?|Sra?|Dra?|heer|mevrouw|mijnheer|Panie|Pani|Panu|sig
     |signora?|dott(?:oressa|ore)?|anh|chị|ông|bà|cô|chú|bác|thầy|em|bạn|господин|госпожа|Sir|Madam|my[ ]dear|cousin|uncle|aunt|auntie)\.?[ ] ){0,3}"""
 _GREETING = Expression(
-    rf"^[ \t>\"“'«*_]{{0,6}} (?:.{{0,40}}?[=:][ ]?[\"“']?)? (?P<greeting>{_GREETINGS}) (?P<gap>{_ADDRESSED})", regex.VERBOSE | regex.MULTILINE
+    rf"^[ \t>\"“'«*_]{{0,6}} (?:.{{0,40}}?[=:][ ]?[\"“']?)? (?P<greeting>{_GREETINGS}) (?P<gap>{_ADDRESSED})",
+    regex.VERBOSE | regex.MULTILINE,
 )
 _GREETS = ("ear", "Hi", "ey", "ello", "allo", "Liebe", "geehrt", "Guten", "Moin", "onjour", "Ch", "Salut", "stimad", "uerid", "Hola", "rezad", "Car",
     "Ol", "Oi", "Bo", "Gent", "grei", "Ciao", "Buon", "Beste", "eachte", "Hoi", "zanown", "Drog", "Cześć", "dobry", "Wita", "Say", "Sevgili", "Merhaba",
@@ -84,21 +91,39 @@ _OTHER_GREETINGS = Expression(
 )
 
 _CLOSINGS = r"""(?i: (?:(?:with[ ])?(?:my[ ])?(?:best|kind|kindest|warm|warmest|many)[ ])?(?:regards|wishes|thanks) | yours(?:[ ](?:sincerely|faithfully|truly|ever))? | (?:yours[ ])?sincerely
-    | all[ ]the[ ]best | best | cheers | thanks?(?:[ ](?:you|a[ ]mill|so[ ]much|again|in[ ]advance|a[ ]lot))? | thx | ta | br | love | lots[ ]of[ ]love | respectfully | take[ ]care
-    | (?:mit[ ])?(?:freundlichen|besten|lieben|herzlichen|schönen|vielen)?[ ]?gr(?:ü|ue)(?:ß|ss)en? | (?:viele|liebe|beste|schöne|herzliche|freundliche)[ ]gr(?:ü|ue)(?:ß|ss)e | mfg | lg | vg | hochachtungsvoll
-    | (?:bien[ ])?cordialement | bien[ ]à[ ](?:vous|toi) | amicalement | sincères[ ]salutations | bises | (?:un[ ])?(?:cordial(?:es)?[ ])?saludos?(?:[ ]cordiales?)? | atentamente | atte\.? | un[ ]abrazo | abrazos | besos
-    | atenciosamente | att\.? | abraços? | (?:com[ ]os[ ]melhores[ ]|melhores[ ])?cumprimentos | cordiali[ ]saluti | distinti[ ]saluti | (?:un[ ])?saluti?(?:[ ]cordiali)? | un[ ]abbraccio
-    | (?:met[ ])?(?:vriendelijke|hartelijke)[ ]groet(?:en)? | groet(?:en|jes)? | hoogachtend | pozdrawiam(?:[ ]serdecznie)? | z[ ]poważaniem | pozdrowienia | saygılarımla | sevgiler(?:imle)? | (?:iyi[ ]çalışmalar)
-    | trân[ ]trọng(?:[ ]cảm[ ]ơn)? | thân(?:[ ](?:ái|mến))? | em[ ]cảm[ ]ơn[^\n]{0,20} | kính[ ]thư | с[ ]уважением | с[ ]наилучшими[ ]пожеланиями | всего[ ]доброго | مع[ ](?:خالص[ ])?التحية | ودمتم | تحياتي | مع[ ]الشكر
-    | सादर | भवदीया? | धन्यवाद(?:[ ]सहित)? | आपका[^\n]{0,15} | आपकी[^\n]{0,15} | 此致 | 敬礼 | 祝好 | 顺颂商祺 | 敬具 | よろしくお願い[^\n]{0,12} | 감사합니다\.? | signed | fdo\.? | gez\. | unterschrift | 드림 )"""
-_CLOSING = Expression(rf"^[ \t>]{{0,6}} {_CLOSINGS} [ \t]* [,.!،，。:]? [ \t]* (?:\n[ \t>]*){{1,3}} (?=\S)", regex.VERBOSE | regex.MULTILINE)
+    | all[ ]the[ ]best | best | cheers | thanks?(?:[ ](?:you|a[ ]mill|so[ ]much|again|in[ ]advance|a[ ]lot))?
+        | thx | ta | br | love | lots[ ]of[ ]love | respectfully | take[ ]care
+    | (?:mit[ ])?(?:freundlichen|besten|lieben|herzlichen|schönen|vielen)?[ ]?gr(?:ü|ue)(?:ß|ss)en?
+        | (?:viele|liebe|beste|schöne|herzliche|freundliche)[ ]gr(?:ü|ue)(?:ß|ss)e | mfg | lg | vg | hochachtungsvoll
+    | (?:bien[ ])?cordialement | bien[ ]à[ ](?:vous|toi) | amicalement | sincères[ ]salutations | bises
+        | (?:un[ ])?(?:cordial(?:es)?[ ])?saludos?(?:[ ]cordiales?)? | atentamente | atte\.? | un[ ]abrazo
+        | abrazos | besos
+    | atenciosamente | att\.? | abraços? | (?:com[ ]os[ ]melhores[ ]|melhores[ ])?cumprimentos
+        | cordiali[ ]saluti | distinti[ ]saluti | (?:un[ ])?saluti?(?:[ ]cordiali)? | un[ ]abbraccio
+    | (?:met[ ])?(?:vriendelijke|hartelijke)[ ]groet(?:en)? | groet(?:en|jes)? | hoogachtend
+        | pozdrawiam(?:[ ]serdecznie)? | z[ ]poważaniem | pozdrowienia | saygılarımla | sevgiler(?:imle)?
+        | (?:iyi[ ]çalışmalar)
+    | trân[ ]trọng(?:[ ]cảm[ ]ơn)? | thân(?:[ ](?:ái|mến))? | em[ ]cảm[ ]ơn[^\n]{0,20} | kính[ ]thư
+        | с[ ]уважением | с[ ]наилучшими[ ]пожеланиями | всего[ ]доброго | مع[ ](?:خالص[ ])?التحية | ودمتم
+        | تحياتي | مع[ ]الشكر
+    | सादर | भवदीया? | धन्यवाद(?:[ ]सहित)? | आपका[^\n]{0,15} | आपकी[^\n]{0,15} | 此致
+        | 敬礼 | 祝好 | 顺颂商祺 | 敬具 | よろしくお願い[^\n]{0,12} | 감사합니다\.? | greetings | signed
+        | fdo\.? | gez\. | unterschrift | 드림 )"""
+_CLOSING = Expression(
+    rf"^[ \t>]{{0,6}} {_CLOSINGS} [ \t]* [,.!،，。:]? [ \t]* (?:\n[ \t>]*){{1,3}} (?=\S)",
+    regex.VERBOSE | regex.MULTILINE,
+)
 _SIGNED = Expression(
-    rf"""(?: ^[ \t>]{{0,6}}{_CLOSINGS}[,:]?[ ]+ (?=\p{{Lu}}) | \bSent[ ]from[ ](?=\p{{Lu}}\w{{1,20}}['’]s[ ]i?Ph) | \b(?i:signed(?:[ ]by)?|sign[ ]as|gez\.|fdo\.)[ ]+(?=\p{{Lu}}) )""",
+    rf"""(?: ^[ \t>]{{0,6}}{_CLOSINGS}[,:]?[ ]+ (?=\p{{Lu}})
+        | \b(?i:signed(?:[ ]by)?|sign[ ]as|gez\.|fdo\.)[ ]+(?=\p{{Lu}}) )""",
     regex.VERBOSE | regex.MULTILINE,
 )
 
+_SENT_FROM = Expression(
+    r"\bSent from (?P<value>\p{Lu}[\p{L}\p{M}\-]{1,30}(?: \p{Lu}[\p{L}\p{M}\-]{1,30}){0,2})['’]s ", 0
+)
 _WROTE = Expression(
-    r"""^[ \t>]* (?: (?:On|El|Em|Le|Il[ ]giorno|Op|W[ ]dniu|Am)[ ][^\n]{4,60}?[,\d][ ](?P<value>[\p{Lu}][^\n<>,:\d]{1,50}?)[ ]*(?:[<(][^\n>)]{3,80}[>)])?[ ]*(?:wrote|a[ ]écrit|escribió|escreveu|ha[ ]scritto|het[ ]volgende[ ]geschreven|napisał(?:\(?a\)?)?)[ ]*:
+    r"""^[ \t>]* (?: (?:On|El|Em|Le|Il[ ]giorno|Op|W[ ]dniu|Am)[ ](?:[^\n]{4,60}?[,\d]|\p{L}{4,9}day)[ ](?P<value>[\p{Lu}][^\n<>,:\d]{1,50}?)[ ]*(?:[<(][^\n>)]{3,80}[>)])?[ ]*(?:wrote|a[ ]écrit|escribió|escreveu|ha[ ]scritto|het[ ]volgende[ ]geschreven|napisał(?:\(?a\)?)?)[ ]*:
       | (?P<value>[\p{Lu}][^\n<>,:\d]{1,40}?)[ ]*(?:<[^\n>]{3,80}>)?[ ]*(?:wrote|schrieb|a[ ]écrit|escribió|escreveu|ha[ ]scritto|schreef|napisał(?:\(?a\)?)?|написала?|пишет|작성|yazdı|đã[ ]viết)[ ]*[:：]
       | (?:Il[ ]giorno[ ]\p{L}{2,10}[ ])(?P<value>[\p{Lu}][^\n<>,:\d]{1,40}?)[ ]ha[ ]scritto[ ]*:
       | (?:Am|Op)[ ][^\n]{4,60}?[ ](?:schrieb|schreef)[ ](?P<value>[\p{Lu}][^\n<>,:\d]{1,50}?)[ ]*(?:<[^\n>]{3,80}>)?[ ]*:
@@ -106,26 +131,41 @@ _WROTE = Expression(
     regex.VERBOSE | regex.MULTILINE,
 )
 
-_HEADERS = r"""From | To | Cc | Bcc | Reply-To | Sender | Von | An | Kopie | Gesendet[ ]von | De | À | Para | CC | Da | A | Od | Do | Van | Aan | Gönderen | Kime | Từ | Đến | От | Кому | Копия | من | إلى
+_HEADERS = r"""From | To | Cc | Bcc | Reply-To | Sender | Von | An | Kopie | Gesendet[ ]von | De | À | Para
+        | CC | Da | A | Od | Do | Van | Aan | Gönderen | Kime | Từ | Đến | От | Кому | Копия | من | إلى
     | 发件人 | 收件人 | 抄送 | 差出人 | 送信者 | 宛先 | 보낸[ ]?사람 | 받는[ ]?사람 | प्रेषक | प्रति"""
-_SUBJECTS = r"Subject | Date | Sent | Betreff | Datum | Objet | Asunto | Assunto | Oggetto | Temat | Onderwerp | Konu | Tiêu[ ]đề | Chủ[ ]đề | Тема | الموضوع | 主题 | 件名 | 제목 | विषय | Message-ID | Re"
-_HEADER = Expression(rf"^[ \t>]* (?:(?P<header>{_HEADERS})|{_SUBJECTS}) [ ]? [:：] [ \t]* (?P<value>[^\n]*)$", regex.VERBOSE | regex.MULTILINE)
-_MAILBOX = Expression(r"(?:^|[,;])[ ]*[\"“'«]?(?P<value>[\p{L}][^<>\"”\n;@]{0,60}?)[\"”'»]?[ ]*<[^<>\s]{1,120}[@%][^<>\s]{1,120}>?", 0)
+_SUBJECTS = r"""Subject | Date | Sent | Betreff | Datum | Objet | Asunto | Assunto | Oggetto | Temat
+        | Onderwerp | Konu | Tiêu[ ]đề | Chủ[ ]đề | Тема | الموضوع | 主题 | 件名 | 제목 | विषय | Message-ID | Re"""
+_HEADER = Expression(
+    rf"^[ \t>]* (?:(?P<header>{_HEADERS})|{_SUBJECTS}) [ ]? [:：] [ \t]* (?P<value>[^\n]*)$",
+    regex.VERBOSE | regex.MULTILINE,
+)
+_MAILBOX = Expression(
+    r"(?:^|[,;])[ ]*[\"“'«]?(?P<value>[\p{L}][^<>\"”\n;@]{0,60}?)[\"”'»]?[ ]*<[^<>\s]{1,120}[@%][^<>\s]{1,120}>?", 0
+)
 
 _INTRODUCTIONS = r"""(?: (?i:\bmy[ ](?:full[ ]|real[ ]|maiden[ ])?name(?:[ ]is|'s)|\bmy[ ]names|\bthis[ ]is|\byou[ ]can[ ]call[ ]me|\bpeople[ ]call[ ]me|\b(?:his|her|their)[ ]name[ ](?:is|was))
-    | (?i:\bich[ ]hei(?:ß|ss)e|\bmein[ ]name[ ](?:ist|lautet)) | (?i:\bje[ ]m['’]appelle|\bmon[ ]nom[ ]est) | (?i:\bme[ ]llamo|\bmi[ ]nombre[ ]es)
-    | (?i:\b(?:o[ ])?meu[ ]nome[ ]é|\bme[ ]chamo|\bchamo-me) | (?i:\bmi[ ]chiamo|\bil[ ]mio[ ]nome[ ]è) | (?i:\bik[ ]heet|\bmijn[ ]naam[ ]is) | (?i:\bnazywam[ ]się|\bmam[ ]na[ ]imię)
-    | (?i:\b(?:benim[ ])?adım|\bismim) | (?i:\btên[ ](?:tôi|em|mình|cháu)[ ]là|\b(?:tôi|em|mình)[ ]tên[ ]là|(?:^|[ ])[Ee]m[ ]là) | (?i:\bменя[ ]зовут|\bмо[её][ ]имя) )"""
+    | (?i:\bich[ ]hei(?:ß|ss)e|\bmein[ ]name[ ](?:ist|lautet)) | (?i:\bje[ ]m['’]appelle|\bmon[ ]nom[ ]est)
+        | (?i:\bme[ ]llamo|\bmi[ ]nombre[ ]es)
+    | (?i:\b(?:o[ ])?meu[ ]nome[ ]é|\bme[ ]chamo|\bchamo-me) | (?i:\bmi[ ]chiamo|\bil[ ]mio[ ]nome[ ]è)
+        | (?i:\bik[ ]heet|\bmijn[ ]naam[ ]is) | (?i:\bnazywam[ ]się|\bmam[ ]na[ ]imię)
+    | (?i:\b(?:benim[ ])?adım|\bismim)
+        | (?i:\btên[ ](?:tôi|em|mình|cháu)[ ]là|\b(?:tôi|em|mình)[ ]tên[ ]là|(?:^|[ ])[Ee]m[ ]là)
+        | (?i:\bменя[ ]зовут|\bмо[её][ ]имя) )"""
 _INTRODUCED = Expression(rf"{_INTRODUCTIONS} [ :,]{{1,3}} [\"“'«*]? (?=\p{{L}})", regex.VERBOSE | regex.MULTILINE)
 _INTROS = ("name", "this is", "call me", "hei", "m'appelle", "m’appelle", "mon nom", "llamo", "nombre", "nome", "chamo", "chiamo", "ik heet", "naam", "nazywam", "imię",
     "adım", "ismim", " là", "зовут", "имя")  # fmt: skip
-_I_AM = Expression(r"(?<![\p{L}\p{M}'’])(?:[Ii]['’`]?m|[Ii][ ]am|[Ii]ch[ ]bin|[Jj]e[ ]suis|[Ss]oy|[Ss]ono|[Ii]k[ ]ben)[ ](?=\p{Lu})", 0)
+_CASED_NAME = Expression(rf"{CASED}(?![\p{{L}}\p{{M}}\d])", regex.VERBOSE)
+_SPEAKING = Expression(r",?[ ](?:from|here|calling|speaking|writing|with|at)\b", 0)
+_I_AM = Expression(
+    r"(?<![\p{L}\p{M}'’])(?:[Ii]['’`]?m|[Ii][ ]am|[Ii]ch[ ]bin|[Jj]e[ ]suis|[Ss]oy|[Ss]ono|[Ii]k[ ]ben)[ ](?=\p{Lu})", 0
+)
 _OTHER_INTRODUCTIONS = Expression(
     r"""(?:我叫|我的名字叫|我的名字是|我是(?=\p{Han}{2,4}[，,。]))(?P<value>\p{Han}{2,4}?)(?=[，,。\s!！、]|今年|是|在|来自)
       | (?:私は|わたしは|僕は|俺は|私の名前は|弊社の)(?P<value>[\p{Han}\p{Katakana}々ー]{1,8}(?:[ 　][\p{Han}\p{Katakana}々ー]{1,6})?)(?=です|と申します|といいます|だ。)
       | の(?P<value>[\p{Han}々]{2,5}(?:[ 　][\p{Han}々]{1,4})?)(?=です。|と申します|でございます)
       | (?:제[ ]이름은|저는|내[ ]이름은|나는)[ ](?P<value>\p{Hangul}{2,5}?)(?=입니다|이고|이라고|라고|이에요|예요|[ ]입니다)
-      | \p{Hangul}+(?:팀|부|과|실)[ ](?P<value>\p{Hangul}{2,5}?)(?=입니다)
+      | (?<!\p{Hangul})\p{Hangul}{1,9}(?:팀|부|과|실)[ ](?P<value>\p{Hangul}{2,5}?)(?=입니다)
       | (?:اسمي|إسمي)[ ](?P<value>\p{Arabic}{2,}(?:[ ]\p{Arabic}{2,}){0,1})(?=[ ]?[،,.؛\n]|[ ]و|$)
       | मेरा[ ]नाम[ ](?P<value>[\p{Devanagari}]{2,}(?:[ ][\p{Devanagari}]{2,}){0,2}?)[ ](?=है|हैं)
       | ^[ \t>]*(?P<value>\p{Hangul}{2,5})[ ](?=드림|올림)""",
@@ -139,7 +179,10 @@ _STAMPED = Expression(
     regex.VERBOSE | regex.MULTILINE,
 )
 _STAMP_BEHIND = Expression(r"^(?P<value>[^\n:：\d\[\](){}]{1,24}?)[ ]\d{1,2}:\d\d(?::\d\d)?$", regex.MULTILINE)
-_SPOKEN = Expression(r"^[ \t>*_]{0,6}(?P<value>\p{L}[^\n:：{}\[\]=<>|#\"“/\\;,!?.]{0,24})[ ]?[*_]{0,2}[:：][*_]{0,2}[ ](?=[^\n]{2})", regex.MULTILINE)
+_SPOKEN = Expression(
+    r"^[ \t>*_]{0,6}(?P<value>\p{L}(?:[^\n:：{}\[\]=<>|#\"“/\\;,!?.]|\.(?=\p{L})){0,24})[ ]?[*_]{0,2}[:：][*_]{0,2}[ ](?=[^\n]{2})",
+    regex.MULTILINE,
+)
 _TAGGED = Expression(r"(?<![\w.])[@\\](?:author|Author|reviewer|maintainer)[ \t:]{1,4}(?=\p{Lu})", 0)
 _HANDLE_LIKE = regex.compile(r"@?[\p{Ll}\d]+(?:[._\-][\p{L}\d]+)+|\p{L}+[._]?\d[\p{L}\d_]*|\p{L}+_[\p{L}\d_]+")
 _TRIM = regex.compile(r"^[^\p{L}\d@+]+|[^\p{L}\p{M}\p{N}.]+$")
@@ -155,12 +198,12 @@ def read_phrases(text: str) -> Iterator[Named]:
     yield from _chats(text)
     if "@" in text or "\\" in text:
         for match in _TAGGED.compiled.finditer(text):
-            if (name := _name(text, match.end())) and not no_name(text[slice(*name)]):
+            if (name := _loose(text, match.end())) and not no_name(text[slice(*name)]):
                 yield Named(*name, "PERSON")
 
 
-def _name(text: str, start: int) -> tuple[int, int] | None:
-    match = NAME.compiled.match(text, start, start + 90)
+def _name(text: str, start: int, end: int | None = None) -> tuple[int, int] | None:
+    match = NAME.compiled.match(text, start, start + 90 if end is None else end)
     return (start, start + len(match.group().rstrip(" ,"))) if match and match.end() > start else None
 
 
@@ -203,8 +246,11 @@ def _signatures(text: str) -> Iterator[Named]:
     for match in _SIGNED.compiled.finditer(text):
         if (name := _name(text, match.end())) and not is_nobody(text[slice(*name)]):
             value = text[slice(*name)]
-            if looks_like_name(value) or is_known(value) or "sent" in match.group().lower():
+            titled = regex.match(r"\p{Lu}\p{L}{0,4}\.[ ]\p{Lu}", value)
+            if looks_like_name(value) or is_known(value) or titled:
                 yield Named(*name, "PERSON")
+    for match in _SENT_FROM.compiled.finditer(text) if "Sent from" in text else ():
+        yield Named(*match.span("value"), "PERSON")
 
 
 def _ends_line(text: str, stop: int, end: int) -> bool:
@@ -214,13 +260,15 @@ def _ends_line(text: str, stop: int, end: int) -> bool:
 
 def _mails(text: str) -> Iterator[Named]:
     for match in _WROTE.compiled.finditer(text) if ":" in text or "：" in text else ():
-        name = _name(text, match.start("value"))
+        name = _name(text, *match.span("value"))
         if name and not is_nobody(text[slice(*name)]):
             yield Named(*name, "PERSON")
     previous = -2
     lines = list(_HEADER.compiled.finditer(text)) if ":" in text or "：" in text else []
     for number, match in enumerate(lines):
-        beside = match.start() - previous <= 2 or (number + 1 < len(lines) and lines[number + 1].start() - match.end() <= 1)
+        beside = match.start() - previous <= 2 or (
+            number + 1 < len(lines) and lines[number + 1].start() - match.end() <= 1
+        )
         previous = match.end() + 1
         if not match["header"] or not match["value"]:
             continue
@@ -229,7 +277,8 @@ def _mails(text: str) -> Iterator[Named]:
         for box in boxes:
             if not no_name(box["value"]) and (name := _name(text, start + box.start("value"))):
                 yield Named(name[0], min(name[1], start + box.end("value")), "PERSON")
-        if not boxes and beside and "@" not in value:
+        titled = regex.match(r"(?:M[rsx]s?|Miss|Dr|Prof|Herrn?|Frau|Mme|Sra?)\.?[ ]\p{Lu}", value)
+        if not boxes and (beside or titled) and "@" not in value:
             name = _name(text, start)
             if name and not is_nobody(text[slice(*name)]) and (" " in value.strip() or is_known(value.strip())):
                 yield Named(*name, "PERSON")
@@ -239,18 +288,19 @@ def _introductions(text: str, *, other: bool) -> Iterator[Named]:
     lower = text.lower()
     if any(sign in lower for sign in _INTROS):
         for match in _INTRODUCED.compiled.finditer(text):
-            name = _name(text, match.end()) or _lower_name(text, match.end())
+            name = _loose(text, match.end()) or _lower_name(text, match.end())
             if name is None or is_nobody(text[slice(*name)]):
                 continue
             value = text[slice(*name)]
-            if match.group().lower().startswith("this is") and not (looks_like_name(value) or is_known(value)):
+            if match.group().lower().startswith("this is") and not _SPEAKING.compiled.match(text, name[1]):
                 continue
             yield Named(*name, "PERSON")
     for match in _I_AM.compiled.finditer(text):
-        name = _name(text, match.end())
+        name = _loose(text, match.end())
         if name and not is_nobody(text[slice(*name)]):
             value = text[slice(*name)]
-            if looks_like_name(value) or is_known(value) or text[name[1] : name[1] + 1] in (",", "(") or value.count(" ") > 0:
+            beside = not value.isupper() and (text[name[1] : name[1] + 1] in ",(" or text.startswith(" from ", name[1]))
+            if looks_like_name(value) or is_known(value) or beside:
                 yield Named(*name, "PERSON")
     if other:
         for match in _OTHER_INTRODUCTIONS.compiled.finditer(text):
@@ -258,7 +308,15 @@ def _introductions(text: str, *, other: bool) -> Iterator[Named]:
                 yield Named(*match.span("value"), "PERSON")
 
 
-_SMALL_NAME = Expression(r"\p{L}[\p{L}\p{M}'’\-]+(?:[ ]\p{L}[\p{L}\p{M}'’\-]+)?(?=[ ]*(?:[,.!?;:)\n]|$|[ ](?:and|und|et|y|e|i|ve)[ ]))", 0)
+def _loose(text: str, start: int) -> tuple[int, int] | None:
+    """A name in a sentence that goes on behind it."""
+    match = _CASED_NAME.compiled.match(text, start, start + 90)
+    return (start, start + len(match.group().rstrip(" ,."))) if match else None
+
+
+_SMALL_NAME = Expression(
+    r"\p{L}[\p{L}\p{M}'’\-]+(?:[ ]\p{L}[\p{L}\p{M}'’\-]+)?(?=[ ]*(?:[,.!?;:)\n]|$|[ ](?:and|und|et|y|e|i|ve)[ ]))", 0
+)
 
 
 def _lower_name(text: str, start: int) -> tuple[int, int] | None:
@@ -268,7 +326,7 @@ def _lower_name(text: str, start: int) -> tuple[int, int] | None:
 
 
 def _chats(text: str) -> Iterator[Named]:
-    if text.count("\n") < 1 or ":" not in text and "：" not in text:
+    if text.count("\n") < 1 or (":" not in text and "：" not in text):
         return
     stamped = [match.span("value") for match in _STAMPED.compiled.finditer(text)]
     if len(stamped) > 1:
@@ -280,7 +338,7 @@ def _chats(text: str) -> Iterator[Named]:
         return
     spoken = [match.span("value") for match in _SPOKEN.compiled.finditer(text)]
     names = Counter(text[slice(*place)].strip() for place in spoken)
-    turns = sum(text[slice(*a)] != text[slice(*b)] for a, b in zip(spoken, spoken[1:], strict=False))
+    turns = sum(text[slice(*a)] != text[slice(*b)] for a, b in pairwise(spoken))
     if 1 < len(names) < 12 and len(spoken) >= 4 and turns >= 3 and sum(count > 1 for count in names.values()) > 1:
         yield from _speakers(text, spoken, certain=False)
 
@@ -293,13 +351,16 @@ def _speakers(text: str, places: list[tuple[int, int]], *, certain: bool) -> Ite
             continue
         value = _TRIM.sub("", raw)
         at = start + raw.find(value)
-        if len(value) < 2:
+        if len(value) < 2 or regex.search(r"[.!?,;][ ]", raw):
             continue
         if _HANDLE_LIKE.fullmatch(value):
             yield Named(at, at + len(value), "HANDLE")
         elif value[0] in "+0123456789":
             if found := find("phone", text, at, at + len(value), whole=True):
                 yield Named(found.start, found.end, "PHONE")
-        elif not is_nobody(value) and len(value.split()) <= 4 and (value[0].isupper() or not value.isascii() or certain):
-            if certain or is_known(value.split()[0]) or not value.isascii():
-                yield Named(at, at + len(value), "PERSON")
+        elif _is_speaker(value) and (certain or not all(map(is_ordinary, value.split()))):
+            yield Named(at, at + len(value), "PERSON")
+
+
+def _is_speaker(value: str) -> bool:
+    return len(value.split()) <= 4 and not no_name(value) and not _NOBODY.issuperset(value.lower().split())

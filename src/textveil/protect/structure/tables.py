@@ -15,6 +15,10 @@ _CSV = {
     for sign in ",;\t|"
 }
 _GAP = re.compile(r"(?:^|(?<=  )|(?<=\t))[ \t]*((?:[^\s]|[ ](?=\S))+)", re.MULTILINE)
+_CODE = re.compile(
+    r"\s*(?:insert|select|create|update|from|where|values|def|import|return|function|const|let|var|print|class)\b",
+    re.IGNORECASE,
+)
 _RULE = re.compile(r"[\s|:+\-=─━┼│]+")
 _MOST = 200
 """Columns of the widest table."""
@@ -23,7 +27,7 @@ Row = list[tuple[int, int]]
 
 
 def read_tables(text: str, cells: Cells) -> None:
-    """Tables of all forms. A header is a line of which at least one column means something and the next line has as many columns."""
+    """Tables of all forms. A header is a line with a key in it that the next line follows with as many columns."""
     lines = _lines(text)
     number = 0
     while number < len(lines) - 1:
@@ -45,17 +49,23 @@ def _table(text: str, lines: list[tuple[int, int]], number: int, cells: Cells) -
     if end - start < 3 or end - start > 4000:
         return 0
     for sign in "\t|;,":
-        if 0 < (count := text.count(sign, start, end)) <= _MOST and (sign != "," or not text[end - 1] in ".?!:"):
-            if rows := _read(text, lines, number, sign, count, cells):
-                return rows
+        sentence = sign == "," and text[end - 1] in ".?!:"
+        if (
+            0 < text.count(sign, start, end) <= _MOST
+            and not sentence
+            and (rows := _read(text, lines, number, sign, cells))
+        ):
+            return rows
     if text.find("   ", start, end) > 0:
-        return _read(text, lines, number, "", 0, cells)
+        return _read(text, lines, number, "", cells)
     return 0
 
 
-def _read(text: str, lines: list[tuple[int, int]], number: int, sign: str, count: int, cells: Cells) -> int:
+def _read(text: str, lines: list[tuple[int, int]], number: int, sign: str, cells: Cells) -> int:
     head = _split(text, *lines[number], sign)
     names = [text[a:b].strip(" *_`#[]\"'") for a, b in head]
+    if _CODE.match(text, *lines[number]):
+        return 0
     if len(names) < 2 or any(len(name) > LONGEST for name in names) or not any(map(kind_of, names)):
         return 0
     if sign != "" and sum(1 for name in names if name and len(name.split()) <= 4) < len(names) - 2:
@@ -139,7 +149,7 @@ def read_inserts(text: str, cells: Cells) -> None:
     for match in _INSERT.finditer(text):
         if match.start() < end:
             continue
-        names = [name.strip(" \t\r\n\"`[]") for name in match[1].split(",")]
+        names = [name.strip(' \t\r\n"`[]') for name in match[1].split(",")]
         end = _rows(text, match.end(), names, cells)
 
 

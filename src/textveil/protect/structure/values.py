@@ -29,60 +29,74 @@ class Value(NamedTuple):
     likely: bool
 
 
-_TITLES = r"""(?: (?:Mr|Mrs|Ms|Miss|Mx|Dr|Prof|Sir|Dame|Rev|Fr|Sr|Sra|Srta|Dra|Don|Doña|Herrn?|Frau|Hr|Fr|M|Mme|Mlle|Me|Pr
+_TITLES = r"""(?: (?:Mr|Mrs|Ms|Miss|Mx|Dr|Prof|Sir|Dame|Rev|Fr|Sr|Sra|Srta|Dra|Don|Doña|Herrn?|Frau|Hr|M|Mme|Mlle|Me|Pr
     |Sig|Sig\.ra|Sig\.na|Dott|Dott\.ssa|Avv|Ing|Arch|Dhr|Mevr|Mw|Pan|Pani|D|D\.ª|D\.ª|Doç|Öğr|Av|PC|Sgt|Capt|Lt|Col|Auntie
     |Uncle|Monsieur|Madame|Señor|Señora|Senhor|Senhora|Signor|Signora|Meneer|Mevrouw|dhr|mw|mevr|sig|sig\.ra|dott|avv
     |господин|госпожа|г-н|г-жа|д-р) \.? [ ] )"""
-_CAPITAL = r"[\p{Lu}\p{Lt}][\p{L}\p{M}]*(?:['’‘.\-][\p{L}\p{M}]+)*\.?"
-_SMALL = r"(?:de|da|do|dos|das|del|della|di|la|le|van|von|der|den|ter|ten|el|al|bin|bint|ibn|y|e|zu|af|av|du|des|zum|dell')"
-_CASED = rf"""(?: {_TITLES}{{0,3}} (?:{_SMALL}[ ]){{0,3}} {_CAPITAL}
-    (?: ,?[ ](?:{_SMALL}[ ]){{0,3}} {_CAPITAL} | [ ]\(\p{{Lu}}[\p{{L}}\p{{M}}]+\) | [ ]["“'«]\p{{Lu}}[\p{{L}}\p{{M}}]+["”'»] ){{0,5}} )"""
-_HAN = r"(?:[\p{Han}\p{Hiragana}\p{Katakana}ー々ヶ･ﾞﾟｦ-ﾝ]{1,12}(?:[ 　・·･][\p{Han}\p{Hiragana}\p{Katakana}ー々･ﾞﾟｦ-ﾝ]{1,12}){0,3})"
+_CAPITAL = r"[\p{Lu}\p{Lt}][\p{L}\p{M}]*+(?:['’‘.\-]'?[\p{L}\p{M}]++)*+\.?"
+_SMALL = (
+    r"(?:de|da|do|dos|das|del|della|di|la|le|van|von|der|den|ter|ten|el|al|bin|bint|ibn|y|e|zu|af|av|du|des|zum|dell')"
+)
+CASED = rf"""(?: {_TITLES}{{0,3}} (?:{_SMALL}[ ]){{0,3}} {_CAPITAL}
+    (?: ,?[ ](?:{_SMALL}[ ]){{0,3}} {_CAPITAL} | [ ]\(\p{{Lu}}[\p{{L}}\p{{M}}]+\)
+        | [ ]["“'«]\p{{Lu}}[\p{{L}}\p{{M}}]+["”'»] ){{0,5}} )"""
+_CHARACTER = r"[\p{Han}\p{Hiragana}\p{Katakana}ー々ヶ･ﾞﾟｦ-ﾝ]"
+_HAN = rf"(?:{_CHARACTER}{{1,12}}(?:[ 　・·･]{_CHARACTER}{{1,12}}){{0,3}})"
 _HANGUL = r"(?:\p{Hangul}{1,8}(?:[ ]\p{Hangul}{1,6}){0,3})"
-_OTHERS = r"(?:[\p{Arabic}\p{M}]{2,}(?:[ ](?:[\p{Arabic}\p{M}]{2,})){0,5}|(?:स्व\.[ ])?[\p{Devanagari}\p{M}]{2,}(?:[ ][\p{Devanagari}\p{M}]{1,}){0,4})"
-_END = r"(?= \s*$ | [ ]{2} | \t | [ ]?[,;:|/(<\[（、，。；/／)\]】」=\n] | [ ][–—\-•·@] | [ ]? & | \.? $ | \.[ ] | ['\"’] )"
-NAME = Expression(rf"(?: {_CASED} | {_HAN} | {_HANGUL} | {_OTHERS} ) {_END}", regex.VERBOSE)
+_OTHERS = r"""(?:[\p{Arabic}\p{M}]{2,}(?:[ ](?:[\p{Arabic}\p{M}]{2,})){0,5}
+    | (?:स्व\.[ ])?[\p{Devanagari}\p{M}]{2,}(?:[ ][\p{Devanagari}\p{M}]{1,}){0,4})"""
+_END = r"""(?= \s*$ | [ ]{2} | \t | [ ]?[,;:|/(<\[（、，。；/／)\]】」=!?！\n] | [ ][–—\-•·@]
+        | [ ]? & | \.? $ | \.[ ] | ['\"’] | (?<=\)) )"""
+NAME = Expression(rf"(?: {CASED} | {_HAN} | {_HANGUL} | {_OTHERS} ) {_END}", regex.VERBOSE)
 """A run of words that looks like a person's name, with its title."""
 _WHOLE_NAME = Expression(r"[\p{L}][\p{L}\p{M}'’.\-]*(?:[ 　・·,]{1,2}[\p{L}][\p{L}\p{M}'’.\-]*){0,5}", 0)
 
 _FILLERS = listed(
-    """string str text varchar char number int integer float boolean bool true false null none nil undefined nan any object
-    array list dict date datetime value values name names first last firstname lastname surname fullname username email required optional default
-    example sample test demo placeholder unknown unnamed untitled anonymous anon n/a na tbd todo xxx redacted hidden your my
-    here enter insert foo bar baz qux lorem ipsum me you self this us them everyone nobody somebody all each other others various
-    self-employed same yes no new old main public private internal external guest customer user users client patient employee person people
-    male female other divorced married single widowed pending active inactive open closed done high medium low free"""
+    """string str text varchar char number int integer float boolean bool true false null none nil undefined nan
+    any object array list dict date datetime value values name names first last firstname lastname surname
+    fullname username email required optional default example sample test demo placeholder unknown unnamed
+    untitled anonymous anon n/a na tbd todo xxx redacted hidden your my here enter insert foo bar baz qux lorem
+    ipsum me you self this us them everyone nobody somebody all each other others various self-employed same yes
+    no new old main public private internal external guest customer user users client patient employee person
+    people male female other divorced married single widowed pending active inactive open closed done high
+    medium low free"""
 )
 _NOT_PERSONS = listed(
-    """team services service support department dept office group company co inc ltd llc gmbh corp corporation foundation society
-    university college school institute hospital clinic bank store shop restaurant hotel cafe bar club center centre systems
-    solutions technologies technology software hardware studio studios media press publishing project product products app application api server client
-    database cluster platform framework library package module plugin component controller manager engine tool tools suite pro
-    premium basic standard enterprise edition version release model series plan policy report dashboard page form table list
-    menu button field column row data file folder system network security account accounts admin administrator user users
-    marketing sales finance engineering operations hr it legal design development developer developers research management
-    customer customers committee council ministry government agency board authority association union federation organization
-    organisation republic kingdom state states county city street road avenue river lake mountain park island north south east west
-    january february march april may june july august september october november december monday tuesday wednesday thursday
-    friday saturday sunday january history science art music english german french spanish math physics chemistry biology
-    the and or of for with in on at to from by is are was were be not this that these those how what why when where who which
-    introduction summary conclusion overview background description details notes note title subject objective skills
-    experience education contact information info agent customer assistant human system bot gpt chatgpt claude narrator player
-    question answer option step stage phase day week month year chapter section part scene act item items total price color size
-    red blue green yellow black white orange purple pink brown gray grey large small extra mini max plus ultra new best top
-    abteilung vertrieb einkauf buchhaltung verwaltung personal kundendienst damen herren service équipe direction comptabilité ventas
-    soporte equipo ufficio zespół dział ekip отдел поддержка 部 部门 团队 客服 支持部"""
+    """team services service support campus faculty department dept office group company co inc ltd llc gmbh corp
+    corporation foundation society university college school institute hospital clinic bank store shop
+    restaurant hotel cafe bar club center centre systems solutions technologies technology software hardware
+    studio studios media press publishing project product products app application api server client database
+    cluster platform framework library package module plugin component controller manager engine tool tools
+    suite pro premium basic standard enterprise edition version release model series plan policy report
+    dashboard page form table list menu button field column row data file folder system network security account
+    accounts admin administrator user users marketing sales finance engineering operations hr it legal design
+    development developer developers research management customer customers committee council ministry
+    government agency board authority association union federation organization organisation republic kingdom
+    state states county city street road avenue river lake mountain park island north south east west january
+    february march april may june july august september october november december monday tuesday wednesday
+    thursday friday saturday sunday january history science art music english german french spanish math physics
+    chemistry biology the and or of for with in on at to from by is are was were be not this that these those
+    how what why when where who which introduction summary conclusion overview background description details
+    notes note title subject objective skills experience education contact information info agent customer
+    assistant human system bot gpt chatgpt claude narrator player question answer option step stage phase day
+    week month year chapter section part scene act item items total price color size yeah ok okay hello hi hey
+    sure thanks thank please yes no well oh hmm um red blue green yellow black white orange purple pink brown
+    gray grey large small extra mini max plus ultra new best top abteilung vertrieb einkauf buchhaltung
+    verwaltung personal kundendienst damen herren service équipe direction comptabilité ventas soporte equipo
+    ufficio zespół dział ekip отдел поддержка 部 部门 团队 客服 支持部"""
 )
 """Words that people's names do not hold, in small letters."""
 _PUBLIC_DOCS = listed(
-    """john_doe jane_doe john_q_public max_mustermann erika_mustermann max_muster fulano_de_tal foo_bar joe_bloggs joe_public
-    test_user first_last first_name last_name your_name full_name some_name firstname_lastname 张三 李四 王五 山田太郎 山田_太郎 홍길동
-    jan_modaal n_n"""
+    """john_doe jane_doe john_q_public max_mustermann erika_mustermann max_muster fulano_de_tal foo_bar joe_bloggs
+    joe_public test_user first_last first_name last_name your_name full_name some_name firstname_lastname 张三
+    李四 王五 山田太郎 山田_太郎 홍길동 jan_modaal n_n"""
 )
 """Names that documents use for nobody."""
 _EXAMPLES = listed("alice bob carol charlie dave eve john jane mike joe jack jill tom foo sam")
 """Given names that examples of code use for nobody: alone they tell nothing."""
-_HONORIFICS = regex.compile(r"[ 　]?(?:先生|女士|小姐|老师|様|さん|さま|君|ちゃん|殿|님|씨|교수|선생님|대리님|과장님|部長|課長)$")
+_HONORIFICS = regex.compile(
+    r"[ 　]?(?:先生|女士|小姐|老师|様|さん|さま|君|ちゃん|殿|님|씨|교수|선생님|대리님|과장님|部長|課長)$"
+)
 _LETTERS = regex.compile(r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)?")
 _LATIN = regex.compile(r"[\p{Latin}\p{Cyrillic}\p{Greek}]")
 _HANZI = frozenset(
@@ -104,8 +118,11 @@ def _known() -> frozenset[str]:
 @cache
 def _countries() -> frozenset[str]:
     places = load_names("LOCATION")
-    return frozenset(w.lower() for w, kind in zip(places.words, places.kinds, strict=True) if kind == "country") | listed(
-        "usa uk us france germany spain italy deutschland frankreich españa italia polska türkiye brasil 中国 日本 한국 россия भारत مصر"
+    return frozenset(
+        w.lower() for w, kind in zip(places.words, places.kinds, strict=True) if kind == "country"
+    ) | listed(
+        "usa uk us france germany spain italy deutschland frankreich españa italia polska türkiye brasil"
+        " 中国 日本 한국 россия भारत مصر"
     )
 
 
@@ -126,7 +143,10 @@ def no_name(value: str) -> bool:
         or "_".join(words) in _PUBLIC_DOCS
         or all(word in _FILLERS for word in words)
         or not _NOT_PERSONS.isdisjoint(words)
-        or words[0] in ("your", "my", "the", "a", "an", "our", "no", "not")
+        or (
+            words[0] in ("your", "my", "the", "a", "an", "our", "no", "not")
+            and value[len(words[0]) : len(words[0]) + 1] != "."
+        )
     )
 
 
@@ -179,24 +199,44 @@ def person(text: str, start: int, end: int, *, whole: bool, strong: bool) -> Val
 
 
 _NUMBER = r"[\p{L}]{0,4}[ ./#\-]{0,2}"
-_DATE = r"""(?: \d{1,4}[ ]?[\-/.][ ]?\d{1,2}[ ]?[\-/.][ ]?\d{1,4} | \d{8} | \d{1,2}(?:st|nd|rd|th|er|º|\.)?[ ](?:(?:de|of|di|do)[ ])?\p{L}{3,12}\.?
+_DATE = r"""(?: \d{1,4}[ ]?[\-/.][ ]?\d{1,2}[ ]?[\-/.][ ]?\d{1,4} | \d{8}
+        | \d{1,2}(?:st|nd|rd|th|er|º|\.)?[ ](?:(?:de|of|di|do)[ ])?\p{L}{3,12}\.?
     (?:,?[ ](?:(?:de|del)[ ])?\d{2,4})? | \p{L}{3,12}\.?[ ]\d{1,2}(?:st|nd|rd|th)?(?:,?[ ]\d{4})?
-  | [\p{Han}\p{Hangul}]{0,2}\d{1,4}[ ]?[年년][ ]?\d{1,2}[ ]?[月월](?:[ ]?\d{1,2}[ ]?[日일])? | \d{4}-\d\d-\d\dT[\d:.]+Z? )"""
+  | [\p{Han}\p{Hangul}]{0,2}\d{1,4}[ ]?[年년][ ]?\d{1,2}[ ]?[月월](?:[ ]?\d{1,2}[ ]?[日일])?
+        | \d{4}-\d\d-\d\dT[\d:.]+Z? )"""
 _CODE = r"[\p{L}\d][\p{L}\d]*(?:[ ]?[\-/._·:][ ]?[\p{L}\d]+|[ ](?=[\p{L}]{0,3}\d)[\p{L}\d]+)*"
 _FORMS = {
     "phone": ("PHONE", r"(?:\+|00|\(\+?)?[\d(][\d().\-/–·　‐－ ]{3,24}\d(?:[ ]?(?:x|ext\.?|\#)[ ]?\d{1,5})?", 5, 15),
     "extension": ("PHONE", r"\d[\d\-]{1,5}", 2, 6),
-    "email": ("EMAIL", r"[^\s\"'<>,;:|@]{1,80}@[^\s\"'<>,;:|@]{3,120}|[\w.+\-]{1,64}[ ]?[(\[][^\s()\[\]]{1,8}[)\]][ ]?[\w\-]{1,64}(?:[ ]?[(\[.][^\s()\[\]]{0,8}[)\]]?[ ]?[\w\-]{1,30}){1,4}", 0, 99),
+    "email": (
+        "EMAIL",
+        r"[^\s\"'<>,;:|@]{1,80}@[^\s\"'<>,;:|@]{3,120}"
+        r"|[\w.+\-]{1,64}[ ]?[(\[][^\s()\[\]]{1,8}[)\]][ ]?[\w\-]{1,64}"
+        r"(?:[ ]?[(\[.][^\s()\[\]]{0,8}[)\]]?[ ]?[\w\-]{1,30}){1,4}",
+        0,
+        99,
+    ),
     "birth": ("BIRTH_DATE", _DATE, 1, 14),
     "date": ("DATE", _DATE, 1, 14),
-    "age": ("AGE", r"\d{1,3}(?:[ ]?(?:years?(?:[ ]old)?|yrs?|yo|jahre|ans|años|anos|anni|jaar|lat|yaş|tuổi|岁|歳|세|살|лет|год|года|سنة|عام|वर्ष|साल)(?![\p{L}]))?", 1, 3),
+    "age": (
+        "AGE",
+        r"\d{1,3}(?:[ ]?(?:years?(?:[ ]old)?|yrs?|yo|jahre|ans|años|anos|anni|jaar|lat|yaş"
+        r"|tuổi|岁|歳|세|살|лет|год|года|سنة|عام|वर्ष|साल)(?![\p{L}]))?",
+        1,
+        3,
+    ),
     "national": ("NATIONAL_ID", _CODE, 5, 24),
     "medical": ("MEDICAL_RECORD", _CODE, 3, 20),
     "licence": ("LICENCE", _CODE, 4, 20),
-    "plate": ("PLATE", r"[\p{Lu}\p{Lo}\d]{1,5}(?:[ ·\-]{1,2}[\p{Lu}\p{Lo}\d]{1,5}){0,3}|[\p{Lu}\d]{4,9}", 1, 8),
+    "plate": ("PLATE", r"[\p{Lu}\p{Lo}\d]{1,5}(?:[ ·\-]{1,2}[\p{Lu}\p{Lo}\d]{1,6}){0,4}|[\p{Lu}\d]{4,9}", 1, 8),
     "vin": ("VIN", r"[A-HJ-NPR-Z\d]{17}", 3, 17),
     "iban": ("IBAN", r"[A-Z]{2}\d\d(?:[ ]?[A-Z\d]{1,4}){3,8}", 10, 32),
-    "account": ("ACCOUNT", r"[A-Z]{0,2}\d[\d \-./]{3,32}\d|(?:0x|bc1)[0-9A-Za-z]{20,70}|[A-Z]{2}\d\d(?:[ ]?[A-Z\d]{2,4}){3,8}", 6, 34),
+    "account": (
+        "ACCOUNT",
+        r"[A-Z]{0,2}\d[\d \-./]{3,32}\d|(?:0x|bc1)[0-9A-Za-z]{20,70}|[A-Z]{2}\d\d(?:[ ]?[A-Z\d]{2,4}){3,8}",
+        6,
+        34,
+    ),
     "card": ("CARD", r"\d(?:[ \-]?\d){11,18}", 12, 19),
     "cvc": ("CARD", r"\d{3,4}(?!\d)", 3, 4),
     "expiry": ("CARD", r"\d\d[ ]?[/\-][ ]?(?:20)?\d\d", 4, 6),
@@ -204,7 +244,12 @@ _FORMS = {
     "mac": ("MAC", r"[0-9A-Fa-f]{2}(?:[:\-][0-9A-Fa-f]{2}){5}", 1, 12),
     "latitude": ("COORDINATES", r"-?\d{1,3}\.\d{3,}", 4, 20),
     "longitude": ("COORDINATES", r"-?\d{1,3}\.\d{3,}", 4, 20),
-    "coordinates": ("COORDINATES", r"-?\d{1,3}\.\d{3,}[ ]?[,;/ ][ ]?-?\d{1,3}\.\d{3,}|\d{1,3}[ ]?(?:deg|°)[^\n;|]{8,50}[NSEWO](?!\w)", 6, 40),
+    "coordinates": (
+        "COORDINATES",
+        r"-?\d{1,3}\.\d{3,}[ ]?[,;/ ][ ]?-?\d{1,3}\.\d{3,}|\d{1,3}[ ]?(?:deg|°)[^\n;|]{8,50}[NSEWO](?!\w)",
+        6,
+        40,
+    ),
     "booking": ("BOOKING", r"[A-Z\d]{5,8}(?!\w)|[A-Z\d]+(?:-[A-Z\d]+)+", 1, 20),
     "postcode": ("ADDRESS", r"[A-Z\d]{2,5}[ \-]?[A-Z\d]{2,4}", 2, 9),
     "house": ("ADDRESS", r"\d{1,5}[ ]?[\-/]?[ ]?[\p{L}\d]{0,4}(?![\p{L}\d])|[A-Z\d]{1,5}(?![\p{L}\d])", 0, 8),
@@ -212,17 +257,21 @@ _FORMS = {
 """Type, form, and the least and largest number of digits of kinds that have a form."""
 
 _SYSTEM = listed(
-    """root admin administrator user users username guest test tester postgres mysql sa sys system ubuntu ec2-user debian centos git www-data nobody daemon nginx
-    apache node app deploy docker jenkins ci bot service default anonymous me you name null none true false string login account myuser
-    my_user youruser your_user your_username db_user dbuser appuser owner public private assistant human model superuser pi vagrant minecraft hadoop"""
+    """root admin administrator user users username guest test tester postgres mysql sa sys system ubuntu ec2-user
+    debian centos git www-data nobody daemon nginx apache node app deploy docker jenkins ci bot service default
+    anonymous me you name null none true false string login account myuser my_user youruser your_user
+    your_username db_user dbuser appuser owner public private assistant human model superuser pi vagrant
+    minecraft hadoop"""
 )
 _HANDLE = Expression(r"@?[\p{L}][\p{L}\d_.\-]{2,31}\d?|@[\w.]{2,30}", 0)
 _ORGANIZATION = Expression(r"[\p{L}\d\"«„“][^\n\t|;<>{}\[\]=]{1,79}", 0)
 _CUT = Expression(r",[ ]|[ ]{2}|\t|\||;|[ ]?\(|（|[ ][–—\-][ ]|,[ ]\p{L}+[ ]?[:=]|[.!?][ ]|，|、|。", 0)
 _ADDRESS_CUT = Expression(
-    r"[ ]{2}|\t|\||;|（|[!?][ ]|。|[,.][ ]+[\p{L} ]{2,24}[ ]?[:：=]|,[ ](?=(?:tel|phone|mob|dni|nif|pesel)\b)", regex.IGNORECASE
+    r"[ ]{2}|\t|\||;|（|[!?][ ]|。|[,.][ ]+(?!no\b|kat\b|k:|d:)"
+    r"[\p{L} ]{2,24}[ ]?[:：=]|,[ ](?=(?:tel|phone|mob|dni|nif|pesel)\b)",
+    regex.IGNORECASE,
 )
-_PLACE = Expression(rf"(?:{_CASED}|{_HAN}|{_HANGUL}|{_OTHERS})", regex.VERBOSE)
+_PLACE = Expression(rf"(?:{CASED}|{_HAN}|{_HANGUL}|{_OTHERS})", regex.VERBOSE)
 _EMPTY = regex.compile(r"[xX*#.\-_?0 ]+|\$.*|[<{\[%].*")
 
 
@@ -241,6 +290,10 @@ def find(kind: str, text: str, start: int, end: int, *, whole: bool) -> Value | 
         return None
     if kind in _FORMS:
         return _formed(kind, text, start, end, whole=whole)
+    if kind == "ssid":
+        return Value(start, end, "ID", True) if whole and end - start > 3 else None
+    if kind == "party":
+        return _formed("phone", text, start, end, whole=whole) if text[start] == "+" else None
     if kind == "id":
         return _number(text, start, end, whole=whole)
     if kind == "handle":
@@ -301,7 +354,7 @@ def _handle(text: str, start: int, end: int, *, whole: bool) -> Value | None:
     if match is None or (whole and match.end() < end) or (match.end() < end and text[match.end()] in "@([{$%/\\:*'’"):
         return None
     value = match.group().rstrip(".-")
-    if value.lower() in _SYSTEM or value.isupper() or _EMPTY.fullmatch(value):
+    if value.lower() in _SYSTEM or (value.isupper() and _digits(value) < 2) or _EMPTY.fullmatch(value):
         return None
     telling = not value.isalpha() or value != value.lower()
     return Value(start, start + len(value), "HANDLE", telling)
