@@ -2,7 +2,7 @@
 
 In: texts. Out: spans that do not overlap.
 Not here: the form of each identifier (`accounts`, `net`, `keys`, `people`, `references`, `vehicles`,
-`addresses`, `phones`), names
+`addresses`, `places`, `phones`), names
 (`textveil.models`), and users' own lists (`lists`).
 """
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import regex
 
 from textveil.errors import ConfigError
-from textveil.protect.patterns import accounts, addresses, keys, net, people, references, times, vehicles
+from textveil.protect.patterns import accounts, addresses, keys, net, people, places, references, times, vehicles
 from textveil.protect.patterns.hosts import FREE_MAIL, OWN, host_name
 from textveil.protect.patterns.phones import REGIONS, are_regions, find_phones
 from textveil.protect.patterns.rules import Rule, folded, without_foreign
@@ -63,6 +63,7 @@ _RULES = (
     *references.RULES,
     *vehicles.RULES,
     *addresses.RULES,
+    *places.RULES,
     *times.RULES,
 )
 

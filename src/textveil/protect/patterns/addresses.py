@@ -10,12 +10,13 @@ import regex
 
 from textveil.protect.patterns.rules import Expression, Rule, listed, words
 
-_NUMBER = r"\d{1,6}(?:[ ]?[a-z](?!\w))?(?:[\-/]\d{1,5}[a-z]?)?"
+_NUMBER = r"\d{1,6}(?:[ ]?[a-z](?!\w|\.[ ]?\d))?(?:[\-/](?:\d{1,5}[a-z]?|[a-z](?!\w)))?"
 _SHORT = r"(?:(?<=\b\p{L}{1,3})\.)?"
 _WORD = rf"[\p{{L}}\d][\p{{L}}\p{{M}}\d'\-]{{0,30}} {_SHORT}"
 _NAME = rf"(?-i:[\p{{Lu}}\p{{Lt}}])[\p{{L}}\p{{M}}'\-]{{0,30}} {_SHORT}"
 _OF = r"""
-    (?: de | du | des | la | le | les | del | della | delle | dei | degli | di | da | do | dos | das | van | von | der
+    (?: de | du | des | la | le | les | el | los | las | del | della | delle | dei | degli | di | da | do | dos | das
+    | van | von | der
       | den | of | y | e | à )
 """
 _SMALL = rf"(?: {_OF} | and | u | nad | pod | am | an | in | im | bei | sur | sous | en | upon )"
@@ -24,7 +25,8 @@ _GAP = r"[\s,]{1,4}+"
 _WAY = r"""
     (?: street | st | avenue | ave | av | road | rd | lane | ln | drive | dr | boulevard | blvd | court | ct | place
       | pl | square | sq | terrace | ter | way | circle | cir | highway | hwy | parkway | pkwy | crescent | cres | close
-      | grove | gardens | mews | row | alley | trail | trl | loop | hill | parade | quay | wharf | turnpike | esplanade
+      | gate | marg | grove | gardens | mews | row | alley | trail | trl | loop | hill | parade | quay | wharf
+      | turnpike | esplanade
       | common | green | rise | walk | chase | path | plaza | pike | route )
 """
 _COMPOUND = r"""
@@ -40,7 +42,8 @@ _APART = r"""
       | vej | allé | tee | puiestee | mnt )
 """
 _BEFORE_NAME = r"""
-    (?: rue | avenue | av\.? | avda\.? | avenida | bd | boulevard | place | allées? | chemin | impasse | quai | cours
+    (?: c\.so | p\.zza | v\.le | rue | avenue | av\.? | avda\.? | avenida | bd | boulevard | place | allées? | chemin
+    | impasse | quai | cours
       | route | via | viale | piazza | piazzale | corso | largo | vicolo | strada | calle | c/ | carrer | camino
       | camiño | ronda
       | paseo | plaza | rúa | rua | r\. | r | travessa | praça | praca | estrada | alameda | ul\. | ulica | ulice | al\.
@@ -50,7 +53,9 @@ _DOOR = r"[ ]? (?: \# [ ]? )? (?: \d{1,5}[a-z]? | [a-z]\d{1,4} | (?-i:[A-Z]) ) (
 _HOME = rf"(?<!\w) (?: apt\.? | apartment | suite | flat | wohnung | whg\.? | appt\.? | appartement ) {_DOOR}"
 _UNIT = rf"""
     (?: {_HOME}
-      | \d{{1,2}}[ºª] (?: [ ]? (?-i:[A-Z]) (?!\w) )?
+      | \d{{1,2}}\.?[ºª°] (?: [ ]? (?: izq | dcha | dto | drt | esq | dir | frente | (?-i:[A-Z]) ) (?!\w) \.? )?
+      | (?<!\w) (?: m\. | lok\. | mieszk\.? | scala | esc\. | puerta | bloque | portal | porta | bus | bte | interno
+        | étage | etg\.? | hal | og ) {_DOOR}
       | (?<!\w) (?: ste\.? | unit | fl\.? | floor | room | rm\.? | piso | interno | bldg\.? | building | \# ) {_DOOR} )
 """
 _STATE = r"(?-i: [A-Z]{2} )"
@@ -66,13 +71,18 @@ _CODE = rf"""
       | \d{{3}}[ ]\d{{2}} | \d{{4}}[ ](?-i:[A-Z]{{2}}) | \d{{4,6}} ) (?!\w)
 """
 _TOWN = rf"{_NAME} (?: [ \-] (?: {_NAME} | {_SMALL} ) ){{0,3}} (?: [ ] \( [^()\n]{{1,30}}+ \) )?"
+_NO_TOWN = (
+    r"(?: i | i'm | it | he | she | they | we | you | the | this | that | and | but | please | my | his | her ) (?!\w)"
+)
 _TAIL = rf"""
     (?: (?:{_GAP}|[ ][\-][ ]) {_UNIT} ){{0,2}}
     (?: (?<= \d ) (?: [ ]? [\n,] [\s,]{{0,3}}+ (?: [\p{{L}}.'\-]{{2,20}}+ [ ] ){{0,3}} [\p{{L}}\-]{{2,20}}+ ){{1,2}}
         [ ] \d{{5}} (?!\w) )?
-    (?: {_GAP} (?: (?:[A-Z]{{1,2}}-)? {_CODE} [ ] {_TOWN}
+    (?: (?:{_GAP}|[ ]-[ ]) (?: (?:[A-Z]{{1,2}}-)? {_CODE} [ ] {_TOWN}
                  | {_TOWN} (?: {_GAP} (?: {_STATE} | {_TOWN} ) ){{0,2}} {_GAP} {_CODE}
-                 | {_TOWN} {_GAP} {_STATE} (?!\w) ) )?
+                 | {_TOWN} {_GAP} {_STATE} (?!\w)
+                 | (?<=,[ ]) (?!{_NO_TOWN}) {_TOWN} (?: [ ] (?-i:[A-Z]{{1,2}}\d{{1,2}}[A-Z]?|[A-Z]{{2,3}}) (?!\w) )?
+                   (?= [ ]? (?: \Z | [\n.;:)|"'<!?,] ) | [ ](?-i:[a-z]) ) ) )?
 """
 """What may follow a street: a unit, and a town with its postal code or state."""
 
@@ -83,7 +93,8 @@ _NO_WAYS = listed(
     percent more than other different new is are was were has have had can will would"""
 )
 _ORDINARY = listed(
-    """drive dr court ct place pl square sq terrace ter way circle cir crescent close grove gardens mews row alley trail
+    """drive dr court ct place pl square sq gate terrace ter way circle cir crescent close grove gardens mews row alley
+    trail
     loop hill parade quay wharf esplanade common green rise walk chase path plaza pike route av"""
 )
 """Kinds of streets that are also ordinary words or abbreviations: accepted only with capitals throughout."""
@@ -131,6 +142,17 @@ def is_place(value: str) -> bool:
     return not names & _NO_PLACES and not (len(numbers) == 1 and _YEAR.fullmatch(numbers[0]))
 
 
+_UNITS = listed(
+    "euro eur dollar dollars usd chf francs people menschen personen einwohner stück kilometer meter tonnen jahre years"
+    " items rows records files lines steps zeilen total watt punkte points units words hits times days"
+)
+
+
+def is_town(value: str) -> bool:
+    """Whether the word behind a postal code is no unit."""
+    return not {part.lower() for part in _parts(value)} & _UNITS
+
+
 _PLACES = (
     "address|addresses|lives|live|lived|living|resides|residing|residence|staying|located|meet|meet me|deliver|ship"
     "|send|taxi|return to|moved|enter|office|restaurant|it's in|it's at|corner of|drops|anschrift|adresse|wohnt|wohne"
@@ -174,6 +196,49 @@ RULES = (
         check=is_named_street,
         digits=0,
     ),
+    # Shop 2, 19 Hindmarsh Lane; Level 4, Quartermain House, 30 Tabernacle Walk, London EC2; 2/1, 40 Dumbarton Rd
+    address(
+        rf"(?<!\w) (?: (?: unit | shop | level | flat | suite | apt\.? | apartment | office | lot | floor | ward"
+        rf" | room | studio )"
+        rf" [ ]? \d{{1,4}}[a-z]? [ ]?[,/][ ]? (?: (?:{_NAME}[ ]){{0,3}}{_NAME},[ ] )? )"
+        rf" {_NUMBER} ,? [ ] (?:{_WORD}[ ]){{1,4}}? {_WAY} (?!\w) \.? {_TAIL}",
+        0.76,
+        "unit |shop |level |flat |suite |apt|apartment|office |lot |floor |ward |room |studio ",
+        digits=2,
+    ),
+    # Baner Road, Pune in a signature
+    address(
+        rf"(?<= [·|:] [ ]) (?:{_NAME}[ ]){{1,3}}? (?: street | road | avenue | lane | drive ) ,[ ] {_TOWN}",
+        0.6,
+        "street,|road,|avenue,|lane,|drive,",
+        check=is_named_street,
+        digits=0,
+    ),
+    # Hopfengarten 9, 97456 Dittelbrunn; ZA des Quatre-Vents, 49124 Saint-Barthélemy
+    address(
+        rf"(?<!\w) (?:{_NAME}[ ]){{0,3}}{_NAME} [ ] \d{{1,4}}(?:[ ]?[a-z])? (?: ,[ ]? | [ ]?\n ) (?:[A-Z]{{1,2}}-)?"
+        rf" (?: \d{{5}} | \d\d-\d{{3}} | \d{{4}}[ ](?-i:[A-Z]{{2}}) ) [ ] {_TOWN}",
+        0.7,
+        digits=5,
+        check=is_place,
+    ),
+    address(
+        rf"(?<!\w)"
+        rf" (?-i:ZA|ZI|ZAC|Z\.A\.|Lieu-dit|lieu-dit|Hameau|hameau|Résidence|résidence|Lotissement|lotissement) [ ]"
+        rf" (?:(?:{_NAME}|{_OF})[ ]?){{1,5}} ,[ ] \d{{5}} [ ] {_TOWN}",
+        0.72,
+        "za |zi |zac |z.a.|lieu-dit|hameau|résidence|lotissement",
+        digits=5,
+    ),
+    # a postal code and its town in a line or a cell of their own
+    address(
+        rf"(?: ^ | [|·•][ ] ) (?P<value> (?:[A-Z]{{1,2}}-)? (?: \d{{5}} | \d\d-\d{{3}}"
+        rf" | \d{{4}}[ ](?-i:[A-Z]{{2}}) ) [ ] {_TOWN} )"
+        r" (?= [ ]* (?: $ | [|·•] ) )",
+        0.6,
+        digits=5,
+        check=is_town,
+    ),
     # Hauptstraße 5, 10115 Berlin; 3 Lange Straße 5
     address(
         rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: {_NAME} [ \-] ){{0,2}} [\p{{L}}\-]{{2,30}}? {_COMPOUND} (?!\w) [ ]"
@@ -194,21 +259,30 @@ RULES = (
     address(
         rf"{_EDGE} (?: {_NUMBER} (?: [ ] (?:bis|ter) )? ,? [ ] ){{1,2}} {_BEFORE_NAME}"
         rf" (?: [ ] | (?<=[./]) ) (?: {_OF} [ ] | [dl]' ){{0,3}}"
-        rf" {_WORD} {_MORE}{{0,5}} (?: ,? [ ] (?: n[°º.]? [ ]? )? {_NUMBER} (?!\w) )? {_TAIL}",
+        rf" {_WORD} {_MORE}{{0,5}} (?: ,? [ ] (?: n[°º.]{{0,2}} [ ]? )? (?!\d{{5}}) {_NUMBER} (?!\w) )? {_TAIL}",
         0.7,
         check=is_numbered,
         leads=True,
     ),
     address(
         rf"(?<!\w) {_BEFORE_NAME} (?: [ ] | (?<=[./]) ) (?: {_OF} [ ] | [dl]' ){{0,3}} {_NAME}"
-        rf" {_MORE}{{0,5}} ,? [ ] (?: n[°º.]? [ ]? )?"
+        rf" {_MORE}{{0,5}} ,? [ ] (?: n[°º.]{{0,2}} [ ]? )?"
         rf" {_NUMBER} (?!\w) {_TAIL}",
         0.7,
-        "rue |avenue |av. |av |avda|avenida|bd |boulevard|place |allée|chemin|impasse|quai |cours |route |via |viale"
+        "c.so |p.zza |v.le |rue |avenue |av. |av |avda|avenida|bd |boulevard|place |allée|chemin|impasse|quai "
+        "|cours |route |via |viale"
         "|piazza|corso |largo |vicolo|strada |calle |c/|carrer |camino |camiño |ronda |paseo |plaza |rúa |rua |r. "
         "| r |travessa|praça|praca|estrada |alameda |ul. |ulica|ulice| al. |aleja | os. |trg |nám|leof|λεωφόρος|odos"
         "|οδός|jl. |jalan ",
         check=is_numbered,
+    ),
+    address(
+        rf"(?<!\w) (?: calle | camino | avenida | paseo | rue | rua | travessa | piazza | viale ) [ ] (?: {_OF} [ ]"
+        rf" | [dl]' ){{0,3}}"
+        r" [\p{L}\-]{4,20} (?:[ ][\p{L}\-]{3,20}){0,2} ,? [ ] \d{1,4} (?! \w | [.,:%]\d"
+        r" | [ ](?:a[nñ]os|ans|anni|euros?|km|m|min) )",
+        0.6,
+        "calle |camino |avenida |paseo |rue |rua |travessa |piazza |viale ",
     ),
     # post office boxes and military addresses
     address(

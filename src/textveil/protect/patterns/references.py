@@ -246,7 +246,8 @@ RULES = (
     linked("PHONE", "尾号|尾號|末尾|下4桁|下四桁|뒷자리|끝자리", r"\d{4}", digits=4),
     linked(
         "CARD",
-        "ending in|ending with|ends in|last four|last 4|last four digits|last 4 digits|endet auf|endend auf|letzte vier"
+        "ending in|ending with|ends in|last four|last 4|last four digits|last 4 digits|endet auf|endend auf"
+        "|letzte vier"
         "|se terminant par|finissant par|terminada en|acabada en|final|che finisce con|eindigend op|kończąca się na"
         "|son dört",
         r"\d{4}",
