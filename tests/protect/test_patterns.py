@@ -514,6 +514,8 @@ NOTHING = (
     "chmod 0755 file; kill -9 12345",
     "sha256 e3b0c44298fc1c149afbf4c8996fb924",
     "f(x) = 2x^2 + 3x - 5 for x in [0, 10]",
+    "Changan Uni-v 2021 2022 2023 Auto",
+    "Subject: SCP-085 (referred to as a drawing)",
     "bus 42 at platform 9 in 15 minutes",
     "Ticket 5 of 10, order of 3 to 4 weeks, case 2024",
     "Die Rechnung war 1500 Euro hoch; der Fall liegt 20 Jahre zurück.",

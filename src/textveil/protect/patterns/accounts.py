@@ -44,6 +44,11 @@ _ACCOUNTS = (
 )
 
 
+def is_card(value: str) -> bool:
+    """Whether the check digit is right, and it is no row of years."""
+    return sums.luhn(value) and not _YEARS.fullmatch(value)
+
+
 def has_account_length(value: str) -> bool:
     """Whether it has the digits of an account, and is no date."""
     return 5 <= len(sums.digits(value)) <= 26 and not _DATE.fullmatch(value)
@@ -53,9 +58,10 @@ _DATE = regex.compile(
     r"\d{1,2}[./\- ]\d{1,2}[./\- ]\d{2,4}|\d{4}[./\- ]\d{1,2}[./\- ]\d{1,2}|\d{1,3}(?:[. ]\d{3}){1,3}"
 )
 """Dates and thousands."""
+_YEARS = regex.compile(r"(?:(?:19|20)\d\d[ .\-]{0,2}){3,4}")
 
 RULES = (
-    Rule("CARD", Expression(rf"{BEFORE} {_CARD} {AFTER}"), score=0.98, check=sums.luhn, leads=True, digits=12),
+    Rule("CARD", Expression(rf"{BEFORE} {_CARD} {AFTER}"), score=0.98, check=is_card, leads=True, digits=12),
     Rule("IBAN", Expression(rf"(?<!\w) (?:{_IBAN}) (?!\w)"), check=sums.mod97, leads=True, digits=4),
     # a card with a wrong check digit, and what stands beside a number
     keyed("CARD", _CARDS, rf"{_CARD} {AFTER}", digits=12, score=0.86),

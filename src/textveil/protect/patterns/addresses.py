@@ -172,7 +172,7 @@ _SIDE = r"(?: [ ] (?: [nsew] | [ns][ew] | north | south | east | west ) (?!\w) \
 
 def address(pattern: str, score: float, signs: str = "", *, near: str = "", digits: int = 1, **fields: Any) -> Rule:
     """A rule for addresses; `signs` and `near` (words, one of which must be near) are separated by bars."""
-    told = words(near) if near else {"signs": tuple(signs.split("|"))}
+    told = words(near) if near else {"signs": tuple(signs.split("|")), "reach": (120, 250) if signs else None}
     return Rule("ADDRESS", Expression(pattern), score, digits=digits, **told, **fields)
 
 

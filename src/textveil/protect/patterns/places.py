@@ -18,7 +18,7 @@ _LABELS = (
     "|адрес|адресу|адрес доставки|место жительства|проживает|العنوان|عنوان|محل الإقامة|السكن|पता|निवास|रहने का पता"
 )
 _NOT_PLACES = regex.compile(
-    r"@|://|^\W*[\da-f.:/\[\]]+$|^0x|\b(?:http|www|smtp|localhost|null|none|n/a|tba|unknown|string|varchar)\b|[{}$=\\]",
+    r"@|://|^\W*[\da-f.:/\[\]]+$|^0x|\b(?:http|www|smtp|localhost|null|none|n/a|tba|unknown|string|varchar)\b|[{}$=\\]|^\W*\d{1,3}(?:\.\d{1,3}){3}",
     regex.IGNORECASE,
 )
 
@@ -98,7 +98,7 @@ _HINDI = r"[\p{Devanagari}\p{M}\d./()\-]{1,25}"
 _VIET = r"[\p{L}\d.\-/]{1,15}"
 
 
-def place(pattern: str, score: float, signs: str, check: Check | None = None) -> Rule:
+def place(pattern: str, score: float, signs: str, check: Check | None = None, digits: int = 1) -> Rule:
     """A rule for addresses in the letters of all scripts; one of the signs, separated by bars, must be in the text."""
     return Rule(
         "ADDRESS",
@@ -106,6 +106,8 @@ def place(pattern: str, score: float, signs: str, check: Check | None = None) ->
         score,
         check=check,
         signs=tuple(signs.split("|")),
+        reach=(120, 250),
+        digits=digits,
         whole=True,
     )
 
@@ -123,6 +125,7 @@ RULES = (
         ),
         0.72,
         check=is_labelled,
+        digits=1,
         linked=True,
         whole=True,
         **words(_LABELS),
@@ -182,6 +185,7 @@ RULES = (
         0.7,
         "شارع|طريق|جادة|زنقة|نهج|حارة|عمارة|بناية|حي",
         is_keyed_place,
+        digits=0,
     ),
     place(
         rf"""(?<![\p{{Devanagari}}\p{{M}}\d]) (?: {_HINDI}[ ] ){{0,2}}?
@@ -190,6 +194,7 @@ RULES = (
         0.7,
         "मकान|वार्ड|मोहल्ला|ग्राम|गली|सेक्टर|प्लॉट|फ्लैट|जिला|ज़िला",
         is_keyed_place,
+        digits=0,
     ),
     place(
         rf"""(?i)(?<!\w) (?: (?:số(?:[ ]nhà)?|nhà[ ]số|căn[ ]hộ|phòng|ngõ|ngách|hẻm|đường|thôn|ấp|tổ|khu[ ]phố)[ ]

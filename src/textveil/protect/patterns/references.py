@@ -205,7 +205,7 @@ _BARE = (
     "|application"
     "|bestellung|auftrag|rechnung|vertrag|police|fall|commande|facture|contrat|caso|factura|contrato|ordine|fattura"
     "|contratto|bestelling|factuur|zamówienie|umowa|sprawa|fatura|dava|đơn hàng|hợp đồng|订单|合同|工单|注文|契約"
-    "|주문|계약|заявк*|طلب|عقد|user|account|subject|serial|device|laptop|phone|asset|machine|pc|пк|hostname|maszyna"
+    "|주문|계약|заявк*|طلب|عقد|user|account|serial|device|laptop|phone|asset|machine|pc|пк|hostname|maszyna"
     "|máquina"
 )
 
