@@ -1,7 +1,7 @@
 """The public frequency list: how often each word occurs in public text.
 
-In: the folder of corpora (`wikipedia_en`). Out: `data/frequencies/` of the package: the list, and the number of words
-for each row of the packaged tables.
+In: the folder of corpora (`wikipedia_en`). Out: `data/frequencies/` of the package: the list, which of its words are
+ordinary, and the number of words for each row of the packaged tables.
 Not here: what the list is used for (`textveil.table`), and how texts are split into words (`textveil.text`).
 """
 
@@ -25,6 +25,9 @@ LEAST = 5
 MOST = 60_000
 """Most words in the list, to keep the file below 300 KB."""
 
+SMALL = 0.04
+"""The least share of a word's places in which an ordinary word is written in small letters; of names it is less."""
+
 TABLES = ("minilm", "minilm-s")
 """Tables of words whose rows are counted."""
 
@@ -36,12 +39,25 @@ HEADER = """\
 """
 
 
-def count(texts: Iterable[str]) -> Counter[str]:
-    """How often each word occurs in the texts, lower-cased."""
+def count(texts: Iterable[str]) -> tuple[Counter[str], Counter[str]]:
+    """How often each word occurs in the texts, lower-cased; and how often it is written in small letters there."""
     counts: Counter[str] = Counter()
+    small: Counter[str] = Counter()
     for text in texts:
-        counts.update(map(str.lower, tokenize([text]).words))
-    return counts
+        words = tokenize([text]).words
+        counts.update(map(str.lower, words))
+        small.update(word for word in words if word.islower())
+    return counts, small
+
+
+def ordinary(listed: Iterable[str], counts: Counter[str], small: Counter[str]) -> bytes:
+    """A bit for each word of the list: whether it is a word as well as perhaps a name ("mark", not "robert")."""
+    return np.packbits([small[word] >= SMALL * counts[word] for word in listed]).tobytes()
+
+
+def words_of(text: str) -> list[str]:
+    """The words of the list, in its order."""
+    return [line.partition("\t")[0] for line in text.splitlines() if not line.startswith("#")]
 
 
 def render(counts: Counter[str]) -> Iterator[str]:
@@ -70,8 +86,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=cli.DATA / "frequencies", help="default: into the package")
     given = cli.with_corpora(parser)
-    text = "".join(render(count(data.wikipedia(given.data))))
+    counts, small = count(data.wikipedia(given.data))
+    text = "".join(render(counts))
     given.out.mkdir(exist_ok=True)
+    (given.out / "ordinary.bits").write_bytes(ordinary(words_of(text), counts, small))
     (given.out / "words.txt.gz").write_bytes(pack(text.encode()))
     if given.out == cli.DATA / "frequencies":  # counts the rows of the list just written
         for name in TABLES:

@@ -4,6 +4,8 @@ import gzip
 import sys
 from collections import Counter
 
+import numpy as np
+
 from training import frequencies
 
 ARTICLES = """\
@@ -18,8 +20,13 @@ bee bee bee bee
 
 
 def test_words_are_counted_in_small_letters_across_texts():
-    found = frequencies.count(["It's Ann's Bee-bee", "ANN it"])
+    found, small = frequencies.count(["It's Ann's Bee-bee", "ANN it"])
     assert found == {"it's": 1, "ann": 2, "'s": 1, "bee": 2, "-": 1, "it": 1}
+    assert small == {"'s": 1, "bee": 1, "it": 1}
+    assert np.unpackbits(np.frombuffer(frequencies.ordinary(["ann", "bee"], found, small), np.uint8))[:2].tolist() == [
+        0,
+        1,
+    ]
 
 
 def test_the_list_has_frequent_words_with_letters_or_digits_the_most_frequent_first(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ Not here: which words are protected (`protect`), and their rows in a table (`tab
 """
 
 from textveil.text.casing import Casing, apply_casing, casing_of
-from textveil.text.frequency import counts, ranks
+from textveil.text.frequency import counts, is_ordinary, ranks
 from textveil.text.public import is_public, stopwords
 from textveil.text.released import MASK_FIELDS, UNKNOWN_SHARE, Item, Kind, Mask, Released
 from textveil.text.tokens import Tokens, check_texts, tokenize
@@ -23,6 +23,7 @@ __all__ = [
     "casing_of",
     "check_texts",
     "counts",
+    "is_ordinary",
     "is_public",
     "ranks",
     "stopwords",

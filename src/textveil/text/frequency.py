@@ -1,6 +1,6 @@
 """Frequencies: how often words occur in public text.
 
-In: the package's list of counts. Out: counts and ranks of words.
+In: the package's list of counts. Out: counts and ranks of words, and which of them are ordinary.
 Not here: how the list was made (`training/frequencies.py`), and counts for rows of a table (`table.frequency`).
 """
 
@@ -41,3 +41,18 @@ def ranks(words: Sequence[str]) -> Ints:
     """
     rank_of = _rank_of()
     return np.fromiter((rank_of.get(word.lower(), len(rank_of) + 1) for word in words), np.int64, len(words))
+
+
+@cache
+def _ordinary() -> frozenset[str]:
+    packed = (files("textveil") / "data" / "frequencies" / "ordinary.bits").read_bytes()
+    bits = np.unpackbits(np.frombuffer(packed, np.uint8), count=len(counts())).tolist()
+    return frozenset(word for word, bit in zip(counts(), bits, strict=True) if bit)
+
+
+def is_ordinary(word: str) -> bool:
+    """Whether a word is one of the language, whatever else it names: "mark" and "rose" are, "robert" is not.
+
+    That is a word on the list that is written in small letters in at least 4% of its places there. Case is ignored.
+    """
+    return word.lower() in _ordinary()
