@@ -47,7 +47,7 @@ def test_it_is_short_and_needs_no_colours(shown):
 
 def test_the_prompt_comes_back_as_it_was_and_nothing_private_is_sent(shown):
     table = load_table()
-    for seed in (1, 2):  # with the first, a name happens to be drawn as itself
+    for seed in (1, 2):
         said = demo.prompt(table, seed)
         for private in ("Julia Picasso", "julia.picasso", "7946", "flat in Leith", "WEST"):
             assert private in demo.PROMPT
@@ -55,7 +55,7 @@ def test_the_prompt_comes_back_as_it_was_and_nothing_private_is_sent(shown):
         assert said["you read"] == demo.scripted(demo.PROMPT)
         assert said["comes back"] == demo.scripted(said["is sent"])
         assert said["you read"].startswith("Dear Julia Picasso, ")
-        assert said[""].startswith("1 person, 1 place, 1 e-mail address, 1 phone number and 1 account number replaced")
+        assert said[""].startswith("1 person, 1 place, 1 e-mail address, 1 phone number and 1 IBAN replaced")
     assert "Dear Julia Picasso, " in shown
 
 

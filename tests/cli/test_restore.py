@@ -153,24 +153,31 @@ def test_everything_is_kept(path):
         assert notes.consistent("a law", keys, [7, 8, 9]) == [3, -1, 9]
         assert notes.consistent("another law", [("stone", "other")], [7]) == [7]
         assert notes.placeholder("PERSON", "other") == "<PERSON_2>"
-        assert notes.placeholder("EMAIL", 'A"B@C') == "<EMAIL_1>"
+        assert notes.placeholder("EMAIL", 'A"B@C') == "<EMAIL_1_B>"
         assert notes.placeholder("CARD", "other") == "<CARD_2>", "the text spelled <CARD_1> itself"
         notes.replaced("Anna", "New York")
         notes.replaced("Berta", "River")
     assert loaded.restore("New York River") == "New York River"
 
 
-def test_the_first_version_is_read(path):
-    """It did not hold what a text had spelled itself."""
-    first = json.loads(filled().to_json())
-    first["version"] = 1
-    del first["spelled"]
-    path.write_text(json.dumps(first))
-    loaded = store.load(path)
-    assert loaded.restore("<PERSON_1> <EMAIL_1> New York") == f'{CANARY} a"b@c Łódź'
-    again = json.loads(loaded.to_json())
-    assert (again.pop("version"), again.pop("spelled")) == (2, [])
-    assert again == {name: value for name, value in first.items() if name != "version"}
+def test_earlier_versions_are_read(path):
+    """They compared values without case alone; the first did not hold what a text had spelled itself."""
+    session = filled()
+    first = json.loads(session.to_json())
+    added = ("private", "targets")
+    for each in first["placeholders"]:
+        del each["part"], each["form"]
+    old = {name: value for name, value in first.items() if name not in added} | {"version": 2, "spelled": ["<CARD_1>"]}
+    older = {name: value for name, value in old.items() if name != "spelled"} | {"version": 1}
+    for content, spelled in ((old, ["CARD_1"]), (older, [])):
+        path.write_text(json.dumps(content))
+        loaded = store.load(path)
+        assert loaded.restore("<PERSON_1> <EMAIL_1> New York") == f'{CANARY} a"b@c Łódź'
+        again = json.loads(loaded.to_json())
+        assert (again["version"], again["spelled"], again["targets"]) == (3, spelled, [])
+        assert {each["text"] for each in again["private"]} == {CANARY, 'a"b@c', "Łódź"}, "they are hidden from now on"
+        assert again["placeholders"] == json.loads(session.to_json())["placeholders"]
+        assert again["replacements"] == first["replacements"]
 
 
 DAMAGED = {
@@ -178,7 +185,7 @@ DAMAGED = {
     "cut": lambda text: text[:-20],
     "not JSON": lambda text: f"{CANARY} {text}",
     "a list": lambda text: "[]",
-    "another version": lambda text: text.replace('"version": 2', '"version": 3').replace('"version":2', '"version":3'),
+    "another version": lambda text: text.replace('"version": 3', '"version": 4').replace('"version":3', '"version":4'),
     "another format": lambda text: text.replace("textveil session", "session"),
     "a field more": lambda text: text.replace('"owner"', '"more": 1, "owner"'),
     "a field less": lambda text: text.replace('"said"', '"unsaid"'),

@@ -157,6 +157,7 @@ def test_the_mask_has_the_names_that_words_gives(schema):
         numbers=(5,),
         dropped=(6,),
         equal=((1, 2), (3, 4)),
+        numbered=True,
         groups=("a",),
         pieces=(1,),
         casing=("lower",),

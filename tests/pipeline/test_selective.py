@@ -76,9 +76,9 @@ def test_a_part_is_one_typed_placeholder_whatever_its_length(small_table):
 def test_numbers_within_a_session_show_equality_and_the_way_back(small_table):
     made = privatizer(small_table, Finds(EMAIL=r"\S+@\S+\w"), mechanism="placeholder")
     session = Session()
-    one = made.privatize("a@b.org and c@d.org, A@b.org!", session)
+    one = made.privatize("a@b.org and c@d.org, a@b.org, A@b.org!", session)
     two = made.privatize("c@d.org", session)
-    assert one.text == "<EMAIL_1> and <EMAIL_2>, <EMAIL_1>!"
+    assert one.text == "<EMAIL_1> and <EMAIL_2>, <EMAIL_1>, <EMAIL_1_B>!"
     assert two.text == "<EMAIL_2>"
     assert one.released.mask.equal == ((0, 4),)
     assert "equal placeholders" in one.guarantee.mask

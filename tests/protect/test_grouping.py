@@ -59,10 +59,14 @@ def grouping(*detectors, names=(), scorer=None, **options):
     return made
 
 
+def decided(made, tokens, public, queries):
+    return made.decide(made.look(tokens, queries), public)
+
+
 def groups(text, made, **options):
     """The label of every word of a text."""
     tokens = tokenize([text])
-    found = made.decide(tokens, listed(tokens.words, WordsOptions(**options)), None)
+    found = decided(made, tokens, listed(tokens.words, WordsOptions(**options)), None)
     return dict(zip(tokens.words, [found.labels[group] for group in found.group.tolist()], strict=True))
 
 
@@ -92,7 +96,7 @@ def test_a_span_inside_a_word_takes_the_whole_word():
 def test_spans_of_one_text_never_reach_into_the_next():
     tokens = tokenize(["one two", "three four", "", "five"])
     made = grouping(Finds(ILLNESS="two|five"))
-    found = made.decide(tokens, listed(tokens.words, WordsOptions()), None)
+    found = decided(made, tokens, listed(tokens.words, WordsOptions()), None)
     assert [found.labels[group] for group in found.group] == ["other", "sensitive", "other", "other", "sensitive"]
 
 
@@ -151,7 +155,7 @@ def test_always_and_never():
 def joined(text, made, budgets):
     tokens = tokenize([text])
     public = listed(tokens.words, WordsOptions())
-    found = made.decide(tokens, public, None)
+    found = decided(made, tokens, public, None)
     return join(tokens, found, Grouped(budgets).assign(found), public)
 
 
@@ -192,12 +196,12 @@ def test_a_failing_detector_refuses_or_protects_everything():
     tokens = tokenize([f"the {CANARY} speaks"])
     public = listed(tokens.words, WordsOptions())
     with pytest.raises(DetectorError) as caught:
-        grouping(Fails()).decide(tokens, public, None)
+        decided(grouping(Fails()), tokens, public, None)
     assert CANARY not in str(caught.value)
     assert caught.value.__cause__ is None
     for placeholders, labels in (("identifiers", ["TEXT"] * 3), ("none", ["sensitive"] * 3)):
         with pytest.warns(TextveilWarning, match="all texts of the batch") as seen:
-            found = grouping(Fails(), on_failure="protect", placeholders=placeholders).decide(tokens, public, None)
+            found = decided(grouping(Fails(), on_failure="protect", placeholders=placeholders), tokens, public, None)
         assert CANARY not in str(seen[0].message)
         assert [found.labels[group] for group in found.group] == labels
         assert not found.public.any(), "a public word may be part of a name"
@@ -209,11 +213,11 @@ def test_queries_must_fit():
     made = grouping(importance="cosine", scorer=Scores())
     for queries in (None, ["one query"]):
         with pytest.raises(InputError, match="one query per text: 2 texts"):
-            made.decide(tokens, public, queries)
+            decided(made, tokens, public, queries)
     with pytest.raises(InputError, match="not both"):
-        grouping(importance="cosine", task="money", scorer=Scores()).decide(tokens, public, ["a", "b"])
+        decided(grouping(importance="cosine", task="money", scorer=Scores()), tokens, public, ["a", "b"])
     with pytest.raises(InputError, match="importance"):
-        grouping(Finds()).decide(tokens, public, ["a", "b"])
+        decided(grouping(Finds()), tokens, public, ["a", "b"])
 
 
 def test_options_that_contradict():

@@ -128,6 +128,8 @@ def answers() -> list[tuple[str, str]]:
             continue  # the frame's own backslash would be escaped by the placeholder's
         if frame in ("&{};", "<{}>", "<<{}>>") and re.match(r"[&<\\]|[A-Z]+\\?_", pairs[0][0]):
             continue  # the two would be another form
+        if frame in ("<{}>", "<<{}>>") and " " in pairs[0][0]:
+            continue  # the two would be a tag with attributes
         answer, restored = (frame.format(*side) for side in zip(*pairs, strict=True))
         made[f"{answer} {extra}"] = f"{restored} {extra}"
     return list(made.items())

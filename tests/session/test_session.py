@@ -9,6 +9,7 @@ import pytest
 from textveil.config.sections import WordsOptions
 from textveil.errors import InputError, MechanismError
 from textveil.pipeline.privatizer import Privatizer
+from textveil.session.placeholders import letters, spelled_in
 from textveil.session.snapshot import Notes, Snapshot
 from textveil.session.state import ATTEMPTS, Session
 
@@ -43,21 +44,134 @@ def test_each_kind_counts_for_itself():
     assert session.restore("<NAME_2> <WORD_1> <NAME_1>") == "b a a"
 
 
-def test_case_is_ignored_and_the_first_spelling_comes_back():
+def test_each_spelling_of_a_value_comes_back_as_it_stood():
     session = Session()
-    for spelling in ("Quillimar", "QUILLIMAR"):
+    for spelling, shown in (("Quillimar", "<WORD_1>"), ("QUILLIMAR", "<WORD_1_B>"), ("Quillimar", "<WORD_1>")):
         with session.noting() as notes:
-            assert notes.placeholder("WORD", spelling) == "<WORD_1>"
-    assert session.restore("<WORD_1>") == "Quillimar"
+            assert notes.placeholder("WORD", spelling) == shown
+    assert session.restore("<WORD_1> <WORD_1_B> <WORD_1_C>") == "Quillimar QUILLIMAR <WORD_1_C>"
 
 
-def test_values_are_compared_without_width_of_spaces_and_composition():
+def test_names_are_compared_without_accents_hyphens_spaces_and_what_is_not_seen():
     session = Session()
-    spellings = ("José  da Silva", "jose\u0301 da\n SILVA", " José da Silva ")
+    spellings = ("José  da Silva", "jose\u0301 da\n SILVA", "Jose da Silva", "JOSE-DA-SILVA", "Jo\u200bsé da Silva")
     with session.noting() as notes:
-        assert {notes.placeholder("PERSON", spelling) for spelling in spellings} == {"<PERSON_1>"}
-        assert notes.placeholder("PERSON", "Jose da Silva") == "<PERSON_2>"
-    assert session.restore("<PERSON_1>") == "José  da Silva"
+        shown = [notes.placeholder("PERSON", spelling) for spelling in spellings]
+        assert notes.placeholder("PERSON", "Josef da Silva") == "<PERSON_2>"
+    assert shown == ["<PERSON_1>", "<PERSON_1_B>", "<PERSON_1_C>", "<PERSON_1_D>", "<PERSON_1_E>"]
+    assert session.restore("|".join(shown)) == "|".join(spellings)
+
+
+def test_addresses_are_compared_with_their_punctuation():
+    session = Session()
+    with session.noting() as notes:
+        values = ["a.b@x.org", "ab@x.org", "A.b@x.org", "10.0.0.1", "1.0.0.01"]
+        assert notes.placeholders([("EMAIL" if "@" in value else "IP", value) for value in values]) == [
+            "<EMAIL_1>",
+            "<EMAIL_2>",
+            "<EMAIL_1_B>",
+            "<IP_1>",
+            "<IP_2>",
+        ]
+
+
+# ---- parts of names ----------------------------------------------------------------------------------------
+
+
+def numbered(session, *values, type_="PERSON"):
+    with session.noting() as notes:
+        return notes.placeholders([(type_, value) for value in values])
+
+
+def test_parts_of_a_name_have_its_number_wherever_they_stand():
+    """The longest values decide what is whole; numbers are those of first appearance."""
+    session = Session()
+    assert numbered(session, "Taylor", "Robert Taylor", "Ann Lee", "robert", "TAYLOR") == [
+        "<PERSON_1_FAMILY>",
+        "<PERSON_1>",
+        "<PERSON_2>",
+        "<PERSON_1_GIVEN>",
+        "<PERSON_1_FAMILY_B>",
+    ]
+    assert session.restore("Dear <PERSON_1_GIVEN> <PERSON_1_FAMILY_B>") == "Dear robert TAYLOR"
+    assert numbered(session, "Lee", "Robert") == ["<PERSON_2_FAMILY>", "<PERSON_1_GIVEN_B>"]
+
+
+def test_a_part_that_fits_two_names_has_a_number_of_its_own():
+    session = Session()
+    shown = numbered(session, "Robert Taylor", "Anna Taylor", "Taylor", "Anna")
+    assert shown == ["<PERSON_1>", "<PERSON_2>", "<PERSON_3>", "<PERSON_2_GIVEN>"]
+    later = Session()
+    numbered(later, "Robert Taylor")
+    numbered(later, "Anna Taylor")
+    assert numbered(later, "Taylor", "TAYLOR") == ["<PERSON_3>", "<PERSON_3_B>"]
+
+
+def test_a_value_keeps_its_placeholder_when_a_longer_one_comes():
+    session = Session()
+    assert numbered(session, "Taylor") == ["<PERSON_1>"]
+    assert numbered(session, "Robert Taylor", "Taylor", "Robert") == ["<PERSON_2>", "<PERSON_1>", "<PERSON_2_GIVEN>"]
+
+
+@pytest.mark.parametrize(
+    ("whole", "part", "shown"),
+    [
+        ("Anna Maria da Silva", "Anna Maria", "<PERSON_1_GIVEN>"),
+        ("Anna Maria da Silva", "da Silva", "<PERSON_1_FAMILY>"),
+        ("Anna Maria da Silva", "Maria", "<PERSON_1_PART>"),
+        ("Anna Maria da Silva", "Anna Silva", "<PERSON_1_B>"),
+        ("Anna Maria da Silva", "Maria Anna", "<PERSON_2>"),
+        ("Taylor, Robert", "Taylor", "<PERSON_1_FAMILY>"),
+        ("Taylor, Robert", "Robert Taylor", "<PERSON_1_B>"),
+        ("Robert Taylor Jr.", "Taylor", "<PERSON_1_FAMILY>"),
+        ("Séamus O'Brien", "O’Brien", "<PERSON_1_FAMILY>"),
+        ("王小明", "小明", "<PERSON_1_GIVEN>"),
+        ("山田太郎", "山田", "<PERSON_1_FAMILY>"),
+    ],
+)
+def test_which_part_it_is(whole, part, shown):
+    assert numbered(Session(), whole, part)[1] == shown
+
+
+def test_parts_of_other_names():
+    session = Session()
+    assert numbered(session, "Halvorsen & Brightwater Ltd", "Brightwater", "Halvorsen", type_="ORGANIZATION") == [
+        "<ORGANIZATION_1>",
+        "<ORGANIZATION_1_PART>",
+        "<ORGANIZATION_1_PART_B>",
+    ]
+    assert numbered(session, "Brightwater", type_="PERSON") == ["<PERSON_1>"]
+
+
+def test_letters_of_spellings_go_on_after_z():
+    assert [letters(form) for form in (2, 26, 27, 52, 53, 703)] == ["B", "Z", "AA", "AZ", "BA", "AAA"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<PERSON_1>",
+        "PERSON_1",
+        "a <person_1_given> b",
+        "_PERSON_1_",
+        "&lt;PERSON_1&gt;",
+        r"\<PERSON\_1\>",
+        r"\u003cPERSON\u005f1\u003e",
+        "PERSON&#95;1_B",
+        "日本PERSON_1",
+    ],
+)
+def test_what_a_text_spells_is_never_given(text):
+    session = Session()
+    with session.noting() as notes:
+        notes.spelled(text)
+        assert notes.placeholder("PERSON", "Anna") == "<PERSON_2>"
+    assert session.restore(text) == text
+
+
+@pytest.mark.parametrize("text", ["a_b", "snake_case_1x", "1_000", "PERSON 1", "<PERSON>"])
+def test_what_is_no_placeholder_is_not_spelled(text):
+    assert "PERSON_1" not in spelled_in(text)
 
 
 def test_restore_leaves_everything_else():
@@ -142,7 +256,7 @@ def test_a_delta_says_what_is_new_only():
         notes.spelled("<EMAIL_1>")
         notes.consistent("a law", [("stone", "other")], [3])
     again = Notes(session.snapshot())
-    again.placeholder("WORD", "A")
+    again.placeholder("WORD", "a")
     again.replaced("MARIA", "elena")
     again.said(["River"])
     again.spelled("<email_1>")
@@ -279,10 +393,10 @@ def test_pipeline_numbers_and_restores(privatizer):
     session = Session()
     text = "Zyxqorvian met Quillimar ; zyxqorvian left"
     result = privatizer.privatize(text, session)
-    assert result.text == "<WORD_1> <WORD_2> <WORD_3> ; <WORD_1> <WORD_4>"
-    assert session.restore(result.text) == "Zyxqorvian met Quillimar ; Zyxqorvian left"
-    assert result.released.mask.equal == ((0, 4),)
-    assert "equal placeholders" in result.guarantee.mask
+    assert result.text == "<WORD_1> <WORD_2> <WORD_3> ; <WORD_1_B> <WORD_4>"
+    assert session.restore(result.text) == text
+    assert {"equal placeholders", "spellings"} < {*result.guarantee.mask}
+    assert privatizer.privatize("Quillimar Quillimar", session).released.mask.equal == ((0, 1),)
 
 
 def test_numbers_are_in_the_mask_even_without_a_repeat(privatizer):
@@ -297,7 +411,7 @@ def test_a_session_goes_on_over_calls_and_batches(privatizer):
     session = Session()
     assert privatizer.privatize("Zyxqorvian", session).text == "<WORD_1>"
     many = privatizer.privatize_many(["Quillimar", "zyxqorvian Quillimar"], session)
-    assert [result.text for result in many] == ["<WORD_2>", "<WORD_1> <WORD_2>"]
+    assert [result.text for result in many] == ["<WORD_2>", "<WORD_1_B> <WORD_2>"]
 
 
 def test_two_sessions_never_share(privatizer):

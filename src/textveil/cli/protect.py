@@ -90,5 +90,10 @@ def protect(
         with_original=with_original,
         diff=diff,
     )
-    found = [(result.released, result.guarantee) for result in results]
-    telling.say_hidden([each for each, _ in found], [each for _, each in found], as_json=as_json)
+    found = [(result.released, result.guarantee, result.sent_earlier) for result in results]
+    telling.say_hidden(
+        [released for released, _, _ in found],
+        [guarantee for _, guarantee, _ in found],
+        earlier=sum(earlier for *_, earlier in found),
+        as_json=as_json,
+    )

@@ -4,14 +4,22 @@ In: arguments. Out: texts on standard output.
 Not here: what is put back (`session.restore`), the session's file (`session`), what a model is asked (`models`).
 """
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from textveil.cli import progress
+from textveil.cli import progress, shell
 from textveil.cli.verbs import verb
 from textveil.config.extras import require
 from textveil.files import streams
+
+
+class Targets(StrEnum):
+    """What happens inside of targets; see `session.restore`."""
+
+    keep = "keep"
+    restore = "restore"
 
 
 @verb(
@@ -40,6 +48,14 @@ def restore(
         bool,
         typer.Option("--json-escape", help="The answer is JSON: escape the originals, so that it stays JSON."),
     ] = False,
+    targets: Annotated[
+        Targets,
+        typer.Option(
+            "--targets",
+            help="What to do inside URLs, targets of links and images, and HTML tags: keep leaves placeholders there, "
+            "because opening the answer may send what stands there to others; restore puts the originals there, too.",
+        ),
+    ] = Targets.keep,
 ) -> None:
     """Put the originals back into an answer, while it arrives.
 
@@ -49,16 +65,22 @@ def restore(
     streams.require_input(text)
     from textveil.session import store
 
-    restorer = store.load(session).restorer(escape="json" if json_escape else "none")
+    restorer = store.load(session).restorer(escape="json" if json_escape else "none", targets=targets.value)
     with streams.output(None) as sink:
         if text is not None and streams.is_text(text):
             with streams.texts(text) as given:
                 sink.write("".join(map(restorer.feed, given)) + restorer.close() + "\n")
-            return
-        with streams.opened(text) as stream:
-            for piece in streams.read_pieces(stream):
-                sink.write(restorer.feed_bytes(piece))
-            sink.write(restorer.close())
+        else:
+            with streams.opened(text) as stream:
+                for piece in streams.read_pieces(stream):
+                    sink.write(restorer.feed_bytes(piece))
+                sink.write(restorer.close())
+    if restorer.left:
+        what = "placeholder or name was" if restorer.left == 1 else "placeholders or names were"
+        shell.note(
+            f"textveil: {restorer.left:,} {what} left as sent, inside URLs, targets of links or HTML tags; "
+            "--targets restore puts the originals there, too"
+        )
 
 
 @verb(

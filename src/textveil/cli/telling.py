@@ -56,14 +56,26 @@ class Telling:
             note(wrap(self.spell(together(guarantees))))
 
     def say_hidden(
-        self, releases: "Sequence[Released]", guarantees: "Sequence[Guarantee]", *, as_json: bool = False
+        self,
+        releases: "Sequence[Released]",
+        guarantees: "Sequence[Guarantee]",
+        *,
+        earlier: int = 0,
+        as_json: bool = False,
     ) -> None:
-        """Print what was hidden in prompts, then their statement if it was asked for, on standard error."""
+        """Print what was hidden in prompts, then their statement if it was asked for, on standard error.
+
+        Args:
+            releases: the prompts as they are sent.
+            guarantees: their statements.
+            earlier: how many values were found too late to be hidden everywhere in the session.
+            as_json: whether the output is JSON, which says it all.
+        """
         if not releases or not self.speaks(as_json=as_json):
             return
         from textveil.guarantee import hidden
 
-        note(wrap(hidden(releases)))
+        note(wrap(hidden(releases, earlier)))
         if self.how != "summary":
             self.say(guarantees)
 

@@ -360,7 +360,7 @@ THINGS = {
 """What the types of names and placeholders are called: one of them, and several."""
 
 
-def hidden(releases: Sequence[Released]) -> str:
+def hidden(releases: Sequence[Released], earlier: int = 0) -> str:
     """What was hidden in texts, by type and number, in one plain sentence that claims nothing about the rest.
 
     "2 keys or passwords and 1 e-mail address replaced; the rest is unchanged, and nothing is claimed about it."
@@ -369,7 +369,13 @@ def hidden(releases: Sequence[Released]) -> str:
 
     Args:
         releases: what `privatize` made of the texts, under any profile; only the releases are looked at.
+        earlier: how many values that were found now were sent earlier in the session, where nothing found them.
     """
+    if earlier == 1:
+        return f"{hidden(releases)} 1 name or number was sent earlier as it stands; from now on it is hidden."
+    if earlier:
+        passed = f"{earlier:,} names or numbers were sent earlier as they stand; from now on they are hidden"
+        return f"{hidden(releases)} {passed}."
     found = hidden_counts(releases)
     dropped = sum(len(released.mask.dropped) for released in releases)
     rest = "in lower case" if any(released.mask.casing is None for released in releases) else "unchanged"
@@ -408,7 +414,7 @@ def _hidden(released: Released) -> Iterator[str]:
         type_ = types.get(i) or (label if label in THINGS else "WORD")
         if not (named and type_ == "PERSON"):
             yield type_
-        named = type_ == "PERSON" and part != "family"
+        named = label == type_ == "PERSON" and part != "family"
 
 
 def things(type_: str, n: int) -> str:

@@ -13,9 +13,20 @@ from numpy.typing import NDArray
 from textveil.errors import BudgetError, InputError, VocabularyError
 from textveil.mechanism import Block, Layout, Role, WordRule, oov
 from textveil.pipeline.parts import Parts
-from textveil.protect import Protection, in_range, join, listed, randomised, ungrouped
+from textveil.protect import (
+    WHOLE,
+    Found,
+    Protection,
+    Span,
+    Value,
+    in_range,
+    join,
+    listed,
+    randomised,
+    ungrouped,
+)
 from textveil.randomness import Flags, Ids, Values
-from textveil.session import fold
+from textveil.session import Snapshot, fold
 from textveil.text import Tokens
 
 
@@ -42,8 +53,8 @@ class Plan:
     epsilon: Values | None
 
 
-def protect(parts: Parts, tokens: Tokens, queries: Sequence[str] | None) -> tuple[Tokens, Protection, Values | None]:
-    """The words as they are released, their groups, and their budgets.
+def look(parts: Parts, tokens: Tokens, queries: Sequence[str] | None) -> Found | None:
+    """What detectors find in texts; None where nothing makes groups.
 
     Args:
         parts: of the privatizer.
@@ -52,21 +63,49 @@ def protect(parts: Parts, tokens: Tokens, queries: Sequence[str] | None) -> tupl
 
     Raises:
         InputError: queries are given and nothing asks for them, or the other way.
-        DetectorError: a detector failed. BudgetError: a budget does not give one epsilon per word.
+        DetectorError: a detector failed.
     """
-    public = listed(tokens.words, parts.words)
-    if parts.grouping is None:
-        if queries is not None:
-            raise InputError("queries need protect.importance=cosine: set it, or leave the queries out")
-        protection = ungrouped(public)
-        return tokens, protection, _epsilon(parts, protection)
-    protection = parts.grouping.decide(tokens, public, queries)
+    if parts.grouping is not None:
+        return parts.grouping.look(tokens, queries)
+    if queries is not None:
+        raise InputError("queries need protect.importance=cosine: set it, or leave the queries out")
+    return None
+
+
+def protect(
+    parts: Parts, tokens: Tokens, found: Found | None, known: Snapshot | None
+) -> tuple[Tokens, Protection, Values | None, tuple[tuple[Value, ...], ...]]:
+    """The words as they are released, their groups and budgets, and for each text the private values that are new.
+
+    Args:
+        parts: of the privatizer.
+        tokens: the words of a batch.
+        found: what was found in their texts.
+        known: the session's snapshot; None without one.
+
+    Raises:
+        BudgetError: a budget does not give one epsilon per word.
+    """
+    if parts.grouping is None or found is None:
+        protection = ungrouped(listed(tokens.words, parts.words))
+        return tokens, protection, _epsilon(parts, protection), ()
+    if known is None:
+        found = parts.grouping.spread(found, None)
+    else:
+        literals = [
+            Span(b, start, end, WHOLE, 1.0, "session")
+            for b, text in enumerate(tokens.texts)
+            for start, end in known.literals(text)
+        ]
+        found = parts.grouping.spread(found, known.sought.copy(), literals)
+    tokens, public = found.tokens, listed(found.tokens.words, parts.words)
+    protection = parts.grouping.decide(found, public)
     if parts.drawn_groups:
         assert parts.grouping.options.label_epsilon is not None, "options are checked"
         protection = randomised(
             protection, parts.grouping.options.label_epsilon, tokens.documents, rng=parts.randomness
         )
-    return join(tokens, protection, _epsilon(parts, protection), public)
+    return *join(tokens, protection, _epsilon(parts, protection), public), found.news
 
 
 def _epsilon(parts: Parts, protection: Protection) -> Values | None:

@@ -29,13 +29,13 @@ from textveil.pipeline.consistent import alike
 from textveil.pipeline.draw import Release, draw
 from textveil.pipeline.papers import warn_of_budget
 from textveil.pipeline.parts import Parts, build
-from textveil.pipeline.plan import Plan, make_plan, protect
+from textveil.pipeline.plan import Plan, look, make_plan, protect
 from textveil.pipeline.release import spell
 from textveil.pipeline.rerank import rerank
 from textveil.pipeline.results import Private, Rehearsal, Result
 from textveil.pipeline.rules import Setup
 from textveil.pipeline.statement import state
-from textveil.protect import Budget, Protection
+from textveil.protect import Budget, Found, Protection, Value
 from textveil.randomness import Ids
 from textveil.session import Notes, Session, SessionDelta, Snapshot
 from textveil.table import EmbeddingTable, load_table
@@ -252,15 +252,28 @@ class Privatizer(Parts):
     ) -> Rehearsal:
         start = time.perf_counter()
         tokens = tokenize(texts, first=first)
-        tokens, protection, epsilon = protect(self, tokens, queries)
+        found = look(self, tokens, queries)
+        release = partial(self._release, start, tokens, found, memo, whole)
+        return release(None)[0] if session is None else session.transaction(release)
+
+    def _release(
+        self,
+        start: float,
+        tokens: Tokens,
+        found: Found | None,
+        memo: dict[object, object] | None,
+        whole: bool,
+        known: Snapshot | None,
+    ) -> tuple[Rehearsal, SessionDelta]:
+        """One release of what was found in texts, and what a session is to remember of it."""
+        tokens, protection, epsilon, news = protect(self, tokens, found, known)
         plan = make_plan(self, tokens, protection, epsilon, memo=memo, whole=whole)
         release = self._draw(protection, plan)
         shown = release.rows
         if self.rerank.m > 1:
-            as_drawn = spell(self, tokens, protection, plan, shown, steps=release.steps, notes=None)
+            as_drawn = spell(self, tokens, protection, plan, shown, steps=release.steps, notes=None)[0]
             shown = self._reranked(as_drawn, protection, shown)
-        finish = partial(self._finish, start, tokens, protection, plan, release, shown)
-        return finish(None)[0] if session is None else session.transaction(finish)
+        return self._finish(start, tokens, protection, plan, release, shown, known, news)
 
     def _draw(self, protection: Protection, plan: Plan) -> Release:
         """The one random step."""
@@ -283,24 +296,25 @@ class Privatizer(Parts):
         release: Release,
         shown: Ids,
         known: Snapshot | None,
+        news: Sequence[Sequence[Value]],
     ) -> tuple[Rehearsal, SessionDelta]:
         """What was drawn as texts with their statements, and what a session is to remember of them."""
         notes = None if known is None else Notes(known)
         drawn = release.rows
         if self.words.consistent:  # and then nothing is re-ranked
             drawn = shown = alike(self, tokens, protection, plan, drawn, notes)
-        releases = spell(self, tokens, protection, plan, shown, steps=release.steps, notes=notes)
+        releases, earlier = spell(self, tokens, protection, plan, shown, steps=release.steps, notes=notes, news=news)
         made = []
         for b, (text, released) in enumerate(zip(tokens.texts, releases, strict=True)):
             span = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
             private = Private(text=text, words=tuple(tokens.words[span]))
-            made.append((released, state(self, released, span, protection, plan, release), private))
+            made.append((released, state(self, released, span, protection, plan, release), private, earlier[b]))
         # finer digits would tell of the words
         seconds = float(f"{(time.perf_counter() - start) / max(1, len(tokens.texts)):.2g}")
         rehearsal = Rehearsal(
             results=tuple(
-                Result(released=released, guarantee=guarantee, private=private, seconds=seconds)
-                for released, guarantee, private in made
+                Result(released=released, guarantee=guarantee, private=private, seconds=seconds, sent_earlier=passed)
+                for released, guarantee, private, passed in made
             ),
             words=tuple(tokens.words),
             protection=protection,

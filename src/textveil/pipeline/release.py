@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from textveil.mechanism import PLACEHOLDER, Role, WordRule
 from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan
-from textveil.protect import Protection
+from textveil.protect import Protection, Value
 from textveil.randomness import Ids
 from textveil.session import Notes
 from textveil.text import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, casing_of
@@ -63,7 +63,8 @@ class Draft:
             casing=None if self.casing is None else tuple(self.casing[span.start + i] for i in places),
         )
         items = tuple(map(Item, texts, kinds, labels, places, [i + 1 for i in places]))
-        return Released(items=items, gaps=_spaced(_closed(self.tokens.gaps(b), places), kinds), mask=mask)
+        gaps = _spaced(_closed(self.tokens.gaps(b), places), kinds, numbered=self.numbered)
+        return Released(items=items, gaps=gaps, mask=mask)
 
     def _type(self, word: int) -> str:
         return type_of(self.protection, word)
@@ -84,7 +85,8 @@ def spell(
     *,
     steps: Ids,
     notes: Notes | None,
-) -> list[Released]:
+    news: Sequence[Sequence[Value]] = (),
+) -> tuple[list[Released], list[int]]:
     """The B texts as they are shown: each word as that of its rows, a public word or number, a placeholder, or not.
 
     The notes for a session say which names stand for which, and which words pass: what it needs for the way back. Where
@@ -100,6 +102,10 @@ def spell(
         rows: int64 [T], what is shown.
         steps: int64 [N], what is added to numbers that are moved up.
         notes: for the session; None without one.
+        news: for each text the values that were found for the first time.
+
+    Returns:
+        The releases, and for each text how many of those values have passed in earlier texts.
     """
     table, pieces, consistent = parts.table, parts.pieces, parts.words.consistent
     first = np.cumsum(plan.counts) - plan.counts
@@ -123,17 +129,27 @@ def spell(
             shown[i] = apply_casing(shown[i], copied[i])
     else:
         shown = [word.lower() for word in shown]
+    bounds = list(pairwise(tokens.documents.tolist()))
+    earlier = [0] * len(bounds)
     if notes is not None:
         notes.spelled(_passing(tokens, shown, kinds))
-        notes.said(shown[i] for i in np.flatnonzero(kinds == 0).tolist())
+        for b, (start, stop) in enumerate(bounds):
+            if news:
+                earlier[b] = sum(map(notes.was_said, news[b]))
+                notes.found(news[b])
+            notes.said(shown[start + i] for i in np.flatnonzero(kinds[start:stop] == 0).tolist())
         for i in np.flatnonzero(protection.named & drawn).tolist():
             if consistent and not notes.stands(tokens.words[i], shown[i]):
                 kinds[i] = 2
             else:
                 notes.replaced(tokens.words[i], shown[i])
-    for i in np.flatnonzero(kinds == 2).tolist():
-        type_ = type_of(protection, i)
-        shown[i] = notes.placeholder(type_, tokens.words[i]) if notes else f"<{type_}>"
+    values: list[list[tuple[str, str]]] = []
+    for start, stop in bounds:
+        places = (start + np.flatnonzero(kinds[start:stop] == 2)).tolist()
+        values.append([(type_of(protection, i), tokens.words[i]) for i in places])
+        given = [f"<{type_}>" for type_, _ in values[-1]] if notes is None else notes.placeholders(values[-1])
+        for i, placeholder in zip(places, given, strict=True):
+            shown[i] = placeholder
     for i in np.flatnonzero(kinds == 3).tolist():
         shown[i] = str(int(tokens.words[i]) + int(steps[i]))
     draft = Draft(
@@ -148,8 +164,11 @@ def spell(
         consistent=consistent,
         drawn_groups=parts.drawn_groups,
     )
-    bounds = tokens.documents.tolist()
-    return [draft.text(b, slice(start, stop)) for b, (start, stop) in enumerate(pairwise(bounds))]
+    releases = [draft.text(b, slice(start, stop)) for b, (start, stop) in enumerate(bounds)]
+    if notes is not None:
+        for released, hidden in zip(releases, values, strict=True):
+            notes.put(released.text, hidden)
+    return releases, earlier
 
 
 def _passing(tokens: Tokens, shown: Sequence[str], kinds: NDArray[np.integer]) -> str:
@@ -173,10 +192,14 @@ def _widest(gaps: Sequence[str]) -> str:
     return max(gaps, key=lambda gap: (gap.count("\n"), len(gap)))
 
 
-def _spaced(gaps: list[str], kinds: Sequence[Kind]) -> tuple[str, ...]:
-    """The gaps, with a space where two replaced words stood side by side (Chinese characters, emoji)."""
+def _spaced(gaps: list[str], kinds: Sequence[Kind], *, numbered: bool) -> tuple[str, ...]:
+    """The gaps, with a space where two replaced words stood side by side (Chinese characters, emoji).
+
+    Placeholders with a session's numbers need none: they have brackets, and restoring must give what stood there.
+    """
+    apart = (Kind.VERBATIM, Kind.PLACEHOLDER) if numbered else (Kind.VERBATIM,)
     for i in range(1, len(kinds)):
-        if not gaps[i] and Kind.VERBATIM not in (kinds[i - 1], kinds[i]):
+        if not gaps[i] and kinds[i - 1] not in apart and kinds[i] not in apart:
             gaps[i] = " "
     return tuple(gaps)
 

@@ -46,12 +46,15 @@ class Result:
         guarantee: what holds for it.
         private: the originals; not in the repr, and in JSON only when asked for.
         seconds: time of the batch that the text was in, divided by its number of texts.
+        sent_earlier: how many of the values that were found here for the first time stand, whole or in part, in
+            earlier texts of the session, where nothing found them; what was sent is not changed any more.
     """
 
     released: Released
     guarantee: Guarantee
     private: Private = field(repr=False)
     seconds: float
+    sent_earlier: int = 0
 
     @property
     def text(self) -> str:
@@ -72,6 +75,7 @@ class Result:
             "guarantee": self.guarantee.to_json(),
             "oov_share": self.oov_share,
             "seconds": self.seconds,
+            "sent_earlier": self.sent_earlier,
         }
         if with_original:
             if not self.private.kept:

@@ -6,29 +6,38 @@ Not here: what replaces a protected word (`mechanism`).
 
 from textveil.protect.budget import LARGEST, TABLE1, Budget, Grouped, Uniform, in_range
 from textveil.protect.detectors import detector
-from textveil.protect.grouping import Grouping, join
+from textveil.protect.grouping import WHOLE, Found, Grouping, join
 from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, PUBLIC, Protection, listed, ungrouped
 from textveil.protect.response import randomised
 from textveil.protect.spans import Detector, Span
+from textveil.protect.spelling import alike, core, parts
+from textveil.protect.spread import Sought, Value
 
 __all__ = [
     "GROUPS",
     "LARGEST",
     "PUBLIC",
     "TABLE1",
+    "WHOLE",
     "Budget",
     "Detector",
+    "Found",
     "Grouped",
     "Grouping",
     "Protection",
+    "Sought",
     "Span",
     "Uniform",
+    "Value",
+    "alike",
+    "core",
     "detector",
     "in_range",
     "join",
     "listed",
     "load_names",
+    "parts",
     "randomised",
     "ungrouped",
 ]

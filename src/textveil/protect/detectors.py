@@ -175,7 +175,7 @@ def merge(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
         tokens: the words of these texts.
     """
     joined: list[tuple[int, int, list[Span]]] = []  # text, end of the last word touched, spans
-    for text, start, end, span in sorted((span.text, *_reach(span, tokens), span) for span in spans):
+    for text, start, end, span in sorted((span.text, *reach(span, tokens), span) for span in spans):
         if joined and joined[-1][0] == text and start < joined[-1][1]:
             _, before, group = joined.pop()
             joined.append((text, max(before, end), [*group, span]))
@@ -184,7 +184,7 @@ def merge(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
     return sorted(_union(group) for _, _, group in joined)
 
 
-def _reach(span: Span, tokens: Tokens) -> tuple[int, int]:
+def reach(span: Span, tokens: Tokens) -> tuple[int, int]:
     """The bounds of a span together with the words it touches."""
     low, high = tokens.documents[span.text : span.text + 2].tolist()
     first = bisect_right(tokens.ends, span.start, low, high)

@@ -9,19 +9,23 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
 from textveil.config import SELF, NameOptions, ProtectOptions
 from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
-from textveil.protect.detectors import detector, find_all, merge
+from textveil.protect.detectors import detector, find_all, merge, reach
 from textveil.protect.importance import Cosine, Listed, Saliency
 from textveil.protect.lists import Lists
 from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, PUBLIC, Protection
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, Detector, Span
+from textveil.protect.spelling import bounds
+from textveil.protect.spread import SOURCE as SPREAD
+from textveil.protect.spread import Sought, Value, spread
 from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.text import Tokens, tokenize
 
@@ -32,8 +36,15 @@ that the public list of names gives it."""
 PRIVATE = 0.5
 """From this probability on a name counts as private."""
 
+SURE = 0.9
+"""From this score on a name may be replaced by another name; others become placeholders, which a reader can see."""
+
 WHOLE = "TEXT"
 """The type of a text that becomes one placeholder because a detector failed."""
+
+
+_PATH = regex.compile(r"(?<!^u[0-9A-Fa-f]{4})(?<=[\p{L}\p{N}:])$")
+"""The word before a backslash of a path, which stands for itself, and not the rest of an escape."""
 
 
 class Scorer(Protocol):
@@ -42,6 +53,36 @@ class Scorer(Protocol):
     def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
         """One score per word [N], of B texts with their queries."""
         ...
+
+
+class _Range(NamedTuple):
+    """The words [start, stop) of a sensitive part, its type and score."""
+
+    start: int
+    stop: int
+    type: str
+    score: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Found:
+    """What was found in the texts of a batch. Secret.
+
+    Attributes:
+        tokens: the N words of the texts.
+        spans: sensitive parts; no word is in two of them.
+        others: names that detectors take for public.
+        important: bool [N], words that matter to the task.
+        failed: whether a detector failed, so that the texts are treated as sensitive.
+        news: for each text the values that were not known before.
+    """
+
+    tokens: Tokens
+    spans: tuple[Span, ...]
+    others: tuple[Span, ...]
+    important: Flags
+    failed: bool = False
+    news: tuple[tuple[Value, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -117,14 +158,11 @@ class Grouping:
         seen = options.importance == "saliency" or options.task == SELF
         return not (options.detectors or phrases or patterns or seen)
 
-    def decide(self, tokens: Tokens, public: Flags, queries: Sequence[str] | None) -> Protection:
-        """The protection of the N words of a batch.
-
-        Each part found by a detector is one group: all the words it touches, public ones too.
+    def look(self, tokens: Tokens, queries: Sequence[str] | None) -> Found:
+        """What detectors find in the texts of a batch.
 
         Args:
             tokens: the words and their texts.
-            public: bool [N], words on the public list.
             queries: B queries, what each text is for; None if the options say it or importance is off.
 
         Raises:
@@ -133,16 +171,51 @@ class Grouping:
         """
         important = self._important(tokens, queries)
         try:
-            parts = self._parts(tokens)
+            spans, others = self._spans(tokens)
         except DetectorError as error:
             if self.options.on_failure == "refuse":
                 raise
             warnings.warn(f"{error}; all texts of the batch are treated as sensitive", TextveilWarning, stacklevel=2)
+            return Found(tokens=tokens, spans=(), others=(), important=important, failed=True)
+        found = Found(tokens=tokens, spans=(), others=tuple(others), important=important)
+        return _with(found, spans)
+
+    def spread(self, found: Found, known: Sought | None, besides: Sequence[Span] = ()) -> Found:
+        """The same with all other places where what was found stands, in its text and in those after it.
+
+        Nothing is added where groups are drawn, or follow from each word alone.
+
+        Args:
+            found: what detectors found.
+            known: what a session found earlier, to which what is new is added; None without one.
+            besides: other spans that must not pass.
+        """
+        if found.failed or self.randomised or self.context_free:
+            return found
+        spans, news = spread(found.tokens.texts, found.spans, known, found.others)
+        if self.never is not None:
+            again = self.never.without([span for span in spans if span.source == SPREAD], found.tokens.texts)
+            spans = [span for span in spans if span.source != SPREAD] + again
+        found = _with(found, [*besides, *spans])
+        return replace(found, news=tuple(map(tuple, news)))
+
+    def decide(self, found: Found, public: Flags) -> Protection:
+        """The protection of the N words of a batch.
+
+        Each part found by a detector is one group: all the words it touches, public ones too.
+
+        Args:
+            found: what was found in the texts.
+            public: bool [N], words on the public list.
+        """
+        tokens, important = found.tokens, found.important
+        if found.failed:
             return self._failed(tokens, important)
+        parts = _with_backslashes(_words(found.spans, tokens), tokens)
         entity = np.full(len(tokens.words), -1, np.int64)
-        for i, (start, stop, _) in enumerate(parts):
-            entity[start:stop] = i
-        types = tuple(type_ for _, _, type_ in parts)
+        for i, part in enumerate(parts):
+            entity[part.start : part.stop] = i
+        types = tuple(part.type for part in parts)
         inside = entity >= 0
         if parts:  # a part has one group
             touched = np.bincount(entity[inside], important[inside], minlength=len(parts)) > 0
@@ -200,18 +273,16 @@ class Grouping:
         found: Flags = scores >= self.options.tau  # NaN counts as not important
         return found
 
-    def _parts(self, tokens: Tokens) -> list[tuple[int, int, str]]:
-        """Sensitive word ranges [start, stop) of the batch, with their types; they do not overlap."""
+    def _spans(self, tokens: Tokens) -> tuple[list[Span], list[Span]]:
+        """Sensitive parts, and names that are public."""
         spans = [
-            span
-            for span in find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
-            if self._at_level(span)
+            _trimmed(span, tokens) for span in find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
         ]
         if self.types is not None:
             spans = [span for span in spans if span.type in self.types]
-        if self.never is not None:
-            spans = self.never.without(spans, tokens.texts)
-        return _words(merge(spans, tokens), tokens)
+        others = [span for span in spans if not self._at_level(span)]
+        spans = [span for span in spans if self._at_level(span)]
+        return spans if self.never is None else self.never.without(spans, tokens.texts), others
 
     def _at_level(self, span: Span) -> bool:
         """Whether `protect.level` counts a span as sensitive; spans of a user's own types and lists are private."""
@@ -220,7 +291,7 @@ class Grouping:
         return span.private >= PRIVATE and (span.type not in NAMES or self.options.level == "personal")
 
     def _labelled(
-        self, words: Sequence[str], parts: Sequence[tuple[int, int, str]], entity: Ids, group: NDArray[Any]
+        self, words: Sequence[str], parts: Sequence[_Range], entity: Ids, group: NDArray[Any]
     ) -> tuple[tuple[str, ...], Flags, Flags]:
         """Labels, extended by types; which words are hidden, which are named. Writes types into `group`."""
         labels = [PUBLIC, *GROUPS]
@@ -231,15 +302,15 @@ class Grouping:
                 labels.append(label)
             return labels.index(label)
 
-        for start, stop, type_ in parts:
-            if type_ in self.named:
+        for start, stop, type_, score in parts:
+            if type_ in self.named and score >= SURE:
                 named[start:stop] = True
                 group[start:stop] = number(type_)
                 if type_ == "PERSON" and stop - start > 1:
                     group[start : stop - 1], group[stop - 1] = map(number, PERSON_LABELS[:2])
                 elif type_ == "PERSON":
                     group[start] = number(_person(words[start]))
-            elif self.hidden is None or type_ in self.hidden:
+            elif self.hidden is None or type_ in self.hidden or type_ in self.named:
                 hidden[start:stop] = True
                 group[start:stop] = number(type_)
         return tuple(labels), hidden, named
@@ -324,7 +395,7 @@ def _scorer(options: ProtectOptions) -> Scorer | None:
     return Saliency(source=str(options.classifier)) if options.importance == "saliency" else None
 
 
-def _words(spans: Sequence[Span], tokens: Tokens) -> list[tuple[int, int, str]]:
+def _words(spans: Sequence[Span], tokens: Tokens) -> list[_Range]:
     """The words that spans touch, as ranges of the batch; ranges that share a word become one of the first's type."""
     if not spans:
         return []
@@ -335,13 +406,54 @@ def _words(spans: Sequence[Span], tokens: Tokens) -> list[tuple[int, int, str]]:
     begins = np.array([offsets[span.text] + span.start for span in spans])
     stops = np.array([offsets[span.text] + span.end for span in spans])
     first, last = np.searchsorted(ends, begins, side="right"), np.searchsorted(starts, stops, side="left")
-    found: list[tuple[int, int, str]] = []
+    found: list[_Range] = []
     for start, stop, span in sorted(zip(first.tolist(), last.tolist(), spans, strict=True)):
         if start >= stop:
             continue
-        if found and start < found[-1][1]:
-            before, end, type_ = found.pop()
-            found.append((before, max(end, stop), type_))
+        if found and start < found[-1].stop:
+            found[-1] = found[-1]._replace(stop=max(found[-1].stop, stop))
         else:
-            found.append((start, stop, span.type))
+            found.append(_Range(start, stop, span.type, span.score))
     return found
+
+
+def _with(found: Found, spans: Sequence[Span]) -> Found:
+    """What was found with these spans, merged; words of scripts without spaces end where they do."""
+    tokens, origin = found.tokens.cut([(span.text, place) for span in spans for place in (span.start, span.end)])
+    whole = [_whole(span, tokens) if span.source == SPREAD else span for span in spans]
+    return replace(found, tokens=tokens, spans=tuple(merge(whole, tokens)), important=found.important[origin])
+
+
+def _with_backslashes(parts: Sequence[_Range], tokens: Tokens) -> list[_Range]:
+    """The parts, each with a backslash before it that would be taken for an escape of its placeholder's bracket."""
+    found: list[_Range] = []
+    for part in parts:
+        least = found[-1].stop if found else 0
+        first = part.start
+        while first > least and tokens.words[first - 1] == "\\" and tokens.ends[first - 1] == tokens.starts[first]:
+            first -= 1
+        odd = (part.start - first) % 2 == 1
+        passes = first > least and tokens.ends[first - 1] == tokens.starts[first]
+        if odd and not (passes and _PATH.search(tokens.words[first - 1])):
+            part = part._replace(start=part.start - 1)
+        found.append(part)
+    return found
+
+
+def _trimmed(span: Span, tokens: Tokens) -> Span:
+    """A name without the title before it and the possessive after it."""
+    if span.type not in NAMES:
+        return span
+    start, end = bounds(span.type, tokens.texts[span.text][span.start : span.end])
+    return span._replace(start=span.start + start, end=span.start + end)
+
+
+def _whole(span: Span, tokens: Tokens) -> Span:
+    """A name that stands inside a URL, an address or a user name, as all of that."""
+    start, end = reach(span, tokens)
+    if (start, end) == (span.start, span.end) or span.type not in NAMES:
+        return span
+    text = tokens.texts[span.text][start:end]
+    if "://" in text or text[:4].lower() == "www.":
+        return span._replace(start=start, end=end, type="URL")
+    return span._replace(start=start, end=end, type="EMAIL" if "@" in text else "HANDLE")

@@ -4,7 +4,8 @@ In: what releases add; answers that mention what was replaced. Out: the original
 Not here: what is replaced (`pipeline`), and who answers (`gateway`).
 """
 
-from textveil.session.restore import Restorer, fold
+from textveil.session.reading import fold
+from textveil.session.restore import Restorer
 from textveil.session.snapshot import Notes, SessionDelta, Snapshot
 from textveil.session.state import Session
 

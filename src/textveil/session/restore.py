@@ -8,14 +8,13 @@ import codecs
 import html
 import json
 import re
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
-from unicodedata import normalize
-
-import regex
 
 from textveil.errors import ConfigError, InputError
+from textveil.session.reading import JSON, TEXT, Escapes, Unit, fold, plain, script
+from textveil.session.surroundings import Surroundings, Target, maybe_inside
 from textveil.text import casing_of
 
 Escape = Literal["none", "json"]
@@ -30,43 +29,10 @@ UNDERSCORES = 3
 BEHIND = 8
 """Units before a place that may decide what is there."""
 
+Targets = Literal["keep", "restore"]
+"""What happens to placeholders inside URLs, targets of links and HTML tags: they stay, or are restored as well."""
+
 _DETERMINED = re.compile(r"(?<![a-z])(?:the|both|two|all) $")
-_TYPOGRAPHIC = str.maketrans("’ʼ", "''")
-_UNSPACED = regex.compile(r"(?V1)[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
-_WORDLY = regex.compile(r"(?V1)[\p{L}\p{M}\p{N}\u200C\u200D]")
-
-# Each complete escape is no beginning of a longer one, so what is cut at the end of a piece decides nothing.
-_JSON = re.compile(
-    r"""(?s)\\u(?P<hex>[0-9a-fA-F]{4}) | \\(?P<letter>["\\/bfnrt]) | (?P<cut>\\(?:u[0-9a-fA-F]{0,3})?)\Z""",
-    re.VERBOSE,
-)
-_TEXT = re.compile(
-    r"""(?s)\\u(?P<hex>[0-9a-fA-F]{4}) | \\(?P<mark>[!-/:-@\[-`{-~])
-    | &(?P<entity>\#[0-9]{1,6}|\#[xX][0-9a-fA-F]{1,5}|lt|gt|amp|quot|apos|nbsp);
-    | (?P<cut>\\(?:u[0-9a-fA-F]{0,3})? | &(?:\#[0-9]{0,6}|\#[xX][0-9a-fA-F]{0,5}|[a-z]{0,4}))\Z""",
-    re.VERBOSE,
-)
-_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-
-
-def fold(text: str) -> str:
-    """A text as it is compared: without case, composition, kinds of apostrophes and widths of whitespace."""
-    return " ".join("".join(_folded(char) for char in normalize("NFC", text)).split())
-
-
-@lru_cache(4096)
-def _folded(char: str) -> str:
-    if char.isspace():
-        return " "
-    return normalize("NFD", normalize("NFD", char).casefold()).translate(_TYPOGRAPHIC)
-
-
-@lru_cache(4096)
-def _script(char: str) -> str:
-    """The kind of script of a letter or digit, with or without spaces between words; "" for all other characters."""
-    if not _WORDLY.match(char):
-        return ""
-    return "unspaced" if _UNSPACED.match(char) else "spaced"
 
 
 # ---- what stands for what --------------------------------------------------------------------------------------------
@@ -134,88 +100,45 @@ def _plural(name: str) -> str:
 # ---- the answer ------------------------------------------------------------------------------------------------------
 
 
-class Unit(NamedTuple):
-    """One character of the answer.
-
-    Args:
-        char: which.
-        folded: how it is compared; one letter may become several.
-        raw: how it is written: `&lt;` for <.
-        escape: what kind of writing that is.
-    """
-
-    char: str
-    folded: str
-    raw: str
-    escape: Literal["", "json", "html", "markdown"]
-
-
-@lru_cache(4096)
-def _plain(char: str) -> Unit:
-    return Unit(char, _folded(char), char, "")
-
-
-class Escapes:
-    """Reads escapes of one level in a stream of units: what `&lt;` stands for becomes one unit."""
-
-    def __init__(self, pattern: re.Pattern[str]) -> None:
-        self._pattern = pattern
-        self._cut: list[Unit] = []
-
-    def read(self, units: list[Unit], final: bool) -> list[Unit]:
-        """The units that are certain after these; at the end of the answer, all."""
-        units = self._cut + units
-        self._cut = []
-        read: list[Unit] = []
-        done = 0
-        for match in self._pattern.finditer("".join([unit.char for unit in units])):
-            read += units[done : match.start()]
-            done = match.end()
-            whole = units[match.start() : done]
-            if match["cut"] is None:
-                read.append(self._unit(match, "".join([unit.raw for unit in whole])))
-            elif final:
-                read += whole
-            else:
-                self._cut = whole
-        return read + units[done:]
-
-    def _unit(self, match: re.Match[str], raw: str) -> Unit:
-        found = match.groupdict()
-        if found["hex"]:
-            return _escaped(chr(int(found["hex"], 16)), raw, "json" if self._pattern is _TEXT else "")
-        if letter := found.get("letter"):
-            return _escaped(_LETTERS.get(letter, letter), raw, "")
-        if mark := found.get("mark"):
-            return _escaped(mark, raw, "markdown")
-        return _escaped(html.unescape(f"&{found['entity']};")[:1] or "\ufffd", raw, "html")
-
-
-def _escaped(char: str, raw: str, escape: Literal["", "json", "html", "markdown"]) -> Unit:
-    return Unit(char, _folded(char), raw, escape)
-
-
 class Restorer:
     """Restores an answer that comes in pieces; the outputs, joined, do not depend on where it was cut.
 
-    It holds back what may yet become a key, the longest key and a few characters at most, and shows no text in its
-    repr. For one answer and one thread.
+    Inside a URL, the target of a link or image, or an HTML tag nothing is restored, because what stands there may be
+    fetched without being asked for; only a target in which the session itself put its placeholders is, if it is the
+    same to the byte.
+
+    It holds back what may yet become a key or a known target, at most the longest of them and a few characters, and
+    shows no text in its repr. For one answer and one thread.
 
     Args:
         root: what is looked for.
         escape: with "json", the answer is the inside of a JSON string, and originals are written as such.
+        targets: with "restore", originals are put everywhere.
+        known: the targets in which the session put placeholders, sorted.
+
+    Attributes:
+        left: how many placeholders and names were left in targets so far.
     """
 
-    def __init__(self, root: Node, escape: Escape = "none") -> None:
+    def __init__(
+        self, root: Node, escape: Escape = "none", targets: Targets = "keep", known: Sequence[str] = ()
+    ) -> None:
         if escape not in ("none", "json"):
             raise ConfigError("escape must be none or json")
+        if targets not in ("keep", "restore"):
+            raise ConfigError("targets must be keep or restore")
+        self.left = 0
         self._root = root
-        self._json = Escapes(_JSON) if escape == "json" else None
-        self._text = Escapes(_TEXT)
+        self._known = known
+        self._json = Escapes(JSON) if escape == "json" else None
+        self._text = Escapes(TEXT)
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._units: list[Unit] = []
         self._at = 0  # units before it are out already, and stay for their neighbours' sake
         self._final = False
+        # The answer as it is written, and with its escapes read: what is a target in either is one.
+        self._around = (Surroundings(), Surroundings()) if targets == "keep" and root.children else ()
+        self._decided: tuple[int, Target, bool] | None = None
 
     def __repr__(self) -> str:
         return f"Restorer({len(self._units) - self._at} characters held back)"
@@ -243,37 +166,85 @@ class Restorer:
         raise InputError("the answer is not UTF-8; decode it first")
 
     def _read(self, piece: str) -> str:
-        units = [_plain(char) for char in piece]
+        units = [plain(char) for char in piece]
         if self._json is not None:
             units = self._json.read(units, self._final)
         self._units += self._text.read(units, self._final)
-        units, children, out = self._units, self._root.children, []
+        units, out = self._units, []
         while self._at < len(units):
-            end, key = self._at + 1, None
-            if units[self._at].folded[0] in children:
-                end, key, certain = self._longest()
-                if not certain:
-                    break
+            end, key, certain = self._next(self._at)
+            if not certain:
+                break
             found = units[self._at : end]
-            if key is None or key.original is None:
+            original = None if key is None else key.original
+            allowed = original is None or self._is_allowed()
+            if allowed is None:
+                break
+            if key is None or original is None or not allowed:
+                self.left += not allowed
                 out += [unit.raw for unit in found]
             else:
-                out.append(self._spell(key, key.original, found))
+                out.append(self._spell(key, original, found))
+            for around, read in zip(self._around, (True, False), strict=False):
+                _step_over(around, key, found, as_written=read)
             self._at = end
         excess = max(0, self._at - BEHIND)
         del units[:excess]
         self._at -= excess
         return "".join(out)
 
-    def _longest(self) -> tuple[int, Key | None, bool]:
-        """The longest key that stands at `_at`: where it ends, which it is, and whether no further text changes that.
+    def _next(self, at: int) -> tuple[int, Key | None, bool]:
+        """What stands at a unit: where it ends, which key it is, and whether no further text changes that."""
+        if self._units[at].folded[0] in self._root.children:
+            return self._longest(at)
+        return at + 1, None, True
+
+    def _is_allowed(self) -> bool | None:
+        """Whether the key at `_at` may be restored where it stands; None if further text decides that."""
+        for which, around in enumerate(self._around):
+            target = around.inside()
+            if target is None:
+                continue
+            if self._decided is None or self._decided[:2] != (which, target):
+                known = self._is_known(around, target, as_written=which == 0)
+                if known is None:
+                    return None
+                self._decided = which, target, known
+            return self._decided[2]
+        return True
+
+    def _is_known(self, around: Surroundings, target: Target, *, as_written: bool) -> bool | None:
+        """Whether a target is one of the session's; None if further text decides that."""
+        ahead, at = around.copy(), self._at
+        while ahead.inside() == target:
+            if not self._may_be_known(ahead.text(target)):
+                return False
+            if at == len(self._units):
+                return None if not self._final else self._matches(ahead.text(target))
+            end, key, certain = self._next(at)
+            if not certain:
+                return None
+            _step_over(ahead, key, self._units[at:end], as_written=as_written)
+            at = end
+        return self._matches(ahead.text(target))
+
+    def _may_be_known(self, text: str) -> bool:
+        place = bisect_left(self._known, text)
+        return place < len(self._known) and self._known[place].startswith(text)
+
+    def _matches(self, text: str) -> bool:
+        place = bisect_left(self._known, text)
+        return place < len(self._known) and self._known[place] == text
+
+    def _longest(self, at: int) -> tuple[int, Key | None, bool]:
+        """The longest key that stands at a unit: where it ends, which it is, and whether no further text changes that.
 
         Without one, the end is after one unit.
         """
-        units, end, key = self._units, self._at + 1, None
-        if units[self._at].char != "<" and not self._begins():
+        units, end, key = self._units, at + 1, None
+        if units[at].char != "<" and not self._begins(at):
             return end, None, True
-        node, i, spaces, last = self._root, self._at, 0, ""
+        node, i, spaces, last = self._root, at, 0, ""
         while node.children:
             if i == len(units):
                 return end, key, self._final
@@ -287,29 +258,29 @@ class Restorer:
                 continue
             node, i, last = step, i + 1, folded
             if node.key is not None:
-                fits = self._fits(node.key, i)
+                fits = self._fits(node.key, at, i)
                 if fits is None:
                     return end, key, False
                 if fits:
                     end, key = i, node.key
         return end, key, True
 
-    def _fits(self, key: Key, end: int) -> bool | None:
-        """Whether the units up to `end` are this key, and not a part of something else; None if that is not certain."""
+    def _fits(self, key: Key, at: int, end: int) -> bool | None:
+        """Whether the units from `at` to `end` are this key, and not a part of something else; None if uncertain."""
         if key.kind == "placeholder":
             return True
-        if key.kind == "bare" and "".join([unit.char for unit in self._units[self._at : end]]) != key.shown:
+        if key.kind == "bare" and "".join([unit.char for unit in self._units[at:end]]) != key.shown:
             return False
-        if key.kind == "plural" and not self._is_determined():
+        if key.kind == "plural" and not self._is_determined(at):
             return False
         return self._ends(end)
 
-    def _begins(self) -> bool:
-        """Whether a word can begin at `_at`."""
-        i = self._at
-        while i > 0 and self._at - i < UNDERSCORES and self._units[i - 1].char == "_":
+    def _begins(self, at: int) -> bool:
+        """Whether a word can begin at a unit."""
+        i = at
+        while i > 0 and at - i < UNDERSCORES and self._units[i - 1].char == "_":
             i -= 1
-        return i == 0 or not _glued(self._units[self._at].char, self._units[i - 1].char)
+        return i == 0 or not _glued(self._units[at].char, self._units[i - 1].char)
 
     def _ends(self, end: int) -> bool | None:
         """Whether a word can end before `end`; None if that is not certain."""
@@ -320,8 +291,8 @@ class Restorer:
             return True if self._final else None
         return not _glued(self._units[end - 1].char, self._units[i].char)
 
-    def _is_determined(self) -> bool:
-        before = self._units[max(0, self._at - BEHIND) : self._at]
+    def _is_determined(self, at: int) -> bool:
+        before = self._units[max(0, at - BEHIND) : at]
         return _DETERMINED.search("".join([unit.folded for unit in before])) is not None
 
     def _spell(self, key: Key, original: str, found: list[Unit]) -> str:
@@ -337,6 +308,85 @@ class Restorer:
         return original
 
 
+class TargetFinder(Restorer):
+    """Finds the targets in a text that hold keys, so that they can be known later.
+
+    Args:
+        root: what is looked for.
+    """
+
+    def __init__(self, root: Node) -> None:
+        super().__init__(root)
+        self.found: set[str] = set()
+
+    def find(self, text: str) -> set[str]:
+        """The targets, as they are written."""
+        self._final = True
+        self._read(text)
+        return self.found
+
+    def _may_be_known(self, text: str) -> bool:
+        return True
+
+    def _matches(self, text: str) -> bool:
+        self.found.add(text)
+        return True
+
+
+class KeyFinder(Restorer):
+    """Finds the places of a text that restoring would change, in targets too.
+
+    Args:
+        root: what is looked for.
+    """
+
+    def __init__(self, root: Node) -> None:
+        super().__init__(root, targets="restore")
+        self.found: list[tuple[int, int]] = []
+
+    def find(self, text: str) -> list[tuple[int, int]]:
+        """Where they begin and end, in characters."""
+        self._final = True
+        units = self._text.read([plain(char) for char in text], True)
+        self._starts = [0]
+        for unit in units:
+            self._starts.append(self._starts[-1] + len(unit.raw))
+        self._read(text)
+        return self.found
+
+    # In the release the words that underscores join a key to may be placeholders, and join it no more.
+
+    def _begins(self, at: int) -> bool:
+        return at == 0 or not _together(self._units[at].char, self._units[at - 1].char)
+
+    def _ends(self, end: int) -> bool | None:
+        return end == len(self._units) or not _together(self._units[end - 1].char, self._units[end].char)
+
+    def _spell(self, key: Key, original: str, found: list[Unit]) -> str:
+        self.found.append((self._starts[self._at], self._starts[self._at + len(found)]))
+        return ""
+
+
+def targets_in(text: str, placeholders: Mapping[str, str]) -> set[str]:
+    """The targets of a release in which its placeholders stand.
+
+    Args:
+        text: the release.
+        placeholders: their values by placeholder.
+    """
+    if not placeholders or not maybe_inside(text):
+        return set()
+    return TargetFinder(tree(placeholders, (), frozenset())).find(text)
+
+
+def _step_over(around: Surroundings, key: Key | None, found: Sequence[Unit], *, as_written: bool) -> None:
+    if key is not None and key.kind == "placeholder":
+        around.pass_key("".join([unit.read for unit in found]))
+        return
+    for unit in found:
+        around.pass_text(unit.read, unit.read if as_written else unit.char)
+
+
 def _step(node: Node, folded: str) -> Node | None:
     for char in folded:
         following = node.children.get(char)
@@ -348,12 +398,17 @@ def _step(node: Node, folded: str) -> Node | None:
 
 def _glued(edge: str, neighbour: str) -> bool:
     """Whether the character beside a key, past any underscores, makes the key part of a longer word."""
-    return neighbour == "_" or _script(edge) == _script(neighbour) != ""
+    return neighbour == "_" or _together(edge, neighbour)
+
+
+def _together(edge: str, neighbour: str) -> bool:
+    """Whether two characters are letters or digits of one word."""
+    return script(edge) == script(neighbour) != ""
 
 
 def _continues_path(char: str) -> bool:
     r"""Whether a backslash behind this character is one of a path, C:\Users\<PERSON_1>, and no escape."""
-    return char in ":\\" or _script(char) != ""
+    return char in ":\\" or script(char) != ""
 
 
 def _cased(original: str, shown: str, found: str) -> str:

@@ -5,36 +5,23 @@ same placeholder for the same value, the same row for the same word; a `SessionD
 Not here: who keeps it and lets threads take turns (`state`), and how an answer is searched (`restore`).
 """
 
-import re
 from collections import ChainMap
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from textveil.session.restore import Key, Node, fold, tree
+from textveil.protect import Sought, Value, alike, core, parts
+from textveil.session.placeholders import Given, named, spelled_in
+from textveil.session.reading import fold
+from textveil.session.restore import Key, KeyFinder, Node, targets_in, tree
 from textveil.text import is_public
 
-_SPELLED = re.compile(r"<[A-Z0-9_]+_[0-9]+>")
+_Same = tuple[str, str]
+"""A type, and a value as it is compared."""
 
-
-class Given(NamedTuple):
-    """A placeholder and the value that it stands for. Secret.
-
-    Args:
-        type: what stands there, upper-case ("PERSON").
-        number: counted for each type from 1.
-        value: as it was first written.
-    """
-
-    type: str
-    number: int
-    value: str
-
-    @property
-    def shown(self) -> str:
-        """The placeholder: `<PERSON_1>`."""
-        return f"<{self.type}_{self.number}>"
+AMBIGUOUS = 0
+"""In place of a number: a part that fits several names."""
 
 
 class Replaced(NamedTuple):
@@ -51,17 +38,27 @@ class Facts:
     What is committed does not change any more.
 
     Attributes:
-        placeholders: by (type, value).
+        placeholders: by (type, value), to the character.
+        values: the number and part of each value, by (type, value as it is compared); see `protect.alike`.
+        parts: the number and part of whatever may stand for a name, in the same way.
+        forms: how many spellings there are, by (type, number, part).
         counts: the last number of each type.
+        private: what was found to be private, by (type, value as it is compared).
+        targets: targets of links, attributes and URLs in which a release put placeholders.
         replaced: by (shown, original).
         owners: for released names that must lead back, the one original that they stand for.
         said: words that were released as they stood, as keys: in an answer they are themselves.
-        spelled: placeholders that a text spelled itself, as keys; no value gets one of those.
+        spelled: names of placeholders that a text spelled itself, as keys; no value gets one of those.
         drawn: table rows of words that are released alike, by (law, word, group).
     """
 
     placeholders: ChainMap[tuple[str, str], Given] = field(default_factory=ChainMap, repr=False)
+    values: ChainMap[tuple[str, str], tuple[int, str]] = field(default_factory=ChainMap, repr=False)
+    parts: ChainMap[tuple[str, str], tuple[int, str]] = field(default_factory=ChainMap, repr=False)
+    forms: ChainMap[tuple[str, int, str], int] = field(default_factory=ChainMap)
     counts: ChainMap[str, int] = field(default_factory=ChainMap)
+    private: ChainMap[tuple[str, str], Value] = field(default_factory=ChainMap, repr=False)
+    targets: ChainMap[str, None] = field(default_factory=ChainMap, repr=False)
     replaced: ChainMap[tuple[str, str], Replaced] = field(default_factory=ChainMap, repr=False)
     owners: ChainMap[str, str] = field(default_factory=ChainMap, repr=False)
     said: ChainMap[str, None] = field(default_factory=ChainMap, repr=False)
@@ -99,7 +96,12 @@ class Snapshot(Facts):
     def after(self, delta: SessionDelta) -> "Snapshot":
         """The next snapshot, which knows what the delta adds."""
         known = {name: _grown(getattr(self, name), new) for name in FACTS if (new := getattr(delta, name))}
-        return replace(self, version=self.version + 1, **known)
+        made = replace(self, version=self.version + 1, **known)
+        if "sought" in vars(self):  # or each release would go through all values again
+            vars(made)["sought"] = sought = self.sought.copy()
+            for value in delta.private.values():
+                sought.add(value)
+        return made
 
     @cached_property
     def tree(self) -> Node:
@@ -113,6 +115,27 @@ class Snapshot(Facts):
             names.append(Key(first.shown, first.original if certain else None, "name"))
         values = {given.shown: given.value for given in self.placeholders.values()}
         return tree(values, names, frozenset(self.said))
+
+    @cached_property
+    def known_targets(self) -> list[str]:
+        """The targets in which releases put placeholders, sorted."""
+        return sorted(self.targets)
+
+    @cached_property
+    def sought(self) -> Sought:
+        """What was found to be private, as it is looked for in further texts."""
+        return Sought(self.private.values())
+
+    def literals(self, text: str) -> list[tuple[int, int]]:
+        """Where a text has placeholders of this session of its own: an answer would be restored wrongly there."""
+        if not spelled_in(text).intersection(self._names):
+            return []
+        values = {given.shown: given.value for given in self.placeholders.values()}
+        return KeyFinder(tree(values, (), frozenset())).find(text)
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(given.name for given in self.placeholders.values())
 
 
 class Notes:
@@ -128,20 +151,63 @@ class Notes:
         self._facts = Facts(**{name: getattr(known, name).new_child() for name in FACTS})
 
     def placeholder(self, type_: str, value: str) -> str:
-        """The placeholder of a value: `<TYPE_1>`, `<TYPE_2>`, ... in order of first appearance.
+        """The placeholder of a value; see `placeholders`."""
+        return self.placeholders([(type_, value)])[0]
+
+    def placeholders(self, values: Sequence[tuple[str, str]]) -> list[str]:
+        """The placeholders of the values of one text: `<TYPE_1>`, `<TYPE_2>`, ... in order of first appearance.
+
+        A part of a name gets the number of the whole, if only one name has it, and says which part it is; what is
+        the same but written otherwise gets a letter. So each placeholder stands for exactly one string.
 
         Args:
-            type_: what stands there, upper-case ("PERSON").
-            value: the private text; the first spelling of a value is the one that comes back.
+            values: type and text of each, in order. Types are upper-case ("PERSON").
         """
-        facts, key = self._facts, (type_, fold(value))
-        if key not in facts.placeholders:
-            given = Given(type_, facts.counts.get(type_, 0) + 1, value)
-            while given.shown in facts.spelled:
-                given = given._replace(number=given.number + 1)
-            facts.counts[type_] = given.number
-            facts.placeholders[key] = given
-        return facts.placeholders[key].shown
+        self._divide(values)
+        return [self._given(type_, value).shown for type_, value in values]
+
+    def _divide(self, values: Iterable[tuple[str, str]]) -> None:
+        """Number the values that are new. The longest decide first which are whole names and which are parts."""
+        facts = self._facts
+        new: dict[_Same, str] = {}
+        for type_, value in values:
+            if (key := (type_, alike(type_, value))) not in facts.values:
+                new.setdefault(key, value)
+        owners: dict[_Same, tuple[int | _Same, str]] = {}
+        inside: dict[_Same, tuple[int | _Same, str]] = {}
+        for key in sorted(new, key=lambda key: -len(core(key[0], new[key]))):
+            found = {each for each in (facts.parts.get(key), inside.get(key)) if each is not None}
+            owners[key] = found.pop() if len(found) == 1 else (AMBIGUOUS, "")
+            if owners[key][0] == AMBIGUOUS:
+                owners[key] = key, ""
+                _divide_name(inside, key[0], new[key], key)
+        numbers: dict[_Same, int] = {}
+        for key in new:
+            owner, part = owners[key]
+            if not isinstance(owner, int):
+                if owner not in numbers:
+                    numbers[owner] = self._next_number(owner[0])
+                    _divide_name(facts.parts, owner[0], new[owner], numbers[owner])
+                owner = numbers[owner]
+            facts.values[key] = owner, part
+
+    def _next_number(self, type_: str) -> int:
+        number = self._facts.counts.get(type_, 0) + 1
+        while named(type_, number) in self._facts.spelled:
+            number += 1
+        self._facts.counts[type_] = number
+        return number
+
+    def _given(self, type_: str, value: str) -> Given:
+        facts = self._facts
+        if (type_, value) not in facts.placeholders:
+            number, part = facts.values[type_, alike(type_, value)]
+            given = Given(type_, number, value, part, facts.forms.get((type_, number, part), 0) + 1)
+            while given.shown[1:-1] in facts.spelled:
+                given = given._replace(form=given.form + 1)
+            facts.forms[type_, number, part] = given.form
+            facts.placeholders[type_, value] = given
+        return facts.placeholders[type_, value]
 
     def spelled(self, released: str) -> None:
         """Note placeholders that a text itself spells: no value gets one of those from now on.
@@ -149,8 +215,28 @@ class Notes:
         Args:
             released: what of the text passes. Of words that do not, a placeholder's number would tell.
         """
-        for found in _SPELLED.findall(released.upper()):
-            self._facts.spelled.setdefault(found, None)
+        for name in sorted(spelled_in(released)):
+            self._facts.spelled.setdefault(name, None)
+
+    def found(self, values: Iterable[Value]) -> None:
+        """Note what was found to be private: it is hidden in all further texts."""
+        for value in values:
+            self._facts.private.setdefault(value.key, value)
+
+    def put(self, text: str, values: Sequence[tuple[str, str]]) -> None:
+        """Note the targets of links, attributes and URLs in which a release has placeholders.
+
+        Args:
+            text: the release.
+            values: type and text of the values of its placeholders.
+        """
+        shown = {given.shown: given.value for given in (self._given(*each) for each in values)}
+        for target in sorted(targets_in(text, shown)):
+            self._facts.targets.setdefault(target, None)
+
+    def was_said(self, value: Value) -> bool:
+        """Whether a word that tells of a value passed earlier."""
+        return any(fold(word) in self._facts.said for word in value.telling)
 
     def stands(self, original: str, shown: str) -> bool:
         """Whether a name may stand for this original: if it has stood for no other yet, and was not said.
@@ -192,6 +278,30 @@ class Notes:
         """What is new."""
         new = {name: ChainMap(dict(getattr(self._facts, name).maps[0])) for name in FACTS}
         return SessionDelta(since=self._since, **new)
+
+
+def remembered(given: Iterable[Given]) -> dict[str, ChainMap[Any, Any]]:
+    """What follows from placeholders that were given: facts about their values, parts and spellings."""
+    facts = Facts()
+    for each in given:
+        facts.placeholders[each.type, each.value] = each
+        facts.values.setdefault((each.type, alike(each.type, each.value)), (each.number, each.part))
+        key = each.type, each.number, each.part
+        facts.forms[key] = max(each.form, facts.forms.get(key, 0))
+        facts.counts[each.type] = max(each.number, facts.counts.get(each.type, 0))
+        if not each.part:
+            _divide_name(facts.parts, each.type, each.value, each.number)
+    return {name: getattr(facts, name) for name in ("placeholders", "values", "forms", "counts", "parts")}
+
+
+def _divide_name(into: MutableMapping[_Same, tuple[Any, str]], type_: str, value: str, owner: int | _Same) -> None:
+    """Enter what may stand for a name; what may stand for two names stands for neither."""
+    for joined, part in parts(type_, value):
+        known = into.get((type_, joined))
+        if known is None:
+            into[type_, joined] = owner, part
+        elif known[0] != owner:
+            into[type_, joined] = AMBIGUOUS, ""
 
 
 def _grown(known: ChainMap[Any, Any], new: ChainMap[Any, Any]) -> ChainMap[Any, Any]:

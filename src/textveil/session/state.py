@@ -14,13 +14,19 @@ from typing import Literal, Self, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from textveil.errors import InputError
-from textveil.session.restore import Escape, Restorer, fold
-from textveil.session.snapshot import Given, Notes, Replaced, SessionDelta, Snapshot
+from textveil.protect import Value
+from textveil.session.placeholders import Given
+from textveil.session.reading import fold
+from textveil.session.restore import Escape, Restorer, Targets
+from textveil.session.snapshot import Notes, Replaced, SessionDelta, Snapshot, remembered
 
 T = TypeVar("T")
 
-VERSION: Literal[2] = 2
+VERSION: Literal[3] = 3
 """Of the form in which a session is kept; a change that older versions cannot read makes it another one."""
+
+UNFOUND = ("WORD", "TEXT")
+"""Types of placeholders for what no detector found."""
 
 ATTEMPTS = 3
 """How often a release is spelled anew because another thread was faster; after that, the others wait."""
@@ -30,8 +36,10 @@ class Session:
     """Placeholder numbers, replaced names, consistent draws and the way back, in memory, for one owner.
 
     Within a session the same value gets the same placeholder, so which placeholders are equal is released with the
-    text. Values are compared without case, and any whitespace is one space. Two sessions never share a map. Safe to
-    use from several threads: what a release adds is committed in one step, before the release is handed out, and
+    text. Names are compared without case, accents, hyphens and spaces. What is the same but written otherwise has a
+    placeholder of its own, `<PERSON_1_B>`, and so do parts of a name, `<PERSON_1_FAMILY>`: each restores to exactly
+    what stood there. What was found to be private is hidden in all further texts. Two sessions never share a map. Safe
+    to use from several threads: what a release adds is committed in one step, before the release is handed out, and
     nothing of a release that fails.
 
     Args:
@@ -102,19 +110,23 @@ class Session:
 
     # ---- the way back ------------------------------------------------------------------------------------------------
 
-    def restore(self, text: str, *, escape: Escape = "none") -> str:
+    def restore(self, text: str, *, escape: Escape = "none", targets: Targets = "keep") -> str:
         """An answer with the originals in place of placeholders, and of names that stand for one original only.
 
         Args:
             text: what came back.
             escape: "json" if the text is JSON, or the inside of a JSON string: the originals are then escaped.
+            targets: "keep" restores nothing inside URLs, targets of links and images, and HTML tags, where whoever made
+                the model write them would get the originals; "restore" restores everywhere. A target in which a release
+                of this session has placeholders is restored if it is the same to the byte.
         """
-        restorer = self.restorer(escape=escape)
+        restorer = self.restorer(escape=escape, targets=targets)
         return restorer.feed(text) + restorer.close()
 
-    def restorer(self, *, escape: Escape = "none") -> Restorer:
-        """The same for an answer that comes in pieces; it knows what the session knows now."""
-        return Restorer(self._snapshot.tree, escape)
+    def restorer(self, *, escape: Escape = "none", targets: Targets = "keep") -> Restorer:
+        """The same for an answer that comes in pieces; it knows what the session knows now, and counts what it left."""
+        known = self._snapshot
+        return Restorer(known.tree, escape, targets, known.known_targets)
 
     # ---- to be kept --------------------------------------------------------------------------------------------------
 
@@ -133,6 +145,8 @@ class Session:
             ],
             said=sorted(known.said),
             spelled=sorted(known.spelled),
+            private=[_Private(type=each.type, text=each.text, score=each.score) for each in known.private.values()],
+            targets=known.known_targets,
             draws=draws,
         ).model_dump_json(indent=1)
 
@@ -161,12 +175,20 @@ class _Placeholder(_Part):
     type: str = Field(min_length=1)
     number: int = Field(ge=1)
     value: str
+    part: Literal["", "GIVEN", "FAMILY", "PART"] = ""
+    form: int = Field(default=1, ge=1)
 
 
 class _Replacement(_Part):
     shown: str = Field(pattern=r"\S")
     original: str
     owns: bool
+
+
+class _Private(_Part):
+    type: str = Field(min_length=1)
+    text: str
+    score: float
 
 
 class _Draw(_Part):
@@ -177,27 +199,31 @@ class _Draw(_Part):
 
 class _Kept(_Part):
     format: Literal["textveil session"] = "textveil session"
-    version: Literal[1, 2] = VERSION
+    version: Literal[1, 2, 3] = VERSION
     owner: str
     placeholders: list[_Placeholder]
     replacements: list[_Replacement]
     said: list[str]
     spelled: list[str] = []  # version 1 forgot them
+    private: list[_Private] | None = None  # versions 1 and 2 had only what became of it
+    targets: list[str] = []
     draws: dict[str, list[_Draw]]
 
     def snapshot(self) -> Snapshot:
-        given = [Given(each.type, each.number, each.value) for each in self.placeholders]
-        placeholders = {(each.type, fold(each.value)): each for each in given}
-        if not len(given) == len(placeholders) == len({each.shown for each in given}):
+        given = [Given(**dict(each)) for each in self.placeholders]
+        if not len(given) == len({(each.type, each.value) for each in given}) == len({each.shown for each in given}):
             raise InputError(
                 "the session file is damaged: a placeholder must stand for one value, and one value for it"
             )
-        counts: dict[str, int] = {}
-        for each in given:
-            counts[each.type] = max(each.number, counts.get(each.type, 0))
+        private = [Value(each.type, each.text, each.score) for each in self.private or ()]
+        if self.private is None:
+            private = [Value(each.type, each.value, 0.0) for each in given if each.type not in UNFOUND]
+            private += [Value("PERSON", name.original, 1.0) for name in self.replacements]
         return Snapshot(
-            placeholders=ChainMap(placeholders),
-            counts=ChainMap(counts),
+            version=0,
+            **remembered(given),
+            private=ChainMap({value.key: value for value in private}),
+            targets=ChainMap(dict.fromkeys(self.targets)),
             replaced=ChainMap(
                 {
                     (fold(name.shown), fold(name.original)): Replaced(name.shown, name.original)
@@ -206,7 +232,7 @@ class _Kept(_Part):
             ),
             owners=ChainMap({fold(name.shown): fold(name.original) for name in self.replacements if name.owns}),
             said=ChainMap(dict.fromkeys(map(fold, self.said))),
-            spelled=ChainMap(dict.fromkeys(self.spelled)),
+            spelled=ChainMap(dict.fromkeys(each.strip("<>") for each in self.spelled)),
             drawn=ChainMap(
                 {(law, fold(each.word), each.group): each.row for law, draws in self.draws.items() for each in draws}
             ),

@@ -54,6 +54,7 @@ MASK_FIELDS = (
     "moved numbers",
     "dropped words",
     "equal placeholders",
+    "spellings",
     "equal words",
     "groups",
     "pieces per word",
@@ -77,7 +78,8 @@ class Mask:
         numbers: positions of items that are a number of the text, raised.
         dropped: words of the source text that no item stands for.
         equal: classes of item positions that are known to stand for equal words.
-        numbered: whether placeholders have a session's numbers, which show equality within it.
+        numbered: whether placeholders have a session's numbers, which show equality within it, and say which stand for
+            a part of another's name, or for another spelling.
         consistent: whether equal words of a group have equal releases, within the text or a session.
         drawn_groups: whether groups were drawn at random with their own budget: the statement covers them.
         groups: budget group of each item; None if there is only one.
@@ -112,6 +114,7 @@ class Mask:
             bool(self.numbers),
             bool(self.dropped),
             bool(tied & placeholders) or (self.numbered and bool(placeholders)),
+            self.numbered and bool(placeholders),
             bool(tied - placeholders) or self.consistent,
             self.groups is not None and not self.drawn_groups,
             self.pieces is not None,

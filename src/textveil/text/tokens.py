@@ -5,8 +5,10 @@ Not here: which words are protected (`protect`), rows of a table and pieces of w
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import regex
@@ -66,6 +68,7 @@ _PATTERN = regex.compile(
     )
     """
 )
+_UNSPACED = regex.compile(rf"(?V1).?[{_CJK}\p{{Thai}}\p{{Lao}}\p{{Khmer}}\p{{Myanmar}}]", regex.DOTALL)
 _LONE = re.compile("[\ud800-\udfff]")
 
 
@@ -132,6 +135,37 @@ class Tokens:
             ends=ends,
             documents=np.searchsorted(kept, self.documents),
         )
+
+    def cut(self, places: Sequence[tuple[int, int]]) -> tuple["Tokens", Ints]:
+        """The same texts with words of scripts without spaces cut, where a name in them begins or ends.
+
+        Args:
+            places: text and character before which to cut; only places inside such words count.
+
+        Returns:
+            The words, and for each the number of the word that it was in, int64.
+        """
+        inside: dict[int, set[int]] = {}
+        for b, place in places:
+            low, high = self.documents[b : b + 2].tolist()
+            i = bisect_right(self.ends, place, low, high)
+            if i < high and self.starts[i] < place and _UNSPACED.match(self.texts[b][place - 1 : place + 1]):
+                inside.setdefault(i, set()).add(place)
+        if not inside:
+            return self, np.arange(len(self.words))
+        counts = np.ones(len(self.words), np.int64)
+        counts[list(inside)] += [len(found) for found in inside.values()]
+        origin = np.repeat(np.arange(len(self.words)), counts)
+        first = np.cumsum(counts) - counts
+        starts, ends = self.starts[origin].copy(), self.ends[origin].copy()
+        owner = np.repeat(np.arange(len(self.texts)), self.sizes)
+        words = [self.words[i] for i in origin.tolist()]
+        for i, found in inside.items():
+            edges = [int(self.starts[i]), *sorted(found), int(self.ends[i])]
+            for at, (start, end) in enumerate(pairwise(edges), int(first[i])):
+                starts[at], ends[at], words[at] = start, end, self.texts[owner[i]][start:end]
+        documents = np.append(first, len(words))[self.documents]
+        return Tokens(texts=self.texts, words=words, starts=starts, ends=ends, documents=documents), origin
 
 
 def tokenize(texts: Sequence[str], *, first: int = 0) -> Tokens:

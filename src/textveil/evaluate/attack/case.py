@@ -251,7 +251,7 @@ def _grouped(options: ProtectOptions, table: EmbeddingTable, words: WordsOptions
     grouping = Grouping.of(options, NameOptions())
     assert grouping is not None, "the options make groups"
     tokens = tokenize(table.words)
-    found = grouping.decide(tokens, listed(tokens.words, words), None)
+    found = grouping.decide(grouping.look(tokens, None), listed(tokens.words, words))
     return found.labels, found.group[tokens.documents[:-1]].astype(np.int64)
 
 

@@ -1,0 +1,401 @@
+"""Spread: what was found to be private once is private wherever else it stands, whole or in parts that tell of it.
+
+In: texts with the spans that detectors found, and what a session found earlier. Out: spans of the other places.
+Not here: what counts as the same and what the parts of a name are (`spelling`), and what a session keeps
+(`textveil.session`).
+
+Folded words are looked up in a table, so the time is linear in the texts, however many values there are.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import regex
+
+from textveil.protect.spans import LISTED, NAMES, Span
+from textveil.protect.spelling import LOOSE, SHORTEST, TITLES, Atom, alike, atoms, core, syllables, words
+from textveil.text import is_ordinary, is_public, ranks
+
+SOURCE = "spread"
+"""The source of its spans."""
+
+DISTINCT = 20_000
+"""From this rank in public text on, a word of an organization's name tells of it."""
+
+IDENTIFIER = 5
+"""Letters and digits of the shortest identifier that is looked for elsewhere; shorter ones stand for other things."""
+
+LONGEST = 300
+"""Letters and digits of the longest value that is looked for elsewhere."""
+
+NEVER = frozenset(("AGE", "TEXT", "WORD"))
+"""Types whose values say nothing elsewhere."""
+
+LEGAL = frozenset(
+    regex.findall(
+        r"\w+",
+        """
+        ltd limited gmbh inc llc llp plc ag sa bv nv srl spa kg kgaa mbh oy ab as co corp sarl sas ug ev eg
+        """,
+    )
+)
+"""Words of organizations that say only what they are, folded."""
+
+CALENDAR = frozenset(
+    regex.findall(
+        r"\w+",
+        """
+        january february march april may june july august september october november december monday tuesday
+        wednesday thursday friday saturday sunday
+        """,
+    )
+)
+"""Words that are written with a capital without being names."""
+
+GREETINGS = frozenset(
+    regex.findall(
+        r"\w+",
+        """
+        dear hi hello hey hallo liebe lieber cher chere querida querido cara caro ciao hola ola thanks
+        """,
+    )
+)
+"""Words that a name follows, folded."""
+
+_JOINT = regex.compile(r"[\s\-‐-―'’ʼ.·_/()+@&:,\p{Cf}]{0,4}")
+_HYPHEN = regex.compile(r"[-‐‑'’ʼ.·\p{Cf}]*(?:[-‐‑]\s*)?")
+_BEGINS = regex.compile(r"(?:\A|[.!?…:;。！？]|\n[ \t]*(?:[#>*+\-•|\d.)]+)?)[\s\"'“”‘’«»„(\[*_>#\-]*\Z")
+_BEHIND = 40
+
+
+@dataclass(frozen=True)
+class Value:
+    """Something that was found to be private. Secret.
+
+    Args:
+        type: what it is.
+        text: as it was first written.
+        score: the confidence of what found it, from 0 to 1.
+    """
+
+    type: str
+    text: str = field(repr=False)
+    score: float
+
+    @cached_property
+    def key(self) -> tuple[str, str]:
+        """What makes two values the same."""
+        return self.type, alike(self.type, self.text)
+
+    @cached_property
+    def telling(self) -> list[str]:
+        """The words of a name that alone tell of it, as they are written; of other values, the value."""
+        if self.type not in NAMES:
+            return [self.text]
+        return [
+            self.text[word[0].start : word[-1].end]
+            for word in words(self.type, self.text)
+            if not _ordinary("".join([atom.text for atom in word]))
+        ]
+
+    @cached_property
+    def forms(self) -> "list[Form]":
+        """What to look for."""
+        return list(_forms(self))
+
+
+class Form(NamedTuple):
+    """A value, or a part of one, as it is looked for.
+
+    Args:
+        text: its letters and digits, folded.
+        value: which.
+        whole: whether it is the whole value.
+        breaks: after how many characters whitespace may stand in it.
+        ordinary: whether it is made of ordinary words, so that it must be written as a name.
+        spaced: whether words of its script stand apart.
+    """
+
+    text: str
+    value: Value
+    whole: bool
+    breaks: frozenset[int]
+    ordinary: bool
+    spaced: bool
+
+
+class Place(NamedTuple):
+    """Where a form stands: its atoms [first, last), its characters [start, end)."""
+
+    first: int
+    last: int
+    start: int
+    end: int
+    form: Form
+
+
+class Sought:
+    """What is looked for in texts.
+
+    Args:
+        values: what was found.
+    """
+
+    def __init__(self, values: Iterable[Value] = ()) -> None:
+        self._forms: dict[str, Form] = {}
+        self._heads: dict[str, int] = {}  # the longest form that begins like this, by up to four characters
+        self._keys: set[tuple[str, str]] = set()
+        for value in values:
+            self.add(value)
+
+    def __bool__(self) -> bool:
+        return bool(self._forms)
+
+    def copy(self) -> "Sought":
+        """Another one with the same values."""
+        made = Sought()
+        made._forms, made._heads, made._keys = self._forms.copy(), self._heads.copy(), self._keys.copy()
+        return made
+
+    def add(self, value: Value) -> bool:
+        """Look for one more value; false if it is known."""
+        if value.key in self._keys:
+            return False
+        self._keys.add(value.key)
+        for form in value.forms:
+            known = self._forms.get(form.text)
+            if known is None or (form.whole, form.value.type == "PERSON") > (known.whole, known.value.type == "PERSON"):
+                self._forms[form.text] = form
+                for length in range(1, 5):
+                    head = form.text[:length]
+                    self._heads[head] = max(self._heads.get(head, 0), len(form.text))
+        return True
+
+    def places(self, text: str, found: Sequence[Atom]) -> list[Place]:
+        """Where forms stand in a text, whatever is around them; they do not overlap."""
+        places: list[Place] = []
+        i = 0
+        while i < len(found):
+            if not found[i].spaced:
+                places += self._inside(text, i, found[i])
+            best = self._longest(text, found, i)
+            if best is None:
+                i += 1
+            else:
+                if places and places[-1].end > best.start:
+                    places.pop()
+                places.append(best)
+                i = best.last
+        return places
+
+    def _longest(self, text: str, found: Sequence[Atom], first: int) -> Place | None:
+        joined, best, breaks = "", None, set()
+        for last in range(first, len(found)):
+            if last > first:
+                between = text[found[last - 1].end : found[last].start]
+                if _JOINT.fullmatch(between) is None:
+                    break
+                if _HYPHEN.fullmatch(between) is None:
+                    breaks.add(len(joined))
+            joined += found[last].text
+            if len(joined) > self._heads.get(joined[:4], 0):
+                break
+            form = self._forms.get(joined)
+            if form is not None and breaks <= form.breaks:
+                place = _placed(text, found, first, last + 1, form)
+                best = place or best
+        return best
+
+    def _inside(self, text: str, i: int, atom: Atom) -> Iterable[Place]:
+        """Forms that stand anywhere in a run of a script without spaces."""
+        run = atom.text
+        if len(run) != atom.end - atom.start:
+            return
+        at = 0
+        while at < len(run):
+            longest = min(self._heads.get(run[at : at + 2], 0), len(run) - at)
+            for length in range(longest, 1, -1):
+                form = self._forms.get(run[at : at + length])
+                if form is not None and not form.spaced:
+                    yield Place(i, i + 1, atom.start + at, atom.start + at + length, form)
+                    at += length - 1
+                    break
+            at += 1
+
+
+def spread(
+    texts: Sequence[str], spans: Sequence[Span], known: Sought | None, public: Sequence[Span]
+) -> tuple[list[Span], list[list[Value]]]:
+    """The spans, with those of all other places where what they cover stands.
+
+    Texts are taken in order: what is found in one is looked for in it and, where something is remembered, in those
+    after it; never in those before, which may have been sent.
+
+    Args:
+        texts: B texts.
+        spans: what detectors found in them, merged.
+        known: what was found in earlier texts, to which what is found here is added; None: nothing is remembered.
+        public: names that detectors take for public: a part of one that is a longer name, or one of another type,
+            stays.
+
+    Returns:
+        The spans, and for each text the values that are new.
+    """
+    by_text: list[list[Span]] = [[] for _ in texts]
+    shields: list[list[Span]] = [[] for _ in texts]
+    for span in spans:
+        by_text[span.text].append(span)
+    for span in public:
+        shields[span.text].append(span)
+    made: list[Span] = []
+    news: list[list[Value]] = []
+    for b, text in enumerate(texts):
+        sought = Sought() if known is None else known
+        values = [Value(span.type, text[span.start : span.end], span.score) for span in by_text[b]]
+        news.append([value for value in values if value.type not in NEVER and sought.add(value)])
+        made += by_text[b]
+        if sought:
+            made += _elsewhere(b, text, sought, by_text[b], shields[b])
+    return made, news
+
+
+def _elsewhere(b: int, text: str, sought: Sought, spans: Sequence[Span], shields: Sequence[Span]) -> list[Span]:
+    """The places of a text in which something stands that was found, and that no span covers yet."""
+    found = atoms(text)
+    context = _Context(text, found)
+    covered = sorted((span.start, span.end) for span in spans)
+    starts = [start for start, _ in covered]
+    certain: list[Place] = []
+    unsure: list[Place] = []
+    for place in sought.places(text, found):
+        near = bisect_right(starts, place.start) - 1
+        if near >= 0 and covered[near][1] >= place.end:
+            continue
+        if any(_shields(shield, place, text) for shield in shields):
+            continue
+        (unsure if place.form.ordinary else certain).append(place)
+    ends = {place.last: place for place in certain}
+    begins = {place.first: place for place in certain}
+    for place in unsure:
+        beside = (ends.get(place.first), begins.get(place.last))
+        together = any(other is not None and other.form.value is place.form.value for other in beside)
+        if together or context.is_name(place):
+            certain.append(place)
+    return [
+        Span(b, place.start, place.end, place.form.value.type, place.form.value.score, SOURCE)
+        for place in sorted(certain, key=lambda place: place.start)
+    ]
+
+
+def _shields(shield: Span, place: Place, text: str) -> bool:
+    """Whether a public name keeps a part of a private one that stands in it."""
+    if place.form.whole or not (shield.start <= place.start and place.end <= shield.end):
+        return False
+    return (
+        shield.type != place.form.value.type or len(atoms(text[shield.start : shield.end])) > place.last - place.first
+    )
+
+
+class _Context:
+    """What is around the places of a text."""
+
+    def __init__(self, text: str, found: Sequence[Atom]) -> None:
+        self._text, self._atoms = text, found
+        self._headings: dict[int, bool] = {}
+
+    def is_name(self, place: Place) -> bool:
+        """Whether ordinary words are written as a name: after a title, or with capitals that nothing else asks for."""
+        text = self._text[place.start : place.end]
+        before = self._atoms[place.first - 1].text if place.first else ""
+        follows = before in TITLES or before in GREETINGS
+        if follows and text[:1].isupper():
+            return True
+        if not place.form.whole and place.form.text in CALENDAR:
+            return False
+        written = [self._text[atom.start : atom.end] for atom in self._atoms[place.first : place.last]]
+        capitals = all(word[:1].isupper() for word in written)
+        if len(written) > 1:
+            return capitals or text == place.form.value.text
+        if not capitals or (len(text) > 1 and text.isupper()):
+            return False
+        return not self._begins(place.start) and not self._in_heading(place.start)
+
+    def _begins(self, start: int) -> bool:
+        behind = self._text[max(0, start - _BEHIND) : start]
+        if start > _BEHIND:
+            behind = "x" + behind
+        return _BEGINS.search(behind) is not None
+
+    def _in_heading(self, start: int) -> bool:
+        """Whether all words of the line have capitals."""
+        begin = self._text.rfind("\n", 0, start) + 1
+        if begin not in self._headings:
+            end = self._text.find("\n", start)
+            line = self._text[begin : len(self._text) if end < 0 else end]
+            told = [word for word in regex.findall(r"\p{L}+", line[:2000]) if not is_public(word)]
+            self._headings[begin] = len(told) > 1 and all(word[0].isupper() for word in told)
+        return self._headings[begin]
+
+
+def _placed(text: str, found: Sequence[Atom], first: int, last: int, form: Form) -> Place | None:
+    """The place of a form, if the characters between and around its letters and digits are its own too."""
+    start, end = found[first].start, found[last - 1].end
+    value = form.value
+    if not form.whole or value.type in LOOSE:
+        return Place(first, last, start, end, form)
+    own = atoms(value.text)
+    start, end = start - own[0].start, end + len(value.text) - own[-1].end
+    if start < 0 or alike(value.type, text[start:end]) != value.key[1]:
+        return None
+    return Place(first, last, start, end, form)
+
+
+def _forms(value: Value) -> Iterable[Form]:
+    found = core(value.type, value.text)
+    joined = "".join([atom.text for atom in found])
+    if not found or len(joined) > LONGEST:
+        return
+    named = value.type in NAMES
+    if not named and value.type != LISTED and not _is_telling(value, joined):
+        return
+    spaced = found[0].spaced
+    breaks, length = set(), 0
+    for atom in found:
+        length += len(atom.text)
+        breaks.add(length)
+    if len(joined) >= SHORTEST:
+        ordinary = named and spaced and all(_ordinary(atom.text) for atom in found)
+        yield Form(joined, value, True, frozenset(breaks), ordinary, spaced)
+    if value.type not in ("PERSON", "ORGANIZATION") or not named:
+        return
+    for word in words(value.type, value.text) if len(found) > 1 else ():
+        part = "".join([atom.text for atom in word])
+        if part == joined or not word[0].spaced:
+            continue
+        if value.type == "ORGANIZATION" and not _is_distinct(part):
+            continue
+        inner, length = set(), 0
+        for atom in word[:-1]:
+            length += len(atom.text)
+            inner.add(length)
+        yield Form(part, value, False, frozenset(inner), all(_ordinary(atom.text) for atom in word), True)
+    for part in syllables(value.type, value.text):
+        yield Form(part, value, False, frozenset(), False, False)
+
+
+def _is_telling(value: Value, joined: str) -> bool:
+    """Whether an identifier stands for the same wherever it stands."""
+    return value.type not in NEVER and len(joined) >= IDENTIFIER and not is_ordinary(joined)
+
+
+@lru_cache(1 << 14)
+def _ordinary(word: str) -> bool:
+    """Whether a word alone may be no name: an ordinary word, or one of two letters or fewer."""
+    return (len(word) <= SHORTEST and word.isascii()) or word.isdigit() or is_ordinary(word) or is_public(word)
+
+
+def _is_distinct(word: str) -> bool:
+    return len(word) > 3 and word not in LEGAL and not _ordinary(word) and int(ranks([word])[0]) > DISTINCT

@@ -1,0 +1,123 @@
+"""Reading: an answer as units, each one character with the way it is written, and how characters are compared.
+
+In: text, with escapes of JSON, HTML and Markdown. Out: `Unit`s; folded text.
+Not here: what is looked for among them (`restore`).
+"""
+
+import html
+import re
+from functools import lru_cache
+from typing import Literal, NamedTuple
+from unicodedata import normalize
+
+import regex
+
+_TYPOGRAPHIC = str.maketrans("’ʼ", "''")
+_UNSPACED = regex.compile(r"(?V1)[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+_WORDLY = regex.compile(r"(?V1)[\p{L}\p{M}\p{N}\u200C\u200D]")
+
+Escaped = Literal["", "json", "html", "markdown"]
+"""What kind of writing one character is."""
+
+# Each complete escape is no beginning of a longer one, so what is cut at the end of a piece decides nothing.
+JSON = re.compile(
+    r"""(?s)\\u(?P<hex>[0-9a-fA-F]{4}) | \\(?P<letter>["\\/bfnrt]) | (?P<cut>\\(?:u[0-9a-fA-F]{0,3})?)\Z""",
+    re.VERBOSE,
+)
+TEXT = re.compile(
+    r"""(?s)\\u(?P<hex>[0-9a-fA-F]{4}) | \\(?P<mark>[!-/:-@\[-`{-~])
+    | &(?P<entity>\#[0-9]{1,6}|\#[xX][0-9a-fA-F]{1,5}|lt|gt|amp|quot|apos|nbsp);
+    | (?P<cut>\\(?:u[0-9a-fA-F]{0,3})? | &(?:\#[0-9]{0,6}|\#[xX][0-9a-fA-F]{0,5}|[a-z]{0,4}))\Z""",
+    re.VERBOSE,
+)
+_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def fold(text: str) -> str:
+    """A text as it is compared: without case, composition, kinds of apostrophes and widths of whitespace."""
+    return " ".join("".join(_folded(char) for char in normalize("NFC", text)).split())
+
+
+@lru_cache(4096)
+def _folded(char: str) -> str:
+    if char.isspace():
+        return " "
+    return normalize("NFD", normalize("NFD", char).casefold()).translate(_TYPOGRAPHIC)
+
+
+@lru_cache(4096)
+def script(char: str) -> str:
+    """The kind of script of a letter or digit, with or without spaces between words; "" for all other characters."""
+    if not _WORDLY.match(char):
+        return ""
+    return "unspaced" if _UNSPACED.match(char) else "spaced"
+
+
+class Unit(NamedTuple):
+    """One character of the answer.
+
+    Args:
+        char: which.
+        folded: how it is compared; one letter may become several.
+        raw: how it is written: `&lt;` for <.
+        read: how it is written where the answer is no JSON.
+        escape: what kind of writing that is.
+    """
+
+    char: str
+    folded: str
+    raw: str
+    read: str
+    escape: Escaped
+
+
+@lru_cache(4096)
+def plain(char: str) -> Unit:
+    """A character that stands for itself."""
+    return Unit(char, _folded(char), char, char, "")
+
+
+class Escapes:
+    """Reads escapes of one level in a stream of units: what `&lt;` stands for becomes one unit."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+        self._cut: list[Unit] = []
+
+    def read(self, units: list[Unit], final: bool) -> list[Unit]:
+        """The units that are certain after these; at the end of the answer, all."""
+        units = self._cut + units
+        self._cut = []
+        read: list[Unit] = []
+        done = 0
+        for match in self._pattern.finditer("".join([unit.char for unit in units])):
+            read += units[done : match.start()]
+            done = match.end()
+            whole = units[match.start() : done]
+            if match["cut"] is None:
+                read.append(self._unit(match, whole))
+            elif final:
+                read += whole
+            else:
+                self._cut = whole
+        return read + units[done:]
+
+    def _unit(self, match: re.Match[str], whole: list[Unit]) -> Unit:
+        char, escape = self._meant(match)
+        read = char if self._pattern is JSON else "".join([unit.char for unit in whole])
+        return Unit(char, _folded(char), "".join([unit.raw for unit in whole]), read, escape)
+
+    def _meant(self, match: re.Match[str]) -> tuple[str, Escaped]:
+        found = match.groupdict()
+        if found["hex"]:
+            return chr(int(found["hex"], 16)), "json" if self._pattern is TEXT else ""
+        if letter := found.get("letter"):
+            return _LETTERS.get(letter, letter), ""
+        if mark := found.get("mark"):
+            return mark, "markdown"
+        return html.unescape(f"&{found['entity']};")[:1] or "\ufffd", "html"
+
+
+def decoded(text: str) -> str:
+    """A text with its escapes read, folded as answers are, each whitespace as it stands."""
+    return "".join([unit.folded for unit in Escapes(TEXT).read([plain(char) for char in text], True)])
