@@ -15,10 +15,10 @@ from typing import NamedTuple
 import regex
 
 from textveil.errors import ConfigError
-from textveil.protect.patterns import accounts, addresses, keys, net, people, places, references, times, vehicles
+from textveil.protect.patterns import accounts, addresses, codes, keys, net, people, places, references, times, vehicles
 from textveil.protect.patterns.hosts import FREE_MAIL, OWN, host_name
 from textveil.protect.patterns.phones import REGIONS, are_regions, find_phones
-from textveil.protect.patterns.rules import Rule, folded, without_foreign
+from textveil.protect.patterns.rules import Folded, Rule, folded, without_foreign
 from textveil.protect.spans import IDENTIFIERS, Span
 
 BEHIND, AHEAD, LONGEST = 45, 30, 80
@@ -59,6 +59,7 @@ _RULES = (
     *accounts.RULES,
     *net.RULES,
     *keys.RULES,
+    *codes.RULES,
     *people.RULES,
     *references.RULES,
     *vehicles.RULES,
@@ -167,7 +168,7 @@ def _accept(rule: Rule, match: regex.Match[str]) -> Found | None:
         value = _trim(value)
         end = start + len(value)
     elif rule.type == "SECRET":
-        end = start + len(value.rstrip(".,;:!?)]}*"))
+        end = start + len(value.rstrip(".,;:?)]}*"))
     if end <= start or (rule.check is not None and not rule.check(value)):
         return None
     return Found(start, end, rule.type, rule.score, rule.private(value) if rule.private else 1.0)
@@ -224,7 +225,7 @@ def _windows(rule: Rule, lower: str) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _near(rule: Rule, plain: str, told: str) -> Iterator[Found]:
+def _near(rule: Rule, plain: str, told: Folded) -> Iterator[Found]:
     """A rule's matches near its context words: the first one behind them, and with `before` all in front of them."""
     assert rule.context is not None
     pattern = rule.pattern.compiled

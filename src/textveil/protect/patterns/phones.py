@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import regex
 
-from textveil.protect.patterns.rules import FOREIGN, Expression, Words
+from textveil.protect.patterns.rules import FOREIGN, Expression, Folded, Words
 
 PLANS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "SE", "AU", "IN", "BR", "JP")
 """Countries whose national numbers are looked up in their numbering plan without a telling word nearby."""
@@ -91,7 +91,7 @@ def are_regions(regions: Sequence[str]) -> bool:
     return set(regions) <= phonenumbers.SUPPORTED_REGIONS
 
 
-def find_phones(plain: str, folded: str, regions: Sequence[str]) -> Iterator[tuple[int, int, float]]:
+def find_phones(plain: str, folded: Folded, regions: Sequence[str]) -> Iterator[tuple[int, int, float]]:
     """Start, end and score of each telephone number in a text, given also in folded form for telling words.
 
     A number with a country code must be one that the country can have. One without must be grouped as is usual in one

@@ -8,6 +8,7 @@ between a word and a number (Chinese, Korean, Arabic, Hindi, ...) are one mark, 
 is bounded or possessive, so that the time is linear in the text.
 """
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -46,10 +47,29 @@ def without_foreign(plain: str) -> str:
     return plain if plain.isascii() else _LETTERS.sub(FOREIGN, plain)
 
 
-def folded(plain: str) -> str:
-    """A text in small letters with spaces for line ends, dashes and underscores, in which context words are sought."""
+class Folded(NamedTuple):
+    """A text in small letters with spaces for line ends, dashes and underscores, in which context words are sought.
+
+    Args:
+        text: the text.
+        runs: the runs of letters and digits that it has, where letters of foreign scripts end a run.
+    """
+
+    text: str
+    runs: frozenset[str]
+
+
+def folded(plain: str) -> Folded:
+    """A text in plain form, folded."""
+    text = _fold(plain)
+    return Folded(text, frozenset(_RUN.findall(without_foreign(text))))
+
+
+def _fold(plain: str) -> str:
     return plain.lower().translate(_BLANKS)
 
+
+_RUN = re.compile(r"[^\W_]+")
 
 _BLANKS = {**{ord(c): " " for c in "\n-_"}, ord("ı"): "i"}
 
@@ -91,7 +111,7 @@ class Words:
         """Each word in folded form, and whether it must begin and end where it stands."""
         signs = {}
         for word in self.listed.split("|"):
-            sign = folded(word.strip("*"))
+            sign = _fold(word.strip("*"))
             begins, ends = word[0] != "*", word[-1] != "*"
             edges = begins and not _LETTERS.match(sign[0]), ends and not _LETTERS.match(sign[-1])
             signs[sign] = edges
@@ -100,14 +120,21 @@ class Words:
         return signs
 
     @cached_property
-    def _ascii(self) -> dict[str, tuple[bool, bool]]:
-        return {sign: edges for sign, edges in self.signs.items() if sign.isascii()}
+    def _by_run(self) -> dict[str, list[str]]:
+        """Words by the run of letters that a text with them must have; those that may stand inside a run by none."""
+        found: dict[str, list[str]] = {}
+        for sign, (begins, ends) in self.signs.items():
+            first = _RUN.match(sign)
+            whole = first is not None and begins and (first.end() < len(sign) or ends)
+            found.setdefault(first[0] if whole and first else "", []).append(sign)
+        return found
 
-    def find(self, told: str) -> Iterator[tuple[int, int]]:
+    def find(self, folded: Folded) -> Iterator[tuple[int, int]]:
         """Starts and ends of the words in a folded text, word by word."""
-        for sign, (begins, ends) in (self._ascii if told.isascii() else self.signs).items():
-            if sign not in told:
-                continue
+        told = folded.text
+        known = ["", *sorted(self._by_run.keys() & folded.runs)]
+        for sign in (sign for run in known for sign in self._by_run.get(run, ())):
+            begins, ends = self.signs[sign]
             stop = 0
             while (at := told.find(sign, stop)) >= 0:
                 stop = at + len(sign)
