@@ -18,7 +18,7 @@ from typing import NamedTuple
 from textveil.protect.name_lists import KINDS
 from textveil.protect.spans import NAMES
 from textveil.table.embedding import load_table
-from training import cli, data
+from training import cli, data, gazetteers
 
 PERSONS = {
     "given": r"first(_romanized)?_names(_(fe)?male|_nonbinary|_unisex)?",
@@ -317,6 +317,7 @@ def main() -> None:
     lists = choose(candidates(), load_table("minilm-s").words, seen)
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "LICENSE-FAKER.txt").write_text(licence(), "utf-8")
+    gazetteers.build(given.out)
     for type_ in NAMES:
         assert set(lists[type_].values()) <= set(KINDS[type_])
         (given.out / f"{type_.lower()}.txt").write_text(render(type_, lists[type_], version("faker")), "utf-8")
