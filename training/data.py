@@ -12,7 +12,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
+from textveil.protect.spans import NAMES
 from textveil.text.tokens import tokenize
+from training import labels
+from training.lists import countries
 
 TYPES = {
     **dict.fromkeys(("PER", "person", "PERSON"), "PERSON"),
@@ -26,10 +31,31 @@ UNSURE = {"ADDRESS", "STREET_ADDRESS", "TITLE", "NRP", "PREFIX"}
 
 
 class Tagged(NamedTuple):
-    """A sentence: words as split by the corpus, each with a label (`O`, `B-TYPE`, `I-TYPE`, or `?` for unsure)."""
+    """A sentence: words as split by the corpus, each with a label.
+
+    Labels are `O`, `B-TYPE` and `I-TYPE`, the last two also with the standing of what is named (`B-PERSON private`); `?`
+    where nothing is known, and `~private` or `~public` where it is only known that a word is part of no name of the other
+    standing.
+    """
 
     words: list[str]
     labels: list[str]
+
+
+class Mention(NamedTuple):
+    """A labelled span of a text: first character, one past the last, type and standing (see `training.labels`)."""
+
+    start: int
+    end: int
+    kind: str
+    standing: str
+
+
+class Marked(NamedTuple):
+    """A text with its labelled spans."""
+
+    text: str
+    mentions: list[Mention]
 
 
 class Question(NamedTuple):
@@ -132,17 +158,96 @@ def is_held_out(template: str) -> bool:
 
 
 def _from_spans(text: str, spans: Sequence[dict[str, object]]) -> Tagged:
+    """People are private, countries public, other places and organizations private where a person is named."""
     tokens = tokenize([text])
     labels = ["O"] * len(tokens.words)
+    person = any(TYPES.get(str(span["entity_type"])) == "PERSON" for span in spans)
     for span in spans:
-        kind, first, last = str(span["entity_type"]), span["start_position"], span["end_position"]
+        kind, first, last = str(span["entity_type"]), int(str(span["start_position"])), int(str(span["end_position"]))
         inside = [i for i in range(len(labels)) if tokens.starts[i] < last and tokens.ends[i] > first]
         for i in inside:
             if kind in UNSURE:
                 labels[i] = "?"
             elif kind in TYPES:
-                labels[i] = f"{'B' if i == inside[0] else 'I'}-{TYPES[kind]}"
+                standing = "public" if text[first:last] in COUNTRIES else "private" if person else ""
+                labels[i] = f"{'B' if i == inside[0] else 'I'}-{TYPES[kind]} {standing}".strip()
     return Tagged(tokens.words, labels)
+
+
+COUNTRIES = frozenset(countries())
+
+
+def labelled(data: Path, *, held_out: bool, hard: Path = labels.HARD_TEXTS) -> dict[str, list[Marked]]:
+    """The training halves of the texts labelled with what is private, by source; every fifth text is held out.
+
+    The halves that measure are never read here.
+    """
+    rows = {
+        "hard": labels.hard_texts(hard),
+        "prompts": labels.corpus_labels("prompts", _texts(data / "prompts" / "prompts.shared.jsonl.gz", "text")),
+        "pupa": labels.corpus_labels("pupa", _texts(data / "pupa" / "pupa.shared.jsonl.gz", "user_query")),
+    }
+    return {
+        name: [
+            Marked(text.text, [Mention(*label) for label in text.labels])
+            for text in texts
+            if text.half == "train" and (hashlib.sha256(text.id.encode()).digest()[0] % 5 == 0) == held_out
+        ]
+        for name, texts in rows.items()
+    }
+
+
+def _texts(path: Path, key: str) -> dict[str, str]:
+    return {str(row["id"]): row[key] for row in map(json.loads, lines(path))}
+
+
+def tagged(marked: Marked) -> Tagged:
+    """A labelled text as words with labels.
+
+    Street addresses are places. Invented people, and what is on the border, are of unknown standing.
+    """
+    tokens = tokenize([marked.text])
+    found = ["O"] * len(tokens.words)
+    for start, end, kind, standing in marked.mentions:
+        known = standing if standing in ("private", "public") else ""
+        type_ = "LOCATION" if kind == "ADDRESS" and known == "private" else kind
+        inside = np.flatnonzero((tokens.starts < end) & (tokens.ends > start)).tolist()
+        for i in inside:
+            if type_ in NAMES:
+                found[i] = f"{'B' if i == inside[0] else 'I'}-{type_} {known}".strip()
+            else:
+                found[i] = f"~{known}" if known else "?"
+    return Tagged(tokens.words, found)
+
+
+def known(sentences: Sequence[Tagged], standing: str) -> list[Tagged]:
+    """Sentences all of whose names are of one standing."""
+    return [
+        Tagged(words, [f"{label} {standing}" if label[:2] in ("B-", "I-") else label for label in labels])
+        for words, labels in sentences
+    ]
+
+
+def public_texts(data: Path) -> list[Tagged]:
+    """Questions, news and reviews in which nobody private is named."""
+    questions = (question.question for question in squad_train(data))
+    news = (row[1] + (". " + row[2] if len(row) > 2 else "") for row in _table(data / "ag_news" / "train_subset.tsv.gz", 6000))
+    reviews = (row[0] for row in _table(data / "sst2" / "train.tsv.gz", 4000))
+    exams = (row[1] for row in _table(data / "mmlu" / "val.tsv.gz", 5000) if not PEOPLED.search(row[0]))
+    found = []
+    for text in (*questions, *news, *reviews, *exams):
+        words = tokenize([text]).words
+        found.append(Tagged(words, ["~public"] * len(words)))
+    return found
+
+
+PEOPLED = re.compile("law|moral|ethics|psychology|medicine|logic|elementary|high_school_math|high_school_stat|account|relation")
+"""Subjects of MMLU whose questions are about invented people."""
+
+
+def _table(path: Path, most: int) -> list[list[str]]:
+    rows = [line.split("\t") for line in lines(path)][1:]
+    return rows[:: max(1, len(rows) // most)]
 
 
 # ---- questions ---------------------------------------------------------------------------------------------

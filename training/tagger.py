@@ -1,58 +1,98 @@
-"""Trains the entity tagger: `make train-tagger`.
+"""Trains the entity tagger, which also tells what is private from what is public: `make train-tagger`.
 
-In: wikigold, WNUT-17, WikiANN and presidio_synth, without their test parts. Out: the adapter `tagger`.
-Not here: how it is used (`textveil.models.entities`) and measured (`measure`).
+In: wikigold, WNUT-17, WikiANN and presidio_synth without their test parts, the training halves of the texts labelled with
+what is private, public texts, generated sentences. Out: the adapter `tagger`.
+Not here: how it is used (`textveil.models.entities`), its thresholds (`thresholds`), and how it is measured (`measure`).
 
-Input and output are those of the product: textveil's words, their casings as token types, a label at each word's first
-piece.
+Input and output are those of the product: textveil's words, their casings and marks of the lexicon as token types, a
+label at each word's first piece. What is not known about a word counts neither way: the loss is that of all labels the
+word may have, together.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
+from textveil.models import adapters, lexicon
 from textveil.models.bundled import bundled_folder
-from textveil.models.entities import CASINGS, LABELS, casing
+from textveil.models.entities import CASINGS, LABELS, SHAPES, STANDINGS, casing
 from textveil.models.foreign import backbone
 from textveil.randomness import Ints
 from textveil.table import minilm
 from textveil.text.tokens import tokenize
-from training import cli, data, lowrank
+from training import cli, data, generated, lowrank
 from training.loop import Run, fit
 
-RANK, RATE, BATCH, SEED = 32, 2e-3, 32, 0
-SCHEDULE = (0, 0.0), (200, 1.0), (400, 1.0), (800, 0.0)
+RANK, RATE, BATCH, SEED = 32, 1e-3, 32, 0
+SCHEDULE = (0, 0.0), (50, 1.0), (450, 1.0), (900, 0.0)
 PIECES = 126
-"""Pieces per sequence without special tokens; longer ones are truncated."""
+"""Pieces per sequence without special tokens; of longer ones, a part."""
 
-MIXTURE = {"wikigold": 0.4, "wnut17": 0.15, "wikiann_en": 0.25, "presidio_synth": 0.2}
-"""How often a sequence comes from each corpus."""
+MIXTURE = {
+    "hard": 0.24,
+    "prompts": 0.09,
+    "pupa": 0.10,
+    "generated": 0.25,
+    "wikigold": 0.05,
+    "wnut17": 0.05,
+    "wikiann_en": 0.05,
+    "presidio_synth": 0.05,
+    "public": 0.12,
+}
+"""How often a sequence comes from each source."""
 
-LOWERED, RAISED, JOINED = 0.1, 0.05, 0.4
-"""Shares of sequences in lower case, in upper case, and joined with the corpus's next sentence."""
+GENERATED, RENAMED = 12_000, 6
+"""Number of generated sentences, and of copies with other names of each text labelled with what is private."""
 
-IGNORED = -100
+LOWERED, RAISED, JOINED = 0.1, 0.05, 0.3
+"""Shares of sequences in lower case, in upper case, and joined with the source's next sentence."""
+
+UNLISTED = 0.12
+"""Share of sequences that are shown without either list of the lexicon, for each of them."""
+
+PARTS = 4
+"""Number of parts of a batch, each of sequences of similar length."""
+
+ALL = (1 << len(LABELS)) - 1
 
 
 class Sentence(NamedTuple):
-    """A sentence with its words as split by the product: pieces, words, and labels of words."""
+    """A sentence as the product splits it: pieces, words, marks of the lexicon, and the labels each word may have."""
 
     pieces: list[list[int]]
     words: list[str]
+    marks: list[int]
     labels: list[int]
+
+
+class Batch(NamedTuple):
+    """Pieces, attention mask, token types and labels that are possible, each int64 [n, L]."""
+
+    ids: Tensor
+    seen: Tensor
+    kinds: Tensor
+    labels: Tensor
+
+
+def possible(label: str) -> int:
+    """The labels that a word of a corpus may have, as bits; all of them if nothing is known."""
+    if label in ("~private", "~public"):
+        return 1 | sum(1 << i for i, each in enumerate(LABELS) if each.endswith(f" {label[1:]}"))
+    found = sum(1 << i for i, each in enumerate(LABELS) if each == label or each.startswith(f"{label} "))
+    return found or ALL
 
 
 class Sentences:
     """All training data, as sequences drawn at random."""
 
-    def __init__(self, corpora: dict[str, list[data.Tagged]]) -> None:
+    def __init__(self, sources: dict[str, list[data.Tagged]]) -> None:
         self.tokenizer = minilm.read_tokenizer(bundled_folder())
         vocabulary = self.tokenizer.get_vocab()
         self.start, self.end, self.unknown = (vocabulary[f"[{name}]"] for name in ("CLS", "SEP", "UNK"))
-        self.corpora = {name: [self._sentence(each) for each in corpus] for name, corpus in corpora.items()}
+        self.sources = {name: [self._sentence(each) for each in source] for name, source in sources.items()}
 
     def _sentence(self, tagged: data.Tagged) -> Sentence:
         words: list[str] = []
@@ -60,65 +100,118 @@ class Sentences:
         for word, label in zip(tagged.words, tagged.labels, strict=True):
             parts = tokenize([word]).words
             words += parts
-            for i in range(len(parts)):
-                own = label.replace("B-", "I-") if i else label
-                labels.append(LABELS.index(own) if own in LABELS else IGNORED)
+            labels += [possible(label.replace("B-", "I-") if i else label) for i in range(len(parts))]
         encodings = self.tokenizer.encode_batch(words, add_special_tokens=False)
-        return Sentence([encoding.ids or [self.unknown] for encoding in encodings], words, labels)
+        marks = lexicon.marks(words, np.array([0, len(words)])).tolist()
+        return Sentence([encoding.ids or [self.unknown] for encoding in encodings], words, marks, labels)
 
-    def batch(self, step: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Pieces, attention mask, casings and labels, each int64 [BATCH, L]."""
+    def batch(self, step: int) -> list[Batch]:
+        """The parts of a step's batch."""
         rng = np.random.default_rng([SEED, step])
         names = rng.choice(list(MIXTURE), size=BATCH, p=list(MIXTURE.values()))
-        rows = [self._row(self.corpora[name], rng) for name in names]
+        rows = sorted((self._row(self.sources[name], rng) for name in names), key=lambda row: len(row[0]))
+        return [self._part(rows[i : i + BATCH // PARTS]) for i in range(0, BATCH, BATCH // PARTS)]
+
+    def _part(self, rows: list[tuple[list[int], list[int], list[int]]]) -> Batch:
         size = max(len(row[0]) for row in rows)
-        arrays: list[Ints] = [np.full((BATCH, size), fill) for fill in (0, 0, 0, IGNORED)]
+        arrays: list[Ints] = [np.full((len(rows), size), fill) for fill in (0, 0, 0, ALL)]
         for i, (ids, kinds, labels) in enumerate(rows):
             for array, values in zip(arrays, (ids, [1] * len(ids), kinds, labels), strict=True):
                 array[i, : len(values)] = values
-        whole = [torch.from_numpy(array) for array in arrays]
-        return whole[0], whole[1], whole[2], whole[3]
+        return Batch(*map(torch.from_numpy, arrays))
 
-    def _row(self, corpus: list[Sentence], rng: np.random.Generator) -> tuple[list[int], list[int], list[int]]:
-        first = int(rng.integers(len(corpus)))
+    def _row(self, source: list[Sentence], rng: np.random.Generator) -> tuple[list[int], list[int], list[int]]:
+        first = int(rng.integers(len(source)))
         count = 1 + int(rng.geometric(1 - JOINED) - 1)
         turn = rng.random()
+        known = lexicon.NAME * int(rng.random() >= UNLISTED) | lexicon.PUBLIC * int(rng.random() >= UNLISTED)
         ids, kinds, labels = [], [], []
-        for sentence in corpus[first : first + count]:
-            for pieces, word, label in zip(*sentence, strict=True):
+        for sentence in source[first : first + count]:
+            for pieces, word, mark, label in zip(*sentence, strict=True):
                 shown = word.lower() if turn < LOWERED else word.upper() if turn < LOWERED + RAISED else word
                 ids += pieces
-                kinds += [casing(shown)] * len(pieces)
-                labels += [label] + [IGNORED] * (len(pieces) - 1)
-        end = PIECES
-        return [self.start, *ids[:end], self.end], [0, *kinds[:end], 0], [IGNORED, *labels[:end], IGNORED]
+                kinds += [casing(shown) + CASINGS * (mark & known)] * len(pieces)
+                labels += [label] + [ALL] * (len(pieces) - 1)
+        begin = max(0, int(rng.integers(-PIECES // 2, max(1, len(ids) - PIECES // 2))))
+        if len(ids) <= PIECES:
+            begin = 0
+        own = slice(begin, begin + PIECES)
+        return [self.start, *ids[own], self.end], [0, *kinds[own], 0], [ALL, *labels[own], ALL]
+
+
+def sources(where: cli.Settings) -> dict[str, list[data.Tagged]]:
+    """All that is trained on."""
+    root = where.data
+    rng = np.random.default_rng(SEED)
+    found = {
+        "wikigold": data.known(data.wikigold(root, held_out=False), "public"),
+        "wnut17": data.conll(root / "wnut17" / "train.conll.gz"),
+        "wikiann_en": data.conll(root / "wikiann_en" / "train.conll.gz"),
+        "presidio_synth": data.presidio(root, held_out=False),
+        "public": data.public_texts(root),
+    }
+    famous = [*data.wikigold(root, held_out=False), *found["wikiann_en"][:6000]]
+    found["generated"] = [data.tagged(each) for each in generated.sentences(GENERATED, famous, rng)]
+    names = generated.Names(rng)
+    for source, texts in data.labelled(root, held_out=False).items():
+        copies = [generated.renamed(text, names) for text in texts for _ in range(RENAMED)]
+        found[source] = [data.tagged(each) for each in (*texts, *copies)]
+        rng.shuffle(found[source])  # type: ignore[arg-type]
+    return found
+
+
+def begin_with(model: nn.Module, before: dict[str, Tensor]) -> None:
+    """Sets a model's changes to those of a tagger of seven labels and five casings, which knows no standing."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if not parameter.requires_grad or ".parametrizations." in name:
+                continue
+            value = before[name]
+            if name.startswith("classifier."):
+                value = torch.cat([value[:1], *(value[1:] for _ in STANDINGS)])
+            elif "token_type" in name:
+                value = value.repeat(len(parameter) // len(value), 1)
+            parameter.copy_(value)
+        for name, module in model.named_modules():
+            if isinstance(module, lowrank.LowRank):
+                weight = name.replace(".parametrizations.weight.0", ".weight")
+                module.up.copy_(before[f"{weight}.up"])
+                module.down.copy_(before[f"{weight}.down"])
+
+
+def loss(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The sum of the losses of all words about which something is known, and their number."""
+    bits = torch.arange(logits.shape[-1], device=logits.device)
+    some = labels != ALL
+    chosen, allowed = logits[some], (labels[some, None] >> bits & 1).bool()
+    right = chosen.masked_fill(~allowed, -torch.inf).logsumexp(-1)
+    return (chosen.logsumexp(-1) - right).sum(), some.sum()
 
 
 def main() -> None:
     """Trains, or resumes, and writes the adapter."""
     where = cli.settings(__doc__.splitlines()[0])
     torch.manual_seed(SEED)
-    config = {"num_labels": len(LABELS), "type_vocab_size": CASINGS}
+    config = {"num_labels": len(LABELS), "type_vocab_size": SHAPES}
+    before = {name: torch.from_numpy(value) for name, value in adapters.tensors("tagger").items()}
     model = backbone("tagger", None, **config, **cli.SLOW_BACKWARD)
     lowrank.attach(model, RANK, train=("classifier.", "bert.embeddings.token_type"), seed=SEED)
+    if len(before["classifier.bias"]) < len(LABELS):
+        begin_with(model, before)
     model.to(where.device)
-    root = where.data
-    sentences = Sentences(
-        {
-            "wikigold": data.wikigold(root, held_out=False),
-            "wnut17": data.conll(root / "wnut17" / "train.conll.gz"),
-            "wikiann_en": data.conll(root / "wikiann_en" / "train.conll.gz"),
-            "presidio_synth": data.presidio(root, held_out=False),
-        }
-    )
+    sentences = Sentences(sources(where))
 
     def loss_of(step: int) -> Tensor:
-        ids, seen, kinds, labels = (each.to(where.device) for each in sentences.batch(step))
-        with torch.autocast(torch.device(where.device).type, torch.bfloat16):
-            logits = model(input_ids=ids, attention_mask=seen, token_type_ids=kinds).logits
-        return cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
+        total, count = torch.zeros(()), torch.zeros(())
+        for part in sentences.batch(step):
+            ids, seen, kinds, labels = (each.to(where.device) for each in part)
+            with torch.autocast(torch.device(where.device).type, torch.bfloat16):
+                logits = model(input_ids=ids, attention_mask=seen, token_type_ids=kinds).logits
+            own, n = loss(logits.float(), labels)
+            total, count = total + own, count + n
+        return total / count
 
-    run = Run(folder=where.work / "tagger", rate=RATE, schedule=SCHEDULE, every=200, device=where.device)
+    run = Run(folder=where.work / "tagger", rate=RATE, schedule=SCHEDULE, every=100, device=where.device)
     fit(model, run, loss_of, dict)
     about = {"config": config, "base": minilm.SHA256, "rank": RANK}
     lowrank.write(where.out, "tagger", lowrank.changes(model), about)

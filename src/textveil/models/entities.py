@@ -12,15 +12,30 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from textveil.errors import ConfigError, ModelError
+from textveil.models.lexicon import MARKS, marks
 from textveil.models.networks import Model, load
 from textveil.models.ragged import Cut, Ragged, Windows, batches, spread
 from textveil.randomness import Flags, Floats, Ints
 
-LABELS = ("O", "B-PERSON", "I-PERSON", "B-LOCATION", "I-LOCATION", "B-ORGANIZATION", "I-ORGANIZATION")
+STANDINGS = ("private", "public")
+"""Whose a name can be, for the bundled tagger: somebody private, or somebody or something publicly known."""
+
+LABELS = (
+    "O",
+    *(
+        f"{prefix}-{type_} {standing}"
+        for standing in STANDINGS
+        for type_ in ("PERSON", "LOCATION", "ORGANIZATION")
+        for prefix in "BI"
+    ),
+)
 """The labels of the bundled tagger, in output order."""
 
 CASINGS = 5
 """Number of casings the bundled tagger distinguishes."""
+
+SHAPES = CASINGS * MARKS
+"""Number of combinations of a casing and a mark of the lexicon, which the bundled tagger reads as token types."""
 
 ALIASES = {
     **dict.fromkeys(("PER", "PERSON"), "PERSON"),

@@ -1,0 +1,315 @@
+"""Generated sentences: templates filled with the names of private people and of what is public.
+
+In: `templates.txt`, Faker's names of many countries, entities of public text. Out: labelled texts (`data.Marked`).
+Not here: corpora (`data`), and what trains on them (`tagger`).
+"""
+
+import importlib
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from textveil.models.lexicon import folded
+from training import lexicon
+from training.data import Marked, Mention, Tagged
+from training.lists import countries
+from training.names import CITIES, ORGANIZATIONS
+
+TEMPLATES = Path(__file__).resolve().parent / "templates.txt"
+
+LOCALES = {
+    "en": "en_US en_US en_GB en_GB en_IE en_IN en_KE en_NZ en_PK en_NG de_DE fr_FR es_ES es_MX it_IT pl_PL nl_NL sv_SE no_NO "
+    "da_DK fi_FI cs_CZ ro_RO hu_HU hr_HR tr_TR id_ID sw tw_GH yo_NG pt_BR lt_LT sk_SK et_EE az_AZ zu_ZA ga_IE is_IS vi_VN",
+    "de": "de_DE de_AT de_CH tr_TR pl_PL",
+    "fr": "fr_FR fr_BE fr_CA fr_DZ",
+    "es": "es_ES es_MX es_AR es_CO es_CL",
+    "pt": "pt_BR pt_PT",
+    "it": "it_IT",
+    "nl": "nl_NL nl_BE",
+    "pl": "pl_PL",
+    "tr": "tr_TR",
+    "vi": "vi_VN",
+    "ru": "ru_RU",
+    "uk": "uk_UA",
+    "zh": "zh_CN zh_TW",
+    "ja": "ja_JP",
+    "ko": "ko_KR",
+    "ar": "ar_AA",
+    "hi": "hi_IN",
+}
+"""Whose names stand in the templates of a language."""
+
+FAMILY_FIRST = ("zh", "ja", "ko", "hu", "vi")
+UNSPACED = ("zh", "ja", "ko")
+
+SHARES = {"en": 0.55}
+"""The share of templates of a language; the others share the rest evenly."""
+
+TITLES = {
+    "en": "Mr Mrs Ms Dr Mr. Mrs. Ms. Dr. Prof. Professor Miss",
+    "de": "Herr Frau Dr. Prof.",
+    "fr": "M. Mme Monsieur Madame",
+    "nl": "meneer mevrouw",
+}
+FIRMS = (
+    "{f} & {f2} LLP|{f} and Sons|{f} Consulting|{f} Logistics|{f} Holdings Ltd|{f} Bakery|{f} Dental Practice|{w} {v}|{w} {v}|{w} {v}|"
+    "{w}{v2}|{w}{v2}|{w} {v} GmbH|{w} {v} Ltd|{w} {v} Inc.|{f} GmbH|{f} AG|{f} S.A.|{f} S.r.l.|{f} Bank|{l} Primary School|{l} High School|"
+    "St {g} School|{l} General Hospital|{l} Medical Centre|University of {l}|{l} Community College|{g}'s Garage|{l} Town Council|"
+    "Cafe {g}|Kanzlei {f}|Praxis Dr. {f}|Grundschule {l}|Klinikum {l}|Lycée {f}|Collège {f}|Cabinet {f}|Clínica {f}|Colegio {f}|Bufete {f}|"
+    "Studio {f}|Scuola {f}|Przychodnia {l}|Escola {f}|Stichting {f}|Bakkerij {f}"
+).split("|")
+WORDS = (
+    "Blue Green North Silver Bright Iron Oak River Stone Sun Nova Alpha Vertex Delta Clear True Summit Harbor Cedar Maple Zen Orbit "
+    "Quantum Pixel Cloud Data Med Bio Agro Eco Euro Trans Inter Omni Vela Kora Luma Tera Axon Brio Calyx Dorn Elara Fenix Gravis Hexa"
+).split()
+KINDS = (
+    "Logistics Systems Solutions Media Health Partners Capital Analytics Foods Energy Labs Software Insurance Motors Textiles Group "
+    "Design Pharma Builders Security Networks Robotics Ventures Clinic Academy Holdings Consulting Services Hotel Foundation Care"
+).split()
+ENDINGS = "soft tech works ware point line bridge field wave gate net med lab forge path".split()
+
+MADE, MIDDLE, HYPHEN, KNOWN = 0.12, 0.08, 0.05, 0.35
+"""Shares of made-up family names, middle names, hyphenated family names, and well-known places among private ones."""
+
+
+class Names:
+    """Names of private people and what belongs to them, drawn at random.
+
+    Args:
+        rng: randomness.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self._people: dict[str, tuple[list[str], list[str]]] = {}
+        self._places: dict[str, list[str]] = {}
+
+    def pick(self, among: Sequence[str]) -> str:
+        """One of them."""
+        return among[int(self.rng.integers(len(among)))]
+
+    def locale(self, language: str) -> str:
+        """A country whose names are used in a language."""
+        return self.pick(LOCALES.get(language, LOCALES["en"]).split())
+
+    def person(self, locale: str) -> tuple[str, str]:
+        """A given and a family name."""
+        if locale not in self._people:
+            self._people[locale] = _lists(locale)
+        given, family = (self.pick(each) for each in self._people[locale])
+        if locale[:2] in UNSPACED or not given.isascii():
+            return given, family
+        if self.rng.random() < MADE:
+            family = _blend(family, self.pick(self._people[self.locale("en")][1] if self._people else [family]))
+        if self.rng.random() < HYPHEN:
+            family = f"{family}-{self.pick(self._people[locale][1])}"
+        return given, family
+
+    def full(self, given: str, family: str, locale: str) -> str:
+        """A whole name as it is written there."""
+        if locale[:2] in FAMILY_FIRST:
+            return f"{family}{given}" if locale[:2] in UNSPACED else f"{family} {given}"
+        if self.rng.random() < MIDDLE:
+            middle = self.person(locale)[0]
+            return f"{given} {middle[0] + '.' if self.rng.random() < 0.5 else middle} {family}"
+        return f"{given} {family}"
+
+    def place(self, locale: str) -> str:
+        """Where somebody lives: a town of the country, or a well-known city."""
+        if self.rng.random() < KNOWN and locale[:2] not in ("ru", "uk", "zh", "ja", "ko", "ar", "hi"):
+            return self.pick(CITIES.split())
+        if locale not in self._places:
+            from faker import Faker
+
+            faker = Faker(locale)
+            faker.seed_instance(len(self._places))
+            self._places[locale] = [faker.city() for _ in range(300)]
+        return self.pick(self._places[locale])
+
+    def firm(self, locale: str) -> str:
+        """An employer, a school, a practice."""
+        values = {"g": self.person(locale)[0], "f": self.person(locale)[1], "f2": self.person(locale)[1]}
+        values |= {"l": self.place(locale), "w": self.pick(WORDS), "v": self.pick(KINDS), "v2": self.pick(ENDINGS)}
+        return self.pick(FIRMS).format(**values)
+
+
+def _lists(locale: str) -> tuple[list[str], list[str]]:
+    from faker import Faker
+
+    faker = Faker(locale)
+    faker.seed_instance(0)
+    given = [faker.first_name() for _ in range(400)]
+    family = [faker.last_name() for _ in range(400)]
+    module = importlib.import_module(f"faker.providers.person.{locale}").Provider
+    for found, kind in ((given, "first_names"), (family, "last_names")):
+        listed = [name for name in getattr(module, kind, ()) if isinstance(name, str)]
+        found.extend(sorted(listed))
+    return given, family
+
+
+def _blend(one: str, other: str) -> str:
+    """A name that is on no list: the beginning of one and the end of another."""
+    found = one[: max(2, len(one) // 2)] + other[len(other) // 2 :].lower()
+    return found if found.isalpha() else one
+
+
+class Public:
+    """What is public, by slot, from what is typed in and from entities of public text."""
+
+    def __init__(self, sentences: Sequence[Tagged], rng: np.random.Generator) -> None:
+        self.rng = rng
+        found: dict[str, list[str]] = {"PERSON": [], "LOCATION": [], "ORGANIZATION": []}
+        for sentence in sentences:
+            for start, end, kind in _entities(sentence.labels):
+                text = " ".join(sentence.words[start:end])
+                if re.fullmatch(r"[A-Z][\w'.& -]{3,40}", text) and not (kind == "PERSON" and " " not in text):
+                    found[kind].append(text)
+        people = [entry.replace("_", " ").replace(" - ", "-") for entry in lexicon.PEOPLE.split()]
+        things = [entry.replace("_", " ").replace(" - ", "-") for entry in lexicon.PRODUCTS.split()]
+        self.slots = {
+            "P": [people, people, found["PERSON"]],
+            "L": [CITIES.split(), found["LOCATION"]],
+            "O": [" ".join(ORGANIZATIONS.values()).split(), found["ORGANIZATION"]],
+            "X": [things[: things.index("Bible")]],
+            "C": [sorted({name for name in countries() if name[0].isascii() and name[0].isupper()})],
+        }
+
+    def draw(self, slot: str) -> str:
+        """One of a slot."""
+        among = self.slots[slot][int(self.rng.integers(len(self.slots[slot])))]
+        return among[int(self.rng.integers(len(among)))]
+
+
+def _entities(labels: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    start = 0
+    for i, label in enumerate([*labels, "O"]):
+        before = labels[i - 1] if i else "O"
+        if before[2:] and (label[:1] != "I" or label[2:] != before[2:]):
+            yield start, i, before[2:]
+        if label.startswith("B-"):
+            start = i
+
+
+KIND = {"p": "PERSON", "g": "PERSON", "f": "PERSON", "t": "PERSON", "i": "PERSON", "r": "PERSON", "o": "ORGANIZATION", "l": "LOCATION"}
+OPEN = {"P": "PERSON", "C": "LOCATION", "L": "LOCATION", "O": "ORGANIZATION", "X": "OTHER"}
+_SLOT = re.compile(r"\{([pgftiromulPCLOXnd])([0-9]?)\}")
+
+
+def templates() -> dict[str, list[str]]:
+    """The templates by language."""
+    found: dict[str, list[str]] = {}
+    for line in TEMPLATES.read_text("utf-8").splitlines():
+        if line and not line.startswith("#"):
+            language, _, text = line.partition("|")
+            found.setdefault(language, []).append(text.replace("\\n", "\n"))
+    return found
+
+
+def sentences(count: int, public: Sequence[Tagged], rng: np.random.Generator) -> list[Marked]:
+    """Filled templates.
+
+    Args:
+        count: how many.
+        public: tagged sentences of public text, whose entities fill the slots of what is public.
+        rng: randomness.
+    """
+    known = templates()
+    names, famous = Names(rng), Public(public, rng)
+    names.person("en_US")
+    others = [language for language in known if language not in SHARES]
+    found = []
+    for _ in range(count):
+        language = "en" if rng.random() < SHARES["en"] else names.pick(others)
+        found.append(_filled(names.pick(known[language]), language, names, famous))
+    return found
+
+
+def _filled(template: str, language: str, names: Names, famous: Public) -> Marked:
+    rng = names.rng
+    values: dict[str, str] = {}
+    people: dict[str, tuple[str, str, str]] = {}
+
+    def value(slot: str, number: str) -> str:
+        if slot in OPEN:
+            return famous.draw(slot)
+        if slot == "n":
+            return str(int(rng.integers(1, 10 ** int(rng.integers(1, 6)))))
+        if slot == "d":
+            day, month, year = (int(rng.integers(*each)) for each in ((1, 29), (1, 13), (1940, 2026)))
+            return names.pick([f"{day:02}.{month:02}.{year}", f"{year}-{month:02}-{day:02}", f"{day}/{month}/{year}"])
+        if number not in people:
+            locale = names.locale(language)
+            people[number] = (*names.person(locale), locale)
+        given, family, locale = people[number]
+        plain = re.sub(r"[^a-z]", "", folded(family)) or "user"
+        first = re.sub(r"[^a-z]", "", folded(given)) or "x"
+        if slot == "m":
+            return f"{first}{names.pick(['.', '_', ''])}{plain}@{names.pick(WORDS).lower()}.example"
+        if slot == "u":
+            return names.pick([first[0] + plain, f"{first}.{plain}", f"{first}{int(rng.integers(10, 99))}"])
+        if slot == "p":
+            return names.full(given, family, locale)
+        if slot == "t":
+            return f"{names.pick(TITLES.get(language, TITLES['en']).split())} {family}"
+        return {
+            "g": given,
+            "f": family,
+            "i": f"{given[0]}. {family}",
+            "r": f"{family}, {given}",
+            "o": names.firm(locale) if slot == "o" else "",
+            "l": names.place(locale) if slot == "l" else "",
+        }[slot]
+
+    text, mentions, at = "", [], 0
+    for match in _SLOT.finditer(template):
+        slot, number = match.groups()
+        key = match[0]
+        if slot in "nd" or key not in values:
+            values[key] = value(slot, number)
+        text += template[at : match.start()]
+        kind = KIND.get(slot) or OPEN.get(slot) or ("HANDLE" if slot in "mu" else "")
+        if kind:
+            standing = "public" if slot in OPEN else "private"
+            mentions.append(Mention(len(text), len(text) + len(values[key]), kind, standing))
+        text += values[key]
+        at = match.end()
+    return Marked(text + template[at:], mentions)
+
+
+# ---- other names in labelled texts -------------------------------------------------------------------------
+
+SWAPPED = 0.7
+"""The share of a text's private people who get another name."""
+
+
+def renamed(marked: Marked, names: Names) -> Marked:
+    """A text whose private people have other names, each word of a name always the same other one, in its casing."""
+    rng = names.rng
+    locale = names.locale("en")
+    other: dict[str, str] = {}
+    text, mentions, at = "", [], 0
+    for mention in sorted(marked.mentions):
+        text += marked.text[at : mention.start]
+        value = marked.text[mention.start : mention.end]
+        if mention.kind == "PERSON" and mention.standing in ("private", "invented") and value.isascii():
+            words = re.findall(r"[A-Za-z]+|[^A-Za-z]+", value)
+            last = max((i for i, word in enumerate(words) if word.isalpha()), default=0)
+            for i, word in enumerate(words):
+                if not word.isalpha() or len(word) < 3 or word.lower() in ("mrs", "miss", "prof", "sir", "dame", "herr", "frau"):
+                    continue
+                if word.lower() not in other:
+                    own = names.person(locale)[1 if i == last and i else 0]
+                    other[word.lower()] = own if rng.random() < SWAPPED else word
+                new = other[word.lower()]
+                words[i] = new.lower() if word.islower() else new.upper() if word.isupper() else new
+            value = "".join(words)
+        elif mention.kind == "LOCATION" and mention.standing == "private" and value.istitle() and rng.random() < 0.5:
+            value = names.place(locale)
+        elif mention.kind == "ORGANIZATION" and mention.standing == "private" and value.istitle() and rng.random() < 0.4:
+            value = names.firm(locale)
+        mentions.append(Mention(len(text), len(text) + len(value), mention.kind, mention.standing))
+        text += value
+        at = mention.end
+    return Marked(text + marked.text[at:], mentions)

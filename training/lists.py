@@ -1,0 +1,34 @@
+"""Faker's lists by country, as they are.
+
+In: the installed Faker. Out: names of people, countries in many languages.
+Not here: which of them are shipped (`names`, `lexicon`).
+"""
+
+import importlib
+from collections.abc import Iterable, Iterator
+from re import fullmatch
+
+
+def entries(provider: str, lists: str) -> Iterator[str]:
+    """The entries of the lists of all locales whose names match a regular expression.
+
+    Args:
+        provider: `person` or `address`.
+        lists: the expression.
+    """
+    from faker.config import AVAILABLE_LOCALES
+
+    for locale in sorted(AVAILABLE_LOCALES):
+        try:
+            module = importlib.import_module(f"faker.providers.{provider}.{locale}")
+        except ModuleNotFoundError:  # not every provider knows every locale
+            continue
+        for name, found in vars(module.Provider).items():
+            if fullmatch(lists, name) and isinstance(found, Iterable):  # some are properties
+                for entry in found:
+                    yield from entry if isinstance(entry, tuple) else (entry,)
+
+
+def countries() -> Iterator[str]:
+    """Countries in many languages."""
+    return entries("address", "countries")
