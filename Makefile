@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help .venv demo test check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench precision evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds names clean
+.PHONY: help .venv demo test check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench precision evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds names lexicon thresholds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -177,6 +177,12 @@ logit-bounds: $(VENV)/dev.stamp ## measure the masked LM's logits on public text
 
 names: $(VENV)/dev.stamp ## choose the public lists of names anew (training/README.md)
 	@$(BIN)/python -m training.names $(ARGS)
+
+lexicon: $(VENV)/dev.stamp ## make the tagger's lists of names and of what is public anew (training/README.md)
+	@$(BIN)/python -m training.lexicon $(ARGS)
+
+thresholds: $(VENV)/dev.stamp ## show what the tagger's thresholds cost on what is held out of its training
+	@$(BIN)/python -m training.thresholds $(ARGS)
 
 clean: ## remove the environment and everything built
 	@rm -rf $(VENV) site dist build src/textveil/data/minilm .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks

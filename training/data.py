@@ -33,9 +33,9 @@ UNSURE = {"ADDRESS", "STREET_ADDRESS", "TITLE", "NRP", "PREFIX"}
 class Tagged(NamedTuple):
     """A sentence: words as split by the corpus, each with a label.
 
-    Labels are `O`, `B-TYPE` and `I-TYPE`, the last two also with the standing of what is named (`B-PERSON private`); `?`
-    where nothing is known, and `~private` or `~public` where it is only known that a word is part of no name of the other
-    standing.
+    Labels are `O`, `B-TYPE` and `I-TYPE`, the last two also with the standing of what is named (`B-PERSON private`);
+    `?` where nothing is known; `~private` or `~public` where it is only known that a word is part of no name of the
+    other standing.
     """
 
     words: list[str]
@@ -231,7 +231,10 @@ def known(sentences: Sequence[Tagged], standing: str) -> list[Tagged]:
 def public_texts(data: Path) -> list[Tagged]:
     """Questions, news and reviews in which nobody private is named."""
     questions = (question.question for question in squad_train(data))
-    news = (row[1] + (". " + row[2] if len(row) > 2 else "") for row in _table(data / "ag_news" / "train_subset.tsv.gz", 6000))
+    news = (
+        row[1] + (". " + row[2] if len(row) > 2 else "")
+        for row in _table(data / "ag_news" / "train_subset.tsv.gz", 6000)
+    )
     reviews = (row[0] for row in _table(data / "sst2" / "train.tsv.gz", 4000))
     exams = (row[1] for row in _table(data / "mmlu" / "val.tsv.gz", 5000) if not PEOPLED.search(row[0]))
     found = []
@@ -241,12 +244,14 @@ def public_texts(data: Path) -> list[Tagged]:
     return found
 
 
-PEOPLED = re.compile("law|moral|ethics|psychology|medicine|logic|elementary|high_school_math|high_school_stat|account|relation")
+PEOPLED = re.compile(
+    "law|moral|ethics|psychology|medicine|logic|elementary|high_school_math|high_school_stat|account|relation"
+)
 """Subjects of MMLU whose questions are about invented people."""
 
 
 def _table(path: Path, most: int) -> list[list[str]]:
-    rows = [line.split("\t") for line in lines(path)][1:]
+    rows = [row for row in (line.split("\t") for line in lines(path)) if len(row) > 1][1:]
     return rows[:: max(1, len(rows) // most)]
 
 

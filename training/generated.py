@@ -6,7 +6,7 @@ Not here: corpora (`data`), and what trains on them (`tagger`).
 
 import importlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +20,11 @@ from training.names import CITIES, ORGANIZATIONS
 TEMPLATES = Path(__file__).resolve().parent / "templates.txt"
 
 LOCALES = {
-    "en": "en_US en_US en_GB en_GB en_IE en_IN en_KE en_NZ en_PK en_NG de_DE fr_FR es_ES es_MX it_IT pl_PL nl_NL sv_SE no_NO "
-    "da_DK fi_FI cs_CZ ro_RO hu_HU hr_HR tr_TR id_ID sw tw_GH yo_NG pt_BR lt_LT sk_SK et_EE az_AZ zu_ZA ga_IE is_IS vi_VN",
+    "en": """
+        en_US en_US en_GB en_GB en_IE en_IN en_KE en_NZ en_PK en_NG de_DE fr_FR es_ES es_MX it_IT pl_PL nl_NL sv_SE
+        no_NO da_DK fi_FI cs_CZ ro_RO hu_HU hr_HR tr_TR id_ID sw tw_GH yo_NG pt_BR lt_LT sk_SK et_EE az_AZ zu_ZA
+        ga_IE is_IS vi_VN
+    """,
     "de": "de_DE de_AT de_CH tr_TR pl_PL",
     "fr": "fr_FR fr_BE fr_CA fr_DZ",
     "es": "es_ES es_MX es_AR es_CO es_CL",
@@ -54,21 +57,25 @@ TITLES = {
     "nl": "meneer mevrouw",
 }
 FIRMS = (
-    "{f} & {f2} LLP|{f} and Sons|{f} Consulting|{f} Logistics|{f} Holdings Ltd|{f} Bakery|{f} Dental Practice|{w} {v}|{w} {v}|{w} {v}|"
-    "{w}{v2}|{w}{v2}|{w} {v} GmbH|{w} {v} Ltd|{w} {v} Inc.|{f} GmbH|{f} AG|{f} S.A.|{f} S.r.l.|{f} Bank|{l} Primary School|{l} High School|"
-    "St {g} School|{l} General Hospital|{l} Medical Centre|University of {l}|{l} Community College|{g}'s Garage|{l} Town Council|"
-    "Cafe {g}|Kanzlei {f}|Praxis Dr. {f}|Grundschule {l}|Klinikum {l}|Lycée {f}|Collège {f}|Cabinet {f}|Clínica {f}|Colegio {f}|Bufete {f}|"
-    "Studio {f}|Scuola {f}|Przychodnia {l}|Escola {f}|Stichting {f}|Bakkerij {f}"
-).split("|")
-WORDS = (
-    "Blue Green North Silver Bright Iron Oak River Stone Sun Nova Alpha Vertex Delta Clear True Summit Harbor Cedar Maple Zen Orbit "
-    "Quantum Pixel Cloud Data Med Bio Agro Eco Euro Trans Inter Omni Vela Kora Luma Tera Axon Brio Calyx Dorn Elara Fenix Gravis Hexa"
-).split()
-KINDS = (
-    "Logistics Systems Solutions Media Health Partners Capital Analytics Foods Energy Labs Software Insurance Motors Textiles Group "
-    "Design Pharma Builders Security Networks Robotics Ventures Clinic Academy Holdings Consulting Services Hotel Foundation Care"
-).split()
-ENDINGS = "soft tech works ware point line bridge field wave gate net med lab forge path".split()
+    "{f} & {f2} LLP", "{f} and Sons", "{f} Consulting", "{f} Logistics", "{f} Holdings Ltd", "{f} Bakery",
+    "{f} Dental Practice", "{w} {v}", "{w} {v}", "{w} {v}", "{w}{v2}", "{w}{v2}", "{w} {v} GmbH", "{w} {v} Ltd",
+    "{w} {v} Inc.", "{f} GmbH", "{f} AG", "{f} S.A.", "{f} S.r.l.", "{f} Bank", "{l} Primary School",
+    "{l} High School", "St {g} School", "{l} General Hospital", "{l} Medical Centre", "University of {l}",
+    "{l} Community College", "{g}'s Garage", "{l} Town Council", "Cafe {g}", "Kanzlei {f}", "Praxis Dr. {f}",
+    "Grundschule {l}", "Klinikum {l}", "Lycée {f}", "Collège {f}", "Cabinet {f}", "Clínica {f}", "Colegio {f}",
+    "Bufete {f}", "Studio {f}", "Scuola {f}", "Przychodnia {l}", "Escola {f}", "Stichting {f}", "Bakkerij {f}",
+)  # fmt: skip
+WORDS = """
+    Blue Green North Silver Bright Iron Oak River Stone Sun Nova Alpha Vertex Delta Clear True Summit Harbor Cedar
+    Maple Zen Orbit Quantum Pixel Cloud Data Med Bio Agro Eco Euro Trans Inter Omni Vela Kora Luma Tera Axon Brio
+    Calyx Dorn Elara Fenix Gravis Hexa
+"""
+KINDS = """
+    Logistics Systems Solutions Media Health Partners Capital Analytics Foods Energy Labs Software Insurance Motors
+    Textiles Group Design Pharma Builders Security Networks Robotics Ventures Clinic Academy Holdings Consulting
+    Services Hotel Foundation Care
+"""
+ENDINGS = "soft tech works ware point line bridge field wave gate net med lab forge path"
 
 MADE, MIDDLE, HYPHEN, KNOWN = 0.12, 0.08, 0.05, 0.35
 """Shares of made-up family names, middle names, hyphenated family names, and well-known places among private ones."""
@@ -102,7 +109,7 @@ class Names:
         if locale[:2] in UNSPACED or not given.isascii():
             return given, family
         if self.rng.random() < MADE:
-            family = _blend(family, self.pick(self._people[self.locale("en")][1] if self._people else [family]))
+            family = _blend(family, self.pick(self._people[self.pick(list(self._people))][1]))
         if self.rng.random() < HYPHEN:
             family = f"{family}-{self.pick(self._people[locale][1])}"
         return given, family
@@ -131,7 +138,12 @@ class Names:
     def firm(self, locale: str) -> str:
         """An employer, a school, a practice."""
         values = {"g": self.person(locale)[0], "f": self.person(locale)[1], "f2": self.person(locale)[1]}
-        values |= {"l": self.place(locale), "w": self.pick(WORDS), "v": self.pick(KINDS), "v2": self.pick(ENDINGS)}
+        values |= {
+            "l": self.place(locale),
+            "w": self.pick(WORDS.split()),
+            "v": self.pick(KINDS.split()),
+            "v2": self.pick(ENDINGS.split()),
+        }
         return self.pick(FIRMS).format(**values)
 
 
@@ -144,8 +156,9 @@ def _lists(locale: str) -> tuple[list[str], list[str]]:
     family = [faker.last_name() for _ in range(400)]
     module = importlib.import_module(f"faker.providers.person.{locale}").Provider
     for found, kind in ((given, "first_names"), (family, "last_names")):
-        listed = [name for name in getattr(module, kind, ()) if isinstance(name, str)]
-        found.extend(sorted(listed))
+        listed = getattr(module, kind, ())
+        if isinstance(listed, Iterable):  # some are properties
+            found.extend(sorted({name for name in listed if isinstance(name, str)}))
     return given, family
 
 
@@ -192,7 +205,16 @@ def _entities(labels: Sequence[str]) -> Iterator[tuple[int, int, str]]:
             start = i
 
 
-KIND = {"p": "PERSON", "g": "PERSON", "f": "PERSON", "t": "PERSON", "i": "PERSON", "r": "PERSON", "o": "ORGANIZATION", "l": "LOCATION"}
+KIND = {
+    "p": "PERSON",
+    "g": "PERSON",
+    "f": "PERSON",
+    "t": "PERSON",
+    "i": "PERSON",
+    "r": "PERSON",
+    "o": "ORGANIZATION",
+    "l": "LOCATION",
+}
 OPEN = {"P": "PERSON", "C": "LOCATION", "L": "LOCATION", "O": "ORGANIZATION", "X": "OTHER"}
 _SLOT = re.compile(r"\{([pgftiromulPCLOXnd])([0-9]?)\}")
 
@@ -217,7 +239,6 @@ def sentences(count: int, public: Sequence[Tagged], rng: np.random.Generator) ->
     """
     known = templates()
     names, famous = Names(rng), Public(public, rng)
-    names.person("en_US")
     others = [language for language in known if language not in SHARES]
     found = []
     for _ in range(count):
@@ -246,7 +267,7 @@ def _filled(template: str, language: str, names: Names, famous: Public) -> Marke
         plain = re.sub(r"[^a-z]", "", folded(family)) or "user"
         first = re.sub(r"[^a-z]", "", folded(given)) or "x"
         if slot == "m":
-            return f"{first}{names.pick(['.', '_', ''])}{plain}@{names.pick(WORDS).lower()}.example"
+            return f"{first}{names.pick(['.', '_', ''])}{plain}@{names.pick(WORDS.split()).lower()}.example"
         if slot == "u":
             return names.pick([first[0] + plain, f"{first}.{plain}", f"{first}{int(rng.integers(10, 99))}"])
         if slot == "p":
@@ -297,7 +318,11 @@ def renamed(marked: Marked, names: Names) -> Marked:
             words = re.findall(r"[A-Za-z]+|[^A-Za-z]+", value)
             last = max((i for i, word in enumerate(words) if word.isalpha()), default=0)
             for i, word in enumerate(words):
-                if not word.isalpha() or len(word) < 3 or word.lower() in ("mrs", "miss", "prof", "sir", "dame", "herr", "frau"):
+                if (
+                    not word.isalpha()
+                    or len(word) < 3
+                    or word.lower() in ("mrs", "miss", "prof", "sir", "dame", "herr", "frau")
+                ):
                     continue
                 if word.lower() not in other:
                     own = names.person(locale)[1 if i == last and i else 0]
@@ -307,7 +332,9 @@ def renamed(marked: Marked, names: Names) -> Marked:
             value = "".join(words)
         elif mention.kind == "LOCATION" and mention.standing == "private" and value.istitle() and rng.random() < 0.5:
             value = names.place(locale)
-        elif mention.kind == "ORGANIZATION" and mention.standing == "private" and value.istitle() and rng.random() < 0.4:
+        elif (
+            mention.kind == "ORGANIZATION" and mention.standing == "private" and value.istitle() and rng.random() < 0.4
+        ):
             value = names.firm(locale)
         mentions.append(Mention(len(text), len(text) + len(value), mention.kind, mention.standing))
         text += value

@@ -1,7 +1,7 @@
 """The tagger's lexicon: a list of given and family names, and a list of what is publicly known: `make lexicon`.
 
-In: Faker's lists by country, what is typed in below, the folder of corpora (`wikipedia_en`). Out: `data/lexicon/` of the
-package. Not here: how words are matched (`textveil.models.lexicon`).
+In: Faker's lists by country, what is typed in below, the folder of corpora (`wikipedia_en`). Out: `data/lexicon/` of
+the package. Not here: how words are matched (`textveil.models.lexicon`).
 """
 
 import argparse
@@ -32,87 +32,95 @@ LINKS = {"of", "the", "for", "and", "de", "la", "von", "van", "del", "du", "da",
 """Small words inside an entry."""
 
 PEOPLE = """
-    Obama Trump Biden Clinton Reagan Kennedy Nixon Lincoln Jefferson Roosevelt Churchill Thatcher Blair Merkel Macron Putin
-    Zelensky Gorbachev Yeltsin Stalin Lenin Hitler Mussolini Mao Gandhi Nehru Modi Mandela Castro Guevara Napoleon Bonaparte
-    Caesar Augustus Cleopatra Nero Alexander_the_Great Aristotle Plato Socrates Confucius Buddha Jesus Jesus_Christ Muhammad
-    Moses Zeus Apollo Athena Thor Odin Loki Shakespeare Dickens Austen Jane_Austen Tolstoy Dostoevsky Chekhov Kafka Goethe
-    Schiller Hemingway Orwell Joyce Proust Hugo Voltaire Rousseau Kant Hegel Nietzsche Marx Engels Freud Jung Darwin Newton
-    Einstein Galileo Copernicus Kepler Tesla Edison Curie Marie_Curie Bohr Heisenberg Schrodinger Feynman Hawking Stephen_Hawking
-    Turing Alan_Turing Ada_Lovelace Lovelace Babbage Euler Gauss Riemann Fermat Fibonacci Pascal Leibniz Descartes Euclid
-    Archimedes Pythagoras Bayes Laplace Fourier Mozart Beethoven Bach Chopin Wagner Verdi Vivaldi Tchaikovsky Debussy Picasso
-    Van_Gogh Monet Rembrandt Michelangelo Leonardo_da_Vinci Da_Vinci Raphael Dali Warhol Banksy Beatles Elvis Elvis_Presley
-    Madonna Beyonce Rihanna Adele Eminem Drake Kanye Kanye_West Jay_Z Taylor_Swift Ed_Sheeran Lady_Gaga Michael_Jackson Bowie
-    Prince Bob_Dylan Dylan Bob_Marley Freddie_Mercury John_Lennon Paul_McCartney Elton_John Mick_Jagger Justin_Bieber
-    Billie_Eilish Shakira Elon_Musk Musk Jeff_Bezos Bezos Bill_Gates Steve_Jobs Steve_Wozniak Mark_Zuckerberg Zuckerberg
-    Warren_Buffett Tim_Cook Sundar_Pichai Satya_Nadella Sam_Altman Larry_Page Sergey_Brin Linus_Torvalds Guido_van_Rossum
-    Dennis_Ritchie Donald_Knuth Knuth Dijkstra Tim_Berners_-_Lee Oprah Oprah_Winfrey Ronaldo Cristiano_Ronaldo Messi Lionel_Messi
-    Maradona Pele Neymar Mbappe Federer Nadal Djokovic Serena_Williams Usain_Bolt Michael_Jordan LeBron_James Kobe_Bryant
-    Tiger_Woods Muhammad_Ali Mike_Tyson Tom_Brady Lewis_Hamilton Schumacher Spielberg Hitchcock Kubrick Tarantino Scorsese
-    Christopher_Nolan Nolan Miyazaki Hayao_Miyazaki Brad_Pitt Angelina_Jolie Tom_Hanks Tom_Cruise Leonardo_DiCaprio DiCaprio
-    Johnny_Depp Meryl_Streep Keanu_Reeves Morgan_Freeman Scarlett_Johansson Robert_Downey Emma_Watson Will_Smith Tolkien
-    Rowling J_K_Rowling Stephen_King Agatha_Christie Asimov Harry_Potter Hermione Dumbledore Voldemort Sherlock Sherlock_Holmes
-    Watson Hamlet Macbeth Romeo Juliet Frodo Gandalf Bilbo Sauron Batman Superman Spider_-_Man Spiderman Iron_Man Hulk Wolverine
-    Luke_Skywalker Darth_Vader Yoda Mickey_Mouse Donald_Duck Mario Luigi Zelda Pikachu Goku Naruto Sasuke Luffy Santa
-    Santa_Claus Dracula Frankenstein Odysseus Achilles Hercules Gilgamesh Robin_Hood King_Arthur Merlin Cinderella Snow_White
+    Obama Trump Biden Clinton Reagan Kennedy Nixon Lincoln Jefferson Roosevelt Churchill Thatcher Blair Merkel Macron
+    Putin Zelensky Gorbachev Yeltsin Stalin Lenin Hitler Mussolini Mao Gandhi Nehru Modi Mandela Castro Guevara
+    Napoleon Bonaparte Caesar Augustus Cleopatra Nero Alexander_the_Great Aristotle Plato Socrates Confucius Buddha
+    Jesus Jesus_Christ Muhammad Moses Zeus Apollo Athena Thor Odin Loki Shakespeare Dickens Austen Jane_Austen Tolstoy
+    Dostoevsky Chekhov Kafka Goethe Schiller Hemingway Orwell Joyce Proust Hugo Voltaire Rousseau Kant Hegel Nietzsche
+    Marx Engels Freud Jung Darwin Newton Einstein Galileo Copernicus Kepler Tesla Edison Curie Marie_Curie Bohr
+    Heisenberg Schrodinger Feynman Hawking Stephen_Hawking Turing Alan_Turing Ada_Lovelace Lovelace Babbage Euler
+    Gauss Riemann Fermat Fibonacci Pascal Leibniz Descartes Euclid Archimedes Pythagoras Bayes Laplace Fourier Mozart
+    Beethoven Bach Chopin Wagner Verdi Vivaldi Tchaikovsky Debussy Picasso Van_Gogh Monet Rembrandt Michelangelo
+    Leonardo_da_Vinci Da_Vinci Raphael Dali Warhol Banksy Beatles Elvis Elvis_Presley Madonna Beyonce Rihanna Adele
+    Eminem Drake Kanye Kanye_West Jay_Z Taylor_Swift Ed_Sheeran Lady_Gaga Michael_Jackson Bowie Prince Bob_Dylan Dylan
+    Bob_Marley Freddie_Mercury John_Lennon Paul_McCartney Elton_John Mick_Jagger Justin_Bieber Billie_Eilish Shakira
+    Elon_Musk Musk Jeff_Bezos Bezos Bill_Gates Steve_Jobs Steve_Wozniak Mark_Zuckerberg Zuckerberg Warren_Buffett
+    Tim_Cook Sundar_Pichai Satya_Nadella Sam_Altman Larry_Page Sergey_Brin Linus_Torvalds Guido_van_Rossum
+    Dennis_Ritchie Donald_Knuth Knuth Dijkstra Tim_Berners_-_Lee Oprah Oprah_Winfrey Ronaldo Cristiano_Ronaldo Messi
+    Lionel_Messi Maradona Pele Neymar Mbappe Federer Nadal Djokovic Serena_Williams Usain_Bolt Michael_Jordan
+    LeBron_James Kobe_Bryant Tiger_Woods Muhammad_Ali Mike_Tyson Tom_Brady Lewis_Hamilton Schumacher Spielberg
+    Hitchcock Kubrick Tarantino Scorsese Christopher_Nolan Nolan Miyazaki Hayao_Miyazaki Brad_Pitt Angelina_Jolie
+    Tom_Hanks Tom_Cruise Leonardo_DiCaprio DiCaprio Johnny_Depp Meryl_Streep Keanu_Reeves Morgan_Freeman
+    Scarlett_Johansson Robert_Downey Emma_Watson Will_Smith Tolkien Rowling J_K_Rowling Stephen_King Agatha_Christie
+    Asimov Harry_Potter Hermione Dumbledore Voldemort Sherlock Sherlock_Holmes Watson Hamlet Macbeth Romeo Juliet
+    Frodo Gandalf Bilbo Sauron Batman Superman Spider_-_Man Spiderman Iron_Man Hulk Wolverine Luke_Skywalker
+    Darth_Vader Yoda Mickey_Mouse Donald_Duck Mario Luigi Zelda Pikachu Goku Naruto Sasuke Luffy Santa Santa_Claus
+    Dracula Frankenstein Odysseus Achilles Hercules Gilgamesh Robin_Hood King_Arthur Merlin Cinderella Snow_White
     Queen_Elizabeth Elizabeth_II King_Charles Prince_William Princess_Diana Pope_Francis Dalai_Lama Martin_Luther_King
     Rosa_Parks Malcolm_X Greta_Thunberg Malala George_Washington Abraham_Lincoln Thomas_Jefferson John_F_Kennedy JFK
     Benjamin_Franklin Donald_Trump Joe_Biden Barack_Obama Michelle_Obama Hillary_Clinton Kamala_Harris Bernie_Sanders
-    Boris_Johnson Theresa_May Xi_Jinping Vladimir_Putin Angela_Merkel Emmanuel_Macron Narendra_Modi Kim_Jong_Un Erdogan
-    Scholz Olaf_Scholz Lula Bolsonaro Milei Berlusconi Meloni Sunak Rishi_Sunak Keir_Starmer Trudeau Justin_Trudeau Netanyahu
-    Adolf_Hitler Joseph_Stalin Karl_Marx Sigmund_Freud Isaac_Newton Albert_Einstein Charles_Darwin Nikola_Tesla Galileo_Galilei
-    William_Shakespeare Charles_Dickens Mark_Twain Edgar_Allan_Poe Oscar_Wilde Virginia_Woolf James_Joyce George_Orwell
-    Ernest_Hemingway Franz_Kafka Leo_Tolstoy Victor_Hugo Homer Virgil Dante Cervantes Borges Garcia_Marquez Neruda Frida_Kahlo
-    Vincent_van_Gogh Pablo_Picasso Ludwig_van_Beethoven Johann_Sebastian_Bach Wolfgang_Amadeus_Mozart Julius_Caesar
-    Genghis_Khan Joan_of_Arc Christopher_Columbus Columbus Magellan Marco_Polo Neil_Armstrong Buzz_Aldrin Yuri_Gagarin Gagarin
-    Noam_Chomsky Chomsky Piaget Maslow Foucault Derrida Sartre Camus Wittgenstein Popper Keynes Adam_Smith Friedman Hayek
+    Boris_Johnson Theresa_May Xi_Jinping Vladimir_Putin Angela_Merkel Emmanuel_Macron Narendra_Modi Kim_Jong_Un
+    Erdogan Scholz Olaf_Scholz Lula Bolsonaro Milei Berlusconi Meloni Sunak Rishi_Sunak Keir_Starmer Trudeau
+    Justin_Trudeau Netanyahu Adolf_Hitler Joseph_Stalin Karl_Marx Sigmund_Freud Isaac_Newton Albert_Einstein
+    Charles_Darwin Nikola_Tesla Galileo_Galilei William_Shakespeare Charles_Dickens Mark_Twain Edgar_Allan_Poe
+    Oscar_Wilde Virginia_Woolf James_Joyce George_Orwell Ernest_Hemingway Franz_Kafka Leo_Tolstoy Victor_Hugo Homer
+    Virgil Dante Cervantes Borges Garcia_Marquez Neruda Frida_Kahlo Vincent_van_Gogh Pablo_Picasso
+    Ludwig_van_Beethoven Johann_Sebastian_Bach Wolfgang_Amadeus_Mozart Julius_Caesar Genghis_Khan Joan_of_Arc
+    Christopher_Columbus Columbus Magellan Marco_Polo Neil_Armstrong Buzz_Aldrin Yuri_Gagarin Gagarin Noam_Chomsky
+    Chomsky Piaget Maslow Foucault Derrida Sartre Camus Wittgenstein Popper Keynes Adam_Smith Friedman Hayek
     Machiavelli Hobbes Locke Hume Spinoza Schopenhauer Kierkegaard Marcus_Aurelius Seneca Epicurus Cicero Herodotus
 """
 """Famous people and figures, by the names they are asked about."""
 
 PRODUCTS = """
-    AI Airflow Ajax Android Angular Ansible Apache API Arduino Asp_._Net Assembly AWS Azure Bash BERT Bootstrap BigQuery Blender
-    ChatGPT Claude Gemini Copilot Midjourney Stable_Diffusion DALL_-_E GPT GPT_-_3 GPT_-_4 GPT4 Llama LLM LLMs OpenAI Anthropic
-    Chrome CMake CPU GPU CSS HTML CSV CUDA Databricks Debian Django Docker eBay Eclipse Elasticsearch Electron Emacs Excel
-    Express FastAPI Firebase Firefox Flask Flutter Fortran GCP Git GitHub GitLab Gmail Golang Google Google_Chrome Google_Maps
-    Google_Sheets Google_Docs Google_Drive Google_Cloud Google_Analytics Google_Ads Gradle GraphQL Hadoop Haskell HTTP HTTPS
-    Hugging_Face Illustrator iOS iPad iPhone iMac iCloud Mac MacBook macOS Java JavaScript Jira jQuery JSON Jupyter Kafka Keras
-    Kotlin Kubernetes LangChain Laravel LaTeX Linux Lua Markdown Matlab Matplotlib Maven MongoDB MySQL NetBeans Next_._js NextJS
-    Nginx Node Node_._js NodeJS Notion npm NumPy Nvidia OAuth OpenCV OpenGL Oracle Outlook Pandas PDF Perl Photoshop PHP Postgres
-    PostgreSQL Power_BI PowerPoint PowerShell Prolog PyCharm Python PyTorch Rails Raspberry_Pi React React_Native Redis Redux REST
-    Rust Sass Scikit_-_learn SEO sklearn Slack Solidity Spark Spring_Boot SPSS SQL SQL_Server SQLite SSH SSL Stata Svelte Swift
-    Tableau TCP TensorFlow Terraform Tkinter Transformers TypeScript Ubuntu UDP Unity Unix Unreal URL USB VBA Vim VSCode VS_Code
-    Visual_Studio Visual_Studio_Code Vue Webpack Wikipedia Windows WordPress Xcode XML YAML YouTube Facebook Instagram Twitter
-    TikTok Snapchat WhatsApp Telegram Signal Discord Reddit LinkedIn Pinterest Tumblr Quora Stack_Overflow Medium Substack Twitch
-    Netflix Spotify Hulu Disney Disney_+ Amazon Amazon_Prime Alexa Siri Cortana Kindle Uber Lyft Airbnb Booking Expedia Tripadvisor
-    PayPal Stripe Venmo Visa Mastercard Bitcoin Ethereum Dogecoin Coinbase Binance Shopify Etsy Alibaba AliExpress Walmart Target
-    Costco Ikea Zara Nike Adidas Gucci Rolex McDonald_'s McDonalds Starbucks Coca_-_Cola Pepsi KFC Subway Nestle Unilever
-    Microsoft Microsoft_Teams Microsoft_Word Microsoft_Excel Microsoft_Office Office_365 Teams Zoom Skype SharePoint OneDrive
-    OneNote Dropbox Evernote Trello Asana Figma Canva Adobe Apple Samsung Sony Huawei Xiaomi Intel AMD IBM SAP Salesforce HubSpot
-    Zendesk Mailchimp Zapier Twilio Cloudflare DigitalOcean Heroku Vercel Netlify Snowflake Splunk Datadog Grafana Prometheus
-    Jenkins CircleCI Selenium Cypress Playwright Jest Pytest JUnit Postman Swagger Spring Hibernate Symfony Drupal Joomla Magento
-    WooCommerce Wix Squarespace Toyota Honda Ford BMW Mercedes Audi Volkswagen Porsche Ferrari SpaceX NASA ESA CERN MIT Harvard
-    Stanford Oxford Cambridge Yale Princeton UN UNESCO UNICEF WHO NATO EU IMF World_Bank WTO FBI CIA NSA FDA CDC IRS NHS BBC CNN
-    Reuters NYT New_York_Times Washington_Post Guardian Minecraft Fortnite Roblox Pokemon Tetris Skyrim Witcher Elden_Ring
-    Dark_Souls Counter_-_Strike League_of_Legends World_of_Warcraft Dungeons_&_Dragons D_&_D Monopoly Scrabble Lego Barbie
-    PlayStation Xbox Nintendo Nintendo_Switch Steam Star_Wars Star_Trek Harry_Potter Lord_of_the_Rings Game_of_Thrones Breaking_Bad
-    The_Matrix Matrix Titanic Inception Interstellar Frozen Shrek Toy_Story Simpsons Friends Seinfeld Stranger_Things Squid_Game
-    Bible Quran Koran Torah Iliad Odyssey Mona_Lisa Eiffel_Tower Colosseum Taj_Mahal Great_Wall Statue_of_Liberty Big_Ben
-    Mount_Everest Everest Grand_Canyon Niagara_Falls Amazon_River Nile Danube Rhine Mississippi Sahara Himalayas Alps Andes Rockies
-    Pacific Atlantic Mediterranean Baltic Europe Asia Africa America Antarctica Oceania North_America South_America Latin_America
-    Middle_East Scandinavia Balkans Caribbean Silicon_Valley Hollywood Wall_Street Broadway Times_Square White_House Kremlin
-    Mars Venus Jupiter Saturn Mercury Neptune Uranus Pluto Earth Moon Sun Milky_Way Andromeda USA US UK UAE USSR England Scotland
-    Wales Northern_Ireland Great_Britain Britain Holland California Texas Florida New_York Los_Angeles San_Francisco Chicago
-    Las_Vegas Hong_Kong Macau Tel_Aviv New_Delhi Sao_Paulo Rio_de_Janeiro Buenos_Aires Mexico_City Cape_Town Kuala_Lumpur
-    Ho_Chi_Minh_City Addis_Ababa Abu_Dhabi Saint_Petersburg Kyiv Monday Tuesday Wednesday Thursday Friday Saturday Sunday
-    January February March April May June July August September October November December Christmas Easter Ramadan Diwali Hanukkah
-    Halloween Thanksgiving English French German Spanish Italian Portuguese Dutch Polish Turkish Russian Chinese Japanese Korean
-    Arabic Hindi Vietnamese Latin Greek Hebrew American British European Asian African Indian Canadian Australian Mexican
-    Brazilian Irish Scottish Christian Muslim Jewish Buddhist Hindu Catholic Protestant Islam Christianity Judaism Buddhism
-    Hinduism ISO RFC TCP_/_IP HTTP_/_2 UTF_-_8 ASCII Unicode Wi_-_Fi Bluetooth NFC GDPR HIPAA CEO CTO CFO HR PR Q1 Q2 Q3 Q4 FAQ ID
-    UI UX API_Gateway Lambda S3 EC2 DynamoDB Athena Redshift Ibuprofen Tylenol Advil Aspirin Paracetamol Xanax Prozac Viagra Ozempic
-    Covid COVID_-_19 Alzheimer Parkinson Crohn Hodgkin Down Asperger Tourette Huntington Dyson Hubble Kelvin Celsius Fahrenheit
-    Richter Doppler Nobel Pulitzer Oscar Grammy Emmy Olympics World_Cup Super_Bowl Champions_League Premier_League NBA NFL FIFA UEFA
-    Real_Madrid Barcelona Manchester_United Bayern Juventus Tesla_Model_3 Tesla Boeing Airbus Lufthansa Ryanair Siemens Bosch Bayer
+    AI Airflow Ajax Android Angular Ansible Apache API Arduino Asp_._Net Assembly AWS Azure Bash BERT Bootstrap
+    BigQuery Blender ChatGPT Claude Gemini Copilot Midjourney Stable_Diffusion DALL_-_E GPT GPT_-_3 GPT_-_4 GPT4 Llama
+    LLM LLMs OpenAI Anthropic Chrome CMake CPU GPU CSS HTML CSV CUDA Databricks Debian Django Docker eBay Eclipse
+    Elasticsearch Electron Emacs Excel Express FastAPI Firebase Firefox Flask Flutter Fortran GCP Git GitHub GitLab
+    Gmail Golang Google Google_Chrome Google_Maps Google_Sheets Google_Docs Google_Drive Google_Cloud Google_Analytics
+    Google_Ads Gradle GraphQL Hadoop Haskell HTTP HTTPS Hugging_Face Illustrator iOS iPad iPhone iMac iCloud Mac
+    MacBook macOS Java JavaScript Jira jQuery JSON Jupyter Kafka Keras Kotlin Kubernetes LangChain Laravel LaTeX Linux
+    Lua Markdown Matlab Matplotlib Maven MongoDB MySQL NetBeans Next_._js NextJS Nginx Node Node_._js NodeJS Notion
+    npm NumPy Nvidia OAuth OpenCV OpenGL Oracle Outlook Pandas PDF Perl Photoshop PHP Postgres PostgreSQL Power_BI
+    PowerPoint PowerShell Prolog PyCharm Python PyTorch Rails Raspberry_Pi React React_Native Redis Redux REST Rust
+    Sass Scikit_-_learn SEO sklearn Slack Solidity Spark Spring_Boot SPSS SQL SQL_Server SQLite SSH SSL Stata Svelte
+    Swift Tableau TCP TensorFlow Terraform Tkinter Transformers TypeScript Ubuntu UDP Unity Unix Unreal URL USB VBA
+    Vim VSCode VS_Code Visual_Studio Visual_Studio_Code Vue Webpack Wikipedia Windows WordPress Xcode XML YAML YouTube
+    Facebook Instagram Twitter TikTok Snapchat WhatsApp Telegram Signal Discord Reddit LinkedIn Pinterest Tumblr Quora
+    Stack_Overflow Medium Substack Twitch Netflix Spotify Hulu Disney Disney_+ Amazon Amazon_Prime Alexa Siri Cortana
+    Kindle Uber Lyft Airbnb Booking Expedia Tripadvisor PayPal Stripe Venmo Visa Mastercard Bitcoin Ethereum Dogecoin
+    Coinbase Binance Shopify Etsy Alibaba AliExpress Walmart Target Costco Ikea Zara Nike Adidas Gucci Rolex
+    McDonald_'s McDonalds Starbucks Coca_-_Cola Pepsi KFC Subway Nestle Unilever Microsoft Microsoft_Teams
+    Microsoft_Word Microsoft_Excel Microsoft_Office Office_365 Teams Zoom Skype SharePoint OneDrive OneNote Dropbox
+    Evernote Trello Asana Figma Canva Adobe Apple Samsung Sony Huawei Xiaomi Intel AMD IBM SAP Salesforce HubSpot
+    Zendesk Mailchimp Zapier Twilio Cloudflare DigitalOcean Heroku Vercel Netlify Snowflake Splunk Datadog Grafana
+    Prometheus Jenkins CircleCI Selenium Cypress Playwright Jest Pytest JUnit Postman Swagger Spring Hibernate Symfony
+    Drupal Joomla Magento WooCommerce Wix Squarespace Toyota Honda Ford BMW Mercedes Audi Volkswagen Porsche Ferrari
+    SpaceX NASA ESA CERN MIT Harvard Stanford Oxford Cambridge Yale Princeton UN UNESCO UNICEF WHO NATO EU IMF
+    World_Bank WTO FBI CIA NSA FDA CDC IRS NHS BBC CNN Reuters NYT New_York_Times Washington_Post Guardian Minecraft
+    Fortnite Roblox Pokemon Tetris Skyrim Witcher Elden_Ring Dark_Souls Counter_-_Strike League_of_Legends
+    World_of_Warcraft Dungeons_&_Dragons D_&_D Monopoly Scrabble Lego Barbie PlayStation Xbox Nintendo Nintendo_Switch
+    Steam Star_Wars Star_Trek Harry_Potter Lord_of_the_Rings Game_of_Thrones Breaking_Bad The_Matrix Matrix Titanic
+    Inception Interstellar Frozen Shrek Toy_Story Simpsons Friends Seinfeld Stranger_Things Squid_Game Bible Quran
+    Koran Torah Iliad Odyssey Mona_Lisa Eiffel_Tower Colosseum Taj_Mahal Great_Wall Statue_of_Liberty Big_Ben
+    Mount_Everest Everest Grand_Canyon Niagara_Falls Amazon_River Nile Danube Rhine Mississippi Sahara Himalayas Alps
+    Andes Rockies Pacific Atlantic Mediterranean Baltic Europe Asia Africa America Antarctica Oceania North_America
+    South_America Latin_America Middle_East Scandinavia Balkans Caribbean Silicon_Valley Hollywood Wall_Street
+    Broadway Times_Square White_House Kremlin Mars Venus Jupiter Saturn Mercury Neptune Uranus Pluto Earth Moon Sun
+    Milky_Way Andromeda USA US UK UAE USSR England Scotland Wales Northern_Ireland Great_Britain Britain Holland
+    California Texas Florida New_York Los_Angeles San_Francisco Chicago Las_Vegas Hong_Kong Macau Tel_Aviv New_Delhi
+    Sao_Paulo Rio_de_Janeiro Buenos_Aires Mexico_City Cape_Town Kuala_Lumpur Ho_Chi_Minh_City Addis_Ababa Abu_Dhabi
+    Saint_Petersburg Kyiv Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May
+    June July August September October November December Christmas Easter Ramadan Diwali Hanukkah Halloween
+    Thanksgiving English French German Spanish Italian Portuguese Dutch Polish Turkish Russian Chinese Japanese Korean
+    Arabic Hindi Vietnamese Latin Greek Hebrew American British European Asian African Indian Canadian Australian
+    Mexican Brazilian Irish Scottish Christian Muslim Jewish Buddhist Hindu Catholic Protestant Islam Christianity
+    Judaism Buddhism Hinduism ISO RFC TCP_/_IP HTTP_/_2 UTF_-_8 ASCII Unicode Wi_-_Fi Bluetooth NFC GDPR HIPAA CEO CTO
+    CFO HR PR Q1 Q2 Q3 Q4 FAQ ID UI UX API_Gateway Lambda S3 EC2 DynamoDB Athena Redshift Ibuprofen Tylenol Advil
+    Aspirin Paracetamol Xanax Prozac Viagra Ozempic Covid COVID_-_19 Alzheimer Parkinson Crohn Hodgkin Down Asperger
+    Tourette Huntington Dyson Hubble Kelvin Celsius Fahrenheit Richter Doppler Nobel Pulitzer Oscar Grammy Emmy
+    Olympics World_Cup Super_Bowl Champions_League Premier_League NBA NFL FIFA UEFA Real_Madrid Barcelona
+    Manchester_United Bayern Juventus Tesla_Model_3 Tesla Boeing Airbus Lufthansa Ryanair Siemens Bosch Bayer
 """
 """Products, platforms, companies, works, places, and words that are always written with a capital."""
 
@@ -167,7 +175,7 @@ def count(articles: Iterable[str]) -> tuple[Counter[str], Counter[str], Counter[
                 if 0 < held <= LONGEST:
                     seen.add(folded(" ".join(run[:held])))
                 run, held = [], 0
-            fresh = word in ".!?:;\"“”()" or (fresh and not word[0].isalnum())
+            fresh = word in '.!?:;"“”()' or (fresh and not word[0].isalnum())
         runs.update(seen)
     return capital, small, runs
 
@@ -208,13 +216,13 @@ def main() -> None:
         "public": (
             public(capital, small, runs, of_people),
             "What is publicly known, as words in small letters",
-            f"names in many of 27,380 articles of the English Wikipedia of 2018 (counted, no text), countries of {faker},\n"
-            "# and what was typed in for textveil (Apache-2.0).",
+            "names in many of 27,380 articles of the English Wikipedia of 2018 (counted, no text),\n"
+            f"# countries of {faker},\n# and what was typed in for textveil (Apache-2.0).",
         ),
     }
     given.out.mkdir(parents=True, exist_ok=True)
-    for name, (entries, title, source) in lists.items():
-        text = HEADER.format(title=title, source=source) + "".join(f"{entry}\n" for entry in sorted(entries))
+    for name, (found, title, source) in lists.items():
+        text = HEADER.format(title=title, source=source) + "".join(f"{entry}\n" for entry in sorted(found))
         (given.out / f"{name}.txt.gz").write_bytes(pack(text.encode()))
 
 

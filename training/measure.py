@@ -108,7 +108,8 @@ WIKIGOLD = "wikigold (held out)"
 
 
 def gold_spans(labels: Sequence[str]) -> set[Span]:
-    """The entities of a sentence, in the corpus's tokens."""
+    """The entities of a sentence, in the corpus's tokens, whatever their standing."""
+    labels = [label.partition(" ")[0] for label in labels]
     spans = set()
     start = 0
     for i, label in enumerate([*labels, "O"]):

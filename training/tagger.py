@@ -1,20 +1,20 @@
 """Trains the entity tagger, which also tells what is private from what is public: `make train-tagger`.
 
-In: wikigold, WNUT-17, WikiANN and presidio_synth without their test parts, the training halves of the texts labelled with
-what is private, public texts, generated sentences. Out: the adapter `tagger`.
-Not here: how it is used (`textveil.models.entities`), its thresholds (`thresholds`), and how it is measured (`measure`).
+In: wikigold, WNUT-17, WikiANN and presidio_synth without their test parts, the training halves of the texts labelled
+with what is private, public texts, generated sentences. Out: the adapter `tagger`.
+Not here: how it is used (`textveil.models.entities`), its thresholds (`thresholds`), how it is measured (`measure`).
 
 Input and output are those of the product: textveil's words, their casings and marks of the lexicon as token types, a
 label at each word's first piece. What is not known about a word counts neither way: the loss is that of all labels the
 word may have, together.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parametrize
 
 from textveil.models import adapters, lexicon
 from textveil.models.bundled import bundled_folder
@@ -26,8 +26,8 @@ from textveil.text.tokens import tokenize
 from training import cli, data, generated, lowrank
 from training.loop import Run, fit
 
-RANK, RATE, BATCH, SEED = 32, 1e-3, 32, 0
-SCHEDULE = (0, 0.0), (50, 1.0), (450, 1.0), (900, 0.0)
+RANK, RATE, BATCH, SEED = 32, 1.2e-3, 32, 0
+SCHEDULE = (0, 0.0), (50, 1.0), (400, 1.0), (1000, 0.0)
 PIECES = 126
 """Pieces per sequence without special tokens; of longer ones, a part."""
 
@@ -47,8 +47,8 @@ MIXTURE = {
 GENERATED, RENAMED = 12_000, 6
 """Number of generated sentences, and of copies with other names of each text labelled with what is private."""
 
-LOWERED, RAISED, JOINED = 0.1, 0.05, 0.3
-"""Shares of sequences in lower case, in upper case, and joined with the source's next sentence."""
+LOWERED, RAISED, TITLED, JOINED = 0.1, 0.05, 0.03, 0.3
+"""Shares of sequences in lower case, in upper case, with a capital in every word, and joined with the source's next."""
 
 UNLISTED = 0.12
 """Share of sequences that are shown without either list of the lexicon, for each of them."""
@@ -123,12 +123,13 @@ class Sentences:
     def _row(self, source: list[Sentence], rng: np.random.Generator) -> tuple[list[int], list[int], list[int]]:
         first = int(rng.integers(len(source)))
         count = 1 + int(rng.geometric(1 - JOINED) - 1)
-        turn = rng.random()
+        turns = np.array([LOWERED, RAISED, TITLED]).cumsum()
+        turn = (str.lower, str.upper, str.capitalize, str)[int(np.searchsorted(turns, rng.random(), side="right"))]
         known = lexicon.NAME * int(rng.random() >= UNLISTED) | lexicon.PUBLIC * int(rng.random() >= UNLISTED)
         ids, kinds, labels = [], [], []
         for sentence in source[first : first + count]:
             for pieces, word, mark, label in zip(*sentence, strict=True):
-                shown = word.lower() if turn < LOWERED else word.upper() if turn < LOWERED + RAISED else word
+                shown = turn(word)
                 ids += pieces
                 kinds += [casing(shown) + CASINGS * (mark & known)] * len(pieces)
                 labels += [label] + [ALL] * (len(pieces) - 1)
@@ -156,7 +157,7 @@ def sources(where: cli.Settings) -> dict[str, list[data.Tagged]]:
     for source, texts in data.labelled(root, held_out=False).items():
         copies = [generated.renamed(text, names) for text in texts for _ in range(RENAMED)]
         found[source] = [data.tagged(each) for each in (*texts, *copies)]
-        rng.shuffle(found[source])  # type: ignore[arg-type]
+        rng.shuffle(found[source])
     return found
 
 
@@ -201,18 +202,27 @@ def main() -> None:
     model.to(where.device)
     sentences = Sentences(sources(where))
 
-    def loss_of(step: int) -> Tensor:
+    def mean(batches: Iterable[Batch]) -> Tensor:
         total, count = torch.zeros(()), torch.zeros(())
-        for part in sentences.batch(step):
-            ids, seen, kinds, labels = (each.to(where.device) for each in part)
+        for batch in batches:
+            ids, seen, kinds, labels = (each.to(where.device) for each in batch)
             with torch.autocast(torch.device(where.device).type, torch.bfloat16):
                 logits = model(input_ids=ids, attention_mask=seen, token_type_ids=kinds).logits
             own, n = loss(logits.float(), labels)
             total, count = total + own, count + n
         return total / count
 
+    def loss_of(step: int) -> Tensor:
+        return mean(sentences.batch(step))
+
+    kept = [data.tagged(text) for texts in data.labelled(where.data, held_out=True).values() for text in texts]
+    unseen = Sentences(dict.fromkeys(MIXTURE, kept))
+
+    def measure() -> dict[str, float]:
+        return {"held_out": round(mean(part for step in range(8) for part in unseen.batch(step)).item(), 4)}
+
     run = Run(folder=where.work / "tagger", rate=RATE, schedule=SCHEDULE, every=100, device=where.device)
-    fit(model, run, loss_of, dict)
+    fit(model, run, loss_of, measure)
     about = {"config": config, "base": minilm.SHA256, "rank": RANK}
     lowrank.write(where.out, "tagger", lowrank.changes(model), about)
 

@@ -96,6 +96,41 @@ def test_a_word_counts_when_the_probabilities_of_all_entities_together_reach_the
     assert spans([row], [1], threshold=0.4 - 1e-6) == [(0, 0, 1, "LOCATION")]
 
 
+def standings(rows: list[list[float]], cut: float = 0.5) -> list[float]:
+    tagger = Fixed(
+        rows=np.array(rows, np.float32),
+        model=None,  # type: ignore[arg-type]
+        types=(None, "PERSON", "PERSON", "LOCATION", "LOCATION"),
+        begins=np.array([False] * 5),
+        threshold=0.5,
+        window=128,
+        batch=1,
+        private=np.array([False, True, False, True, False]),
+        cuts={"PERSON": cut},
+    )
+    return [found.private for found in tagger.find(Ragged.join([["x"]] * len(rows)))]
+
+
+def test_an_entity_is_as_private_as_the_private_labels_of_its_type():
+    rows = [[0.1, 0.6, 0.2, 0.1, 0], [0, 0, 1, 0, 0], [0, 1, 0, 0, 0], [0.2, 0, 0, 0.2, 0.6]]
+    assert standings(rows) == pytest.approx([0.75, 0, 1, 0.25], abs=1e-6)
+
+
+@given(st.floats(0.01, 0.99), st.floats(0, 1))
+def test_a_cut_lies_at_one_half_and_keeps_the_order(cut, share):
+    row = [0, cut, 1 - cut, 0, 0]
+    moved, at, higher = standings([[0, share, 1 - share, 0, 0], row, [0, 1, 0, 0, 0]], cut)
+    assert at == pytest.approx(0.5, abs=1e-5)
+    assert higher == 1
+    assert 0 <= moved <= 1
+    assert abs(share - cut) < 1e-5 or (moved > 0.5) == (share > cut)
+
+
+def test_a_tagger_that_cannot_tell_calls_everything_private(folders):
+    tagger = load_tagger(folders["bert-tagger"], threshold=0.01)
+    assert {found.private for found in tagger.find(Ragged.join([["maria", "met", "john"]]))} == {1.0}
+
+
 def test_types_of_other_taggers_have_the_names_of_the_house(folders):
     assert load_tagger(folders["bert-tagger"]).types == (None, "PERSON", "PERSON", "LOCATION", "LOCATION", "MISC")
 

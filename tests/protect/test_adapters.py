@@ -105,6 +105,17 @@ def test_words_become_characters():
     ]
 
 
+def test_a_span_is_as_private_as_its_entity():
+    class Half:
+        name = "half"
+
+        def find(self, texts: models.Ragged) -> list[models.Entity]:
+            return [models.Entity(0, 0, 1, "per", 0.9, 0.25), models.Entity(0, 1, 2, "per", 0.9)]
+
+    found = find_all([TaggerDetector(name="t", model=Half())], ["Ann Lee"], timeout=None)
+    assert [span.private for span in found] == [0.25, 1.0]
+
+
 def test_a_token_classifier_from_a_folder_is_a_detector(tmp_path):
     named = {"id2label": dict(enumerate(LABELS)), "label2id": {label: i for i, label in enumerate(LABELS)}}
     folder = save(

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from training.data import Marked, Mention
 
 from textveil.models import adapters
 from training import data, measure
@@ -60,7 +61,37 @@ def test_spans_of_characters_become_labels_of_words():
     ]
     found = data._from_spans("Ann Lee, 50 from Elm St 4", spans)
     assert found.words == ["Ann", "Lee", ",", "50", "from", "Elm", "St", "4"]
-    assert found.labels == ["B-PERSON", "I-PERSON", "O", "O", "O", "?", "?", "O"]
+    assert found.labels == ["B-PERSON private", "I-PERSON private", "O", "O", "O", "?", "?", "O"]
+
+
+def test_countries_are_public_and_other_places_private_where_a_person_is_named():
+    place = {"entity_type": "GPE", "start_position": 0, "end_position": 6}
+    person = {"entity_type": "PERSON", "start_position": 7, "end_position": 10}
+    labels = {
+        text: data._from_spans(text, spans).labels[0]
+        for text, spans in (("Canada Ann", [place, person]), ("Dayton Ann", [place, person]), ("Dayton", [place]))
+    }
+    assert labels == {
+        "Canada Ann": "B-LOCATION public",
+        "Dayton Ann": "B-LOCATION private",
+        "Dayton": "B-LOCATION",
+    }
+
+
+def test_labelled_spans_become_labels_of_words():
+    text = "Ann Lee of Acme, 5 Elm St, a@b.org, meets Holmes and Bo on Linux"
+    values = (
+        ("Ann Lee", "PERSON", "private"), ("Acme", "ORGANIZATION", "borderline"), ("5 Elm St", "ADDRESS", "private"),
+        ("a@b.org", "EMAIL", "private"), ("Holmes", "PERSON", "public"), ("Linux", "OTHER", "public"),
+        ("Bo", "OTHER", "invented"),
+    )  # fmt: skip
+    mentions = [Mention(text.index(v), text.index(v) + len(v), kind, standing) for v, kind, standing in values]
+    found = data.tagged(Marked(text, mentions))
+    assert [(w, label) for w, label in zip(*found, strict=True) if label != "O"] == [
+        ("Ann", "B-PERSON private"), ("Lee", "I-PERSON private"), ("Acme", "B-ORGANIZATION"),
+        ("5", "B-LOCATION private"), ("Elm", "I-LOCATION private"), ("St", "I-LOCATION private"),
+        ("a@b.org", "~private"), ("Holmes", "B-PERSON public"), ("Bo", "?"), ("Linux", "~public"),
+    ]  # fmt: skip
 
 
 def test_marks_of_wikitext_are_undone(tmp_path):
@@ -78,6 +109,7 @@ def test_marks_of_wikitext_are_undone(tmp_path):
         (["B-A", "B-A"], {(0, 1, "A"), (1, 2, "A")}),
         (["B-A", "B-B", "I-B"], {(0, 1, "A"), (1, 3, "B")}),
         (["O", "?", "B-A"], {(2, 3, "A")}),
+        (["B-A private", "I-A private", "B-A public"], {(0, 2, "A"), (2, 3, "A")}),
         ([], set()),
     ],
 )

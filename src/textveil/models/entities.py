@@ -4,12 +4,13 @@ In: words of texts. Out: `Entity` spans with their types and probabilities.
 Not here: what happens to them (`protect`), and entities with a fixed form (numbers, addresses).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from textveil.errors import ConfigError, ModelError
 from textveil.models.lexicon import MARKS, marks
@@ -34,6 +35,9 @@ LABELS = (
 CASINGS = 5
 """Number of casings the bundled tagger distinguishes."""
 
+CUTS = {"PERSON": 0.5, "LOCATION": 0.5, "ORGANIZATION": 0.5}
+"""By type, the share of private labels from which on an entity is private; chosen by `training/thresholds.py`."""
+
 SHAPES = CASINGS * MARKS
 """Number of combinations of a casing and a mark of the lexicon, which the bundled tagger reads as token types."""
 
@@ -54,6 +58,8 @@ class Entity(NamedTuple):
         end: one past the last word.
         type: PERSON, LOCATION, ORGANIZATION, or another type of the tagger.
         score: the smallest probability, over the words of the span, of being part of any entity.
+        private: from 0 to 1, how likely it is that somebody private is named, or where such a person lives or works,
+            and not somebody or something publicly known; from .5 on it counts as private. 1 if the tagger cannot tell.
     """
 
     text: int
@@ -61,6 +67,7 @@ class Entity(NamedTuple):
     end: int
     type: str
     score: float
+    private: float = 1.0
 
 
 class Tagger(Protocol):
@@ -100,6 +107,8 @@ class TokenClassifier:
         types: the type of each label; None for "no entity".
         begins: for each label, whether it begins a new entity.
         threshold: smallest total probability of all entity labels at which a word is part of an entity.
+        private: for each label, whether what it names is private; None if the labels do not say.
+        cuts: by type, the share of private labels among those of the type from which on an entity is private.
         window: pieces per sequence, special tokens included.
         batch: pieces per forward pass.
     """
@@ -110,6 +119,8 @@ class TokenClassifier:
     threshold: float
     window: int
     batch: int
+    private: Flags | None = field(default=None, repr=False)
+    cuts: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -125,7 +136,7 @@ class TokenClassifier:
         owners = windows.owner[firsts]
         order = np.argsort(owners, kind="stable")
         bounds = np.searchsorted(owners[order], np.arange(len(windows.begins) + 1))
-        shapes = self._casings(texts.words, pieces.words)
+        shapes = self._shapes(texts, pieces.words)
         found = np.zeros((len(texts.words), len(self.types)), np.float32)
         for which in batches(windows.lengths, self.batch, alike=self.model.network.alike):
             rows, lengths = windows.rows(self.model, pieces.ids, which)
@@ -142,13 +153,16 @@ class TokenClassifier:
         return found
 
     def find(self, texts: Ragged) -> list[Entity]:
-        """The entities of all texts, in order; spans do not overlap or cross the end of a text.
+        """The entities of all texts, in order; spans do not overlap or cross the end of a text."""
+        return self.spans(texts, self.probabilities(texts))
+
+    def spans(self, texts: Ragged, probabilities: Floats) -> list[Entity]:
+        """The entities of all texts, from the probabilities of their words' labels.
 
         Consecutive entity words form a span until a word begins a new one: a word whose B- labels are together more
         probable than its I- labels (or, if the model has no B- labels, a word of another type). A span's type is the
         one with the largest sum of probabilities over its words.
         """
-        probabilities = self.probabilities(texts)
         if not len(probabilities):
             return []
         names = list(dict.fromkeys(type_ for type_ in self.types if type_ is not None))
@@ -162,14 +176,30 @@ class TokenClassifier:
         )
         starts = np.flatnonzero(new)
         ends = np.append(starts[1:], len(tagged))
-        kinds = np.add.reduceat(by_type, starts).argmax(axis=1)
+        masses = np.add.reduceat(by_type, starts)
+        kinds = masses.argmax(axis=1)
         scores = np.minimum.reduceat(inside, starts)
+        standing = self._standing(probabilities, starts, names, kinds, masses)
         first = texts.documents[text[starts]]
-        spans = zip(
-            text[starts].tolist(), (starts - first).tolist(), (ends - first).tolist(), kinds, scores, strict=True
+        columns = text[starts], starts - first, ends - first, kinds, scores, standing
+        found = zip(*(column[tagged[starts]].tolist() for column in columns), strict=True)
+        return [Entity(b, start, end, names[kind], score, own) for b, start, end, kind, score, own in found]
+
+    def _standing(
+        self, probabilities: Floats, starts: Ints, names: Sequence[str], kinds: Ints, masses: Floats
+    ) -> NDArray[np.float64]:
+        """How likely each span is to be private: the share of its type's private labels, with the type's cut at .5."""
+        if self.private is None:
+            return np.ones(len(starts))
+        own = np.stack(
+            [probabilities[:, self.private & (np.array(self.types) == name)].sum(axis=1) for name in names], axis=1
         )
-        kept = tagged[starts].tolist()
-        return [Entity(b, s, e, names[k], float(p)) for (b, s, e, k, p), keep in zip(spans, kept, strict=True) if keep]
+        place = np.arange(len(starts))
+        share = np.add.reduceat(own, starts)[place, kinds].astype(float) / masses[place, kinds]
+        cut = np.array([self.cuts.get(name, 0.5) for name in names])[kinds]
+        # a cut of c moves to .5 and 0 and 1 stay: the odds are multiplied by those of 1 - c
+        private: NDArray[np.float64] = share * (1 - cut) / (share * (1 - cut) + (1 - share) * cut)
+        return private.clip(0.0, 1.0)
 
     def _begins(self, probabilities: Floats, by_type: Floats) -> Flags:
         """Whether each word would begin a new entity, if it is part of one, bool [T]."""
@@ -180,12 +210,13 @@ class TokenClassifier:
         best = by_type.argmax(axis=1)
         return np.append(True, best[1:] != best[:-1])
 
-    def _casings(self, words: Sequence[str], bounds: Ints) -> Ints | None:
-        """The casing of each piece's word, for the bundled tagger, whose pieces are lower case."""
+    def _shapes(self, texts: Ragged, bounds: Ints) -> Ints | None:
+        """Casing and mark of each piece's word, for the bundled tagger, whose pieces are lower case."""
         if not self.model.bundled:
             return None
-        own = {word: casing(word) for word in set(words)}
-        return np.repeat(np.fromiter((own[word] for word in words), np.int64, len(words)), np.diff(bounds))
+        own = {word: casing(word) for word in set(texts.words)}
+        casings = np.fromiter((own[word] for word in texts.words), np.int64, len(texts.words))
+        return np.repeat(casings + CASINGS * marks(texts.words, texts.documents), np.diff(bounds))
 
     def _framed(self, shapes: Ints, windows: Windows, which: Ints, shape: tuple[int, ...]) -> Ints:
         framed = np.zeros(shape, np.int64)
@@ -224,7 +255,7 @@ def load_tagger(
     if window < 8 or batch < 1:
         raise ConfigError(f"window must be at least 8 and batch at least 1, got {window} and {batch}")
     model = load("tagger", source, device=device)
-    labels = LABELS if source is None else _labels(model)
+    labels = [label.partition(" ")[0] for label in LABELS] if source is None else _labels(model)
     parts = [_parts(label, labels) for label in labels]
     return TokenClassifier(
         model=model,
@@ -233,6 +264,8 @@ def load_tagger(
         threshold=threshold,
         window=min(window, model.longest),
         batch=batch,
+        private=np.array([label.endswith(f" {STANDINGS[0]}") for label in LABELS]) if source is None else None,
+        cuts=CUTS if source is None else {},
     )
 
 

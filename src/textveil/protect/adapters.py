@@ -109,7 +109,7 @@ class TaggerDetector:
             places = [(int(tokens.starts[i]), int(tokens.ends[i])) for i in words]
             for start, end in _lines(texts[entity.text], places):
                 score = min(entity.score, 1.0)  # a sum of probabilities
-                spans.append(Span(entity.text, start, end, type_of(entity.type), score, self.name))
+                spans.append(Span(entity.text, start, end, type_of(entity.type), score, self.name, entity.private))
         return spans
 
 

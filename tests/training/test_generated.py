@@ -1,0 +1,76 @@
+"""Generated sentences, names drawn anew, and the losses of what is not known."""
+
+import numpy as np
+import pytest
+import torch
+from training.data import Marked, Mention, Tagged
+
+from textveil.models.entities import LABELS
+from training import generated, tagger
+
+FAMOUS = [
+    Tagged(
+        ["Ann", "Lee", "of", "Acme", "Corp", "in", "Rome"],
+        ["B-PERSON", "I-PERSON", "O", "B-ORGANIZATION", "I-ORGANIZATION", "O", "B-LOCATION"],
+    )
+]
+
+
+def test_sentences_hold_no_slot_and_label_what_stands_there():
+    found = generated.sentences(400, FAMOUS, np.random.default_rng(0))
+    assert len({text.text for text in found}) > 300
+    for text, mentions in found:
+        assert "{p" not in text
+        for start, end, kind, standing in mentions:
+            assert text[start:end].strip() == text[start:end] != ""
+            assert kind in ("PERSON", "LOCATION", "ORGANIZATION", "OTHER", "HANDLE")
+            assert standing in ("private", "public")
+    standings = [mention.standing for text in found for mention in text.mentions]
+    assert 0.2 < standings.count("public") / len(standings) < 0.8
+
+
+def test_the_same_seed_gives_the_same_sentences():
+    one, other = (generated.sentences(30, FAMOUS, np.random.default_rng(5)) for _ in range(2))
+    assert one == other
+
+
+def test_a_person_keeps_one_name_in_a_text_and_its_casing(monkeypatch):
+    monkeypatch.setattr(generated, "SWAPPED", 1.0)
+    text = "Anna Okonkwo wrote. OKONKWO, anna and Holmes"
+    mentions = [Mention(0, 12, "PERSON", "private"), Mention(20, 27, "PERSON", "private")]
+    mentions += [Mention(29, 33, "PERSON", "private"), Mention(38, 44, "PERSON", "public")]
+    found, moved = generated.renamed(Marked(text, mentions), generated.Names(np.random.default_rng(1)))
+    whole, again, given, holmes = (found[m.start : m.end] for m in moved)
+    assert holmes == "Holmes"
+    assert whole.lower().endswith(again.lower())
+    assert whole.lower().startswith(given.lower())
+    assert again.isupper()
+    assert given.islower()
+    assert "Okonkwo" not in found
+
+
+@pytest.mark.parametrize(
+    ("label", "allowed"),
+    [
+        ("O", {"O"}),
+        ("B-PERSON", {"B-PERSON private", "B-PERSON public"}),
+        ("I-LOCATION public", {"I-LOCATION public"}),
+        ("~public", {"O", *(each for each in LABELS if each.endswith(" public"))}),
+        ("?", {*LABELS}),
+    ],
+)
+def test_labels_that_are_possible(label, allowed):
+    bits = tagger.possible(label)
+    assert {each for i, each in enumerate(LABELS) if bits >> i & 1} == allowed
+
+
+def test_the_loss_is_that_of_all_possible_labels_together():
+    logits = torch.randn(1, 4, len(LABELS), generator=torch.Generator().manual_seed(0))
+    labels = torch.tensor([[tagger.possible(each) for each in ("O", "B-PERSON", "?", "~private")]])
+    total, count = tagger.loss(logits, labels)
+    chances = logits.softmax(-1)[0]
+    own = [LABELS.index("B-PERSON private"), LABELS.index("B-PERSON public")]
+    private = [0, *(i for i, each in enumerate(LABELS) if each.endswith(" private"))]
+    expected = -(chances[0, 0].log() + chances[1, own].sum().log() + chances[3, private].sum().log())
+    assert int(count) == 3
+    assert torch.allclose(total, expected, atol=1e-5)
