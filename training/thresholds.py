@@ -1,7 +1,7 @@
 """Chooses the thresholds of the bundled tagger: `python -m training.thresholds`.
 
 In: the shipped adapter, and the texts labelled with what is private that are held out of its training (a fifth of the
-training halves). Out: a table, from which `THRESHOLD` and `CUTS` of `textveil.models.entities` are typed in.
+training halves). Out: a table, from which the constants of `textveil.models.entities` are typed in.
 Not here: the halves that measure, which nothing is chosen on.
 
 A private name that is not hidden and a word that is hidden for nothing cost the same.
@@ -11,23 +11,28 @@ import argparse
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 from rich.console import Console
 
-from textveil.models import Entity, Ragged, load_tagger
-from textveil.models.entities import CUTS
+from textveil.models import Entity, Ragged, entities, load_tagger
 from textveil.protect.spans import NAMES
 from textveil.text.tokens import tokenize
 from training import cli, data
 
-SCORES = 0.3, 0.4, 0.5, 0.6, 0.7
-SHARES = 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8
-"""What is tried: probabilities of being a name at all, and shares of private labels."""
+TRIED: dict[str, tuple[float, ...]] = {
+    "CUT": (0.2, 0.3, 0.4, 0.5),
+    "FIRM": (0.3, 0.45, 0.6, 0.75),
+    "FIRM_LISTED": (0.1, 0.2, 0.3, 0.45),
+    "SMALL": (0.6, 0.8, 0.9, 0.97),
+    "SMALL_LISTED": (0.6, 0.8, 0.9, 0.97),
+    "BESIDE_FIRM": (0.02, 0.05, 0.1, 0.45),
+    "BESIDE": (0.3, 0.5, 0.7, 0.9),
+}
+"""What is tried for each constant of `textveil.models.entities`, the others being as they are."""
 
 
-def judged(texts: list[data.Marked], entities: Iterable[Entity]) -> Iterator[tuple[str, str]]:
+def judged(texts: list[data.Marked], found: Iterable[Entity]) -> Iterator[tuple[str, str]]:
     """Each private name that stays, `("missed", type)`, each that goes, `("gone", type)`, and others that go.
 
     Others are `("public", type)` and `("ordinary", type)`, by the type that the tagger gave. What is of unknown
@@ -36,7 +41,7 @@ def judged(texts: list[data.Marked], entities: Iterable[Entity]) -> Iterator[tup
     tokens = tokenize([text.text for text in texts])
     hidden = np.zeros(len(tokens.words), bool)
     spans = []
-    for entity in entities:
+    for entity in found:
         if entity.private >= 0.5:
             first = int(tokens.documents[entity.text])
             hidden[first + entity.start : first + entity.end] = True
@@ -56,7 +61,7 @@ def judged(texts: list[data.Marked], entities: Iterable[Entity]) -> Iterator[tup
 
 
 def main() -> None:
-    """Prints what each choice costs, the cheapest first."""
+    """Prints what each choice costs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     given = cli.with_corpora(parser)
     texts = [text for each in data.labelled(given.data, held_out=True).values() for text in each]
@@ -64,19 +69,16 @@ def main() -> None:
     tagger = load_tagger()
     found = tagger.probabilities(words)
     console = Console(width=160)
-    costs: dict[tuple[float, str, float], Counter[str]] = {}
-    for score, share in product(SCORES, SHARES):
-        own = replace(tagger, threshold=score, cuts=dict.fromkeys(CUTS, share))
-        entities = own.spans(words, found)
-        for kind in NAMES:
-            costs[score, kind, share] = Counter(what for what, type_ in judged(texts, entities) if type_ == kind)
-    for kind in NAMES:
-        console.print(f"{kind}: score, share, private gone, public hidden, other words hidden")
-        ranked = sorted((n["missed"] + n["public"] + n["ordinary"], key) for key, n in costs.items() if key[1] == kind)
-        for cost, key in ranked[:12]:
-            n = costs[key]
-            total = n["gone"] + n["missed"]
-            console.print(f"  {key[0]:.1f} {key[2]:.1f}: {n['gone']}/{total}, {n['public']}, {n['ordinary']} ({cost})")
+    console.print("private names gone, public names hidden, spans of ordinary words hidden (cost)")
+    for name, values in TRIED.items():
+        now = getattr(entities, name)
+        for value in values:
+            setattr(entities, name, value)
+            n = Counter(what for what, _ in judged(texts, replace(tagger, cut=entities.CUT).spans(words, found)))
+            total, cost = n["gone"] + n["missed"], n["missed"] + n["public"] + n["ordinary"]
+            mark = "*" if value == now else " "
+            console.print(f"{mark} {name} {value}: {n['gone']} of {total}, {n['public']}, {n['ordinary']} ({cost})")
+        setattr(entities, name, now)
 
 
 if __name__ == "__main__":

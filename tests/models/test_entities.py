@@ -96,6 +96,33 @@ def test_a_word_counts_when_the_probabilities_of_all_entities_together_reach_the
     assert spans([row], [1], threshold=0.4 - 1e-6) == [(0, 0, 1, "LOCATION")]
 
 
+def found_by_look(words: list[str], chances: list[float]) -> list[str]:
+    tagger = Fixed(
+        rows=np.array([[1 - chance, 0, chance] for chance in chances], np.float32),
+        model=None,  # type: ignore[arg-type]
+        types=(None, "PERSON", "PERSON"),
+        begins=np.array([False, True, False]),
+        threshold=None,
+        window=128,
+        batch=1,
+    )
+    return [" ".join(words[found.start : found.end]) for found in tagger.find(Ragged.join([words]))]
+
+
+def test_how_a_word_looks_decides_how_sure_the_bundled_tagger_must_be():
+    words = ["Kowalski", "and", "Xyzzy", "and", "xyzzy", "and", "kowalski", "and", "東", "and", "7"]
+    assert found_by_look(words, [0.21, 0] * 5 + [0.21]) == ["Kowalski"]
+    assert found_by_look(words, [0.5, 0] * 5 + [0.5]) == ["Kowalski", "Xyzzy", "7"]
+    assert found_by_look(words, [0.85, 0] * 5 + [0.85]) == ["Kowalski", "Xyzzy", "kowalski", "7"]
+    assert found_by_look(words, [0.95, 0] * 5 + [0.95]) == [word for word in words if word != "and"]
+
+
+def test_a_word_beside_an_entity_belongs_to_it_sooner():
+    words = ["x", "Xyzzy", "Qwx", "of", "Abcd", "Zzyx", "Efgh"]
+    assert found_by_look(words, [0.1, 0.95, 0.06, 0.6, 0.06, 0.01, 0.06]) == ["Xyzzy Qwx of Abcd"]
+    assert found_by_look(words, [0.6, 0.3, 0.06, 0.6, 0.06, 0.01, 0.06]) == []
+
+
 def standings(rows: list[list[float]], cut: float = 0.5) -> list[float]:
     tagger = Fixed(
         rows=np.array(rows, np.float32),
@@ -106,7 +133,7 @@ def standings(rows: list[list[float]], cut: float = 0.5) -> list[float]:
         window=128,
         batch=1,
         private=np.array([False, True, False, True, False]),
-        cuts={"PERSON": cut},
+        cut=cut,
     )
     return [found.private for found in tagger.find(Ragged.join([["x"]] * len(rows)))]
 

@@ -4,7 +4,7 @@ In: words of texts. Out: `Entity` spans with their types and probabilities.
 Not here: what happens to them (`protect`), and entities with a fixed form (numbers, addresses).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textveil.errors import ConfigError, ModelError
-from textveil.models.lexicon import MARKS, marks
+from textveil.models.lexicon import MARKS, NAME, marks
 from textveil.models.networks import Model, load
 from textveil.models.ragged import Cut, Ragged, Windows, batches, spread
 from textveil.randomness import Flags, Floats, Ints
@@ -35,8 +35,19 @@ LABELS = (
 CASINGS = 5
 """Number of casings the bundled tagger distinguishes."""
 
-CUTS = {"PERSON": 0.5, "LOCATION": 0.5, "ORGANIZATION": 0.5}
-"""By type, the share of private labels from which on an entity is private; chosen by `training/thresholds.py`."""
+CUT = 0.3
+"""The share of private labels from which on the bundled tagger's entities are private."""
+
+FIRM, FIRM_LISTED, SMALL, SMALL_LISTED = 0.45, 0.2, 0.9, 0.8
+"""From which probability on a word is found by the bundled tagger: words with a capital or without letters, and those
+with a capital on the list of names; words in small letters or a script without capitals, and those on the list."""
+
+BESIDE_FIRM, BESIDE = 0.05, 0.5
+"""The same for a word beside one that was found: with a capital, and any other. All were chosen on texts held out of
+training (`training/thresholds.py`)."""
+
+DEFAULT = 0.6
+"""The threshold of other taggers."""
 
 SHAPES = CASINGS * MARKS
 """Number of combinations of a casing and a mark of the lexicon, which the bundled tagger reads as token types."""
@@ -95,6 +106,11 @@ def casing(word: str) -> int:
     return 1 if letters and letters[0].isupper() and word[1:] == word[1:].lower() else 4
 
 
+def _look(word: str) -> tuple[bool, bool]:
+    """Whether a word has a capital, and whether it has letters at all."""
+    return casing(word) > 0, any(letter.isalpha() for letter in word)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TokenClassifier:
     """A token classification model as a tagger. Load one with `load_tagger`.
@@ -106,9 +122,10 @@ class TokenClassifier:
         model: the network.
         types: the type of each label; None for "no entity".
         begins: for each label, whether it begins a new entity.
-        threshold: smallest total probability of all entity labels at which a word is part of an entity.
+        threshold: smallest total probability of all entity labels at which a word is part of an entity; None for those
+            of the bundled tagger, which depend on how the word looks and on what is beside it.
         private: for each label, whether what it names is private; None if the labels do not say.
-        cuts: by type, the share of private labels among those of the type from which on an entity is private.
+        cut: the share of private labels among those of its type from which on an entity is private.
         window: pieces per sequence, special tokens included.
         batch: pieces per forward pass.
     """
@@ -116,11 +133,11 @@ class TokenClassifier:
     model: Model
     types: tuple[str | None, ...]
     begins: Flags = field(repr=False)
-    threshold: float
+    threshold: float | None
     window: int
     batch: int
     private: Flags | None = field(default=None, repr=False)
-    cuts: Mapping[str, float] = field(default_factory=dict)
+    cut: float = 0.5
 
     @property
     def name(self) -> str:
@@ -168,8 +185,8 @@ class TokenClassifier:
         names = list(dict.fromkeys(type_ for type_ in self.types if type_ is not None))
         by_type = np.stack([probabilities[:, [t == name for t in self.types]].sum(axis=1) for name in names], axis=1)
         inside = by_type.sum(axis=1)
-        tagged = inside >= self.threshold
         text = np.repeat(np.arange(len(texts.documents) - 1), np.diff(texts.documents))
+        tagged = self._tagged(texts, inside, text)
         new = np.ones(len(tagged), bool)
         new[1:] = (
             (tagged[1:] != tagged[:-1]) | (text[1:] != text[:-1]) | (tagged & self._begins(probabilities, by_type))[1:]
@@ -185,10 +202,30 @@ class TokenClassifier:
         found = zip(*(column[tagged[starts]].tolist() for column in columns), strict=True)
         return [Entity(b, start, end, names[kind], score, own) for b, start, end, kind, score, own in found]
 
+    def _tagged(self, texts: Ragged, inside: Floats, text: Ints) -> Flags:
+        """Which words are part of an entity, bool [T]."""
+        if self.threshold is not None:
+            found: Flags = inside >= self.threshold
+            return found
+        looks = {word: _look(word) for word in set(texts.words)}
+        firm, lettered = np.array([looks[word] for word in texts.words]).T
+        listed = marks(texts.words, texts.documents) & NAME > 0
+        small = lettered & ~firm
+        least = np.where(small, np.where(listed, SMALL_LISTED, SMALL), np.where(firm & listed, FIRM_LISTED, FIRM))
+        near = inside >= np.where(firm, BESIDE_FIRM, BESIDE)
+        sure = inside >= least
+        near |= sure
+        goes_on = near.copy()
+        goes_on[1:] &= near[:-1] & (text[1:] == text[:-1])
+        goes_on[0] = False
+        run = np.cumsum(~goes_on) - 1
+        holds = np.bincount(run, weights=sure) > 0
+        return near & holds[run]
+
     def _standing(
         self, probabilities: Floats, starts: Ints, names: Sequence[str], kinds: Ints, masses: Floats
     ) -> NDArray[np.float64]:
-        """How likely each span is to be private: the share of its type's private labels, with the type's cut at .5."""
+        """How likely each span is to be private: the share of its type's private labels, with the cut at .5."""
         if self.private is None:
             return np.ones(len(starts))
         own = np.stack(
@@ -196,9 +233,8 @@ class TokenClassifier:
         )
         place = np.arange(len(starts))
         share = np.add.reduceat(own, starts)[place, kinds].astype(float) / masses[place, kinds]
-        cut = np.array([self.cuts.get(name, 0.5) for name in names])[kinds]
-        # a cut of c moves to .5 and 0 and 1 stay: the odds are multiplied by those of 1 - c
-        private: NDArray[np.float64] = share * (1 - cut) / (share * (1 - cut) + (1 - share) * cut)
+        # a cut of c moves to .5, and 0 and 1 stay: the odds are multiplied by those of 1 - c
+        private: NDArray[np.float64] = share * (1 - self.cut) / (share * (1 - self.cut) + (1 - share) * self.cut)
         return private.clip(0.0, 1.0)
 
     def _begins(self, probabilities: Floats, by_type: Floats) -> Flags:
@@ -231,7 +267,7 @@ class TokenClassifier:
 def load_tagger(
     source: str | Path | None = None,
     *,
-    threshold: float = 0.6,
+    threshold: float | None = None,
     window: int = 128,
     batch: int = 1024,
     device: str = "cpu",
@@ -241,7 +277,8 @@ def load_tagger(
     Args:
         source: None for the bundled tagger, or a folder or hub id of a transformers model for token classification
             with labels `O`, `B-TYPE`, `I-TYPE` (or just `TYPE`; also with `E-`, `L-`, `S-` and `U-`).
-        threshold: in (0, 1): smallest probability at which a word is part of an entity. Lower finds more.
+        threshold: in (0, 1): smallest probability at which a word is part of an entity. Lower finds more. None for .6,
+            and for the bundled tagger's own, which depend on how a word looks and on what is beside it.
         window: pieces per sequence, at least 8; capped at what the model takes.
         batch: pieces per forward pass.
         device: a torch device.
@@ -250,7 +287,9 @@ def load_tagger(
         ConfigError: an option is out of range.
         ModelError: there is no such model, or its labels have no names.
     """
-    if not 0 < threshold < 1:
+    if threshold is None and source is not None:
+        threshold = DEFAULT
+    if threshold is not None and not 0 < threshold < 1:
         raise ConfigError(f"threshold must be between 0 and 1, got {threshold}")
     if window < 8 or batch < 1:
         raise ConfigError(f"window must be at least 8 and batch at least 1, got {window} and {batch}")
@@ -265,7 +304,7 @@ def load_tagger(
         window=min(window, model.longest),
         batch=batch,
         private=np.array([label.endswith(f" {STANDINGS[0]}") for label in LABELS]) if source is None else None,
-        cuts=CUTS if source is None else {},
+        cut=CUT,
     )
 
 

@@ -134,12 +134,13 @@ def _lines(text: str, places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, 
     yield start, end
 
 
-def load_tagger(model: str | Path | None = None, *, threshold: float = 0.6) -> TaggerDetector:
+def load_tagger(model: str | Path | None = None, *, threshold: float | None = None) -> TaggerDetector:
     """The bundled tagger, or a token classifier of transformers.
 
     Args:
         model: None for the bundled one, or a folder or hub id.
-        threshold: in (0, 1): smallest probability at which a word counts as part of an entity. Lower finds more.
+        threshold: in (0, 1): smallest probability at which a word counts as part of an entity. Lower finds more. None
+            for .6, and for the bundled tagger's own, which depend on how a word looks.
 
     Raises:
         ConfigError: the threshold is out of range.
