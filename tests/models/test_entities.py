@@ -139,14 +139,16 @@ def standings(rows: list[list[float]], cut: float = 0.5) -> list[float]:
 
 
 def test_an_entity_is_as_private_as_the_private_labels_of_its_type():
-    rows = [[0.1, 0.6, 0.2, 0.1, 0], [0, 0, 1, 0, 0], [0, 1, 0, 0, 0], [0.2, 0, 0, 0.2, 0.6]]
+    rows: list[list[float]] = [[0.1, 0.6, 0.2, 0.1, 0], [0, 0, 1, 0, 0], [0, 1, 0, 0, 0], [0.2, 0, 0, 0.2, 0.6]]
     assert standings(rows) == pytest.approx([0.75, 0, 1, 0.25], abs=1e-6)
 
 
 @given(st.floats(0.01, 0.99), st.floats(0, 1))
 def test_a_cut_lies_at_one_half_and_keeps_the_order(cut, share):
-    row = [0, cut, 1 - cut, 0, 0]
-    moved, at, higher = standings([[0, share, 1 - share, 0, 0], row, [0, 1, 0, 0, 0]], cut)
+    row: list[float] = [0, cut, 1 - cut, 0, 0]
+    other: list[float] = [0, share, 1 - share, 0, 0]
+    last: list[float] = [0, 1, 0, 0, 0]
+    moved, at, higher = standings([other, row, last], cut)
     assert at == pytest.approx(0.5, abs=1e-5)
     assert higher == 1
     assert 0 <= moved <= 1

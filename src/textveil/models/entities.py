@@ -220,7 +220,8 @@ class TokenClassifier:
         goes_on[0] = False
         run = np.cumsum(~goes_on) - 1
         holds = np.bincount(run, weights=sure) > 0
-        return near & holds[run]
+        whole: Flags = near & holds[run]
+        return whole
 
     def _standing(
         self, probabilities: Floats, starts: Ints, names: Sequence[str], kinds: Ints, masses: Floats
