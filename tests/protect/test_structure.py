@@ -144,6 +144,8 @@ STAYS = (
     "Dear Customer,\nthank you.\nBest regards,\nThe Support Team",
     "Hi ChatGPT, what is the capital of Australia?",
     "I'm German and I'm Happy to help. I am Currently learning.",
+    "Wir sitzen im Wohnzimmer, er ist im Bad. Ich bin Arzt, kein Anwalt.",
+    "Liebe Nachbarn,\nam Freitag ist Flohmarkt.\nViele Grüße\nIhre Hausverwaltung",
     "Q: What is it?\nA: A lamp.\nQ: Why?\nA: Light.\n",
     "User: hello\nAssistant: hi\nUser: bye\nAssistant: bye\n",
     "Note: the manager: he left. Warning: age: unknown. Time: 10:42, ratio 3:4, see http://localhost:8080/users?id=1",

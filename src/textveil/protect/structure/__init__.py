@@ -58,6 +58,8 @@ _WORKS = listed(
 _NAMES_APART = re.compile(r"[,;/]|[ ](?:and|und|et|y|e|i|&)(?=[ ])")
 _LOGIN = re.compile(r"[ ]\(([A-Za-z][\w.\-]{2,31})[,)]")
 _TELEPHONE = re.compile(r"(?<![\w./\-])[+(]{0,2}\d(?:[ ().\-/]{0,3}\d){7,14}(?![\w\-])")
+_TEMPLATE = re.compile(r"[$<%*^/\\]|process\.|os\.|\{\{|\{.*\}$|https?:")
+_MIXED = re.compile(r"[^A-Za-z_./:|,\-]")
 _OWNER = re.compile(r"[a-z]{4,20}\d{1,4}")
 _PARTIAL = frozenset(("sn", "first", "last", "middle", "ad", "adi", "имя", "ten", "tên", "isim", "adı"))
 """Keys of parts of names that mean other things outside of a person's record."""
@@ -204,8 +206,11 @@ def _value(text: str, cell: Cell) -> Value | None:
         end -= 1
     if text.startswith(("null", "None", "NULL"), start) and end - start <= 5:
         return None
+    code = cell.whole and text[: cell.start].endswith(("=", "= "))
+    if code and cell.kind in (*_BESIDE, "address") and any(sign in text[start:end] for sign in ("(", " if ", "[")):
+        return None
     if cell.kind in _NAMES:
-        strong = cell.key.lower() not in _PARTIAL
+        strong = cell.key.lower() not in _PARTIAL and not code
         return person(text, start, end, whole=cell.whole, strong=strong)
     if cell.key.lower() == "sn" and (named := person(text, start, end, whole=cell.whole, strong=False)):
         return named
@@ -232,34 +237,22 @@ def _is_word(text: str, value: Value) -> bool:
 
 
 def _secret(text: str, start: int, end: int, cell: Cell) -> Value | None:
+    """A password, key or code: no word or name of a variable, no template, no sentence."""
     value = text[start:end].rstrip(" \"'`")
+    quoted = cell.start > 0 and text[cell.start - 1] in "\"'`"
     if not cell.whole:
         value = value.split("  ")[0].split(" (")[0].split(", ")[0].split("，")[0]
-        if " " in value and cell.form:
-            first = value.split()[0]
-            value = first if not first.isalpha() else ""
-    quoted = cell.start > 0 and text[cell.start - 1] in "\"'`"
-    code = any(sign in value for sign in "()[];") and not quoted
-    template = value.startswith(("$", "<", "%", "process.", "os.", "*", "{{")) or (
-        value[:1] == "{" and value[-1:] == "}"
-    )
-    if code or template or len(value) > 200 or not value:
+        value = value.split()[0] if value and cell.form else value
+    words = value.split()
+    spelled = len(words) > 2 and quoted and value.isascii() and len({len(word) for word in words}) == 1
+    if not value or "\n" in value or len(value) > 200 or (len(words) > 1 and not spelled) or _TEMPLATE.match(value):
         return None
-    if value.isalpha() and not quoted and value.isascii():
+    if not quoted and any(sign in value for sign in "()[];"):
         return None
-    numeric = value.isdigit() and 3 <= len(value) <= 12
-    if not numeric and (not is_password(value) or (value.isalpha() and value.isascii() and is_ordinary(value))):
-        return None
-    if (
-        not quoted
-        and not cell.form
-        and (
-            (value.isidentifier() and not any(map(str.isdigit, value)))
-            or ("." in value.strip(".")[:-4] and value.isascii() and value.replace(".", "").isidentifier())
-        )
-    ):
-        return None
-    if numeric and not quoted and not cell.form:
+    if value.isdigit():
+        named = folded(cell.key).split()[-1:] != ["pass"] and 3 <= len(value) <= 12
+        return Value(start, start + len(value), "SECRET", True) if named and (quoted or cell.form) else None
+    if not spelled and (not is_password(value) or not _MIXED.search(value)):
         return None
     return Value(start, start + len(value), "SECRET", True)
 
@@ -280,12 +273,16 @@ def _is_private(text: str, cell: Cell, value: Value, records: _Records, cells: C
         return True
     if kind in ("given", "family") and cell.key.lower() in _PARTIAL:
         return records.telling(record)
+    if kind == "full" and text[value.start : value.end].islower() and " " not in text[value.start : value.end]:
+        return records.telling(record, but=kind)
     if kind in _NAMES:
         return not (cell.kind == "full" and not cell.whole and not cell.form and not value.likely)
     if kind in ("role", "author"):
         return _is_somebody(text, cell, value, records, cells)
     if kind == "name":
         return _is_named(text, cell, value, records)
+    if kind in (*_BESIDE, "address") and _cites(text, cell):
+        return False
     if kind in _BESIDE:
         return records.near(record)
     if kind == "address":
@@ -318,7 +315,7 @@ def _is_somebody(text: str, cell: Cell, value: Value, records: _Records, cells: 
 
 
 def _cites(text: str, cell: Cell) -> bool:
-    before = text[max(0, cell.start - 400) : cell.start]
+    before = text[max(0, cell.start - 1500) : cell.start]
     return any(sign in before for sign in ("@article", "@book", "@in", "@misc", "isbn", "ISBN", "doi"))
 
 

@@ -218,7 +218,7 @@ _PERSONS = """patient|customer|client|employee|tenant|manager|doctor|physician|t
         |technician|requester|requestor|requested by|submitted by|reported by|opened by|created by|updated by
         |modified by|approved by|reviewed by|prepared by|signed by|assigned to|author name|interviewer|interviewee
         |supervised by|user full name|resident|occupant|donor|injured|injured person|deceased|bride|groom|pupil
-        |referee|reference|signed off by|co authored by|acked by|tested by|referred by|booked by|paid by|sold to
+        |referee|signed off by|co authored by|acked by|tested by|referred by|booked by|paid by|sold to
         |attn|attention|delivered to|payee|payer|billing contact|patientin|kunde|kundin|mitarbeiter|mitarbeiterin
         |mieter|mieterin|vermieter|vermieterin|arzt|arztin|hausarzt|behandelnder arzt|lehrer|lehrerin|schuler
         |schulerin|inhaber|kontoinhaber|ansprechpartner|ansprechpartnerin|kontakt|notfallkontakt|antragsteller
@@ -258,7 +258,7 @@ _PERSONS = """patient|customer|client|employee|tenant|manager|doctor|physician|t
 """Roles that only people have; with `name`, `id`, `number` behind them, or alone."""
 
 _GROUPS = """user|users|people|staff|team member|account|author|artist|contributor|speaker|profile|individual|shipping
-        |billing|delivery|invitee|kontoinhaber|from|to|nutzer|benutzer|personne|persona|pessoa|persoon|osoba|kisi
+        |billing|delivery|invitee|kontoinhaber|nutzer|benutzer|personne|persona|pessoa|persoon|osoba|kisi
         |nguoi|人|사람|человек|user profile|card|civilite|self|me"""
 """Words that make a person's name of a `name` behind them, but whose value alone need not be one."""
 
@@ -354,6 +354,11 @@ def is_person(key: str) -> bool:
     last = words[-1]
     forms = {" ".join(words), last, last.removesuffix("s"), last.removesuffix("es")}
     return bool(forms & (_words("persons") | _words("groups")))
+
+
+def is_number(key: str) -> bool:
+    """Whether a key asks for the number of what is around it: `order: {number: ...}`, `customer: {id: ...}`."""
+    return folded(key) in _words("numbers")
 
 
 def _single(word: str) -> str | None:

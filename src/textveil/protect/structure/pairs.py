@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from textveil.protect.patterns.rules import listed
-from textveil.protect.structure.keys import is_person, kind_of
+from textveil.protect.structure.keys import is_number, is_person, kind_of
 
 DEPTH = 2
 """How deep strings are searched that hold further pairs: JSON in JSON, arguments of a command."""
@@ -73,7 +73,10 @@ class Cells:
             return
         self.keys[record].add(key.lower())
         around = self.names[record]
-        if kind := kind_of(key) or (kind_of(f"{around} {key}") if around else None):
+        kind = kind_of(key)
+        if kind is None and around and is_number(key):
+            kind = kind_of(f"{around} {key}")
+        if kind:
             self.cells.append(Cell(start, end, kind, key, whole, record, form))
 
 
@@ -189,7 +192,7 @@ class _Scan:
             if not (named := _NAMED.search(before)):
                 self.key = None
                 return
-            key, begin = named[1], low + named.start()
+            key, begin = _attribute(named[1]), low + named.start()
             annotated = self.key is not None and begin < self.at
         else:
             begin = low
@@ -314,6 +317,14 @@ class _Scan:
             if self.open[depth][0] == sign:
                 del self.open[depth:]
                 return
+
+
+def _attribute(name: str) -> str:
+    """The key in what is assigned to: `patient.name`, `self.owner`; nothing for names of the language itself."""
+    around, dot, last = name.rpartition(".")
+    if last.startswith("__"):
+        return ""
+    return f"{around.rpartition('.')[2]} {last}" if dot and not around.startswith(("self", "this")) else last
 
 
 def text_sign(text: str, at: int, stop: int) -> str:

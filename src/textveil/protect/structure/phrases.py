@@ -6,7 +6,7 @@ Not here: keys and their values (`pairs`, `tables`), and names anywhere else, wh
 # ruff: noqa: E501  (expressions with the words of many languages)
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -27,21 +27,26 @@ class Named(NamedTuple):
     type: str
 
 
+_LONGEST = 400
+"""Characters of the longest line that is read as a header or signature."""
 _ORDINARY = 20_000
 """Words that are more frequent than this rank, and on no list of names, are ordinary words."""
 _NOBODY = listed(
-    """there all everyone everybody chatgpt gpt claude gemini copilot siri alexa google bard assistant ai sir sirs
-    madam madame friend friends guys folks ladies gentlemen world again team hiring manager recruiter colleague
-    colleagues professor doctor customer valued reader editor diary santa god lord jesus mom mum mommy mummy dad
-    daddy mama papa grandma grandpa honey darling dear love baby sweetheart kitty neighbour neighbor parents
-    students class so sorry sure ok okay yes no happy just not here back going trying looking using working new
-    writing currently very really also still now afraid german french english american indian chinese italian
-    spanish russian polish turkish korean japanese dutch brazilian mexican canadian australian british irish
-    scottish muslim christian jewish hindu catholic gay lgbtq autistic adhd vegan vegetarian pro max windows mac
-    linux wondering curious interested monsieur messieurs mesdames damen herren zusammen hallo welt leute alle
-    tous todos todo amigo amigos tutti ragazzi allen iedereen wszystkim panstwo państwo herkese arkadaşlar мир
-    всем друзья 大家 各位 您好 皆様 各位様 お客様 お世話 여러분 안녕하세요 안녕 고객 고객님 선생님 부모님 어머님
-    담당자님 ia mundo monde mondo mensen amici gente senhores señores signori"""
+    """there all everyone everybody chatgpt gpt claude gemini copilot siri alexa google bard assistant ai sir
+    sirs madam madame friend friends guys folks ladies gentlemen world again team hiring manager recruiter
+    colleague colleagues professor doctor customer valued reader editor diary santa god lord jesus mom mum
+    mommy mummy dad daddy mama papa grandma grandpa honey darling dear love baby sweetheart kitty neighbour
+    neighbor parents students class so sorry sure ok okay yes no happy just not here back going trying
+    looking using working new writing currently very really also still now afraid german french english
+    american indian chinese italian spanish russian polish turkish korean japanese dutch brazilian mexican
+    canadian australian british irish scottish muslim christian jewish hindu catholic gay lgbtq autistic adhd
+    vegan vegetarian pro max windows mac linux wondering curious interested monsieur messieurs mesdames damen
+    herren zusammen hallo welt leute alle tous todos todo amigo amigos tutti ragazzi allen iedereen wszystkim
+    panstwo państwo herkese arkadaşlar мир всем друзья 大家 各位 您好 皆様 各位様 お客様 お世話 여러분
+    안녕하세요 안녕 nachbarn nachbarinnen kollegen kolleginnen eltern gäste kunden kundinnen freunde familie
+    mitglieder schüler oma opa mutti schatz kinder leser leserinnen patienten bewohner mieter kollege
+    kollegin ihre ihr deine dein euer eure votre notre unser unsere hausverwaltung 고객 고객님 선생님 부모님
+    어머님 담당자님 ia mundo monde mondo mensen amici gente senhores señores signori"""
 )
 
 
@@ -113,12 +118,8 @@ _CLOSING = Expression(
     rf"^[ \t>]{{0,6}} {_CLOSINGS} [ \t]* [,.!،，。:]? [ \t]* (?:\n[ \t>]*){{1,3}} (?=\S)",
     regex.VERBOSE | regex.MULTILINE,
 )
-_SIGNED = Expression(
-    rf"""(?: ^[ \t>]{{0,6}}{_CLOSINGS}[,:]?[ ]+ (?=\p{{Lu}})
-        | \b(?i:signed(?:[ ]by)?|sign[ ]as|gez\.|fdo\.)[ ]+(?=\p{{Lu}}) )""",
-    regex.VERBOSE | regex.MULTILINE,
-)
-
+_CLOSED = Expression(rf"[ \t>]{{0,6}}{_CLOSINGS}[,:]?[ ]+(?=\p{{Lu}})", regex.VERBOSE)
+_SIGNED = Expression(r"\b(?i:signed(?: by)?|sign as|gez\.|fdo\.) +(?=\p{Lu})", 0)
 _SENT_FROM = Expression(
     r"\bSent from (?P<value>\p{Lu}[\p{L}\p{M}\-]{1,30}(?: \p{Lu}[\p{L}\p{M}\-]{1,30}){0,2})['’]s ", 0
 )
@@ -144,22 +145,52 @@ _MAILBOX = Expression(
     r"(?:^|[,;])[ ]*[\"“'«]?(?P<value>[\p{L}][^<>\"”\n;@]{0,60}?)[\"”'»]?[ ]*<[^<>\s]{1,120}[@%][^<>\s]{1,120}>?", 0
 )
 
-_INTRODUCTIONS = r"""(?: (?i:\bmy[ ](?:full[ ]|real[ ]|maiden[ ])?name(?:[ ]is|'s)|\bmy[ ]names|\bthis[ ]is|\byou[ ]can[ ]call[ ]me|\bpeople[ ]call[ ]me|\b(?:his|her|their)[ ]name[ ](?:is|was))
-    | (?i:\bich[ ]hei(?:ß|ss)e|\bmein[ ]name[ ](?:ist|lautet)) | (?i:\bje[ ]m['’]appelle|\bmon[ ]nom[ ]est)
-        | (?i:\bme[ ]llamo|\bmi[ ]nombre[ ]es)
-    | (?i:\b(?:o[ ])?meu[ ]nome[ ]é|\bme[ ]chamo|\bchamo-me) | (?i:\bmi[ ]chiamo|\bil[ ]mio[ ]nome[ ]è)
-        | (?i:\bik[ ]heet|\bmijn[ ]naam[ ]is) | (?i:\bnazywam[ ]się|\bmam[ ]na[ ]imię)
-    | (?i:\b(?:benim[ ])?adım|\bismim)
-        | (?i:\btên[ ](?:tôi|em|mình|cháu)[ ]là|\b(?:tôi|em|mình)[ ]tên[ ]là|(?:^|[ ])[Ee]m[ ]là)
-        | (?i:\bменя[ ]зовут|\bмо[её][ ]имя) )"""
-_INTRODUCED = Expression(rf"{_INTRODUCTIONS} [ :,]{{1,3}} [\"“'«*]? (?=\p{{L}})", regex.VERBOSE | regex.MULTILINE)
-_INTROS = ("name", "this is", "call me", "hei", "m'appelle", "m’appelle", "mon nom", "llamo", "nombre", "nome", "chamo", "chiamo", "ik heet", "naam", "nazywam", "imię",
-    "adım", "ismim", " là", "зовут", "имя")  # fmt: skip
+_CALLED = (
+    *(
+        "my name is ",
+        "my full name is ",
+        "my real name is ",
+        "my maiden name is ",
+        "my name's ",
+        "my name’s ",
+        "this is ",
+    ),
+    *(
+        "you can call me ",
+        "people call me ",
+        "his name is ",
+        "her name is ",
+        "their name is ",
+        "his name was ",
+        "her name was ",
+    ),
+    *(
+        "ich heiße ",
+        "ich heisse ",
+        "mein name ist ",
+        "mein name lautet ",
+        "je m'appelle ",
+        "je m’appelle ",
+        "mon nom est ",
+    ),
+    *(
+        "me llamo ",
+        "mi nombre es ",
+        "meu nome é ",
+        "me chamo ",
+        "chamo-me ",
+        "mi chiamo ",
+        "il mio nome è ",
+        "ik heet ",
+    ),
+    *("mijn naam is ", "nazywam się ", "mam na imię ", "adım ", "ismim ", "tên tôi là ", "tên em là ", "tên mình là "),
+    *("tôi tên là ", "em tên là ", "mình tên là ", "em là ", "меня зовут ", "моё имя ", "мое имя "),
+)
+"""What people say before a name."""
+_AM = ("i'm ", "i’m ", "i am ", "ich bin ", "je suis ", "soy ", "sono ", "ik ben ")
+"""What they say before a name or anything else; the first three in English."""
 _CASED_NAME = Expression(rf"{CASED}(?![\p{{L}}\p{{M}}\d])", regex.VERBOSE)
 _SPEAKING = Expression(r",?[ ](?:from|here|calling|speaking|writing|with|at)\b", 0)
-_I_AM = Expression(
-    r"(?<![\p{L}\p{M}'’])(?:[Ii]['’`]?m|[Ii][ ]am|[Ii]ch[ ]bin|[Jj]e[ ]suis|[Ss]oy|[Ss]ono|[Ii]k[ ]ben)[ ](?=\p{Lu})", 0
-)
 _OTHER_INTRODUCTIONS = Expression(
     r"""(?:我叫|我的名字叫|我的名字是|我是(?=\p{Han}{2,4}[，,。]))(?P<value>\p{Han}{2,4}?)(?=[，,。\s!！、]|今年|是|在|来自)
       | (?:私は|わたしは|僕は|俺は|私の名前は|弊社の)(?P<value>[\p{Han}\p{Katakana}々ー]{1,8}(?:[ 　][\p{Han}\p{Katakana}々ー]{1,6})?)(?=です|と申します|といいます|だ。)
@@ -180,7 +211,7 @@ _STAMPED = Expression(
 )
 _STAMP_BEHIND = Expression(r"^(?P<value>[^\n:：\d\[\](){}]{1,24}?)[ ]\d{1,2}:\d\d(?::\d\d)?$", regex.MULTILINE)
 _SPOKEN = Expression(
-    r"^[ \t>*_]{0,6}(?P<value>\p{L}(?:[^\n:：{}\[\]=<>|#\"“/\\;,!?.]|\.(?=\p{L})){0,24})[ ]?[*_]{0,2}[:：][*_]{0,2}[ ](?=[^\n]{2})",
+    r"^[>*_]{0,4} ?(?P<value>\p{L}(?:[^\n:：{}\[\]=<>|#\"“/\\;,!?.]|\.(?=\p{L})){0,24})[*_]{0,2}[:：][*_]{0,2}[ ](?=[^\n]{2})",
     regex.MULTILINE,
 )
 _TAGGED = Expression(r"(?<![\w.])[@\\](?:author|Author|reviewer|maintainer)[ \t:]{1,4}(?=\p{Lu})", 0)
@@ -192,8 +223,9 @@ def read_phrases(text: str) -> Iterator[Named]:
     """Names of persons in a text that phrases around them give away, and user names of chats."""
     other = bool(_OTHER_SCRIPT.search(text))
     yield from _greetings(text, other=other)
-    yield from _signatures(text)
-    yield from _mails(text)
+    lines = _lines(text)
+    yield from _signatures(text, lines)
+    yield from _mails(text, lines)
     yield from _introductions(text, other=other)
     yield from _chats(text)
     if "@" in text or "\\" in text:
@@ -236,21 +268,39 @@ def _addressed(text: str, start: int, behind: int) -> tuple[int, int] | None:
     return start, stop
 
 
-def _signatures(text: str) -> Iterator[Named]:
-    for match in _CLOSING.compiled.finditer(text):
-        end = text.find("\n", match.end())
-        end = len(text) if end < 0 else end
-        name = _name(text, match.end())
-        if name and not is_nobody(text[slice(*name)]) and _ends_line(text, name[1], end):
-            yield Named(*name, "PERSON")
-    for match in _SIGNED.compiled.finditer(text):
-        if (name := _name(text, match.end())) and not is_nobody(text[slice(*name)]):
-            value = text[slice(*name)]
-            titled = regex.match(r"\p{Lu}\p{L}{0,4}\.[ ]\p{Lu}", value)
-            if looks_like_name(value) or is_known(value) or titled:
+def _lines(text: str) -> list[tuple[int, int]]:
+    """Where the lines start and end that are short enough to be phrases of letters."""
+    found, start = [], 0
+    for line in text.split("\n"):
+        if 1 < len(line) <= _LONGEST:
+            found.append((start, start + len(line)))
+        start += len(line) + 1
+    return found
+
+
+def _signatures(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[Named]:
+    for begin, _ in lines:
+        if match := _CLOSING.compiled.match(text, begin):
+            end = text.find("\n", match.end())
+            name = _name(text, match.end())
+            if name and not is_nobody(text[slice(*name)]) and _ends_line(text, name[1], end if end > 0 else len(text)):
                 yield Named(*name, "PERSON")
+        elif (match := _CLOSED.compiled.match(text, begin)) and (signed := _signed(text, match.end())):
+            yield signed
+    if any(sign in text for sign in ("igned", "ign as", "gez.", "do.")):
+        for match in _SIGNED.compiled.finditer(text):
+            if signed := _signed(text, match.end()):
+                yield signed
     for match in _SENT_FROM.compiled.finditer(text) if "Sent from" in text else ():
         yield Named(*match.span("value"), "PERSON")
+
+
+def _signed(text: str, start: int) -> Named | None:
+    name = _name(text, start)
+    if name is None or is_nobody(value := text[slice(*name)]):
+        return None
+    titled = regex.match(r"\p{Lu}\p{L}{0,4}\.[ ]\p{Lu}", value)
+    return Named(*name, "PERSON") if looks_like_name(value) or is_known(value) or titled else None
 
 
 def _ends_line(text: str, stop: int, end: int) -> bool:
@@ -258,17 +308,19 @@ def _ends_line(text: str, stop: int, end: int) -> bool:
     return not rest or rest[0] in "–—-|,(/·•<" or "  " in text[stop : stop + 2]
 
 
-def _mails(text: str) -> Iterator[Named]:
-    for match in _WROTE.compiled.finditer(text) if ":" in text or "：" in text else ():
-        name = _name(text, *match.span("value"))
-        if name and not is_nobody(text[slice(*name)]):
-            yield Named(*name, "PERSON")
+def _mails(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[Named]:
+    headers: list[regex.Match[str]] = []
+    for begin, end in lines:
+        if text[begin:end].rstrip().endswith((":", "：")) and (match := _WROTE.compiled.match(text, begin)):
+            name = _name(text, *match.span("value"))
+            if name and not is_nobody(text[slice(*name)]):
+                yield Named(*name, "PERSON")
+        if ":" in text[begin : begin + 24] or "：" in text[begin : begin + 24]:
+            headers += filter(None, [_HEADER.compiled.match(text, begin)])
     previous = -2
-    lines = list(_HEADER.compiled.finditer(text)) if ":" in text or "：" in text else []
-    for number, match in enumerate(lines):
-        beside = match.start() - previous <= 2 or (
-            number + 1 < len(lines) and lines[number + 1].start() - match.end() <= 1
-        )
+    for number, match in enumerate(headers):
+        following = headers[number + 1].start() if number + 1 < len(headers) else len(text)
+        beside = match.start() - previous <= 2 or (following - match.end() <= 1 and following < len(text))
         previous = match.end() + 1
         if not match["header"] or not match["value"]:
             continue
@@ -286,26 +338,36 @@ def _mails(text: str) -> Iterator[Named]:
 
 def _introductions(text: str, *, other: bool) -> Iterator[Named]:
     lower = text.lower()
-    if any(sign in lower for sign in _INTROS):
-        for match in _INTRODUCED.compiled.finditer(text):
-            name = _loose(text, match.end()) or _lower_name(text, match.end())
-            if name is None or is_nobody(text[slice(*name)]):
-                continue
-            value = text[slice(*name)]
-            if match.group().lower().startswith("this is") and not _SPEAKING.compiled.match(text, name[1]):
-                continue
+    if len(lower) != len(text):  # the small form of a letter may be two
+        lower = "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
+    for said, at in _said(lower, _CALLED):
+        start = at + len(text[at : at + 3]) - len(text[at : at + 3].lstrip(" :,\"“'«*"))
+        name = _loose(text, start) or _lower_name(text, start)
+        if name is None or is_nobody(text[slice(*name)]):
+            continue
+        if said != "this is " or _SPEAKING.compiled.match(text, name[1]):
             yield Named(*name, "PERSON")
-    for match in _I_AM.compiled.finditer(text):
-        name = _loose(text, match.end())
+    for said, at in _said(lower, _AM):
+        name = _loose(text, at)
         if name and not is_nobody(text[slice(*name)]):
             value = text[slice(*name)]
-            beside = not value.isupper() and (text[name[1] : name[1] + 1] in ",(" or text.startswith(" from ", name[1]))
-            if looks_like_name(value) or is_known(value) or beside:
+            goes_on = text[name[1] : name[1] + 1] in ",(" or text.startswith(" from ", name[1])
+            if looks_like_name(value) or is_known(value) or (said in _AM[:3] and goes_on and not value.isupper()):
                 yield Named(*name, "PERSON")
     if other:
         for match in _OTHER_INTRODUCTIONS.compiled.finditer(text):
             if not is_nobody(match["value"]):
                 yield Named(*match.span("value"), "PERSON")
+
+
+def _said(lower: str, phrases: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """Phrases of a text in small letters, with the places behind them."""
+    for phrase in phrases:
+        at = lower.find(phrase)
+        while at >= 0:
+            if at == 0 or not (lower[at - 1].isalnum() or lower[at - 1] in "'’"):
+                yield phrase, at + len(phrase)
+            at = lower.find(phrase, at + 1)
 
 
 def _loose(text: str, start: int) -> tuple[int, int] | None:
@@ -358,7 +420,7 @@ def _speakers(text: str, places: list[tuple[int, int]], *, certain: bool) -> Ite
         elif value[0] in "+0123456789":
             if found := find("phone", text, at, at + len(value), whole=True):
                 yield Named(found.start, found.end, "PHONE")
-        elif _is_speaker(value) and (certain or not all(map(is_ordinary, value.split()))):
+        elif _is_speaker(value) and (certain or not all(map(is_ordinary, regex.split("[ -]", value)))):
             yield Named(at, at + len(value), "PERSON")
 
 

@@ -19,6 +19,7 @@ _CODE = re.compile(
     r"\s*(?:insert|select|create|update|from|where|values|def|import|return|function|const|let|var|print|class)\b",
     re.IGNORECASE,
 )
+_NO_HEADER = re.compile(r"[:{}=<>]|\.\s|[.?!]$|\(.*,.*\)")
 _RULE = re.compile(r"[\s|:+\-=─━┼│]+")
 _MOST = 200
 """Columns of the widest table."""
@@ -64,7 +65,7 @@ def _table(text: str, lines: list[tuple[int, int]], number: int, cells: Cells) -
 def _read(text: str, lines: list[tuple[int, int]], number: int, sign: str, cells: Cells) -> int:
     head = _split(text, *lines[number], sign)
     names = [text[a:b].strip(" *_`#[]\"'") for a, b in head]
-    if _CODE.match(text, *lines[number]):
+    if _CODE.match(text, *lines[number]) or (sign in (",", ";") and not _is_header(text[slice(*lines[number])], names)):
         return 0
     if len(names) < 2 or any(len(name) > LONGEST for name in names) or not any(map(kind_of, names)):
         return 0
@@ -96,6 +97,17 @@ def _read(text: str, lines: list[tuple[int, int]], number: int, sign: str, cells
             cells.add(name, a, b, whole=True, record=record)
         found, last, missed = found + 1, place, 0
     return last - number + 1 if found else 0
+
+
+def _is_header(line: str, names: list[str]) -> bool:
+    """Whether a line with commas is a row of names of columns, and no sentence or piece of code."""
+    return (
+        not _NO_HEADER.search(line)
+        and not line.startswith("  ")
+        and sum(map(bool, names)) > len(names) // 2
+        and bool(names[-1])
+        and all(len(name.split()) <= 5 for name in names)
+    )
 
 
 def _key_like(text: str, place: tuple[int, int]) -> bool:

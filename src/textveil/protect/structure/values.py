@@ -55,48 +55,53 @@ _FILLERS = listed(
     """string str text varchar char number int integer float boolean bool true false null none nil undefined nan
     any object array list dict date datetime value values name names first last firstname lastname surname
     fullname username email required optional default example sample test demo placeholder unknown unnamed
-    untitled anonymous anon n/a na tbd todo xxx redacted hidden your my here enter insert foo bar baz qux lorem
-    ipsum me you self this us them everyone nobody somebody all each other others various self-employed same yes
-    no new old main public private internal external guest customer user users client patient employee person
-    people male female other divorced married single widowed pending active inactive open closed done high
-    medium low free"""
+    untitled anonymous anon n/a na tbd todo xxx redacted hidden your my here enter insert foo bar baz qux
+    lorem ipsum me you self this us them everyone nobody somebody all each other others various self-employed
+    same yes no new old main public private internal external guest customer user users client patient
+    employee person people male female divorced married single widowed pending active inactive open closed
+    done high medium low free"""
 )
 _NOT_PERSONS = listed(
-    """team services service support campus faculty department dept office group company co inc ltd llc gmbh corp
-    corporation foundation society university college school institute hospital clinic bank store shop
+    """team services service support campus faculty department dept office group company co inc ltd llc gmbh
+    corp corporation foundation society university college school institute hospital clinic bank store shop
     restaurant hotel cafe bar club center centre systems solutions technologies technology software hardware
     studio studios media press publishing project product products app application api server client database
     cluster platform framework library package module plugin component controller manager engine tool tools
     suite pro premium basic standard enterprise edition version release model series plan policy report
-    dashboard page form table list menu button field column row data file folder system network security account
-    accounts admin administrator user users marketing sales finance engineering operations hr it legal design
-    development developer developers research management customer customers committee council ministry
-    government agency board authority association union federation organization organisation republic kingdom
-    state states county city street road avenue river lake mountain park island north south east west january
-    february march april may june july august september october november december monday tuesday wednesday
-    thursday friday saturday sunday january history science art music english german french spanish math physics
-    chemistry biology the and or of for with in on at to from by is are was were be not this that these those
-    how what why when where who which introduction summary conclusion overview background description details
-    notes note title subject objective skills experience education contact information info agent customer
-    assistant human system bot gpt chatgpt claude narrator player question answer option step stage phase day
-    week month year chapter section part scene act item items total price color size yeah ok okay hello hi hey
-    sure thanks thank please yes no well oh hmm um red blue green yellow black white orange purple pink brown
-    gray grey large small extra mini max plus ultra new best top abteilung vertrieb einkauf buchhaltung
-    verwaltung personal kundendienst damen herren service équipe direction comptabilité ventas soporte equipo
-    ufficio zespół dział ekip отдел поддержка 部 部门 团队 客服 支持部"""
+    dashboard page form table list menu button field column row data file folder system network security
+    account accounts admin administrator user users marketing sales finance engineering operations hr it
+    legal design development developer developers research management customer customers committee council
+    ministry government agency board authority association union federation organization organisation
+    republic kingdom state states county city street road avenue river lake mountain park island north south
+    east west january february march april may june july august september october november december monday
+    tuesday wednesday thursday friday saturday sunday history science art music english german french spanish
+    math physics chemistry biology the and or of for with in on at to from by is are was were be not this
+    that these those how what why when where who which introduction summary conclusion overview background
+    description details notes note title subject objective skills experience education contact information
+    info agent assistant human bot gpt chatgpt claude narrator player question answer option step stage phase
+    day week month year chapter section part scene act item items total price color size yeah ok okay hello
+    hi hey sure thanks thank please yes no well oh hmm um sender recipient homepage website email phone tel address linkedin
+    github pdf url red blue green yellow black white orange purple pink brown gray grey large small extra
+    mini max plus ultra new best top abteilung vertrieb einkauf buchhaltung verwaltung personal kundendienst
+    damen herren équipe direction comptabilité ventas soporte equipo ufficio zespół dział ekip отдел
+    поддержка 部 部门 团队 客服 支持部"""
 )
 """Words that people's names do not hold, in small letters."""
 _PUBLIC_DOCS = listed(
-    """john_doe jane_doe john_q_public max_mustermann erika_mustermann max_muster fulano_de_tal foo_bar joe_bloggs
-    joe_public test_user first_last first_name last_name your_name full_name some_name firstname_lastname 张三
-    李四 王五 山田太郎 山田_太郎 홍길동 jan_modaal n_n"""
+    """john_doe jane_doe johndoe janedoe john_q_public max_mustermann erika_mustermann max_muster fulano_de_tal
+    foo_bar joe_bloggs joe_public test_user first_last first_name last_name your_name full_name some_name
+    firstname_lastname 张三 李四 王五 山田太郎 山田_太郎 홍길동 jan_modaal n_n"""
 )
 """Names that documents use for nobody."""
 _EXAMPLES = listed("alice bob carol charlie dave eve john jane mike joe jack jill tom foo sam")
 """Given names that examples of code use for nobody: alone they tell nothing."""
+_LINKS = listed("and or of the for with in on is are was not to if")
+"""Words that stand in no full name."""
+_CAMEL = regex.compile(r"(?<!\b(?:Mc|Mac|De|Di|Du|Da|La|Le|Van|Von|Fitz|O|Al|El|St|Ní))(?<=\p{Ll})\p{Lu}")
 _HONORIFICS = regex.compile(
     r"[ 　]?(?:先生|女士|小姐|老师|様|さん|さま|君|ちゃん|殿|님|씨|교수|선생님|대리님|과장님|部長|課長)$"
 )
+_OFFICES = regex.compile(r"(?:师|員|员|资格|公司|部|课|科|组|队|中心|係|室|課)$|\p{Han}{6}")
 _LETTERS = regex.compile(r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)?")
 _LATIN = regex.compile(r"[\p{Latin}\p{Cyrillic}\p{Greek}]")
 _HANZI = frozenset(
@@ -143,6 +148,7 @@ def no_name(value: str) -> bool:
         or "_".join(words) in _PUBLIC_DOCS
         or all(word in _FILLERS for word in words)
         or not _NOT_PERSONS.isdisjoint(words)
+        or (_OFFICES.search(value) is not None and _HONORIFICS.search(value) is None)
         or (
             words[0] in ("your", "my", "the", "a", "an", "our", "no", "not")
             and value[len(words[0]) : len(words[0]) + 1] != "."
@@ -156,6 +162,8 @@ def looks_like_name(value: str) -> bool:
     if not words or no_name(value):
         return False
     if not _LATIN.search(value):
+        if _OFFICES.search(value) and not _HONORIFICS.search(value):
+            return False
         return (value[0] in _HANZI and 2 <= len(value) <= 4) or bool(_HONORIFICS.search(value)) or len(words) > 1
     if value.isupper() and len(words) == 1:
         return False
@@ -186,6 +194,8 @@ def person(text: str, start: int, end: int, *, whole: bool, strong: bool) -> Val
     if match is None or match.end() == start:
         return None
     value = match.group().rstrip(" ,")
+    if _CAMEL.search(value) or (value.islower() and value.isascii() and len(value) > 24):
+        return None
     if not strong and no_name(value):
         return None
     words = _words(value)
@@ -193,7 +203,7 @@ def person(text: str, start: int, end: int, *, whole: bool, strong: bool) -> Val
         return None
     if strong and words[0] in ("your", "my", "the", "enter", "insert", "not", "no"):
         return None
-    if strong and len(words) > 1 and sum(word in _NOT_PERSONS for word in words) > 1:
+    if strong and len(words) > 1 and (not _LINKS.isdisjoint(words) or sum(word in _NOT_PERSONS for word in words) > 1):
         return None
     return Value(start, start + len(value), "PERSON", looks_like_name(value))
 
@@ -204,7 +214,7 @@ _DATE = r"""(?: \d{1,4}[ ]?[\-/.][ ]?\d{1,2}[ ]?[\-/.][ ]?\d{1,4} | \d{8}
     (?:,?[ ](?:(?:de|del)[ ])?\d{2,4})? | \p{L}{3,12}\.?[ ]\d{1,2}(?:st|nd|rd|th)?(?:,?[ ]\d{4})?
   | [\p{Han}\p{Hangul}]{0,2}\d{1,4}[ ]?[年년][ ]?\d{1,2}[ ]?[月월](?:[ ]?\d{1,2}[ ]?[日일])?
         | \d{4}-\d\d-\d\dT[\d:.]+Z? )"""
-_CODE = r"[\p{L}\d][\p{L}\d]*(?:[ ]?[\-/._·:][ ]?[\p{L}\d]+|[ ](?=[\p{L}]{0,3}\d)[\p{L}\d]+)*"
+_CODE = r"[\p{L}\d][\p{L}\d]*(?:[ ]?[\-/._·][ ]?[\p{L}\d]+|[ ](?=[\p{L}]{0,3}\d)[\p{L}\d]+)*"
 _FORMS = {
     "phone": ("PHONE", r"(?:\+|00|\(\+?)?[\d(][\d().\-/–·　‐－ ]{3,24}\d(?:[ ]?(?:x|ext\.?|\#)[ ]?\d{1,5})?", 5, 15),
     "extension": ("PHONE", r"\d[\d\-]{1,5}", 2, 6),
@@ -257,11 +267,11 @@ _FORMS = {
 """Type, form, and the least and largest number of digits of kinds that have a form."""
 
 _SYSTEM = listed(
-    """root admin administrator user users username guest test tester postgres mysql sa sys system ubuntu ec2-user
-    debian centos git www-data nobody daemon nginx apache node app deploy docker jenkins ci bot service default
-    anonymous me you name null none true false string login account myuser my_user youruser your_user
-    your_username db_user dbuser appuser owner public private assistant human model superuser pi vagrant
-    minecraft hadoop"""
+    """root admin administrator user users username guest test tester postgres mysql sa sys system ubuntu
+    ec2-user debian centos git www-data nobody daemon nginx apache node app deploy docker jenkins ci bot
+    service default anonymous me you name null none true false string login account myuser my_user youruser
+    your_user your_username db_user dbuser appuser owner public private assistant human model superuser pi
+    vagrant minecraft hadoop"""
 )
 _HANDLE = Expression(r"@?[\p{L}][\p{L}\d_.\-]{2,31}\d?|@[\w.]{2,30}", 0)
 _ORGANIZATION = Expression(r"[\p{L}\d\"«„“][^\n\t|;<>{}\[\]=]{1,79}", 0)
@@ -354,7 +364,12 @@ def _handle(text: str, start: int, end: int, *, whole: bool) -> Value | None:
     if match is None or (whole and match.end() < end) or (match.end() < end and text[match.end()] in "@([{$%/\\:*'’"):
         return None
     value = match.group().rstrip(".-")
-    if value.lower() in _SYSTEM or (value.isupper() and _digits(value) < 2) or _EMPTY.fullmatch(value):
+    if (
+        value.lower() in _SYSTEM
+        or value.lower() in _PUBLIC_DOCS
+        or (value.isupper() and _digits(value) < 2)
+        or _EMPTY.fullmatch(value)
+    ):
         return None
     telling = not value.isalpha() or value != value.lower()
     return Value(start, start + len(value), "HANDLE", telling)
