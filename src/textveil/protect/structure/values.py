@@ -80,8 +80,8 @@ _NOT_PERSONS = listed(
     description details notes note title subject objective skills experience education contact information
     info agent assistant human bot gpt chatgpt claude narrator player question answer option step stage phase
     day week month year chapter section part scene act item items total price color size yeah ok okay hello
-    hi hey sure thanks thank please yes no well oh hmm um sender recipient homepage website email phone tel address linkedin
-    github pdf url red blue green yellow black white orange purple pink brown gray grey large small extra
+    hi hey sure thanks thank please yes no well oh hmm um sender recipient homepage website email phone tel address
+    linkedin github pdf url red blue green yellow black white orange purple pink brown gray grey large small extra
     mini max plus ultra new best top abteilung vertrieb einkauf buchhaltung verwaltung personal kundendienst
     damen herren équipe direction comptabilité ventas soporte equipo ufficio zespół dział ekip отдел
     поддержка 部 部门 团队 客服 支持部"""
