@@ -332,6 +332,9 @@ FOUND = {
         "studio, ⟦Shop 2, 19 Hindmarsh Lane, Fremantle WA 6160⟧; alarm off",
         "Our address is ⟦Level 4, Quartermain House, 30 Tabernacle Walk, London EC2⟧.",
         "Adresse: ⟦Im Winkel 3 b, Hinterhaus⟧",
+        "L'adresse : ⟦14 bis, rue des Tanneurs, 35600 Redon⟧, code du portail",
+        "في ⟦بيروت، فرن الشباك، شارع سامي الصلح، بناية الريم⟧ منذ ثلاثين سنة",
+        "| ⟦29270 Carhaix-Plouguer⟧\n",
         "⟦Hopfengarten 9\n97456 Dittelbrunn⟧",
         "wohnt ⟦27 rue Basse, 49300 Cholet⟧, dort",
         "⟦14 bis, rue des Tanneurs, 35600 Redon⟧, code",
@@ -432,6 +435,7 @@ FOUND = {
         "zaaknummer ⟦Z-2024-0077315⟧",
         "zgłoszenie nr ⟦77138⟧",
         "sipariş no: ⟦8820-71Q⟧",
+        "⟦2026/318⟧ sayılı kararın",
         "mã đơn hàng: ⟦DH00817⟧",
         "工单编号：⟦GD20260311-0476⟧，",
         "追跡番号⟦4409-1827-6635⟧は",
@@ -957,7 +961,10 @@ UNITS = (
     "+1", "=", "password ", "password=", "key ", "MRN ", "MRN 1", "born ", "address 1 Aa ", "http://", "http://a",
     "www.", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\nAAAAAAAAAAAAAAAAAAAA\n", "eyJ",
     "eyJaaaaaaaa.", "GB82 ", "4111 ", "12 de ", "rue ", "1 rue de ", "Apt. 1 ", "\u200b", "１", "é", "🙂", "\n", " ",
-    "a b ", "Aaaaaaaa.Bbbbbb ", "1 street ", "1, ", "aA1", "tel 1 ", "_", "sk-",
+    "路1", "路", "市1-1", "県", "로 1", "시 가", "ул. А ", "А, ", "№ 1 ", "order 1", "ref ", "1.2345, ", "1.2345 ", "1,",
+    "12-", "Mah. ", "A Mah. ", "đường 1, ", "phố a, ", "شارع ا، ", "ا ", "ग्राम क, ", "IMEI 1", "1 exp 01/25 ", "1° 1' ",
+    "Unit 1/", "Aa 1\n12345 Aa", "address: a ", "passport 12345, ", "1 and ", "PNR ", "AB 12 ", "京A", "(0", "+1 (",
+    "06 ", "a b ", "Aaaaaaaa.Bbbbbb ", "1 street ", "1, ", "aA1", "tel 1 ", "_", "sk-",
 )  # fmt: skip
 
 

@@ -232,9 +232,9 @@ RULES = (
     ),
     # a postal code and its town in a line or a cell of their own
     address(
-        rf"(?: ^ | [|·•][ ] ) (?P<value> (?:[A-Z]{{1,2}}-)? (?: \d{{5}} | \d\d-\d{{3}}"
+        rf"(?: (?<=\n) | \A | [|·•][ ] ) (?P<value> (?:[A-Z]{{1,2}}-)? (?: \d{{5}} | \d\d-\d{{3}}"
         rf" | \d{{4}}[ ](?-i:[A-Z]{{2}}) ) [ ] {_TOWN} )"
-        r" (?= [ ]* (?: $ | [|·•] ) )",
+        r" (?= [ ]{0,9} (?: \n | \Z | [|·•] ) )",
         0.6,
         digits=5,
         check=is_town,

@@ -30,7 +30,11 @@ def is_labelled(value: str) -> bool:
         any(c.isdigit() for c in value)
         and letters >= 4
         and not _NOT_PLACES.search(value)
-        and (len(value.split()) <= 8 or any(c in value for c in ",/،、") or not value.isascii())
+        and (
+            any(c in value for c in ",/،、")
+            or not value.isascii()
+            or (len(value.split()) <= 8 and value != value.lower())
+        )
     )
 
 
@@ -64,6 +68,13 @@ def is_precise(value: str) -> bool:
     return bool(regex.search(r"(?i)(?<![a-z])[nsewo](?![a-z])", value) and regex.search(r"[.\"]|''|sec", value))
 
 
+_STOPS = (
+    "code|digicode|interphone|tel|tél|phone|mobile|mobil|handy|e-?mail|mail|call|please|ring|and|but|where|which"
+    "|since|bitte"
+    "|klingeln|seit|und|aber|sonnez|depuis|mais|llamar|desde|pero|ligar|mas|suonare|citofono|bel|maar|proszę|ale|ve"
+    "|ama"
+)
+"""Words that do not belong to an address any more."""
 _HAN = r"[\p{Han}--[的在到住寄去至往是为给称说叫把被跟让请我你他她您们了也还着就这那哪、]]"
 _KANA = r"[[\p{Han}\p{Katakana}ーヶケのノ々]--[的了们这还到说为给]]"
 _HANGUL = r"[가-힣]"
@@ -92,7 +103,8 @@ _TR_WAY = r"""
 _TR_HOME = (
     r"(?: (?:No|NO|Kat|KAT|K|D|Daire|DA[İI]RE|Blok|Blk|[İI]ç[ ]Kap[ıi]) [ ]?[.:]?[ ]? [\dA-Z][\dA-Z/\-]{0,8} (?!\w) )"
 )
-_ARABIC = r"\p{Arabic}[\p{Arabic}\p{M}]{0,20}"
+_NO_PLACE = "في|من|إلى|على|عند|نحن|منذ|قبل|بعد|الذي|التي|وقد|ولم|لأن|ثم|و"
+_ARABIC = rf"(?!(?:{_NO_PLACE})(?!\p{{Arabic}}))" r"\p{Arabic}[\p{Arabic}\p{M}]{0,20}"
 _SEGMENT = rf"(?: (?:{_ARABIC}|\d{{1,6}}) (?:[ ](?:{_ARABIC}|\d{{1,6}})){{0,4}} )"
 _HINDI = r"[\p{Devanagari}\p{M}\d./()\-]{1,25}"
 _VIET = r"[\p{L}\d.\-/]{1,15}"
@@ -120,7 +132,9 @@ RULES = (
                 | base )
                 [ _\-] (?: address(?:es)? | adresse | adres ) )
             [ ]{0,4} (?: ["']? [ ]? [:=] (?![:=/]) | [ ](?:is|ist|lautet|est|es|è|é|to)(?=[ ]) ) [ ]{0,4} ["']?
-            (?P<value> [^\s\n|;"<>:=] [^\n|;"<>]{4,140}? ) (?= [ ]{2} | [ ]? [\n|;"<>] | [ ]?\Z |
+            (?P<value> [^\s\n|;"<>:=] [^\n|;"<>]{4,140}? ) (?= [ ]{2} |"""
+            rf"""[,.(]?[ ](?:{_STOPS})(?!\w)"""
+            r""" | [ ]? [\n|;"<>] | [ ]?\Z |
             (?<=[\p{L}\d]{3}) [.!?] (?:\s|\Z) )"""
         ),
         0.72,

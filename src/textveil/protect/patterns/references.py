@@ -197,7 +197,7 @@ _NUMBERED = (
     "|ऑर्डर|आदेश संख्या|ग्राहक संख्या|ग्राहक आईडी|सदस्य संख्या|कर्मचारी संख्या|कर्मचारी आईडी|रोल नंबर|अनुक्रमांक"
     "|नामांकन|अनुबंध|पॉलिसी|केस|मामला"
     "|शिकायत|शिकायत क्र|आवेदन|आवेदन क्रमांक|मीटर|सीरियल|ट्रैकिंग|बिल संख्या|चालान|खाता आईडी|आईवीआरएस|उपभोक्ता"
-    "|उपभोक्ता संख्या|पंजीकरण|पंजीयन"
+    "|उपभोक्ता संख्या|पंजीकरण|पंजीयन|खसरा|खाता"
 )
 """What announces a number that points to somebody's order, case, contract or device."""
 _BARE = (
@@ -253,6 +253,14 @@ RULES = (
         r"\d{4}",
         digits=4,
         check=is_no_year,
+    ),
+    Rule(
+        "ID",
+        Expression(r"(?<![\w/]) (?:19|20)\d\d/\d{1,6} (?![\w/])"),
+        0.75,
+        before=True,
+        digits=5,
+        **words("sayılı|esas|karar|esas sayılı"),
     ),
     # tickets of usual systems, and of others at the start of a text
     Rule(
