@@ -114,6 +114,15 @@ def test_json(run, path):
     assert json.loads(out) == {"a": 'a"b@c\nŁódź'}
 
 
+def test_what_is_left_in_targets_is_told(run, path):
+    store.save(filled(), path)
+    code, out, err = run("restore", "<PERSON_1> ![](//x.org/<PERSON_1>)", "--session", path)
+    assert (code, out) == (0, f"{CANARY} ![](//x.org/<PERSON_1>)\n")
+    assert err.startswith("textveil: 1 placeholder or name was left as sent, inside URLs")
+    everywhere = run("restore", "![](//x.org/<PERSON_1>)", "--session", path, "--targets", "restore")
+    assert everywhere == (0, f"![](//x.org/{CANARY})\n", "")
+
+
 def test_what_comes_is_restored_at_once(path):
     """Each line of a stream is out before the next one comes."""
     store.save(filled(), path)

@@ -245,6 +245,16 @@ def test_what_was_hidden_is_told_by_type_and_number(items: list[tuple[str, str, 
     assert hidden([release(*items)]) == f"{says}{drawn}; {REST}"
 
 
+def test_what_was_sent_earlier_is_told() -> None:
+    said = hidden([release(PASSED)])
+    assert hidden([release(PASSED)], 1) == (
+        f"{said} 1 name or number was sent earlier as it stands; from now on it is hidden."
+    )
+    assert hidden([release(PASSED)], 2) == (
+        f"{said} 2 names or numbers were sent earlier as they stand; from now on they are hidden."
+    )
+
+
 def test_where_nothing_was_found_nothing_is_promised() -> None:
     assert hidden([release()]) == hidden([release()] * 2) == "There were no words."
     assert hidden([release(PASSED)]) == (

@@ -15,6 +15,26 @@ from textveil.session.state import Session
 CANARY = "zyxqorvian@example.org"
 
 
+class First:
+    """Finds the first place of each value in a text, as a tagger that sees a name only once."""
+
+    name = "first"
+
+    def __init__(self, score=1.0, **values):
+        self.score, self.values = score, values
+
+    def find(self, texts):
+        from textveil.protect import Span
+
+        return [
+            Span(b, at, at + len(value), type_, self.score, self.name)
+            for b, text in enumerate(texts)
+            for type_, values in self.values.items()
+            for value in values
+            if (at := text.find(value)) >= 0
+        ]
+
+
 class Mail:
     """Finds addresses."""
 
@@ -85,3 +105,119 @@ def test_what_finds_nothing_is_refused():
             Protector(protect=found, names={"types": "none"}, groups={"budgets": (0, 0, 9, 9)})
     with pytest.raises(UnknownName):
         Protector("prompts")
+
+
+# ---- once found, always hidden -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def first():
+    return Protector(protect={"detectors": [First(PERSON=["Robert Taylor", "Okonkwo", "Will Byrne"])]})
+
+
+def test_headings_of_a_name(first):
+    session = Session()
+    text = "Write a page about Robert Taylor.\n\n# Robert\n\n## Taylor\n"
+    sent = first.protect(text, session)
+    assert sent.text == "Write a page about <PERSON_1>.\n\n# <PERSON_1_GIVEN>\n\n## <PERSON_1_FAMILY>\n"
+    assert session.restore(sent.text) == text
+    assert {"equal placeholders", "spellings"} < {*sent.guarantee.mask}
+
+
+def test_capitals_of_a_name(first):
+    assert first.protect("Okonkwo wrote. OKONKWO signed.").text == "<PERSON> wrote. <PERSON> signed."
+
+
+def test_three_turns_in_other_spellings(first):
+    """And each answer, restored and sent back, is hidden again as it was."""
+    session = Session()
+    turns = {
+        "Mail Robert Taylor's office.": "Mail <PERSON_1>'s office.",
+        "ROBERT TAYLOR, robert_cv.pdf, Mr Taylor": "<PERSON_1_B>, <PERSON_1_GIVEN>_cv.pdf, Mr <PERSON_1_FAMILY>",
+        "Róbert-Taylor or Tay\u200blor? Robert Taylor!": "<PERSON_1_C> or <PERSON_1_FAMILY_B>? <PERSON_1>!",
+    }
+    for text, sent in turns.items():
+        result = first.protect(text, session)
+        assert (result.text, result.sent_earlier) == (sent, 0)
+        answer = f"You wrote: {sent}"
+        assert session.restore(answer) == f"You wrote: {text}"
+        assert first.protect(session.restore(answer), session).text == answer
+
+
+def test_a_kept_session_goes_on_hiding(first):
+    session = Session()
+    first.protect("Ask Robert Taylor", session)
+    again = Session.from_json(session.to_json())
+    assert first.protect("ask taylor", again).text == "ask <PERSON_1_FAMILY>"
+
+
+def test_the_verb_stays(first):
+    session = Session()
+    text = "Will Byrne is here. Will you mark it? So I asked Will, and he will."
+    sent = "<PERSON_1> is here. Will you mark it? So I asked <PERSON_1_GIVEN>, and he will."
+    assert first.protect(text, session).text == sent
+
+
+def test_what_was_sent_is_counted_and_not_changed(first):
+    session = Session()
+    assert first.protect("Ask taylor, and Will", session).text == "Ask taylor, and Will"
+    result = first.protect("Robert Taylor and Will Byrne, taylor", session)
+    assert result.text == "<PERSON_1> and <PERSON_2>, <PERSON_1_FAMILY>"
+    assert result.sent_earlier == result.to_json()["sent_earlier"] == 1, "an ordinary word may have been said as such"
+    assert first.protect("Robert Taylor", session).sent_earlier == 0, "only what is new is counted"
+    together = list(first.privatizer.privatize_many(["ask okonkwo", "Okonkwo", "okonkwo"], Session()))
+    assert [result.text for result in together] == ["ask okonkwo", "<PERSON_1>", "<PERSON_1_B>"]
+    assert [result.sent_earlier for result in together] == [0, 1, 0]
+
+
+def test_texts_of_a_batch_are_apart_without_a_session(first):
+    texts = ["Okonkwo, OKONKWO", "okonkwo"]
+    assert [each.text for each in first.privatizer.privatize_many(texts)] == ["<PERSON>, <PERSON>", "okonkwo"]
+
+
+def test_what_a_user_never_wants_hidden_is_not(first):
+    made = Protector(protect={"detectors": [First(PERSON=["Robert Taylor"])], "never": ["Taylor"]})
+    assert made.protect("Robert Taylor, robert, TAYLOR").text == "<PERSON> Taylor, <PERSON>, TAYLOR"
+
+
+def test_names_inside_addresses_and_of_scripts_without_spaces():
+    made = Protector(protect={"detectors": [First(PERSON=["Okonkwo", "김민수"])]})
+    session = Session()
+    text = "Okonkwo: https://example.org/okonkwo, okonkwo85, ok@okonkwo.org. 김민수 김민수는 민수가"
+    sent = "<PERSON_1>: <URL_1>, <HANDLE_1>, <EMAIL_1>. <PERSON_2> <PERSON_2>는 <PERSON_2_GIVEN>가"
+    assert made.protect(text, session).text == sent
+    assert session.restore(sent) == text
+
+
+def test_placeholders_that_a_text_has_of_itself_come_back(first):
+    session = Session()
+    first.protect("Ask Okonkwo", session)
+    text = "what is <PERSON_1>, PERSON_1, or person_1? <PERSON_2>"
+    sent = first.protect(text, session).text
+    assert sent == "what is <LITERAL_1>, <LITERAL_2>, or person_1? <PERSON_2>"
+    assert session.restore(sent) == text
+    assert first.protect("Robert Taylor", session).text == "<PERSON_3>"
+
+
+@pytest.mark.parametrize(("score", "kind"), [(0.95, "word"), (0.85, "placeholder")])
+def test_names_that_are_unsure_become_placeholders(score, kind):
+    found = First(score, PERSON=["Robert Taylor"])
+    made = Protector(protect={"detectors": [found]}, names={"types": ["all"]}, seed=4)
+    session = Session()
+    for text in ("Robert Taylor said so", "to taylor"):
+        items = made.protect(text, session).released.items
+        assert {item.kind for item in items if item.kind != "verbatim"} == {kind}
+
+
+def test_a_release_that_is_made_again_knows_what_came_in_between(first, monkeypatch):
+    """Another thread hid a name while this text was drawn; its release is spread anew."""
+    session = Session()
+    draw = type(first.privatizer)._draw
+    others = iter([lambda: first.protect("Okonkwo", session)])
+
+    def slow(self, *given):
+        next(others, lambda: None)()
+        return draw(self, *given)
+
+    monkeypatch.setattr(type(first.privatizer), "_draw", slow)
+    assert first.protect("ask okonkwo", session).text == "ask <PERSON_1_B>"

@@ -38,7 +38,7 @@ FRAGMENTS = (
         r"\u003cPERSON_1>",
         "< PERSON_1 >",
         "PERSON&#95;1",
-        "<TEXT_1>",
+        "<LITERAL_1>",
         "_PERSON_3_",
         "<ORGANIZATION_1_PART>",
     ),

@@ -355,6 +355,7 @@ THINGS = {
     "HANDLE": ("user name", "user names"),
     "LISTED": ("entry of your list", "entries of your list"),
     "TEXT": ("whole text", "whole texts"),
+    "LITERAL": ("placeholder of the text's own", "placeholders of the text's own"),
     "WORD": ("word", "words"),
 }
 """What the types of names and placeholders are called: one of them, and several."""

@@ -14,7 +14,7 @@ from textveil.errors import BudgetError, InputError, VocabularyError
 from textveil.mechanism import Block, Layout, Role, WordRule, oov
 from textveil.pipeline.parts import Parts
 from textveil.protect import (
-    WHOLE,
+    LITERAL,
     Found,
     Protection,
     Span,
@@ -93,7 +93,7 @@ def protect(
         found = parts.grouping.spread(found, None)
     else:
         literals = [
-            Span(b, start, end, WHOLE, 1.0, "session")
+            Span(b, start, end, LITERAL, 1.0, "session")
             for b, text in enumerate(tokens.texts)
             for start, end in known.literals(text)
         ]

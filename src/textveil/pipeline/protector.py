@@ -19,8 +19,9 @@ from textveil.table import EmbeddingTable
 class Protector:
     """Protects prompts: what is found in a text does not leave; nothing is claimed about words that pass.
 
-    Identifiers become placeholders, and names give way to other names of their type. Frozen, and shareable between
-    threads.
+    Names and identifiers become placeholders; with names.types, names of which the detector is certain give way to
+    other names of their type. What was found once is hidden in the whole text and in all further texts of a session.
+    Frozen, and shareable between threads.
 
     Args:
         profile: a packaged profile that hides what it finds: "prompt", or "strict", which privatizes the rest too.

@@ -6,7 +6,7 @@ Not here: what replaces a protected word (`mechanism`).
 
 from textveil.protect.budget import LARGEST, TABLE1, Budget, Grouped, Uniform, in_range
 from textveil.protect.detectors import detector
-from textveil.protect.grouping import WHOLE, Found, Grouping, join
+from textveil.protect.grouping import LITERAL, WHOLE, Found, Grouping, join
 from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, PUBLIC, Protection, listed, ungrouped
 from textveil.protect.response import randomised
@@ -17,6 +17,7 @@ from textveil.protect.spread import Sought, Value
 __all__ = [
     "GROUPS",
     "LARGEST",
+    "LITERAL",
     "PUBLIC",
     "TABLE1",
     "WHOLE",

@@ -46,6 +46,9 @@ WHOLE = "TEXT"
 _PATH = regex.compile(r"(?<!^u[0-9A-Fa-f]{4})(?<=[\p{L}\p{N}:])$")
 """The word before a backslash of a path, which stands for itself, and not the rest of an escape."""
 
+LITERAL = "LITERAL"
+"""The type of what a text itself spells as a placeholder that a session has given to something else."""
+
 
 class Scorer(Protocol):
     """Scores how relevant each word is to a task."""

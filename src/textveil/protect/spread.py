@@ -31,7 +31,7 @@ IDENTIFIER = 5
 LONGEST = 300
 """Letters and digits of the longest value that is looked for elsewhere."""
 
-NEVER = frozenset(("AGE", "TEXT", "WORD"))
+NEVER = frozenset(("AGE", "LITERAL", "TEXT", "WORD"))
 """Types whose values say nothing elsewhere."""
 
 LEGAL = frozenset(

@@ -25,7 +25,7 @@ T = TypeVar("T")
 VERSION: Literal[3] = 3
 """Of the form in which a session is kept; a change that older versions cannot read makes it another one."""
 
-UNFOUND = ("WORD", "TEXT")
+UNFOUND = ("LITERAL", "TEXT", "WORD")
 """Types of placeholders for what no detector found."""
 
 ATTEMPTS = 3
