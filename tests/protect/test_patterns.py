@@ -963,8 +963,8 @@ UNITS = (
     "eyJaaaaaaaa.", "GB82 ", "4111 ", "12 de ", "rue ", "1 rue de ", "Apt. 1 ", "\u200b", "１", "é", "🙂", "\n", " ",
     "路1", "路", "市1-1", "県", "로 1", "시 가", "ул. А ", "А, ", "№ 1 ", "order 1", "ref ", "1.2345, ", "1.2345 ",
     "1,", "12-", "Mah. ", "A Mah. ", "đường 1, ", "phố a, ", "شارع ا، ", "ا ", "ग्राम क, ", "IMEI 1", "1 exp 01/25 ",
-    "1° 1' ", "Unit 1/", "Aa 1\n12345 Aa", "address: a ", "passport 12345, ", "1 and ", "PNR ", "AB 12 ", "京A", "(0", "+1 (",
-    "06 ", "a b ", "Aaaaaaaa.Bbbbbb ", "1 street ", "1, ", "aA1", "tel 1 ", "_", "sk-",
+    "1° 1' ", "Unit 1/", "Aa 1\n12345 Aa", "address: a ", "passport 12345, ", "1 and ", "PNR ", "AB 12 ", "京A", "(0",
+    "+1 (", "06 ", "a b ", "Aaaaaaaa.Bbbbbb ", "1 street ", "1, ", "aA1", "tel 1 ", "_", "sk-",
 )  # fmt: skip
 
 

@@ -228,8 +228,8 @@ def _windows(rule: Rule, lower: str) -> Iterator[tuple[int, int]]:
 def _near(rule: Rule, plain: str, told: Folded) -> Iterator[Found]:
     """A rule's matches near its context words: the first one behind them, and with `before` all in front of them."""
     assert rule.context is not None
-    pattern = rule.pattern.compiled
     for begin, stop in rule.context.find(told):
+        pattern = rule.pattern.compiled
         if rule.linked:
             matches = iter([match] if (match := pattern.match(plain, stop)) else [])
         else:
