@@ -90,10 +90,11 @@ def protect(
         with_original=with_original,
         diff=diff,
     )
-    found = [(result.released, result.guarantee, result.sent_earlier) for result in results]
+    found = [(each.released, each.guarantee, each.sent_earlier, each.unmeasured) for each in results]
     telling.say_hidden(
-        [released for released, _, _ in found],
-        [guarantee for _, guarantee, _ in found],
-        earlier=sum(earlier for *_, earlier in found),
+        [released for released, *_ in found],
+        [guarantee for _, guarantee, *_ in found],
+        earlier=sum(earlier for *_, earlier, _ in found),
+        unmeasured={name for *_, names in found for name in names},
         as_json=as_json,
     )

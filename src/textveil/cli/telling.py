@@ -4,7 +4,7 @@ In: statements. Out: one plain line, three lines or all of it, on standard error
 Not here: the words (`textveil.guarantee`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,7 @@ class Telling:
         guarantees: "Sequence[Guarantee]",
         *,
         earlier: int = 0,
+        unmeasured: Collection[str] = (),
         as_json: bool = False,
     ) -> None:
         """Print what was hidden in prompts, then their statement if it was asked for, on standard error.
@@ -69,6 +70,7 @@ class Telling:
             releases: the prompts as they are sent.
             guarantees: their statements.
             earlier: how many values were found too late to be hidden everywhere in the session.
+            unmeasured: the scripts and languages in them for which it was not measured how much is found.
             as_json: whether the output is JSON, which says it all.
         """
         if not releases or not self.speaks(as_json=as_json):
@@ -76,6 +78,9 @@ class Telling:
         from textveil.guarantee import hidden
 
         note(wrap(hidden(releases, earlier)))
+        if unmeasured:
+            named = " and ".join(sorted(unmeasured))
+            note(wrap(f"Recall was not measured for {named} text; names in it may pass."))
         if self.how != "summary":
             self.say(guarantees)
 

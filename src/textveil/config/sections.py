@@ -139,6 +139,9 @@ class ProtectOptions:
         timeout: seconds a detector may take for one batch of texts.
         on_failure: what happens if a detector fails: "refuse" releases nothing; "protect" makes each text of the batch
             one placeholder or, if no type becomes a placeholder or a name, treats all its words as sensitive.
+        unmeasured: what happens to parts in scripts and languages for which it was not measured how much is found:
+            "say" names these in the result; "strict" makes placeholders of them too, but for public words; "refuse"
+            releases nothing.
     """
 
     detectors: Listed = ()
@@ -158,6 +161,7 @@ class ProtectOptions:
     label_epsilon: Positive | None = None
     timeout: Positive = 300.0
     on_failure: Literal["refuse", "protect"] = "refuse"
+    unmeasured: Literal["say", "strict", "refuse"] = "say"
 
     def __post_init__(self) -> None:
         if (self.labels == "randomised") != (self.label_epsilon is not None):
@@ -172,6 +176,12 @@ class ProtectOptions:
             raise ConfigError(
                 "protect.labels=randomised needs protect.on_failure=refuse: labels would reveal a failure"
             )
+        if self.unmeasured != "say" and not self.detectors:
+            raise ConfigError(
+                f"protect.unmeasured={self.unmeasured} needs protect.detectors: set it, or leave it at say"
+            )
+        if self.labels == "randomised" and self.unmeasured == "strict":
+            raise ConfigError("protect.unmeasured=strict makes placeholders, and protect.labels=randomised has none")
 
     def public(self) -> dict[str, object]:
         """As shown in statements: private lists and the task appear only as their lengths."""

@@ -4,6 +4,7 @@ In: texts and a configuration. Out: one `Result` per text. The only place that k
 Not here: what any of the steps does; each has its own module or room.
 """
 
+import math
 import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ from textveil.pipeline.rerank import rerank
 from textveil.pipeline.results import Private, Rehearsal, Result
 from textveil.pipeline.rules import Setup
 from textveil.pipeline.statement import state
-from textveil.protect import Budget, Found, Protection, Value
+from textveil.protect import Budget, Found, Grouped, Protection, Value
 from textveil.randomness import Ids
 from textveil.session import Notes, Session, SessionDelta, Snapshot
 from textveil.table import EmbeddingTable, load_table
@@ -287,6 +288,12 @@ class Privatizer(Parts):
         shown[protection.named] = rows[protection.named]  # or they would be names no more
         return shown
 
+    def _unmeasured(self, texts: Sequence[str]) -> Sequence[tuple[str, ...]]:
+        """The unmeasured scripts and languages of each text, where all other words pass and show them anyway."""
+        if self.grouping is None or not (isinstance(self.budget, Grouped) and math.isinf(self.budget.budgets[-1])):
+            return [()] * len(texts)
+        return self.grouping.unmeasured(texts)
+
     def _finish(
         self,
         start: float,
@@ -304,6 +311,7 @@ class Privatizer(Parts):
         if self.words.consistent:  # and then nothing is re-ranked
             drawn = shown = alike(self, tokens, protection, plan, drawn, notes)
         releases, earlier = spell(self, tokens, protection, plan, shown, steps=release.steps, notes=notes, news=news)
+        foreign = self._unmeasured(tokens.texts)
         made = []
         for b, (text, released) in enumerate(zip(tokens.texts, releases, strict=True)):
             span = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
@@ -313,8 +321,15 @@ class Privatizer(Parts):
         seconds = float(f"{(time.perf_counter() - start) / max(1, len(tokens.texts)):.2g}")
         rehearsal = Rehearsal(
             results=tuple(
-                Result(released=released, guarantee=guarantee, private=private, seconds=seconds, sent_earlier=passed)
-                for released, guarantee, private, passed in made
+                Result(
+                    released=released,
+                    guarantee=guarantee,
+                    private=private,
+                    seconds=seconds,
+                    sent_earlier=passed,
+                    unmeasured=names,
+                )
+                for (released, guarantee, private, passed), names in zip(made, foreign, strict=True)
             ),
             words=tuple(tokens.words),
             protection=protection,

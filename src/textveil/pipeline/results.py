@@ -48,6 +48,7 @@ class Result:
         seconds: time of the batch that the text was in, divided by its number of texts.
         sent_earlier: how many of the values that were found here for the first time stand, whole or in part, in
             earlier texts of the session, where nothing found them; what was sent is not changed any more.
+        unmeasured: scripts and languages of the text for which it was not measured how much is found, "Thai".
     """
 
     released: Released
@@ -55,6 +56,7 @@ class Result:
     private: Private = field(repr=False)
     seconds: float
     sent_earlier: int = 0
+    unmeasured: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -76,6 +78,7 @@ class Result:
             "oov_share": self.oov_share,
             "seconds": self.seconds,
             "sent_earlier": self.sent_earlier,
+            "unmeasured": list(self.unmeasured),
         }
         if with_original:
             if not self.private.kept:

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from textveil.protect.importance import Cosine, Listed, Saliency
 from textveil.protect.lists import Lists
 from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, PUBLIC, Protection
+from textveil.protect.scripts.unmeasured import TEXT, Unmeasured, unmeasured
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, Detector, Span
 from textveil.protect.spelling import bounds
 from textveil.protect.spread import SOURCE as SPREAD
@@ -39,7 +41,7 @@ PRIVATE = 0.5
 SURE = 0.9
 """From this score on a name may be replaced by another name; others become placeholders, which a reader can see."""
 
-WHOLE = "TEXT"
+WHOLE = TEXT
 """The type of a text that becomes one placeholder because a detector failed."""
 
 
@@ -131,13 +133,16 @@ class Grouping:
             raise ConfigError("protect.detectors must hold detector names, or objects with a name and find(texts)")
         if options.always or options.always_matching:
             found.append(Lists(words=options.always, expressions=options.always_matching))
+        if options.unmeasured == "strict":
+            found.append(Unmeasured())
+            hidden = None if hidden is None else hidden | {WHOLE}
         never = options.never or options.never_matching
         return cls(
             options=options,
             detectors=tuple(found),
             never=Lists(words=options.never, expressions=options.never_matching) if never else None,
             scorer=_scorer(options),
-            types=None if "all" in options.types else _types(options.types, "protect.types") | {LISTED},
+            types=None if "all" in options.types else _types(options.types, "protect.types") | {LISTED, WHOLE},
             hidden=hidden,
             named=named,
         )
@@ -170,8 +175,16 @@ class Grouping:
 
         Raises:
             DetectorError: a detector failed, and `protect.on_failure` is `refuse`.
-            InputError: queries are missing, or not one per text.
+            InputError: queries are missing, or not one per text; or a text has parts in a script or language that was
+                not measured, and `protect.unmeasured` is `refuse`.
         """
+        if self.options.unmeasured == "refuse" and (
+            named := sorted({*chain.from_iterable(self.unmeasured(tokens.texts))})
+        ):
+            raise InputError(
+                f"nothing is released: recall was not measured for {' and '.join(named)} text; take it out, or set "
+                "protect.unmeasured to strict, which hides it, or say, which lets it pass"
+            )
         important = self._important(tokens, queries)
         try:
             spans, others = self._spans(tokens)
@@ -182,6 +195,14 @@ class Grouping:
             return Found(tokens=tokens, spans=(), others=(), important=important, failed=True)
         found = Found(tokens=tokens, spans=(), others=tuple(others), important=important)
         return _with(found, spans)
+
+    def unmeasured(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The scripts and languages of each text for which it was not measured how much is found.
+
+        Nothing is said without detectors, and nothing where labels are drawn: it would tell of the words.
+        """
+        silent = not self.detectors or self.randomised
+        return [() if silent else unmeasured(text) for text in texts]
 
     def spread(self, found: Found, known: Sought | None, besides: Sequence[Span] = ()) -> Found:
         """The same with all other places where what was found stands, in its text and in those after it.
