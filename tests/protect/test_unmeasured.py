@@ -5,6 +5,7 @@ import pytest
 from textveil import Protector
 from textveil.errors import ConfigError, InputError
 from textveil.protect.scripts.unmeasured import unmeasured
+from textveil.session.state import Session
 
 THAI = "Write to สมชาย ใจดี about the invoice."
 
@@ -36,8 +37,10 @@ def test_the_result_says_so_and_the_text_passes() -> None:
 
 def test_strict_makes_placeholders_of_it() -> None:
     guard = Protector(protect={"detectors": ["patterns", "scripts"], "unmeasured": "strict"})
-    result = guard.protect(THAI)
-    assert result.text == "Write to <TEXT_1> about the invoice."
+    session = Session()
+    sent = guard.protect(THAI, session).text
+    assert sent == "Write to <TEXT_1> about the invoice."
+    assert session.restore(sent) == THAI
     assert guard.protect("Plain English stays.").text == "Plain English stays."
 
 
