@@ -98,6 +98,24 @@ def test_ordinary_words_need_a_context(name, text, hidden):
     assert persons(text, name) == hidden
 
 
+def test_small_letters_of_other_languages_may_be_words():
+    """Cruz is a name, and a cross; of English it is known which words are ordinary."""
+    spanish = "Fuimos por la rotonda donde tienen una cruz de piedra, y luego hablamos despacio con "
+    assert persons(spanish + "Cruz, CRUZ, @cruz, cruz_cv.pdf y ana cruz", "Ana Cruz") == [
+        "Cruz",
+        "CRUZ",
+        "cruz",
+        "cruz",
+        "ana cruz",
+    ]
+    english = "We went around the corner where they have that old stone, and then talked slowly with "
+    assert persons(english + "cruz", "Ana Cruz") == ["cruz"]
+
+
+def test_a_title_alone_is_nobody():
+    assert persons("Dear Mr Berg, Mr", "Mr", "van") == []
+
+
 def test_words_of_organizations_tell_only_if_they_are_rare():
     text = "ltd bank street university and brightwaters, HALVORSEN, leeds"
     before = [("ORGANIZATION", "Halvorsen & Brightwater Ltd"), ("ORGANIZATION", "University of Leeds")]

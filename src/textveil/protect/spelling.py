@@ -49,7 +49,7 @@ PARTICLES = frozenset(
         r"\w+",
         """
         de da do dos das di del della dello der den dem des van von vom zu zum zur la le les lo du el al bin ibn ben
-        abu bint ter ten op af av st san the and und et
+        abu bint ter ten op af av st san the and und et जी
         """,
     )
 )

@@ -7,7 +7,7 @@ Not here: what counts as the same and what the parts of a name are (`spelling`),
 Folded words are looked up in a table, so the time is linear in the texts, however many values there are.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import regex
 
 from textveil.protect.spans import LISTED, NAMES, Span
-from textveil.protect.spelling import LOOSE, SHORTEST, TITLES, Atom, alike, atoms, core, syllables, words
+from textveil.protect.spelling import LOOSE, PARTICLES, SHORTEST, TITLES, Atom, alike, atoms, core, syllables, words
 from textveil.text import is_ordinary, is_public, ranks
 
 SOURCE = "spread"
@@ -30,6 +30,12 @@ IDENTIFIER = 5
 
 LONGEST = 300
 """Letters and digits of the longest value that is looked for elsewhere."""
+
+SAMPLE = 2000
+"""Words from which the language of a text is guessed."""
+
+LEAST = 8
+"""The fewest words that tell of it."""
 
 NEVER = frozenset(("AGE", "LITERAL", "TEXT", "WORD"))
 """Types whose values say nothing elsewhere."""
@@ -69,6 +75,7 @@ _JOINT = regex.compile(r"[\s\-‐-―'’ʼ.·_/()+@&:,\p{Cf}]{0,4}")
 _HYPHEN = regex.compile(r"[-‐‑'’ʼ.·\p{Cf}]*(?:[-‐‑]\s*)?")
 _BEGINS = regex.compile(r"(?:\A|[.!?…:;。！？]|\n[ \t]*(?:[#>*+\-•|\d.)]+)?)[\s\"'“”‘’«»„(\[*_>#\-]*\Z")
 _BEHIND = 40
+_JOINS = frozenset("@_/\\#=-~&")
 
 
 @dataclass(frozen=True)
@@ -266,17 +273,13 @@ def _elsewhere(b: int, text: str, sought: Sought, spans: Sequence[Span], shields
     """The places of a text in which something stands that was found, and that no span covers yet."""
     found = atoms(text)
     context = _Context(text, found)
-    covered = sorted((span.start, span.end) for span in spans)
-    starts = [start for start, _ in covered]
+    covered, shielded = _Spans(spans), _Spans(shields)
     certain: list[Place] = []
     unsure: list[Place] = []
     for place in sought.places(text, found):
-        near = bisect_right(starts, place.start) - 1
-        if near >= 0 and covered[near][1] >= place.end:
+        if covered.around(place) or any(_shields(shield, place, text) for shield in shielded.around(place)):
             continue
-        if any(_shields(shield, place, text) for shield in shields):
-            continue
-        (unsure if place.form.ordinary else certain).append(place)
+        (unsure if place.form.ordinary or context.is_foreign_word(place) else certain).append(place)
     ends = {place.last: place for place in certain}
     begins = {place.first: place for place in certain}
     for place in unsure:
@@ -292,11 +295,26 @@ def _elsewhere(b: int, text: str, sought: Sought, spans: Sequence[Span], shields
 
 def _shields(shield: Span, place: Place, text: str) -> bool:
     """Whether a public name keeps a part of a private one that stands in it."""
-    if place.form.whole or not (shield.start <= place.start and place.end <= shield.end):
+    if place.form.whole:
         return False
     return (
         shield.type != place.form.value.type or len(atoms(text[shield.start : shield.end])) > place.last - place.first
     )
+
+
+class _Spans:
+    """Spans of a text, to be asked for those around a place."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self._spans = sorted(spans, key=lambda span: span.start)
+        self._starts = [span.start for span in self._spans]
+        self._longest = max((span.end - span.start for span in spans), default=0)
+
+    def around(self, place: Place) -> list[Span]:
+        """The spans that hold all of a place."""
+        first = bisect_left(self._starts, place.end - self._longest)
+        last = bisect_right(self._starts, place.start)
+        return [span for span in self._spans[first:last] if span.end >= place.end]
 
 
 class _Context:
@@ -305,6 +323,20 @@ class _Context:
     def __init__(self, text: str, found: Sequence[Atom]) -> None:
         self._text, self._atoms = text, found
         self._headings: dict[int, bool] = {}
+
+    def is_foreign_word(self, place: Place) -> bool:
+        """Whether a place may be an ordinary word of a language whose words are not known: one in small letters."""
+        if place.last - place.first > 1 or place.form.value.type not in NAMES or not self._foreign:
+            return False
+        before, after = self._text[max(0, place.start - 1) : place.start], self._text[place.end : place.end + 1]
+        return self._text[place.start : place.end].islower() and before not in _JOINS and after not in _JOINS
+
+    @cached_property
+    def _foreign(self) -> bool:
+        """Whether the text is mostly of words that English texts do not have."""
+        told = [atom.text for atom in self._atoms[:SAMPLE] if atom.spaced and len(atom.text) > 3]
+        told = [word for word in told if word.isalpha()]
+        return len(told) >= LEAST and 2 * sum(map(_ordinary, told)) < len(told)
 
     def is_name(self, place: Place) -> bool:
         """Whether ordinary words are written as a name: after a title, or with capitals that nothing else asks for."""
@@ -356,7 +388,7 @@ def _placed(text: str, found: Sequence[Atom], first: int, last: int, form: Form)
 def _forms(value: Value) -> Iterable[Form]:
     found = core(value.type, value.text)
     joined = "".join([atom.text for atom in found])
-    if not found or len(joined) > LONGEST:
+    if not found or len(joined) > LONGEST or joined in TITLES or joined in PARTICLES:
         return
     named = value.type in NAMES
     if not named and value.type != LISTED and not _is_telling(value, joined):
