@@ -266,6 +266,31 @@ FOUND = {
         "код домофона ⟦4512⟧, третий этаж",
         "kod do bramy: ⟦1947#⟧",
     ),
+    "HANDLE": (
+        r"in C:\Users\⟦hlehmkuhl⟧\Documents",
+        r"liegt unter C:\\Users\\⟦n.hlebodarov⟧\\AppData",
+        'File "/home/⟦artsin⟧/Dev/prismo/app.py"',
+        "at /Users/⟦zainab.q⟧/Dev/Reminder.swift:12",
+        "see ~⟦khoffmann⟧/notes",
+        "her handle is ⟦@maddie.swims⟧ and",
+        "is ⟦@liesbeth⟧ back yet?",
+        "My login ⟦b.zielonka⟧ is blocked",
+        "ansible_user=⟦pbrigandi⟧",
+        'Digest username="⟦hbae⟧", realm',
+        "kullanıcı=⟦hande.ozturkmen⟧ ip",
+        "계정: ⟦hosik.ma⟧",
+        "【会員ID】⟦yurie_tknashi⟧ さま",
+        'owner="⟦kmakoa808⟧"/>',
+        "Rosanna Gallo (⟦rgallo⟧), postazione",
+        "Temitope Fashanu (⟦tfashanu2⟧),",
+        "Хлебодаров Никодим (⟦n.hlebodarov⟧), каб.",
+        "dn: uid=⟦bthapa⟧,ou=people",
+        "Accepted password for ⟦sven-olof⟧ from there",
+        "[21:14] ⟦tobi_h89⟧: wer fährt",
+        "join ⟦Nightowl#4821⟧ on there",
+        "ssh ⟦anna⟧@srv01 fails",
+        "insta'dan ekliyim ⟦tunakvk_61⟧ mıydı",
+    ),
     "CRYPTO": (
         "to ⟦1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa⟧",
         "⟦3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy⟧",
@@ -520,7 +545,6 @@ NOTHING = (
     "* 12.05.2020 first meeting",
     "x = a[10:20]; y = foo::bar(1, 2)",
     "100 000 people and 1 234 567 more",
-    "@alice thanks @bob",
     "1/2/3 and 10-20-30",
     "校验身份证最后一位，GB 11643-1999",
     "ISBN 0306406157, ISBN 0-306-40615-7",
@@ -576,6 +600,21 @@ NOTHING = (
     "if password == confirm_password:",
     "SELECT * FROM t WHERE id = 1234567890;",
     "arrive at the dot com boom",
+    "@app.route('/x')\ndef f(): ...",
+    "@Override\npublic void run() {}",
+    "use @angular/core and @tanstack/vue-query",
+    "@media print { a { color: red } }",
+    "DECLARE @total INT; SET @total = @price * 2",
+    " * @param newPassword the new one\n * @return nothing",
+    "thanks @everyone and @NASA",
+    "cd /home/ubuntu/app and C:\\Users\\Public\\x and /Users/runner/work",
+    "user: string, author = book.author, owner = msg.sender",
+    "user = get_user(id); login: true",
+    "see issue#1234 and PR#4321",
+    "the genome (GRCh38) and the error (e.message)",
+    "first_name: Anna\nlast_name: K",
+    "12:31:07 http_server: started",
+    "~5 km and ~/notes",
     "password = input('your password')",
     "password: hashedPassword, token: res.data.token,",
     "const token = createToken(user);",
@@ -708,6 +747,17 @@ def test_an_address_is_somebodys_own_if_the_text_says_so():
     assert privacy("my website is larkfield.com") == [0.8]
     assert privacy("larkfield.com, or anna@larkfield.com") == [0.8, 1.0]
     assert privacy("gmail.com, or anna@gmail.com") == [0.2, 1.0]
+
+
+def test_speakers_of_a_chat_are_found_where_they_speak_twice():
+    chat = "gia_zane: chi porta la torta\npippo.er: ma se nevica?\ngia_zane: e allora?\npippo.er: ok"
+    assert [chat[start:end] for start, end, _ in spans(chat)] == ["gia_zane", "pippo.er"] * 2
+    assert spans("max_size: 3\nmin_size: 1") == []
+
+
+def test_names_behind_an_at_sign_in_code_are_none():
+    assert spans("@alice thanks @bob") == [(0, 6, "HANDLE"), (14, 18, "HANDLE")]
+    assert spans("class A:\n    @alice\n    def f(self): ...") == []
 
 
 # ---- check digits ----------------------------------------------------------------------------------------------------

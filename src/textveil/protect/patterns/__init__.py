@@ -15,7 +15,19 @@ from typing import NamedTuple
 import regex
 
 from textveil.errors import ConfigError
-from textveil.protect.patterns import accounts, addresses, codes, keys, net, people, places, references, times, vehicles
+from textveil.protect.patterns import (
+    accounts,
+    addresses,
+    codes,
+    handles,
+    keys,
+    net,
+    people,
+    places,
+    references,
+    times,
+    vehicles,
+)
 from textveil.protect.patterns.hosts import FREE_MAIL, OWN, host_name
 from textveil.protect.patterns.phones import REGIONS, are_regions, find_phones
 from textveil.protect.patterns.rules import Folded, Rule, folded, without_foreign
@@ -60,6 +72,7 @@ _RULES = (
     *net.RULES,
     *keys.RULES,
     *codes.RULES,
+    *handles.RULES,
     *people.RULES,
     *references.RULES,
     *vehicles.RULES,
@@ -140,6 +153,8 @@ class Patterns:
                     yield found
                 elif (type_ := self._url_type(plain[found.start : found.end])) in self.types:
                     yield found._replace(type=type_, private=found.private if type_ == "URL" else 1.0)
+        if "HANDLE" in self.types:
+            yield from (Found(start, end, "HANDLE", score) for start, end, score in handles.find_handles(plain))
         if "PHONE" in self.types and digits >= 6:
             yield from (
                 Found(start, end, "PHONE", score) for start, end, score in find_phones(bare, told, self.regions)

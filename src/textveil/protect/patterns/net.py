@@ -177,7 +177,7 @@ RULES = (
     Rule(
         "HOST",
         Expression(
-            r"(?<![\w\\]) (?:\\\\|\\\\\\\\) (?P<value> (?! wsl | server | localhost | host | computer | pipe | \?)"
+            r"(?<![\w\\:]) (?:\\\\|\\\\\\\\) (?P<value> (?! wsl | server | localhost | host | computer | pipe | \?)"
             r" [a-z0-9] [\w.\-]{1,62} ) \\{1,2} [\w$]"
         ),
         score=0.9,
