@@ -58,6 +58,8 @@ FOUND = {
         'user = User(first_name="⟦Temitope⟧", last_name="⟦Fashanu⟧", role="admin")',
         'String ownerName = "⟦Gethin Prosser⟧";',
         'customer_name: str = "⟦Yewande Balogun⟧"',
+        'p.setFirstName("⟦Zanele⟧"); p.setTitle("Chart");',
+        'df = DataFrame({"Name": ["⟦Zanele Mokoena⟧", "⟦Tom Abara⟧"], "City": ["⟦Durban⟧", "⟦Leeds⟧"]})',
         "/** @author ⟦Ingrid Baumgartner⟧ */",
         "UPDATE clients SET phone = '⟦0262 41 77 08⟧' WHERE last_name = '⟦Hautefeuille⟧';",
     ),
@@ -70,6 +72,7 @@ FOUND = {
     "cards": (
         "BEGIN:VCARD\nVERSION:3.0\nN:⟦Dlamini⟧;⟦Nomvula⟧;⟦Grace⟧;;\nFN:⟦Dr Nomvula Grace Dlamini⟧\nORG:⟦Khanya Clinic⟧\n"
         "TEL;TYPE=CELL:⟦+27 82 551 0947⟧\nEND:VCARD",
+        "PID|1||⟦MRN12345⟧^^^HOSP||⟦Mokoena⟧^⟦Zanele⟧||⟦19840312⟧|F|||⟦9 Lime Close⟧^^⟦Durban⟧^^4066||⟦(031)9042286⟧\n",
         'BEGIN:VEVENT\nORGANIZER;CN="⟦Perihan Aksoy⟧":mailto:x@example.org\nSUMMARY:Stand-up\nEND:VEVENT',
         "dn: uid=⟦bthapa⟧,ou=people\ncn: ⟦Bishnu Thapa⟧\nsn: ⟦Thapa⟧\nmail: ⟦bishnu.thapa@example.org⟧\n",
     ),
@@ -88,6 +91,7 @@ FOUND = {
         "आवेदक का नाम: ⟦गेंदालाल अहिरवार⟧\nजन्म तिथि: ⟦०५/०८/१९६८⟧\n",
         "الاسم رباعيًا: ⟦ماريان عزمي بشاي جرجس⟧\nجهة العمل: ⟦مدرسة الأمل⟧\n",
         "Заявитель: ⟦Хлебодаров Никодим⟧ (⟦n.hlebodarov⟧), каб. 417",
+        "Tenant(s): ⟦Zanele Mokoena⟧ and ⟦Tom Abara⟧\nRent: 900",
         "Present: ⟦D. Featherstonhaugh⟧ (chair), ⟦Parveen Sandhu⟧, ⟦Gethin⟧\n",
     ),
     "letters": (

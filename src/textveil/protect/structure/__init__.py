@@ -48,6 +48,8 @@ _BESIDE = (
     "expiry",
 )
 """Kinds that are private only in a person's record."""
+_SIGNS = (":", "=", "<", "：", "【", ".set", "PID|")
+"""Without any of these a text holds no pairs."""
 _TRACKS = frozenset(("trkpt", "wpt", "rtept", "home"))
 """Keys of places where somebody was."""
 _WORKS = listed(
@@ -56,12 +58,13 @@ _WORKS = listed(
 )
 """Keys beside an author that make the record one of a published work."""
 _NAMES_APART = re.compile(r"[,;/]|[ ](?:and|und|et|y|e|i|&)(?=[ ])")
+_JOINED = re.compile(r"[ ](?:and|und|et|y|e|en|ve|i|&)[ ]")
 _LOGIN = re.compile(r"[ ]\(([A-Za-z][\w.\-]{2,31})[,)]")
 _TELEPHONE = re.compile(r"(?<![\w./\-])[+(]{0,2}\d(?:[ ().\-/]{0,3}\d){7,14}(?![\w\-])")
 _TEMPLATE = re.compile(r"[$<%*^/\\]|process\.|os\.|\{\{|\{.*\}$|https?:")
 _MIXED = re.compile(r"[^A-Za-z_./:|,\-]")
 _OWNER = re.compile(r"[a-z]{4,20}\d{1,4}")
-_PARTIAL = frozenset(("sn", "first", "last", "middle", "ad", "adi", "имя", "ten", "tên", "isim", "adı"))
+_PARTIAL = frozenset(("sn", "ho", "first", "last", "middle", "ad", "adi", "имя", "ten", "tên", "isim", "adı"))
 """Keys of parts of names that mean other things outside of a person's record."""
 
 
@@ -87,7 +90,7 @@ class Structure:
 
 
 def _found(text: str) -> Iterator[tuple[int, int, str]]:
-    if any(sign in text for sign in ":=<：【"):
+    if any(sign in text for sign in _SIGNS):
         cells = Cells()
         read_pairs(text, cells)
         yield from _private(text, cells)
@@ -193,6 +196,10 @@ def _beside(text: str, value: Value, end: int) -> Iterator[Value]:
         name = {word for word in folded(text[value.start : value.end]).split() if len(word) > 2}
         if not login[1].isalpha() or any(word in login[1].lower() for word in name):
             yield Value(*login.span(1), "HANDLE", True)
+    if joined := _JOINED.match(text, value.end, end):
+        second = person(text, joined.end(), end, whole=False, strong=False)
+        if second and (second.likely or " " in text[second.start : second.end]):
+            yield second
     for number in _TELEPHONE.finditer(text, value.end, end):
         if 8 <= sum(map(str.isdigit, number[0])) <= 14:
             yield Value(*number.span(), "PHONE", True)
@@ -327,7 +334,9 @@ def _is_named(text: str, cell: Cell, value: Value, records: _Records) -> bool:
         return False
     if records.persons[record] or records.telling(record):
         return looks_like_name(name) or (not _is_word(text, value) and not no_name(name))
-    if records.contact(record) and (value.likely or (not name.isascii() and not _is_word(text, value))):
+    unknown = not any(map(is_ordinary, name.split())) and several if name.isascii() else not _is_word(text, value)
+    beside = records.contact(record) or "name" in records.own.get(record, ())
+    if beside and (value.likely or unknown):
         return True
     if cell.form and cell.key[:1].isupper():
         return value.likely and several

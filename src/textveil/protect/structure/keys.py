@@ -397,7 +397,7 @@ def _of_several(words: list[str]) -> str | None:
         if rest[-1] in numbers and (before in orders or rest[-2] in orders):
             return "id"
     first = table.get(words[0])
-    if first in ("given", "family") and words[1] in joints and words[-1] in who:
+    if first in ("given", "family") and words[1] in joints:
         return first
     if (
         first == "secret"

@@ -75,7 +75,7 @@ class Cells:
         around = self.names[record]
         kind = kind_of(key)
         if kind is None and around and is_number(key):
-            kind = kind_of(f"{around} {key}")
+            kind = kind_of(f"{around} {key}") or ("house" if kind_of(around) == "address" else None)
         if kind:
             self.cells.append(Cell(start, end, kind, key, whole, record, form))
 
@@ -91,6 +91,7 @@ _NAMED = re.compile(
     r"([\w$@.\-]{1,64})(?:\s{0,4}:\s{0,4}(?i:str|string|text|int|integer|float|bool|boolean|number|any|object|date|u?int\d\d?|char|optional\[\w+\])\??)?\s{0,4}$"
 )
 _MARKS = " \t>#*-•·–—/【】_\"'`"
+_SETTER = re.compile(r"(?:^|\.)(?:set|with)_?((?-i:[A-Z_])\w{2,40})$")
 _STOP = re.compile(r"[,}\])\n;]")
 _NEXT = re.compile(r"(?:[,;&]|\s)\s?[\w.\-]{1,40}=")
 _CLOSES = {"}": "{", "]": "[", ")": "("}
@@ -307,8 +308,12 @@ class _Scan:
         if self.key is not None and (direct or call):
             self.key = None
         if len(self.open) < _DEEPEST:
-            own = sign != "[" or bool(direct)
+            setter = _SETTER.search(key) if call else None
+            own = sign != "[" and not setter
             record = self.cells.record(self.record, key) if own else self.record
+            if setter:
+                self.open.append((sign, record, setter[1]))
+                return
             self.open.append((sign, record, key if sign == "[" or not call else ""))
 
     def _closed(self, sign: str, at: int) -> None:
@@ -413,8 +418,22 @@ _CARD_KEYS = {"FN": "full name", "TEL": "phone", "EMAIL": "email", "NICKNAME": "
 _CN = re.compile(r";CN=\"?([^\";:\n]{1,80})")
 
 
+_PATIENT = re.compile(r"^PID\|([^\n]*)$", re.MULTILINE)
+_FIELDS = {3: "mrn", 5: "full name", 7: "dob", 11: "home address", 13: "phone", 14: "phone", 19: "ssn"}
+"""What the fields of a patient's segment of HL7 hold, by number."""
+
+
 def read_cards(text: str, cells: Cells) -> None:
-    """vCards and iCalendar entries."""
+    """vCards, iCalendar entries, and patients of HL7."""
+    for match in _PATIENT.finditer(text) if "PID|" in text else ():
+        record, at = cells.record(-1, "patient"), match.start(1)
+        for number, part in enumerate(match[1].split("|"), 1):
+            for piece in part.split("^")[: 1 if number == 3 else 9]:
+                if number in _FIELDS and piece:
+                    key = "family name" if number == 5 else _FIELDS[number]
+                    cells.add(key, at, at + len(piece), whole=True, record=record)
+                at += len(piece) + 1
+            at = match.start(1) + sum(len(each) + 1 for each in match[1].split("|")[:number])
     if "BEGIN:V" not in text:
         return
     record = cells.record(-1, "person")

@@ -283,7 +283,13 @@ def _signatures(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[Named]:
         if match := _CLOSING.compiled.match(text, begin):
             end = text.find("\n", match.end())
             name = _name(text, match.end())
-            if name and not is_nobody(text[slice(*name)]) and _ends_line(text, name[1], end if end > 0 else len(text)):
+            value = text[slice(*name)] if name else ""
+            if (
+                name
+                and not value.isupper()
+                and not is_nobody(value)
+                and _ends_line(text, name[1], end if end > 0 else len(text))
+            ):
                 yield Named(*name, "PERSON")
         elif (match := _CLOSED.compiled.match(text, begin)) and (signed := _signed(text, match.end())):
             yield signed
@@ -330,10 +336,12 @@ def _mails(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[Named]:
             if not no_name(box["value"]) and (name := _name(text, start + box.start("value"))):
                 yield Named(name[0], min(name[1], start + box.end("value")), "PERSON")
         titled = regex.match(r"(?:M[rsx]s?|Miss|Dr|Prof|Herrn?|Frau|Mme|Sra?)\.?[ ]\p{Lu}", value)
-        if not boxes and (beside or titled) and "@" not in value:
-            name = _name(text, start)
-            if name and not is_nobody(text[slice(*name)]) and (" " in value.strip() or is_known(value.strip())):
-                yield Named(*name, "PERSON")
+        if not boxes and (titled or (beside and "@" not in value)):
+            for part in value.split(";"):
+                name = _name(text, start + len(part) - len(part.lstrip()))
+                if name and not is_nobody(text[slice(*name)]) and (" " in part.strip() or is_known(part.strip())):
+                    yield Named(*name, "PERSON")
+                start += len(part) + 1
 
 
 def _introductions(text: str, *, other: bool) -> Iterator[Named]:

@@ -46,7 +46,7 @@ _HANGUL = r"(?:\p{Hangul}{1,8}(?:[ ]\p{Hangul}{1,6}){0,3})"
 _OTHERS = r"""(?:[\p{Arabic}\p{M}]{2,}(?:[ ](?:[\p{Arabic}\p{M}]{2,})){0,5}
     | (?:स्व\.[ ])?[\p{Devanagari}\p{M}]{2,}(?:[ ][\p{Devanagari}\p{M}]{1,}){0,4})"""
 _END = r"""(?= \s*$ | [ ]{2} | \t | [ ]?[,;:|/(<\[（、，。；/／)\]】」=!?！\n] | [ ][–—\-•·@]
-        | [ ]? & | \.? $ | \.[ ] | ['\"’] | (?<=\)) )"""
+        | [ ]? & | \.? $ | \.[ ] | ['\"’] | (?<=\)) | [ ](?:and|und|et|y|e|en|ve|i)[ ] )"""
 NAME = Expression(rf"(?: {CASED} | {_HAN} | {_HANGUL} | {_OTHERS} ) {_END}", regex.VERBOSE)
 """A run of words that looks like a person's name, with its title."""
 _WHOLE_NAME = Expression(r"[\p{L}][\p{L}\p{M}'’.\-]*(?:[ 　・·,]{1,2}[\p{L}][\p{L}\p{M}'’.\-]*){0,5}", 0)
@@ -187,8 +187,10 @@ def person(text: str, start: int, end: int, *, whole: bool, strong: bool) -> Val
         strong: the key can only mean a person, so that small letters will do.
     """
     match = NAME.compiled.match(text, start, end)
-    if match and whole and text[match.end() : end].strip(" .,") and text[match.end()] not in "(,/<（ ":
-        match = None
+    if match and whole and (rest := text[match.end() : end].strip(" .,")):
+        couple = text[match.end()] == " " and rest[0].isalpha() and is_known(match.group().split()[0])
+        if not couple and text[match.end()] not in "(,/<（" and not rest.startswith(("(", "–", "—", "-", "·", "<")):
+            match = None
     if match is None and strong and whole:
         match = _WHOLE_NAME.compiled.fullmatch(text, start, end)
     if match is None or match.end() == start:
