@@ -31,6 +31,13 @@ FOUND = [
     ("hi", "वाजपेयी जी सोमवार को आएँगे।", "वाजपेयी जी"),
     ("vi", "Em là Lương Bá Kiệt, tổ đóng gói.", "Lương Bá Kiệt"),
     ("vi", "Dạ em chào chị Hạnh ạ", "chị Hạnh"),
+    ("de", "Ich habe mit Frau Müller gesprochen und bitte um die Unterlagen, die nicht da sind.", "Müller"),
+    ("fr", "Bonjour, je vous écris pour le dossier de M. Trouillard, qui est dans la liste.", "Trouillard"),
+    ("es", "Le escribo en relación con mi hijo, y el Sr. Rangel no está de acuerdo con su nota.", "Rangel"),
+    ("it", "Gentile sig. Pitzalis, il rimborso non è per lei ma per la ditta della zona.", "Pitzalis"),
+    ("pl", "Panie Zbigniewie, nie jest jasne, czy faktura jest na firmę, proszę o korektę.", "Zbigniewie"),
+    ("tr", "Tevfik Bey bu paket için bir imza olarak ne dedi, daha var mı?", "Tevfik"),
+    ("nl", "Kunt u het dossier van mevrouw Hoekstra naar mij sturen? Het is niet er.", "Hoekstra"),
 ]
 
 LEFT = [
@@ -45,6 +52,8 @@ LEFT = [
     "لماذا هجا المتنبي كافورًا الإخشيدي؟ كان يومًا سعيدًا وفي قلبه نور وأمل.",
     "प्रेमचंद के उपन्यास 'गोदान' का सार बताइए। आशा है आनंद आएगा।",
     "Phân tích giúp em 4 câu đầu trong Truyện Kiều của Nguyễn Du. Đi Hà Nội mùa nào đẹp?",
+    "Warum werden alle Substantive großgeschrieben? Jacob Grimm war gegen die Großschreibung, das ist nicht neu.",
+    "Dans Les Misérables, pourquoi Javert poursuit-il Jean Valjean ? Je dois parler de Victor Hugo et de la préface.",
     "A plain English prompt about Robert Taylor and the capital of Australia.",
 ]
 

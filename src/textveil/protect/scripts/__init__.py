@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from textveil.protect.scripts import arabic, cyrillic, devanagari, han, hangul, japanese, vietnamese
+from textveil.protect.scripts import arabic, cyrillic, devanagari, han, hangul, japanese, latin, vietnamese
 from textveil.protect.scripts.gazetteers import DOUBTFUL, FoundName
 from textveil.protect.spans import Span
 
@@ -37,6 +37,7 @@ _SCRIPTS: tuple[tuple[re.Pattern[str], Callable[[str], list[FoundName]]], ...] =
     (re.compile(r"[\u0621-\u064a]{2}"), arabic.find),
     (re.compile(r"[\u0905-\u0939]"), devanagari.find),
     (re.compile(r"[ăđơưĂĐƠƯ\u1ea0-\u1ef9]"), vietnamese.find),
+    (re.compile(r"[A-Za-zÀ-ž]{2}"), latin.find),
 )
 
 
