@@ -113,8 +113,8 @@ def test_how_a_word_looks_decides_how_sure_the_bundled_tagger_must_be():
     words = ["Kowalski", "and", "Xyzzy", "and", "xyzzy", "and", "kowalski", "and", "東", "and", "7"]
     assert found_by_look(words, [0.21, 0] * 5 + [0.21]) == ["Kowalski"]
     assert found_by_look(words, [0.5, 0] * 5 + [0.5]) == ["Kowalski", "Xyzzy", "7"]
-    assert found_by_look(words, [0.85, 0] * 5 + [0.85]) == ["Kowalski", "Xyzzy", "kowalski", "7"]
-    assert found_by_look(words, [0.95, 0] * 5 + [0.95]) == [word for word in words if word != "and"]
+    assert found_by_look(words, [0.93, 0] * 5 + [0.93]) == ["Kowalski", "Xyzzy", "kowalski", "7"]
+    assert found_by_look(words, [0.98, 0] * 5 + [0.98]) == [word for word in words if word != "and"]
 
 
 def test_a_word_beside_an_entity_belongs_to_it_sooner():

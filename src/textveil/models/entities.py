@@ -38,7 +38,7 @@ CASINGS = 5
 CUT = 0.3
 """The share of private labels from which on the bundled tagger's entities are private."""
 
-FIRM, FIRM_LISTED, SMALL, SMALL_LISTED = 0.45, 0.2, 0.9, 0.8
+FIRM, FIRM_LISTED, SMALL, SMALL_LISTED = 0.45, 0.2, 0.97, 0.9
 """From which probability on a word is found by the bundled tagger: words with a capital or without letters, and those
 with a capital on the list of names; words in small letters or a script without capitals, and those on the list."""
 
