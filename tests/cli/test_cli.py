@@ -149,7 +149,10 @@ def test_json_holds_everything_and_the_other_stream_nothing(run):
     assert (code, err) == (0, "")
     assert out.count("\n") == 1
     found = json.loads(out)
-    assert found.keys() == {"text", "items", "hidden", "guarantee", "oov_share", "seconds"}
+    assert found.keys() == {
+        *("text", "items", "hidden", "guarantee", "oov_share", "seconds"),
+        *("sent_earlier", "unmeasured"),
+    }
     assert [item["kind"] for item in found["items"]].count("verbatim") == 1
     protected = [item for item in found["items"] if item["kind"] != "verbatim"]
     assert len(found["guarantee"]["epsilon_per_word"]) == len(protected) == 7

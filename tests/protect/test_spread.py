@@ -6,7 +6,7 @@ import pytest
 
 from textveil.protect.spans import Span
 from textveil.protect.spelling import alike, bounds, parts
-from textveil.protect.spread import SOURCE, Sought, Value, spread
+from textveil.protect.spread import SOURCE, PrivateValue, Sought, spread
 
 
 def elsewhere(text, *found, before=(), public=()):
@@ -17,7 +17,7 @@ def elsewhere(text, *found, before=(), public=()):
         return Span(0, start, start + len(value), type_, 1.0, "first", private)
 
     spans = [span(type_, value) for type_, value in found]
-    known = Sought([Value(type_, value, 1.0) for type_, value in before])
+    known = Sought([PrivateValue(type_, value, 1.0) for type_, value in before])
     made, _ = spread([text], spans, known, [span(type_, value, 0.1) for type_, value in public])
     return [text[each.start : each.end] for each in made if each.source == SOURCE]
 
@@ -200,7 +200,10 @@ def test_what_is_alike():
 
 def test_many_values_and_long_texts_are_fast():
     """10,000 names and a text of 400 kB; what grows with their product would take hours."""
-    names = [Value("PERSON", f"Qo{'abcdefghij'[i % 10]}v{i:x} Zu{i:x}rk".replace("0", "o"), 1.0) for i in range(10_000)]
+    names = [
+        PrivateValue("PERSON", f"Qo{'abcdefghij'[i % 10]}v{i:x} Zu{i:x}rk".replace("0", "o"), 1.0)
+        for i in range(10_000)
+    ]
     sought = Sought(names)
     text = "the river met Zu1frk by the old stone bridge. " * 8_700
     started = time.process_time()
@@ -214,7 +217,10 @@ def test_many_values_and_long_texts_are_fast():
 )
 def test_no_text_takes_quadratic_time(text):
     sought = Sought(
-        [Value("PERSON", name, 1.0) for name in ("a " * 120, "王王王王", "a-a-a-a b", "aaaa 1 1 1 1 1 1 1 1 1 b")]
+        [
+            PrivateValue("PERSON", name, 1.0)
+            for name in ("a " * 120, "王王王王", "a-a-a-a b", "aaaa 1 1 1 1 1 1 1 1 1 b")
+        ]
     )
     started = time.process_time()
     spread([text], [], sought, [])

@@ -15,10 +15,10 @@ from textveil.mechanism import Block, Layout, Role, WordRule, oov
 from textveil.pipeline.parts import Parts
 from textveil.protect import (
     LITERAL,
-    Found,
+    Looked,
+    PrivateValue,
     Protection,
     Span,
-    Value,
     in_range,
     join,
     listed,
@@ -53,7 +53,7 @@ class Plan:
     epsilon: Values | None
 
 
-def look(parts: Parts, tokens: Tokens, queries: Sequence[str] | None) -> Found | None:
+def look(parts: Parts, tokens: Tokens, queries: Sequence[str] | None) -> Looked | None:
     """What detectors find in texts; None where nothing makes groups.
 
     Args:
@@ -73,8 +73,8 @@ def look(parts: Parts, tokens: Tokens, queries: Sequence[str] | None) -> Found |
 
 
 def protect(
-    parts: Parts, tokens: Tokens, found: Found | None, known: Snapshot | None
-) -> tuple[Tokens, Protection, Values | None, tuple[tuple[Value, ...], ...]]:
+    parts: Parts, tokens: Tokens, found: Looked | None, known: Snapshot | None
+) -> tuple[Tokens, Protection, Values | None, tuple[tuple[PrivateValue, ...], ...]]:
     """The words as they are released, their groups and budgets, and for each text the private values that are new.
 
     Args:

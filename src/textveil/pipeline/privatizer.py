@@ -36,7 +36,7 @@ from textveil.pipeline.rerank import rerank
 from textveil.pipeline.results import Private, Rehearsal, Result
 from textveil.pipeline.rules import Setup
 from textveil.pipeline.statement import state
-from textveil.protect import Budget, Found, Grouped, Protection, Value
+from textveil.protect import Budget, Grouped, Looked, PrivateValue, Protection
 from textveil.randomness import Ids
 from textveil.session import Notes, Session, SessionDelta, Snapshot
 from textveil.table import EmbeddingTable, load_table
@@ -261,7 +261,7 @@ class Privatizer(Parts):
         self,
         start: float,
         tokens: Tokens,
-        found: Found | None,
+        found: Looked | None,
         memo: dict[object, object] | None,
         whole: bool,
         known: Snapshot | None,
@@ -303,7 +303,7 @@ class Privatizer(Parts):
         release: Release,
         shown: Ids,
         known: Snapshot | None,
-        news: Sequence[Sequence[Value]],
+        news: Sequence[Sequence[PrivateValue]],
     ) -> tuple[Rehearsal, SessionDelta]:
         """What was drawn as texts with their statements, and what a session is to remember of them."""
         notes = None if known is None else Notes(known)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from textveil.mechanism import PLACEHOLDER, Role, WordRule
 from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan
-from textveil.protect import Protection, Value
+from textveil.protect import PrivateValue, Protection
 from textveil.randomness import Ids
 from textveil.session import Notes
 from textveil.text import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, casing_of
@@ -85,7 +85,7 @@ def spell(
     *,
     steps: Ids,
     notes: Notes | None,
-    news: Sequence[Sequence[Value]] = (),
+    news: Sequence[Sequence[PrivateValue]] = (),
 ) -> tuple[list[Released], list[int]]:
     """The B texts as they are shown: each word as that of its rows, a public word or number, a placeholder, or not.
 

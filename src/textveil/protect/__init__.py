@@ -6,13 +6,13 @@ Not here: what replaces a protected word (`mechanism`).
 
 from textveil.protect.budget import LARGEST, TABLE1, Budget, Grouped, Uniform, in_range
 from textveil.protect.detectors import detector
-from textveil.protect.grouping import LITERAL, WHOLE, Found, Grouping, join
+from textveil.protect.grouping import LITERAL, WHOLE, Grouping, Looked, join
 from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, PUBLIC, Protection, listed, ungrouped
 from textveil.protect.response import randomised
 from textveil.protect.spans import Detector, Span
 from textveil.protect.spelling import alike, core, parts
-from textveil.protect.spread import Sought, Value
+from textveil.protect.spread import PrivateValue, Sought
 
 __all__ = [
     "GROUPS",
@@ -23,14 +23,14 @@ __all__ = [
     "WHOLE",
     "Budget",
     "Detector",
-    "Found",
     "Grouped",
     "Grouping",
+    "Looked",
+    "PrivateValue",
     "Protection",
     "Sought",
     "Span",
     "Uniform",
-    "Value",
     "alike",
     "core",
     "detector",

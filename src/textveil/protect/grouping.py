@@ -27,7 +27,7 @@ from textveil.protect.scripts.unmeasured import TEXT, Unmeasured, unmeasured
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, Detector, Span
 from textveil.protect.spelling import bounds
 from textveil.protect.spread import SOURCE as SPREAD
-from textveil.protect.spread import Sought, Value, spread
+from textveil.protect.spread import PrivateValue, Sought, spread
 from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.text import Tokens, tokenize
 
@@ -70,7 +70,7 @@ class _Range(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Found:
+class Looked:
     """What was found in the texts of a batch. Secret.
 
     Attributes:
@@ -87,7 +87,7 @@ class Found:
     others: tuple[Span, ...]
     important: Flags
     failed: bool = False
-    news: tuple[tuple[Value, ...], ...] = ()
+    news: tuple[tuple[PrivateValue, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -166,7 +166,7 @@ class Grouping:
         seen = options.importance == "saliency" or options.task == SELF
         return not (options.detectors or phrases or patterns or seen)
 
-    def look(self, tokens: Tokens, queries: Sequence[str] | None) -> Found:
+    def look(self, tokens: Tokens, queries: Sequence[str] | None) -> Looked:
         """What detectors find in the texts of a batch.
 
         Args:
@@ -192,8 +192,8 @@ class Grouping:
             if self.options.on_failure == "refuse":
                 raise
             warnings.warn(f"{error}; all texts of the batch are treated as sensitive", TextveilWarning, stacklevel=2)
-            return Found(tokens=tokens, spans=(), others=(), important=important, failed=True)
-        found = Found(tokens=tokens, spans=(), others=tuple(others), important=important)
+            return Looked(tokens=tokens, spans=(), others=(), important=important, failed=True)
+        found = Looked(tokens=tokens, spans=(), others=tuple(others), important=important)
         return _with(found, spans)
 
     def unmeasured(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
@@ -204,7 +204,7 @@ class Grouping:
         silent = not self.detectors or self.randomised
         return [() if silent else unmeasured(text) for text in texts]
 
-    def spread(self, found: Found, known: Sought | None, besides: Sequence[Span] = ()) -> Found:
+    def spread(self, found: Looked, known: Sought | None, besides: Sequence[Span] = ()) -> Looked:
         """The same with all other places where what was found stands, in its text and in those after it.
 
         Nothing is added where groups are drawn, or follow from each word alone.
@@ -223,7 +223,7 @@ class Grouping:
         found = _with(found, [*besides, *spans])
         return replace(found, news=tuple(map(tuple, news)))
 
-    def decide(self, found: Found, public: Flags) -> Protection:
+    def decide(self, found: Looked, public: Flags) -> Protection:
         """The protection of the N words of a batch.
 
         Each part found by a detector is one group: all the words it touches, public ones too.
@@ -441,7 +441,7 @@ def _words(spans: Sequence[Span], tokens: Tokens) -> list[_Range]:
     return found
 
 
-def _with(found: Found, spans: Sequence[Span]) -> Found:
+def _with(found: Looked, spans: Sequence[Span]) -> Looked:
     """What was found with these spans, merged; words of scripts without spaces end where they do."""
     tokens, origin = found.tokens.cut([(span.text, place) for span in spans for place in (span.start, span.end)])
     whole = [_whole(span, tokens) if span.source == SPREAD else span for span in spans]

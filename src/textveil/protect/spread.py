@@ -79,7 +79,7 @@ _JOINS = frozenset("@_/\\#=-~&")
 
 
 @dataclass(frozen=True)
-class Value:
+class PrivateValue:
     """Something that was found to be private. Secret.
 
     Args:
@@ -127,14 +127,14 @@ class Form(NamedTuple):
     """
 
     text: str
-    value: Value
+    value: PrivateValue
     whole: bool
     breaks: frozenset[int]
     ordinary: bool
     spaced: bool
 
 
-class Place(NamedTuple):
+class Standing(NamedTuple):
     """Where a form stands: its atoms [first, last), its characters [start, end)."""
 
     first: int
@@ -151,7 +151,7 @@ class Sought:
         values: what was found.
     """
 
-    def __init__(self, values: Iterable[Value] = ()) -> None:
+    def __init__(self, values: Iterable[PrivateValue] = ()) -> None:
         self._forms: dict[str, Form] = {}
         self._heads: dict[str, int] = {}  # the longest form that begins like this, by up to four characters
         self._keys: set[tuple[str, str]] = set()
@@ -167,7 +167,7 @@ class Sought:
         made._forms, made._heads, made._keys = self._forms.copy(), self._heads.copy(), self._keys.copy()
         return made
 
-    def add(self, value: Value) -> bool:
+    def add(self, value: PrivateValue) -> bool:
         """Look for one more value; false if it is known."""
         if value.key in self._keys:
             return False
@@ -181,9 +181,9 @@ class Sought:
                     self._heads[head] = max(self._heads.get(head, 0), len(form.text))
         return True
 
-    def places(self, text: str, found: Sequence[Atom]) -> list[Place]:
+    def places(self, text: str, found: Sequence[Atom]) -> list[Standing]:
         """Where forms stand in a text, whatever is around them; they do not overlap."""
-        places: list[Place] = []
+        places: list[Standing] = []
         i = 0
         while i < len(found):
             if not found[i].spaced:
@@ -198,7 +198,7 @@ class Sought:
                 i = best.last
         return places
 
-    def _longest(self, text: str, found: Sequence[Atom], first: int) -> Place | None:
+    def _longest(self, text: str, found: Sequence[Atom], first: int) -> Standing | None:
         joined, best, breaks = "", None, set()
         for last in range(first, len(found)):
             if last > first:
@@ -216,7 +216,7 @@ class Sought:
                 best = place or best
         return best
 
-    def _inside(self, text: str, i: int, atom: Atom) -> Iterable[Place]:
+    def _inside(self, text: str, i: int, atom: Atom) -> Iterable[Standing]:
         """Forms that stand anywhere in a run of a script without spaces."""
         run = atom.text
         if len(run) != atom.end - atom.start:
@@ -227,7 +227,7 @@ class Sought:
             for length in range(longest, 1, -1):
                 form = self._forms.get(run[at : at + length])
                 if form is not None and not form.spaced:
-                    yield Place(i, i + 1, atom.start + at, atom.start + at + length, form)
+                    yield Standing(i, i + 1, atom.start + at, atom.start + at + length, form)
                     at += length - 1
                     break
             at += 1
@@ -235,7 +235,7 @@ class Sought:
 
 def spread(
     texts: Sequence[str], spans: Sequence[Span], known: Sought | None, public: Sequence[Span]
-) -> tuple[list[Span], list[list[Value]]]:
+) -> tuple[list[Span], list[list[PrivateValue]]]:
     """The spans, with those of all other places where what they cover stands.
 
     Texts are taken in order: what is found in one is looked for in it and, where something is remembered, in those
@@ -258,10 +258,10 @@ def spread(
     for span in public:
         shields[span.text].append(span)
     made: list[Span] = []
-    news: list[list[Value]] = []
+    news: list[list[PrivateValue]] = []
     for b, text in enumerate(texts):
         sought = Sought() if known is None else known
-        values = [Value(span.type, text[span.start : span.end], span.score) for span in by_text[b]]
+        values = [PrivateValue(span.type, text[span.start : span.end], span.score) for span in by_text[b]]
         news.append([value for value in values if value.type not in NEVER and sought.add(value)])
         made += by_text[b]
         if sought:
@@ -274,8 +274,8 @@ def _elsewhere(b: int, text: str, sought: Sought, spans: Sequence[Span], shields
     found = atoms(text)
     context = _Context(text, found)
     covered, shielded = _Spans(spans), _Spans(shields)
-    certain: list[Place] = []
-    unsure: list[Place] = []
+    certain: list[Standing] = []
+    unsure: list[Standing] = []
     for place in sought.places(text, found):
         if covered.around(place) or any(_shields(shield, place, text) for shield in shielded.around(place)):
             continue
@@ -293,7 +293,7 @@ def _elsewhere(b: int, text: str, sought: Sought, spans: Sequence[Span], shields
     ]
 
 
-def _shields(shield: Span, place: Place, text: str) -> bool:
+def _shields(shield: Span, place: Standing, text: str) -> bool:
     """Whether a public name keeps a part of a private one that stands in it."""
     if place.form.whole:
         return False
@@ -310,7 +310,7 @@ class _Spans:
         self._starts = [span.start for span in self._spans]
         self._longest = max((span.end - span.start for span in spans), default=0)
 
-    def around(self, place: Place) -> list[Span]:
+    def around(self, place: Standing) -> list[Span]:
         """The spans that hold all of a place."""
         first = bisect_left(self._starts, place.end - self._longest)
         last = bisect_right(self._starts, place.start)
@@ -324,7 +324,7 @@ class _Context:
         self._text, self._atoms = text, found
         self._headings: dict[int, bool] = {}
 
-    def is_foreign_word(self, place: Place) -> bool:
+    def is_foreign_word(self, place: Standing) -> bool:
         """Whether a place may be an ordinary word of a language whose words are not known: one in small letters."""
         if place.last - place.first > 1 or place.form.value.type not in NAMES or not self._foreign:
             return False
@@ -338,7 +338,7 @@ class _Context:
         told = [word for word in told if word.isalpha()]
         return len(told) >= LEAST and 2 * sum(map(_ordinary, told)) < len(told)
 
-    def is_name(self, place: Place) -> bool:
+    def is_name(self, place: Standing) -> bool:
         """Whether ordinary words are written as a name: after a title, or with capitals that nothing else asks for."""
         text = self._text[place.start : place.end]
         before = self._atoms[place.first - 1].text if place.first else ""
@@ -372,20 +372,20 @@ class _Context:
         return self._headings[begin]
 
 
-def _placed(text: str, found: Sequence[Atom], first: int, last: int, form: Form) -> Place | None:
+def _placed(text: str, found: Sequence[Atom], first: int, last: int, form: Form) -> Standing | None:
     """The place of a form, if the characters between and around its letters and digits are its own too."""
     start, end = found[first].start, found[last - 1].end
     value = form.value
     if not form.whole or value.type in LOOSE:
-        return Place(first, last, start, end, form)
+        return Standing(first, last, start, end, form)
     own = atoms(value.text)
     start, end = start - own[0].start, end + len(value.text) - own[-1].end
     if start < 0 or alike(value.type, text[start:end]) != value.key[1]:
         return None
-    return Place(first, last, start, end, form)
+    return Standing(first, last, start, end, form)
 
 
-def _forms(value: Value) -> Iterable[Form]:
+def _forms(value: PrivateValue) -> Iterable[Form]:
     found = core(value.type, value.text)
     joined = "".join([atom.text for atom in found])
     if not found or len(joined) > LONGEST or joined in TITLES or joined in PARTICLES:
@@ -418,7 +418,7 @@ def _forms(value: Value) -> Iterable[Form]:
         yield Form(part, value, False, frozenset(), False, False)
 
 
-def _is_telling(value: Value, joined: str) -> bool:
+def _is_telling(value: PrivateValue, joined: str) -> bool:
     """Whether an identifier stands for the same wherever it stands."""
     return value.type not in NEVER and len(joined) >= IDENTIFIER and not is_ordinary(joined)
 

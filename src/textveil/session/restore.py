@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from textveil.errors import ConfigError, InputError
 from textveil.session.reading import JSON, TEXT, Escapes, Unit, fold, plain, script
-from textveil.session.surroundings import Surroundings, Target, maybe_inside
+from textveil.session.surroundings import Inside, Surroundings, maybe_inside
 from textveil.text import casing_of
 
 Escape = Literal["none", "json"]
@@ -138,7 +138,7 @@ class Restorer:
         self._final = False
         # The answer as it is written, and with its escapes read: what is a target in either is one.
         self._around = (Surroundings(), Surroundings()) if targets == "keep" and root.children else ()
-        self._decided: tuple[int, Target, bool] | None = None
+        self._decided: tuple[int, Inside, bool] | None = None
 
     def __repr__(self) -> str:
         return f"Restorer({len(self._units) - self._at} characters held back)"
@@ -213,7 +213,7 @@ class Restorer:
             return self._decided[2]
         return True
 
-    def _is_known(self, around: Surroundings, target: Target, *, as_written: bool) -> bool | None:
+    def _is_known(self, around: Surroundings, target: Inside, *, as_written: bool) -> bool | None:
         """Whether a target is one of the session's; None if further text decides that."""
         ahead, at = around.copy(), self._at
         while ahead.inside() == target:

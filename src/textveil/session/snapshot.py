@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from textveil.protect import Sought, Value, alike, core, parts
+from textveil.protect import PrivateValue, Sought, alike, core, parts
 from textveil.session.placeholders import Given, named, spelled_in
 from textveil.session.reading import fold
 from textveil.session.restore import Key, KeyFinder, Node, targets_in, tree
@@ -57,7 +57,7 @@ class Facts:
     parts: ChainMap[tuple[str, str], tuple[int, str]] = field(default_factory=ChainMap, repr=False)
     forms: ChainMap[tuple[str, int, str], int] = field(default_factory=ChainMap)
     counts: ChainMap[str, int] = field(default_factory=ChainMap)
-    private: ChainMap[tuple[str, str], Value] = field(default_factory=ChainMap, repr=False)
+    private: ChainMap[tuple[str, str], PrivateValue] = field(default_factory=ChainMap, repr=False)
     targets: ChainMap[str, None] = field(default_factory=ChainMap, repr=False)
     replaced: ChainMap[tuple[str, str], Replaced] = field(default_factory=ChainMap, repr=False)
     owners: ChainMap[str, str] = field(default_factory=ChainMap, repr=False)
@@ -218,7 +218,7 @@ class Notes:
         for name in sorted(spelled_in(released)):
             self._facts.spelled.setdefault(name, None)
 
-    def found(self, values: Iterable[Value]) -> None:
+    def found(self, values: Iterable[PrivateValue]) -> None:
         """Note what was found to be private: it is hidden in all further texts."""
         for value in values:
             self._facts.private.setdefault(value.key, value)
@@ -234,7 +234,7 @@ class Notes:
         for target in sorted(targets_in(text, shown)):
             self._facts.targets.setdefault(target, None)
 
-    def was_said(self, value: Value) -> bool:
+    def was_said(self, value: PrivateValue) -> bool:
         """Whether a word that tells of a value passed earlier."""
         return any(fold(word) in self._facts.said for word in value.telling)
 

@@ -14,7 +14,7 @@ from typing import Literal, Self, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from textveil.errors import InputError
-from textveil.protect import Value
+from textveil.protect import PrivateValue
 from textveil.session.placeholders import Given
 from textveil.session.reading import fold
 from textveil.session.restore import Escape, Restorer, Targets
@@ -215,10 +215,10 @@ class _Kept(_Part):
             raise InputError(
                 "the session file is damaged: a placeholder must stand for one value, and one value for it"
             )
-        private = [Value(each.type, each.text, each.score) for each in self.private or ()]
+        private = [PrivateValue(each.type, each.text, each.score) for each in self.private or ()]
         if self.private is None:
-            private = [Value(each.type, each.value, 0.0) for each in given if each.type not in UNFOUND]
-            private += [Value("PERSON", name.original, 1.0) for name in self.replacements]
+            private = [PrivateValue(each.type, each.value, 0.0) for each in given if each.type not in UNFOUND]
+            private += [PrivateValue("PERSON", name.original, 1.0) for name in self.replacements]
         return Snapshot(
             version=0,
             **remembered(given),

@@ -23,7 +23,7 @@ _OVERLAP = 700
 _OUTSIDE, _OPENED, _NAME, _TAG, _EQUALS, _QUOTED, _BARE = range(7)
 
 
-class Target(NamedTuple):
+class Inside(NamedTuple):
     """What a place is inside of.
 
     Args:
@@ -77,17 +77,17 @@ class Surroundings:
         made._value, made._link, made._run = self._value.copy(), self._link.copy(), self._run.copy()
         return made
 
-    def inside(self) -> Target | None:
+    def inside(self) -> Inside | None:
         """What the place is inside of; None for plain text."""
         if self._tag in (_EQUALS, _QUOTED, _BARE):
-            return Target("value", self._value.number)
+            return Inside("value", self._value.number)
         if self._depth:
-            return Target("link", self._link.number)
+            return Inside("link", self._link.number)
         if self._tag == _TAG or self._in_url():
-            return Target("run", self._run.number)
+            return Inside("run", self._run.number)
         return None
 
-    def text(self, target: Target) -> str:
+    def text(self, target: Inside) -> str:
         """What is known of the text of what the place is inside of, or was before the last step."""
         stretch = {"value": self._value, "link": self._link, "run": self._run}[target.kind]
         return "".join(stretch.text if stretch.number == target.number else stretch.before)
