@@ -113,8 +113,9 @@ class ProtectOptions:
     """Which words are sensitive and which matter to the task, and so which of four groups each word is in (STAMP).
 
     Attributes:
-        detectors: what finds sensitive parts: "patterns", "scripts", "tagger", "tagger:MODEL", "spacy:NAME",
-            "gliner:NAME", "stanza:LANGUAGE", "presidio"; in Python also objects with `name` and `find`. Empty: none.
+        detectors: what finds sensitive parts: "patterns", "structure", "scripts", "tagger", "tagger:MODEL",
+            "spacy:NAME", "gliner:NAME", "stanza:LANGUAGE", "presidio"; in Python also objects with `name` and `find`.
+            Empty: none.
         always: words or phrases that are always sensitive, ignoring case.
         always_matching: regular expressions whose matches are sensitive.
         never: words or phrases that are never sensitive, whatever a detector says.

@@ -28,9 +28,9 @@ def detector(name: str) -> Detector:
     """A detector by name, loaded once per process.
 
     Args:
-        name: a registered detector: "patterns"; "scripts"; "tagger" (the bundled one) or "tagger:MODEL";
-            "spacy:PIPELINE"; "stanza:LANGUAGE"; "gliner:MODEL"; "presidio" or "presidio:PIPELINE"; or one of
-            another package. A MODEL is a folder or a hub id, a PIPELINE a folder or the name of an installed
+        name: a registered detector: "patterns"; "structure"; "scripts"; "tagger" (the bundled one) or
+            "tagger:MODEL"; "spacy:PIPELINE"; "stanza:LANGUAGE"; "gliner:MODEL"; "presidio" or "presidio:PIPELINE"; or
+            one of another package. A MODEL is a folder or a hub id, a PIPELINE a folder or the name of an installed
             spaCy pipeline. The part after the colon is passed as first argument to the registered callable; it
             is required if that argument has no default, and not allowed if the callable takes no positional
             argument.

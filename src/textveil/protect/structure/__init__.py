@@ -25,7 +25,7 @@ from textveil.protect.structure.phrases import is_ordinary, read_phrases
 from textveil.protect.structure.tables import read_inserts, read_tables
 from textveil.protect.structure.values import Value, find, is_example, looks_like_name, no_name, person
 
-SCORE = 0.95
+SCORE = 1.0
 """The score of all spans: what is less certain is left to other detectors."""
 
 _NAMES = ("given", "family", "full")
