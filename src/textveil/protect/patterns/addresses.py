@@ -70,7 +70,7 @@ _CODE = rf"""
       | \d{{5}}-\d{{3,4}} | \d{{4}}-\d{{3}} | \d\d-\d{{3}}
       | \d{{3}}[ ]\d{{2}} | \d{{4}}[ ](?-i:[A-Z]{{2}}) | \d{{4,6}} ) (?!\w)
 """
-_TOWN = rf"{_NAME} (?: [ \-] (?: {_NAME} | {_SMALL} ) ){{0,3}} (?: [ ] \( [^()\n]{{1,30}}+ \) )?"
+_TOWN = rf"{_NAME} (?: [ \-] (?: {_NAME} | {_SMALL} ) ){{0,3}} (?: [ ] \( [^()\n\d]{{1,30}}+ \) )?"
 _NO_TOWN = (
     r"(?: i | i'm | it | he | she | they | we | you | the | this | that | and | but | please | my | his | her ) (?!\w)"
 )

@@ -160,7 +160,7 @@ NATIONAL = (
         "|保険者番号|在留カード*"
         "|주민등록번호*|주민번호*|외국인등록*|운전면허*|инн|снилс|полис*|الرقم القومي|رقم الهوية|الهوية الوطنية"
         "|البطاقة الوطنية|بطاقة*|إقامة"
-        "|رقم التعريف|आधार*|पैन*|जीएसटी*|मतदाता*|समग्र*|aadhaar|aadhar|voter id|epic no|cédula|cedula|curp|rfc|cuil"
+        "|رقم التعريف|आधार*|पैन*|जीएसटी*|मतदाता*|समग्र*|aadhaar|aadhar|voter id|epic no|cédula|cedula|curp|cuil"
         "|cuit"
         "|pps|ppsn|gstin|gst no|umid|nik|nric|emirates id",
         _FORM,

@@ -52,6 +52,8 @@ _DATE = regex.compile(
     regex.VERBOSE,
 )
 """Dates, ranges of years and small numbers, IP addresses: never telephone numbers, whatever words are near."""
+_DECIMALS = regex.compile(r"(?:.*\D)?\d\.\d+(?:[ (),\-].*)?")
+"""A figure with one digit before its point, and what stands beside it in a table."""
 _AMOUNT = regex.compile(r"\d{1,9}\.\d{1,9}|\d{1,3}(?:[. ]\d{3}){1,5}")
 """Decimals and thousands: telephone numbers only if nearby words say so."""
 _GROUPED = {
@@ -114,6 +116,8 @@ def _judge(
 ) -> tuple[int, int, float] | None:
     end, whole = match.end(), match.group()
     number = whole[: match.start("extension") - start] if match["extension"] else whole
+    if _DECIMALS.fullmatch(number):
+        return None
     if whole[0] == "(" and ")" not in whole:
         start, number = start + 1, number[1:]
     if number.startswith(("+", "(+", "00")):

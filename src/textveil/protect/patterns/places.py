@@ -18,7 +18,8 @@ _LABELS = (
     "|адрес|адресу|адрес доставки|место жительства|проживает|العنوان|عنوان|محل الإقامة|السكن|पता|निवास|रहने का पता"
 )
 _NOT_PLACES = regex.compile(
-    r"@|://|^\W*[\da-f.:/\[\]]+$|^0x|\b(?:http|www|smtp|localhost|null|none|n/a|tba|unknown|string|varchar)\b|[{}$=\\]|^\W*\d{1,3}(?:\.\d{1,3}){3}",
+    r"@|://|^\W*[\da-f.:/\[\]]+$|^0x|\b(?:http|www|smtp|localhost|null|none|n/a|tba|unknown|string|varchar)\b"
+    r"|[{}$=\\\[\]]|\w_\w|^\W*\d{1,3}(?:\.\d{1,3}){3}",
     regex.IGNORECASE,
 )
 
@@ -30,11 +31,8 @@ def is_labelled(value: str) -> bool:
         any(c.isdigit() for c in value)
         and letters >= 4
         and not _NOT_PLACES.search(value)
-        and (
-            any(c in value for c in ",/،、")
-            or not value.isascii()
-            or (len(value.split()) <= 8 and value != value.lower())
-        )
+        and (not value.isascii() or value != value.lower() or value[0].isdigit())
+        and (not value.isascii() or any(c in value for c in ",/") or len(value.split()) <= 8)
     )
 
 
@@ -59,8 +57,11 @@ def is_turkish(value: str) -> bool:
 
 def is_position(value: str) -> bool:
     """Whether two figures can be latitude and longitude, to ten metres or better."""
-    one, other, *_ = (float(found) for found in regex.findall(r"\d{1,3}\.\d+", value))
-    return max(one, other) <= 180 and min(one, other) <= 90 and max(one, other) >= 1
+    figures = regex.findall(r"\d{1,3}\.\d+", value)
+    small, large = sorted(float(figure) for figure in figures)
+    long = all(len(figure.partition(".")[2].rstrip("0")) >= 5 for figure in figures)
+    likely = large >= 10 or (small >= 1 and long)
+    return small <= 90 and large <= 180 and likely and (long or any(c in value for c in ",;°"))
 
 
 def is_precise(value: str) -> bool:

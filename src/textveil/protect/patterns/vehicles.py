@@ -78,7 +78,7 @@ RULES = (
         digits=1,
         **words(_SIGNS),
     ),
-    plate(_FORMS, 0.75, _CARS),
+    plate(_FORMS, 0.75, _CARS)._replace(check=has_digit),
     # two letters, age, three letters (United Kingdom)
     plate(r"[A-HJ-PR-Y][A-Y](?:0[2-9]|[12]\d|5[1-9]|[67]\d)[ ][A-HJ-PR-Z]{3}", 0.7),
     plate(rf"(?:{_STATES})[ \-]?\d{{1,2}}[ \-]?[A-Z]{{1,3}}[ \-]?\d{{4}}", 0.75),
