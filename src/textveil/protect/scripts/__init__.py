@@ -21,11 +21,14 @@ in a text about famous people; any other."""
 _PERSONAL = re.compile(r"@\w|\d[\d .\-/]{5,}\d")
 
 _KANA = re.compile(r"[ぁ-んァ-ヺｦ-ﾟ]")
+_JAPANESE = re.compile(r"氏名|参加者|出席者|株式会社|御中|担当者：")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
 def _characters(text: str) -> list[FoundName]:
     """Chinese or Japanese, whichever a text mostly is: in Japanese every tenth character at least is kana."""
+    if _JAPANESE.search(text):
+        return japanese.find(text)
     kana = sum(1 for _ in _KANA.finditer(text))
     return japanese.find(text) if kana and 10 * kana >= sum(1 for _ in _HAN.finditer(text)) else han.find(text)
 

@@ -10,7 +10,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from textveil.protect.scripts.gazetteers import CERTAIN, DOUBTFUL, FoundName, names
+from textveil.protect.scripts.gazetteers import FoundName, names
 
 _WORD = re.compile(r"[\u0900-\u0963\u0970-\u097f\u200c\u200d]+")
 
@@ -110,7 +110,7 @@ def _at(text: str, words: list[tuple[str, int, int]], i: int) -> tuple[FoundName
     if kinds[0] == "G" or label or cell:
         if kinds[0] != "G" and not (label and edge):
             return None, i + 1
-        return FoundName(start, end, "PERSON", label or cell, public, CERTAIN if len(kinds) > 1 else DOUBTFUL), stop
+        return FoundName(start, end, "PERSON", label or cell, public), stop
     return (FoundName(start, end, "PERSON", False, True), stop) if public else (None, i + 1)
 
 

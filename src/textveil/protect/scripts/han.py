@@ -51,7 +51,7 @@ _TOTAL = 25.8
 _GIVEN = 17.0
 """The same for the characters of given names."""
 
-_NAME, _FAMILY, _NICK, _TITLE = 9.0, 5.0, 3.0, 2.0
+_NAME, _FAMILY, _NICK, _TITLE = 8.0, 5.0, 3.0, 2.0
 """What a name costs: that there is one, its surname, 老 or 小 before it, a title after it."""
 
 _CUE, _TITLED, _EDGE = 6.0, 4.0, 3.0
@@ -129,7 +129,8 @@ def _read(text: str, low: int, high: int) -> list[FoundName]:
 def _names(text: str, low: int, start: int, high: int) -> Iterator[tuple[float, FoundName]]:
     """The names that may begin at a place, each with its price."""
     family, given = _lists().family, _lists().given
-    nick = text[start] in "老小阿" and text[start + 1 : start + 2] in family
+    second = text[start + 1 : start + 2]
+    nick = text[start] in "老小阿" and (second in family or (text[start] != "老" and given.get(second, _GIVEN) < 9))
     heads = [start + length for length in (1, 2) if start + length <= high and text[start : start + length] in family]
     if not (heads or nick):
         return

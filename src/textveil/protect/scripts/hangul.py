@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from textveil.protect.scripts.gazetteers import FoundName, names
+from textveil.protect.scripts.gazetteers import DOUBTFUL, FoundName, names
 
 _WORD = re.compile(r"[가-힣]+")
 
@@ -47,6 +47,13 @@ _LABEL = re.compile(
 
 _OPENS = frozenset("\"'“”‘’([{,;|=:：\t\n<>/")
 _CLOSES = frozenset("\"'“”‘’)]},;|:：\t\n<>(/")
+
+
+_CALLS = frozenset("야 이가 이는 이도 이를 이한테 이에게 이랑 이네 이의 이와".split())
+"""What only names of persons end with."""
+
+_ENDINGS = frozenset("하해서기되성별로창율자시력식")
+"""What words of three syllables often end with, and given names seldom."""
 
 
 class _Korean(NamedTuple):
@@ -107,6 +114,10 @@ def _named(text: str, word: str, start: int, end: int, after: tuple[str, int, in
             return FoundName(start, start + len(stem), "PERSON", False, True)
         if _person(stem, weak=label or cell):
             return FoundName(start, start + len(stem), "PERSON", label or cell, False)
+        if stem in lists.given and len(stem) == 2 and stem not in _PAIRS and word[2:] in _CALLS:
+            return FoundName(start, start + len(stem), "PERSON", False, False)
+        if _person(stem, weak=True) and len(stem) == 3 and word != stem and stem[-1] not in _ENDINGS:
+            return FoundName(start, start + len(stem), "PERSON", False, False, DOUBTFUL)
         if label and 2 <= len(stem) <= 4 and stem[0] in lists.family and stem[1:] and stem[-1] in lists.second:
             return FoundName(start, start + len(stem), "PERSON", True, False)
     if (label or len(word) == 2) and word in lists.family and 0 < len(after[0]) <= 2:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from textveil.protect.scripts.gazetteers import CERTAIN, DOUBTFUL, FoundName, names
+from textveil.protect.scripts.gazetteers import CERTAIN, FoundName, names
 
 _RUN = re.compile(r"[\u3400-\u9fff々ヶ]+")
 _KATAKANA = re.compile(r"[ァ-ヺー・]{2,}|[ｦ-ﾟ]{2,}")
@@ -40,6 +40,7 @@ _READING = re.compile(r"(?:フリガナ|ふりがな|カナ|よみ|読み|名義
 _AFTER = re.compile(
     r"です|と申し|といい|と言い|より|から|まで|宛|が|は|に|を|も|へ|と|、|。|（|\(|の(?:母|父|妻|夫|息子|娘|おば|おじ|家|携帯|電話)"
 )
+_SUBJECT = re.compile(r"(?:が|は|も|と|から|に|へ)(?![ぁ-ん]?る)")
 _OPENS = frozenset("\"'「『“([【（,、;|:：\t\n　・<>/・")
 _CLOSES = frozenset("\"'」』”)]】）,、;|:：\t\n　。<>(（/")
 
@@ -105,7 +106,10 @@ def _in_run(text: str, run: str, start: int, end: int) -> FoundName | None:
         and (opened or text[start - 1] == "の")
         and _AFTER.match(text, end)
     ):
-        return FoundName(start, end, "PERSON", False, False, DOUBTFUL)
+        return FoundName(start, end, "PERSON", False, False)
+    alone = opened or "ぁ" <= text[start - 1] <= "ん"
+    if len(run) > 1 and run not in lists.unsure and alone and _SUBJECT.match(text, end):
+        return FoundName(start, end, "PERSON", False, False)
     return None
 
 

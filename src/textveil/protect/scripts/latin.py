@@ -73,10 +73,10 @@ def _words_of() -> dict[str, frozenset[str]]:
 
 
 def applies(text: str) -> bool:
-    """Whether a text has words of one of the languages: at least three common ones, and more than of English."""
+    """Whether a text has words of one of the languages: at least three common ones (eight in a long text), more than of English."""
     seen = {match[0].lower() for match in _WORD.finditer(text[:20_000])}
-    english = len(seen & _ENGLISH)
-    return any(len(seen & words) >= 3 and 2 * len(seen & words) > english for words in _words_of().values())
+    english, least = len(seen & _ENGLISH), 3 if len(seen) < 200 else 8
+    return any(len(seen & words) >= least and len(seen & words) > english for words in _words_of().values())
 
 
 def find(text: str) -> list[FoundName]:
