@@ -15,8 +15,8 @@ _FORM = (
 )
 _CODE = r"""
     (?: (?! (?: IP | MAC | OS | TEL | FAX | EXT | PIN | CET | UTC ) [ ] ) (?-i:[A-Z]{1,4}) [ ] (?=\d)
-      | (?= [\p{L}.\-/_:]{0,14} \d ) ) [\p{L}\d]{1,36}+
-    (?: [.\-/_:] [\p{L}\d]{1,36}+ | [ ] (?= (?-i:[A-Z]{0,3}) \d [\dA-Z]{2} ) (?-i:[A-Z\d]{3,20}+) ){0,8}
+      | (?= [\p{L}.\-/_]{0,14} \d ) ) [\p{L}\d]{1,36}+
+    (?: [.\-/_] [\p{L}\d]{1,36}+ | [ ] (?= (?-i:[A-Z]{0,3}) \d [\dA-Z]{2} ) (?-i:[A-Z\d]{3,20}+) ){0,8}
 """
 """Letters and digits in groups, with a digit near the start; a group after a space must begin like a number."""
 _DATE = regex.compile(
