@@ -18,6 +18,7 @@ from textveil.errors import ConfigError
 from textveil.protect.patterns import (
     accounts,
     addresses,
+    ages,
     codes,
     handles,
     keys,
@@ -79,6 +80,7 @@ _RULES = (
     *addresses.RULES,
     *places.RULES,
     *times.RULES,
+    *ages.RULES,
 )
 
 

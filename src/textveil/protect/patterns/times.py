@@ -1,7 +1,7 @@
-"""Times: dates of birth, appointments and ages of persons, told by the words beside them.
+"""Times: dates in many languages, and dates of birth, told by the words beside them.
 
 In: nothing. Out: `RULES`.
-Not here: times in JSON, CSV and the like, whose keys tell what they are; how rules are applied (`patterns`).
+Not here: ages and appointments (`ages`); times in JSON, CSV and the like, whose keys tell what they are.
 
 Words are written as the plain form of a text spells them: the Turkish ı is an i there.
 """
@@ -56,7 +56,7 @@ _MONTHS = r"""
       | जनवरी | फ़?रवरी | फरवरी | मार्च | अप्रैल | मई | जून | जुलाई | अगस्त | सित(?:ं|म्)बर | अक्(?:टूबर|तूबर)
       | नव(?:ं|म्)बर | दिस(?:ं|म्)बर ) \.?
 """
-_DATE = rf"""
+DATE = rf"""
     (?:\d{{4}} | \d\d | (?:令和|平成|昭和|大正|民国|民國)[ ]?(?:\d{{1,2}}|元)) [ ]?[年년][ ]? \d{{1,2}} [ ]?[月월]
     (?: [ ]? \d{{1,2}} [ ]?[日号號일] )?
   | \d{{1,2}}[ ]?[月월][ ]?\d{{1,2}}[ ]?[日号號일]
@@ -69,7 +69,7 @@ _DATE = rf"""
     (?: ,? [ \-]? (?: (?:of|de|del|in)[ ] )? '?\d{{2,4}} )?
   | {_MONTHS} [ \-]? (?:the[ ])? \d{{1,2}} (?: st | nd | rd | th )? (?: ,? [ \-]? (?: of[ ] )? (?:\d{{4}}|'\d\d) )?
 """
-_WHOLE_DATE = rf"(?<![\w]) (?:{_DATE}) (?!(?<=\w)[^\W生생]) (?![/.\-]\d)"
+_WHOLE_DATE = rf"(?<![\w]) (?:{DATE}) (?!(?<=\w)[^\W生생]) (?![/.\-]\d)"
 
 _BORN = (
     "born|dob|d.o.b|birth|birthdate|birth date|date of birth|birthday|birthdays|b-day|bday"
@@ -95,7 +95,7 @@ BIRTHS = (
     ),
     Rule(
         "BIRTH_DATE",
-        Expression(rf"(?<!\d) (?:{_DATE}) (?!\d)"),
+        Expression(rf"(?<!\d) (?:{DATE}) (?!\d)"),
         score=0.9,
         check=is_birth,
         before=True,
@@ -105,7 +105,7 @@ BIRTHS = (
     ),
     Rule(
         "BIRTH_DATE",
-        Expression(rf"(?: [(,;] [ ]? b\.? [ ]? | (?<=[\p{{L}})(,;.][ ]?) [*∗] [ ]? ) (?P<value>{_DATE}) (?!\w)"),
+        Expression(rf"(?: [(,;] [ ]? b\.? [ ]? | (?<=[\p{{L}})(,;.][ ]?) [*∗] [ ]? ) (?P<value>{DATE}) (?!\w)"),
         score=0.9,
         check=is_birth,
         digits=3,
