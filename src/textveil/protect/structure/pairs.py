@@ -419,7 +419,7 @@ _CN = re.compile(r";CN=\"?([^\";:\n]{1,80})")
 
 
 _PATIENT = re.compile(r"^PID\|([^\n]*)$", re.MULTILINE)
-_FIELDS = {3: "mrn", 5: "full name", 7: "dob", 11: "home address", 13: "phone", 14: "phone", 19: "ssn"}
+_FIELDS = {3: "mrn", 5: "family name", 7: "dob", 11: "home address", 13: "phone", 14: "phone", 19: "ssn"}
 """What the fields of a patient's segment of HL7 hold, by number."""
 
 
@@ -427,13 +427,13 @@ def read_cards(text: str, cells: Cells) -> None:
     """vCards, iCalendar entries, and patients of HL7."""
     for match in _PATIENT.finditer(text) if "PID|" in text else ():
         record, at = cells.record(-1, "patient"), match.start(1)
-        for number, part in enumerate(match[1].split("|"), 1):
-            for piece in part.split("^")[: 1 if number == 3 else 9]:
-                if number in _FIELDS and piece:
-                    key = "family name" if number == 5 else _FIELDS[number]
-                    cells.add(key, at, at + len(piece), whole=True, record=record)
-                at += len(piece) + 1
-            at = match.start(1) + sum(len(each) + 1 for each in match[1].split("|")[:number])
+        for number, part in enumerate(match[1].split("|", 20)[:20], 1):
+            if number in _FIELDS:
+                begin = at
+                for piece in part.split("^", 9)[: 1 if number == 3 else 9]:
+                    cells.add(_FIELDS[number], begin, begin + len(piece), whole=True, record=record)
+                    begin += len(piece) + 1
+            at += len(part) + 1
     if "BEGIN:V" not in text:
         return
     record = cells.record(-1, "person")
