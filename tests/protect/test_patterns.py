@@ -661,6 +661,7 @@ NOTHING = (
     "user = get_user(id); login: true",
     "see issue#1234 and PR#4321",
     "the genome (GRCh38) and the error (e.message)",
+    "he accepted it for limited production",
     "first_name: Anna\nlast_name: K",
     "12:31:07 http_server: started",
     "~5 km and ~/notes",
@@ -711,6 +712,7 @@ PUBLIC = (
     "git@github.com",
     "user@example.com",
     "noreply@github.com",
+    "Irvine-based Linksys Inc (www.linksys.com)",
 )
 PRIVATE = (
     "https://www.linkedin.com/in/emekanwa-rn",

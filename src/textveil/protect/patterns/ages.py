@@ -243,7 +243,7 @@ _PERSONAL = (
     "my appointment|your appointment|his appointment|her appointment|appointment on|appointment is|appt|see you on"
     "|see her again on|see him again on|see her on|see him on|see them on|talk on|welcoming you on|my surgery"
     "|her surgery|his surgery|my hearing|court date|my interview|your interview|my exam|my wedding|our wedding"
-    "|due date|ihr termin|mein termin|termin am|termin ist|rdv|rendez vous le|revoir le|mon rendez vous|cita el"
+    "|ihr termin|mein termin|termin am|termin ist|rdv|rendez vous le|revoir le|mon rendez vous|cita el"
     "|cita para|mi cita|reunión el|consulta em|consulta no dia|retorno|appuntamento il|visita il|afspraak op"
     "|mijn afspraak|wizyta|randevu|randevum|lịch hẹn|tái khám|预约|复诊|预産期|予約|次回|受診|예약|приём|на приём"
     "|запись на|موعد|موعدي|अपॉइंटमेंट|remedy the breach by"

@@ -31,8 +31,10 @@ _GENERIC = listed(
     num number code first last full middle given family display screen nick profile page view controller service
     manager handler factory helper utils util base main common core lib src build dist http https web www bot discord
     twitter instagram telegram github slack insta feed post posts message messages text content body header headers
-    image img photo avatar icon size width height color style class const let var func function method return null none
-    undefined true false error exception event target prop props context ref refs store action reducer unknown anonymous
+    image img photo avatar icon size width height color style class const let var func function method return
+      null none
+    undefined true false error exception event target prop props context ref refs store action reducer unknown
+      anonymous
     system root guest public private local remote primary secondary foreign master slave worker queue task job cron
     example sample demo temp tmp max min sum avg all any each end start begin json xml html css sql csv txt py js ts
     read write only access level msg sender cache factory entity repo repository dto impl bean env dev prod staging"""
@@ -225,7 +227,9 @@ RULES = (
             (?P<value> (?-i:[a-z0-9._\-]){0,10} (?P=stem) (?-i:[a-z0-9._\-]){0,14} ) [ ]? [)\]>|]"""
         ),
         score=0.85,
-        check=lambda value: value == value.lower(),
+        check=lambda value: (
+            not value.startswith(("www.", "http")) and not regex.search(r"\.(?:com|org|net|de)$", value)
+        ),
         signs=("(", "[", "<", "|"),
         reach=(100, 40),
     ),
@@ -241,7 +245,8 @@ RULES = (
     Rule(
         "HANDLE",
         Expression(
-            r"""(?: (?:accepted|failed) [ ] [\w/\-]{1,30} [ ] for [ ] (?:invalid[ ]user[ ])? | invalid[ ]user[ ]
+            r"""(?: (?:accepted|failed) [ ] (?:password|publickey|none|keyboard[\w/\-]{0,20}|gssapi[\w\-]{0,20})
+            [ ] for [ ] (?:invalid[ ]user[ ])? | invalid[ ]user[ ]
             | session[ ](?:opened|closed)[ ]for[ ](?:user[ ])? | (?<!\w)sudo: [ ]{1,8}
             | (?<!\w)su: [ ][^\n]{0,30}? [ ]user[ ]
             | cron\[\d+\]: [ ] \( | (?<!\w)uid= | (?<!\w)(?:logname|sudo_user|user)= | name=(?=\w+,[ ]uid=) )
