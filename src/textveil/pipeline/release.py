@@ -17,7 +17,7 @@ from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan
 from textveil.protect import PrivateValue, Protection
 from textveil.randomness import Ids
-from textveil.session import Notes
+from textveil.session import Notes, Snapshot
 from textveil.text import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, casing_of
 
 PLACEHOLDER_TYPE = "WORD"
@@ -92,7 +92,8 @@ def spell(
     The notes for a session say which names stand for which, and which words pass: what it needs for the way back. Where
     equal words are released alike, a name that stands for another original already, or that the text says itself, gives
     way to a placeholder, so that every name leads back. That follows from what was drawn and from the mask, which says
-    which words are equal, so it costs nothing. Without notes nothing is remembered, and placeholders have no numbers.
+    which words are equal, so it costs nothing. Without notes nothing is remembered; where equal words are released alike,
+    placeholders then have numbers of their own in each text, else none.
 
     Args:
         parts: of the privatizer.
@@ -132,7 +133,7 @@ def spell(
     bounds = list(pairwise(tokens.documents.tolist()))
     earlier = [0] * len(bounds)
     if notes is not None:
-        notes.spelled(_passing(tokens, shown, kinds))
+        notes.spelled(_passing(tokens, shown, kinds, slice(None)))
         for b, (start, stop) in enumerate(bounds):
             if news:
                 earlier[b] = sum(map(notes.was_said, news[b]))
@@ -147,7 +148,13 @@ def spell(
     for start, stop in bounds:
         places = (start + np.flatnonzero(kinds[start:stop] == 2)).tolist()
         values.append([(type_of(protection, i), tokens.words[i]) for i in places])
-        given = [f"<{type_}>" for type_, _ in values[-1]] if notes is None else notes.placeholders(values[-1])
+        given = [f"<{type_}>" for type_, _ in values[-1]]
+        if notes is not None:
+            given = notes.placeholders(values[-1])
+        elif consistent and values[-1]:
+            own = Notes(Snapshot())
+            own.spelled(_passing(tokens, shown, kinds, slice(start, stop)))
+            given = own.placeholders(values[-1])
         for i, placeholder in zip(places, given, strict=True):
             shown[i] = placeholder
     for i in np.flatnonzero(kinds == 3).tolist():
@@ -159,7 +166,7 @@ def spell(
         kinds=[_KINDS[kind] for kind in kinds.tolist()],
         casing=copied,
         pieces=None if pieces is None else np.where(kinds >= 2, 0, plan.counts),
-        numbered=notes is not None,
+        numbered=notes is not None or consistent,
         classes=plan.classes,
         consistent=consistent,
         drawn_groups=parts.drawn_groups,
@@ -171,10 +178,10 @@ def spell(
     return releases, earlier
 
 
-def _passing(tokens: Tokens, shown: Sequence[str], kinds: NDArray[np.integer]) -> str:
-    """What passes, with its spaces, and a break in the place of every other word."""
-    words = (word if kind == 0 else "\0" for word, kind in zip(shown, kinds.tolist(), strict=True))
-    spaced = ((" " if space else "") + word for word, space in zip(words, tokens.spaced.tolist(), strict=True))
+def _passing(tokens: Tokens, shown: Sequence[str], kinds: NDArray[np.integer], which: slice) -> str:
+    """What passes of some words, with its spaces, and a break in the place of every other word."""
+    words = (word if kind == 0 else "\0" for word, kind in zip(shown[which], kinds[which].tolist(), strict=True))
+    spaced = ((" " if space else "") + word for word, space in zip(words, tokens.spaced[which].tolist(), strict=True))
     return "".join(spaced)
 
 
