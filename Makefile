@@ -182,7 +182,7 @@ lexicon: $(VENV)/dev.stamp ## make the tagger's lists of names and of what is pu
 	@$(BIN)/python -m training.lexicon $(ARGS)
 
 thresholds: $(VENV)/dev.stamp ## show what the tagger's thresholds cost on what is held out of its training
-	@$(BIN)/python -m training.thresholds $(ARGS)
+	@$(BIN)/python -m training.cuts $(ARGS)
 
 clean: ## remove the environment and everything built
 	@rm -rf $(VENV) site dist build src/textveil/data/minilm .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks

@@ -2,7 +2,7 @@
 
 In: wikigold, WNUT-17, WikiANN and presidio_synth without their test parts, the training halves of the texts labelled
 with what is private, public texts, generated sentences. Out: the adapter `tagger`.
-Not here: how it is used (`textveil.models.entities`), its thresholds (`thresholds`), how it is measured (`measure`).
+Not here: how it is used (`textveil.models.entities`), its thresholds (`cuts`), how it is measured (`measure`).
 
 Input and output are those of the product: textveil's words, their casings and marks of the lexicon as token types, a
 label at each word's first piece. What is not known about a word counts neither way: the loss is that of all labels the

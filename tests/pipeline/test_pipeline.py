@@ -721,7 +721,7 @@ def test_the_canary_shows_nowhere(mechanism, casing, oov, caplog, capfd):
 def test_json_is_plain(echo):
     result = Privatizer(echo, epsilon=5, table=TABLE).privatize("the river", None)
     plain = json.loads(json.dumps(result.to_json()))
-    assert set(plain) == {"text", "items", "hidden", "guarantee", "oov_share", "seconds", "sent_earlier"}
+    assert set(plain) == {"text", "items", "hidden", "guarantee", "oov_share", "seconds", "sent_earlier", "unmeasured"}
     assert plain["items"][1] == {"text": "river", "kind": "word", "group": "protected", "start": 1, "end": 2}
     assert plain["guarantee"]["epsilon_per_word"] == [5.0]
     assert plain["seconds"] > 0

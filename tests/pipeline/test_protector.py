@@ -61,7 +61,7 @@ def test_what_is_found_does_not_leave_and_comes_back(guard):
     assert first.text == "Ask <EMAIL_1> about the lease"
     assert guard.protect(f"Or x@y.org, not {CANARY}?", session).text == "Or <EMAIL_2>, not <EMAIL_1>?"
     assert session.restore("I asked <EMAIL_1>.") == f"I asked {CANARY}."
-    assert guard.protect(f"Ask {CANARY}").text == "Ask <EMAIL>", "without a session nothing is kept"
+    assert guard.protect(f"Ask {CANARY}").text == "Ask <EMAIL_1>", "without a session nothing is kept"
 
 
 def test_the_profile_for_prompts_is_the_default():
@@ -125,7 +125,7 @@ def test_headings_of_a_name(first):
 
 
 def test_capitals_of_a_name(first):
-    assert first.protect("Okonkwo wrote. OKONKWO signed.").text == "<PERSON> wrote. <PERSON> signed."
+    assert first.protect("Okonkwo wrote. OKONKWO signed.").text == "<PERSON_1> wrote. <PERSON_1_B> signed."
 
 
 def test_three_turns_in_other_spellings(first):
@@ -172,12 +172,12 @@ def test_what_was_sent_is_counted_and_not_changed(first):
 
 def test_texts_of_a_batch_are_apart_without_a_session(first):
     texts = ["Okonkwo, OKONKWO", "okonkwo"]
-    assert [each.text for each in first.privatizer.privatize_many(texts)] == ["<PERSON>, <PERSON>", "okonkwo"]
+    assert [each.text for each in first.privatizer.privatize_many(texts)] == ["<PERSON_1>, <PERSON_1_B>", "okonkwo"]
 
 
 def test_what_a_user_never_wants_hidden_is_not(first):
     made = Protector(protect={"detectors": [First(PERSON=["Robert Taylor"])], "never": ["Taylor"]})
-    assert made.protect("Robert Taylor, robert, TAYLOR").text == "<PERSON> Taylor, <PERSON>, TAYLOR"
+    assert made.protect("Robert Taylor, robert, TAYLOR").text == "<PERSON_1> Taylor, <PERSON_1_B>, TAYLOR"
 
 
 def test_names_inside_addresses_and_of_scripts_without_spaces():

@@ -604,7 +604,7 @@ def test_failing_is_never_less_protection(profile):
     made = Privatizer.from_profile(profile, protect={"detectors": [Fails()], "on_failure": "protect"})
     with pytest.warns(TextveilWarning, match="all texts"):
         first, second = made.privatize_many(["Will Smith of The Who: +351 21 123", "the"])
-    assert first.text == second.text == "<TEXT>"
+    assert first.text == second.text == ("<TEXT>" if profile == "strict" else "<TEXT_1>")
 
 
 def test_a_listed_name_is_a_placeholder_under_strict(minilm_s):

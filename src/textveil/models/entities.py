@@ -44,7 +44,7 @@ with a capital on the list of names; words in small letters or a script without 
 
 BESIDE_FIRM, BESIDE = 0.05, 0.5
 """The same for a word beside one that was found: with a capital, and any other. All were chosen on texts held out of
-training (`training/thresholds.py`)."""
+training (`training/cuts.py`)."""
 
 DEFAULT = 0.6
 """The threshold of other taggers."""

@@ -92,8 +92,8 @@ def spell(
     The notes for a session say which names stand for which, and which words pass: what it needs for the way back. Where
     equal words are released alike, a name that stands for another original already, or that the text says itself, gives
     way to a placeholder, so that every name leads back. That follows from what was drawn and from the mask, which says
-    which words are equal, so it costs nothing. Without notes nothing is remembered; where equal words are released alike,
-    placeholders then have numbers of their own in each text, else none.
+    which words are equal, so it costs nothing. Without notes nothing is remembered; placeholders then have
+    numbers of each text's own where equal words are released alike, else none.
 
     Args:
         parts: of the privatizer.

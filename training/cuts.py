@@ -1,4 +1,4 @@
-"""Chooses the thresholds of the bundled tagger: `python -m training.thresholds`.
+"""Chooses the thresholds of the bundled tagger: `python -m training.cuts`.
 
 In: the shipped adapter, and the texts labelled with what is private that are held out of its training (a fifth of the
 training halves). Out: a table, from which the constants of `textveil.models.entities` are typed in.
