@@ -20,7 +20,7 @@ from textveil.protect.patterns.keys import is_password
 from textveil.protect.patterns.rules import listed
 from textveil.protect.spans import Span
 from textveil.protect.structure.keys import folded
-from textveil.protect.structure.pairs import Cell, Cells, read_pairs
+from textveil.protect.structure.pairs import KeyedValue, KeyedValues, read_pairs
 from textveil.protect.structure.phrases import is_ordinary, read_phrases
 from textveil.protect.structure.tables import read_inserts, read_tables
 from textveil.protect.structure.values import Value, find, is_example, looks_like_name, no_name, person
@@ -91,11 +91,11 @@ class Structure:
 
 def _found(text: str) -> Iterator[tuple[int, int, str]]:
     if any(sign in text for sign in _SIGNS):
-        cells = Cells()
+        cells = KeyedValues()
         read_pairs(text, cells)
         yield from _private(text, cells)
     if "\n" in text:
-        cells = Cells()
+        cells = KeyedValues()
         read_tables(text, cells)
         if "insert" in text.lower():
             read_inserts(text, cells)
@@ -147,7 +147,7 @@ class _Records:
         return False
 
 
-def _private(text: str, cells: Cells) -> Iterator[tuple[int, int, str]]:
+def _private(text: str, cells: KeyedValues) -> Iterator[tuple[int, int, str]]:
     values = [(cell, value) for cell in cells.cells for value in _values(text, cell)]
     own: dict[int, set[str]] = defaultdict(set)
     below: dict[int, set[str]] = defaultdict(set)
@@ -172,7 +172,7 @@ def _private(text: str, cells: Cells) -> Iterator[tuple[int, int, str]]:
                 below[cell.record].add("name")
 
 
-def _values(text: str, cell: Cell) -> Iterator[Value]:
+def _values(text: str, cell: KeyedValue) -> Iterator[Value]:
     """The values of a cell: one, or the names of a list, or in a form what stands beside a name."""
     if cell.kind == "people":
         at = cell.start
@@ -205,7 +205,7 @@ def _beside(text: str, value: Value, end: int) -> Iterator[Value]:
             yield Value(*number.span(), "PHONE", True)
 
 
-def _value(text: str, cell: Cell) -> Value | None:
+def _value(text: str, cell: KeyedValue) -> Value | None:
     start, end = cell.start, cell.end
     while start < end and text[start] in " \t　\"'`*“«（":
         start += 1
@@ -243,7 +243,7 @@ def _is_word(text: str, value: Value) -> bool:
     return not any(sign in name for sign in " 　.") and name.isascii() and is_ordinary(name)
 
 
-def _secret(text: str, start: int, end: int, cell: Cell) -> Value | None:
+def _secret(text: str, start: int, end: int, cell: KeyedValue) -> Value | None:
     """A password, key or code: no word or name of a variable, no template, no sentence."""
     value = text[start:end].rstrip(" \"'`")
     quoted = cell.start > 0 and text[cell.start - 1] in "\"'`"
@@ -264,7 +264,7 @@ def _secret(text: str, start: int, end: int, cell: Cell) -> Value | None:
     return Value(start, start + len(value), "SECRET", True)
 
 
-def _is_private(text: str, cell: Cell, value: Value, records: _Records, cells: Cells) -> bool:
+def _is_private(text: str, cell: KeyedValue, value: Value, records: _Records, cells: KeyedValues) -> bool:
     kind, record = cell.kind, cell.record
     if value.type == "HANDLE" and kind == "role":
         return True
@@ -305,7 +305,7 @@ def _is_private(text: str, cell: Cell, value: Value, records: _Records, cells: C
     return value.likely
 
 
-def _is_somebody(text: str, cell: Cell, value: Value, records: _Records, cells: Cells) -> bool:
+def _is_somebody(text: str, cell: KeyedValue, value: Value, records: _Records, cells: KeyedValues) -> bool:
     """Whether the value of a role is a person's name, and no team, type or author of a work."""
     name = text[value.start : value.end]
     if cell.kind == "author" and (cells.keys[cell.record] & _WORKS or _cites(text, cell)):
@@ -321,12 +321,12 @@ def _is_somebody(text: str, cell: Cell, value: Value, records: _Records, cells: 
     return not all(is_ordinary(word) for word in name.split() if word.isascii()) if name.isascii() else True
 
 
-def _cites(text: str, cell: Cell) -> bool:
+def _cites(text: str, cell: KeyedValue) -> bool:
     before = text[max(0, cell.start - 1500) : cell.start]
     return any(sign in before for sign in ("@article", "@book", "@in", "@misc", "isbn", "ISBN", "doi"))
 
 
-def _is_named(text: str, cell: Cell, value: Value, records: _Records) -> bool:
+def _is_named(text: str, cell: KeyedValue, value: Value, records: _Records) -> bool:
     """Whether the value behind `name` alone is a person's name."""
     name, record = text[value.start : value.end], cell.record
     several = any(sign in name for sign in " 　·・")
@@ -350,7 +350,7 @@ def _is_named(text: str, cell: Cell, value: Value, records: _Records) -> bool:
     )
 
 
-def _is_login(text: str, cell: Cell, value: Value, records: _Records) -> bool:
+def _is_login(text: str, cell: KeyedValue, value: Value, records: _Records) -> bool:
     name = text[value.start : value.end]
     key = cell.key.lower()
     quoted = cell.start > 0 and text[cell.start - 1] in "\"'`>"

@@ -1,6 +1,6 @@
 """Pairs: keys with their values, in JSON, YAML, TOML, code, logs, forms, XML and cards, whole or broken.
 
-In: a text. Out: `Cells`: the place of each value whose key says something, and which of them belong together.
+In: a text. Out: `KeyedValues`: the place of each value whose key says something, and which of them belong together.
 Not here: what keys mean (`keys`), whether values fit (`values`), tables (`tables`).
 
 One pass over quotes, brackets, separators and line ends; nothing is parsed, so nothing can be invalid.
@@ -19,7 +19,7 @@ _DEEPEST = 200
 """Open brackets that are kept in mind."""
 
 
-class Cell(NamedTuple):
+class KeyedValue(NamedTuple):
     """A value behind a key.
 
     Args:
@@ -42,7 +42,7 @@ class Cell(NamedTuple):
 
 
 @dataclass
-class Cells:
+class KeyedValues:
     """Values with what their keys say, and the records they are part of: an object, a row, a block of lines.
 
     Attributes:
@@ -53,7 +53,7 @@ class Cells:
         names: for each record its own key.
     """
 
-    cells: list[Cell] = field(default_factory=list)
+    cells: list[KeyedValue] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
     persons: list[bool] = field(default_factory=list)
     keys: list[set[str]] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Cells:
         if kind is None and around and is_number(key):
             kind = kind_of(f"{around} {key}") or ("house" if kind_of(around) == "address" else None)
         if kind:
-            self.cells.append(Cell(start, end, kind, key, whole, record, form))
+            self.cells.append(KeyedValue(start, end, kind, key, whole, record, form))
 
 
 _TOKEN = re.compile(
@@ -100,7 +100,7 @@ _CLOSES = {"}": "{", "]": "[", ")": "("}
 class _Scan:
     """One pass over a part of a text."""
 
-    def __init__(self, text: str, cells: Cells, root: int) -> None:
+    def __init__(self, text: str, cells: KeyedValues, root: int) -> None:
         self.text, self.cells, self.root = text, cells, root
         self.open: list[tuple[str, int, str]] = []  # bracket, record, key
         self.indents: list[tuple[int, int]] = []  # column, record
@@ -349,7 +349,7 @@ _ATTRIBUTE = re.compile(r"([\w:.\-]{1,60})\s?=\s?(?:\"([^\"<>]*+)\"|'([^'<>]*+)'
 _VOID = listed("br hr img input meta link col source track wbr area base embed param")
 
 
-def read_tags(text: str, cells: Cells) -> None:
+def read_tags(text: str, cells: KeyedValues) -> None:
     """Elements that hold only text, attributes, and the inputs of forms."""
     if "</" not in text and "/>" not in text and "=" not in text:
         return
@@ -379,7 +379,7 @@ def read_tags(text: str, cells: Cells) -> None:
                 stack.append((name, cells.record(around, plain)))
 
 
-def _attributes(offset: int, attributes: str, cells: Cells, record: int) -> None:
+def _attributes(offset: int, attributes: str, cells: KeyedValues, record: int) -> None:
     found = {}
     for each in _ATTRIBUTE.finditer(attributes):
         group = 2 if each[2] is not None else 3
@@ -423,7 +423,7 @@ _FIELDS = {3: "mrn", 5: "family name", 7: "dob", 11: "home address", 13: "phone"
 """What the fields of a patient's segment of HL7 hold, by number."""
 
 
-def read_cards(text: str, cells: Cells) -> None:
+def read_cards(text: str, cells: KeyedValues) -> None:
     """vCards, iCalendar entries, and patients of HL7."""
     for match in _PATIENT.finditer(text) if "PID|" in text else ():
         record, at = cells.record(-1, "patient"), match.start(1)
@@ -459,7 +459,7 @@ def read_cards(text: str, cells: Cells) -> None:
             cells.add("home address", start + lead, start + len(value.rstrip(";")), whole=True, record=record)
 
 
-def read_pairs(text: str, cells: Cells) -> None:
+def read_pairs(text: str, cells: KeyedValues) -> None:
     """All pairs of a text: by quotes and brackets, by lines, by tags, and of cards."""
     _Scan(text, cells, cells.record(-1)).run(0, len(text))
     if "<" in text and ">" in text:

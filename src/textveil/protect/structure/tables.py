@@ -1,6 +1,6 @@
 """Tables: cells with the header of their column, in CSV, TSV, Markdown, aligned columns and SQL.
 
-In: a text. Out: `Cells`, a record per row.
+In: a text. Out: `KeyedValues`, a record per row.
 Not here: what headers mean (`keys`), whether cells fit (`values`), pairs of keys and values (`pairs`).
 """
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from textveil.protect.structure.keys import LONGEST, kind_of
-from textveil.protect.structure.pairs import Cells
+from textveil.protect.structure.pairs import KeyedValues
 
 _CSV = {
     sign: re.compile(rf'[ ]*+(?:"((?:[^"\n]|"")*+)"[ ]*+|([^{re.escape(sign)}\n]*+))(?:{re.escape(sign)}|(?=\n)|\Z)')
@@ -27,7 +27,7 @@ _MOST = 200
 Row = list[tuple[int, int]]
 
 
-def read_tables(text: str, cells: Cells) -> None:
+def read_tables(text: str, cells: KeyedValues) -> None:
     """Tables of all forms. A header is a line with a key in it that the next line follows with as many columns."""
     lines = _lines(text)
     number = 0
@@ -44,7 +44,7 @@ def _lines(text: str) -> list[tuple[int, int]]:
     return found
 
 
-def _table(text: str, lines: list[tuple[int, int]], number: int, cells: Cells) -> int:
+def _table(text: str, lines: list[tuple[int, int]], number: int, cells: KeyedValues) -> int:
     """Reads the table whose header is a line; how many lines it has, or 0."""
     start, end = lines[number]
     if end - start < 3 or end - start > 4000:
@@ -62,7 +62,7 @@ def _table(text: str, lines: list[tuple[int, int]], number: int, cells: Cells) -
     return 0
 
 
-def _read(text: str, lines: list[tuple[int, int]], number: int, sign: str, cells: Cells) -> int:
+def _read(text: str, lines: list[tuple[int, int]], number: int, sign: str, cells: KeyedValues) -> int:
     head = _split(text, *lines[number], sign)
     names = [text[a:b].strip(" *_`#[]\"'") for a, b in head]
     if _CODE.match(text, *lines[number]) or (sign in (",", ";") and not _is_header(text[slice(*lines[number])], names)):
@@ -155,7 +155,7 @@ _INSERT = re.compile(
 _ITEM = re.compile(r"N?'((?:[^'\\]|''|\\.){0,2000}+)'|\"((?:[^\"\\\n]|\\.)*+)\"|([()])|([^\s,()'\";]+)|(;)|,")
 
 
-def read_inserts(text: str, cells: Cells) -> None:
+def read_inserts(text: str, cells: KeyedValues) -> None:
     """Rows that SQL inserts into named columns."""
     end = 0
     for match in _INSERT.finditer(text):
@@ -165,7 +165,7 @@ def read_inserts(text: str, cells: Cells) -> None:
         end = _rows(text, match.end(), names, cells)
 
 
-def _rows(text: str, at: int, names: list[str], cells: Cells) -> int:
+def _rows(text: str, at: int, names: list[str], cells: KeyedValues) -> int:
     root = cells.record(-1)
     record, column, depth = root, 0, 0
     for item in _ITEM.finditer(text, at):
