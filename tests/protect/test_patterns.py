@@ -1066,6 +1066,9 @@ UNITS = (
     "1,", "12-", "Mah. ", "A Mah. ", "đường 1, ", "phố a, ", "شارع ا، ", "ا ", "ग्राम क, ", "IMEI 1", "1 exp 01/25 ",
     "1° 1' ", "Unit 1/", "Aa 1\n12345 Aa", "address: a ", "passport 12345, ", "1 and ", "PNR ", "AB 12 ", "京A", "(0",
     "+1 (", "06 ", "a b ", "Aaaaaaaa.Bbbbbb ", "1 street ", "1, ", "aA1", "tel 1 ", "_", "sk-",
+    "password is ", "code ", "door code ", "one two ", "@a ", "a_b: ", "[12:00] a_1: ", "C:\\Users\\a\\", "a.int.",
+    "at dot ", "(at", "aGVsbG8", "aged 1 ", "(1 ", "Aa Bb, 22, ", "my 1 year old ", "1岁", "ssh a@", "token=",
+    "Anna Bcde (bcde", "http://a.b/ a@b.de ", "seed phrase: ", "appt on 1 may ", "csrf value=", "abandon ",
 )  # fmt: skip
 
 
