@@ -113,8 +113,7 @@ class Snapshot(Facts):
         for shown, (first, *others) in originals.items():
             certain = not others and not _is_said(shown, self.said)
             names.append(Key(first.shown, first.original if certain else None, "name"))
-        values = {given.shown: given.value for given in self.placeholders.values()}
-        return tree(values, names, frozenset(self.said))
+        return tree(self._originals, names, frozenset(self.said))
 
     @cached_property
     def known_targets(self) -> list[str]:
@@ -130,8 +129,19 @@ class Snapshot(Facts):
         """Where a text has placeholders of this session of its own: an answer would be restored wrongly there."""
         if not spelled_in(text).intersection(self._names):
             return []
-        values = {given.shown: given.value for given in self.placeholders.values()}
-        return KeyFinder(tree(values, (), frozenset())).find(text)
+        return KeyFinder(tree(self._originals, (), frozenset())).find(text)
+
+    @cached_property
+    def _originals(self) -> dict[str, str]:
+        """What every placeholder stands for; also those of parts of names, which an answer may use unasked."""
+        found = {given.shown: given.value for given in self.placeholders.values()}
+        for given in self.placeholders.values():
+            for word in () if given.part or given.form > 1 else given.value.split():
+                number, part = self.parts.get((given.type, alike(given.type, word)), (AMBIGUOUS, ""))
+                shown = given._replace(part=part).shown
+                if number == given.number and part and shown[1:-1] not in self.spelled:
+                    found.setdefault(shown, word)
+        return found
 
     @cached_property
     def _names(self) -> frozenset[str]:
