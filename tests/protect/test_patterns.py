@@ -992,17 +992,23 @@ def found(*parts):
 
 def test_what_is_left_of_the_others_stays():
     plain = "abcd efgh ijkl mnop"
-    pair = found((0, 9, "PHONE", 0.5), (5, 14, "EMAIL", 0.9))
-    assert _separate(plain, pair) == found((0, 4, "PHONE", 0.5), (5, 14, "EMAIL", 0.9))
-    around = found((0, 19, "PHONE", 0.5), (5, 9, "EMAIL", 0.9), (10, 14, "CARD", 0.9))
+    pair = found((0, 9, "ADDRESS", 0.5), (5, 14, "EMAIL", 0.9))
+    assert _separate(plain, pair) == found((0, 4, "ADDRESS", 0.5), (5, 14, "EMAIL", 0.9))
+    around = found((0, 19, "ADDRESS", 0.5), (5, 9, "EMAIL", 0.9), (10, 14, "CARD", 0.9))
     assert [one[:3] for one in _separate(plain, around)] == [
-        (0, 4, "PHONE"),
+        (0, 4, "ADDRESS"),
         (5, 9, "EMAIL"),
         (10, 14, "CARD"),
-        (15, 19, "PHONE"),
+        (15, 19, "ADDRESS"),
     ]
     assert _separate(plain, found((0, 9, "EMAIL", 0.5), (0, 14, "CARD", 0.5))) == found((0, 14, "CARD", 0.5))
     assert _separate(plain, found((0, 9, "EMAIL", 0.5), (5, 14, "EMAIL", 0.7))) == found((0, 14, "EMAIL", 0.7))
+
+
+def test_of_a_number_only_figures_are_left():
+    both = found((0, 7, "ID", 0.65), (4, 7, "NATIONAL_ID", 0.9))
+    assert _separate("SSN 536", both) == found((4, 7, "NATIONAL_ID", 0.9))
+    assert len(_separate("S12 536", both)) == 2
 
 
 TYPE = st.sampled_from(IDENTIFIERS)
@@ -1010,7 +1016,7 @@ TYPE = st.sampled_from(IDENTIFIERS)
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 20), TYPE, st.sampled_from((0.5, 0.7, 1.0))), max_size=12))
 def test_separated_spans_cover_what_was_found(parts):
-    plain = "x" * 60
+    plain = "1" * 60
     given_ = [Found(start, start + length, type_, score) for start, length, type_, score in parts]
     kept = _separate(plain, given_)
     assert all(one.end <= other.start for one, other in pairwise(kept))

@@ -68,6 +68,21 @@ _AND = regex.compile(
     r"[ ]?[,;/&][ ]{0,2}|[ ](?:and|or|und|oder|et|ou|y|o|e|i|oraz|en|ve|veya|và|hoặc|и|или|\+)[ ]|[\x01、]{1,3}",
     regex.IGNORECASE,
 )
+NUMBERED = {
+    "PHONE",
+    "CARD",
+    "IBAN",
+    "ACCOUNT",
+    "NATIONAL_ID",
+    "MEDICAL_RECORD",
+    "LICENCE",
+    "PLATE",
+    "VIN",
+    "BOOKING",
+    "ID",
+}
+"""Types that have figures in them."""
+
 _RULES = (
     *accounts.RULES,
     *net.RULES,
@@ -129,7 +144,7 @@ class Patterns:
         """The spans of all texts, in the order of texts and starts; they do not overlap.
 
         Overlapping spans of one type are joined. Between types the higher score wins, then the longer span; the rest
-        of the loser stays a span, so that everything a rule found is in some span.
+        of the loser stays a span, so that all figures a rule found are in some span.
         """
         spans = []
         for number, text in enumerate(texts):
@@ -293,7 +308,10 @@ def _owned(plain: str, found: list[Found]) -> list[Found]:
 
 
 def _separate(plain: str, found: Iterable[Found]) -> list[Found]:
-    """Spans in order and without overlap: higher scores win, then longer spans; losers keep what is left of them."""
+    """Spans in order and without overlap: higher scores win, then longer spans; losers keep what is left of them.
+
+    Of a number only what has figures is left: the word before it names what the winner is.
+    """
     taken: list[Found] = []
     for one in sorted(_joined(found), key=lambda f: (-f.score, f.start - f.end, f.start, IDENTIFIERS.index(f.type))):
         at = bisect_left(taken, one.start, key=lambda f: f.end - 1)
@@ -304,7 +322,8 @@ def _separate(plain: str, found: Iterable[Found]) -> list[Found]:
         edges = [one.start, *(edge for f in taken[at:stop] for edge in (f.start, f.end)), one.end]
         rest = []
         for start, end in zip(edges[::2], edges[1::2], strict=True):
-            if inner := _WRITTEN.search(plain, start, max(start, end)):
+            inner = _WRITTEN.search(plain, start, max(start, end))
+            if inner and (one.type not in NUMBERED or _DIGIT.search(inner[0])):
                 rest.append(one._replace(start=inner.start(), end=inner.end()))
         taken[at:stop] = sorted([*taken[at:stop], *rest])
     return taken

@@ -39,6 +39,9 @@ _CUES = frozenset(
 )
 """What stands before a name."""
 
+_ROLES = frozenset(each for each in (*_TITLES, *_CUES) if len(each) == 2)
+"""What no name begins with."""
+
 _LABEL = re.compile(
     r"(?:姓\s*名|名字|联系人|聯絡人|患者|病人|客户|客戶|收件人|寄件人|经办人|申请人|负责人|借款人|出借人|见证人|甲方|乙方|父亲|"
     r"母亲|配偶|监护人|家长|担保人|业主|租客|房东|老师|医生|审批人|汇报人|记录人|主持人|参会人|学生|员工|投保人|受益人|签名|"
@@ -132,7 +135,7 @@ def _names(text: str, low: int, start: int, high: int) -> Iterator[tuple[float, 
     second = text[start + 1 : start + 2]
     nick = text[start] in "老小阿" and (second in family or (text[start] != "老" and given.get(second, _GIVEN) < 9))
     heads = [start + length for length in (1, 2) if start + length <= high and text[start : start + length] in family]
-    if not (heads or nick):
+    if not (heads or nick) or text[start : start + 2] in _ROLES:
         return
     before, cue = _before(text, low, start)
     if nick:
