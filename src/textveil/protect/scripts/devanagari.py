@@ -10,7 +10,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from textveil.protect.scripts.gazetteers import FoundName, names
+from textveil.protect.scripts.gazetteers import FoundName, names, one_by_one
 
 _WORD = re.compile(r"[\u0900-\u0963\u0970-\u097f\u200c\u200d]+")
 
@@ -55,12 +55,7 @@ def _lists() -> _Hindi:
 def find(text: str) -> list[FoundName]:
     """The names in a text; those that are certain are found again where nothing speaks for them."""
     words = [(_plain(match[0]), match.start(), match.end()) for match in _WORD.finditer(text)]
-    found: list[FoundName] = []
-    i = 0
-    while i < len(words):
-        name, i = _at(text, words, i)
-        if name is not None:
-            found.append(name)
+    found = one_by_one(text, words, _at)
     return found + _again(words, found)
 
 

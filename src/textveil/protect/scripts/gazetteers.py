@@ -5,13 +5,17 @@ Not here: how the lists were made (`training/gazetteers.py`), and what is found 
 """
 
 import gzip
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
 CERTAIN, DOUBTFUL = 0.9, 0.6
 """Scores of a name; one that is doubtful needs a text that is about private persons."""
+
+
+Words = list[tuple[str, int, int]]
+"""Words of a text as they are compared, each with its first character and one past its last."""
 
 
 class FoundName(NamedTuple):
@@ -52,3 +56,22 @@ def gazetteer(script: str) -> Mapping[str, tuple[str, ...]]:
 def names(script: str, *sections: str) -> frozenset[str]:
     """The items of some sections together."""
     return frozenset(item for section in sections for item in gazetteer(script)[section] if item)
+
+
+def one_by_one(
+    text: str, words: Words, at: Callable[[str, Words, int], tuple[FoundName | None, int]]
+) -> list[FoundName]:
+    """The names that begin at the words of a text, from the first word on.
+
+    Args:
+        text: the text.
+        words: its words, each with its place.
+        at: the name that begins at a word, if any, and the word to go on with.
+    """
+    found: list[FoundName] = []
+    i = 0
+    while i < len(words):
+        name, i = at(text, words, i)
+        if name is not None:
+            found.append(name)
+    return found
