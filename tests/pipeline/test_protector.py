@@ -1,5 +1,6 @@
 """Prompts: what is found does not leave, in this text or a later one of the session, and comes back in answers."""
 
+import json
 import pickle
 import re
 from dataclasses import FrozenInstanceError
@@ -32,6 +33,19 @@ class First:
             for type_, values in self.values.items()
             for value in values
             if (at := text.find(value)) >= 0
+        ]
+
+
+class Last:
+    """Finds the last 71 as an age."""
+
+    name = "last"
+
+    def find(self, texts):
+        from textveil.protect import Span
+
+        return [
+            Span(b, at, at + 2, "AGE", 1.0, self.name) for b, text in enumerate(texts) if (at := text.rfind("71")) >= 0
         ]
 
 
@@ -186,6 +200,35 @@ def test_names_inside_addresses_and_of_scripts_without_spaces():
     text = "Okonkwo: https://example.org/okonkwo, okonkwo85, ok@okonkwo.org. 김민수 김민수는 민수가"
     sent = "<PERSON_1>: <URL_1>, <HANDLE_1>, <EMAIL_1>. <PERSON_2> <PERSON_2>는 <PERSON_2_GIVEN>가"
     assert made.protect(text, session).text == sent
+    assert session.restore(sent) == text
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["session", "saved session"])
+def test_a_number_of_json_becomes_a_string_and_comes_back_as_a_number(kept):
+    made = Protector(protect={"detectors": [First(AGE=["71", "7.5"], PHONE=["49170234567"]), Last()]})
+    session = Session()
+    text = '{"age": 71, "text": "71", "phone": 49170234567,\n"weight":7.5 }'
+    sent = made.protect(text, session).text
+    assert json.loads(sent) == {"age": "<AGE_1>", "text": "<AGE_1_B>", "phone": "<PHONE_1>", "weight": "<AGE_2>"}
+    if kept:
+        session = Session.from_json(session.to_json())
+    assert session.restore(sent) == text
+    assert session.restore("Is <AGE_1> or AGE_1_B the age?") == "Is 71 or 71 the age?"
+    assert session.restore(json.dumps(sent), escape="json") == json.dumps(text)
+
+
+@pytest.mark.parametrize("text", ["age: 71, ok", "'a': -71}", 'ask "who?": 071,', '"a": 71 or so'])
+def test_other_numbers_get_no_quotation_marks(text):
+    made = Protector(protect={"detectors": [First(AGE=["071", "71"])]})
+    assert re.sub("0?71", "<AGE_1>", text) == made.protect(text).text
+
+
+def test_a_column_beside_a_hidden_figure_stays():
+    made = Protector(protect={"detectors": [First(DATE=["14/02/1951"], AGE=["71"])]})
+    session = Session()
+    text = "born,weight,age,size\n14/02/1951,74,71,1.80\n"
+    sent = made.protect(text, session).text
+    assert sent == "born,weight,age,size\n<DATE_1>,74,<AGE_1>,1.80\n"
     assert session.restore(sent) == text
 
 

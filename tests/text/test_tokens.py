@@ -244,6 +244,27 @@ def test_spans_and_gaps() -> None:
         tokens.starts[0] = 1
 
 
+@pytest.mark.parametrize(
+    ("text", "places", "words"),
+    [
+        ("14/02/1951,74,9", [10], "14/02/1951 , 74,9"),
+        ("14/02/1951,74,9", [11, 13], "14/02/1951 , 74 , 9"),
+        ("1,000.5", [3, 5, 6, 99], "1,000.5"),
+        ("x@y1,2 http://x.y/1,2", [4, 19], "x @ y1 , 2 http://x.y/1,2"),
+        ("日本人", [1], "日 本 人"),
+        ("カタカナ", [2], "カタ カナ"),
+    ],
+)
+def test_words_are_cut_between_figures_and_in_scripts_without_spaces(text, places, words) -> None:
+    tokens = tokenize([text])
+    found, origin = tokens.cut([(0, place) for place in places])
+    assert found.words == words.split()
+    assert [tokens.words[i].find(word) >= 0 for i, word in zip(origin, found.words, strict=True)] == [True] * len(
+        origin
+    )
+    assert all(text[i:j] == word for i, j, word in zip(found.starts, found.ends, found.words, strict=True))
+
+
 PROSE = (
     "The hospital admitted Mr. O'Brien on 2024-05-01 at 12:30, and the well-known doctor didn't object; see "
     "https://example.org/a?b=c or mail jane.doe@example.com. It was 'fine'.\n"

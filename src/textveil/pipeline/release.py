@@ -5,6 +5,7 @@ session.
 Not here: the decisions (`plan`), the draw (`draw`), and the statement about them (`statement`).
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -17,7 +18,7 @@ from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan
 from textveil.protect import PrivateValue, Protection
 from textveil.randomness import Ids
-from textveil.session import Notes, Snapshot
+from textveil.session import Notes, Snapshot, Value
 from textveil.text import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, casing_of
 
 PLACEHOLDER_TYPE = "WORD"
@@ -144,11 +145,11 @@ def spell(
                 kinds[i] = 2
             else:
                 notes.replaced(tokens.words[i], shown[i])
-    values: list[list[tuple[str, str]]] = []
-    for start, stop in bounds:
+    values: list[list[Value]] = []
+    for b, (start, stop) in enumerate(bounds):
         places = (start + np.flatnonzero(kinds[start:stop] == 2)).tolist()
-        values.append([(type_of(protection, i), tokens.words[i]) for i in places])
-        given = [f"<{type_}>" for type_, _ in values[-1]]
+        values.append([Value(type_of(protection, i), tokens.words[i], _is_json_number(tokens, b, i)) for i in places])
+        given = [f'"<{type_}>"' if quoted else f"<{type_}>" for type_, _, quoted in values[-1]]
         if notes is not None:
             given = notes.placeholders(values[-1])
         elif consistent and values[-1]:
@@ -176,6 +177,19 @@ def spell(
         for released, hidden in zip(releases, values, strict=True):
             notes.put(released.text, hidden)
     return releases, earlier
+
+
+def _is_json_number(tokens: Tokens, b: int, word: int) -> bool:
+    """Whether a word is a number behind a key of JSON, or of what is written like it: its placeholder is a string."""
+    text, start, end = tokens.texts[b], int(tokens.starts[word]), int(tokens.ends[word])
+    if not _NUMBER.fullmatch(tokens.words[word]):
+        return False
+    return bool(_KEYED.search(text, max(0, start - 16), start) and _ENDED.match(text, end))
+
+
+_NUMBER = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
+_KEYED = re.compile(r'"\s*:\s*\Z')
+_ENDED = re.compile(r"\s*[,}]|\s*\Z")
 
 
 def _passing(tokens: Tokens, shown: Sequence[str], kinds: NDArray[np.integer], which: slice) -> str:

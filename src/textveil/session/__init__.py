@@ -4,6 +4,7 @@ In: what releases add; answers that mention what was replaced. Out: the original
 Not here: what is replaced (`pipeline`), and who answers (`gateway`).
 """
 
+from textveil.session.placeholders import Value
 from textveil.session.reading import fold
 from textveil.session.restore import Restorer
 from textveil.session.snapshot import Notes, SessionDelta, Snapshot
@@ -15,5 +16,6 @@ __all__ = [
     "Session",
     "SessionDelta",
     "Snapshot",
+    "Value",
     "fold",
 ]

@@ -19,6 +19,20 @@ LONGEST = 80
 """Characters of the longest name of a placeholder that is looked for; types have at most 64."""
 
 
+class Value(NamedTuple):
+    """What a placeholder stands for. Secret.
+
+    Args:
+        type: what stands there, upper-case ("PERSON").
+        text: exactly as it stands there.
+        quoted: whether its placeholder needs quotation marks that did not stand there: a number in JSON.
+    """
+
+    type: str
+    text: str
+    quoted: bool = False
+
+
 class Given(NamedTuple):
     """A placeholder and the value that it stands for. Secret.
 
@@ -28,6 +42,7 @@ class Given(NamedTuple):
         value: exactly as it stood there.
         part: GIVEN or FAMILY for a part of a person's name, PART for one of other names; "" for a whole value.
         form: which of the spellings of the value or part this is, from 1.
+        quoted: whether it is written in quotation marks that did not stand there; see `Value`.
     """
 
     type: str
@@ -35,6 +50,12 @@ class Given(NamedTuple):
     value: str
     part: str = ""
     form: int = 1
+    quoted: bool = False
+
+    @property
+    def stands_for(self) -> Value:
+        """The value."""
+        return Value(self.type, self.value, self.quoted)
 
     @property
     def name(self) -> str:
@@ -42,9 +63,14 @@ class Given(NamedTuple):
         return named(self.type, self.number)
 
     @property
+    def inner(self) -> str:
+        """What stands between the brackets: `PERSON_1`, `PERSON_1_FAMILY`, `PERSON_1_FAMILY_B`."""
+        return f"{self.name}{'_' + self.part if self.part else ''}{'_' + letters(self.form) if self.form > 1 else ''}"
+
+    @property
     def shown(self) -> str:
-        """The placeholder: `<PERSON_1>`, `<PERSON_1_FAMILY>`, `<PERSON_1_FAMILY_B>`."""
-        return f"<{self.name}{'_' + self.part if self.part else ''}{'_' + letters(self.form) if self.form > 1 else ''}>"
+        """The placeholder, `<PERSON_1>`, with the quotation marks that it needs."""
+        return f'"<{self.inner}>"' if self.quoted else f"<{self.inner}>"
 
 
 def named(type_: str, number: int) -> str:

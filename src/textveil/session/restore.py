@@ -67,7 +67,7 @@ def tree(placeholders: Mapping[str, str], names: Iterable[Key], said: frozenset[
     """The tree of keys to look for.
 
     Args:
-        placeholders: their values by placeholder, `<TYPE_1>`.
+        placeholders: their values by placeholder, `<TYPE_1>`, or `"<TYPE_1>"` for what had no quotation marks.
         names: the replaced names; no two have the same `shown` when folded.
         said: folded words that were released as they stood, so that they cannot be the plural of a name.
     """
@@ -81,7 +81,8 @@ def tree(placeholders: Mapping[str, str], names: Iterable[Key], said: frozenset[
             _grow(root, Key(_plural(shown), _plural(original), "plural"))
     for placeholder, value in placeholders.items():
         _grow(root, Key(placeholder, value, "placeholder"))
-        _grow(root, Key(placeholder[1:-1], value, "bare"))
+        if placeholder.startswith("<"):
+            _grow(root, Key(placeholder[1:-1], value, "bare"))
     return root
 
 

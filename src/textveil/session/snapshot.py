@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from textveil.protect import PrivateValue, Sought, alike, core, parts
-from textveil.session.placeholders import Given, named, spelled_in
+from textveil.session.placeholders import Given, Value, named, spelled_in
 from textveil.session.reading import fold
 from textveil.session.restore import Key, KeyFinder, Node, targets_in, tree
 from textveil.text import is_public
@@ -38,7 +38,7 @@ class Facts:
     What is committed does not change any more.
 
     Attributes:
-        placeholders: by (type, value), to the character.
+        placeholders: by value, to the character.
         values: the number and part of each value, by (type, value as it is compared); see `protect.alike`.
         parts: the number and part of whatever may stand for a name, in the same way.
         forms: how many spellings there are, by (type, number, part).
@@ -52,7 +52,7 @@ class Facts:
         drawn: table rows of words that are released alike, by (law, word, group).
     """
 
-    placeholders: ChainMap[tuple[str, str], Given] = field(default_factory=ChainMap, repr=False)
+    placeholders: ChainMap[Value, Given] = field(default_factory=ChainMap, repr=False)
     values: ChainMap[tuple[str, str], tuple[int, str]] = field(default_factory=ChainMap, repr=False)
     parts: ChainMap[tuple[str, str], tuple[int, str]] = field(default_factory=ChainMap, repr=False)
     forms: ChainMap[tuple[str, int, str], int] = field(default_factory=ChainMap)
@@ -135,12 +135,13 @@ class Snapshot(Facts):
     def _originals(self) -> dict[str, str]:
         """What every placeholder stands for; also those of parts of names, which an answer may use unasked."""
         found = {given.shown: given.value for given in self.placeholders.values()}
+        found |= {f"<{given.inner}>": given.value for given in self.placeholders.values() if given.quoted}
         for given in self.placeholders.values():
             for word in () if given.part or given.form > 1 else given.value.split():
                 number, part = self.parts.get((given.type, alike(given.type, word)), (AMBIGUOUS, ""))
-                shown = given._replace(part=part).shown
-                if number == given.number and part and shown[1:-1] not in self.spelled:
-                    found.setdefault(shown, word)
+                whole = given._replace(part=part, quoted=False)
+                if number == given.number and part and whole.inner not in self.spelled:
+                    found.setdefault(whole.shown, word)
         return found
 
     @cached_property
@@ -162,25 +163,25 @@ class Notes:
 
     def placeholder(self, type_: str, value: str) -> str:
         """The placeholder of a value; see `placeholders`."""
-        return self.placeholders([(type_, value)])[0]
+        return self.placeholders([Value(type_, value)])[0]
 
-    def placeholders(self, values: Sequence[tuple[str, str]]) -> list[str]:
+    def placeholders(self, values: Sequence[Value]) -> list[str]:
         """The placeholders of the values of one text: `<TYPE_1>`, `<TYPE_2>`, ... in order of first appearance.
 
         A part of a name gets the number of the whole, if only one name has it, and says which part it is; what is
         the same but written otherwise gets a letter. So each placeholder stands for exactly one string.
 
         Args:
-            values: type and text of each, in order. Types are upper-case ("PERSON").
+            values: in order.
         """
         self._divide(values)
-        return [self._given(type_, value).shown for type_, value in values]
+        return [self._given(value).shown for value in values]
 
-    def _divide(self, values: Iterable[tuple[str, str]]) -> None:
+    def _divide(self, values: Iterable[Value]) -> None:
         """Number the values that are new. The longest decide first which are whole names and which are parts."""
         facts = self._facts
         new: dict[_Same, str] = {}
-        for type_, value in values:
+        for type_, value, _ in values:
             if (key := (type_, alike(type_, value))) not in facts.values:
                 new.setdefault(key, value)
         owners: dict[_Same, tuple[int | _Same, str]] = {}
@@ -208,16 +209,17 @@ class Notes:
         self._facts.counts[type_] = number
         return number
 
-    def _given(self, type_: str, value: str) -> Given:
+    def _given(self, value: Value) -> Given:
         facts = self._facts
-        if (type_, value) not in facts.placeholders:
-            number, part = facts.values[type_, alike(type_, value)]
-            given = Given(type_, number, value, part, facts.forms.get((type_, number, part), 0) + 1)
-            while given.shown[1:-1] in facts.spelled:
+        if value not in facts.placeholders:
+            type_, text, quoted = value
+            number, part = facts.values[type_, alike(type_, text)]
+            given = Given(type_, number, text, part, facts.forms.get((type_, number, part), 0) + 1, quoted)
+            while given.inner in facts.spelled:
                 given = given._replace(form=given.form + 1)
             facts.forms[type_, number, part] = given.form
-            facts.placeholders[type_, value] = given
-        return facts.placeholders[type_, value]
+            facts.placeholders[value] = given
+        return facts.placeholders[value]
 
     def spelled(self, released: str) -> None:
         """Note placeholders that a text itself spells: no value gets one of those from now on.
@@ -233,14 +235,14 @@ class Notes:
         for value in values:
             self._facts.private.setdefault(value.key, value)
 
-    def put(self, text: str, values: Sequence[tuple[str, str]]) -> None:
+    def put(self, text: str, values: Sequence[Value]) -> None:
         """Note the targets of links, attributes and URLs in which a release has placeholders.
 
         Args:
             text: the release.
-            values: type and text of the values of its placeholders.
+            values: those of its placeholders.
         """
-        shown = {given.shown: given.value for given in (self._given(*each) for each in values)}
+        shown = {given.shown: given.value for given in map(self._given, values)}
         for target in sorted(targets_in(text, shown)):
             self._facts.targets.setdefault(target, None)
 
@@ -294,7 +296,7 @@ def remembered(given: Iterable[Given]) -> dict[str, ChainMap[Any, Any]]:
     """What follows from placeholders that were given: facts about their values, parts and spellings."""
     facts = Facts()
     for each in given:
-        facts.placeholders[each.type, each.value] = each
+        facts.placeholders[each.stands_for] = each
         facts.values.setdefault((each.type, alike(each.type, each.value)), (each.number, each.part))
         key = each.type, each.number, each.part
         facts.forms[key] = max(each.form, facts.forms.get(key, 0))

@@ -22,7 +22,7 @@ from textveil.session.snapshot import Notes, Replaced, SessionDelta, Snapshot, r
 
 T = TypeVar("T")
 
-VERSION: Literal[3] = 3
+VERSION: Literal[4] = 4
 """Of the form in which a session is kept; a change that older versions cannot read makes it another one."""
 
 UNFOUND = ("LITERAL", "TEXT", "WORD")
@@ -177,6 +177,7 @@ class _Placeholder(_Part):
     value: str
     part: Literal["", "GIVEN", "FAMILY", "PART"] = ""
     form: int = Field(default=1, ge=1)
+    quoted: bool = False
 
 
 class _Replacement(_Part):
@@ -199,7 +200,7 @@ class _Draw(_Part):
 
 class _Kept(_Part):
     format: Literal["textveil session"] = "textveil session"
-    version: Literal[1, 2, 3] = VERSION
+    version: Literal[1, 2, 3, 4] = VERSION
     owner: str
     placeholders: list[_Placeholder]
     replacements: list[_Replacement]
@@ -211,7 +212,7 @@ class _Kept(_Part):
 
     def snapshot(self) -> Snapshot:
         given = [Given(**dict(each)) for each in self.placeholders]
-        if not len(given) == len({(each.type, each.value) for each in given}) == len({each.shown for each in given}):
+        if not len(given) == len({each.stands_for for each in given}) == len({each.shown for each in given}):
             raise InputError(
                 "the session file is damaged: a placeholder must stand for one value, and one value for it"
             )

@@ -69,6 +69,8 @@ _PATTERN = regex.compile(
     """
 )
 _UNSPACED = regex.compile(rf"(?V1).?[{_CJK}\p{{Thai}}\p{{Lao}}\p{{Khmer}}\p{{Myanmar}}]", regex.DOTALL)
+_COLUMNS = regex.compile(r"\p{Nd}(,)|,\p{Nd}")
+_FIGURES = regex.compile(rf"[\p{{Nd}}{_SEPARATOR[1:]}+")
 _LONE = re.compile("[\ud800-\udfff]")
 
 
@@ -137,10 +139,11 @@ class Tokens:
         )
 
     def cut(self, places: Sequence[tuple[int, int]]) -> tuple["Tokens", Ints]:
-        """The same texts with words of scripts without spaces cut, where a name in them begins or ends.
+        """The same texts with words cut where something in them begins or ends: in scripts without spaces, and beside a
+        comma between figures, which is then a word of its own (two columns, "14/02/1951,74").
 
         Args:
-            places: text and character before which to cut; only places inside such words count.
+            places: text and character before which to cut; only such places count.
 
         Returns:
             The words, and for each the number of the word that it was in, int64.
@@ -149,8 +152,12 @@ class Tokens:
         for b, place in places:
             low, high = self.documents[b : b + 2].tolist()
             i = bisect_right(self.ends, place, low, high)
-            if i < high and self.starts[i] < place and _UNSPACED.match(self.texts[b][place - 1 : place + 1]):
-                inside.setdefault(i, set()).add(place)
+            if i < high and self.starts[i] < place:
+                around = self.texts[b][place - 1 : place + 1]
+                if _UNSPACED.match(around):
+                    inside.setdefault(i, set()).add(place)
+                elif (comma := _COLUMNS.match(around)) and _FIGURES.fullmatch(self.words[i]):
+                    inside.setdefault(i, set()).update((place, place + (1 if comma[1] else -1)))
         if not inside:
             return self, np.arange(len(self.words))
         counts = np.ones(len(self.words), np.int64)
