@@ -1,8 +1,8 @@
 """Chooses the thresholds of the bundled tagger: `python -m training.cuts`.
 
-In: the shipped adapter, and the texts labelled with what is private that are held out of its training (a fifth of the
-training halves). Out: a table, from which the constants of `textveil.models.entities` are typed in.
-Not here: the halves that measure, which nothing is chosen on.
+In: the shipped adapter, and the texts labelled with what is private that are held out of its training (a fifth of those
+for training). Out: a table, from which the constants of `textveil.models.entities` are typed in.
+Not here: texts that measure, on which nothing is chosen.
 
 A private name that is not hidden and a word that is hidden for nothing cost the same.
 """

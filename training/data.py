@@ -52,10 +52,11 @@ class Mention(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """A text with its labelled spans."""
+    """A text with its labelled spans, and its language where it is known not to be English."""
 
     text: str
     mentions: list[Mention]
+    language: str = "en"
 
 
 class Question(NamedTuple):
@@ -178,9 +179,9 @@ COUNTRIES = frozenset(countries())
 
 
 def labelled(data: Path, *, held_out: bool, hard: Path = labels.HARD_TEXTS) -> dict[str, list[Marked]]:
-    """The training halves of the texts labelled with what is private, by source; every fifth text is held out.
+    """The texts for training that are labelled with what is private, by source; every fifth text is held out.
 
-    The halves that measure are never read here.
+    Texts that measure are left out here.
     """
     rows = {
         "hard": labels.hard_texts(hard),
@@ -189,9 +190,9 @@ def labelled(data: Path, *, held_out: bool, hard: Path = labels.HARD_TEXTS) -> d
     }
     return {
         name: [
-            Marked(text.text, [Mention(*label) for label in text.labels])
+            Marked(text.text, [Mention(*label) for label in text.labels], text.language or "en")
             for text in texts
-            if text.half == "train" and (hashlib.sha256(text.id.encode()).digest()[0] % 5 == 0) == held_out
+            if text.use == "train" and (hashlib.sha256(text.id.encode()).digest()[0] % 5 == 0) == held_out
         ]
         for name, texts in rows.items()
     }

@@ -8,7 +8,18 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from training.labels import HERE, STANDINGS, TYPES, Label, Labelled, corpus_labels, hard_texts, marked_texts
+from training.labels import (
+    HERE,
+    STANDINGS,
+    TYPES,
+    USES,
+    Label,
+    Labelled,
+    corpus_labels,
+    hard_texts,
+    marked_texts,
+    use_of,
+)
 
 FIELDS = {"prompts": "text", "pupa": "user_query"}
 
@@ -31,7 +42,7 @@ def check(labelled: Labelled) -> None:
 
 
 def test_written_texts_are_many_and_their_labels_are_in_them(hard):
-    assert len(hard) >= 300
+    assert len(hard) >= 2000
     assert len({each.id for each in hard}) == len(hard)
     assert len({each.text for each in hard}) == len(hard)
     for each in hard:
@@ -40,13 +51,13 @@ def test_written_texts_are_many_and_their_labels_are_in_them(hard):
     assert 0.5 < private / len(hard) < 0.8, "negatives are among them, and not most of them"
 
 
-def test_every_language_has_texts_in_both_halves(hard):
-    halves = Counter((each.language.partition("-")[0], each.half) for each in hard)
-    languages = {language for language, _ in halves}
+def test_every_language_has_texts_of_both_uses(hard):
+    uses = Counter((each.language.partition("-")[0], each.use) for each in hard)
+    languages = {language for language, _ in uses}
     assert " ".join(sorted(languages)) == "ar de en es fr hi it ja ko nl pl pt ru tr vi zh"
     for language in languages:
-        for half in ("train", "measure"):
-            assert halves[language, half] >= 3, (language, half)
+        for use in USES:
+            assert uses[language, use] >= 10, (language, use)
 
 
 @pytest.mark.parametrize("corpus", [*FIELDS, *(f"{name}-second" for name in FIELDS)])
@@ -56,7 +67,7 @@ def test_labels_of_corpora_have_no_text_and_a_known_form(corpus):
     for row in rows:
         assert row.keys() == {"id", "labels"}
         longest = max((label[1] for label in row["labels"]), default=1)
-        check(Labelled(str(row["id"]), "", corpus, "x" * longest, [Label(*label) for label in row["labels"]]))
+        check(Labelled(str(row["id"]), "", corpus, "x" * longest, [Label(*label) for label in row["labels"]], "train"))
 
 
 @pytest.mark.parametrize(("corpus", "least"), [("prompts", 600), ("pupa", 200)])
@@ -86,7 +97,12 @@ def test_marks_become_labels_with_their_places():
     content = "=== a mail\nDear ⟦Anna|PERSON|private⟧,\n⟦Rome|LOCATION|public⟧!\n\n=== b note\nnothing\n"
     one, other = marked_texts(content, "en")
     assert one == Labelled(
-        "a", "en", "mail", "Dear Anna,\nRome!", [Label(5, 9, "PERSON", "private"), Label(11, 15, "LOCATION", "public")]
+        "a",
+        "en",
+        "mail",
+        "Dear Anna,\nRome!",
+        [Label(5, 9, "PERSON", "private"), Label(11, 15, "LOCATION", "public")],
+        "train",
     )
     assert (other.id, other.kind, other.text, other.labels) == ("b", "note", "nothing", [])
 
@@ -99,9 +115,7 @@ def test_a_broken_mark_is_an_error_that_names_the_text(wrong):
         list(marked_texts(f"=== en-7 mail\n{wrong}\n", "en"))
 
 
-def test_near_copies_lie_in_one_half():
-    texts = [Labelled("", "", "", f"Dear Sir or Madam, I am writing to you about {n}.", []) for n in range(20)]
-    assert len({each.half for each in texts}) == 1
-    texts = [Labelled("", "", "", f"{n} Dear Sir or Madam", []) for n in range(40)]
-    assert {each.half for each in texts} == {"train", "measure"}
-    assert Labelled("", "", "", "Hello  World", []).half == Labelled("", "", "", "hello\nworld", []).half
+def test_near_copies_have_one_use():
+    assert len({use_of(f"Dear Sir or Madam, I am writing to you about {n}.") for n in range(20)}) == 1
+    assert {use_of(f"{n} Dear Sir or Madam") for n in range(40)} == {"train", "measure"}
+    assert use_of("Hello  World") == use_of("hello\nworld")

@@ -1,7 +1,7 @@
 """Labels of what is private: spans of public corpora that were labelled by reading, and written hard texts.
 
 In: the JSON lines beside this file (ids and offsets, no text of a corpus) with the corpora they belong to; texts
-written with their labels as `⟦Anna Kowalska|PERSON|private⟧`. Out: `Labelled` texts, each in one of two halves.
+written with their labels as `⟦Anna Kowalska|PERSON|private⟧`. Out: `Labelled` texts, which train or measure.
 Not here: what trains on them (`tagger`) and measures with them (`measure`).
 """
 
@@ -25,6 +25,9 @@ STANDINGS = ("private", "public", "invented", "borderline")
 """What a span is: private; public; an invented person of an exercise or story; or neither for certain. The last two are
 counted apart."""
 
+USES = ("train", "measure")
+"""What a text is for: patterns, tagger and thresholds are made with the first kind; nothing is with the second."""
+
 _MARKED = re.compile(r"⟦([^⟦⟧|]+)\|([A-Z]+)\|([a-z]+)⟧")
 _HEAD = re.compile(r"^=== (\S+) (\S+)(?: (\S.*))?\n", re.MULTILINE)
 
@@ -39,37 +42,42 @@ class Label(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """A text with its labels. `kind` says where it comes from: a corpus, or what was written (mail, log, ...)."""
+    """A text with its labels.
+
+    `kind` says where it comes from: a corpus, or what was written (mail, log, ...); `use` is one of `USES`.
+    """
 
     id: str
     language: str
     kind: str
     text: str
     labels: list[Label]
+    use: str
 
-    @property
-    def half(self) -> str:
-        """`train` or `measure`, by a hash of how the text begins, so that near-copies lie in one half."""
-        beginning = " ".join(self.text.lower().split())[:40]
-        return ("train", "measure")[hashlib.sha256(beginning.encode()).digest()[0] & 1]
+
+def use_of(text: str) -> str:
+    """Whether a text of a corpus trains or measures: by a hash of how it begins, so that near-copies go together."""
+    beginning = " ".join(text.lower().split())[:40]
+    return USES[hashlib.sha256(beginning.encode()).digest()[0] & 1]
 
 
 def hard_texts(folder: Path = HARD_TEXTS) -> Iterator[Labelled]:
-    """The written texts of all languages: files named by language, `=== id kind` before each text.
+    """The written texts of all languages: a folder a use, files named by language, `=== id kind` before each text.
 
     Raises:
         ValueError: a file breaks the form; the message says where.
     """
-    for path in sorted(folder.glob("*.txt")):
-        yield from marked_texts(path.read_text("utf-8"), path.stem.partition("-")[0])
+    for use in USES:
+        for path in sorted((folder / use).glob("*.txt")):
+            yield from marked_texts(path.read_text("utf-8"), path.stem.partition("-")[0], use)
 
 
-def marked_texts(content: str, language: str) -> Iterator[Labelled]:
+def marked_texts(content: str, language: str, use: str = "train") -> Iterator[Labelled]:
     """The texts of one file."""
     heads = list(_HEAD.finditer(content))
     for head, end in zip(heads, [*(each.start() for each in heads[1:]), len(content)], strict=True):
         text, labels = _unmarked(content[head.end() : end].strip("\n"), head[1])
-        yield Labelled(head[1], language, head[2], text, labels)
+        yield Labelled(head[1], language, head[2], text, labels, use)
 
 
 def _unmarked(marked: str, name: str) -> tuple[str, list[Label]]:
@@ -99,4 +107,5 @@ def corpus_labels(corpus: str, texts: dict[str, str], folder: Path = HERE) -> It
     for line in (folder / f"{corpus}.jsonl").read_text("utf-8").splitlines():
         row = json.loads(line)
         labels = [Label(start, end, kind, standing) for start, end, kind, standing in row["labels"]]
-        yield Labelled(str(row["id"]), "", corpus, texts[str(row["id"])], labels)
+        text = texts[str(row["id"])]
+        yield Labelled(str(row["id"]), "", corpus, text, labels, use_of(text))

@@ -324,12 +324,12 @@ def test_failures_on_the_page_are_of_written_texts_only():
     assert prompts.picked([other], 10)["left"] == []
 
 
-@pytest.mark.parametrize("half", ["measure", "both"])
-def test_failures_of_the_measuring_half_are_not_shown(half, capsys):
+@pytest.mark.parametrize("use", ["measure", "both"])
+def test_failures_of_texts_that_measure_are_not_shown(use, capsys):
     with pytest.raises(SystemExit):
-        prompts.arguments(["--half", half, "--show", "5"])
-    assert "--show needs --half train" in capsys.readouterr().err
-    assert prompts.arguments(["--show", "5"]).half == "train"
+        prompts.arguments(["--use", use, "--show", "5"])
+    assert "--show needs --use train" in capsys.readouterr().err
+    assert prompts.arguments(["--show", "5"]).use == "train"
 
 
 # ---- readers ---------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Measures what becomes of prompts: which private spans are gone, and what else was altered. Part of `make bench`.
 
 In: the texts of `training.labels`, with those of corpora where $TEXTVEIL_CORPORA names their folder; a `Protector`, or
-another tool's detectors. Out: one rate at a time, with its interval; failures of the half that may be looked at.
+another tool's detectors. Out: one rate at a time, with its interval; failures of the texts that may be looked at.
 Not here: what is private (`training.labels`), how far its readers agree (`readers`), the page (`prompts_page`), and the
 rates of detectors on other data (`detection`).
 
@@ -34,7 +34,7 @@ import regex
 from textveil_bench.circumstances import circumstances
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
-from training.labels import Label, Labelled, corpus_labels, hard_texts
+from training.labels import USES, Label, Labelled, corpus_labels, hard_texts
 
 ROWS = Path(__file__).resolve().parent / "rows" / "prompts.jsonl"
 FAILURES = ROWS.with_name("prompts_failures.json")
@@ -301,12 +301,7 @@ def templates(corpora: Path) -> Iterator[Labelled]:
             known = detection.known(type_) or "OTHER"
             standing = "borderline" if known in NAMES[1:] else "private"
             labels.append(Label(start, end, {"NATIONAL_ID": "ID", "IBAN": "ACCOUNT"}.get(known, known), standing))
-        yield Labelled(str(number), "en", SYNTH, gold.text, labels)
-
-
-def half_of(labelled: Labelled) -> str:
-    """The half that a text is in; templates measure."""
-    return "measure" if labelled.kind == SYNTH else labelled.half
+        yield Labelled(str(number), "en", SYNTH, gold.text, labels, "measure")
 
 
 def sources(labelled: Labelled) -> tuple[str, ...]:
@@ -367,18 +362,18 @@ def judged(each: Score) -> Iterator[tuple[str, bool]]:
         yield from (("ordinary words altered", hit) for _ in range(count))
 
 
-def measured(scores: Sequence[Score], tool: str, half: str) -> Iterator[dict[str, Any]]:
+def measured(scores: Sequence[Score], tool: str, use: str) -> Iterator[dict[str, Any]]:
     """Every rate as a row."""
     from textveil.evaluate.intervals import mean
 
     for source, metric, values in rates(scores):
         interval = mean(np.array([v for _, v in values]), np.array([n for n, _ in values]))
         yield {
-            "what": f"prompts, {half}, {tool}, {source}: {metric}",
+            "what": f"prompts, {use}, {tool}, {source}: {metric}",
             "unit": "share",
             "release": tool,
             "source": source,
-            "half": half,
+            "use": use,
             "metric": metric,
             "value": interval.value,
             "low": interval.low,
@@ -526,13 +521,13 @@ def tool(options: argparse.Namespace) -> tuple[str, Protect, dict[str, Any]]:
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """The options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--half", choices=("train", "measure", "both"), default="train", help="default: train")
+    parser.add_argument("--use", choices=("train", "measure", "both"), default="train", help="default: train")
     parser.add_argument("--source", action="append", help="texts of prompts, pupa, hard, or a language (de), or an id")
     parser.add_argument("--profile", default="prompt", help="of the Protector (default: prompt)")
     parser.add_argument("--level", help="protect.level")
     parser.add_argument("--detectors", nargs="+", help="protect.detectors in place of the profile's")
     parser.add_argument("--hiding", nargs="+", help="another tool: hide all that these detectors find, as presidio")
-    parser.add_argument("--show", type=int, default=0, help="print so many failures of each kind; of half train only")
+    parser.add_argument("--show", type=int, default=0, help="print so many failures of each kind, of texts that train")
     parser.add_argument("--kind", action="append", choices=KINDS, help="of failures (default: all)")
     parser.add_argument("--type", action="append", default=[], help="of failures shown: PERSON")
     parser.add_argument("--all", action="store_true", help="print rates of each type and language, too")
@@ -540,8 +535,8 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--report", action="store_true", help="measure and store all of the page, and write it")
     parser.add_argument("--repeat", type=int, default=3, help="runs whose best time counts (default 3)")
     options = parser.parse_args(given)
-    if options.show and options.half != "train":
-        parser.error("--show needs --half train: nobody looks at the failures of the half that measures")
+    if options.show and options.use != "train":
+        parser.error("--show needs --use train: nobody looks at failures of texts that measure")
     return options
 
 
@@ -551,17 +546,17 @@ def judge(protect: Protect, chosen: Iterable[Labelled]) -> list[Score]:
 
 
 def measurements(repeat: int) -> Iterator[dict[str, Any]]:
-    """All rows of the page: both halves, another tool beside them, the readers, and speed. Writes failures, too."""
-    halves: dict[str, list[Labelled]] = {"train": [], "measure": []}
+    """All rows of the page: texts of both uses, another tool, the readers, and speed. Writes failures, too."""
+    given: dict[str, list[Labelled]] = {use: [] for use in USES}
     for each in texts():
-        halves[half_of(each)].append(each)
+        given[each.use].append(each)
     protect = protector("prompt")
-    yield from measured(judge(protect, halves["train"]), "prompt", "train")
-    scores = judge(protect, halves["measure"])
+    yield from measured(judge(protect, given["train"]), "prompt", "train")
+    scores = judge(protect, given["measure"])
     yield from measured(scores, "prompt", "measure")
     kept = {**circumstances(), "failures": picked(scores, 10)}
     FAILURES.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    yield from measured(judge(hiding(["presidio"]), halves["measure"]), "presidio", "measure")
+    yield from measured(judge(hiding(["presidio"]), given["measure"]), "presidio", "measure")
     yield from readers.measurements()
     if "TEXTVEIL_CORPORA" in os.environ:
         yield from speed(Path(os.environ["TEXTVEIL_CORPORA"]), repeat)
@@ -597,13 +592,13 @@ def main() -> None:
         if not wanted or wanted & {*sources(each), f"{each.kind}/{each.id}", each.id, each.language}
     ]
     rows, shown = [], []
-    for half in ("train", "measure") if options.half == "both" else (options.half,):
-        scores = judge(protect, (each for each in chosen if half_of(each) == half))
+    for use in USES if options.use == "both" else (options.use,):
+        scores = judge(protect, (each for each in chosen if each.use == use))
         shown += scores if options.show else []
-        rows += list(measured(scores, name, half))
-    for half in dict.fromkeys(row["half"] for row in rows):
-        print(f"half {half}, {name}")
-        print(tabled([row for row in rows if row["half"] == half], by_type=options.all))
+        rows += list(measured(scores, name, use))
+    for use in dict.fromkeys(row["use"] for row in rows):
+        print(f"texts that {use}, {name}")
+        print(tabled([row for row in rows if row["use"] == use], by_type=options.all))
     if options.show:
         look(shown, options.show, options.type, options.kind or KINDS)
     if options.store:

@@ -86,9 +86,9 @@ def stored() -> dict[str, Row]:
     return {row["what"]: row for row in rows}
 
 
-def rate(metric: str, source: str, *, tool: str = "prompt", half: str = "measure") -> Row | None:
+def rate(metric: str, source: str, *, tool: str = "prompt", use: str = "measure") -> Row | None:
     """The newest row of a rate."""
-    return stored().get(f"prompts, {half}, {tool}, {source}: {metric}")
+    return stored().get(f"prompts, {use}, {tool}, {source}: {metric}")
 
 
 def lines(head: Iterable[str], body: Iterable[Iterable[str]]) -> str:
