@@ -19,7 +19,7 @@ FAMOUS = [
 def test_sentences_hold_no_slot_and_label_what_stands_there():
     found = generated.sentences(400, FAMOUS, np.random.default_rng(0))
     assert len({text.text for text in found}) > 300
-    for text, mentions in found:
+    for text, mentions, _ in found:
         assert "{p" not in text
         for start, end, kind, standing in mentions:
             assert text[start:end].strip() == text[start:end] != ""
@@ -39,7 +39,7 @@ def test_a_person_keeps_one_name_in_a_text_and_its_casing(monkeypatch):
     text = "Anna Okonkwo wrote. OKONKWO, anna and Holmes"
     mentions = [Mention(0, 12, "PERSON", "private"), Mention(20, 27, "PERSON", "private")]
     mentions += [Mention(29, 33, "PERSON", "private"), Mention(38, 44, "PERSON", "public")]
-    found, moved = generated.renamed(Marked(text, mentions), generated.Names(np.random.default_rng(1)))
+    found, moved, _ = generated.renamed(Marked(text, mentions), generated.Names(np.random.default_rng(1)))
     whole, again, given, holmes = (found[m.start : m.end] for m in moved)
     assert holmes == "Holmes"
     assert whole.lower().endswith(again.lower())

@@ -139,8 +139,10 @@ class Tokens:
         )
 
     def cut(self, places: Sequence[tuple[int, int]]) -> tuple["Tokens", Ints]:
-        """The same texts with words cut where something in them begins or ends: in scripts without spaces, and beside a
-        comma between figures, which is then a word of its own (two columns, "14/02/1951,74").
+        """The same texts with words cut where something in them begins or ends.
+
+        Cut are words of scripts without spaces, and figures beside a comma, which is then a word of its own: it
+        separates two columns ("14/02/1951,74").
 
         Args:
             places: text and character before which to cut; only such places count.
