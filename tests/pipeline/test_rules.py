@@ -27,6 +27,7 @@ class Restricted(Stub):
         return replace(super().claim(table), restricted=Restrict(domain="two words of one group", kind="ldp"))
 
 
+FIGURES: dict[str, Any] = {"types": ["AGE"]}
 EXAMPLES: dict[str, dict[str, Any]] = {
     "options go with a mechanism's name": {"mechanism": STUB, "k": 3},
     "a table is a table": {"table": 3},
@@ -39,6 +40,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "re-ranking tells equal words apart": {"rerank": {"m": 2}, "words": {"consistent": True}},
     "names need a detector": {"names": NAMES},
     "drawn labels show no names": {"names": NAMES, "protect": LABELS, "groups": FINITE, "epsilon": None},
+    "figures need a detector": {"figures": FIGURES},
+    "drawn labels show no figures": {"figures": FIGURES, "protect": LABELS, "groups": FINITE, "epsilon": None},
+    "equal figures are moved alike": {"figures": FIGURES, "protect": {"always": ["apple"]}},
+    "amounts have a unit": {"figures": {"unit": 10}, "protect": {"always": ["apple"]}},
     "budgets of groups need groups": {"groups": FINITE, "epsilon": None},
     "groups leave no word to a paper's rule": {"protect": {"always": ["apple"]}, "words": {"oov": "drop"}},
     "names are whole words": {"protect": {"always": ["apple"]}, "names": NAMES, "words": {"unit": "wordpiece"}},

@@ -90,6 +90,8 @@ def check(config: "Config") -> None:
     from textveil.evaluate.attack import case
 
     case.check(config.words, randomised=config.protect.labels == "randomised")
+    if config.protect.asked and config.figures.types:
+        raise ConfigError("attacks and measures cannot judge figures that are moved: add -o figures.types=none")
     if config.protect.asked and config.names.types:
         raise ConfigError(
             "attacks and measures cannot judge names that are drawn from lists, as these options ask for: add -o "

@@ -105,6 +105,14 @@ SHARED: dict[str, Shared] = {
         means={"placeholder": "none", "surrogate": "all"},
         help="What stands for a name: a placeholder such as <PERSON_1>, or another name of its type.",
     ),
+    "figures": Shared(
+        flag="--figures",
+        metavar="placeholder|surrogate",
+        path="figures.types",
+        means={"placeholder": "none", "surrogate": "all"},
+        help="What stands for a date or an age: a placeholder such as <AGE_1>, or one near it. All dates are moved "
+        "by the same number of days; ages are not put back into an answer.",
+    ),
     "task": Shared(
         flag="--task",
         metavar="TEXT",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from textveil.config.sections import (
         SELF,
         Config,
+        FigureOptions,
         GroupOptions,
         NameOptions,
         ProtectOptions,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SELF",
     "Config",
+    "FigureOptions",
     "GroupOptions",
     "NameOptions",
     "ProtectOptions",
@@ -46,6 +48,7 @@ _MODULES = {
     "sections": (
         "SELF",
         "Config",
+        "FigureOptions",
         "GroupOptions",
         "NameOptions",
         "ProtectOptions",

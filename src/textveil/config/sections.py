@@ -240,6 +240,29 @@ class NameOptions:
     k: int = Field(default=20, ge=1)
 
 
+@options("figures.")
+class FigureOptions:
+    """Which dates, ages and amounts are moved by discrete Laplace noise, in the form in which they are written.
+
+    The probability of what is released changes by a factor of at most exp(epsilon * distance). The standard deviation
+    of the noise is about 1.4 / epsilon.
+
+    Attributes:
+        types: DATE, BIRTH_DATE, AGE, or "all" three; types of detectors of your own, whose figures are amounts; empty
+            for none. What is not certain to be one, or cannot be read with certainty, becomes a placeholder.
+        day_epsilon: for each day by which all dates of a session are moved together; .005 moves them by about 280 days.
+        year_epsilon: for each year of an age; .2 moves it by about 7 years.
+        unit_epsilon: for each `unit` of an amount; .2 moves it by about 7 units.
+        unit: how far two amounts may lie apart for one `unit_epsilon`; goes with types of your own.
+    """
+
+    types: Listed = ()
+    day_epsilon: Positive = 0.005
+    year_epsilon: Positive = 0.2
+    unit_epsilon: Positive = 0.2
+    unit: Positive | None = None
+
+
 @options()
 class Config:
     """All settings of a run.
@@ -259,6 +282,7 @@ class Config:
     protect: ProtectOptions = Field(default_factory=ProtectOptions)
     groups: GroupOptions = Field(default_factory=GroupOptions)
     names: NameOptions = Field(default_factory=NameOptions)
+    figures: FigureOptions = Field(default_factory=FigureOptions)
     epsilon: float | None = None
     seed: int | None = Field(default=None, ge=0)
     profile: str | None = None
@@ -268,13 +292,18 @@ class Config:
             require_budget(self.epsilon, "epsilon")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values in the layout of a configuration file; `resolve` restores them."""
+        """Plain values in the layout of a configuration file; `resolve` restores them.
+
+        Figures are in it only where one of their options is set: stored results are found by their configuration, and
+        this section is younger than they are.
+        """
+        shown = [name for name in _OPTIONAL if name != "figures" or self.figures != FigureOptions()]
         return {
             "profile": self.profile,
             "words": asdict(self.words),
             "table": asdict(self.table),
             "mechanism": {"name": self.mechanism.name, **_plain(self.mechanism.options)},
-            **{name: _plain(asdict(getattr(self, name))) for name in _OPTIONAL},
+            **{name: _plain(asdict(getattr(self, name))) for name in shown},
             "epsilon": self.epsilon,
             "seed": self.seed,
         }
@@ -293,6 +322,7 @@ _OPTIONAL: dict[str, type] = {
     "protect": ProtectOptions,
     "groups": GroupOptions,
     "names": NameOptions,
+    "figures": FigureOptions,
 }
 """Sections without effect until one of their options is set."""
 

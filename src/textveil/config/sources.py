@@ -26,7 +26,7 @@ RESERVED = frozenset({"TEXTVEIL_CORPORA", "TEXTVEIL_DEBUG", "TEXTVEIL_LLM_KEY", 
 LONGEST = 1 << 20
 """Largest configuration file, in bytes."""
 
-SECTIONS = ("words", "table", "mechanism", "rerank", "protect", "groups", "names")
+SECTIONS = ("words", "table", "mechanism", "rerank", "protect", "groups", "names", "figures")
 _SHORT = {"mechanism": "mechanism.name", "table": "table.name"}
 
 

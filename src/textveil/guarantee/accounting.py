@@ -17,7 +17,7 @@ from textveil.guarantee.guarantee import Group, Guarantee
 from textveil.randomness import Ints
 from textveil.text import MASK_FIELDS
 
-_GROUPING = ("protect", "groups", "names")
+_GROUPING = ("protect", "groups", "names", "figures")
 """Options of a claim that decide which words are joined to one, and which pass."""
 
 
@@ -38,8 +38,8 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
     grouped = [[release.claim.options.get(name) for name in _GROUPING] for release in releases]
     if any(each != grouped[0] for each in grouped):
         raise GuaranteeError(
-            "releases add up word by word: where words are grouped, all must have the same protect.*, groups.* and "
-            "names.*, because one word of a release may be several in another"
+            "releases add up word by word: where words are grouped, all must have the same protect.*, groups.*, "
+            "names.* and figures.*, because one word of a release may be several in another"
         )
     if any(release.counts is not None for release in releases):
         raise GuaranteeError(
@@ -137,6 +137,7 @@ def _added(releases: Sequence[Guarantee]) -> tuple[Group, ...]:
             by=" + ".join(dict.fromkeys(each.by for each in alike)),
             epsilon=sum(e.epsilon for e in alike),
             total=sum(each.total for each in alike),
+            per_unit=sum(each.per_unit for each in alike),
         )
         for group, alike in zip(first, zip(*(each.groups for each in releases), strict=True), strict=True)
     )

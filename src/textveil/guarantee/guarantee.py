@@ -30,10 +30,12 @@ class Group:
     Attributes:
         label: the group, or the type of names or placeholders.
         words: how many words are in it.
-        by: what replaces them: a mechanism's name, "name" (drawn from a public list), "placeholder", or "nothing" where
-            they pass.
+        by: what replaces them: a mechanism's name, "name" (drawn from a public list), "figure" (moved by noise),
+            "placeholder", or "nothing" where they pass.
         epsilon: the largest epsilon of a word; infinite where one passes.
         total: the sum over its words.
+        per_unit: for figures, what is lost for each `unit` by which two values differ; all dates count as one value.
+        unit: "day", "year", or how large an amount; empty for all but figures.
     """
 
     label: str
@@ -41,6 +43,8 @@ class Group:
     by: str
     epsilon: float
     total: float
+    per_unit: float = 0.0
+    unit: str = ""
 
     def to_json(self) -> dict[str, object]:
         """As plain data, with the mean instead of the sum."""
@@ -51,6 +55,7 @@ class Group:
             "by": self.by,
             "epsilon_ldp": _plain(self.epsilon),
             "mean_epsilon_ldp": _plain(mean),
+            **({"epsilon_per_unit": self.per_unit, "unit": self.unit} if self.unit else {}),
         }
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from textveil.guarantee.claim import Restricted
 from textveil.randomness import Values
-from textveil.text import Kind, Released
+from textveil.text import Item, Kind, Released
 
 if TYPE_CHECKING:
     from textveil.guarantee.guarantee import Group, Guarantee
@@ -75,7 +75,7 @@ def _together(guarantee: "Guarantee") -> Iterator[str]:
 
 def _by_group(guarantee: "Guarantee") -> Iterator[str]:
     """What became of the words that are not public, group by group; epsilons are in local DP."""
-    drawn = [group for group in guarantee.groups if group.by not in ("name", "placeholder", "nothing")]
+    drawn = [group for group in guarantee.groups if group.by not in ("name", FIGURE, "placeholder", "nothing")]
     names = [group for group in guarantee.groups if group.by == "name"]
     promised = [group for group in drawn if math.isfinite(group.epsilon)]
     if len({number(group.epsilon) for group in promised}) > 1:
@@ -89,6 +89,10 @@ def _by_group(guarantee: "Guarantee") -> Iterator[str]:
         yield f"{listing(said)} ({_any_two(guarantee)}){_alike(guarantee)}"
     if through := _words(drawn) - _words(promised):
         yield f"{count(through, 'word')} put through {guarantee.claim.mechanism}"
+    for group in guarantee.groups:
+        if group.by == FIGURE:
+            alike = " (all dates alike)" if group.unit == "day" else ""
+            yield f"{things(group.label, group.words)} moved{alike} at epsilon {_per_unit(group)}"
     if holes := [group for group in guarantee.groups if group.by == "placeholder"]:
         yield _became(_words(holes), listing([things(group.label, group.words) for group in holes]))
     if passed := _words([group for group in guarantee.groups if group.by == "nothing"]):
@@ -144,13 +148,21 @@ def _words(groups: "Sequence[Group]") -> int:
     return sum(group.words for group in groups)
 
 
+FIGURE = "figure"
+"""What dates, ages and amounts that are moved are replaced by; see `Group.by`."""
+
+
+def _per_unit(group: "Group") -> str:
+    return f"{number(group.per_unit)} per {group.unit}"
+
+
 def _became(n: int, what: str) -> str:
     return f"{what} became {'a placeholder' if n == 1 else 'placeholders'}"
 
 
 def _unprotected(guarantee: "Guarantee") -> str:
     """What became of words with an infinite epsilon: they passed, or a paper's own rule for unknown words applied."""
-    ruled = guarantee.oov in ("uniform", "drop") or "moved numbers" in guarantee.mask
+    ruled = guarantee.oov in ("uniform", "drop") or ("moved numbers" in guarantee.mask and not guarantee.groups)
     return "went unprotected" if ruled else "passed unprotected"
 
 
@@ -214,7 +226,10 @@ def _spent_by_group(guarantee: "Guarantee") -> str:
 
 
 def _spends(group: "Group") -> str:
-    words = count(group.words, group.by if group.by in ("placeholder", "name") else "word")
+    words = count(group.words, group.by if group.by in ("placeholder", "name", FIGURE) else "word")
+    if group.by == FIGURE:
+        most = f", at most {number(group.epsilon)}" if math.isfinite(group.epsilon) else ""
+        return f"{group.label} {_per_unit(group)}{', all dates alike' if group.unit == 'day' else most} ({words})"
     if group.by == "nothing":
         return f"{group.label} passes ({words})"
     return f"{group.label} {'at most ' if group.epsilon else ''}{number(group.epsilon)} ({words})"
@@ -226,6 +241,8 @@ def _domain(guarantee: "Guarantee") -> str:
     if public:
         passed = f" Not covered: {public:,} of {count(guarantee.words, 'word')}, passed because they are public."
     bare = int(guarantee.total(np.isinf(guarantee.epsilon_per_word)))
+    if any(group.by == FIGURE for group in guarantee.groups):  # the bound of some is infinite, and they do not pass
+        bare = _words([group for group in guarantee.groups if group.by == "nothing"])
     if guarantee.claim.kind != "none" and bare:
         passed += f" {count(bare, 'more word')} {_unprotected(guarantee)}."
     if not guarantee.protected:
@@ -366,7 +383,8 @@ def hidden(releases: Sequence[Released], earlier: int = 0) -> str:
 
     "2 keys or passwords and 1 e-mail address replaced; the rest is unchanged, and nothing is claimed about it."
     Places are counted: what stands in a text twice counts twice. Several words of one name count once. A name that is
-    drawn from a list may by chance be the one that stood there; where names or words were drawn, the sentence says so.
+    drawn from a list may by chance be the one that stood there, and a figure that is moved too; where names, words or
+    figures were drawn, the sentence says so.
 
     Args:
         releases: what `privatize` made of the texts, under any profile; only the releases are looked at.
@@ -389,8 +407,9 @@ def hidden(releases: Sequence[Released], earlier: int = 0) -> str:
     types = sorted(found, key=lambda type_: (order.get(type_, len(order) - 1), type_))
     said = listing([things(type_, found[type_]) for type_ in types])
     labels = {item.group for released in releases for item in released.items if item.kind is Kind.WORD}
-    what = "name" if all(label.partition(" ")[0] in THINGS for label in labels) else "word"
-    drawn = f" (a drawn {what} may by chance be the original)" if labels else ""
+    what = ["name" if all(label.partition(" ")[0] in THINGS for label in labels) else "word"] * bool(labels)
+    what += ["figure"] * any(_moved(item) for released in releases for item in released.items)
+    drawn = f" (a drawn {' or '.join(what)} may by chance be the original)" if what else ""
     done = [f"{said} replaced{drawn}"] * bool(found) + [f"{count(dropped, 'word')} left out"] * bool(dropped)
     return f"{listing(done)}; the rest is {rest}, and nothing is claimed about it."
 
@@ -412,10 +431,15 @@ def _hidden(released: Released) -> Iterator[str]:
             named = named and item.text == "."  # as after an initial
             continue
         label, _, part = item.group.partition(" ")
-        type_ = types.get(i) or (label if label in THINGS else "WORD")
+        type_ = types.get(i) or (label if label in THINGS or _moved(item) else "WORD")
         if not (named and type_ == "PERSON"):
             yield type_
         named = label == type_ == "PERSON" and part != "family"
+
+
+def _moved(item: Item) -> bool:
+    """Whether an item is a date, an age or an amount that was moved: its group is its type, perhaps a user's own."""
+    return item.kind is Kind.NUMBER and item.group.isupper()
 
 
 def things(type_: str, n: int) -> str:

@@ -21,6 +21,7 @@ from textveil.mechanism.contract import (
 )
 from textveil.mechanism.drawn_names import Names
 from textveil.mechanism.fill import Fill
+from textveil.mechanism.moved_figures import Figures
 from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoiseName, NoNoise, VonMisesFisher
 from textveil.mechanism.oov import WordRule, apart
 from textveil.mechanism.papers import cape
@@ -45,6 +46,7 @@ __all__ = [
     "CoordinateLaplace",
     "Distance",
     "Exponential",
+    "Figures",
     "Fill",
     "Hybrid",
     "Law",

@@ -26,7 +26,7 @@ class Release:
 
     Attributes:
         rows: int64 [T], a row per unit; `PLACEHOLDER` where none was drawn.
-        steps: int64 [N], what is added to a number that is moved up.
+        steps: int64 [N], what is added to a number that is moved up, or to a figure.
         spent: float64 [N], epsilon of each word; infinite where it passes.
         parameter: float64 [n], the mechanism's parameter at every protected unit.
         within: float64 [N], epsilon of each word under the mechanism's restricted promise; infinite without one.
@@ -56,6 +56,7 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
         raise BudgetError("the mechanism has neither a budget nor a parameter")
     # Names first: the mechanism may open as many streams as the longest text of the batch has words.
     names, lost = _named(parts, protection, plan)
+    steps, lost_by_moving = _moved(parts, protection, plan)
     rows = mechanism.privatize(table, plan.block, parameter, rng=parts.randomness)
     drawn, spent = _checked(rows, mechanism.spend(table, layout, parameter), len(asked), len(table))
     within = np.full(len(asked), np.inf)
@@ -64,7 +65,6 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
     spent = np.where(spent <= asked * (1 + ROUNDING), np.minimum(spent, asked), spent)
     whole = np.full(len(layout.roles), PLACEHOLDER, np.int64)
     whole[layout.positions] = drawn
-    steps = np.zeros(len(plan.roles), np.int64)
     if oov.draws(parts.words):
         rule = plan.rules[layout.unit_of]
         apart = oov.draw(rule, layout.documents, len(table), rng=parts.randomness)
@@ -73,6 +73,7 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
     total = _per_word(plan, spent)
     named = np.flatnonzero(protection.named)
     whole[named], total[named] = names[named], lost[named]
+    total[protection.moved] = lost_by_moving[protection.moved]
     return Release(
         rows=whole,
         steps=steps,
@@ -87,6 +88,13 @@ def _named(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Value
     if parts.names is None:
         return np.full(len(plan.roles), PLACEHOLDER, np.int64), np.zeros(len(plan.roles))
     return parts.names.draw(protection, plan.block.rows, plan.block.layout.documents, rng=parts.randomness)
+
+
+def _moved(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Values]:
+    """What is added to every figure, and its local DP; 0 and 0 for all other words."""
+    if parts.figures is None:
+        return np.zeros(len(plan.roles), np.int64), np.zeros(len(plan.roles))
+    return parts.figures.draw(plan.figures, protection, plan.block.layout.documents, rng=parts.randomness)
 
 
 def _checked(rows: object, spent: object, n: int, words: int) -> tuple[Ids, Values]:

@@ -15,7 +15,7 @@ from pydantic_core import CoreSchema, core_schema
 from textveil.config import GroupOptions, NameOptions, ProtectOptions, Rerank, WordsOptions, registry
 from textveil.errors import TextveilWarning
 from textveil.guarantee import Claim
-from textveil.mechanism import Layout, Mechanism, Names
+from textveil.mechanism import Figures, Layout, Mechanism, Names
 from textveil.pipeline.rerank import NOTE
 from textveil.pipeline.rules import Setup, check
 from textveil.protect import Budget, Grouped, Grouping, Uniform, in_range
@@ -36,6 +36,7 @@ class Parts:
         rerank: whether drawn words give way to likelier ones near them.
         grouping: what puts words into groups; None: nothing.
         names: what replaces names by names; None: nothing.
+        figures: what moves dates, ages and amounts; None: nothing.
         randomness: where draws come from.
         pieces: the pieces of words; None where words are whole.
     """
@@ -48,6 +49,7 @@ class Parts:
     rerank: Rerank
     grouping: Grouping | None
     names: Names | None
+    figures: Figures | None
     randomness: Randomness
     pieces: WordPieces | None
 
@@ -110,6 +112,7 @@ def build(setup: Setup) -> Parts:
         rerank=setup.rerank,
         grouping=grouping,
         names=Names.of(setup.names, grouping.named, table.root) if grouping and grouping.named else None,
+        figures=Figures.of(setup.figures) if grouping and grouping.moved else None,
         randomness=SystemRandomness() if setup.seed is None else SeededRandomness(setup.seed),
         pieces=WordPieces.load(words.tokenizer, table) if words.unit == "wordpiece" else None,
     )
@@ -123,6 +126,10 @@ def _claim(setup: Setup) -> Claim:
         claim = replace(claim, options=said, caveats=(*claim.caveats, NOTE))
     if setup.grouping is not None:
         claim = _grouped_claim(claim, setup.grouping, setup.protect, setup.groups, setup.names)
+        if setup.grouping.moved:
+            said = {**claim.options, "figures": asdict(setup.figures)}
+            notes = Figures(options=setup.figures).notes(setup.grouping.moved)
+            claim = replace(claim, options=said, caveats=(*claim.caveats, *notes))
     return claim
 
 

@@ -4,8 +4,8 @@ In: the parts of a privatizer, words. Out: their `Protection`, and a `Plan`.
 Not here: which words are protected (`protect`), and the draw (`draw`).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from textveil.mechanism import Block, Layout, Role, WordRule, oov
 from textveil.pipeline.parts import Parts
 from textveil.protect import (
     LITERAL,
+    Figure,
     Looked,
     PrivateValue,
     Protection,
@@ -23,6 +24,7 @@ from textveil.protect import (
     join,
     listed,
     randomised,
+    read_figure,
     ungrouped,
 )
 from textveil.randomness import Flags, Ids, Values
@@ -42,6 +44,7 @@ class Plan:
         rules: int8 [N], a `WordRule` per word: whether a paper's own rule takes it out of the mechanism's hands.
         classes: int64 [N], the same number for words that are released alike because they are equal; -1 elsewhere.
         epsilon: float64 [N], the budget of each word, or None where the mechanism's parameter sets it.
+        figures: by word, those that are moved; secret.
     """
 
     block: Block
@@ -51,6 +54,7 @@ class Plan:
     rules: NDArray[np.int8]
     classes: Ids
     epsilon: Values | None
+    figures: Mapping[int, Figure] = field(default_factory=dict, repr=False)
 
 
 def look(parts: Parts, tokens: Tokens, queries: Sequence[str] | None) -> Looked | None:
@@ -141,8 +145,8 @@ def make_plan(
     Raises:
         VocabularyError: a word is outside the table, and `words.oov` is `error`.
     """
-    apart = protection.hidden | protection.named
-    idle = protection.hidden  # words whose row nobody looks at
+    apart = protection.hidden | protection.named | protection.moved
+    idle = protection.hidden | protection.moved  # words whose row nobody looks at
     if epsilon is not None:
         idle = idle | (~protection.named & ((epsilon == 0) | np.isinf(epsilon)))
     rows, counts, known = _rows(parts, tokens.words, np.zeros_like(idle) if whole or not parts.claim.alone else idle)
@@ -164,6 +168,11 @@ def make_plan(
         roles[protected & (epsilon == 0)] = Role.HOLE
         roles[protected & np.isinf(epsilon)] = Role.PASS
     unit_of = np.repeat(np.arange(len(roles)), counts)
+    figures = {
+        i: figure
+        for i in np.flatnonzero(protection.moved).tolist()
+        if (figure := read_figure(protection.kind(i), tokens.words[i])) is not None
+    }
     layout = Layout(
         roles=roles[unit_of],
         documents=np.concatenate(([0], np.cumsum(counts)))[tokens.documents],
@@ -177,8 +186,9 @@ def make_plan(
         counts=counts,
         unknown=unknown,
         rules=rules,
-        classes=_classes(parts, tokens, protection, roles, epsilon),
+        classes=_classes(parts, tokens, protection, roles, epsilon, figures),
         epsilon=epsilon,
+        figures=figures,
     )
 
 
@@ -188,6 +198,7 @@ def _classes(
     protection: Protection,
     roles: NDArray[np.int8],
     epsilon: Values | None,
+    figures: Mapping[int, Figure],
 ) -> Ids:
     """Where equal words of a group are released alike: the number of the first of them in their text, else -1."""
     found = np.full(len(roles), -1, np.int64)
@@ -195,15 +206,16 @@ def _classes(
         return found
     seen: dict[tuple[int, str, str], int] = {}
     owner = np.repeat(np.arange(len(tokens.texts)), tokens.sizes).tolist()
-    for i in np.flatnonzero((roles == Role.PROTECT) | protection.named).tolist():
-        found[i] = seen.setdefault((owner[i], fold(tokens.words[i]), drawn_as(i, protection, epsilon)), i)
+    for i in np.flatnonzero((roles == Role.PROTECT) | protection.named | protection.moved).tolist():
+        word = figures[i].key if i in figures else fold(tokens.words[i])
+        found[i] = seen.setdefault((owner[i], word, drawn_as(i, protection, epsilon)), i)
     return found
 
 
 def drawn_as(word: int, protection: Protection, epsilon: Values | None) -> str:
     """The group of a word with its budget: equal words with the same are one draw."""
     kind = protection.kind(word)
-    return kind if epsilon is None or protection.named[word] else f"{kind} {epsilon[word]!r}"
+    return kind if epsilon is None or protection.named[word] or protection.moved[word] else f"{kind} {epsilon[word]!r}"
 
 
 def _passing(parts: Parts, words: Sequence[str], roles: NDArray[np.int8]) -> NDArray[np.object_]:

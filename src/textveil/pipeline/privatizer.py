@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from textveil.config import (
     Config,
+    FigureOptions,
     GroupOptions,
     NameOptions,
     ProtectOptions,
@@ -26,7 +27,7 @@ from textveil.config import (
 )
 from textveil.errors import ConfigError, InputError, MechanismError, TextveilError
 from textveil.mechanism import PLACEHOLDER, Mechanism
-from textveil.pipeline.consistent import alike
+from textveil.pipeline.consistent import alike, moved_alike
 from textveil.pipeline.draw import Release, draw
 from textveil.pipeline.papers import warn_of_budget
 from textveil.pipeline.parts import Parts, build
@@ -61,6 +62,7 @@ class Privatizer(Parts):
         protect: which words are sensitive and which matter to the task: `ProtectOptions`, or a mapping of its fields.
         groups: what each group of words may spend: `GroupOptions`, or a mapping of its fields.
         names: which names give way to names of their type: `NameOptions`, or a mapping of its fields.
+        figures: which dates, ages and amounts are moved: `FigureOptions`, or a mapping of its fields.
         seed: repeatable draws; the statement then says that nothing is protected from anyone who knows the seed.
         **options: the mechanism's own options, `eta=100` or `L=4`.
 
@@ -81,6 +83,7 @@ class Privatizer(Parts):
         protect: ProtectOptions | Mapping[str, Any] | None = None,
         groups: GroupOptions | Mapping[str, Any] | None = None,
         names: NameOptions | Mapping[str, Any] | None = None,
+        figures: FigureOptions | Mapping[str, Any] | None = None,
         seed: int | None = None,
         **options: Any,
     ) -> None:
@@ -95,6 +98,7 @@ class Privatizer(Parts):
             protect=_section("protect", ProtectOptions, protect),
             groups=_section("groups", GroupOptions, groups),
             names=_section("names", NameOptions, names),
+            figures=_section("figures", FigureOptions, figures),
             seed=seed,
         )
         super().__init__(**vars(build(setup)))
@@ -115,6 +119,7 @@ class Privatizer(Parts):
             protect=config.protect,
             groups=config.groups,
             names=config.names,
+            figures=config.figures,
             seed=config.seed,
             **config.mechanism.options,
         )
@@ -310,7 +315,8 @@ class Privatizer(Parts):
         drawn = release.rows
         if self.words.consistent:  # and then nothing is re-ranked
             drawn = shown = alike(self, tokens, protection, plan, drawn, notes)
-        releases, earlier = spell(self, tokens, protection, plan, shown, steps=release.steps, notes=notes, news=news)
+        steps = moved_alike(self, tokens, protection, plan, release.steps, notes)
+        releases, earlier = spell(self, tokens, protection, plan, shown, steps=steps, notes=notes, news=news)
         foreign = self._unmeasured(tokens.texts)
         made = []
         for b, (text, released) in enumerate(zip(tokens.texts, releases, strict=True)):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from textveil.mechanism import PLACEHOLDER, Role, WordRule
 from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan
-from textveil.protect import PrivateValue, Protection
+from textveil.protect import DATES, PrivateValue, Protection
 from textveil.randomness import Ids
 from textveil.session import Notes, Snapshot, Value
 from textveil.text import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, casing_of
@@ -90,11 +90,12 @@ def spell(
 ) -> tuple[list[Released], list[int]]:
     """The B texts as they are shown: each word as that of its rows, a public word or number, a placeholder, or not.
 
-    The notes for a session say which names stand for which, and which words pass: what it needs for the way back. Where
-    equal words are released alike, a name that stands for another original already, or that the text says itself, gives
-    way to a placeholder, so that every name leads back. That follows from what was drawn and from the mask, which says
-    which words are equal, so it costs nothing. Without notes nothing is remembered; placeholders then have
-    numbers of each text's own where equal words are released alike, else none.
+    The notes for a session say which names and dates stand for which, and which words pass: what it needs for the way
+    back. Where equal words are released alike, a name or date that stands for another original already, or that the
+    text says itself, gives way to a placeholder, so that each leads back. A figure that its form cannot show does so
+    too; ages and amounts do not lead back, because in an answer their figures may mean anything. All that follows from
+    what was drawn and from the mask, which says which words are equal, so it costs nothing. Without notes nothing is
+    remembered; placeholders then have numbers of each text's own where equal words are released alike, else none.
 
     Args:
         parts: of the privatizer.
@@ -102,7 +103,7 @@ def spell(
         protection: their groups.
         plan: their roles.
         rows: int64 [T], what is shown.
-        steps: int64 [N], what is added to numbers that are moved up.
+        steps: int64 [N], what is added to numbers that are moved up, and to figures.
         notes: for the session; None without one.
         news: for each text the values that were found for the first time.
 
@@ -124,6 +125,9 @@ def spell(
     shown = list(tokens.words)
     for i, word in zip(chosen, spelled, strict=True):
         shown[i] = word
+    for i, figure in plan.figures.items():
+        if (moved := figure.write(figure.value + int(steps[i]))) is not None:
+            kinds[i], shown[i] = 3, moved
     copied: list[Casing] | None = None
     if parts.words.casing == "copy":
         copied = [casing_of(word) if kind != 2 else "lower" for word, kind in zip(tokens.words, kinds, strict=True)]
@@ -145,6 +149,11 @@ def spell(
                 kinds[i] = 2
             else:
                 notes.replaced(tokens.words[i], shown[i])
+        for i in (i for i in plan.figures if kinds[i] == 3 and protection.kind(i) in DATES):
+            if notes.stands(tokens.words[i], shown[i]):
+                notes.replaced(tokens.words[i], shown[i])
+            else:
+                kinds[i] = 2
     values: list[list[Value]] = []
     for b, (start, stop) in enumerate(bounds):
         places = (start + np.flatnonzero(kinds[start:stop] == 2)).tolist()
@@ -158,7 +167,7 @@ def spell(
             given = own.placeholders(values[-1])
         for i, placeholder in zip(places, given, strict=True):
             shown[i] = placeholder
-    for i in np.flatnonzero(kinds == 3).tolist():
+    for i in np.flatnonzero(plan.rules == WordRule.ADD).tolist():
         shown[i] = str(int(tokens.words[i]) + int(steps[i]))
     draft = Draft(
         tokens=tokens,
@@ -233,6 +242,6 @@ def _equal(
     for i, kind in enumerate(kinds):
         if kind is Kind.PLACEHOLDER and numbered:
             places.setdefault(texts[i], []).append(i)
-        elif kind is Kind.WORD and classes[i] >= 0:
+        elif kind in (Kind.WORD, Kind.NUMBER) and classes[i] >= 0:
             places.setdefault(classes[i], []).append(i)
     return tuple(tuple(group) for group in places.values() if len(group) > 1)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from textveil.config import GroupOptions, NameOptions, ProtectOptions, Rerank, WordsOptions, registry
+from textveil.config import FigureOptions, GroupOptions, NameOptions, ProtectOptions, Rerank, WordsOptions, registry
 from textveil.errors import BudgetError, ConfigError, TextveilError, UnknownName
 from textveil.guarantee import Claim
 from textveil.mechanism import Layout, Mechanism, Restricting, oov
-from textveil.protect import Budget, Grouped, Grouping, Uniform
+from textveil.protect import AGE, DATES, Budget, Grouped, Grouping, Uniform
 from textveil.randomness import Values
 from textveil.table import EmbeddingTable, load_table
 
@@ -28,7 +28,7 @@ class Setup:
         options: the mechanism's own, where it is given by name.
         epsilon: one bound for every protected word.
         table: a registered name or a table.
-        words, budget, rerank, protect, groups, names, seed: as `Privatizer` takes them.
+        words, budget, rerank, protect, groups, names, figures, seed: as `Privatizer` takes them.
     """
 
     mechanism: str | Mechanism
@@ -41,6 +41,7 @@ class Setup:
     protect: ProtectOptions
     groups: GroupOptions
     names: NameOptions
+    figures: FigureOptions
     seed: int | None
 
     @cached_property
@@ -69,7 +70,7 @@ class Setup:
     @cached_property
     def grouping(self) -> Grouping | None:
         """What groups the words; None: nothing."""
-        return Grouping.of(self.protect, self.names)
+        return Grouping.of(self.protect, self.names, self.figures)
 
     @property
     def grouped(self) -> bool:
@@ -191,6 +192,40 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         say=lambda s: (
             "protect.labels=randomised must not show which words are names, and names.types would: set "
             "names.types=none, or protect.labels=detected"
+        ),
+    ),
+    Exclusion(
+        name="figures need a detector",
+        when=lambda s: s.figures.types,
+        must=lambda s: s.protect.asked,
+        say=lambda s: (
+            "figures.types needs something that finds dates and ages, and nothing does: set protect.detectors=patterns"
+        ),
+    ),
+    Exclusion(
+        name="drawn labels show no figures",
+        when=lambda s: s.protect.asked and s.protect.labels == "randomised",
+        must=lambda s: not s.figures.types,
+        say=lambda s: (
+            "protect.labels=randomised must not show which words are figures, and figures.types would: set "
+            "figures.types=none, or protect.labels=detected"
+        ),
+    ),
+    Exclusion(
+        name="equal figures are moved alike",
+        when=lambda s: s.figures.types,
+        must=lambda s: s.words.consistent,
+        say=lambda s: (
+            "figures.types needs words.consistent=true, because equal figures are moved alike: set it, or leave "
+            "figures.types out"
+        ),
+    ),
+    Exclusion(
+        name="amounts have a unit",
+        when=lambda s: s.grouping is not None,
+        must=lambda s: (s.figures.unit is None) == (s.grouping is None or s.grouping.moved <= {*DATES, AGE}),
+        say=lambda s: (
+            "figures.unit goes with a type of your own in figures.types, whose figures are amounts: set both or neither"
         ),
     ),
     Exclusion(

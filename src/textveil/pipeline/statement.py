@@ -15,7 +15,7 @@ from textveil.pipeline.draw import Release
 from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan
 from textveil.pipeline.release import type_of
-from textveil.protect import GROUPS, PUBLIC, Grouped, Protection
+from textveil.protect import AGE, DATES, GROUPS, PUBLIC, Grouped, Protection
 from textveil.randomness import Values
 from textveil.text import UNKNOWN_SHARE, Kind, Released
 
@@ -43,6 +43,7 @@ def state(
     if ((plan.roles[span][covered] == Role.PASS) & ~(unknown & (parts.words.oov == "keep"))).any():
         reasons.append(_passing_reason(parts, protection, span, plan))
     drawn = slice(*np.searchsorted(plan.block.layout.words, (span.start, span.stop)).tolist())
+    reasons += _unbounded(protection, span)
     claim, places = parts.claim, (drawn.stop - drawn.start) * parts.claim.draws
     if oov.draws(parts.words):
         claim = replace(claim, draws=True)
@@ -50,16 +51,16 @@ def state(
     if parts.words.unit == "wordpiece":  # each piece of a word pays what is lost besides
         claim = claim.times(int(plan.counts[span].max(initial=1)))
     spent = release.spent[span]
-    named = protection.named[span]
+    named, moved = protection.named[span], protection.moved[span]
     groups: tuple[Group, ...] = ()
     if parts.grouping is not None:
-        lost = np.where(named, spent, claim.ldp(spent))
+        lost = np.where(named | moved, spent, claim.ldp(spent))
         if parts.drawn_groups:
             lost = np.full(len(spent), _labels_cost(parts, claim, int(covered.sum())))
         groups = tuple(_groups(parts, protection, plan, span, lost))
-        if parts.names is not None or parts.drawn_groups:
+        if parts.names is not None or parts.figures is not None or parts.drawn_groups:
             claim, spent = replace(claim.induced(), restricted=None), lost
-        drawn_besides = covered if parts.drawn_groups else named  # labels, or names
+        drawn_besides = covered if parts.drawn_groups else named | moved  # labels, or names and figures
         if drawn_besides.any():
             claim, places = replace(claim, draws=True), places + int(drawn_besides.sum())
     return Guarantee(
@@ -69,8 +70,8 @@ def state(
         unit=parts.words.unit,
         words=released.mask.words,
         punctuation=sum(item.group == PUBLIC and not any(map(str.isalnum, item.text)) for item in released.items),
-        # a name that gave way to one was drawn, and spent its epsilon
-        placeholders=sum(item.kind is Kind.PLACEHOLDER and not named[item.start] for item in released.items),
+        # a name or figure that gave way to one was drawn, and spent its epsilon
+        placeholders=sum(item.kind is Kind.PLACEHOLDER and not (named | moved)[item.start] for item in released.items),
         mask=(*released.mask.fields, UNKNOWN_SHARE),
         drawn=places,
         seeded=parts.randomness.seeded,
@@ -92,12 +93,21 @@ def _passing_reason(parts: Parts, protection: Protection, span: slice, plan: Pla
     return f"words of {'the group' if len(which) == 1 else 'the groups'} {', '.join(which)} pass as they are"
 
 
+def _unbounded(protection: Protection, span: slice) -> Iterator[str]:
+    """Why no finite bound holds for figures that are moved without a largest distance."""
+    types = {protection.kind(span.start + i) for i in np.flatnonzero(protection.moved[span]).tolist()}
+    if not types.isdisjoint(DATES):
+        yield "the days between dates show"
+    if types - {AGE, *DATES}:
+        yield "amounts have no largest distance"
+
+
 def _groups(parts: Parts, protection: Protection, plan: Plan, span: slice, lost: Values) -> Iterator[Group]:
-    """What each group of a text spends in local DP; what becomes a placeholder or a name counts by its type."""
-    roles, named = plan.roles[span], protection.named[span]
+    """What each group of a text spends in local DP; placeholders, names and figures count by their type."""
+    roles, named, moved = plan.roles[span], protection.named[span], protection.moved[span]
     by = np.where(
-        named,
-        "name",
+        named | moved,
+        np.where(named, "name", "figure"),
         np.where(roles == Role.HOLE, "placeholder", np.where(roles == Role.PASS, "nothing", parts.claim.mechanism)),
     ).tolist()
     places: dict[tuple[str, str], list[int]] = {}
@@ -108,7 +118,10 @@ def _groups(parts: Parts, protection: Protection, plan: Plan, span: slice, lost:
     order = {label: i for i, label in enumerate(GROUPS)}
     for (label, what), where in sorted(places.items(), key=lambda item: (order.get(item[0][0], len(order)), item[0])):
         values = lost[where]
-        yield Group(label=label, words=len(where), by=what, epsilon=float(values.max()), total=float(values.sum()))
+        group = Group(label=label, words=len(where), by=what, epsilon=float(values.max()), total=float(values.sum()))
+        if what == "figure" and parts.figures is not None:
+            group = replace(group, per_unit=parts.figures.per_unit(label), unit=parts.figures.unit(label))
+        yield group
 
 
 def _labels_cost(parts: Parts, claim: Claim, words: int) -> float:

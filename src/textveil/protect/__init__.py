@@ -6,6 +6,8 @@ Not here: what replaces a protected word (`mechanism`).
 
 from textveil.protect.budget import LARGEST, TABLE1, Budget, Grouped, Uniform, in_range
 from textveil.protect.detectors import detector
+from textveil.protect.figures import AGE, DATES, OLDEST, Figure
+from textveil.protect.figures import read as read_figure
 from textveil.protect.grouping import LITERAL, WHOLE, Grouping, Looked, join
 from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, PUBLIC, Protection, listed, ungrouped
@@ -15,14 +17,18 @@ from textveil.protect.spelling import alike, core, parts
 from textveil.protect.spread import PrivateValue, Sought
 
 __all__ = [
+    "AGE",
+    "DATES",
     "GROUPS",
     "LARGEST",
     "LITERAL",
+    "OLDEST",
     "PUBLIC",
     "TABLE1",
     "WHOLE",
     "Budget",
     "Detector",
+    "Figure",
     "Grouped",
     "Grouping",
     "Looked",
@@ -40,5 +46,6 @@ __all__ = [
     "load_names",
     "parts",
     "randomised",
+    "read_figure",
     "ungrouped",
 ]

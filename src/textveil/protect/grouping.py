@@ -16,15 +16,17 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from textveil.config import SELF, NameOptions, ProtectOptions
+from textveil.config import SELF, FigureOptions, NameOptions, ProtectOptions
 from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
 from textveil.protect.detectors import detector, find_all, merge, reach
+from textveil.protect.figures import AGE, DATES
+from textveil.protect.figures import read as read_figure
 from textveil.protect.importance import Cosine, Listed, Saliency
 from textveil.protect.lists import Lists
 from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, PUBLIC, Protection
 from textveil.protect.scripts.unmeasured import TEXT, Unmeasured, unmeasured
-from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, Detector, Span
+from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, TYPES, Detector, Span
 from textveil.protect.spelling import bounds
 from textveil.protect.spread import SOURCE as SPREAD
 from textveil.protect.spread import PrivateValue, Sought, spread
@@ -40,6 +42,9 @@ PRIVATE = 0.5
 
 SURE = 0.9
 """From this score on a name may be replaced by another name; others become placeholders, which a reader can see."""
+
+SURE_FIGURE = 0.8
+"""From this score on a date, an age or an amount may be moved: that of patterns with words beside it that tell."""
 
 WHOLE = TEXT
 """The type of a text that becomes one placeholder because a detector failed."""
@@ -102,6 +107,7 @@ class Grouping:
         types: types that count as sensitive; None for all.
         hidden: types that always become placeholders, whatever their budget; None for all.
         named: types that are replaced by names.
+        moved: types of figures that are moved.
     """
 
     options: ProtectOptions
@@ -111,9 +117,10 @@ class Grouping:
     types: frozenset[str] | None
     hidden: frozenset[str] | None
     named: frozenset[str]
+    moved: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, options: ProtectOptions, names: NameOptions) -> Self | None:
+    def of(cls, options: ProtectOptions, names: NameOptions, figures: FigureOptions | None = None) -> Self | None:
         """The grouping for these options; None if they ask for no groups.
 
         Raises:
@@ -124,6 +131,7 @@ class Grouping:
         named = frozenset(NAMES) if "all" in names.types else _types(names.types, "names.types")
         if not named <= {*NAMES}:
             raise UnknownName("type for names.types", min(named - {*NAMES}), NAMES)
+        moved = _figures(() if figures is None else figures.types)
         if not options.asked:
             return None
         if options.labels == "randomised":  # a type would tell the label
@@ -145,11 +153,13 @@ class Grouping:
             types=None if "all" in options.types else _types(options.types, "protect.types") | {LISTED, WHOLE},
             hidden=hidden,
             named=named,
+            moved=moved,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the options only; models are loaded again on unpickling."""
-        return Grouping.of, (self.options, NameOptions(types=tuple(sorted(self.named))))
+        names, figures = tuple(sorted(self.named)), tuple(sorted(self.moved))
+        return Grouping.of, (self.options, NameOptions(types=names), FigureOptions(types=figures))
 
     @property
     def randomised(self) -> bool:
@@ -250,7 +260,7 @@ class Grouping:
                 public=public, group=np.where(public, 0, group).astype(np.int16), labels=(PUBLIC, *GROUPS)
             )
         group[public & ~inside] = 0
-        labels, hidden, named = self._labelled(tokens.words, parts, entity, group)
+        labels, hidden, named, moved = self._labelled(tokens, parts, entity, group)
         return Protection(
             public=public & ~inside,
             group=group.astype(np.int16),
@@ -259,11 +269,12 @@ class Grouping:
             types=types,
             hidden=hidden,
             named=named,
+            moved=moved,
         )
 
     def _failed(self, tokens: Tokens, important: Flags) -> Protection:
         """Protects at least as much as any spans: public words and punctuation may be parts of names and numbers."""
-        count, hides = len(tokens.words), self.hidden is None or bool(self.hidden | self.named)
+        count, hides = len(tokens.words), self.hidden is None or bool(self.hidden | self.named | self.moved)
         group = np.full(count, len(GROUPS) + 1) if hides else np.where(important, 1, 2)
         return Protection(
             public=np.zeros(count, bool),
@@ -315,11 +326,11 @@ class Grouping:
         return span.private >= PRIVATE and (span.type not in NAMES or self.options.level == "personal")
 
     def _labelled(
-        self, words: Sequence[str], parts: Sequence[_Range], entity: Ids, group: NDArray[Any]
-    ) -> tuple[tuple[str, ...], Flags, Flags]:
-        """Labels, extended by types; which words are hidden, which are named. Writes types into `group`."""
+        self, tokens: Tokens, parts: Sequence[_Range], entity: Ids, group: NDArray[Any]
+    ) -> tuple[tuple[str, ...], Flags, Flags, Flags]:
+        """Labels, extended by types; which words are hidden, named, moved. Writes types into `group`."""
         labels = [PUBLIC, *GROUPS]
-        hidden, named = np.zeros(len(entity), bool), np.zeros(len(entity), bool)
+        hidden, named, moved = (np.zeros(len(entity), bool) for _ in range(3))
 
         def number(label: str) -> int:
             if label not in labels:
@@ -333,11 +344,14 @@ class Grouping:
                 if type_ == "PERSON" and stop - start > 1:
                     group[start : stop - 1], group[stop - 1] = map(number, PERSON_LABELS[:2])
                 elif type_ == "PERSON":
-                    group[start] = number(_person(words[start]))
-            elif self.hidden is None or type_ in self.hidden or type_ in self.named:
+                    group[start] = number(_person(tokens.words[start]))
+            elif type_ in self.moved and score >= SURE_FIGURE and read_figure(type_, _joined(tokens, start, stop)):
+                moved[start:stop] = True
+                group[start:stop] = number(type_)
+            elif self.hidden is None or type_ in self.hidden | self.named | self.moved:
                 hidden[start:stop] = True
                 group[start:stop] = number(type_)
-        return tuple(labels), hidden, named
+        return tuple(labels), hidden, named, moved
 
 
 def join(
@@ -345,8 +359,8 @@ def join(
 ) -> tuple[Tokens, Protection, Values | None]:
     """Joins the words of a sensitive part that is released as one item, so that their number stays hidden.
 
-    These are parts that become a placeholder, because of their type or a budget of 0, and places and organizations
-    that are replaced by a name. In all other parts punctuation still passes.
+    These are parts that become a placeholder, because of their type or a budget of 0, places and organizations that are
+    replaced by a name, and figures. In all other parts punctuation still passes.
 
     Args:
         tokens: the N words.
@@ -358,7 +372,7 @@ def join(
     inside = entity >= 0
     if not inside.any():
         return tokens, protection, epsilon
-    whole = protection.hidden | (protection.named & ~_persons(protection))
+    whole = protection.hidden | protection.moved | (protection.named & ~_persons(protection))
     if epsilon is not None:
         whole |= inside & ~protection.named & (epsilon == 0)
     goes_on = np.append(False, whole[1:] & whole[:-1] & (entity[1:] == entity[:-1]))
@@ -378,7 +392,10 @@ def join(
         tokens.joined(goes_on),
         replace(
             protection,
-            **{name: getattr(protection, name)[kept] for name in ("public", "group", "entity", "hidden", "named")},
+            **{
+                name: getattr(protection, name)[kept]
+                for name in ("public", "group", "entity", "hidden", "named", "moved")
+            },
         ),
         None if epsilon is None else epsilon[kept],
     )
@@ -409,6 +426,21 @@ def _types(given: Sequence[str], option: str) -> frozenset[str]:
             raise UnknownName(f"type for {option}", str(each), ("identifiers", "names", "all", *NAMES, *IDENTIFIERS))
         found |= {"identifiers": {*IDENTIFIERS}, "names": {*NAMES}}.get(each, {each})
     return frozenset(found)
+
+
+def _figures(given: Sequence[str]) -> frozenset[str]:
+    """Types of figures that are moved, with "all" expanded."""
+    found = {*given} - {"all"}
+    for each in sorted(found - {*DATES, AGE}, key=str):
+        if not TYPE_NAME.fullmatch(str(each)) or each in {*TYPES} - {LISTED}:
+            raise UnknownName("type for figures.types", str(each), ("all", *DATES, AGE))
+    return frozenset(found | {*DATES, AGE} if "all" in given else found)
+
+
+def _joined(tokens: Tokens, start: int, stop: int) -> str:
+    """The text of the words [start, stop) of one text, with the whitespace between."""
+    text = tokens.texts[int(np.searchsorted(tokens.documents, start, side="right")) - 1]
+    return text[int(tokens.starts[start]) : int(tokens.ends[stop - 1])]
 
 
 def _scorer(options: ProtectOptions) -> Scorer | None:

@@ -32,6 +32,7 @@ class Protection:
         types: the type of each of those parts.
         hidden: bool [N], words that become a typed placeholder whatever their budget.
         named: bool [N], words that are replaced by a name of their group's type.
+        moved: bool [N], dates, ages and amounts that are replaced by one near them, in the same form.
     """
 
     public: Flags
@@ -41,10 +42,11 @@ class Protection:
     types: tuple[str, ...] = ()
     hidden: Flags = field(default_factory=lambda: np.empty(0, bool))
     named: Flags = field(default_factory=lambda: np.empty(0, bool))
+    moved: Flags = field(default_factory=lambda: np.empty(0, bool))
 
     def __post_init__(self) -> None:
         count = len(self.public)
-        for name, value in (("entity", -1), ("hidden", False), ("named", False)):
+        for name, value in (("entity", -1), ("hidden", False), ("named", False), ("moved", False)):
             if len(getattr(self, name)) != count:
                 object.__setattr__(self, name, np.full(count, value))
 

@@ -6,7 +6,9 @@ Not here: what the draws are for (`mechanism`).
 
 from textveil.randomness.arrays import Flags, Floats, Ids, Ints, Values
 from textveil.randomness.samplers import (
+    LARGEST_RATIO,
     coordinate_laplace,
+    discrete_laplace,
     mean_resultant_length,
     multivariate_laplace,
     von_mises_fisher,
@@ -15,6 +17,7 @@ from textveil.randomness.samplers import (
 from textveil.randomness.streams import Draws, Randomness, SeededRandomness, Streams, SystemRandomness, fresh_name
 
 __all__ = [
+    "LARGEST_RATIO",
     "Draws",
     "Flags",
     "Floats",
@@ -26,6 +29,7 @@ __all__ = [
     "SystemRandomness",
     "Values",
     "coordinate_laplace",
+    "discrete_laplace",
     "fresh_name",
     "mean_resultant_length",
     "multivariate_laplace",

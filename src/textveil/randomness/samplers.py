@@ -1,9 +1,11 @@
-"""Samplers: noise on vectors, directions on the sphere, and exact choices by weight, for all rows at once.
+"""Samplers: noise on vectors and integers, directions on the sphere, exact choices by weight, for all rows at once.
 
-In: `Draws` of m rows and a parameter for each. Out: values [m, d] or columns [m].
+In: `Draws` of m rows and a parameter for each. Out: values [m, d], integers or columns [m].
 Not here: where the draws come from (`streams`), and which parameter a budget buys (`mechanism.noise`).
 """
 
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
@@ -14,12 +16,17 @@ from textveil.randomness.arrays import Flags, Ints, Values
 from textveil.randomness.streams import Draws
 
 __all__ = [
+    "LARGEST_RATIO",
     "coordinate_laplace",
+    "discrete_laplace",
     "mean_resultant_length",
     "multivariate_laplace",
     "von_mises_fisher",
     "weighted_choice",
 ]
+
+LARGEST_RATIO = 2**55
+"""Of numerators and denominators of a discrete scale: sums stay in an int64 unless a coin of 1/e is heads 255 times."""
 
 _LIMB = np.int64(32)  # two limbs of 32 bits hold sums that an int64 cannot
 _LOW = np.int64(2**32 - 1)
@@ -73,6 +80,72 @@ def coordinate_laplace(draws: Draws, scale: ArrayLike, dimension: int) -> Values
     noise = draws.laplace(dimension)
     noise *= scale[:, None]
     return noise
+
+
+def discrete_laplace(draws: Draws, scale: Fraction | Sequence[Fraction]) -> Ints:
+    """Draws integers k with probability exactly (e - 1) / (e + 1) * e^-|k|, for e in place of exp(1 / scale).
+
+    Uses uniform integers only, no floating point. Added to integers, it gives metric differential privacy of 1 / scale
+    per unit. The standard deviation is close to 1.41 * scale for large scales.
+
+    Args:
+        draws: m rows.
+        scale: one value for all rows or m of them, above 0; numerator and denominator at most 2^55.
+
+    Returns:
+        [m] int64.
+
+    Raises:
+        BudgetError: a scale is out of range.
+        ConfigError: there are not as many scales as rows.
+
+    Source: Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential Privacy", NeurIPS 2020, Algorithm 2
+    (arXiv:2004.00010).
+    """
+    scales = [scale] * draws.size if isinstance(scale, Fraction) else list(scale)
+    if len(scales) != draws.size:
+        raise ConfigError(f"scale must be one value or {draws.size}, one per row; got {len(scales)}")
+    if not all(each > 0 and max(each.as_integer_ratio()) <= LARGEST_RATIO for each in scales):
+        raise BudgetError("scales must be above 0, with numerators and denominators of at most 2^55; round the budget")
+    upper = np.array([each.numerator for each in scales], np.int64)
+    lower = np.array([each.denominator for each in scales], np.int64)
+    return _discrete_laplace(draws, upper, lower)
+
+
+def _discrete_laplace(draws: Draws, upper: Ints, lower: Ints) -> Ints:
+    """The same for scales upper / lower, [m] each."""
+    if draws.size == 0:
+        return np.zeros(0, np.int64)
+    rest = draws.integers(upper)
+    accepted = _exponential_coin(draws, rest, upper)
+    whole = np.zeros(draws.size, np.int64)  # geometric: heads of a coin of 1 / e before the first tails
+    going = np.ones(draws.size, np.bool_)
+    one = np.ones(draws.size, np.int64)
+    while going.any():
+        going[going] = _exponential_coin(draws.at(going), one[going], one[going])
+        whole += going
+    size = (rest + upper * whole) // lower
+    negative = draws.integers(2 * one) == 1
+    result = np.where(negative, -size, size)
+    again = ~accepted | (negative & (size == 0))  # or 0 would come twice
+    if again.any():
+        result[again] = _discrete_laplace(draws.at(again), upper[again], lower[again])
+    return result
+
+
+def _exponential_coin(draws: Draws, upper: Ints, lower: Ints) -> Flags:
+    """Heads with probability exactly exp(-upper / lower), for 0 <= upper <= lower (Algorithm 1 of the same paper)."""
+    heads = np.ones(draws.size, np.bool_)
+    going = np.ones(draws.size, np.bool_)
+    k = 1
+    while going.any():
+        part = draws.at(going)
+        # upper / (lower * k) as a product, which does not overflow
+        on = (part.integers(lower[going]) < upper[going]) & (part.integers(np.full(part.size, k)) == 0)
+        going[going] = on
+        heads[going] = ~heads[going]
+        k += 1
+    return heads
 
 
 def von_mises_fisher(draws: Draws, mean: Values, kappa: ArrayLike) -> Values:

@@ -37,6 +37,7 @@ LOOKS = {
     "name": GroupStyle(
         "another name of its kind", "bold underline", "°", "border-bottom: 2px solid #7b3294; font-weight: 600"
     ),
+    "figure": GroupStyle("a figure near it", "italic underline", "~", "border-bottom: 2px dashed #7b3294"),
     "placeholder": GroupStyle("placeholder", "bold reverse", "", "border: 1px solid #444; font-weight: 600"),
     PUBLIC: GroupStyle("public", "dim", "", "color: #767676"),
 }
@@ -49,6 +50,8 @@ def look(item: Item) -> GroupStyle:
         return LOOKS["placeholder"]
     if item.kind is Kind.VERBATIM:
         return LOOKS[PUBLIC if item.group == PUBLIC else "passes"]
+    if item.kind is Kind.NUMBER:
+        return LOOKS["figure"]
     return LOOKS.get(item.group) or LOOKS["name"]
 
 

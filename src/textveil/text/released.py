@@ -17,7 +17,7 @@ _WHITESPACE = regex.compile(r"(?V1)\s*+")
 
 
 class Kind(StrEnum):
-    """What an item is: a word of the table, a word as it was (except casing), a placeholder, a raised number."""
+    """What an item is: a word of the table, a word as it was (except casing), a placeholder, a moved number or date."""
 
     WORD = "word"
     VERBATIM = "verbatim"
@@ -75,7 +75,7 @@ class Mask:
         words: number of words in the source text.
         verbatim: positions of items that are unchanged words of the text; their strings are in the items.
         placeholders: (position, type) of the placeholders.
-        numbers: positions of items that are a number of the text, raised.
+        numbers: positions of items that are a number or date of the text, moved, in the form in which it was written.
         dropped: words of the source text that no item stands for.
         equal: classes of item positions that are known to stand for equal words.
         numbered: whether placeholders have a session's numbers, which show equality within it, and say which stand for
@@ -175,7 +175,7 @@ class Released:
         if self._positions(Kind.PLACEHOLDER) != {position for position, _ in self.mask.placeholders}:
             raise InputError("mask.placeholders must list the positions of exactly the placeholders")
         if self._positions(Kind.NUMBER) != set(self.mask.numbers):
-            raise InputError("mask.numbers must list the positions of exactly the raised numbers")
+            raise InputError("mask.numbers must list the positions of exactly the moved numbers")
         dropped = set(self.mask.dropped)
         if dropped and any(not dropped.isdisjoint(range(item.start, item.end)) for item in self.items):
             raise InputError("mask.dropped must not list a word that an item stands for")

@@ -271,6 +271,8 @@ def judged(privatizer: Privatizer, *, names: bool = False) -> None:
             "attacks and measures need every word drawn by the mechanism, passed or made a placeholder: "
             "set names.types=none"
         )
+    if grouping is not None and grouping.moved:
+        raise ConfigError("attacks and measures do not judge figures that are moved: set figures.types=none")
     check(privatizer.words, randomised=grouping is not None and grouping.randomised)
 
 

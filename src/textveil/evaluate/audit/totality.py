@@ -90,7 +90,7 @@ def _problems(privatizer: Privatizer, text: str, result: Result, known: set[str]
         if item.kind is Kind.PLACEHOLDER or public[item.start]:
             continue
         if item.kind is Kind.NUMBER:
-            if finite:
+            if finite and privatizer.figures is None:
                 yield "is a number that is only moved, and the statement is finite"
             continue
         own = word.lower() in known
