@@ -4,6 +4,7 @@ Each check has a false-alarm rate of 1e-6. The streams are seeded, so a check th
 """
 
 import itertools
+from fractions import Fraction
 from functools import cache
 from typing import cast
 
@@ -15,6 +16,7 @@ from scipy import special, stats
 from textveil.errors import ConfigError
 from textveil.randomness.samplers import (
     coordinate_laplace,
+    discrete_laplace,
     mean_resultant_length,
     multivariate_laplace,
     von_mises_fisher,
@@ -356,6 +358,46 @@ def test_mean_resultant_length_is_the_mean_cosine_of_the_sampler():
         cosine = products(von_mises_fisher(open_draws(8000, 42), mean, np.full(8000, kappa)), mean)
         error = cosine.std() / np.sqrt(8000)
         assert abs(cosine.mean() - mean_resultant_length(dimension, kappa)) < 4.9 * error  # 1e-6
+
+
+# --- discrete Laplace ---
+
+SCALES = [Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(20)]
+
+
+def discrete_follows(sample, scale):
+    """Against the exact law, with the values at either end put together, so that each count is expected 10 times."""
+    step = float(1 / scale)
+    rarest = min(1 / (1 + np.exp(-step)), np.tanh(step / 2) * np.exp(step))  # of the tail and its neighbour, at 0
+    beyond = int(np.log(rarest * len(sample) / 10) / step)
+    law = np.exp(-step * np.abs(np.arange(-beyond + 1, beyond))) * np.tanh(step / 2)
+    tail = np.exp(-step * beyond) / (1 + np.exp(-step))
+    counts = np.bincount(np.clip(sample, -beyond, beyond) + beyond, minlength=2 * beyond + 1)
+    return counts_follow(counts, [tail, *law, tail])
+
+
+@pytest.mark.parametrize("scale", SCALES, ids=str)
+def test_discrete_laplace_follows_its_law(scale):
+    draws = open_draws(40_000, 70)
+    sample = discrete_laplace(draws, scale)
+    assert sample.dtype == np.int64
+    assert discrete_follows(sample, scale)
+    # The twins: another scale; a sign that doubles zero; continuous Laplace, rounded.
+    assert not discrete_follows(discrete_laplace(draws, scale * 11 / 10), scale)
+    sizes = np.floor(draws.exponential(1)[:, 0] * float(scale)).astype(np.int64)
+    signs = 1 - 2 * draws.integers(np.full(40_000, 2))
+    assert not discrete_follows(signs * sizes, scale)
+    if scale <= 1:  # for larger scales it takes more draws to see it
+        rounded = np.rint(draws.laplace(1)[:, 0] * float(scale)).astype(np.int64)
+        assert not discrete_follows(rounded, scale)
+
+
+def test_every_row_has_its_own_scale():
+    scales = [Fraction(1, 2), Fraction(9, 4), Fraction(10**15 + 1, 10**14)] * 10_000
+    sample = discrete_laplace(open_draws(30_000, 72), scales)
+    for i in range(3):
+        assert discrete_follows(sample[i::3], scales[i])
+        assert not discrete_follows(sample[i::3], scales[i - 1])
 
 
 # --- weighted choice ---

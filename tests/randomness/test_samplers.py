@@ -1,5 +1,6 @@
 """Samplers: what they refuse, and what no rows give. Their laws are in statistical/test_samplers.py."""
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from textveil.errors import BudgetError, ConfigError
 from textveil.randomness.samplers import (
     coordinate_laplace,
+    discrete_laplace,
     mean_resultant_length,
     multivariate_laplace,
     von_mises_fisher,
@@ -26,6 +28,16 @@ def test_scales_are_positive_and_finite(three, value):
     for sampler in (multivariate_laplace, coordinate_laplace):
         with pytest.raises(BudgetError, match="must be from 1e-100 to 1e"):
             sampler(three, np.array([1.0, value, 1.0]), 4)
+
+
+@pytest.mark.parametrize("value", [Fraction(0), Fraction(-1, 2), Fraction(2**55 + 1), Fraction(1, 2**55 + 1)])
+def test_discrete_scales_are_positive_and_not_too_exact(three, value):
+    with pytest.raises(BudgetError, match="numerators and denominators of at most"):
+        discrete_laplace(three, value)
+    with pytest.raises(BudgetError, match="numerators and denominators of at most"):
+        discrete_laplace(three, [Fraction(1), value, Fraction(1)])
+    assert (discrete_laplace(three, Fraction(1, 2**55)) == 0).all()
+    assert np.abs(discrete_laplace(three, Fraction(2**55))).max() > 2**40
 
 
 @pytest.mark.parametrize("value", [-1.0, np.nan, np.inf])
@@ -54,6 +66,8 @@ def test_mean_directions_are_unit_rows(three):
 def test_values_fit_the_rows(three):
     with pytest.raises(ConfigError, match="one value or 3"):
         multivariate_laplace(three, np.ones(2), 4)
+    with pytest.raises(ConfigError, match="one value or 3"):
+        discrete_laplace(three, [Fraction(1)] * 2)
     with pytest.raises(ConfigError, match="dimension must be 1"):
         multivariate_laplace(three, 1.0, 0)
     with pytest.raises(ConfigError, match="dimension must be 2"):
@@ -98,6 +112,7 @@ def test_no_rows_give_no_values(three):
     none = three.at(np.zeros(3, dtype=bool))
     assert multivariate_laplace(none, np.zeros(0), 4).shape == (0, 4)
     assert coordinate_laplace(none, np.zeros(0), 4).shape == (0, 4)
+    assert discrete_laplace(none, Fraction(1)).shape == discrete_laplace(none, []).shape == (0,)
     assert von_mises_fisher(none, np.zeros((0, 4)), np.zeros(0)).shape == (0, 4)
     assert weighted_choice(none, np.zeros((0, 4), dtype=np.int64)).shape == (0,)
     assert mean_resultant_length(4, np.zeros(0)).shape == (0,)

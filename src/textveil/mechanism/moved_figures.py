@@ -116,8 +116,8 @@ class Figures:
             yield (
                 "all dates of a session (of a text without one) are moved by one number of days, drawn once: between "
                 f"texts whose dates are all D days later or earlier epsilon is {day:g} * D, over all releases of the "
-                "session together; the days between the dates are kept, so whoever knows one date knows all, and so are "
-                "their form and the words around them, such as weekdays"
+                "session together; the days between the dates are kept, so whoever knows one date knows all, and so "
+                "are their form and the words around them, such as weekdays"
             )
         if AGE in given:
             yield (
@@ -128,8 +128,8 @@ class Figures:
             )
         if own := sorted(given - {*DATES, AGE}):
             yield (
-                f"each amount of type {' or '.join(own)} is moved by a number that is drawn once for it in a session (in "
-                f"a text without one), and not below 0: between two amounts D apart epsilon is {unit:g} * D / "
+                f"each amount of type {' or '.join(own)} is moved by a number that is drawn once for it in a session "
+                f"(in a text without one), and not below 0: between two amounts D apart epsilon is {unit:g} * D / "
                 f"{options.unit:g}, over all releases of the session together; which amounts are equal, their decimal "
                 "places and the words around them are kept"
             )
