@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import regex
 
-DATES = ("BIRTH_DATE", "DATE")
+DATES = ("DATE", "BIRTH_DATE")
 """Types of dates: those of a session are all moved by the same number of days."""
 
 AGE = "AGE"

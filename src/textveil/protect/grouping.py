@@ -432,7 +432,7 @@ def _figures(given: Sequence[str]) -> frozenset[str]:
     """Types of figures that are moved, with "all" expanded."""
     found = {*given} - {"all"}
     for each in sorted(found - {*DATES, AGE}, key=str):
-        if not TYPE_NAME.fullmatch(str(each)) or each in {*TYPES} - {LISTED}:
+        if not (isinstance(each, str) and TYPE_NAME.fullmatch(each)) or each in {*TYPES} - {LISTED}:
             raise UnknownName("type for figures.types", str(each), ("all", *DATES, AGE))
     return frozenset(found | {*DATES, AGE} if "all" in given else found)
 
