@@ -219,13 +219,17 @@ def follows(moves, epsilon):
 
 
 def test_moves_have_the_law_that_the_statement_says(mover):
-    made = mover(["AGE", "DATE", "AMOUNT"], figures={"day_epsilon": 0.5, "year_epsilon": 0.8, "unit": 2}, seed=8)
+    made = mover(
+        ["AGE", "DATE", "AMOUNT"],
+        figures={"day_epsilon": 0.5, "year_epsilon": 0.8, "unit_epsilon": 8, "unit": 2},
+        seed=8,
+    )
     texts = ["aged 60, came on 2024-03-01 with $1000.5"] * 6000
     moved = [re.findall(r"\d[\d.-]*\d|\d", result.text) for result in made.privatize_many(texts)]
     years = np.array([int(age) for age, _, _ in moved]) - 60
     dates = np.array([date.fromisoformat(day).toordinal() for _, day, _ in moved]) - date(2024, 3, 1).toordinal()
     amounts = np.array([round(10 * float(amount)) for _, _, amount in moved]) - 10005
-    for moves, epsilon in ((years, 0.8), (dates, 0.5), (amounts, 0.2 * 0.1 / 2)):
+    for moves, epsilon in ((years, 0.8), (dates, 0.5), (amounts, 8 * 0.1 / 2)):
         assert follows(moves, epsilon)
         assert not follows(moves, epsilon * 1.2)
         assert not follows(np.where(moves == 0, moves, np.abs(moves)), epsilon)

@@ -49,7 +49,7 @@ class Facts:
         owners: for released names that must lead back, the one original that they stand for.
         said: words that were released as they stood, as keys: in an answer they are themselves.
         spelled: names of placeholders that a text spelled itself, as keys; no value gets one of those.
-        drawn: table rows of words that are released alike, by (law, word, group).
+        drawn: table rows of words that are released alike, and what figures are moved by, by (law, word, group).
     """
 
     placeholders: ChainMap[Value, Given] = field(default_factory=ChainMap, repr=False)
