@@ -78,11 +78,30 @@ def test_levels_and_what_stands_for_names(run):
     assert run("protect", PROMPT, *always, "--level", "identifiers", "--names", "placeholder")[1].startswith(
         "<LISTED_1> "
     )
-    for option, says in (("--names", "placeholder or surrogate"), ("--level", "'identifiers', 'personal' or 'names'")):
+    for option, says in (
+        ("--names", "placeholder or surrogate"),
+        ("--figures", "placeholder or surrogate"),
+        ("--level", "'identifiers', 'personal' or 'names'"),
+    ):
         code, out, err = run("protect", PROMPT, option, "everything")
         assert (code, out) == (2, "")
         assert says in err
         assert "everything" in err
+
+
+def test_figures_are_moved_and_dates_come_back(run, tmp_path):
+    text = "My mother is 73 years old, born 14 February 1951."
+    hides = (*LEAN, "--session", tmp_path / "a.session")
+    assert run("protect", text, *hides)[1] == "My mother is <AGE_1> years old, born <BIRTH_DATE_1>.\n"
+    code, out, err = run("protect", text, *hides, "--figures", "surrogate", "--seed", "7")
+    assert (code, out) == (0, "My mother is 81 years old, born 10 June 1951.\n")
+    assert err.startswith("1 date of birth and 1 age replaced (a drawn figure may by chance be the original); ")
+    assert run("restore", out, "--session", tmp_path / "a.session")[1] == text.replace("73", "81") + "\n"
+    for option in ("figures.year_epsilon=0", "figures.types=PHONE", "figures.unit=10"):
+        code, out, err = run("protect", text, *hides, "--figures", "placeholder", "-o", option)
+        assert (code, out) == (2, "")
+        assert err.count("\n") == 1
+        assert "mother" not in err
 
 
 def test_what_was_hidden_is_counted_in_json(run):
