@@ -24,6 +24,7 @@ from textveil.pipeline.privatizer import Privatizer
 from textveil.protect.figures import read
 from textveil.protect.spans import Span
 from textveil.session.state import Session
+from textveil.show.groups import LOOKS, look
 from textveil.text.released import Kind
 
 FALSE_ALARM = 1e-6
@@ -46,7 +47,7 @@ class Finds:
 
     def find(self, texts):
         return [
-            Span(b, *match.span(), type_, self.score, self.name)
+            Span(b, match.start(), match.end(), type_, self.score, self.name)
             for b, text in enumerate(texts)
             for type_, expression in self.types.items()
             for match in re.finditer(expression, text)
@@ -78,7 +79,7 @@ def ages(text):
 
 
 def days(text):
-    return [read("DATE", each).value for each in re.findall(DATE, text)]
+    return [figure.value for each in re.findall(DATE, text) if (figure := read("DATE", each))]
 
 
 # ---- what is released ------------------------------------------------------------------------------------------------
@@ -195,6 +196,11 @@ def test_only_the_types_that_are_asked_for(mover):
     assert re.fullmatch(r"[\d,]+\.\d\d", first)
     assert third.isdigit()
     assert hidden([amounts.released]).startswith("3 of type AMOUNT replaced (a drawn figure")
+
+
+def test_moved_figures_are_shown_as_such(mover):
+    items = mover(["AGE"], seed=6).privatize(TURNS[0]).released.items
+    assert [item.group for item in items if look(item) is LOOKS["figure"]] == ["AGE"]
 
 
 def test_a_number_of_json_stays_a_number(mover):

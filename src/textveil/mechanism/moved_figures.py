@@ -93,7 +93,7 @@ class Figures:
     def _scale(self, type_: str, places: int) -> Fraction:
         """The scale of the noise, in units of the last decimal place: of exactly the epsilon that statements print."""
         unit = Fraction(repr(self.options.unit or 1.0)) if type_ not in (*DATES, AGE) else Fraction(1)
-        return unit * 10**places / Fraction(repr(self.per_unit(type_)))
+        return unit * Fraction(10) ** places / Fraction(repr(self.per_unit(type_)))
 
     def per_unit(self, type_: str) -> float:
         """What a figure of a type loses for each day, year or unit."""

@@ -428,13 +428,14 @@ def _types(given: Sequence[str], option: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _figures(given: Sequence[str]) -> frozenset[str]:
+def _figures(given: Sequence[object]) -> frozenset[str]:
     """Types of figures that are moved, with "all" expanded."""
-    found = {*given} - {"all"}
-    for each in sorted(found - {*DATES, AGE}, key=str):
-        if not (isinstance(each, str) and TYPE_NAME.fullmatch(each)) or each in {*TYPES} - {LISTED}:
+    found = {*DATES, AGE} if "all" in given else set()
+    for each in given:
+        own = isinstance(each, str) and TYPE_NAME.fullmatch(each) and each not in {*TYPES} - {LISTED, *DATES, AGE}
+        if each != "all" and not own:
             raise UnknownName("type for figures.types", str(each), ("all", *DATES, AGE))
-    return frozenset(found | {*DATES, AGE} if "all" in given else found)
+    return frozenset(found | {str(each) for each in given if each != "all"})
 
 
 def _joined(tokens: Tokens, start: int, stop: int) -> str:
