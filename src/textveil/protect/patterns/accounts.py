@@ -17,7 +17,10 @@ _BBAN = {
 }  # fmt: skip
 """Countries by the number of characters after the check digits of an IBAN (IBAN registry)."""
 _IBAN = "|".join(rf"(?:{names}) [ ]?\d [ ]?\d (?: [ .\-]?[A-Z0-9] ){{{n}}}" for n, names in _BBAN.items())
-_CARD = r"(?: 4 | 5[0-8] | 6 | 2[0-7] | 3[04-9] | 1800 ) (?: [ .\-]{0,2}+ \d ){10,18}"
+_CARD = r"(?: 4 | 5[0-8] | 6 | 2[0-7] | 3[04-9] | 1800 | 8600 | 9792 | 9860 ) (?: [ .\-]{0,2}+ \d ){10,18}"
+_EXPIRY = r"(?: (?:0[1-9]|1[0-2]) [ ]? [/\-.] [ ]? (?:20)?[2-4]\d )"
+_UNTIL = rf"(?: {_EXPIRY} | (?<= \b exp\w{{0,8}} [ :.]{{1,3}} ) (?:0[1-9]|1[0-2])[2-4]\d )"
+_GAP = r"(?!\d) [^\d\n]{0,30}+ (?: \n [^\d\n]{0,20}+ )?"
 
 _CARDS = (
     "card|cards|credit card|debit card|visa|mastercard|amex|american express|karte|karten|kreditkarte|kartennummer"
@@ -40,8 +43,26 @@ _ACCOUNTS = (
     "|tài khoản|stk|账号|帐号|賬號|账户|帳號|开户行|收款|口座番号|口座|계좌|계좌번호|номер счета|номер счёта"
     "|расчетный счет|расчётный счёт"
     "|лицевой счет|р/с|рассчетный счет|счет №|счёт №|رقم الحساب|الحساب البنكي|खाता संख्या|खाता नंबर|खाता क्रमांक"
-    "|बैंक खाता"
+    "|बैंक खाता|खाते|cuenta vista|cuenta rut|cuenta de ahorro|cuenta de ahorros|caja de ahorro|wpłata na"
+    "|счет для зачисления"
+    "|счёт для зачисления|bank a/c|loan a/c|loan account|savings a/c|户口号码|戶口號碼|存摺"
 )
+
+
+_BANKS = (
+    "*bank|banco|banca|banque|bank account|zenith|gtbank|gtb|opay|palmpay|kuda|moniepoint|uba|fcmb|ecobank|fps"
+    "|payid|osko"
+    "|iban|kto|überweisung auf|überweisen auf|virement sur|transferir a|transferencia a|bonifico su|przelew na"
+    "|przelać na"
+    "|przelej na|havale|eft|chuyển khoản|chuyển vào|vietcombank|techcombank|agribank|bidv|vietinbank|mb bank|mbbank"
+    "|匯入|汇入|匯到|汇到|汇款|匯款|转账|轉帳|轉賬|转到|打到|存入|户口|戶口|户名|轉數快|工商银行|建设银行|招商银行|农业银行"
+    "|银行|銀行|은행|뱅크|새마을금고|농협|신협|수협|우체국|통장|송금|перевод на|перевести на|сбербанк|тинькофф|на счет|на счёт"
+    "|बैंक|खाते|बँक|بنك|البنك|مصرف|المصرف|تحويل|حسابي|حسابه|حسابها"
+)
+"""What a bank account's number follows where money is sent."""
+_PAYEE = r"[a-z0-9][\w.\-]{1,40}+ @"
+_PAYEES = r"ok(?:axis|hdfcbank|icici|sbi|bank|biz\w*) | ybl | ibl | axl | apl | paytm | upi | instapay | hdfcbank | sbi | icici | axisbank"
+"""Ends of payment addresses of India and Egypt."""
 
 
 def is_card(value: str) -> bool:
@@ -55,9 +76,9 @@ def has_account_length(value: str) -> bool:
 
 
 _DATE = regex.compile(
-    r"\d{1,2}[./\- ]\d{1,2}[./\- ]\d{2,4}|\d{4}[./\- ]\d{1,2}[./\- ]\d{1,2}|\d{1,3}(?:[. ]\d{3}){1,3}"
+    r"(?:19|20)\d\d-\d\d-\d\d.*|\d{1,2}[./\- ]\d{1,2}[./\- ]\d{2,4}|\d{4}[./\- ]\d{1,2}[./\- ]\d{1,2}|\d{1,3}(?:[. ]\d{3}){1,3}"
 )
-"""Dates and thousands."""
+"""Dates, with what follows them, and thousands."""
 _YEARS = regex.compile(r"(?:(?:19|20)\d\d[ .\-]{0,2}){3,4}")
 
 RULES = (
@@ -83,15 +104,63 @@ RULES = (
             "|صالحة|انتهاء|वैध*|समाप्ति"
         ),
     ),
-    keyed("ACCOUNT", _ACCOUNTS, r"\d (?: [ .\-/]? \d ){4,25}", digits=5, check=has_account_length),
+    # the expiry date and the check code behind a card's number, whatever words are between
+    Rule(
+        "CARD",
+        Expression(rf"{BEFORE} {_CARD} (?!\w) {_GAP} (?P<value> {_UNTIL} ) (?![\w/])"),
+        score=0.85,
+        leads=True,
+        digits=12,
+    ),
+    Rule(
+        "CARD",
+        Expression(
+            rf"{BEFORE} {_CARD} (?!\w) {_GAP} {_UNTIL} {_GAP} (?P<value> \d{{3,4}} ) (?! [\w/:%] | [.,]\d | [ ]?[€$£₹¥] )"
+        ),
+        score=0.8,
+        leads=True,
+        digits=12,
+    ),
+    # the last digits of a card: **** 4242, Visa *4242
+    Rule(
+        "CARD",
+        Expression(r"(?<![\w*•]) (?: [*•x]{4} [ \-]? ){1,3} (?P<value> \d{4} ) (?![\w*])"),
+        score=0.8,
+        digits=4,
+        signs=("*", "•", "x"),
+    ),
+    keyed("CARD", f"{_CARDS}|visa*", r"[*•·]{1,12} [ ]? \d{4}", digits=4, score=0.8),
+    keyed("ACCOUNT", _ACCOUNTS, r"\d (?: [ .\-/]? \d ){4,25} (?:-x)?", digits=5, check=has_account_length),
     linked(
         "ACCOUNT",
         "acc|acct|a/c|account|konto|compte|cuenta|conta|conto|rekening|rachunek|rachunku|konta|hesap|tk|stk|счет"
         "|счёт|р/с|к/с"
         "|普通|当座|普通預金|当座預金|振込先|खाता|حساب",
-        r"\d (?: [ .\-/]? \d ){5,25}",
-        digits=6,
+        r"(?: [A-Z]{2,6}(?=\d{6}) )? \d (?: [ .\-/]? \d ){4,25} (?:-x)?",
+        digits=5,
         check=has_account_length,
+    ),
+    # where money goes: a bank, an app or a transfer, and the number at once
+    linked("ACCOUNT", _BANKS, r"\d (?: [ \-]? \d ){7,19}", digits=8, check=has_account_length),
+    linked("ACCOUNT", "agência|agencia|ag|agenzia|filiale bank", r"\d{3,5}(?:-[\dx])?", digits=3),
+    Rule(
+        "ACCOUNT",
+        Expression(rf"{BEFORE} 4(?:0[1-8]|2[0-6])\d\d (?:810|643|840|978|156) \d{{12}} {AFTER}"),
+        leads=True,
+        digits=20,
+    ),
+    Rule(
+        "ACCOUNT",
+        Expression(rf"(?<![\w.@]) {_PAYEE} (?:{_PAYEES}) (?![\w@\-]|\.\w)"),
+        score=0.96,
+        signs=("@",),
+        reach=(42, 30),
+    ),
+    Rule(
+        "ACCOUNT",
+        Expression(rf"(?<![\w.@]) (?P<value> {_PAYEE} [a-z][a-z\-]{{1,20}} ) (?![\w@\-]|\.\w)"),
+        score=0.96,
+        **words("upi|vpa|gpay|google pay|phonepe|paytm|bhim|instapay|यूपीआई|إنستاباي|انستاباي|انستا باي"),
     ),
     keyed("ACCOUNT", "sort code|sort-code|bankleitzahl|blz", r"\d\d[ \-]?\d\d[ \-]?\d\d(?:[ ]?\d\d)?", digits=6),
     keyed("ACCOUNT", "bsb", r"\d{3}[ \-]?\d{3}", digits=6),

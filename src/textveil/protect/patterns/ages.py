@@ -28,6 +28,11 @@ _KIN = r"""(?: kids? | child | daughter | son | mother | mum | mom | father | da
     | con[ ]gái | mẹ | bố | chồng | vợ | bé | mrs? | ms | miss | dr )"""
 _HIS = r"(?: my | our | his | her | their | this | s?he (?:'s)? | mrs? | ms | miss | patient | pt | client | me | i )"
 _OLD = r"[ \-]? (?: years? | yrs? | months? | weeks? )? [ \-]? old"
+_ONES = "one|two|three|four|five|six|seven|eight|nine"
+_SPELLED = rf"""(?: ten | eleven | twelve | thirteen | fourteen | fifteen | sixteen | seventeen | eighteen | nineteen
+    | (?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety) (?: [ \-] (?:{_ONES}) (?!\w) )? )"""
+_UNITS = r"""(?: Jahre(?:[ ]alt)? | J\. | jr\.? | jaar(?:[ ]oud)? | ans | años | anos | anni | lata? | l\. | лет | года?
+    | г\. | yaşinda | tuổi | वर्ष | साल | سنة | سنوات | عام(?:ا|ًا|اً)? | aa? )"""
 _THINGS = r"""(?! [ ]? (?: whisk(?:e?y) | scotch | wine | house | home | building | car | bug | code | tree |
       company | laptop | computer
     | phone | system | software | version | church | bridge | tradition | problem | roof | boiler | marriage |
@@ -38,8 +43,9 @@ AGES = (
         "AGE",
         Expression(
             rf"""(?<!\w) (?<! (?:like|if|though|pretend|imagine|assume|say|that|when|until|once|eli|whether)[ ])
-            (?: i['’]?m | i[ ]am | i[ ]just[ ]turned
-            | i[ ]turned | my[ ]age[ ]is | i['’]ll[ ]be ) [ ] (?: only[ ] | just[ ] | now[ ] | currently[ ] |
+            (?! im[ ]\d{1, 3}\. )
+            (?: i['’]?m | i[ ]am | i[ ]just[ ]turned | s?he['’]s | s?he[ ]is | s?he[ ]was | s?he[ ]turned | s?he[ ]turns
+            | i[ ]turn | i[ ]turned | my[ ]age[ ]is | i['’]ll[ ]be ) [ ] (?: only[ ] | just[ ] | now[ ] | currently[ ] |
             almost[ ] | nearly[ ] | a[ ] | an[ ] )?
             {_N} (?= [mf]\b | [ ]?(?:$|[.,;!?)\n]) (?!\d) | [ \-](?: year | yr | yo\b | y/o | and[ ](?!a\b) |
             but | male | female | now | so | with[ ]a | who | living
@@ -47,8 +53,66 @@ AGES = (
         ),
         score=0.85,
         digits=1,
-        signs=("i'm ", "i am ", "im ", "turned ", "age is ", "ll be "),
+        signs=("i'm ", "i am ", "im ", "turned ", "turns ", "turn ", "age is ", "ll be ", "he's ", "he is ", "he was "),
         reach=(16, 60),
+    ),
+    Rule(  # she's sixteen; aged ninety-one; Age: eleven
+        "AGE",
+        Expression(
+            rf"""(?<!\w) (?: i['’]?m | i[ ]am | s?he['’]s | s?he[ ](?:is|was|turned|turns) | i[ ](?:just[ ])?turn(?:ed)?
+            | aged | age | my[ ](?:age|son|daughter|mother|father|mum|mom|dad|brother|sister|wife|husband)[ ]is )
+            [ ]?:?[ ] (?: only[ ] | just[ ] | now[ ] | about[ ] | nearly[ ] | almost[ ] )? (?P<value> {_SPELLED} )
+            (?= [ ]? (?: $ | [.,;:!?)\n] ) | [ ] (?:and|but|now|when|in|on|next|this|at|today|tomorrow|so|years?) (?!\w) )"""
+        ),
+        score=0.8,
+        signs=("teen", "ty", "ten", "eleven", "twelve"),
+        reach=(40, 30),
+    ),
+    Rule(  # a 65-year-old, die 65-jährige Patientin, 34-letnia pacjentka, 58-летний пациент
+        "AGE",
+        Expression(
+            r"""(?<![\w.,]) (?P<value> [1-9]\d?|1[01]\d ) [ ]?-?[ ]? (?: jährige[rnms]? | jarige | letni[aąe]?j?\p{L}{0,3} | летн\p{L}{2,3} )
+            [ ] (?: \p{L}{1,12}[ ] )? (?: pat\. | patient\p{L}* | frau | mann(?!sch) | sohn\p{L}* | tochter | mutter | vater
+            | kind(?!er) | junge | mädchen | schüler\p{L}* | enkel\p{L}* | bruder | schwester | man(?!\w) | vrouw | jongen | meisje
+            | zoon | dochter | moeder | patiënt\p{L}* | pacjent\p{L}* | kobiet\p{L}* | mężczyzn\p{L}* | syn(?!\w) | córk\p{L}*
+            | matk\p{L}* | ojc\p{L}* | пациент\p{L}* | женщин\p{L}* | мужчин\p{L}* | сын\p{L}* | дочер\p{L}* | мать | отец | бабушк\p{L}* )"""
+        ),
+        score=0.8,
+        digits=1,
+        whole=True,
+        signs=("jährig", "jarig", "letni", "летн"),
+        reach=(8, 60),
+    ),
+    Rule(  # her 40th birthday, zum 60. Geburtstag, 50. urodziny, cumple 30, wird 64
+        "AGE",
+        Expression(
+            r"""(?<![\w.,]) (?P<value> [1-9]\d?|1[01]\d ) (?: st | nd | rd | th | e | ste | \. | ° | º | -?[ей] )? [ ]
+            (?: birthday | b-?day | geburtstag | verjaardag | compleanno | urodzin\p{L}* | yaş[ ]günü | doğum[ ]günü | день[ ]рождения )
+            | (?<!\w) (?: cumple | cumplo | kończy | skończył[aę]? | исполняется | исполнилось | исполнится | compie | compio )
+            [ ] (?P<value> [1-9]\d?|1[01]\d ) (?!\w | [.,:/]\d | [ ]?% )"""
+        ),
+        score=0.8,
+        digits=1,
+        whole=True,
+        signs=(
+            *("birthday", "bday", "b-day", "geburtstag", "verjaardag", "compleanno", "urodzin", "günü", "рождения"),
+            *("cumpl", "kończy", "skończył", "исполн", "compi"),
+        ),
+        reach=(16, 24),
+    ),
+    Rule(  # di anni 70; senior citizen of 72 years; umr 39; عندها 14 سنة
+        "AGE",
+        Expression(
+            r"""(?<!\w) (?: (?:di|d['’]) [ ]? anni[ ] (?P<value> [1-9]\d?|1[01]\d ) (?!\w)
+            | (?:citizen|lady|gentleman|man|woman|girl|boy|child) [ ] of [ ] (?P<value> [1-9]\d?|1[01]\d ) (?= [ ]years?(?!\w) (?![ ]experience) )
+            | (?:عنده|عندها|عندي|عمره|عمرها|عمري|يبلغ|تبلغ|أبلغ)[ ] (?:من[ ]العمر[ ])? (?P<value> [1-9]\d?|1[01]\d ) [ ] (?: سنة | سنوات | سنين | عام\p{M}*(?:ا\p{M}*)? | ربيع\p{L}* ) (?!\p{L})
+            | umr [ ]?[:=]?[ ] (?P<value> [1-9]\d?|1[01]\d ) (?!\w) )"""
+        ),
+        score=0.8,
+        digits=1,
+        whole=True,
+        signs=("anni ", " of ", "عند", "عمر", "بلغ", "umr"),
+        reach=(24, 40),
     ),
     Rule(  # my 73-year-old mother; she is 4 years old
         "AGE",
@@ -187,10 +251,10 @@ AGES = (
     Rule(  # (31 ans), – 31 ans –; (пн, 7 лет)
         "AGE",
         Expression(
-            r"""(?<= \p{L} [ ]? (?: [(,] | [ ][\-–] ) [ ]? | \( \p{L}{1,12}, [ ] | \p{L}\., [ ] ) (?P<value>
-            [1-9]\d?|1[01]\d ) [ ] (?: Jahre(?:[ ]alt)? | J\. | jr\.? | jaar | ans | años | anos
-            | anni | lat | l\. | лет | года? | г\. | yaşinda | tuổi | वर्ष | साल | سنة | سنوات | عام(?:ا|ًا|اً)?
-            | a) (?= [ ]? [),] | [ ][\-–] | $ )"""
+            r"""(?: (?<= \p{L} \.? [ ]? [(,،、] [ ]? | \d [ ] \( | \( \p{L}{1,12}, [ ] | \p{L}\., [ ] )
+              (?P<value> [1-9]\d?|1[01]\d ) [ ] """
+            rf"""{_UNITS} (?= [ ]? (?: [),،、|·;\n] | \.?$ ) | [ ](?:[\-·|]|и|y|e|et|und|i|ve)[ ] )
+            | (?<= \p{{L}} [ ] - [ ]? ) (?P<value> [1-9]\d?|1[01]\d ) [ ] {_UNITS} (?= [ ]- ) )"""
         ),
         score=0.8,
         digits=1,
@@ -239,8 +303,55 @@ AGES = (
     ),
 )
 
+_DAY = r"""(?: mon|tue|wed|thu|fri|sat|sun|\p{L}{2,9}day|\p{L}{4,7}tag|mittwoch|mo|di|mi|do|fr|sa|so|lundi|mardi|mercredi|jeudi
+    |vendredi|samedi|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|domingo|segunda|terça|quarta|quinta|sexta
+    |(?:segunda|terça|quarta|quinta|sexta)-feira|lunedì|martedì|mercoledì|giovedì|venerdì|sabato|domenica|maandag|dinsdag
+    |woensdag|donderdag|vrijdag|zaterdag|zondag|ma|wo|vr|za|zo|poniedziałek|wtorek|środę|środa|czwartek|piątek|sobotę|sobota
+    |niedzielę|pazartesi|sali|çarşamba|perşembe|cuma|cumartesi|pazar|thứ[ ]\p{L}{2,4}|понедельник|вторник|среду|четверг
+    |пятницу|субботу|воскресенье|пн|вт|ср|чт|пт|сб|вс|الأحد|الاثنين|الإثنين|الثلاثاء|الأربعاء|الخميس|الجمعة|السبت
+    |सोमवार|मंगलवार|बुधवार|गुरुवार|शुक्रवार|शनिवार|रविवार ) \.?"""
+_VISITS = (
+    "admission|admitted|admitted on|admission date|date of admission|discharge|discharged|discharged on"
+    "|discharge date"
+    "|next visit|next appointment|follow up|follow up on|review on|rev|operation on|op on|scan on|biopsy on"
+    "|due date is|edd"
+    "|lmp|baby due|funeral|funeral is|anniversary on|died on|date of death|passed away on|hired|hire date"
+    "|date of joining|doj"
+    "|dose 1|dose 2|vaccinated on|viewing on|hearing on|wedding on|aufnahme|aufn|aufnahmedatum|entlassung|entl"
+    "|entlassen am"
+    "|aufgenommen am|op termin|nächster termin|kontrolltermin|kontrolle am|termin|termin auf|wiedervorstellung"
+    "|eintritt"
+    "|eintrittsdatum|beerdigung|trauerfeier|hochzeit am|geburtstermin|geburtstermin ist|entbindungstermin"
+    "|verstorben am"
+    "|gestorben am|sterbedatum|todestag|geimpft am|hospitalisé|hospitalisée|hospitalisé le|hospitalisée le|revu|revue"
+    "|convoqué|convoquée|entretien prévu|opéré|opérée|décédé|décédée|décès|terme prévu|ddr|obsèques|embauché"
+    "|embauchée"
+    "|prochain rendez vous|rendez vous|ingreso|fecha de ingreso|ingresó|ingresa|fecha de alta|alta el|control el"
+    "|próximo control|próxima visita|próxima cita|cita|turno|revisión el|cirugía|operación el|entrevista el|falleció"
+    "|boda|el funeral es|fpp|fum|internado|internada|internação|data de admissão|alta em|cirurgia|faleceu|falecimento"
+    "|audiência|entrevista|perícia|ricovero|ricoverato|ricoverata|data ricovero|dimissione|dimesso|dimessa"
+    "|prossima visita|controllo|controllo ambulatoriale|biopsia|intervento|prevista per|previsto per"
+    "|sopralluogo|colloquio"
+    "|udienza|deceduto|deceduta|assunto|assunta|opname|opgenomen|opnamedatum|ontslag|afspraak|controle"
+    "|operatie op|overleden"
+    "|hoorzitting|bruiloft|uitgerekend|verzet naar|przyjęty|przyjęta|przyjęcie|wypis|wypisany|wypisana|kontrola"
+    "|wizyta"
+    "|wizyta potwierdzona|termin wizyty|zabieg|zgon|zmarł|zmarła|ślub|pogrzeb|zatrudniony od|zatrudniona od|spotkanie"
+    "|yatiş|yatiş tarihi|çikiş tarihi|taburcu|taburculuk|kontrol|ameliyat|muayene|vefat|işe giriş|düğün"
+    "|nhập viện|ra viện"
+    "|xuất viện|vào viện|vào làm|khám lại|hẹn khám|phẫu thuật|ngày mất|đám cưới|hẹn tái khám|入院|出院|就诊|就診|复查"
+    "|手术时间|手術日|入职|离职|婚礼|忌日|预产期|面试|退院|来院|受診日|次回|予定日|出産予定|入社|命日|往診|面談|입원|퇴원"
+    "|수술|진료|예약|다음 예약|내원|입사일|결혼식|예정일|재진|поступил|поступила|госпитализирован|госпитализирована|выписан"
+    "|выписана|выписка|явка|осмотр|следующий приём|следующий прием|прием|дата смерти|умер|умерла|свадьба|похороны"
+    "|собеседование|пдр|заседание|принят на работу|принята на работу|تاريخ الدخول|تاريخ الخروج|تاريخ التعيين|الموعد"
+    "|الموعد القادم|موعدها|موعده|مراجعة|المراجعة|العملية|تأجلت|امتحانها|امتحانه|زفاف|जांच|भर्ती|छुट्टी"
+    "|डिस्चार्ज|अगली तारीख"
+    "|अगली पेशी|अगला सत्र|ऑपरेशन|नियुक्ति|मृत्यु|अगली विज़िट|टाँके|दोबारा"
+)
+"""Of visits, admissions, operations, and other days of one person's life."""
 _PERSONAL = (
-    "my appointment|your appointment|his appointment|her appointment|appointment on|appointment is|appt|see you on"
+    _VISITS + "|my appointment|your appointment|his appointment|her appointment|appointment on|appointment is"
+    "|appt|see you on"
     "|see her again on|see him again on|see her on|see him on|see them on|talk on|welcoming you on|my surgery"
     "|her surgery|his surgery|my hearing|court date|my interview|your interview|my exam|my wedding|our wedding"
     "|ihr termin|mein termin|termin am|termin ist|rdv|rendez vous le|revoir le|mon rendez vous|cita el"
@@ -254,9 +365,9 @@ APPOINTMENTS = (
         "DATE",
         Expression(
             rf"[\s:,]{{0,3}} (?:"
-            rf" (?:on|am|le|el|il|op|dnia|is|ist|em|at|dia|für|for|na|в|:|the|mon|tue|wed|thu|fri|sat|sun"
-            rf" |\p{{L}}{{2,9}}day)[ ,]{{1,2}} ){{0,3}}"
-            rf" (?P<value> {DATE} | \d{{1,2}}(?:st|nd|rd|th) | \d\d?[./]\d\d?(?=[.,;)\s]) ) (?<![.])"
+            rf" (?:on|am|auf|den|um|le|el|il|op|dnia|is|ist|em|at|dia|für|for|per|del?|di|na|в|на|vào|ngày|tarihi|günü|:|the|a|al"
+            rf" |يوم|بتاريخ|إلى|في|दिनांक|को|{_DAY})[ ,]{{1,2}} | [はがのをはは为為是於于在定은는이가] ){{0,4}}"
+            rf" (?P<value> {DATE} | \d{{1,2}}(?:st|nd|rd|th) | \d\d?[./]\d\d?\.?(?=[.,;)\s]|$) ) (?<![.])"
             rf" (?![\w]|[./\-]\d)"
         ),
         score=0.8,

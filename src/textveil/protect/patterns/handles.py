@@ -37,7 +37,9 @@ _GENERIC = listed(
       anonymous
     system root guest public private local remote primary secondary foreign master slave worker queue task job cron
     example sample demo temp tmp max min sum avg all any each end start begin json xml html css sql csv txt py js ts
-    read write only access level msg sender cache factory entity repo repository dto impl bean env dev prod staging"""
+    agent crawl delay sitemap disallow allow content length encoding transfer cache control accept language cookie
+    connection origin referer forwarded real via mime thread priority mailer signature dkim spf arc received return
+    reply delivered references list unsubscribe unused no required optional read write only access level msg sender cache factory entity repo repository dto impl bean env dev prod staging"""
 )
 _TAGS = listed(
     """param params return returns throws throw author see since version deprecated override overload todo fixme note
@@ -107,7 +109,7 @@ def is_mention(value: str) -> bool:
     )
 
 
-_LOGIN = r"@? [\p{L}\p{N}] [\p{L}\p{N}_.\-]{1,38}+ (?<![.\-])"
+_LOGIN = r"@? [\p{L}\p{N}] (?: [\p{L}\p{N}_] | [.\-]{1,2}+ (?=[\p{L}\p{N}_]) ){1,38}+"
 _KEYS = (
     "user|*username|user name|login|login name|loginname|logon|uid|userid|user id|account name|screen name|nick"
     "|nickname|handle|ansible user|ssh user|db user|owner|author|artist|copyright|created by|modified by|assignee"
@@ -117,7 +119,7 @@ _KEYS = (
     "|учётная запись|ник|用户名|用户|账号|帐号|登录名|微信号|微信|ユーザー名|ユーザーid|ユーザid|会員id|アカウント"
     "|ログインid|아이디|계정|사용자|اسم المستخدم|المستخدم|यूज़रनेम|यूजरनेम|लॉगिन|telegram|instagram|insta|ig|tiktok"
     "|twitter|skype|discord|snapchat|snap|psn|gamertag|steam|wechat|line id|kakaotalk|github|gitlab|mastodon|signal"
-    "|last session|session user|mailbox|twitter handle|screenname|id|last login|logged in as|signed in as"
+    "|last session|session user|mailbox|twitter handle|screenname|last login|logged in as|signed in as"
     "|angemeldet als|connecté en tant que"
 )
 _PLAIN_KEYS = "user|*username|user name|login|uid|nick|kullanıcı|benutzer|benutzername|usuario|utente|utilisateur|логин"
@@ -164,6 +166,86 @@ RULES = (
     Rule(
         "HANDLE",
         Expression(
+            rf"""["'\]}})]{{0,2}} [ ]{{0,8}} [:=] [ ]{{0,4}} ["'`]? (?P<value>{_LOGIN}) (?![\w@(\[{{]|[.]\w|://)"""
+        ),
+        score=0.8,
+        check=lambda value: "-" not in value and is_login(value),
+        linked=True,
+        **words("id"),
+    ),
+    # username: jdoe, alone on its line
+    Rule(
+        "HANDLE",
+        Expression(
+            r"[ ]? [:=] [ ]{1,4} (?P<value> (?-i:[a-z][a-z0-9_.\-]{3,31}+) ) (?= [ ]{0,3} (?: $ | \n | /[ ] | [|,;] ) )"
+        ),
+        score=0.78,
+        check=is_user,
+        linked=True,
+        **words(
+            "*username|ansible user|ssh user|db user|remote user|become user|login name|user id|auth user"
+            "|benutzername"
+            "|benutzerkennung|nom d'utilisateur|nombre de usuario|nome utente|gebruikersnaam|nazwa użytkownika"
+            "|kullanıcı adı|tên đăng nhập|имя пользователя|用户名|ユーザー名|아이디|اسم المستخدم"
+        ),
+    ),
+    # opened by hmueller; updated_by = 'jdoe'
+    Rule(
+        "HANDLE",
+        Expression(
+            rf"""(?: [ ]? [=:] [ ]? ["'] (?P<value> [a-z][\w.\-]{{2,30}}+ ) ["']
+            | [ ]? [=:]? [ ]? (?P<value> {_LOGIN} ) (?![\w@(\[{{=]|[.]\w|://) )"""
+        ),
+        score=0.78,
+        check=lambda value: (
+            (is_user(value) and (value.isascii() and value == value.lower()) and value.isidentifier())
+            or is_login(value)
+        ),
+        linked=True,
+        **words(
+            "created by|updated by|modified by|opened by|closed by|assigned to|approved by|uploaded by"
+            "|deleted by|changed by"
+            "|reported by|committed by|creato da|creado por|criado por|aberto por|créé par|ouvert par|erstellt von"
+            "|angelegt von|geändert von|aangemaakt door|utworzone przez|oluşturan|tạo bởi|создал|создано"
+        ),
+    ),
+    # mysql -u jdoe, psql -U jdoe, curl -u jdoe:...
+    Rule(
+        "HANDLE",
+        Expression(
+            r"""(?<!\w) (?: mysql\w* | mariadb\w* | psql | pg_dump | curl | mongo\w* | sqlcmd | smbclient | docker[ ]login | su | ldapsearch )
+            [ ] [^\n|]{0,100}? (?<=[ ]) (?: -u | --user(?:name)? | su[ ]- ) [ =]? ["']? (?P<value> [a-z][\w.\-]{2,30}+ ) (?= ["'\s:;] | $ )"""
+        ),
+        score=0.85,
+        check=is_user,
+        signs=("-u", "--user"),
+        reach=(120, 60),
+    ),
+    # the second line of whoami, a line of /etc/passwd, User of an SSH configuration
+    Rule(
+        "HANDLE",
+        Expression(
+            r"""(?m) (?: (?<=whoami)[ ]*\n | ^ (?= [\w.\-]{2,32}+ : [x*!] : \d{1,6} : ) | ^ [ ]{1,8} (?-i:User) [ ]{1,3} )
+            (?P<value> [a-z_][\w.\-]{1,31}+ ) (?= [ ]* $ | : [x*!] : )"""
+        ),
+        score=0.85,
+        check=is_user,
+        signs=("whoami", ":x:", ":*:", ":!:", "user "),
+        reach=(34, 50),
+    ),
+    # a domain of Windows and a login: OFFICE\\jdoe
+    Rule(
+        "HANDLE",
+        Expression(r"(?<![\w\\]) (?-i:[A-Z][A-Z0-9\-]{2,15}) \\{1,2} (?P<value> [a-z][\w.\-]{2,30}+ ) (?![\\\w(])"),
+        score=0.8,
+        check=is_user,
+        **words(
+            "user|usuario|usuário|login|account|as|logon|benutzer|utilisateur|utente|owner|run as|konto|пользователь"
+        ),
+    ),
+    Rule(
+        "HANDLE",
+        Expression(
             r"""(?: = ["']? | : [ ]? ["'] | ["'] [ ]? : [ ]? ["'] ) (?P<value>[a-z][a-z0-9_\-]{2,31}+)
             (?= ["'\s;&|] | $ )"""
         ),
@@ -202,7 +284,13 @@ RULES = (
         score=0.75,
         check=is_login,
         linked=True,
-        **words("login|username|user name|handle|nick|nickname|benutzername|logged in as|skype|telegram|gamertag"),
+        **words(
+            "login|username|user name|handle|nick|nickname|benutzername|logged in as|log in with|skype|telegram"
+            "|gamertag"
+            "|user|client|benutzer|usuario|usuário|utente|utilisateur|gebruiker|użytkownik|kullanıcı"
+            "|пользователь|логин"
+            "|tài khoản|account|runs as|acceso|zugang liegt bei"
+        ),
     ),
     Rule(
         "HANDLE",

@@ -76,6 +76,8 @@ _DOMAINS = listed(
 
 _EXAMPLES = listed("example.com example.org example.net example.edu domain.com yourdomain.com mydomain.com test.com")
 _PUBLIC_TOPS = (".gov", ".mil", ".int", ".edu")
+_STATE = regex.compile(r"\.(?:gov|gob|gouv|gub|go|govt|gc|admin|bund)\.[a-z]{2}$")
+"""Ends of the addresses of states."""
 _KNOWN_ADDRESSES = listed(
     """1.1.1.1 1.0.0.1 8.8.8.8 8.8.4.4 9.9.9.9 208.67.222.222 208.67.220.220 192.168.0.1 192.168.1.1 192.168.2.1
     192.168.178.1 192.168.100.1 192.168.1.254 10.0.0.1 1.2.3.4"""
@@ -104,6 +106,11 @@ _SERVICES = listed(
     localhost ollama qdrant keycloak jenkins grafana prometheus site domain yoursite yourhost myhost example"""
 )
 """Hosts of one word that stand in everybody's configuration."""
+ANY_HOST = _SERVICES | listed(
+    """srv nas vps vm box pc laptop desktop machine mail www ubuntu debian raspberrypi pi kali fedora centos alpine arch
+    prod staging dev test main primary router gateway dc devbox workstation computer home"""
+)
+"""Names of hosts that say nothing about whose they are."""
 _PUBLIC_PARTS = listed(
     """www docs doc developer developers dev learn blog blogs news wiki help support forum forums community en de fr es
     it ja zh ko ru pl pt nl m tutorial tutorials research press about cran registry download downloads cdn static api
@@ -194,6 +201,8 @@ def privacy(address: str) -> float:
         return 0.0
     bare = plain.lower() == host
     if host.endswith(_PUBLIC_TOPS) and parts[0] not in _PORTALS:
+        return 1.0 if _TELLING.compiled.search(plain) else 0.0
+    if _STATE.search(host) and parts[0] not in _PORTALS:
         return 1.0 if _TELLING.compiled.search(plain) else 0.0
     if domains & _DOMAINS or ".ac." in host or ".gov." in host:
         return 0.5 if regex.search(r"[?&;][\w\-]*(?:user|mail|phone|name)\w*=[^&]{3}|%40", plain) else 0.0

@@ -18,12 +18,13 @@ _NO_PASSWORDS = listed(
     passwort secret hidden incorrect wrong invalid correct expired missing empty reset changed forgotten stored hashed
     encrypted should must will cannot this that with from about policy manager protected field input value please
     enter change example unknown unset include omit same-origin buffer char byte boolean changeme change_me change-me
-    replaceme replace_me placeholder todo redacted masked same idem siehe voir see vedi zie siehe-oben unten oben data
+    replaceme replace_me convertto-securestring placeholder todo redacted masked same idem siehe voir see vedi zie siehe-oben unten oben data
     default type label name form hint reveal toggle visible await null; none; nil new current confirm"""
 )
 _CODE = regex.compile(
     r"""[\p{L}_$][\w$]*(?:(?:\.|->|::)[\p{L}_$][\w$]*)+[!?;,)\]]*   # an attribute
     | [\p{L}_$][\w$.:]*[(\[].*   # a call, an index
+    | /[\w.@+\-]*(?:/[\w.@+\-]*)*   # a path
     | (?:[*x•.\-_#…]|xxx)+ | [(\[{].* | \w+\s?[-=]>.* | \d{1,3}""",
     regex.VERBOSE | regex.IGNORECASE,
 )
@@ -76,6 +77,11 @@ def is_basic(value: str) -> bool:
     except (binascii.Error, ValueError):
         return False
     return ":" in decoded and decoded.isprintable()
+
+
+def is_issued(value: str) -> bool:
+    """Whether a key is none of those that documents show."""
+    return not regex.search(r"EXAMPLE|[xX]{6}|[0]{8}|1234567890?(?:abc|$)", value)
 
 
 def is_code(value: str) -> bool:
@@ -135,14 +141,14 @@ _TOKENS = (
     "|*accountkey|*encryption key|*master key|*signing key|*license key|product key|*token|*secret|credential"
     "|credentials|app key|client key|auth key|server key|session key|sessionid|session id|phpsessid|jsessionid"
     "|connect.sid|csrftoken|xsrf token|laravel session|api schlüssel|lizenzschlüssel|clé api|clave api|clave secreta"
-    "|chave de api|chiave api|ключ api|токен|密钥|密鑰|令牌|apiキー|シークレット|api 키|토큰|مفتاح api|अपीआई कुंजी"
+    "|chave de api|chiave api|ключ api|токен|密钥|密鑰|令牌|apiキー|シークレット|api 키|토큰|مفتاح api|अपीआई कुंजी|anahtar|anahtarı"
 )
 _SHORT = "pass|*pass|requirepass|identified by|sshpass p|shared secret"
 _NAMED = ("pass", "pwd", "kennwort", "contrase", "parola", "key", "token", "secret", "credential", "senha", "clave")
 _BODY = r"""(?: (?P<value>[^\s"'`,;<>。、，；「」『』（）\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]{4,300}+)
     | ["'`] (?P<value>[^"'`\n]{4,300}+) ["'`] | [「『“"] (?P<value>[^\n」』”"]{4,80}+) )"""
 _ENDS = r"(?:[_\-][a-z0-9]{1,20}){0,2}"
-_SAYS = r"""(?: is | it's | its | was | be | as | to | now | are | → | = | : | ist | lautet | auf | jetzt | heißt | est
+_SAYS = r"""(?: إلى | الى | هي | هو | is | it's | its | was | be | as | to | now | are | → | = | : | ist | lautet | auf | jetzt | heißt | est
     | c'est | es | era | é | è | jest | brzmi | to | là | это | olarak | na | naar | su | a | à | en | है )"""
 """What comes right before a password that is told in words."""
 
@@ -169,7 +175,7 @@ def told(context: str, check: Check, *, between: int = 40) -> Rule:
         "SECRET",
         Expression(
             rf"{_ENDS} [ ,]{{1,2}} (?: (?: [^\n=]{{0,{between}}}? [ ,;:] )?? {_SAYS} | [^\n=]{{1,{between + 25}}}? : )"
-            rf" (?: [ ] (?:now|also|just|jetzt|nun|ora) )? [ ]? :? [ ]? {_BODY}"
+            rf" (?: [ ] (?:now|also|just|still|jetzt|nun|weiterhin|noch|ora|ancora|toujours|encore|ainda|aún|nog|nadal|hala) )? [ ]? :? [ ]? {_BODY}"
         ),
         score=0.85,
         check=check,
@@ -180,7 +186,7 @@ def told(context: str, check: Check, *, between: int = 40) -> Rule:
 
 
 RULES = (
-    Rule("SECRET", Expression(rf"(?<![\w\-])(?:{_PREFIXED})(?![\w\-])", regex.VERBOSE)),
+    Rule("SECRET", Expression(rf"(?<![\w\-])(?:{_PREFIXED})(?![\w\-])", regex.VERBOSE), check=is_issued),
     Rule(
         "SECRET",
         Expression(
@@ -222,6 +228,73 @@ RULES = (
         check=lambda value: has_digit(value) and not value.isdigit(),
         signs=("csrf", "xsrf", "authenticity", "response=", "nonce=", "sid=", "session=", "auth=", "sig="),
         reach=(1, 520),
+    ),
+    # ConvertTo-SecureString "..."; key="SmtpPassword" value="..."; connect(source, "user", "...")
+    Rule(
+        "SECRET",
+        Expression(
+            r"""ConvertTo-SecureString (?: [ ]-String )? [ ] ["'] (?P<value> [^"'\n$]{3,100}+ ) ["']
+            | (?:key|name)[ ]?=[ ]? ["'][\w.:\-]{0,40}? (?:pass|pwd|password|passwd|secret|token|apikey) ["']
+              [ ]{1,4} value[ ]?=[ ]? ["'] (?P<value> [^"'\n]{4,200}+ ) ["']"""
+        ),
+        score=0.95,
+        check=is_password,
+        signs=("convertto-securestring", "value=", "value ="),
+        reach=(80, 240),
+        whole=True,
+    ),
+    Rule(
+        "SECRET",
+        Expression(
+            r"""(?: connect | login | getconnection | pdo | mysqli | mysqli_connect | authenticate | basicauth | auth[ ]?= )
+            [ ]? \( [^()\n]{0,200}? ["'][\w.@\-\\]{1,40}["'] [ ]?,[ ]? ["'] (?P<value> [^"'\n]{4,80}+ ) ["'] [ ]? (?: \) | ,[ ]?[{\[\d] )"""
+        ),
+        score=0.9,
+        check=is_strong,
+        signs=("connect", "login", "getconnection", "pdo", "mysqli", "authenticate", "basicauth", "auth"),
+        reach=(2, 330),
+        whole=True,
+    ),
+    # mysql -p'...', openssl -k '...'
+    Rule(
+        "SECRET",
+        Expression(
+            r"""(?<!\w) (?: (?:mysql\w*|mariadb\w*) [ ] [^\n|]{0,100}? -p (?![\w\-]*[ ]-|ort) | openssl [ ] [^\n|]{0,100}? [ ]-(?:k|K|passin|passout)[ ] (?:pass:)? )
+            (?: ["'] (?P<value> [^"'\n]{3,80}+ ) ["'] | (?P<value> [^\s"'$]{4,80}+ ) )"""
+        ),
+        score=0.9,
+        check=is_password,
+        signs=("mysql", "mariadb", "openssl"),
+        reach=(1, 200),
+        whole=True,
+    ),
+    # a user and a password: admin / Xk77wo!
+    Rule(
+        "SECRET",
+        Expression(
+            r"(?: [ ]?[:=]?[ ] (?:is[ ]|with[ ]|ist[ ]|as[ ])? [\w.@\\\-]{2,40}+ )? [ ]?/[ ]? (?P<value> [^\s/,;<>\"'`]{5,60}+ ) (?=\s|$|[,;.)])"
+        ),
+        score=0.85,
+        check=is_strong,
+        linked=True,
+        whole=True,
+        **words(
+            "admin|root|login|log in|log in with|user|username|usuario|usuário|utente|benutzer|zugang"
+            "|utilisateur|gebruiker|credentials"
+            "|creds|użytkownik|kullanıcı|логин|пользователь|用户名|账号|아이디|tài khoản|المستخدم|acceso|accès|accesso"
+        ),
+    ),
+    # what a wireless network asks for
+    Rule(
+        "SECRET",
+        Expression(rf"[ ]{{0,2}} [:=]? [ ]{{0,2}} {_BODY}"),
+        score=0.8,
+        check=is_strong,
+        linked=True,
+        whole=True,
+        **words(
+            "wifi|wi fi|wlan|wifi pass|الواي فاي|واي فاي|вайфай|вай фай|无线|无线网|wifi是|ワイファイ|와이파이|वाईफ़ाई|वाईफाई"
+        ),
     ),
     assigned(_PASSWORDS, is_password),
     assigned(_TOKENS, is_token),

@@ -10,7 +10,7 @@ import ipaddress
 
 import regex
 
-from textveil.protect.patterns.hosts import address_privacy, mail_privacy, privacy
+from textveil.protect.patterns.hosts import ANY_HOST, address_privacy, mail_privacy, privacy
 from textveil.protect.patterns.rules import Expression, Rule, has_digit
 
 
@@ -21,6 +21,12 @@ def is_address(value: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_mail(value: str) -> bool:
+    """Whether what stands behind the at sign can be a host, and is no version of a package: react@18.2.0."""
+    host = value.rpartition("@")[2]
+    return not regex.fullmatch(r"\d+(?:\.\d+){1,2}(?:[.\-].*)?", host) or is_address(host)
 
 
 def is_encoded_mail(value: str) -> bool:
@@ -36,6 +42,11 @@ def is_host(value: str) -> bool:
     """Whether it names one machine, and no version, type or file: a letter, and a digit or a dash."""
     name = value.lower()
     return any(c.isalpha() for c in name) and not name.startswith(("utf", "iso-", "http", "sha", "x86", "localhost"))
+
+
+def is_own_host(value: str) -> bool:
+    """Whether the name of a host says something, unlike `server` or `db1`."""
+    return value.lower().rstrip("0123456789").rstrip("-") not in ANY_HOST
 
 
 _LOCAL = r"(?: [\p{L}\p{N}\p{M}.%+_\-] | '(?=\p{L})(?<!\bN') )"
@@ -68,7 +79,7 @@ _WORD = r"[\p{L}\p{N}\p{M}\-]{1,63}+"
 _BARE_HOST = r"(?: [a-z0-9] [a-z0-9\-]{0,62}+ \. )"
 
 RULES = (
-    Rule("EMAIL", MAIL, score=0.95, signs=("@",), reach=(260, 600), whole=True, private=mail_privacy),
+    Rule("EMAIL", MAIL, score=0.95, signs=("@",), reach=(260, 600), whole=True, check=is_mail, private=mail_privacy),
     Rule(
         "EMAIL",
         Expression(
@@ -167,11 +178,12 @@ RULES = (
     Rule(
         "HOST",
         Expression(
-            r"(?m) ^ (?: <\d{1,3}> )? (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ ]{1,2} \d{1,2} [ ]"
+            r"(?m) ^ (?: <\d{1,3}> )? \p{L}{3,4}\.? [ ]{1,2} \d{1,2} [ ]"
             r" \d\d:\d\d:\d\d [ ] (?P<value> (?! localhost | [\w\-]{1,40}: ) [a-z][\w.\-]{1,62} ) [ ]"
             r" [\w./\-]{1,40} (?: \[\d+\] )? :"
         ),
         score=0.9,
+        check=is_own_host,
         digits=6,
     ),
     Rule(
@@ -217,9 +229,12 @@ RULES = (
         Expression(
             r"(?m) (?: ^ | (?<=[\s(`>]) ) [a-z_] [a-z0-9_.\-]{0,31}+ @"
             r" (?P<value> (?!localhost) [a-z0-9][a-z0-9\-]{1,40} ) : [~/] [^\n$\#%]{0,80} [$\#%]"
+            r" | \[ [a-z_] [a-z0-9_.\-]{0,31}+ @ (?P<value> [a-z0-9][a-z0-9\-]{1,40} ) [ ] [~/\w.\-]{1,40} \] [$\#]"
+            r" | (?<!\w) (?P<value> ip (?:-\d{1,3}){4} ) (?!\w)"
         ),
         score=0.8,
-        signs=("@",),
+        check=is_own_host,
+        signs=("@", "ip-"),
         reach=(40, 180),
     ),
     Rule(

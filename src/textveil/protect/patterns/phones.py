@@ -28,20 +28,25 @@ _CANDIDATE = Expression(
     (?! [\w%€£$¥₩₹₽°] | [.:\-/] \d | ,\d{3}(?!\d) )"""
 )
 _WORDS = Words(
-    "phone|phones|telephone|tel|telefon*|téléphone*|tél|teléfono|teléfonos|telefoon|telefoonnummer|mobile|mobil|mobiel"
+    "phone|phones|cel|cel.|cél|fono|tlf|tfno|línea|móv|telephone|tel|telefon*|téléphone*|tél|teléfono|teléfonos"
+    "|telefoon|telefoonnummer|mobile|mobil|mobiel"
     "|cell|cellphone|fax|call|calls|called|calling|call #|ring|dial|reach|reached|contact|text me|text him|text her"
     "|text us|texted|sms|whatsapp|signal|handy|handynummer|anrufen|erreichbar|portable|móvil|celular|cellulare|desk"
     "|office"
     "|hotline|helpline|toll-free|toll free|callback|his number|her number|your number|my number|answering|message"
-    "|messages|registered|landline|extension|voicemail|viber|telegram|satispay|bizum|pix|bel|bellen|rückruf|durchwahl"
+    "|messages|registered|landline|extension|voicemail|viber|telegram|satispay|bizum|pix|blik|mb way|mbway"
+    "|zelle|venmo|paypay|twint|swish|vipps|m-pesa|mpesa|momo|bkash|upi|gpay|bel|bellen|rückruf|durchwahl"
     "|appeler|appelle|appelez|joindre|joignable|fixe|mon numéro|son numéro|llamar|llama|llámame|mi número|su número"
-    "|telemóvel|telemovel|contacto|contato|ligar|zap|recapito|cell.|chiamare|chiama|mio numero|numero di telefono"
-    "|gsm|komórka|komórkę|kom.|dzwonić|zadzwoń|zadzwonić|kontakt|numer|nr tel|cep|ara|arayın|aradı|numaram|numarası"
+    "|telemóvel|telemovel|contacto|contato|ligar|liga|ligue|ligou|fone|wpp|zap|recapito|cell.|chiamare|chiama"
+    "|mio numero|numero di telefono"
+    "|gsm|komórka|komórkę|kom.|dzwonić|dzwoń|dzwoni|dzwonił*|zadzwoń|komórki|komórce|wewnętrzny|zadzwonić"
+    "|kontakt|numer|nr tel|cep|ara|arayın|aradı|numaram|numarası"
     "|ulaşabilirsiniz|irtibat|điện thoại|đt|sđt|sdt|dt|số máy|di động|gọi|zalo|hotline|liên hệ"
-    "|电话|電話|手机|手機|联系方式|联系人|联系|聯絡|传真|致电|拨打|微信|座机|携帯|連絡先|ファックス|内線|전화"
+    "|电话|電話|直线|直線|專線|轉數快|手机|手機|联系方式|联系人|联系|聯絡|传真|致电|拨打|微信|座机|携帯|連絡先|ファックス|内線|전화"
     "|휴대폰|휴대전화|연락처|핸드폰|팩스|문자"
-    "|телефон*|тел|моб|моб.|сотовый|звонить|звоните|звонил*|позвон*|набери*|факс|ватсап|вотсап|номер"
-    "|هاتف|الهاتف|جوال|الجوال|موبايل|المحمول|محمول|تلفون|تليفون|رقمي|رقمها|رقمه|اتصل|للتواصل|واتساب|فاكس"
+    "|телефон*|тел|моб|моб.|сотовый|звонить|звоните|звонил*|перезвон*|позвон*|набери*|факс|ватсап|вотсап|номер"
+    "|هاتف|الهاتف|جوال|الجوال|موبايل|المحمول|محمول|تلفون|تليفون|رقمي|رقمها|رقمه|اتصل*|يتصل|تتصل|نتصل|الاتصال"
+    "|نمرته|نمرتها|رقم|للتواصل|واتساب|فاكس"
     "|फोन|फ़ोन|मोबाइल|दूरभाष|संपर्क|सम्पर्क|व्हाट्सएप|कॉल|नंबर"
 )
 _DATE = regex.compile(
@@ -54,16 +59,20 @@ _DATE = regex.compile(
 """Dates, ranges of years and small numbers, IP addresses: never telephone numbers, whatever words are near."""
 _DECIMALS = regex.compile(r"(?:.*\D)?\d\.\d+(?:[ (),\-].*)?")
 """A figure with one digit before its point, and what stands beside it in a table."""
-_AMOUNT = regex.compile(r"\d{1,9}\.\d{1,9}|\d{1,3}(?:[. ]\d{3}){1,5}")
+_AMOUNT = regex.compile(r"\d{1,9}\.\d{1,9}|[1-9]\d{0,2}(?:[. ]\d{3}){1,5}")
 """Decimals and thousands: telephone numbers only if nearby words say so."""
 _GROUPED = {
     # with the zero of the trunk: 0176 80 112 543, (0216) 540 88 13, 010-7734-2086; one slash, behind the area
     _TRUNK: r"""\(?0[1-9]\d{0,4}\)? [ ]?[ .\-/]?[ ]? (?!(?:19|20)\d\d/) \d{2,9} (?:[ .\-]{1,2}\d{2,4}){0,4}""",
     ("PL", "PT", "ES"): r"[4-9]\d\d-\d{3}-\d{3}",
     ("PL", "ES", "TR", "RU"): r"[2-9]\d{1,3} (?:[ .\-]?\d{2,3}(?=[ .\-]))? [ .\-]\d\d[ .\-]\d\d (?:[ .\-]\d\d)?",
+    # an area in brackets: (03478) 2-41-09, (0343) 15 482 663
+    (*_TRUNK, "RU"): r"""\(0[1-9]\d{0,4}\) [ ]? \d{1,8} (?:[ .\-]\d{2,4}){0,3}""",
+    ("LB",): r"0[1-9][ \-/]\d{3}[ .\-]\d{3}",
+    ("BR",): r"\(?[1-9]\d\)?[ ]?9[ .]?\d{4}[ .\-]?\d{4}",
     ("RU",): r"8[ \-]?\(?\d{3,5}\)?[ \-]?\d{1,3}[ \-]?\d\d[ \-]?\d\d",
     ("IT",): r"3\d\d[ .\-/]\d{6,7}(?<!000)",
-    ("IN",): r"[6-9]\d{4}[ \-]\d{5}",
+    ("IN",): r"[6-9]\d{4}[ \-]\d{5} | [6-9]\d{3}[ \-]\d{3}[ \-]\d{3} | [6-9]\d\d[ \-]\d{3}[ \-]\d{4}",
     ("CN",): r"1[3-9]\d[ \-]\d{4}[ \-]\d{4} | 0\d{2,3}-\d{3,4}[ \-]?\d{4}",
     ("US", "CA"): r"\(\d{3}\)[ ]?\d{3}[ .\-]\d{4}|\d{3}[.\-]\d{3}[.\-]\d{4}",
     ("MX",): r"\(?[2-9]\d{1,2}\)?[ \-]\d{3,4}[ \-]\d{4}",
@@ -80,7 +89,15 @@ _BARE = {
 _TOLD = (
     r"[2-9]\d\d[ .\-]?\d{3}[ .\-]?\d{3} | [2-9]\d{3}[ .\-]?\d{4} | \d\d(?:[ .\-]\d\d){3} | 0[1-9][ \-]?\d{3}[ \-]?\d{3}"
 )
+_MASKED = Expression(r"(?<![\w*•]) \+?\d{2,6}+ (?: [*•]{3,8} | (?-i:X{2,6}) ) \d{2,4} (?![\w*•])")
+_NOBODYS = Expression(
+    r"""\+?\d{0,3}0{7,} | \d{3}1234567 | 800\d{6} | 808\d{6} | 900\d{6} | 0800\d{3,8} | 0180[1-7]\d{3,8} | 0120\d{6}
+    | 0850\d{7} | 8800\d{7} | 1[89]00\d{4,6} | 400\d{7} | \+?1[ .\-]8(?:00|33|44|55|66|77|88)[ .\-][\d.\-]{7,8}
+    | \(?8(?:00|33|44|55|66|77|88)\)?[ .\-]{1,2}\d{3}[ .\-]\d{4}"""
+)
+"""Dummies, and numbers that cost nothing or a fee: the hotlines of firms and offices."""
 _SEQUENCE = ("0123456789", "01234567890", "0987654321")
+_BETWEEN = regex.compile(r"(?<=\d{5})[ ][\-/][ ](?=[\d(]{3})")
 NEAR = 45
 
 
@@ -107,8 +124,19 @@ def find_phones(plain: str, folded: Folded, regions: Sequence[str]) -> Iterator[
         at = bisect_left(words, start - NEAR)
         told = at < len(words) and words[at] < end + 12
         found = _judge(plain, start, match, regions, told=told)
-        if found is not None:
+        if found is None and (link := _BETWEEN.search(match.group())):  # two numbers
+            at = start + link.end()
+            if second := _CANDIDATE.compiled.match(plain, at):
+                found = _judge(plain, at, second, regions, told=told)
+        if found is not None and not _is_nobodys(plain[found[0] : found[1]]):
             yield found
+    for match in _MASKED.compiled.finditer(plain):
+        yield *match.span(), 0.8
+
+
+def _is_nobodys(number: str) -> bool:
+    """Whether a number is a dummy or a hotline, as it is written or by its digits."""
+    return any(map(_NOBODYS.compiled.fullmatch, (number, regex.sub(r"[^+\d]", "", number))))
 
 
 def _judge(
@@ -116,7 +144,7 @@ def _judge(
 ) -> tuple[int, int, float] | None:
     end, whole = match.end(), match.group()
     number = whole[: match.start("extension") - start] if match["extension"] else whole
-    if _DECIMALS.fullmatch(number):
+    if _DECIMALS.fullmatch(number) and number[0] != "(":
         return None
     if whole[0] == "(" and ")" not in whole:
         start, number = start + 1, number[1:]
@@ -145,15 +173,15 @@ def _score(number: str, plain: str, start: int, regions: Sequence[str], *, told:
         plans = [region for region in regions if region in PLANS or region not in REGIONS]
         if any(_is_valid(number, region, None if told else shape) for region in plans):
             return 0.85 if told else 0.75
-    if separated and 9 <= count <= 12:
+    if separated and 8 <= count <= 12:
         for countries, form in _GROUPED.items():
             if not {*countries}.isdisjoint(regions) and regex.fullmatch(form, number, regex.VERBOSE):
                 return 0.85 if told else 0.75
     if not separated and number not in _SEQUENCE:
-        around = plain[max(0, start - 60) : start + 60]
+        around = plain[max(0, start - 200) : start + 200]
         for countries, (form, letters) in _BARE.items():
             if not {*countries}.isdisjoint(regions) and regex.fullmatch(form, number):
-                isbn = "isbn" in around[: start + 12].lower()
+                isbn = "isbn" in plain[max(0, start - 60) : start + 12].lower()
                 if told or (not isbn and (not letters or regex.search(letters, around))):
                     return 0.7
     if told and regex.fullmatch(_TOLD, number, regex.VERBOSE):

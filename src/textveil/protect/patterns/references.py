@@ -7,7 +7,7 @@ Not here: national numbers (`people`), vehicles (`vehicles`), accounts (`account
 import regex
 
 from textveil.protect.patterns import checksums as sums
-from textveil.protect.patterns.rules import Expression, Rule, has_digit, keyed, linked, words
+from textveil.protect.patterns.rules import LINK, Expression, Rule, has_digit, keyed, linked, words
 
 _FORM = (
     r"(?=[A-Z\-]{0,5}\d) [A-Z0-9]{1,20}+"
@@ -20,10 +20,12 @@ _CODE = r"""
 """
 """Letters and digits in groups, with a digit near the start; a group after a space must begin like a number."""
 _DATE = regex.compile(
-    r"\d{1,2}[./\-]\d{1,2}[./\-](?:19|20)?\d\d | (?:19|20)\d\d[./\-]\d{1,2}[./\-]\d{1,2}", regex.VERBOSE
+    r"\d{1,2}[./]\d{1,2} | \d{1,2}[./\-]\d{1,2}[./\-](?:19|20)?\d\d | (?:19|20)\d\d[./\-]\d{1,2}[./\-]\d{1,2}",
+    regex.VERBOSE,
 )
 _THOUSANDS = regex.compile(r"\d{1,3}(?:\.\d{3})+")
 _DECIMAL = regex.compile(r"\d+\.\d{1,2}|v\d+(?:\.\d+){1,3}|\d+(?:\.\d+){2,3}", regex.IGNORECASE)
+_LAW = regex.compile(r"\d{1,5}/(?:\p{L}{1,4}/)?(?:19|20)\d\d|(?:19|20)\d\d/\d{1,4}|\d+-(?:ФЗ|ФКЗ|П|р)|[\d.]+", regex.I)
 _MEASURE = regex.compile(
     r"\d+(?:st|nd|rd|th|x|k|m|s|h|d|kg|g|mg|ml|km|cm|mm|gb|mb|kb|pm|am|eur|usd|years?|days?)", regex.I
 )
@@ -48,6 +50,11 @@ def is_telling(value: str) -> bool:
         and not _THOUSANDS.fullmatch(value)
         and (digits >= 6 or (digits >= 3 and not value.isdigit() and len(value) >= 5))
     )
+
+
+def is_marked(value: str) -> bool:
+    """Whether it is telling, has letters or separators, and is no law and no kind of standard."""
+    return is_telling(value) and not value.isdigit() and not _LAW.fullmatch(value)
 
 
 def is_locator(value: str) -> bool:
@@ -78,12 +85,14 @@ _BOOKINGS = (
     "|رقم الحجز|الحجز|رمز الحجز|बुकिंग|पीएनआर|आरक्षण"
 )
 _NUMBERED = (
-    "account id|customer number|customer no|customer id|customer #|client number|client no|client id|user id|member no"
+    "account id|customer number|customer no|customer id|customer #|client number|client no|client id|user id"
+    "|member no"
     "|member number|member id|membership number|membership no|membership|loyalty no|frequent flyer|frequent flyer no"
     "|employee no|employee number|employee id|employee #|emp id|emp. no|staff no|staff id|staff number|personnel no"
     "|personnel number|payroll no|payroll number|worker id|badge no|badge number|badge id|badge|collar no|shoulder no"
     "|student id|student no|student number|student #|matriculation no|enrolment no|enrollment number|roll no"
-    "|candidate number|candidate no|exam no|applicant id|application number|application no|application id|order number"
+    "|candidate number|candidate no|exam no|applicant id|application number|application no|application id"
+    "|order number"
     "|order no|order id|order #|order nr|purchase order|po number|po no|po #|invoice number|invoice no|invoice #"
     "|invoice id|receipt no|receipt number|contract number|contract no|contract id|policy number|policy no|policy #"
     "|policy id|claim number|claim no|claim #|claim id|claim ref|case number|case no|case #|case id|case ref|hr-case"
@@ -92,11 +101,13 @@ _NUMBERED = (
     "|your ref|reference no|case reference|incident ref|serial|serial number|serial no|s/n|sn|serial #|asset tag"
     "|asset no|asset id|device id|device no|scanner number|machine no|plant no|meter no|meter number|meter id|mpan"
     "|mprn"
-    "|imsi|iccid|sim no|sim number|udid|tracking|tracking number|tracking no|tracking id|tracking #|waybill|awb|parcel"
+    "|imsi|iccid|sim no|sim number|udid|tracking|tracking number|tracking no|tracking id|tracking #|waybill|awb"
+    "|parcel"
     "|parcel no|consignment|consignment no|shipment id|shipment no|docket|tenancy ref|tenancy no|registration no"
     "|registration number|licence key|certificate no|certificate number|permit no|permit number|locker no|visa no"
     "|visa number|uscis|a-number|alien number|receipt #|penalty notice|charge notice|pcn|fine no|notice no|lot no"
-    "|insurance no|insurance number|insurance id|group number|subscriber id|rx number|rx #|prescription no|specimen no"
+    "|insurance no|insurance number|insurance id|group number|subscriber id|rx number|rx #|prescription no"
+    "|specimen no"
     "|sample id|accession no|accession number|lab no|study id|subject id|ticket ref|job no|work order|wo #"
     # German
     "|kundennummer|kundennr|kunden-nr|kd.-nr|kdnr|kd-nr|bestellnummer|bestell-nr|bestellnr|auftragsnummer|auftrags-nr"
@@ -104,7 +115,8 @@ _NUMBERED = (
     "|vertrags-nr|vertragsnr|vertragskonto|mitgliedsnummer|mitglieds-nr|mitgliedsnr|personalnummer|personal-nr"
     "|pers.-nr"
     "|personalnr|mitarbeiternummer|matrikelnummer|matrikel-nr|matr.-nr|matrikel|aktenzeichen|az|az.|akz"
-    "|geschäftszeichen|unser zeichen|ihr zeichen|seriennummer|serien-nr|seriennr|gerätenummer|geräte-nr|inventarnummer"
+    "|geschäftszeichen|unser zeichen|ihr zeichen|seriennummer|serien-nr|seriennr|gerätenummer|geräte-nr"
+    "|inventarnummer"
     "|inventar-nr|inv.-nr|sendungsnummer|sendungs-nr|sendungsverfolgung|paketnummer|trackingnummer|ticketnummer"
     "|ticket-nr|fallnummer|schadennummer|schaden-nr|schadensnummer|policennummer|versicherungsschein"
     "|versicherungsscheinnummer|vs-nr|zählernummer|zähler-nr|zählernr|referenznummer|referenz|ref.-nr|antragsnummer"
@@ -191,7 +203,7 @@ _NUMBERED = (
     # Arabic, Hindi
     "|رقم الطلب|رقم الطلبية|رقم العميل|رقم العضوية|رقم الموظف|الرقم الوظيفي|رقم الطالب|الرقم الجامعي|رقم العقد"
     "|رقم البوليصة|رقم الوثيقة"
-    "|رقم القضية|رقم الملف|ملف رقم|رقم التتبع|رقم الشحنة|رقم البوليصة|الرقم التسلسلي|رقم الجهاز|رقم التذكرة"
+    "|رقم القضية|رقم الدعوى|رقم السجل|رقم التسجيل|رقم الإقامة|رقم القيد|رقم الملف|ملف رقم|رقم التتبع|رقم الشحنة|رقم البوليصة|الرقم التسلسلي|رقم الجهاز|رقم التذكرة"
     "|تذكرة رقم|رقم الفاتورة|فاتورة رقم"
     "|رقم المريض|رقم المعاملة|رقم البلاغ|رقم المرجع|مرجع"
     "|ऑर्डर|आदेश संख्या|ग्राहक संख्या|ग्राहक आईडी|सदस्य संख्या|कर्मचारी संख्या|कर्मचारी आईडी|रोल नंबर|अनुक्रमांक"
@@ -206,8 +218,18 @@ _BARE = (
     "|bestellung|auftrag|rechnung|vertrag|police|fall|commande|facture|contrat|caso|factura|contrato|ordine|fattura"
     "|contratto|bestelling|factuur|zamówienie|umowa|sprawa|fatura|dava|đơn hàng|hợp đồng|订单|合同|工单|注文|契約"
     "|주문|계약|заявк*|طلب|عقد|user|account|serial|device|laptop|phone|asset|machine|pc|пк|hostname|maszyna"
-    "|máquina"
+    "|máquina|rechner|gerät|equipo|poste|ordinateur|dispositivo|computador|ordenador|apparaat|urządzenie"
+    "|komputer|cihaz"
+    "|bilgisayar|máy tính|устройство|компьютер|ноутбук|جهاز*|डिवाइस|设备|設備|端末|기기|노트북|tenancy|cheque|delivery note"
+    "|tracker|jira|acc|parcel|shipment|mã|बिल|रसीद|पावती|टिकट|शिकायत|티켓|차량|회선|بلاغ|حجز|حاوية|الحاوية|معاملة|فاتورة"
+    "|طلبية|إيصال|nid|fir|chassis|rego|matric|reg|policy_no in|delivery|chip|pas|quote|quoting|token|voucher"
+    "|inventaris"
 )
+_NUMBER_OF = (
+    "رقم|नंबर|संख्या|क्रमांक|नं|कोड|номер|номером|numer|numero|numéro|nº|n°|mã số|số hiệu|số|numara|numarası|numarali"
+    "|番号|編號|编号|單號|单号|证号|證號|號碼|号码|번호|カード|carte d'adhérent|nr|nr.|no|no."
+)
+"""What says that a number follows, not of what."""
 
 RULES = (
     keyed(
@@ -235,18 +257,69 @@ RULES = (
     linked("BOOKING", _BOOKINGS, _CODE, check=is_telling),
     linked("ID", _NUMBERED, _CODE, check=is_reference, score=0.72),
     linked("ID", _BARE, _CODE, check=is_telling, score=0.65),
+    linked("ID", _NUMBER_OF, _CODE, check=is_marked, score=0.62),
+    linked("ID", "chip|microchip|chipnummer|chip no|nr chipa|칩번호|芯片|чип", r"\d{15}", digits=15),
+    # words of Germanic languages that end so: Mieternummer 40-2281, studentnr. 5118204
+    Rule(
+        "ID",
+        Expression(
+            rf"(?<!\w) (?! (?:artikel|modell?|produkt|product|teile|fehler|fout|versions?|haus|huis|zimmer|kamer|seiten|kapitel"
+            rf" |port|telefon|telefoon|atom|ordnungs|stammprodukt|isbn|ean|raum|trikot|spiel|los|glücks|primär)-? (?:nummer|nr) )"
+            rf" \p{{L}}{{3,20}} -? (?:\p{{L}}{{1,12}})? (?:nummer|nr\.?) {LINK} (?P<value>{_CODE}) (?!\w)"
+        ),
+        score=0.65,
+        check=is_telling,
+        digits=4,
+        signs=("nummer", "nr"),
+        reach=(40, 90),
+    ),
+    # tickets in brackets or with a hash sign: [HELP-20871], #TCK-77120
+    Rule(
+        "ID",
+        Expression(
+            r"(?<![\w\#\[]) [\[\#] [ ]? (?P<value> (?! (?i:cve|rfc|iso|pep|cwe|sha|utf|iec|ecma|kb|gh|bcp|std)- ) [A-Z]{2,8} - \d{3,8} ) (?![\w.\-])",
+            regex.VERBOSE,
+        ),
+        score=0.75,
+        signs=("[", "#"),
+        digits=3,
+    ),
+    # the readable zone of a passport, cars of Ireland
+    Rule(
+        "NATIONAL_ID",
+        Expression(
+            r"(?<![\w<]) (?=[A-Z0-9<]{0,40}<<) (?= (?:<*[A-Z0-9]){8} ) [A-Z0-9<]{28,44}+ (?![\w<])", regex.VERBOSE
+        ),
+        score=0.95,
+        signs=("<<",),
+        reach=(46, 46),
+    ),
+    Rule(
+        "PLATE",
+        Expression(
+            r"(?<![\w\-]) (?:9\d|0\d|1[0-2]|(?:1[3-9]|2\d)[12]) - (?: [CDGLTW] | C[ENW] | DL | K[EKY] | L[DHMSK] | M[HNO] | OY | RN | SO | T[NS] | W[HWX] ) - \d{1,6} (?![\w\-])",
+            regex.VERBOSE,
+        ),
+        0.8,
+        leads=True,
+        digits=4,
+    ),
     # extensions, and the last digits of a number
     linked(
         "PHONE",
-        "ext|extn|extension|durchwahl|dw|poste|interno|int|anexo|ramal|toestel|wewn|dahili|máy lẻ|nhánh"
-        "|分机|分機|内線|내선|доб|вн|внутр|تحويلة|داخلي|एक्सटेंशन",
+        "ext|extn|extension|durchwahl|dw|poste|interno|int|anexo|ramal|toestel|tst|wewn|wew|dahili|máy lẻ|nhánh"
+        "|nội bộ|poste téléphonique"
+        "|分机|分機|内線|내선|доб|вн|внутр|تحويلة|داخلي|एक्सटेंशन|एक्स",
         r"\d{2,3}-\d\d | \d{3,6}",
         digits=3,
     ),
     linked("PHONE", "尾号|尾號|末尾|下4桁|下四桁|뒷자리|끝자리", r"\d{4}", digits=4),
     linked(
         "CARD",
-        "ending in|ending with|ends in|last four|last 4|last four digits|last 4 digits|endet auf|endend auf"
+        "card ending|cards ending|visa ending|mastercard ending|amex ending|account ending|ending in"
+        "|ending with|ends in|terminando em|cartão final|"
+        "terminado em|заканчивается на|оканчивается на|bitişi|sonu|kończącą się na|"
+        "last four|last 4|last four digits|last 4 digits|endet auf|endend auf"
         "|letzte vier"
         "|se terminant par|finissant par|terminada en|acabada en|final|che finisce con|eindigend op|kończąca się na"
         "|son dört",

@@ -80,7 +80,7 @@ _BORN = (
     "|ur.|urodzony|urodzona|urodzenia|urodziny|urodzin|doğum|doğum günü|doğum tarihi|doğumlu|doğumluyum|d. tarihi"
     "|sinh|sinh ngày|ngày sinh|sinh nhật|д. р|д.р|др|рожд|рождения|родился|родилась|день рождения|г. р|г.р"
 )
-_BORN_UNSPACED = "出生|生日|生年月日|生まれ|誕生日|생년월일|생일|출생|태어|ميلاد|مواليد|ولد|وُلد|ازداد|जन्म"
+_BORN_UNSPACED = "出生|تولد|生日|生年月日|生まれ|誕生日|생년월일|생일|출생|태어|ميلاد|مواليد|ولد|وُلد|ازداد|الازدياد|जन्म"
 
 BIRTHS = (
     Rule(
