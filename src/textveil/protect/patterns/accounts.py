@@ -55,13 +55,18 @@ _BANKS = (
     "|iban|kto|überweisung auf|überweisen auf|virement sur|transferir a|transferencia a|bonifico su|przelew na"
     "|przelać na"
     "|przelej na|havale|eft|chuyển khoản|chuyển vào|vietcombank|techcombank|agribank|bidv|vietinbank|mb bank|mbbank"
-    "|匯入|汇入|匯到|汇到|汇款|匯款|转账|轉帳|轉賬|转到|打到|存入|户口|戶口|户名|轉數快|工商银行|建设银行|招商银行|农业银行"
-    "|银行|銀行|은행|뱅크|새마을금고|농협|신협|수협|우체국|통장|송금|перевод на|перевести на|сбербанк|тинькофф|на счет|на счёт"
+    "|匯入|汇入|匯到|汇到|汇款|匯款|转账|轉帳|轉賬|转到|打到|存入|户口|戶口|户名|轉數快|工商银行|建设银行|招商银行"
+    "|农业银行"
+    "|银行|銀行|은행|뱅크|새마을금고|농협|신협|수협|우체국|통장|송금|перевод на|перевести на|сбербанк|тинькофф"
+    "|на счет|на счёт"
     "|बैंक|खाते|बँक|بنك|البنك|مصرف|المصرف|تحويل|حسابي|حسابه|حسابها"
 )
 """What a bank account's number follows where money is sent."""
 _PAYEE = r"[a-z0-9][\w.\-]{1,40}+ @"
-_PAYEES = r"ok(?:axis|hdfcbank|icici|sbi|bank|biz\w*) | ybl | ibl | axl | apl | paytm | upi | instapay | hdfcbank | sbi | icici | axisbank"
+_PAYEES = (
+    r"ok(?:axis|hdfcbank|icici|sbi|bank|biz\w*) | ybl | ibl | axl | apl | paytm | upi | instapay | hdfcbank | sbi"
+    r" | icici | axisbank"
+)
 """Ends of payment addresses of India and Egypt."""
 
 
@@ -76,7 +81,8 @@ def has_account_length(value: str) -> bool:
 
 
 _DATE = regex.compile(
-    r"(?:19|20)\d\d-\d\d-\d\d.*|\d{1,2}[./\- ]\d{1,2}[./\- ]\d{2,4}|\d{4}[./\- ]\d{1,2}[./\- ]\d{1,2}|\d{1,3}(?:[. ]\d{3}){1,3}"
+    r"(?:19|20)\d\d-\d\d-\d\d.*|\d{1,2}[./\- ]\d{1,2}[./\- ]\d{2,4}"
+    r"|\d{4}[./\- ]\d{1,2}[./\- ]\d{1,2}|\d{1,3}(?:[. ]\d{3}){1,3}"
 )
 """Dates, with what follows them, and thousands."""
 _YEARS = regex.compile(r"(?:(?:19|20)\d\d[ .\-]{0,2}){3,4}")
@@ -115,7 +121,8 @@ RULES = (
     Rule(
         "CARD",
         Expression(
-            rf"{BEFORE} {_CARD} (?!\w) {_GAP} {_UNTIL} {_GAP} (?P<value> \d{{3,4}} ) (?! [\w/:%] | [.,]\d | [ ]?[€$£₹¥] )"
+            rf"{BEFORE} {_CARD} (?!\w) {_GAP} {_UNTIL} {_GAP} (?P<value> \d{{3,4}} )"
+            r" (?! [\w/:%] | [.,]\d | [ ]?[€$£₹¥] )"
         ),
         score=0.8,
         leads=True,

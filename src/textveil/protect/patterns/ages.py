@@ -43,7 +43,7 @@ AGES = (
         "AGE",
         Expression(
             rf"""(?<!\w) (?<! (?:like|if|though|pretend|imagine|assume|say|that|when|until|once|eli|whether)[ ])
-            (?! im[ ]\d{1, 3}\. )
+            (?! im[ ]\d{{1,3}}\. )
             (?: i['’]?m | i[ ]am | i[ ]just[ ]turned | s?he['’]s | s?he[ ]is | s?he[ ]was | s?he[ ]turned | s?he[ ]turns
             | i[ ]turn | i[ ]turned | my[ ]age[ ]is | i['’]ll[ ]be ) [ ] (?: only[ ] | just[ ] | now[ ] | currently[ ] |
             almost[ ] | nearly[ ] | a[ ] | an[ ] )?
@@ -62,7 +62,8 @@ AGES = (
             rf"""(?<!\w) (?: i['’]?m | i[ ]am | s?he['’]s | s?he[ ](?:is|was|turned|turns) | i[ ](?:just[ ])?turn(?:ed)?
             | aged | age | my[ ](?:age|son|daughter|mother|father|mum|mom|dad|brother|sister|wife|husband)[ ]is )
             [ ]?:?[ ] (?: only[ ] | just[ ] | now[ ] | about[ ] | nearly[ ] | almost[ ] )? (?P<value> {_SPELLED} )
-            (?= [ ]? (?: $ | [.,;:!?)\n] ) | [ ] (?:and|but|now|when|in|on|next|this|at|today|tomorrow|so|years?) (?!\w) )"""
+            (?= [ ]? (?: $ | [.,;:!?)\n] )
+              | [ ] (?:and|but|now|when|in|on|next|this|at|today|tomorrow|so|years?) (?!\w) )"""
         ),
         score=0.8,
         signs=("teen", "ty", "ten", "eleven", "twelve"),
@@ -71,11 +72,12 @@ AGES = (
     Rule(  # a 65-year-old, die 65-jährige Patientin, 34-letnia pacjentka, 58-летний пациент
         "AGE",
         Expression(
-            r"""(?<![\w.,]) (?P<value> [1-9]\d?|1[01]\d ) [ ]?-?[ ]? (?: jährige[rnms]? | jarige | letni[aąe]?j?\p{L}{0,3} | летн\p{L}{2,3} )
-            [ ] (?: \p{L}{1,12}[ ] )? (?: pat\. | patient\p{L}* | frau | mann(?!sch) | sohn\p{L}* | tochter | mutter | vater
-            | kind(?!er) | junge | mädchen | schüler\p{L}* | enkel\p{L}* | bruder | schwester | man(?!\w) | vrouw | jongen | meisje
-            | zoon | dochter | moeder | patiënt\p{L}* | pacjent\p{L}* | kobiet\p{L}* | mężczyzn\p{L}* | syn(?!\w) | córk\p{L}*
-            | matk\p{L}* | ojc\p{L}* | пациент\p{L}* | женщин\p{L}* | мужчин\p{L}* | сын\p{L}* | дочер\p{L}* | мать | отец | бабушк\p{L}* )"""
+            r"""(?<![\w.,]) (?P<value> [1-9]\d?|1[01]\d ) [ ]?-?[ ]?
+            (?: jährige[rnms]? | jarige | letni[aąe]?j?\p{L}{0,3} | летн\p{L}{2,3} ) [ ] (?: \p{L}{1,12}[ ] )?
+            (?: pat\. | patient | frau | mann(?!sch) | sohn | tochter | mutter | vater | kind(?!er) | junge | mädchen
+            | schüler | enkel | bruder | schwester | man(?!\w) | vrouw | jongen | meisje | zoon | dochter | moeder
+            | patiënt | pacjent | kobiet | mężczyzn | syn(?!\w) | córk | matk | ojc | пациент | женщин | мужчин
+            | сын | дочер | мать | отец | бабушк )"""
         ),
         score=0.8,
         digits=1,
@@ -87,9 +89,10 @@ AGES = (
         "AGE",
         Expression(
             r"""(?<![\w.,]) (?P<value> [1-9]\d?|1[01]\d ) (?: st | nd | rd | th | e | ste | \. | ° | º | -?[ей] )? [ ]
-            (?: birthday | b-?day | geburtstag | verjaardag | compleanno | urodzin\p{L}* | yaş[ ]günü | doğum[ ]günü | день[ ]рождения )
-            | (?<!\w) (?: cumple | cumplo | kończy | skończył[aę]? | исполняется | исполнилось | исполнится | compie | compio )
-            [ ] (?P<value> [1-9]\d?|1[01]\d ) (?!\w | [.,:/]\d | [ ]?% )"""
+            (?: birthday | b-?day | geburtstag | verjaardag | compleanno | urodzin | yaş[ ]günü | doğum[ ]günü
+            | день[ ]рождения )
+            | (?<!\w) (?: cumple | cumplo | kończy | skończył[aę]? | исполн(?:яется|илось|ится) | compie | compio ) [ ]
+            (?P<value> [1-9]\d?|1[01]\d ) (?!\w | [.,:/]\d | [ ]?% )"""
         ),
         score=0.8,
         digits=1,
@@ -104,8 +107,10 @@ AGES = (
         "AGE",
         Expression(
             r"""(?<!\w) (?: (?:di|d['’]) [ ]? anni[ ] (?P<value> [1-9]\d?|1[01]\d ) (?!\w)
-            | (?:citizen|lady|gentleman|man|woman|girl|boy|child) [ ] of [ ] (?P<value> [1-9]\d?|1[01]\d ) (?= [ ]years?(?!\w) (?![ ]experience) )
-            | (?:عنده|عندها|عندي|عمره|عمرها|عمري|يبلغ|تبلغ|أبلغ)[ ] (?:من[ ]العمر[ ])? (?P<value> [1-9]\d?|1[01]\d ) [ ] (?: سنة | سنوات | سنين | عام\p{M}*(?:ا\p{M}*)? | ربيع\p{L}* ) (?!\p{L})
+            | (?:citizen|lady|gentleman|man|woman|girl|boy|child) [ ] of [ ] (?P<value> [1-9]\d?|1[01]\d )
+              (?= [ ]years?(?!\w) (?![ ]experience) )
+            | (?:عنده|عندها|عندي|عمره|عمرها|عمري|يبلغ|تبلغ|أبلغ)[ ] (?:من[ ]العمر[ ])?
+              (?P<value> [1-9]\d?|1[01]\d ) [ ] (?: سنة | سنوات | سنين | عام\p{M}*(?:ا\p{M}*)? | ربيع ) (?!\p{L})
             | umr [ ]?[:=]?[ ] (?P<value> [1-9]\d?|1[01]\d ) (?!\w) )"""
         ),
         score=0.8,
@@ -303,8 +308,8 @@ AGES = (
     ),
 )
 
-_DAY = r"""(?: mon|tue|wed|thu|fri|sat|sun|\p{L}{2,9}day|\p{L}{4,7}tag|mittwoch|mo|di|mi|do|fr|sa|so|lundi|mardi|mercredi|jeudi
-    |vendredi|samedi|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|domingo|segunda|terça|quarta|quinta|sexta
+_DAY = r"""(?: mon|tue|wed|thu|fri|sat|sun|\p{L}{2,9}day|\p{L}{4,7}tag|mittwoch|mo|di|mi|do|fr|sa|so|lundi|mardi
+    |mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|domingo|segunda|terça|quarta|quinta|sexta
     |(?:segunda|terça|quarta|quinta|sexta)-feira|lunedì|martedì|mercoledì|giovedì|venerdì|sabato|domenica|maandag|dinsdag
     |woensdag|donderdag|vrijdag|zaterdag|zondag|ma|wo|vr|za|zo|poniedziałek|wtorek|środę|środa|czwartek|piątek|sobotę|sobota
     |niedzielę|pazartesi|sali|çarşamba|perşembe|cuma|cumartesi|pazar|thứ[ ]\p{L}{2,4}|понедельник|вторник|среду|четверг
@@ -340,8 +345,10 @@ _VISITS = (
     "|yatiş|yatiş tarihi|çikiş tarihi|taburcu|taburculuk|kontrol|ameliyat|muayene|vefat|işe giriş|düğün"
     "|nhập viện|ra viện"
     "|xuất viện|vào viện|vào làm|khám lại|hẹn khám|phẫu thuật|ngày mất|đám cưới|hẹn tái khám|入院|出院|就诊|就診|复查"
-    "|手术时间|手術日|入职|离职|婚礼|忌日|预产期|面试|退院|来院|受診日|次回|予定日|出産予定|入社|命日|往診|面談|입원|퇴원"
-    "|수술|진료|예약|다음 예약|내원|입사일|결혼식|예정일|재진|поступил|поступила|госпитализирован|госпитализирована|выписан"
+    "|手术时间|手術日|入职|离职|婚礼|忌日|预产期|面试|退院|来院|受診日|次回|予定日|出産予定|入社|命日|往診|面談"
+    "|입원|퇴원"
+    "|수술|진료|예약|다음 예약|내원|입사일|결혼식|예정일|재진|поступил|поступила|госпитализирован|госпитализирована"
+    "|выписан"
     "|выписана|выписка|явка|осмотр|следующий приём|следующий прием|прием|дата смерти|умер|умерла|свадьба|похороны"
     "|собеседование|пдр|заседание|принят на работу|принята на работу|تاريخ الدخول|تاريخ الخروج|تاريخ التعيين|الموعد"
     "|الموعد القادم|موعدها|موعده|مراجعة|المراجعة|العملية|تأجلت|امتحانها|امتحانه|زفاف|जांच|भर्ती|छुट्टी"
@@ -365,7 +372,8 @@ APPOINTMENTS = (
         "DATE",
         Expression(
             rf"[\s:,]{{0,3}} (?:"
-            rf" (?:on|am|auf|den|um|le|el|il|op|dnia|is|ist|em|at|dia|für|for|per|del?|di|na|в|на|vào|ngày|tarihi|günü|:|the|a|al"
+            rf" (?:on|am|auf|den|um|le|el|il|op|dnia|is|ist|em|at|dia|für|for|per|del?|di|na|в|на|vào|ngày|tarihi"
+            rf" |günü|:|the|a|al"
             rf" |يوم|بتاريخ|إلى|في|दिनांक|को|{_DAY})[ ,]{{1,2}} | [はがのをはは为為是於于在定은는이가] ){{0,4}}"
             rf" (?P<value> {DATE} | \d{{1,2}}(?:st|nd|rd|th) | \d\d?[./]\d\d?\.?(?=[.,;)\s]|$) ) (?<![.])"
             rf" (?![\w]|[./\-]\d)"

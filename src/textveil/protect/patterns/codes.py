@@ -36,7 +36,8 @@ _PINS = (
     "|access code|one time code|passcode|geheimzahl|geheimnummer|sicherheitscode|prüfnummer|code pin|code secret"
     "|código pin|código de verificación|código de seguridad|código de verificação|codice pin|codice di sicurezza"
     "|codice di verifica|kod pin|kod weryfikacyjny|doğrulama kodu|onay kodu|güvenlik kodu|mã pin|mã otp|mã xác nhận"
-    "|пин код|пин|код подтверждения|код из смс|ваш код|твой код|验证码|驗證碼|校验码|認証コード|確認コード|暗証番号|인증번호|핀번호"
+    "|пин код|пин|код подтверждения|код из смс|ваш код|твой код|验证码|驗證碼|校验码|認証コード|確認コード|暗証番号"
+    "|인증번호|핀번호"
     "|رمز التحقق|رمز الأمان|رمزك|الرقم السري|पिन कोड|पिन नंबर|पिन है|एटीएम पिन|पिन:|ओटीपी|सीवीवी|आपका कोड|安全码"
     "|安全碼|末三碼|末三码|セキュリティコード|보안코드|your code|login code"
     "|one time password|ihr code|dein code|votre code|ton code|tu código|su código|seu código|tuo codice"
@@ -69,7 +70,8 @@ _DOORS = (
     "|mã khóa|mã khoá|mã mở|mã két|mã báo động|mật mã|mã tủ|mã thang máy|mã vào|mật khẩu|门禁码|门禁密码|门锁密码"
     "|大门密码|密码锁|保险箱|保险柜|取件码|提取码|开门码|门码|密码|暗号|口令|門禁|門鎖|解錠番号|解錠コード|ロック番号"
     "|キーボックス|金庫|オートロック|ダイヤル|開錠|暗証|ナンバーロック|パスコード|玄関|비밀번호|비번|도어락|공동현관"
-    "|출입번호|금고 비밀번호|금고 번호|현관|열쇠함|код домофона|код от домофона|домофон|домофона|код двери|код от двери|код подъезда"
+    "|출입번호|금고 비밀번호|금고 번호|현관|열쇠함|код домофона|код от домофона|домофон|домофона|код двери"
+    "|код от двери|код подъезда"
     "|код от подъезда|код сигнализации|код от сейфа|код сейфа|код замка|код от замка|код калитки|код ворот|шифр"
     "|код доступа|кодовый замок|код на|رمز الباب|رمز البوابة|رمز الدخول|رمز الإنذار|رمز الخزنة|رمز القفل|كود الباب"
     "|كود البوابة|كود|رمز|الرمز السري|दरवाज़े का कोड|दरवाजे का कोड|गेट का कोड|गेट कोड|अलार्म कोड|लॉक कोड|ताले का कोड"
@@ -97,13 +99,15 @@ RULES = (
     Rule(
         "SECRET",
         Expression(
-            r"[ ]{0,2} [:=]? [ ]{0,2} (?P<value> [*\#]? \d{4,10} [*\#]? ) (?! [\w%€$£/:\-] | [.,]\d | [ ]?(?:eur|usd)\b )"
+            r"[ ]{0,2} [:=]? [ ]{0,2} (?P<value> [*\#]? \d{4,10} [*\#]? )"
+            r" (?! [\w%€$£/:\-] | [.,]\d | [ ]?(?:eur|usd)\b )"
         ),
         score=0.8,
         check=is_access_code,
         linked=True,
         **words(
-            "alarm|alarme|alarma|allarme|gate|safe|keysafe|wifi|wi fi|wlan|сигнализация|будка|الإنذار|警报|アラーム|알람"
+            "alarm|alarme|alarma|allarme|gate|safe|keysafe|wifi|wi fi|wlan|сигнализация|будка|الإنذار|警报|アラーム"
+            "|알람"
         ),
     ),
     Rule("SECRET", Expression(_TURNS), score=0.86, check=has_digit, **words("combination|combo|kombination|lock|safe")),

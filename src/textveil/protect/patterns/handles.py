@@ -39,7 +39,8 @@ _GENERIC = listed(
     example sample demo temp tmp max min sum avg all any each end start begin json xml html css sql csv txt py js ts
     agent crawl delay sitemap disallow allow content length encoding transfer cache control accept language cookie
     connection origin referer forwarded real via mime thread priority mailer signature dkim spf arc received return
-    reply delivered references list unsubscribe unused no required optional read write only access level msg sender cache factory entity repo repository dto impl bean env dev prod staging"""
+    reply delivered references list unsubscribe unused no required optional read write only access level
+    msg sender cache factory entity repo repository dto impl bean env dev prod staging"""
 )
 _TAGS = listed(
     """param params return returns throws throw author see since version deprecated override overload todo fixme note
@@ -213,8 +214,9 @@ RULES = (
     Rule(
         "HANDLE",
         Expression(
-            r"""(?<!\w) (?: mysql\w* | mariadb\w* | psql | pg_dump | curl | mongo\w* | sqlcmd | smbclient | docker[ ]login | su | ldapsearch )
-            [ ] [^\n|]{0,100}? (?<=[ ]) (?: -u | --user(?:name)? | su[ ]- ) [ =]? ["']? (?P<value> [a-z][\w.\-]{2,30}+ ) (?= ["'\s:;] | $ )"""
+            r"""(?<!\w) (?: mysql\w* | mariadb\w* | psql | pg_dump | curl | mongo\w* | sqlcmd | smbclient
+            | docker[ ]login | ldapsearch ) [ ] [^\n|]{0,100}? (?<=[ ]) (?: -u | --user(?:name)? ) [ =]? ["']?
+            (?P<value> [a-z][\w.\-]{2,30}+ ) (?= ["'\s:;] | $ )"""
         ),
         score=0.85,
         check=is_user,
@@ -225,7 +227,8 @@ RULES = (
     Rule(
         "HANDLE",
         Expression(
-            r"""(?m) (?: (?<=whoami)[ ]*\n | ^ (?= [\w.\-]{2,32}+ : [x*!] : \d{1,6} : ) | ^ [ ]{1,8} (?-i:User) [ ]{1,3} )
+            r"""(?m) (?: (?<=whoami)[ ]*\n | ^ (?= [\w.\-]{2,32}+ : [x*!] : \d{1,6} : )
+            | ^ [ ]{1,8} (?-i:User) [ ]{1,3} )
             (?P<value> [a-z_][\w.\-]{1,31}+ ) (?= [ ]* $ | : [x*!] : )"""
         ),
         score=0.85,

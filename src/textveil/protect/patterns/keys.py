@@ -18,7 +18,8 @@ _NO_PASSWORDS = listed(
     passwort secret hidden incorrect wrong invalid correct expired missing empty reset changed forgotten stored hashed
     encrypted should must will cannot this that with from about policy manager protected field input value please
     enter change example unknown unset include omit same-origin buffer char byte boolean changeme change_me change-me
-    replaceme replace_me convertto-securestring placeholder todo redacted masked same idem siehe voir see vedi zie siehe-oben unten oben data
+    replaceme replace_me convertto-securestring placeholder todo redacted masked same
+    idem siehe voir see vedi zie siehe-oben unten oben data
     default type label name form hint reveal toggle visible await null; none; nil new current confirm"""
 )
 _CODE = regex.compile(
@@ -141,14 +142,16 @@ _TOKENS = (
     "|*accountkey|*encryption key|*master key|*signing key|*license key|product key|*token|*secret|credential"
     "|credentials|app key|client key|auth key|server key|session key|sessionid|session id|phpsessid|jsessionid"
     "|connect.sid|csrftoken|xsrf token|laravel session|api schlüssel|lizenzschlüssel|clé api|clave api|clave secreta"
-    "|chave de api|chiave api|ключ api|токен|密钥|密鑰|令牌|apiキー|シークレット|api 키|토큰|مفتاح api|अपीआई कुंजी|anahtar|anahtarı"
+    "|chave de api|chiave api|ключ api|токен|密钥|密鑰|令牌|apiキー|シークレット|api 키|토큰|مفتاح api|अपीआई कुंजी"
+    "|anahtar|anahtarı"
 )
 _SHORT = "pass|*pass|requirepass|identified by|sshpass p|shared secret"
 _NAMED = ("pass", "pwd", "kennwort", "contrase", "parola", "key", "token", "secret", "credential", "senha", "clave")
 _BODY = r"""(?: (?P<value>[^\s"'`,;<>。、，；「」『』（）\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]{4,300}+)
     | ["'`] (?P<value>[^"'`\n]{4,300}+) ["'`] | [「『“"] (?P<value>[^\n」』”"]{4,80}+) )"""
 _ENDS = r"(?:[_\-][a-z0-9]{1,20}){0,2}"
-_SAYS = r"""(?: إلى | الى | هي | هو | is | it's | its | was | be | as | to | now | are | → | = | : | ist | lautet | auf | jetzt | heißt | est
+_SAYS = r"""(?: إلى | الى | هي | هو
+    | is | it's | its | was | be | as | to | now | are | → | = | : | ist | lautet | auf | jetzt | heißt | est
     | c'est | es | era | é | è | jest | brzmi | to | là | это | olarak | na | naar | su | a | à | en | है )"""
 """What comes right before a password that is told in words."""
 
@@ -175,7 +178,8 @@ def told(context: str, check: Check, *, between: int = 40) -> Rule:
         "SECRET",
         Expression(
             rf"{_ENDS} [ ,]{{1,2}} (?: (?: [^\n=]{{0,{between}}}? [ ,;:] )?? {_SAYS} | [^\n=]{{1,{between + 25}}}? : )"
-            rf" (?: [ ] (?:now|also|just|still|jetzt|nun|weiterhin|noch|ora|ancora|toujours|encore|ainda|aún|nog|nadal|hala) )? [ ]? :? [ ]? {_BODY}"
+            rf" (?: [ ] (?:now|also|just|still|jetzt|nun|weiterhin|noch|ora|ancora|toujours|encore|ainda|aún|nog|nadal|hala) )?"
+            rf" [ ]? :? [ ]? {_BODY}"
         ),
         score=0.85,
         check=check,
@@ -246,8 +250,9 @@ RULES = (
     Rule(
         "SECRET",
         Expression(
-            r"""(?: connect | login | getconnection | pdo | mysqli | mysqli_connect | authenticate | basicauth | auth[ ]?= )
-            [ ]? \( [^()\n]{0,200}? ["'][\w.@\-\\]{1,40}["'] [ ]?,[ ]? ["'] (?P<value> [^"'\n]{4,80}+ ) ["'] [ ]? (?: \) | ,[ ]?[{\[\d] )"""
+            r"""(?: connect | login | getconnection | pdo | mysqli | authenticate | basicauth | auth[ ]?= )
+            [ ]? \( [^()\n]{0,200}? ["'][\w.@\-\\]{1,40}["'] [ ]?,[ ]?
+            ["'] (?P<value> [^"'\n]{4,80}+ ) ["'] [ ]? (?: \) | ,[ ]?[{\[\d] )"""
         ),
         score=0.9,
         check=is_strong,
@@ -259,7 +264,8 @@ RULES = (
     Rule(
         "SECRET",
         Expression(
-            r"""(?<!\w) (?: (?:mysql\w*|mariadb\w*) [ ] [^\n|]{0,100}? -p (?![\w\-]*[ ]-|ort) | openssl [ ] [^\n|]{0,100}? [ ]-(?:k|K|passin|passout)[ ] (?:pass:)? )
+            r"""(?<!\w) (?: (?:mysql\w*|mariadb\w*) [ ] [^\n|]{0,100}? -p (?![\w\-]*[ ]-|ort)
+            | openssl [ ] [^\n|]{0,100}? [ ]-(?:k|K|passin|passout)[ ] (?:pass:)? )
             (?: ["'] (?P<value> [^"'\n]{3,80}+ ) ["'] | (?P<value> [^\s"'$]{4,80}+ ) )"""
         ),
         score=0.9,
@@ -272,7 +278,8 @@ RULES = (
     Rule(
         "SECRET",
         Expression(
-            r"(?: [ ]?[:=]?[ ] (?:is[ ]|with[ ]|ist[ ]|as[ ])? [\w.@\\\-]{2,40}+ )? [ ]?/[ ]? (?P<value> [^\s/,;<>\"'`]{5,60}+ ) (?=\s|$|[,;.)])"
+            r"(?: [ ]?[:=]?[ ] (?:is[ ]|with[ ]|ist[ ]|as[ ])? [\w.@\\\-]{2,40}+ )? [ ]?/[ ]?"
+            r" (?P<value> [^\s/,;<>\"'`]{5,60}+ ) (?=\s|$|[,;.)])"
         ),
         score=0.85,
         check=is_strong,
@@ -293,7 +300,8 @@ RULES = (
         linked=True,
         whole=True,
         **words(
-            "wifi|wi fi|wlan|wifi pass|الواي فاي|واي فاي|вайфай|вай фай|无线|无线网|wifi是|ワイファイ|와이파이|वाईफ़ाई|वाईफाई"
+            "wifi|wi fi|wlan|wifi pass|الواي فاي|واي فاي|вайфай|вай фай|无线|无线网|wifi是|ワイファイ|와이파이"
+            "|वाईफ़ाई|वाईफाई"
         ),
     ),
     assigned(_PASSWORDS, is_password),

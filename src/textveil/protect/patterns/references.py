@@ -203,7 +203,8 @@ _NUMBERED = (
     # Arabic, Hindi
     "|رقم الطلب|رقم الطلبية|رقم العميل|رقم العضوية|رقم الموظف|الرقم الوظيفي|رقم الطالب|الرقم الجامعي|رقم العقد"
     "|رقم البوليصة|رقم الوثيقة"
-    "|رقم القضية|رقم الدعوى|رقم السجل|رقم التسجيل|رقم الإقامة|رقم القيد|رقم الملف|ملف رقم|رقم التتبع|رقم الشحنة|رقم البوليصة|الرقم التسلسلي|رقم الجهاز|رقم التذكرة"
+    "|رقم القضية|رقم الدعوى|رقم السجل|رقم التسجيل|رقم الإقامة|رقم القيد|رقم الملف|ملف رقم|رقم التتبع|رقم الشحنة"
+    "|رقم البوليصة|الرقم التسلسلي|رقم الجهاز|رقم التذكرة"
     "|تذكرة رقم|رقم الفاتورة|فاتورة رقم"
     "|رقم المريض|رقم المعاملة|رقم البلاغ|رقم المرجع|مرجع"
     "|ऑर्डर|आदेश संख्या|ग्राहक संख्या|ग्राहक आईडी|सदस्य संख्या|कर्मचारी संख्या|कर्मचारी आईडी|रोल नंबर|अनुक्रमांक"
@@ -220,8 +221,10 @@ _BARE = (
     "|주문|계약|заявк*|طلب|عقد|user|account|serial|device|laptop|phone|asset|machine|pc|пк|hostname|maszyna"
     "|máquina|rechner|gerät|equipo|poste|ordinateur|dispositivo|computador|ordenador|apparaat|urządzenie"
     "|komputer|cihaz"
-    "|bilgisayar|máy tính|устройство|компьютер|ноутбук|جهاز*|डिवाइस|设备|設備|端末|기기|노트북|tenancy|cheque|delivery note"
-    "|tracker|jira|acc|parcel|shipment|mã|बिल|रसीद|पावती|टिकट|शिकायत|티켓|차량|회선|بلاغ|حجز|حاوية|الحاوية|معاملة|فاتورة"
+    "|bilgisayar|máy tính|устройство|компьютер|ноутбук|جهاز*|डिवाइस|设备|設備|端末|기기|노트북|tenancy|cheque"
+    "|delivery note"
+    "|tracker|jira|acc|parcel|shipment|mã|बिल|रसीद|पावती|टिकट|शिकायत|티켓|차량|회선|بلاغ|حجز|حاوية|الحاوية|معاملة"
+    "|فاتورة"
     "|طلبية|إيصال|nid|fir|chassis|rego|matric|reg|policy_no in|delivery|chip|pas|quote|quoting|token|voucher"
     "|inventaris"
 )
@@ -263,8 +266,9 @@ RULES = (
     Rule(
         "ID",
         Expression(
-            rf"(?<!\w) (?! (?:artikel|modell?|produkt|product|teile|fehler|fout|versions?|haus|huis|zimmer|kamer|seiten|kapitel"
-            rf" |port|telefon|telefoon|atom|ordnungs|stammprodukt|isbn|ean|raum|trikot|spiel|los|glücks|primär)-? (?:nummer|nr) )"
+            rf"(?<!\w) (?! (?:artikel|modell?|produkt|product|teile|fehler|fout|versions?|haus|huis|zimmer|kamer|seiten"
+            rf" |kapitel|port|telefon|telefoon|atom|ordnungs|stammprodukt|isbn|ean|raum|spiel|glücks)-?"
+            rf" (?:nummer|nr) )"
             rf" \p{{L}}{{3,20}} -? (?:\p{{L}}{{1,12}})? (?:nummer|nr\.?) {LINK} (?P<value>{_CODE}) (?!\w)"
         ),
         score=0.65,
@@ -277,7 +281,8 @@ RULES = (
     Rule(
         "ID",
         Expression(
-            r"(?<![\w\#\[]) [\[\#] [ ]? (?P<value> (?! (?i:cve|rfc|iso|pep|cwe|sha|utf|iec|ecma|kb|gh|bcp|std)- ) [A-Z]{2,8} - \d{3,8} ) (?![\w.\-])",
+            r"(?<![\w\#\[]) [\[\#] [ ]? (?P<value> (?! (?i:cve|rfc|iso|pep|cwe|sha|utf|iec|ecma|kb|gh|bcp|std)- )"
+            r" [A-Z]{2,8} - \d{3,8} ) (?![\w.\-])",
             regex.VERBOSE,
         ),
         score=0.75,
@@ -297,7 +302,9 @@ RULES = (
     Rule(
         "PLATE",
         Expression(
-            r"(?<![\w\-]) (?:9\d|0\d|1[0-2]|(?:1[3-9]|2\d)[12]) - (?: [CDGLTW] | C[ENW] | DL | K[EKY] | L[DHMSK] | M[HNO] | OY | RN | SO | T[NS] | W[HWX] ) - \d{1,6} (?![\w\-])",
+            r"(?<![\w\-]) (?:9\d|0\d|1[0-2]|(?:1[3-9]|2\d)[12]) -"
+            r" (?: [CDGLTW] | C[ENW] | DL | K[EKY] | L[DHMSK] | M[HNO] | OY | RN | SO | T[NS] | W[HWX] ) -"
+            r" \d{1,6} (?![\w\-])",
             regex.VERBOSE,
         ),
         0.8,
