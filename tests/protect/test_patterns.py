@@ -42,6 +42,16 @@ FOUND = {
         "id ⟦YW5uYS5rb3dhbHNrYUBwb2N6dGEuZXhhbXBsZQ==⟧ there",
     ),
     "PHONE": (
+        "dzwoń: ⟦612 774 903⟧.",
+        "blik na ⟦698114207⟧ albo",
+        "Cel. ⟦944 218 507⟧",
+        "a neta, ⟦(71) 9 8814-2207⟧.",
+        "किरायेदार, ⟦8840 217 663⟧।",
+        "mobile=⟦138****2217⟧}",
+        "лікар ⟦(04432) 3-17-08⟧, сусідка",
+        "يتصل بالبلدية على ⟦71 220 618⟧.",
+        "جونيه – ⟦09 217 448⟧",
+        "直線⟦2714 3308⟧。",
         "ring ⟦+44 20 7946 0958⟧ now",
         "ring ⟦+1 (415) 555-2671⟧.",
         "⟦0033 1 42 68 53 00⟧ is the desk",
@@ -86,6 +96,10 @@ FOUND = {
         "राम ⟦9412907734⟧",
     ),
     "CARD": (
+        "Visa card ⟦*4417⟧ was used",
+        "my •••• ⟦8120⟧ card",
+        "kart no ⟦9792 0310 4477 2180⟧",
+        "Your card ending ⟦8214⟧ was used",
         "paid with ⟦4111 1111 1111 1111⟧, thanks",
         "⟦4111-1111-1111-1111⟧",
         "⟦378282246310005⟧",
@@ -105,6 +119,15 @@ FOUND = {
         "⟦NO9386011117947⟧",
     ),
     "ACCOUNT": (
+        "upi: ⟦meera.joshi@demobank⟧ please",
+        "paid to ⟦vikas-rao@okaxis⟧ today",
+        "zenith ⟦2044718830⟧, please",
+        "匯入⟦016-221-004718265⟧。",
+        "행복은행 ⟦2210-4471-0093⟧로",
+        "conta ⟦31.882-X⟧, titular",
+        "расчёт ⟦40817810500012233445⟧, БИК",
+        "loan a/c ⟦HFL0077315540⟧, due",
+        "खाते ⟦30114477219⟧ में",
         "account number: ⟦12345678⟧,",
         "sort code ⟦12-34-56⟧",
         "pay ⟦20-45-77 31926819⟧, please",
@@ -123,6 +146,7 @@ FOUND = {
         "р/с ⟦40817810099910004312⟧",
     ),
     "NATIONAL_ID": (
+        "⟦P<UTOSPECIMEN<<ANNA<MARIA<<<<<<<<<<<<<<<<<<<⟧",
         "SSN ⟦078-05-1120⟧",
         "his number: ⟦219-09-9998⟧",
         "social security number is ⟦457555462⟧",
@@ -193,6 +217,8 @@ FOUND = {
         "⟦::ffff:192.0.2.128⟧",
     ),
     "HOST": (
+        "Mär 12 22:41:17 ⟦fs04-nord⟧ sshd[3317]: x",
+        "[x] ⟦ip-10-2-3-4⟧ up",
         "from ⟦db-replica-3.int.quillmart.example⟧",
         "ssh to ⟦web01.castelnau.intra⟧ now",
         "⟦mx1.gorvodokanal.local⟧ отвечает",
@@ -209,6 +235,17 @@ FOUND = {
         "⟦ftp://files.example.net⟧",
     ),
     "SECRET": (
+        'ConvertTo-SecureString "⟦Krokus,27Berg⟧" -AsPlainText',
+        '<add key="MailPassword" value="⟦Tulip&Fog_3⟧" />',
+        'connect("dbi:x", "app", "⟦Bre9men!x⟧")',
+        "mysql -h db -p'⟦ankle7boot⟧' -e x",
+        "openssl enc -d -k '⟦Toast_and_7⟧'",
+        "admin / ⟦Lynx!44ab⟧",
+        "alarm: ⟦7731⟧ first",
+        "gate ⟦*2206#⟧, ask for Ann",
+        "واي فاي: ⟦Palm7733!x⟧",
+        "Passwort lautet weiterhin ⟦D0hle!nest⟧, bitte",
+        "Twój kod to ⟦771204⟧",
         "⟦https://user:pw@example.org/⟧",
         "⟦https://example.org/x?a=1&access_token=abc123⟧ works",
         "⟦https://x.blob.example.net/c?sv=2&sig=ab%2Fcd⟧",
@@ -267,6 +304,13 @@ FOUND = {
         "kod do bramy: ⟦1947#⟧",
     ),
     "HANDLE": (
+        "$ whoami\n⟦mira_holt⟧\n",
+        "updated_by = '⟦fhansen⟧' WHERE",
+        "mysql -u ⟦ptakahashi⟧ shop",
+        "service account OFFICE\\⟦lbraun⟧, please",
+        "ansible_user: ⟦jortega⟧\n",
+        "⟦kcho⟧:x:1004:1004::/srv",
+        "Benutzer ⟦TWEBER07⟧. Wie",
         r"in C:\Users\⟦hlehmkuhl⟧\Documents",
         r"liegt unter C:\\Users\\⟦n.hlebodarov⟧\\AppData",
         'File "/home/⟦artsin⟧/Dev/prismo/app.py"',
@@ -292,6 +336,16 @@ FOUND = {
         "insta'dan ekliyim ⟦tunakvk_61⟧ mıydı",
     ),
     "AGE": (
+        "die ⟦71⟧-jährige Patientin",
+        "she is only ⟦fifteen⟧, so",
+        "He's ⟦forty-two⟧, and",
+        "he's ⟦17⟧, not older",
+        "mi hermano cumple ⟦44⟧ mañana",
+        "zum ⟦70⟧. Geburtstag von Oma",
+        "Pz di anni ⟦64⟧, giunge",
+        "عندها ⟦16⟧ سنة",
+        "Mam astmę, ⟦68⟧ lata i psa",
+        "her ⟦50⟧th birthday",
         "I am ⟦34⟧ years old and",
         "i'm ⟦27⟧, what now",
         "me (⟦29F⟧) and him",
@@ -318,6 +372,18 @@ FOUND = {
         "عمره ⟦34⟧ سنة",
     ),
     "DATE": (
+        "Aufnahme: ⟦04.02.2024⟧, Station",
+        "Kontrola: ⟦19.05.2025⟧, godz",
+        "Control el ⟦21 de mayo⟧.",
+        "الموعد القادم ⟦12 مايو⟧.",
+        "次回往診は⟦5月12日⟧",
+        "भर्ती: ⟦03/11/2024⟧",
+        "sera revue le ⟦14 mars⟧ à",
+        "ricoverata il ⟦3 aprile⟧",
+        "nhập viện ngày ⟦12/03/2024⟧",
+        "поступила ⟦12.03.2024⟧",
+        "taburcu ⟦03.04.2024⟧",
+        "입원 ⟦2024년 3월 4일⟧",
         "my appointment on ⟦3 May 2026⟧ at",
         "will see her again on ⟦19 May⟧.",
         "Mein Termin ist am ⟦12.05.2026⟧ um",
@@ -330,6 +396,7 @@ FOUND = {
         "⟦0xde0B295669a9FD93d5F28D9Ec85E40f4cb697BAe⟧",
     ),
     "BIRTH_DATE": (
+        "تاريخ الازدياد: ⟦14-06-1981⟧",
         "born on ⟦12 May 1980⟧ in",
         "DOB: ⟦05/12/1980⟧",
         "D.O.B. ⟦1980-05-12⟧.",
@@ -440,6 +507,7 @@ FOUND = {
         "Führerschein ⟦B072RRE2I55⟧",
     ),
     "PLATE": (
+        "a Skoda, ⟦171-D-20441⟧, grey",
         "license plate ⟦7ABC123⟧",
         "Kennzeichen ⟦B-MW 1234⟧",
         "matrícula ⟦1234 BCD⟧",
@@ -473,6 +541,13 @@ FOUND = {
         "номер брони ⟦AB4482019⟧",
     ),
     "ID": (
+        "[⟦OPS-40117⟧] VPN",
+        "see #⟦TCK-20831⟧ again",
+        "Mieternummer ⟦51-3307-02⟧",
+        "studentnr. ⟦4417702⟧)",
+        "chip ⟦981000012345678⟧",
+        "टिकट: ⟦CMP-330915⟧",
+        "رقم الدعوى ⟦BX-44718⟧ أمام",
         "Ticket ⟦INC0048213⟧ | P3",
         "⟦INC0048213⟧, again",
         "order number ⟦100-2003-44⟧",
@@ -552,6 +627,23 @@ WRONG = {
 }
 
 NOTHING = (
+    "npm ERR! Found: vue@3.4.21",
+    "lodash@4.17 and next@15.0.0-rc.1",
+    "call 090-0000-0000 or 0500000000",
+    "call 0800 123 4567 or 8 800 200 30 40",
+    "call 1-800-273-8255 or 1900 1234",
+    "they use AKIAIOSFODNN7EXAMPLE",
+    "Verordnung (EU) Nr. 1169/2011",
+    "[RFC-2119] and [CVE-2024-1234]",
+    "Wohnung im 3. OG links",
+    "User-agent: *\nDisallow: /\nUser-agent: GreatBot\n",
+    "rules:\n - id: no-unused-vars\n",
+    "PWD=/volume1/data ; COMMAND=/bin/ls",
+    "root@server:~# ls",
+    "<<<<<<< HEAD",
+    "10-jährige Garantie",
+    "she's ten minutes late",
+    "$p = ConvertTo-SecureString $text",
     "Python 3.11.7 and version 2.0.1-rc1 are out.",
     "It costs $1,234,567.89, or 1.234.567,89 €.",
     "From 1990-1995 and 1999–2001 he worked there.",
@@ -761,6 +853,13 @@ FOUND_TYPES = {rule.type for rule in _RULES} | {"PHONE"}
 
 def test_every_type_has_examples():
     assert set(FOUND) == FOUND_TYPES
+
+
+def test_beside_the_number_of_a_card_stand_its_expiry_and_its_code():
+    text = "بطاقته 4111 1111 1111 1111 (تنتهي 10/28، رمز 331)"
+    assert [text[s.start : s.end] for s in PATTERNS.find([text])] == ["4111 1111 1111 1111", "10/28", "331"]
+    text = "visa 4111111111111111 exp 1028 x 331 total 20"
+    assert [text[s.start : s.end] for s in PATTERNS.find([text])] == ["4111111111111111", "1028", "331"]
 
 
 @pytest.mark.parametrize("text", ALONE)

@@ -26,6 +26,7 @@ _CODE = regex.compile(
     r"""[\p{L}_$][\w$]*(?:(?:\.|->|::)[\p{L}_$][\w$]*)+[!?;,)\]]*   # an attribute
     | [\p{L}_$][\w$.:]*[(\[].*   # a call, an index
     | /[\w.@+\-]*(?:/[\w.@+\-]*)*   # a path
+    | [ ]?[\w\-]+[ ]?=[ ]?   # the next attribute
     | (?:[*x•.\-_#…]|xxx)+ | [(\[{].* | \w+\s?[-=]>.* | \d{1,3}""",
     regex.VERBOSE | regex.IGNORECASE,
 )
@@ -178,7 +179,7 @@ def told(context: str, check: Check, *, between: int = 40) -> Rule:
         "SECRET",
         Expression(
             rf"{_ENDS} [ ,]{{1,2}} (?: (?: [^\n=]{{0,{between}}}? [ ,;:] )?? {_SAYS} | [^\n=]{{1,{between + 25}}}? : )"
-            rf" (?: [ ] (?:now|also|just|still|jetzt|nun|weiterhin|noch|ora|ancora|toujours|encore|ainda|aún|nog|nadal|hala) )?"
+            rf" (?: [ ] (?:now|also|just|still|jetzt|nun|weiterhin|noch|ora|toujours|encore|ainda|aún|nog|nadal) )?"
             rf" [ ]? :? [ ]? {_BODY}"
         ),
         score=0.85,

@@ -93,7 +93,8 @@ _TABLE = {
         |anmeldename|nutzername|identifiant|nom d'utilisateur|utilisateur|usuario|nombre de usuario|utilizador
         |nome de usuario|nome utente|utente|gebruikersnaam|gebruiker|nazwa uzytkownika|uzytkownik|kullanici adi
         |kullanici|ten dang nhap|tai khoan|用户名|登录名|账号|ユーザー名|ユーザー|会員id|아이디|사용자명|계정|логин
-        |имя пользователя|пользователь|اسم المستخدم|उपयोगकर्ता नाम|ansible user|db user|auteur handle""",
+        |имя пользователя|пользователь|اسم المستخدم|उपयोगकर्ता नाम|ansible user|db user|auteur handle
+        |مستخدم|المستخدم|auth user|remote user|kullaniciadi|nguoi dung""",
     "secret": """password|passwd|pass|passphrase|passcode|pwd|psk|secret|token|api key|apikey|access key
         |secret key|auth token|access token|refresh token|private key|client secret|user password|db pass|pin
         |pin code|door code|gate code|alarm code|security answer|recovery code|csrf|wifi password|become pass
@@ -106,16 +107,22 @@ _TABLE = {
         |fecha de nacimiento|fecha nacimiento|f nac|nac|nacimiento|nacido|data de nascimento|data nascimento
         |nascimento|dn|nascido em|data di nascita|nato il|nata il|nascita|geboortedatum|data urodzenia|urodzony
         |dogum tarihi|d tarihi|ngay sinh|sinh ngay|nam sinh|出生日期|生日|出生年月|生年月日|誕生日|생년월일|생일
-        |дата рождения|дата рожд|д р|تاريخ الميلاد|تاريخ الولادة|जन्म तिथि|जन्मतिथि|जन्म दिनांक""",
+        |дата рождения|дата рожд|д р|تاريخ الميلاد|تاريخ الولادة|जन्म तिथि|जन्मतिथि|जन्म दिनांक
+        |تاريخ الازدياد|تولد|ddn|mavlid""",
     "age": """age|alter|edad|idade|eta|leeftijd|wiek|yas|tuoi|年龄|年齢|나이|연령|возраст|العمر|السن|आयु|उम्र
-        |age years""",
+        |age years
+        |umr""",
     "date": """appointment|appointment date|next appointment|admission date|date of admission|discharge date
         |hire date|start of employment|move in|move in date|visit date|date of visit|surgery date|termin
         |nachster termin|aufnahmedatum|einstellungsdatum|einzug|rendez vous|date rdv|rdv|date d'embauche|cita
         |proxima cita|fecha alta|fecha de alta|fecha ingreso|consulta|retorno|data de admissao|appuntamento
         |data ricovero|data assunzione|afspraak|opnamedatum|data szczepienia|data wizyty|termin wizyty|randevu
         |randevu tarihi|ngay kham|ngay hen|预约|入院日期|就诊日期|予約|予約日|入院日|다음예약|예약일|입원일
-        |дата приема|дата визита|موعد|تاريخ الزيارة|vaccination date|date of loss|accident date|admitted|discharged""",
+        |дата приема|дата визита|موعد|تاريخ الزيارة|vaccination date|date of loss|accident date|admitted|discharged
+        |admission|discharge|hired|hire|joined|follow up|next visit|entlassung|aufnahme|eintritt|nachster besuch|entree|sortie prevue
+        |fecha de ingreso|proximo control|ricovero|dimissione|opname|ontslag|przyjecie|wypis|yatis|yatis tarihi|taburcu
+        |ngay nhap vien|ngay xuat vien|入院|退院|退院日|次回|입원|퇴원일|дата поступления|дата выписки|تاريخ الدخول
+        |تاريخ الخروج|تاريخ التعيين|موعد المراجعة|भर्ती|छुट्टी|नियुक्ति""",
     "national": """ssn|social security number|social security no|social security|national id|national insurance
         |national insurance number|ni number|ni no|nino|nhs number|nhs no|nhs|passport|passport number|passport no
         |id card|identity number|id number|tax id|tin|tfn|taxpayer id|sin|itin|ein|vat id|aadhaar|aadhaar number|pan
@@ -149,7 +156,8 @@ _TABLE = {
         |conta|numero da conta|conta bancaria|numero di conto|conto corrente|coordinate bancarie|rekeningnummer
         |rekening|numer konta|nr konta|rachunek|hesap no|so tai khoan|stk|银行账号|银行卡号|工资卡|账户|口座番号
         |振込先|계좌|계좌번호|변경 계좌|номер счета|расчетный счет|р с|رقم الحساب|खाता संख्या|खाता नंबर|wallet
-        |wallet address""",
+        |wallet address
+        |खाता|खाते|khata|बैंक खाता|iban no|cuenta vista|konto bankowe|kontonr|口座|счет|счёт|الحساب|الحساب البنكي""",
     "card": """card|card number|card no|credit card|credit card number|debit card|cc number|kreditkarte
         |kartennummer|kreditkartennummer|carte bancaire|numero de carte|tarjeta|numero de tarjeta|cartao
         |numero do cartao|carta di credito|numero carta|kaartnummer|creditcard|numer karty|nr karty|kart no
@@ -194,7 +202,9 @@ _TABLE = {
         |社員番号|会員番号|問い合わせ番号|受付番号|주문번호|사번|고객번호|학번|접수번호|운송장|номер заказа
         |табельный номер|таб номер|номер договора|номер полиса|номер клиента|رقم الطلب|رقم العميل|الرقم الوظيفي
         |ग्राहक संख्या|आवेदन क्रमांक|खसरा|समग्र आईडी|शिकायत क्र|order|case|ticket|claim|policy|dossier|sinistre
-        |pedido|zaak|our ref|your ref|ref|reference no|ref no|file ref|case ref|sn""",
+        |pedido|zaak|our ref|your ref|ref|reference no|ref no|file ref|case ref|sn
+        |伝票番号|整理番号|顧客番号|管理番号|등록번호|티켓|티켓번호|차트번호|رقم الملف|رقم الدعوى|رقم البلاغ|शिकायत संख्या|शिकायत|टिकट|shikayat
+        |mieternummer|patientnr|studentnr|studentnummer|ticketnr|meter no|meter number""",
 }
 """Kinds of values, with the keys that announce them; folded as `folded` does when the table is built."""
 
