@@ -119,8 +119,10 @@ _TABLE = {
         |data ricovero|data assunzione|afspraak|opnamedatum|data szczepienia|data wizyty|termin wizyty|randevu
         |randevu tarihi|ngay kham|ngay hen|预约|入院日期|就诊日期|予約|予約日|入院日|다음예약|예약일|입원일
         |дата приема|дата визита|موعد|تاريخ الزيارة|vaccination date|date of loss|accident date|admitted|discharged
-        |admission|discharge|hired|hire|joined|follow up|next visit|entlassung|aufnahme|eintritt|nachster besuch|entree|sortie prevue
-        |fecha de ingreso|proximo control|ricovero|dimissione|opname|ontslag|przyjecie|wypis|yatis|yatis tarihi|taburcu
+        |admission|discharge|hired|hire|joined|follow up|next visit|entlassung|aufnahme|eintritt|nachster besuch
+        |entree|sortie prevue
+        |fecha de ingreso|proximo control|ricovero|dimissione|opname|ontslag|przyjecie|wypis|yatis|yatis tarihi
+        |taburcu
         |ngay nhap vien|ngay xuat vien|入院|退院|退院日|次回|입원|퇴원일|дата поступления|дата выписки|تاريخ الدخول
         |تاريخ الخروج|تاريخ التعيين|موعد المراجعة|भर्ती|छुट्टी|नियुक्ति""",
     "national": """ssn|social security number|social security no|social security|national id|national insurance
@@ -147,7 +149,8 @@ _TABLE = {
     "plate": """plate|license plate|licence plate|number plate|registration|vehicle registration|reg no
         |registration number|reg plate|kennzeichen|immatriculation|plaque|plaque d'immatriculation|matricula|placa
         |targa|kenteken|nr rejestracyjny|numer rejestracyjny|plaka|servis plaka|bien so|bien so xe|车牌|车牌号
-        |お車の番号|車両番号|차량번호|번호판|госномер|номер авто|رقم السيارة|رقم اللوحة|वाहन|वाहन संख्या|गाड़ी नंबर""",
+        |お車の番号|車両番号|차량번호|번호판|госномер|номер авто|رقم السيارة|رقم اللوحة|वाहन|वाहन संख्या
+        |गाड़ी नंबर""",
     "vin": """vin|vehicle identification number|chassis|chassis number|fahrgestellnummer|fin|bastidor
         |numero de chasis|chassi|telaio""",
     "iban": "iban|rib|iban number",
@@ -203,7 +206,8 @@ _TABLE = {
         |табельный номер|таб номер|номер договора|номер полиса|номер клиента|رقم الطلب|رقم العميل|الرقم الوظيفي
         |ग्राहक संख्या|आवेदन क्रमांक|खसरा|समग्र आईडी|शिकायत क्र|order|case|ticket|claim|policy|dossier|sinistre
         |pedido|zaak|our ref|your ref|ref|reference no|ref no|file ref|case ref|sn
-        |伝票番号|整理番号|顧客番号|管理番号|등록번호|티켓|티켓번호|차트번호|رقم الملف|رقم الدعوى|رقم البلاغ|शिकायत संख्या|शिकायत|टिकट|shikayat
+        |伝票番号|整理番号|顧客番号|管理番号|등록번호|티켓|티켓번호|차트번호|رقم الملف|رقم الدعوى|رقم البلاغ
+        |शिकायत संख्या|शिकायत|टिकट|shikayat
         |mieternummer|patientnr|studentnr|studentnummer|ticketnr|meter no|meter number""",
 }
 """Kinds of values, with the keys that announce them; folded as `folded` does when the table is built."""
@@ -276,7 +280,8 @@ _ORDERS = """order|case|ticket|claim|policy|invoice|contract|booking|reservation
         |membership|badge|staff|tracking|shipment|parcel|loan|application|tenancy|serial|device|asset|auftrag
         |bestellung|rechnung|vertrag|dossier|commande|contrat|facture|police|suivi|pedido|poliza|expediente|factura
         |contrato|ordine|pratica|polizza|fattura|contratto|klant|zaak|polis|zamowienia|umowy|sprawy|polisy|szkody
-        |siparis|fatura|dosya|basvuru|don hang|hop dong|ho so|заказа|договора|полиса|дела|карты|incident|pcn|vehicle"""
+        |siparis|fatura|dosya|basvuru|don hang|hop dong|ho so|заказа|договора|полиса|дела|карты|incident|pcn
+        |vehicle"""
 
 _NAME_HEADS = "name|nom|nombre|nome|naam|ten|adi|имя|اسم|नाम|nazwisko|imie|namen|names"
 _NUMBER_HEADS = """number|no|nr|num|id|ref|reference|code|nummer|numero|n|numer|so|ma|номер|رقم|संख्या|नंबर|क्रमांक|क्र|#"""

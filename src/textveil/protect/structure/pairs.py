@@ -449,6 +449,8 @@ def read_cards(text: str, cells: KeyedValues) -> None:
             cells.add(_CARD_KEYS[key], at, end, whole=key != "TEL", record=record)
         elif key == "N":
             for name in re.finditer(r"[^;\n]+", text[start:end]):
+                if text.count(";", start, start + name.start()) > 2:  # a title before the name or behind it
+                    break
                 cells.add("family name", start + name.start(), start + name.end(), whole=True, record=record)
         elif key == "ORG":
             part = text[start:end].split(";")[0]
