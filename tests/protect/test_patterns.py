@@ -251,7 +251,7 @@ FOUND = {
         "⟦https://x.blob.example.net/c?sv=2&sig=ab%2Fcd⟧",
         "key ⟦sk-proj-abcdefghijklmnop1234⟧",
         "⟦ghp_abcdefghijklmnopqrstuvwxyz0123456789⟧",
-        "⟦AKIAIOSFODNN7EXAMPLE⟧!",
+        "⟦AKIA4JQZ7WPL2MXN8RTB⟧!",
         "⟦xoxb-123456789012-abcdefghij⟧",
         "⟦AIzaSyA1234567890abcdefghijklmnopqrstuv⟧",
         f"⟦{JWT}⟧",

@@ -72,8 +72,8 @@ EXAMPLES = (
     Example(
         "server",
         "Deploy fails on db3.halvorsen.internal (10.20.4.17): user mhalvorsen, password hunter2-Blue!, key "
-        "AKIAIOSFODNN7EXAMPLE. The traceback names /home/mhalvorsen/app.py.",
-        ("db3.halvorsen", "10.20.4.17", "mhalvorsen", "hunter2-Blue!", "AKIAIOSFODNN7EXAMPLE"),
+        "AKIA4JQZ7WPL2MXN8RTB. The traceback names /home/mhalvorsen/app.py.",
+        ("db3.halvorsen", "10.20.4.17", "mhalvorsen", "hunter2-Blue!", "AKIA4JQZ7WPL2MXN8RTB"),
     ),
     Example(
         "clinic",

@@ -60,7 +60,7 @@ _DATE = regex.compile(
 """Dates, ranges of years and small numbers, IP addresses: never telephone numbers, whatever words are near."""
 _DECIMALS = regex.compile(r"(?:.*\D)?\d\.\d+(?:[ (),\-].*)?")
 """A figure with one digit before its point, and what stands beside it in a table."""
-_AMOUNT = regex.compile(r"\d{1,9}\.\d{1,9}|[1-9]\d{0,2}(?:[. ]\d{3}){1,5}")
+_AMOUNT = regex.compile(r"\d{1,9}\.\d{1,9}|(?!0\d[ ])\d{1,3}(?:[. ]\d{3}){1,5}")
 """Decimals and thousands: telephone numbers only if nearby words say so."""
 _GROUPED = {
     # with the zero of the trunk: 0176 80 112 543, (0216) 540 88 13, 010-7734-2086; one slash, behind the area
