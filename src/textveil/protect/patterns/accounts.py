@@ -121,8 +121,11 @@ RULES = (
     Rule(
         "CARD",
         Expression(
-            rf"{BEFORE} {_CARD} (?!\w) {_GAP} {_UNTIL} {_GAP} (?P<value> \d{{3,4}} )"
-            r" (?! [\w/:%] | [.,]\d | [ ]?[€$£₹¥] )"
+            rf"{BEFORE} {_CARD} (?!\w) {_GAP} {_UNTIL}"
+            r" (?!\d) (?! [^\d\n]{0,30} (?: amt | amount | total | sum | price | reason ) )"
+            r" [^\d\n]{0,30}+"
+            r" (?P<value> \d{3,4} )"
+            r" (?! [\w/:%\-] | [.,]\d | [ ]?[€$£₹¥] )"
         ),
         score=0.8,
         leads=True,

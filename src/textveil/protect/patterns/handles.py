@@ -16,7 +16,9 @@ _SYSTEM = listed(
     jovyan vscode circleci travis gitpod codespace www www-data nginx apache postgres mysql redis mongodb git gitlab
     github jenkins deploy deployer docker user users username usr name yourname your-name your_name youruser
     yourusername me myuser someone somebody anyone test tester testuser demo example guest public shared default all
-    nobody system daemon bin mail lib lib64 lost+found local linuxbrew oracle hadoop spark airflow dev developer owner
+    nobody system daemon bin sshd games man lp sync uucp backup list irc gnats messagebus syslog _apt avahi dnsmasq
+    postfix dovecot ntp chrony polkitd rtkit halt adm shutdown mail lib lib64 lost+found local linuxbrew oracle
+    hadoop spark airflow dev developer owner
     none null true false string text unknown anonymous everyone here channel online desktop documents downloads
     defaultapppool public.user sa dbo sysadmin support info bob.alice site web page pages home index about news login
     logout profile settings dashboard search help contact products services article articles blog"""
@@ -170,7 +172,7 @@ RULES = (
             rf"""["'\]}})]{{0,2}} [ ]{{0,8}} [:=] [ ]{{0,4}} ["'`]? (?P<value>{_LOGIN}) (?![\w@(\[{{]|[.]\w|://)"""
         ),
         score=0.8,
-        check=lambda value: "-" not in value and is_login(value),
+        check=lambda value: is_login(value) and (has_digit(value) or "-" not in value),
         linked=True,
         **words("id"),
     ),
