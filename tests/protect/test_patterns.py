@@ -235,6 +235,7 @@ FOUND = {
         "⟦ftp://files.example.net⟧",
     ),
     "SECRET": (
+        "PrivateKey = ⟦qTz7bWk3Lr0pYx5NvGd8HsJ1mUc4EiOa6RfB2TqXyZs=⟧",
         'ConvertTo-SecureString "⟦Krokus,27Berg⟧" -AsPlainText',
         '<add key="MailPassword" value="⟦Tulip&Fog_3⟧" />',
         'connect("dbi:x", "app", "⟦Bre9men!x⟧")',

@@ -26,7 +26,7 @@ _CODE = regex.compile(
     r"""[\p{L}_$][\w$]*(?:(?:\.|->|::)[\p{L}_$][\w$]*)+[!?;,)\]]*   # an attribute
     | [\p{L}_$][\w$.:]*[(\[].*   # a call, an index
     | /[\w.@+\-]*(?:/[\w.@+\-]*)*   # a path
-    | [ ]?[\w\-]+[ ]?=[ ]?   # the next attribute
+    | [ ][\w\-]{1,20}[ ]?=[ ]?   # the next attribute
     | (?:[*x•.\-_#…]|xxx)+ | [(\[{].* | \w+\s?[-=]>.* | \d{1,3}""",
     regex.VERBOSE | regex.IGNORECASE,
 )

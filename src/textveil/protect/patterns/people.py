@@ -152,8 +152,7 @@ NATIONAL = (
         "|steuer-id|steuer id|idnr|id-nr|steuernummer|st.-nr|steueridentifikationsnummer|rentenversicherungsnummer"
         "|rvnr"
         "|versicherungsnummer|carte d'identité|carte nationale d'identité|cni"
-        "|numéro de sécurité sociale|sécu|carta d'identità|codice fiscale|c.f|tessera sanitaria"
-        "|documento de identidad"
+        "|numéro de sécurité sociale|sécu|carta d'identità|codice fiscale|c.f|tessera sanitaria|documento de identidad"
         "|tax id|taxpayer id|tax number|taxpayer number|national insurance|p.iva|p. iva|partita iva"
         "|cartão de cidadão|cartão do cidadão|bilhete de identidade|utente|segurança social|niss|cns|cartão sus"
         "|identiteitskaart|rijksregisternummer|dowodem|dowodu|dowód|kimlik*|vergi*|tckn|sgk*|căn cước*|cmnd|cccd"
@@ -193,8 +192,7 @@ LICENCES = (
         "|licence number|license no|licence no|license #|dl number|dl no|dl #|dl#|dl:|driver id|driving permit"
         "|medical registration|bar number|gmc|führerschein|führerscheinnummer|permis de conduire|permiso de conducir"
         "|carné de conducir|licencia de conducir|patente|patente di guida|rijbewijs|rijbewijsnummer"
-        "|carta de condução|cnh|habilitação|prawo jazdy|prawa jazdy|ehliyet*|sürücü belgesi|bằng lái*"
-        "|giấy phép lái xe"
+        "|carta de condução|cnh|habilitação|prawo jazdy|prawa jazdy|ehliyet*|sürücü belgesi|bằng lái*|giấy phép lái xe"
         "|gplx|驾驶证*|驾照*|駕照*|免許*|운전면허*|водительск*|رخصة*|ड्राइविंग*|driving license|driving licence"
         "|crm|crm-*|agb|big-nummer|registro profissional|colegiado|npwp",
         _FORM,

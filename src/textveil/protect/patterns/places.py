@@ -12,8 +12,7 @@ from textveil.protect.patterns.rules import Check, Expression, Rule, words
 _LABELS = (
     "address|addresses|home address|postal address|mailing address|shipping address|delivery address|billing address"
     "|residence|premises|anschrift|adresse|wohnanschrift|lieferadresse|rechnungsadresse|wohnhaft|domicile|dirección"
-    "|direccion|domicilio|domicílio|morada|endereço|endereco|indirizzo|residente in|residenza|adres"
-    "|adres zamieszkania"
+    "|direccion|domicilio|domicílio|morada|endereço|endereco|indirizzo|residente in|residenza|adres|adres zamieszkania"
     "|zamieszkały|zamieszkała|adresi|adresim|homepostaladdress|địa chỉ|地址|住址|现住址|住所|住 所|住  所|現住所"
     "|주소|배송지"
     "|адрес|адресу|адрес доставки|место жительства|проживает|العنوان|عنوان|محل الإقامة|السكن|पता|निवास|रहने का पता"

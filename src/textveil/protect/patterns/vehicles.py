@@ -19,8 +19,7 @@ def is_plate(value: str) -> bool:
 _SIGNS = (
     "license plate|licence plate|license plates|number plate|registration plate|vehicle plate|car plate|plate"
     "|plates|vehicle registration|car registration|vehicle reg|car reg|registration number|registration no"
-    "|registration mark|registration|reg number|reg no|reg. no|reg|index|kennzeichen|kfz-kennzeichen"
-    "|amtl. kennzeichen"
+    "|registration mark|registration|reg number|reg no|reg. no|reg|index|kennzeichen|kfz-kennzeichen|amtl. kennzeichen"
     "|nummernschild|plaque|plaque d'immatriculation|immatriculation|immatriculé|immatriculée|matrícula|matricula"
     "|targa|targata|placa|placas|chapa|patente|kenteken|nummerplaat|rejestracyjny|rejestracyjna|nr rej|rejestracj*"
     "|tablic*|plaka*|biển số*|biển kiểm soát|bks|госномер*|гос. номер*|г/н|номерной знак|номер машины|номер авто*"
@@ -128,8 +127,7 @@ RULES = (
         **words(
             "vin|vehicle identification|chassis|fahrgestellnummer|fahrgestell-nr|fahrgestell|fin|fgstnr"
             "|n° de châssis|châssis"
-            "|numéro de série|bastidor|nº de bastidor|chassi|telaio|n. telaio|chassisnummer|vin-nummer|nadwozia"
-            "|nr vin"
+            "|numéro de série|bastidor|nº de bastidor|chassi|telaio|n. telaio|chassisnummer|vin-nummer|nadwozia|nr vin"
             "|şasi*|số khung|车架号*|車架號*|車台番号*|차대번호*|номер кузова|шасси|الشاسيه|الهيكل|चेसिस*|चैसिस*"
         ),
     ),

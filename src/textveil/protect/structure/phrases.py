@@ -33,7 +33,7 @@ _ORDINARY = 20_000
 """Words that are more frequent than this rank, and on no list of names, are ordinary words."""
 _NOBODY = listed(
     """sshd sudo systemd kernel cron crond nginx postfix dovecot auth mailer konsultant konsultantka operator оператор
-    konsultan berater support warn warning error info debug fatal notice предупреждение ошибка тест сборка uyarı
+    konsultan berater support warn warning error info debug fatal notice предупреждение ошибка тест тесты сборка uyarı
     there all everyone everybody chatgpt gpt claude gemini copilot siri alexa google bard assistant ai sir
     sirs madam madame friend friends guys folks ladies gentlemen world again team hiring manager recruiter
     colleague colleagues professor doctor customer valued reader editor diary santa god lord jesus mom mum
