@@ -4,7 +4,7 @@ In: the shipped adapter, and the texts labelled with what is private that are he
 for training). Out: a table, from which the constants of `textveil.models.entities` are typed in.
 Not here: texts that measure, on which nothing is chosen.
 
-A private name that is not hidden and a word that is hidden for nothing cost the same.
+A private part that is not hidden and a word that is hidden for nothing cost the same.
 """
 
 import argparse
@@ -21,22 +21,24 @@ from textveil.text.tokens import tokenize
 from training import cli, data
 
 TRIED: dict[str, tuple[float, ...]] = {
-    "CUT": (0.2, 0.3, 0.4, 0.5),
-    "FIRM": (0.3, 0.45, 0.6, 0.75),
-    "FIRM_LISTED": (0.1, 0.2, 0.3, 0.45),
-    "SMALL": (0.6, 0.8, 0.9, 0.97),
-    "SMALL_LISTED": (0.6, 0.8, 0.9, 0.97),
-    "BESIDE_FIRM": (0.02, 0.05, 0.1, 0.45),
+    "CUT": (0.2, 0.3, 0.4, 0.5, 0.6),
+    "FIRM": (0.3, 0.45, 0.6, 0.7, 0.8),
+    "FIRM_LISTED": (0.2, 0.3, 0.45, 0.6),
+    "FIRM_ORDINARY": (0.6, 0.7, 0.8, 0.9, 0.95),
+    "SMALL": (0.4, 0.6, 0.8, 0.9, 0.97),
+    "SMALL_LISTED": (0.4, 0.6, 0.8, 0.9),
+    "DETAIL": (0.3, 0.5, 0.7, 0.8, 0.9),
+    "BESIDE_FIRM": (0.05, 0.1, 0.2, 0.3, 0.45),
     "BESIDE": (0.3, 0.5, 0.7, 0.9),
 }
 """What is tried for each constant of `textveil.models.entities`, the others being as they are."""
 
 
 def judged(texts: list[data.Marked], found: Iterable[Entity]) -> Iterator[tuple[str, str]]:
-    """Each private name that stays, `("missed", type)`, each that goes, `("gone", type)`, and others that go.
+    """Each private part that stays, `("missed", type)`, each that goes, `("gone", type)`, and others that go.
 
     Others are `("public", type)` and `("ordinary", type)`, by the type that the tagger gave. What is of unknown
-    standing, and what is private but no name, counts nowhere.
+    standing, and what is private but of no type of the tagger, counts nowhere.
     """
     tokens = tokenize([text.text for text in texts])
     hidden = np.zeros(len(tokens.words), bool)
@@ -51,7 +53,7 @@ def judged(texts: list[data.Marked], found: Iterable[Entity]) -> Iterator[tuple[
         own = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
         for mention in text.mentions:
             inside = (tokens.starts[own] < mention.end) & (tokens.ends[own] > mention.start)
-            if mention.kind in NAMES and mention.standing == "private":
+            if mention.kind in (*NAMES, *entities.DETAILS) and mention.standing == "private":
                 words = [own.start + i for i in np.flatnonzero(inside) if tokens.words[own.start + i].isalnum()]
                 yield ("gone" if hidden[words].all() else "missed"), mention.kind
             (public if mention.standing == "public" else excused)[own] |= inside
@@ -69,7 +71,7 @@ def main() -> None:
     tagger = load_tagger()
     found = tagger.probabilities(words)
     console = Console(width=160)
-    console.print("private names gone, public names hidden, spans of ordinary words hidden (cost)")
+    console.print("private parts gone, public names hidden, spans of ordinary words hidden (cost)")
     for name, values in TRIED.items():
         now = getattr(entities, name)
         for value in values:

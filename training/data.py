@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textveil.models.entities import DETAILS
 from textveil.protect.spans import NAMES
 from textveil.text.tokens import tokenize
 from training import labels
@@ -26,8 +27,13 @@ TYPES = {
 }
 """The corpora's names for the three types; all other entities count as none."""
 
-UNSURE = {"ADDRESS", "STREET_ADDRESS", "TITLE", "NRP", "PREFIX"}
-"""Entities of presidio_synth that may contain one of the three types: their words are not trained on."""
+FORMED = {
+    "PHONE_NUMBER": "PHONE",
+    "AGE": "AGE",
+    **dict.fromkeys(("CREDIT_CARD", "IBAN_CODE", "IBAN"), "ACCOUNT"),
+    **dict.fromkeys(("US_SSN", "SSN", "US_DRIVER_LICENSE", "DRIVER_LICENSE", "PASSPORT", "ID"), "ID"),
+}
+"""Entities of presidio_synth that are private by themselves; the words of all others are not trained on."""
 
 
 class Tagged(NamedTuple):
@@ -167,11 +173,12 @@ def _from_spans(text: str, spans: Sequence[dict[str, object]]) -> Tagged:
         kind, first, last = str(span["entity_type"]), int(str(span["start_position"])), int(str(span["end_position"]))
         inside = [i for i in range(len(labels)) if tokens.starts[i] < last and tokens.ends[i] > first]
         for i in inside:
-            if kind in UNSURE:
-                labels[i] = "?"
-            elif kind in TYPES:
+            prefix = "B" if i == inside[0] else "I"
+            if kind in TYPES:
                 standing = "public" if text[first:last] in COUNTRIES else "private" if person else ""
-                labels[i] = f"{'B' if i == inside[0] else 'I'}-{TYPES[kind]} {standing}".strip()
+                labels[i] = f"{prefix}-{TYPES[kind]} {standing}".strip()
+            else:
+                labels[i] = f"{prefix}-{FORMED[kind]} private" if kind in FORMED else "?"
     return Tagged(tokens.words, labels)
 
 
@@ -192,7 +199,7 @@ def labelled(data: Path, *, held_out: bool, hard: Path = labels.HARD_TEXTS) -> d
         name: [
             Marked(text.text, [Mention(*label) for label in text.labels], text.language or "en")
             for text in texts
-            if text.use == "train" and (hashlib.sha256(text.id.encode()).digest()[0] % 5 == 0) == held_out
+            if text.use == "train" and text.held_out == held_out
         ]
         for name, texts in rows.items()
     }
@@ -205,16 +212,17 @@ def _texts(path: Path, key: str) -> dict[str, str]:
 def tagged(marked: Marked) -> Tagged:
     """A labelled text as words with labels.
 
-    Street addresses are places. Invented people, and what is on the border, are of unknown standing.
+    Street addresses are places, and cards accounts. Invented people, and what is on the border, are of unknown
+    standing.
     """
     tokens = tokenize([marked.text])
     found = ["O"] * len(tokens.words)
     for start, end, kind, standing in marked.mentions:
         known = standing if standing in ("private", "public") else ""
-        type_ = "LOCATION" if kind == "ADDRESS" and known == "private" else kind
+        type_ = {"ADDRESS": "LOCATION", "CARD": "ACCOUNT"}.get(kind, kind) if known == "private" else kind
         inside = np.flatnonzero((tokens.starts < end) & (tokens.ends > start)).tolist()
         for i in inside:
-            if type_ in NAMES:
+            if type_ in NAMES or (type_ in DETAILS and known == "private"):
                 found[i] = f"{'B' if i == inside[0] else 'I'}-{type_} {known}".strip()
             else:
                 found[i] = f"~{known}" if known else "?"

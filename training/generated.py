@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from textveil.models.entities import DETAILS
 from textveil.models.lexicon import folded
 from training import lexicon
 from training.data import Marked, Mention, Tagged
@@ -125,7 +126,7 @@ class Names:
 
     def place(self, locale: str) -> str:
         """Where somebody lives: a town of the country, or a well-known city."""
-        if self.rng.random() < KNOWN and locale[:2] not in ("ru", "uk", "zh", "ja", "ko", "ar", "hi"):
+        if self.rng.random() < KNOWN and locale[:2] not in UNCASED:
             return self.pick(CITIES.split())
         if locale not in self._places:
             from faker import Faker
@@ -214,7 +215,13 @@ KIND = {
     "r": "PERSON",
     "o": "ORGANIZATION",
     "l": "LOCATION",
+    "m": "EMAIL",
+    "u": "HANDLE",
+    "n": "ID",
+    "d": "DATE",
 }
+"""What stands in a slot; of numbers and dates it is not known whose they are."""
+
 OPEN = {"P": "PERSON", "C": "LOCATION", "L": "LOCATION", "O": "ORGANIZATION", "X": "OTHER"}
 _SLOT = re.compile(r"\{([pgftiromulPCLOXnd])([0-9]?)\}")
 
@@ -290,9 +297,9 @@ def _filled(template: str, language: str, names: Names, famous: Public) -> Marke
         if slot in "nd" or key not in values:
             values[key] = value(slot, number)
         text += template[at : match.start()]
-        kind = KIND.get(slot) or OPEN.get(slot) or ("HANDLE" if slot in "mu" else "")
+        kind = KIND.get(slot) or OPEN.get(slot) or ""
         if kind:
-            standing = "public" if slot in OPEN else "private"
+            standing = "public" if slot in OPEN else "borderline" if slot in "nd" else "private"
             mentions.append(Mention(len(text), len(text) + len(values[key]), kind, standing))
         text += values[key]
         at = match.end()
@@ -304,39 +311,86 @@ def _filled(template: str, language: str, names: Names, famous: Public) -> Marke
 SWAPPED = 0.7
 """The share of a text's private people who get another name."""
 
+OWN = 0.65
+"""The share of copies whose names are of countries of the text's language, where it is written in Latin letters."""
+
+UNCASED = ("ru", "uk", "zh", "ja", "ko", "ar", "hi")
+"""Languages in other letters."""
+
 
 def renamed(marked: Marked, names: Names) -> Marked:
-    """A text whose private people have other names, each word of a name always the same other one, in its casing."""
+    """A text whose private people have other names, each word of a name always the same other one, in its casing.
+
+    Names are those of countries of the text's language, in languages in Latin letters of others, too. Some private
+    places and organizations change as well.
+    """
     rng = names.rng
-    locale = names.locale("en")
+    own = marked.language in LOCALES and (marked.language in UNCASED or rng.random() < OWN)
+    locale = names.locale(marked.language if own else "en")
+    latin = marked.language not in UNCASED
     other: dict[str, str] = {}
     text, mentions, at = "", [], 0
     for mention in sorted(marked.mentions):
         text += marked.text[at : mention.start]
         value = marked.text[mention.start : mention.end]
-        if mention.kind == "PERSON" and mention.standing in ("private", "invented") and value.isascii():
-            words = re.findall(r"[A-Za-z]+|[^A-Za-z]+", value)
-            last = max((i for i, word in enumerate(words) if word.isalpha()), default=0)
-            for i, word in enumerate(words):
-                if (
-                    not word.isalpha()
-                    or len(word) < 3
-                    or word.lower() in ("mrs", "miss", "prof", "sir", "dame", "herr", "frau")
-                ):
-                    continue
-                if word.lower() not in other:
-                    own = names.person(locale)[1 if i == last and i else 0]
-                    other[word.lower()] = own if rng.random() < SWAPPED else word
-                new = other[word.lower()]
-                words[i] = new.lower() if word.islower() else new.upper() if word.isupper() else new
-            value = "".join(words)
-        elif mention.kind == "LOCATION" and mention.standing == "private" and value.istitle() and rng.random() < 0.5:
-            value = names.place(locale)
-        elif (
-            mention.kind == "ORGANIZATION" and mention.standing == "private" and value.istitle() and rng.random() < 0.4
-        ):
-            value = names.firm(locale)
+        if mention.kind == "PERSON" and mention.standing in ("private", "invented"):
+            value = _other_name(value, other, locale, names)
+        elif mention.kind in DETAILS and rng.random() < SWAPPED:
+            value = _other_figures(value, mention.kind, rng)
+        elif mention.standing == "private" and (value.istitle() or not latin):
+            if mention.kind == "LOCATION" and rng.random() < 0.5:
+                value = names.place(locale)
+            elif mention.kind == "ORGANIZATION" and latin and rng.random() < 0.4:
+                value = names.firm(locale)
         mentions.append(Mention(len(text), len(text) + len(value), mention.kind, mention.standing))
         text += value
         at = mention.end
-    return Marked(text + marked.text[at:], mentions)
+    return Marked(text + marked.text[at:], mentions, marked.language)
+
+
+def _other_name(value: str, other: dict[str, str], locale: str, names: Names) -> str:
+    """A name with other words, which are those of the names before where they are known."""
+    if locale[:2] in UNSPACED:
+        if value not in other and _GLUED.fullmatch(value):
+            given, family = names.person(locale)
+            split = 2 if locale[:2] == "ja" and len(value) > 3 else 1
+            if names.rng.random() >= SWAPPED:
+                family, given = value[:split], value[split:]
+            other |= {value: family + given, value[:split]: family, value[split:]: given}
+        return other.get(value, value)
+    words = _LETTERS.findall(value)
+    last = max((i for i, word in enumerate(words) if word[0].isalpha()), default=0)
+    for i, word in enumerate(words):
+        if not word[0].isalpha() or len(word) < 3 or word.lower() in KEPT or (word.islower() and not value.islower()):
+            continue  # of words in small letters beside capitals most are titles and particles
+        if word.lower() not in other:
+            new = names.person(locale)[1 if i == last and i else 0]
+            other[word.lower()] = new if names.rng.random() < SWAPPED else word
+        new = other[word.lower()]
+        words[i] = new.lower() if word.islower() and word != word.upper() else new.upper() if _shouted(word) else new
+    return "".join(words)
+
+
+def _other_figures(value: str, kind: str, rng: np.random.Generator) -> str:
+    """A value with other figures; those of dates and ages stay plausible."""
+
+    def other(found: re.Match[str]) -> str:
+        size = len(found[0])
+        if kind == "AGE":
+            return str(int(rng.integers(18, 95)))
+        if kind == "DATE" and size in (1, 2, 4):
+            return f"{int(rng.integers(1940, 2026) if size == 4 else rng.integers(1, 13)):0{size}d}"
+        return "".join(map(str, rng.integers(0, 10, size)))
+
+    return re.sub(r"[0-9]+", other, value)
+
+
+def _shouted(word: str) -> bool:
+    return word.isupper() and word != word.lower()
+
+
+_LETTERS = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0900-\u0963\u0300-\u036f])*|(?:[\W\d_])+")
+_GLUED = re.compile(r"[\u3400-\u9fff\uac00-\ud7af]{2,4}")
+
+KEPT = ("mrs", "miss", "prof", "sir", "dame", "herr", "frau", "dott", "ssa", "sig", "señor", "señora", "doña")
+"""Titles in names."""

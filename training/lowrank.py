@@ -30,7 +30,7 @@ class LowRank(nn.Module):
         return weight + self.up @ self.down
 
 
-def attach(model: nn.Module, rank: int, *, train: tuple[str, ...], seed: int) -> None:
+def attach(model: nn.Module, rank: int, *, train: tuple[str, ...], seed: int, dropout: float = 0.0) -> None:
     """Freezes a model, gives each linear layer of its blocks a low-rank change, and unfreezes norms, biases and more.
 
     Args:
@@ -38,6 +38,7 @@ def attach(model: nn.Module, rank: int, *, train: tuple[str, ...], seed: int) ->
         rank: of the changes.
         train: further parameters to train in full, by prefix of their names (heads, small embeddings).
         seed: for the initial values of the changes.
+        dropout: of all dropout layers.
     """
     generator = torch.Generator().manual_seed(seed)
     blocks = "encoder.layer."
@@ -50,7 +51,7 @@ def attach(model: nn.Module, rank: int, *, train: tuple[str, ...], seed: int) ->
             parametrize.register_parametrization(module, "weight", change)
     for module in model.modules():
         if isinstance(module, nn.Dropout):
-            module.p = 0.0
+            module.p = dropout
 
 
 def shorten(model: nn.Module, rank: int) -> None:

@@ -1,7 +1,7 @@
 """Trains the entity tagger, which also tells what is private from what is public: `make train-tagger`.
 
-In: wikigold, WNUT-17, WikiANN and presidio_synth without their test parts, the training halves of the texts labelled
-with what is private, public texts, generated sentences. Out: the adapter `tagger`.
+In: the adapter as it is, wikigold, WNUT-17, WikiANN and presidio_synth without their test parts, the texts for training
+that are labelled with what is private, public texts, generated sentences. Out: the adapter `tagger`.
 Not here: how it is used (`textveil.models.entities`), its thresholds (`cuts`), how it is measured (`measure`).
 
 Input and output are those of the product: textveil's words, their casings and marks of the lexicon as token types, a
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from textveil.models import adapters, lexicon
 from textveil.models.bundled import bundled_folder
-from textveil.models.entities import CASINGS, LABELS, SHAPES, STANDINGS, casing
+from textveil.models.entities import CASINGS, LABELS, SHAPES, casing
 from textveil.models.foreign import backbone
 from textveil.randomness import Ints
 from textveil.table import minilm
@@ -27,20 +27,21 @@ from training import cli, data, generated, lowrank
 from training.loop import Run, fit
 
 RANK, RATE, BATCH, SEED = 32, 1.2e-3, 32, 0
-SCHEDULE = (0, 0.0), (50, 1.0), (400, 1.0), (1000, 0.0)
+DROPOUT = 0.1
+SCHEDULE = (0, 0.0), (50, 1.0), (700, 1.0), (1700, 0.0)
 PIECES = 126
 """Pieces per sequence without special tokens; of longer ones, a part."""
 
 MIXTURE = {
-    "hard": 0.24,
-    "prompts": 0.09,
-    "pupa": 0.10,
-    "generated": 0.25,
-    "wikigold": 0.05,
-    "wnut17": 0.05,
-    "wikiann_en": 0.05,
-    "presidio_synth": 0.05,
-    "public": 0.12,
+    "hard": 0.50,
+    "prompts": 0.08,
+    "pupa": 0.09,
+    "generated": 0.15,
+    "wikigold": 0.02,
+    "wnut17": 0.03,
+    "wikiann_en": 0.02,
+    "presidio_synth": 0.03,
+    "public": 0.08,
 }
 """How often a sequence comes from each source."""
 
@@ -51,10 +52,15 @@ LOWERED, RAISED, TITLED, JOINED = 0.1, 0.05, 0.03, 0.3
 """Shares of sequences in lower case, in upper case, with a capital in every word, and joined with the source's next."""
 
 UNLISTED = 0.12
-"""Share of sequences that are shown without either list of the lexicon, for each of them."""
+"""Share of sequences that are shown without a list of the lexicon, for each of them."""
+
+LISTS = lexicon.NAME, lexicon.PUBLIC, lexicon.ORDINARY, lexicon.PLACE
 
 PARTS = 4
 """Number of parts of a batch, each of sequences of similar length."""
+
+RARE = -4.0
+"""Where the bias of a label begins that the tagger before did not know."""
 
 ALL = (1 << len(LABELS)) - 1
 
@@ -125,7 +131,7 @@ class Sentences:
         count = 1 + int(rng.geometric(1 - JOINED) - 1)
         turns = np.array([LOWERED, RAISED, TITLED]).cumsum()
         turn = (str.lower, str.upper, str.capitalize, str)[int(np.searchsorted(turns, rng.random(), side="right"))]
-        known = lexicon.NAME * int(rng.random() >= UNLISTED) | lexicon.PUBLIC * int(rng.random() >= UNLISTED)
+        known = sum(mark for mark in LISTS if rng.random() >= UNLISTED)
         ids, kinds, labels = [], [], []
         for sentence in source[first : first + count]:
             for pieces, word, mark, label in zip(*sentence, strict=True):
@@ -162,17 +168,16 @@ def sources(where: cli.Settings) -> dict[str, list[data.Tagged]]:
 
 
 def begin_with(model: nn.Module, before: dict[str, Tensor]) -> None:
-    """Sets a model's changes to those of a tagger of seven labels and five casings, which knows no standing."""
+    """Sets a model's changes to those of a tagger before, which may know the first marks and labels only."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if not parameter.requires_grad or ".parametrizations." in name:
-                continue
-            value = before[name]
-            if name.startswith("classifier."):
-                value = torch.cat([value[:1], *(value[1:] for _ in STANDINGS)])
-            elif "token_type" in name:
-                value = value.repeat(len(parameter) // len(value), 1)
-            parameter.copy_(value)
+            if parameter.requires_grad and ".parametrizations." not in name:
+                value = before[name]
+                if "token_type" in name:
+                    value = value.repeat(len(parameter) // len(value), 1)
+                elif len(value) < len(parameter):
+                    parameter.fill_(RARE if name.endswith("bias") else 0.0)
+                parameter[: len(value)] = value
         for name, module in model.named_modules():
             if isinstance(module, lowrank.LowRank):
                 weight = name.replace(".parametrizations.weight.0", ".weight")
@@ -196,9 +201,8 @@ def main() -> None:
     config = {"num_labels": len(LABELS), "type_vocab_size": SHAPES}
     before = {name: torch.from_numpy(value) for name, value in adapters.tensors("tagger").items()}
     model = backbone("tagger", None, **config, **cli.SLOW_BACKWARD)
-    lowrank.attach(model, RANK, train=("classifier.", "bert.embeddings.token_type"), seed=SEED)
-    if len(before["classifier.bias"]) < len(LABELS):
-        begin_with(model, before)
+    lowrank.attach(model, RANK, train=("classifier.", "bert.embeddings.token_type"), seed=SEED, dropout=DROPOUT)
+    begin_with(model, before)
     model.to(where.device)
     sentences = Sentences(sources(where))
 

@@ -3,11 +3,12 @@
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from textveil.models import lexicon
-from textveil.models.lexicon import MARKS, NAME, PUBLIC, folded, marks
+from textveil.models.lexicon import MARKS, NAME, ORDINARY, PLACE, PUBLIC, folded, marks
 
 
 def of(*texts: str) -> list[list[int]]:
@@ -17,30 +18,55 @@ def of(*texts: str) -> list[list[int]]:
     return [found[i:j].tolist() for i, j in pairwise(bounds)]
 
 
-def test_names_and_what_is_public_are_marked_in_any_casing_and_without_accents():
-    assert of("kowalski KOWALSKI José of table") == [[NAME, NAME, NAME, 0, 0]]
-    assert of("python GOOGLE Brasília") == [[PUBLIC] * 3]
-    assert of("albert einstein", "albert smith") == [[NAME | PUBLIC, PUBLIC], [NAME, NAME]]
+def test_lists_are_read_in_any_casing_and_without_accents():
+    assert of("kowalski KOWALSKI José Mietvertrag umowa zxqv") == [[NAME, NAME, NAME, ORDINARY, ORDINARY, 0]]
+    assert of("python GOOGLE Brasília") == [[PUBLIC, PUBLIC, PUBLIC | PLACE]]
+    assert of("albert einstein", "jürgen einstein") == [[NAME | PUBLIC, PUBLIC], [NAME, PUBLIC]]
+    assert of("Bad Salzuflen", "Варшава") == [[PLACE, PLACE], [PLACE]]
 
 
-def test_the_longest_entry_counts(monkeypatch):
-    entries = {"names": ["york"], "public": ["new york", "new york times", "times square", "new"]}
+def test_no_word_no_mark():
+    assert of() == []
+    assert of("", "") == [[], []]
+
+
+@pytest.fixture
+def few(monkeypatch):
+    entries = {
+        "names": ["york"],
+        "places": ["new york", "bath"],
+        "public": ["new york", "new york times", "times square", "new"],
+    }
     monkeypatch.setattr(lexicon, "_read", entries.__getitem__)
+    monkeypatch.setattr(lexicon, "_ordinary", lambda: lexicon.hashed(["square"]))
     lexicon._lists.cache_clear()
-    try:
-        assert of("New York Times Square new york x") == [[2, 3, 2, 0, 2, 3, 0]]
-        assert of("York New", "York Times") == [[1, 2], [1, 0]]
-    finally:
-        lexicon._lists.cache_clear()
+    yield
+    lexicon._lists.cache_clear()
+
+
+def test_the_longest_entry_counts(few):
+    both = PUBLIC | PLACE
+    assert of("New York Times Square new york xq") == [[2, 3, 2, ORDINARY, both, both | NAME, 0]]
+    assert of("York New", "York Bath") == [[1, 2], [1, PLACE]]
 
 
 def test_no_entry_is_longer_than_said_and_all_are_as_they_are_looked_up():
-    names, public, longest = lexicon._lists()
+    names, entries, longest = lexicon._lists()
     assert len(names) > 40_000
-    assert len(public) > 10_000
+    assert sum(mark & PUBLIC > 0 for mark in entries.values()) > 10_000
+    assert sum(mark & PLACE > 0 for mark in entries.values()) > 40_000
     assert max(longest.values()) == lexicon.LONGEST
-    assert all(folded(entry) == entry and not entry.startswith("#") for entry in names | public)
+    assert all(folded(entry) == entry and not entry.startswith("#") for entry in (*names, *entries))
     assert not any(" " in name for name in names)
+
+
+def test_ordinary_words_are_sorted_and_on_no_other_list():
+    known = lexicon._ordinary()
+    assert (np.diff(known) > 0).all()
+    assert len(known) > 200_000
+    names, entries, _ = lexicon._lists()
+    others = lexicon.hashed([*names, *entries])
+    assert np.isin(others, known).mean() < 2 * len(known) / 2**32, "by chance"
 
 
 @given(st.lists(st.lists(st.sampled_from(["new", "york", "Obama", "ann", "Paris", "united", "states", "of", "x"]))))

@@ -522,6 +522,9 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """The options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--use", choices=("train", "measure", "both"), default="train", help="default: train")
+    parser.add_argument(
+        "--held-out", action="store_true", help="of texts that train, only those the tagger did not see"
+    )
     parser.add_argument("--source", action="append", help="texts of prompts, pupa, hard, or a language (de), or an id")
     parser.add_argument("--profile", default="prompt", help="of the Protector (default: prompt)")
     parser.add_argument("--level", help="protect.level")
@@ -589,7 +592,8 @@ def main() -> None:
     chosen = [
         each
         for each in texts()
-        if not wanted or wanted & {*sources(each), f"{each.kind}/{each.id}", each.id, each.language}
+        if (not wanted or wanted & {*sources(each), f"{each.kind}/{each.id}", each.id, each.language})
+        and (each.held_out or not options.held_out)
     ]
     rows, shown = [], []
     for use in USES if options.use == "both" else (options.use,):

@@ -7,7 +7,7 @@ Not here: anything random, and what is done with the answers.
 from textveil.models.calibration import LogitRange, bundled_range, measure_logits, stored_bound, stored_range
 from textveil.models.context import ContextModel, LanguageModel, load_context
 from textveil.models.endpoint import NO_KEY, Address, Endpoint, Key
-from textveil.models.entities import Entity, Tagger, TokenClassifier, load_tagger
+from textveil.models.entities import DETAILS, Entity, Tagger, TokenClassifier, load_tagger
 from textveil.models.labels import SequenceClassifier, load_labels
 from textveil.models.networks import Model, untrained
 from textveil.models.ragged import Ragged
@@ -17,6 +17,7 @@ from textveil.models.saliency import Classifier, load_classifier
 from textveil.models.sentences import SentenceEncoder, Sentences, load_sentences
 
 __all__ = [
+    "DETAILS",
     "EXTRACTION_TEMPERATURE",
     "NO_KEY",
     "Address",

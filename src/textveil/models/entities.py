@@ -13,13 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textveil.errors import ConfigError, ModelError
-from textveil.models.lexicon import MARKS, NAME, marks
+from textveil.models.lexicon import MARKS, NAME, ORDINARY, marks
 from textveil.models.networks import Model, load
 from textveil.models.ragged import Cut, Ragged, Windows, batches, spread
 from textveil.randomness import Flags, Floats, Ints
 
 STANDINGS = ("private", "public")
 """Whose a name can be, for the bundled tagger: somebody private, or somebody or something publicly known."""
+
+DETAILS = ("DATE", "AGE", "ID", "ACCOUNT", "PHONE", "HANDLE", "SECRET")
+"""What the bundled tagger finds besides names, where it is private."""
 
 LABELS = (
     "O",
@@ -29,22 +32,29 @@ LABELS = (
         for type_ in ("PERSON", "LOCATION", "ORGANIZATION")
         for prefix in "BI"
     ),
+    *(f"{prefix}-{type_} {STANDINGS[0]}" for type_ in DETAILS for prefix in "BI"),
 )
 """The labels of the bundled tagger, in output order."""
 
 CASINGS = 5
 """Number of casings the bundled tagger distinguishes."""
 
-CUT = 0.3
+CUT = 0.6
 """The share of private labels from which on the bundled tagger's entities are private."""
 
-FIRM, FIRM_LISTED, SMALL, SMALL_LISTED = 0.45, 0.2, 0.97, 0.9
-"""From which probability on a word is found by the bundled tagger: words with a capital or without letters, and those
-with a capital on the list of names; words in small letters or a script without capitals, and those on the list."""
+FIRM, FIRM_LISTED, FIRM_ORDINARY = 0.8, 0.6, 0.95
+"""From which probability on a word is found by the bundled tagger, if it has a capital or no letters: any, one on the list
+of names, and one on the list of ordinary words."""
 
-BESIDE_FIRM, BESIDE = 0.05, 0.5
-"""The same for a word beside one that was found: with a capital, and any other. All were chosen on texts held out of
-training (`training/cuts.py`)."""
+SMALL, SMALL_LISTED = 0.9, 0.9
+"""The same for words in small letters or a script without capitals: any, and one on the list of names."""
+
+DETAIL = 0.8
+"""The same for a word that is rather a part of one of `DETAILS` than of a name."""
+
+BESIDE_FIRM, BESIDE = 0.2, 0.3
+"""The same for a word beside one that was found: with a capital, rather part of a name and on no list of ordinary words,
+and any other. All were chosen on texts held out of training (`training/cuts.py`)."""
 
 DEFAULT = 0.6
 """The threshold of other taggers."""
@@ -186,7 +196,8 @@ class TokenClassifier:
         by_type = np.stack([probabilities[:, [t == name for t in self.types]].sum(axis=1) for name in names], axis=1)
         inside = by_type.sum(axis=1)
         text = np.repeat(np.arange(len(texts.documents) - 1), np.diff(texts.documents))
-        tagged = self._tagged(texts, inside, text)
+        details = by_type[:, [name in DETAILS for name in names]].sum(axis=1)
+        tagged = self._tagged(texts, inside, 2 * details > inside, text)
         new = np.ones(len(tagged), bool)
         new[1:] = (
             (tagged[1:] != tagged[:-1]) | (text[1:] != text[:-1]) | (tagged & self._begins(probabilities, by_type))[1:]
@@ -202,17 +213,28 @@ class TokenClassifier:
         found = zip(*(column[tagged[starts]].tolist() for column in columns), strict=True)
         return [Entity(b, start, end, names[kind], score, own) for b, start, end, kind, score, own in found]
 
-    def _tagged(self, texts: Ragged, inside: Floats, text: Ints) -> Flags:
-        """Which words are part of an entity, bool [T]."""
+    def _tagged(self, texts: Ragged, inside: Floats, detail: Flags, text: Ints) -> Flags:
+        """Which words are part of an entity, bool [T].
+
+        Args:
+            texts: the T words.
+            inside: how likely each is to be part of one.
+            detail: whether it is rather part of one of `DETAILS` than of a name.
+            text: whose word each is.
+        """
         if self.threshold is not None:
             found: Flags = inside >= self.threshold
             return found
         looks = {word: _look(word) for word in set(texts.words)}
         firm, lettered = np.array([looks[word] for word in texts.words]).T
-        listed = marks(texts.words, texts.documents) & NAME > 0
-        small = lettered & ~firm
-        least = np.where(small, np.where(listed, SMALL_LISTED, SMALL), np.where(firm & listed, FIRM_LISTED, FIRM))
-        near = inside >= np.where(firm, BESIDE_FIRM, BESIDE)
+        own = marks(texts.words, texts.documents)
+        listed, ordinary, small = own & NAME > 0, own & ORDINARY > 0, lettered & ~firm
+        least = np.select(
+            [detail, small & listed, small, firm & listed, ordinary],
+            [DETAIL, SMALL_LISTED, SMALL, FIRM_LISTED, FIRM_ORDINARY],
+            FIRM,
+        )
+        near = inside >= np.where(firm & ~detail & ~ordinary, BESIDE_FIRM, BESIDE)
         sure = inside >= least
         near |= sure
         goes_on = near.copy()

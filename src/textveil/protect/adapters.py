@@ -99,13 +99,15 @@ class TaggerDetector:
         """The entities of all texts, tagged in one batch.
 
         The tagger does not see whitespace: an entity with a line break or a column gap in it is split there. Small
-        public words at its ends (from, 's, a comma) are dropped.
+        public words at the ends of a name (from, 's, a comma) are dropped.
         """
         tokens = tokenize(texts)
         spans = []
         for entity in self.model.find(encoder.Ragged.of(tokens)):
             first = int(tokens.documents[entity.text])
-            words = _trimmed(tokens.words, first + entity.start, first + entity.end)
+            words = range(first + entity.start, first + entity.end)
+            if entity.type not in encoder.DETAILS:
+                words = _trimmed(tokens.words, words.start, words.stop)
             places = [(int(tokens.starts[i]), int(tokens.ends[i])) for i in words]
             for start, end in _lines(texts[entity.text], places):
                 score = min(entity.score, 1.0)  # a sum of probabilities
