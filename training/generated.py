@@ -7,12 +7,13 @@ Not here: corpora (`data`), and what trains on them (`tagger`).
 import importlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from textveil.models.entities import DETAILS
-from textveil.models.lexicon import folded
+from textveil.models.lexicon import PUBLIC, folded, lists
 from training import lexicon
 from training.data import Marked, Mention, Tagged
 from training.lists import countries
@@ -311,6 +312,9 @@ def _filled(template: str, language: str, names: Names, famous: Public) -> Marke
 SWAPPED = 0.7
 """The share of a text's private people who get another name."""
 
+FAMOUS = 0.06
+"""The share of whole names that give way to that of somebody famous: many people have one."""
+
 OWN = 0.65
 """The share of copies whose names are of countries of the text's language, where it is written in Latin letters."""
 
@@ -359,6 +363,9 @@ def _other_name(value: str, other: dict[str, str], locale: str, names: Names) ->
             other |= {value: family + given, value[:split]: family, value[split:]: given}
         return other.get(value, value)
     words = _LETTERS.findall(value)
+    if value not in other and value.istitle() and len(value.split()) == 2 and names.rng.random() < FAMOUS:
+        given, family = names.pick(_famous()).split()
+        other |= dict(zip(value.lower().split(), (given, family), strict=True))
     last = max((i for i, word in enumerate(words) if word[0].isalpha()), default=0)
     for i, word in enumerate(words):
         if not word[0].isalpha() or len(word) < 3 or word.lower() in KEPT or (word.islower() and not value.islower()):
@@ -369,6 +376,14 @@ def _other_name(value: str, other: dict[str, str], locale: str, names: Names) ->
         new = other[word.lower()]
         words[i] = new.lower() if word.islower() and word != word.upper() else new.upper() if _shouted(word) else new
     return "".join(words)
+
+
+@cache
+def _famous() -> list[str]:
+    """Names of two words on the public list, both of which are on the list of names."""
+    names, entries, _ = lists()
+    people = [entry for entry, mark in entries.items() if mark & PUBLIC and entry.count(" ") == 1]
+    return sorted(entry.title() for entry in people if {*entry.split()} <= names)
 
 
 def _other_figures(value: str, kind: str, rng: np.random.Generator) -> str:

@@ -27,6 +27,9 @@ from training.names import CITIES, ORGANIZATIONS, PERSONS
 LEAST = {1: 8, 2: 5, 3: 4, 4: 4, 5: 4, 6: 4}
 """Articles in which an entry of so many words stands at least, beside other words."""
 
+FAMOUS = 20
+"""Articles in which a name of two words that may be anybody's stands at least."""
+
 CAPITAL = 0.9
 """A single word is written with a capital in at least this share of its places inside sentences."""
 
@@ -188,7 +191,8 @@ def count(articles: Iterable[str]) -> tuple[Counter[str], Counter[str], Counter[
 def public(capital: Counter[str], small: Counter[str], runs: Counter[str], on_names: set[str]) -> set[str]:
     """The public list: countries, what was typed in, and what stands in many articles.
 
-    A single word that is on the list of names as well is public only if it was typed in.
+    A single word that is on the list of names as well is public only if it was typed in, and so is a name of two such
+    words that stands in few articles: many people have it.
     """
     found = set()
     for run, n in runs.items():
@@ -196,6 +200,8 @@ def public(capital: Counter[str], small: Counter[str], runs: Counter[str], on_na
         if n < LEAST[size] or len(run) < 3:
             continue
         if size == 1 and (run in on_names or capital[run] < CAPITAL * (capital[run] + small[run])):
+            continue
+        if size == 2 and n < FAMOUS and {*run.split()} <= on_names:
             continue
         found.add(run)
     for entry in (*typed(), *countries()):

@@ -28,15 +28,15 @@ from training.loop import Run, fit
 
 RANK, RATE, BATCH, SEED = 32, 1.2e-3, 32, 0
 DROPOUT = 0.1
-SCHEDULE = (0, 0.0), (50, 1.0), (700, 1.0), (1700, 0.0)
+SCHEDULE = (0, 0.0), (50, 1.0), (700, 1.0), (1700, 0.0), (1760, 0.6), (2500, 0.0)
 PIECES = 126
 """Pieces per sequence without special tokens; of longer ones, a part."""
 
 MIXTURE = {
-    "hard": 0.50,
+    "hard": 0.47,
     "prompts": 0.08,
     "pupa": 0.09,
-    "generated": 0.15,
+    "generated": 0.18,
     "wikigold": 0.02,
     "wnut17": 0.03,
     "wikiann_en": 0.02,
@@ -51,7 +51,7 @@ GENERATED, RENAMED = 12_000, 6
 LOWERED, RAISED, TITLED, JOINED = 0.1, 0.05, 0.03, 0.3
 """Shares of sequences in lower case, in upper case, with a capital in every word, and joined with the source's next."""
 
-UNLISTED = 0.12
+UNLISTED = 0.25
 """Share of sequences that are shown without a list of the lexicon, for each of them."""
 
 LISTS = lexicon.NAME, lexicon.PUBLIC, lexicon.ORDINARY, lexicon.PLACE

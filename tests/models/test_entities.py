@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textveil.errors import ConfigError, ModelError
-from textveil.models import Ragged, TokenClassifier, load_tagger
+from textveil.models import Ragged, TokenClassifier, entities, load_tagger
 from textveil.models.entities import casing
 
 
@@ -96,11 +96,11 @@ def test_a_word_counts_when_the_probabilities_of_all_entities_together_reach_the
     assert spans([row], [1], threshold=0.4 - 1e-6) == [(0, 0, 1, "LOCATION")]
 
 
-def found_by_look(words: list[str], chances: list[float]) -> list[str]:
+def found_by_look(words: list[str], chances: list[float], kind: str = "PERSON") -> list[str]:
     tagger = Fixed(
         rows=np.array([[1 - chance, 0, chance] for chance in chances], np.float32),
         model=None,  # type: ignore[arg-type]
-        types=(None, "PERSON", "PERSON"),
+        types=(None, kind, kind),
         begins=np.array([False, True, False]),
         threshold=None,
         window=128,
@@ -109,18 +109,47 @@ def found_by_look(words: list[str], chances: list[float]) -> list[str]:
     return [" ".join(words[found.start : found.end]) for found in tagger.find(Ragged.join([words]))]
 
 
-def test_how_a_word_looks_decides_how_sure_the_bundled_tagger_must_be():
-    words = ["Kowalski", "and", "Xyzzy", "and", "xyzzy", "and", "kowalski", "and", "東", "and", "7"]
-    assert found_by_look(words, [0.21, 0] * 5 + [0.21]) == ["Kowalski"]
-    assert found_by_look(words, [0.5, 0] * 5 + [0.5]) == ["Kowalski", "Xyzzy", "7"]
-    assert found_by_look(words, [0.93, 0] * 5 + [0.93]) == ["Kowalski", "Xyzzy", "kowalski", "7"]
-    assert found_by_look(words, [0.98, 0] * 5 + [0.98]) == [word for word in words if word != "and"]
+@pytest.fixture
+def levels(monkeypatch):
+    """Thresholds in steps, whatever those of the package are."""
+    own = {"FIRM_LISTED": 0.2, "FIRM": 0.45, "FIRM_ORDINARY": 0.7, "SMALL_LISTED": 0.9, "SMALL": 0.97}
+    for name, value in {**own, "DETAIL": 0.8, "BESIDE_FIRM": 0.05, "BESIDE": 0.5}.items():
+        monkeypatch.setattr(entities, name, value)
 
 
+@pytest.mark.usefixtures("levels")
+@pytest.mark.parametrize(
+    ("chance", "found"),
+    [
+        (0.19, ""),
+        (0.21, "Kowalski"),
+        (0.5, "Kowalski Xyzzy 7"),
+        (0.75, "Kowalski Xyzzy Mietvertrag 7"),
+        (0.93, "Kowalski Xyzzy kowalski Mietvertrag 7"),
+        (0.98, "Kowalski Xyzzy xyzzy kowalski 東 Mietvertrag 7"),
+    ],
+)
+def test_how_a_word_looks_decides_how_sure_the_bundled_tagger_must_be(chance, found):
+    words = ["Kowalski", "Xyzzy", "xyzzy", "kowalski", "東", "Mietvertrag", "7"]
+    chances = [0.0] * (2 * len(words) - 1)
+    chances[::2] = [chance] * len(words)
+    assert found_by_look(" and ".join(words).split(), chances) == found.split()
+
+
+@pytest.mark.usefixtures("levels")
 def test_a_word_beside_an_entity_belongs_to_it_sooner():
     words = ["x", "Xyzzy", "Qwx", "of", "Abcd", "Zzyx", "Efgh"]
     assert found_by_look(words, [0.1, 0.95, 0.06, 0.6, 0.06, 0.01, 0.06]) == ["Xyzzy Qwx of Abcd"]
     assert found_by_look(words, [0.6, 0.3, 0.06, 0.6, 0.06, 0.01, 0.06]) == []
+    assert found_by_look(["Xyzzy", "Mietvertrag"], [0.95, 0.4]) == ["Xyzzy"]
+
+
+@pytest.mark.usefixtures("levels")
+@pytest.mark.parametrize(("kind", "found"), [("PERSON", ["7", "Xyzzy"]), ("AGE", [])])
+def test_details_have_a_threshold_of_their_own_however_they_look(kind, found):
+    words = ["7", "and", "Xyzzy"]
+    assert found_by_look(words, [0.75, 0, 0.75], kind) == found
+    assert found_by_look(words, [0.85, 0, 0.85], kind) == ["7", "Xyzzy"]
 
 
 def standings(rows: list[list[float]], cut: float = 0.5) -> list[float]:

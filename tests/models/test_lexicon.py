@@ -18,7 +18,7 @@ def of(*texts: str) -> list[list[int]]:
     return [found[i:j].tolist() for i, j in pairwise(bounds)]
 
 
-def test_lists_are_read_in_any_casing_and_without_accents():
+def testlists_are_read_in_any_casing_and_without_accents():
     assert of("kowalski KOWALSKI José Mietvertrag umowa zxqv") == [[NAME, NAME, NAME, ORDINARY, ORDINARY, 0]]
     assert of("python GOOGLE Brasília") == [[PUBLIC, PUBLIC, PUBLIC | PLACE]]
     assert of("albert einstein", "jürgen einstein") == [[NAME | PUBLIC, PUBLIC], [NAME, PUBLIC]]
@@ -39,9 +39,9 @@ def few(monkeypatch):
     }
     monkeypatch.setattr(lexicon, "_read", entries.__getitem__)
     monkeypatch.setattr(lexicon, "_ordinary", lambda: lexicon.hashed(["square"]))
-    lexicon._lists.cache_clear()
+    lexicon.lists.cache_clear()
     yield
-    lexicon._lists.cache_clear()
+    lexicon.lists.cache_clear()
 
 
 def test_the_longest_entry_counts(few):
@@ -51,7 +51,7 @@ def test_the_longest_entry_counts(few):
 
 
 def test_no_entry_is_longer_than_said_and_all_are_as_they_are_looked_up():
-    names, entries, longest = lexicon._lists()
+    names, entries, longest = lexicon.lists()
     assert len(names) > 40_000
     assert sum(mark & PUBLIC > 0 for mark in entries.values()) > 10_000
     assert sum(mark & PLACE > 0 for mark in entries.values()) > 40_000
@@ -64,7 +64,7 @@ def test_ordinary_words_are_sorted_and_on_no_other_list():
     known = lexicon._ordinary()
     assert (np.diff(known) > 0).all()
     assert len(known) > 200_000
-    names, entries, _ = lexicon._lists()
+    names, entries, _ = lexicon.lists()
     others = lexicon.hashed([*names, *entries])
     assert np.isin(others, known).mean() < 2 * len(known) / 2**32, "by chance"
 

@@ -61,7 +61,7 @@ def test_spans_of_characters_become_labels_of_words():
     ]
     found = data._from_spans("Ann Lee, 50 from Elm St 4", spans)
     assert found.words == ["Ann", "Lee", ",", "50", "from", "Elm", "St", "4"]
-    assert found.labels == ["B-PERSON private", "I-PERSON private", "O", "O", "O", "?", "?", "O"]
+    assert found.labels == ["B-PERSON private", "I-PERSON private", "O", "B-AGE private", "O", "?", "?", "O"]
 
 
 def test_countries_are_public_and_other_places_private_where_a_person_is_named():

@@ -43,8 +43,8 @@ CUT = 0.6
 """The share of private labels from which on the bundled tagger's entities are private."""
 
 FIRM, FIRM_LISTED, FIRM_ORDINARY = 0.8, 0.6, 0.95
-"""From which probability on a word is found by the bundled tagger, if it has a capital or no letters: any, one on the list
-of names, and one on the list of ordinary words."""
+"""From which probability on a word is found by the bundled tagger, if it has a capital or no letters: any, one on the
+list of names, and one on the list of ordinary words."""
 
 SMALL, SMALL_LISTED = 0.9, 0.9
 """The same for words in small letters or a script without capitals: any, and one on the list of names."""
@@ -53,8 +53,8 @@ DETAIL = 0.8
 """The same for a word that is rather a part of one of `DETAILS` than of a name."""
 
 BESIDE_FIRM, BESIDE = 0.2, 0.3
-"""The same for a word beside one that was found: with a capital, rather part of a name and on no list of ordinary words,
-and any other. All were chosen on texts held out of training (`training/cuts.py`)."""
+"""The same for a word beside one that was found: with a capital, rather part of a name and not on the list of ordinary
+words, and any other. All were chosen on texts held out of training (`training/cuts.py`)."""
 
 DEFAULT = 0.6
 """The threshold of other taggers."""

@@ -53,7 +53,7 @@ def marks(words: Sequence[str], documents: Ints) -> Ints:
         words: the T words of all texts.
         documents: int64 [B+1]; text b has the words documents[b] to documents[b+1].
     """
-    names, entries, longest = _lists()
+    names, entries, longest = lists()
     distinct = list(set(words))
     spelled = [folded(word) for word in distinct]
     alone = ORDINARY * _is_ordinary(spelled) + NAME * np.array([word in names for word in spelled], bool)
@@ -88,7 +88,7 @@ def _ordinary() -> Ints:
 
 
 @cache
-def _lists() -> tuple[frozenset[str], dict[str, int], dict[str, int]]:
+def lists() -> tuple[frozenset[str], dict[str, int], dict[str, int]]:
     """The names; entries of places and what is public with their marks; the longest entry that each word begins."""
     entries = dict.fromkeys(_read("places"), PLACE)
     for entry in _read("public"):
