@@ -32,6 +32,7 @@ TRIED: dict[str, tuple[float, ...]] = {
     "DETAIL": (0.3, 0.5, 0.7, 0.8, 0.9),
     "BESIDE_FIRM": (0.05, 0.1, 0.2, 0.3, 0.45),
     "BESIDE": (0.3, 0.5, 0.7, 0.9),
+    "BESIDE_DETAIL": (0.3, 0.5, 0.7),
 }
 """What is tried for each constant of `textveil.models.entities`, the others being the best found so far."""
 

@@ -113,7 +113,7 @@ def found_by_look(words: list[str], chances: list[float], kind: str = "PERSON") 
 def levels(monkeypatch):
     """Thresholds in steps, whatever those of the package are."""
     own = {"FIRM_LISTED": 0.2, "FIRM": 0.45, "FIRM_ORDINARY": 0.7, "SMALL_LISTED": 0.9, "SMALL": 0.97}
-    for name, value in {**own, "DETAIL": 0.8, "BESIDE_FIRM": 0.05, "BESIDE": 0.5}.items():
+    for name, value in {**own, "DETAIL": 0.8, "BESIDE_FIRM": 0.05, "BESIDE": 0.5, "BESIDE_DETAIL": 0.6}.items():
         monkeypatch.setattr(entities, name, value)
 
 
@@ -150,6 +150,9 @@ def test_details_have_a_threshold_of_their_own_however_they_look(kind, found):
     words = ["7", "and", "Xyzzy"]
     assert found_by_look(words, [0.75, 0, 0.75], kind) == found
     assert found_by_look(words, [0.85, 0, 0.85], kind) == ["7", "Xyzzy"]
+    assert found_by_look(["7", "Mietvertrag", "7"], [0.85, 0.7, 0.85], kind)[0] == (
+        "7" if kind == "AGE" else "7 Mietvertrag 7"
+    )
 
 
 def standings(rows: list[list[float]], cut: float = 0.5) -> list[float]:

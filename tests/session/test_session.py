@@ -9,7 +9,7 @@ import pytest
 from textveil.config.sections import WordsOptions
 from textveil.errors import InputError, MechanismError
 from textveil.pipeline.privatizer import Privatizer
-from textveil.session.placeholders import Value, letters, spelled_in
+from textveil.session.placeholders import Original, letters, spelled_in
 from textveil.session.snapshot import Notes, Snapshot
 from textveil.session.state import ATTEMPTS, Session
 
@@ -66,7 +66,7 @@ def test_addresses_are_compared_with_their_punctuation():
     session = Session()
     with session.noting() as notes:
         values = ["a.b@x.org", "ab@x.org", "A.b@x.org", "10.0.0.1", "1.0.0.01"]
-        assert notes.placeholders([Value("EMAIL" if "@" in value else "IP", value) for value in values]) == [
+        assert notes.placeholders([Original("EMAIL" if "@" in value else "IP", value) for value in values]) == [
             "<EMAIL_1>",
             "<EMAIL_2>",
             "<EMAIL_1_B>",
@@ -80,7 +80,7 @@ def test_addresses_are_compared_with_their_punctuation():
 
 def numbered(session, *values, type_="PERSON"):
     with session.noting() as notes:
-        return notes.placeholders([Value(type_, value) for value in values])
+        return notes.placeholders([Original(type_, value) for value in values])
 
 
 def test_parts_of_a_name_have_its_number_wherever_they_stand():

@@ -39,22 +39,24 @@ LABELS = (
 CASINGS = 5
 """Number of casings the bundled tagger distinguishes."""
 
-CUT = 0.6
+CUT = 0.5
 """The share of private labels from which on the bundled tagger's entities are private."""
 
 FIRM, FIRM_LISTED, FIRM_ORDINARY = 0.8, 0.6, 0.95
 """From which probability on a word is found by the bundled tagger, if it has a capital or no letters: any, one on the
 list of names, and one on the list of ordinary words."""
 
-SMALL, SMALL_LISTED = 0.9, 0.9
+SMALL, SMALL_LISTED = 0.8, 0.8
 """The same for words in small letters or a script without capitals: any, and one on the list of names."""
 
 DETAIL = 0.8
-"""The same for a word that is rather a part of one of `DETAILS` than of a name."""
+"""The same for a word that is rather a part of one of `DETAILS` than of a name, and no ordinary word; of those,
+`FIRM_ORDINARY` holds."""
 
-BESIDE_FIRM, BESIDE = 0.2, 0.3
-"""The same for a word beside one that was found: with a capital, rather part of a name and not on the list of ordinary
-words, and any other. All were chosen on texts held out of training (`training/cuts.py`)."""
+BESIDE_FIRM, BESIDE, BESIDE_DETAIL = 0.45, 0.3, 0.5
+"""The same for a word beside one that was found: part of a name with a capital and not on the list of ordinary words, any
+other part of a name, and one of a detail (ordinary words: `DETAIL`). All were chosen on texts held out of training
+(`training/cuts.py`)."""
 
 DEFAULT = 0.6
 """The threshold of other taggers."""
@@ -230,11 +232,13 @@ class TokenClassifier:
         own = marks(texts.words, texts.documents)
         listed, ordinary, small = own & NAME > 0, own & ORDINARY > 0, lettered & ~firm
         least = np.select(
-            [detail, small & listed, small, firm & listed, ordinary],
-            [DETAIL, SMALL_LISTED, SMALL, FIRM_LISTED, FIRM_ORDINARY],
+            [detail & ~ordinary, detail, small & listed, small, firm & listed, ordinary],
+            [DETAIL, FIRM_ORDINARY, SMALL_LISTED, SMALL, FIRM_LISTED, FIRM_ORDINARY],
             FIRM,
         )
-        near = inside >= np.where(firm & ~detail & ~ordinary, BESIDE_FIRM, BESIDE)
+        near = inside >= np.select(
+            [detail & ordinary, detail, firm & ~ordinary], [DETAIL, BESIDE_DETAIL, BESIDE_FIRM], BESIDE
+        )
         sure = inside >= least
         near |= sure
         goes_on = near.copy()

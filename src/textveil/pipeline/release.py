@@ -18,7 +18,7 @@ from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan
 from textveil.protect import DATES, PrivateValue, Protection
 from textveil.randomness import Ids
-from textveil.session import Notes, Snapshot, Value
+from textveil.session import Notes, Original, Snapshot
 from textveil.text import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, casing_of
 
 PLACEHOLDER_TYPE = "WORD"
@@ -154,10 +154,12 @@ def spell(
                 notes.replaced(tokens.words[i], shown[i])
             else:
                 kinds[i] = 2
-    values: list[list[Value]] = []
+    values: list[list[Original]] = []
     for b, (start, stop) in enumerate(bounds):
         places = (start + np.flatnonzero(kinds[start:stop] == 2)).tolist()
-        values.append([Value(type_of(protection, i), tokens.words[i], _is_json_number(tokens, b, i)) for i in places])
+        values.append(
+            [Original(type_of(protection, i), tokens.words[i], _is_json_number(tokens, b, i)) for i in places]
+        )
         given = [f'"<{type_}>"' if quoted else f"<{type_}>" for type_, _, quoted in values[-1]]
         if notes is not None:
             given = notes.placeholders(values[-1])

@@ -4,7 +4,7 @@ In: what releases add; answers that mention what was replaced. Out: the original
 Not here: what is replaced (`pipeline`), and who answers (`gateway`).
 """
 
-from textveil.session.placeholders import Value
+from textveil.session.placeholders import Original
 from textveil.session.reading import fold
 from textveil.session.restore import Restorer
 from textveil.session.snapshot import Notes, SessionDelta, Snapshot
@@ -12,10 +12,10 @@ from textveil.session.state import Session
 
 __all__ = [
     "Notes",
+    "Original",
     "Restorer",
     "Session",
     "SessionDelta",
     "Snapshot",
-    "Value",
     "fold",
 ]

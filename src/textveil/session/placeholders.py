@@ -19,7 +19,7 @@ LONGEST = 80
 """Characters of the longest name of a placeholder that is looked for; types have at most 64."""
 
 
-class Value(NamedTuple):
+class Original(NamedTuple):
     """What a placeholder stands for. Secret.
 
     Args:
@@ -42,7 +42,7 @@ class Given(NamedTuple):
         value: exactly as it stood there.
         part: GIVEN or FAMILY for a part of a person's name, PART for one of other names; "" for a whole value.
         form: which of the spellings of the value or part this is, from 1.
-        quoted: whether it is written in quotation marks that did not stand there; see `Value`.
+        quoted: whether it is written in quotation marks that did not stand there; see `Original`.
     """
 
     type: str
@@ -53,9 +53,9 @@ class Given(NamedTuple):
     quoted: bool = False
 
     @property
-    def stands_for(self) -> Value:
+    def stands_for(self) -> Original:
         """The value."""
-        return Value(self.type, self.value, self.quoted)
+        return Original(self.type, self.value, self.quoted)
 
     @property
     def name(self) -> str:

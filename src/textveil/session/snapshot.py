@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from textveil.protect import PrivateValue, Sought, alike, core, parts
-from textveil.session.placeholders import Given, Value, named, spelled_in
+from textveil.session.placeholders import Given, Original, named, spelled_in
 from textveil.session.reading import fold
 from textveil.session.restore import Key, KeyFinder, Node, targets_in, tree
 from textveil.text import is_public
@@ -52,7 +52,7 @@ class Facts:
         drawn: table rows of words that are released alike, and what figures are moved by, by (law, word, group).
     """
 
-    placeholders: ChainMap[Value, Given] = field(default_factory=ChainMap, repr=False)
+    placeholders: ChainMap[Original, Given] = field(default_factory=ChainMap, repr=False)
     values: ChainMap[tuple[str, str], tuple[int, str]] = field(default_factory=ChainMap, repr=False)
     parts: ChainMap[tuple[str, str], tuple[int, str]] = field(default_factory=ChainMap, repr=False)
     forms: ChainMap[tuple[str, int, str], int] = field(default_factory=ChainMap)
@@ -163,9 +163,9 @@ class Notes:
 
     def placeholder(self, type_: str, value: str) -> str:
         """The placeholder of a value; see `placeholders`."""
-        return self.placeholders([Value(type_, value)])[0]
+        return self.placeholders([Original(type_, value)])[0]
 
-    def placeholders(self, values: Sequence[Value]) -> list[str]:
+    def placeholders(self, values: Sequence[Original]) -> list[str]:
         """The placeholders of the values of one text: `<TYPE_1>`, `<TYPE_2>`, ... in order of first appearance.
 
         A part of a name gets the number of the whole, if only one name has it, and says which part it is; what is
@@ -177,7 +177,7 @@ class Notes:
         self._divide(values)
         return [self._given(value).shown for value in values]
 
-    def _divide(self, values: Iterable[Value]) -> None:
+    def _divide(self, values: Iterable[Original]) -> None:
         """Number the values that are new. The longest decide first which are whole names and which are parts."""
         facts = self._facts
         new: dict[_Same, str] = {}
@@ -209,7 +209,7 @@ class Notes:
         self._facts.counts[type_] = number
         return number
 
-    def _given(self, value: Value) -> Given:
+    def _given(self, value: Original) -> Given:
         facts = self._facts
         if value not in facts.placeholders:
             type_, text, quoted = value
@@ -235,7 +235,7 @@ class Notes:
         for value in values:
             self._facts.private.setdefault(value.key, value)
 
-    def put(self, text: str, values: Sequence[Value]) -> None:
+    def put(self, text: str, values: Sequence[Original]) -> None:
         """Note the targets of links, attributes and URLs in which a release has placeholders.
 
         Args:
