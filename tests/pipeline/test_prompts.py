@@ -99,6 +99,14 @@ def test_a_german_prompt(guard):
     assert sent.endswith("ist mein Vermieter.")
 
 
+@pytest.mark.parametrize("address", ["julia.picasso@example.org", "jpicasso@example.org", "picasso-j@example.org"])
+def test_a_famous_name_with_an_address_is_somebodys(guard, address):
+    asked = "Who was Pablo Picasso?"
+    assert guard.protect(asked).text == asked
+    sent = guard.protect(f"{asked} Write to Julia Picasso ({address}) about the rent.").text
+    assert sent == f"{asked} Write to <PERSON_1> (<EMAIL_1>) about the rent."
+
+
 def test_three_turns_in_which_a_name_returns(guard):
     session = Session()
     turns = [

@@ -54,8 +54,8 @@ DETAIL = 0.8
 `FIRM_ORDINARY` holds."""
 
 BESIDE_FIRM, BESIDE, BESIDE_DETAIL = 0.45, 0.3, 0.5
-"""The same for a word beside one that was found: part of a name with a capital and not on the list of ordinary words, any
-other part of a name, and one of a detail (ordinary words: `DETAIL`). All were chosen on texts held out of training
+"""The same for a word beside one that was found: part of a name with a capital and not on the list of ordinary words,
+any other part of a name, and one of a detail (ordinary words: `DETAIL`). All were chosen on texts held out of training
 (`training/cuts.py`)."""
 
 DEFAULT = 0.6

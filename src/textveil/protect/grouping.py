@@ -27,7 +27,7 @@ from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, PUBLIC, Protection
 from textveil.protect.scripts.unmeasured import TEXT, Unmeasured, unmeasured
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, TYPES, Detector, Span
-from textveil.protect.spelling import bounds
+from textveil.protect.spelling import atoms, bounds
 from textveil.protect.spread import SOURCE as SPREAD
 from textveil.protect.spread import PrivateValue, Sought, spread
 from textveil.randomness import Flags, Floats, Ids, Values
@@ -39,6 +39,9 @@ that the public list of names gives it."""
 
 PRIVATE = 0.5
 """From this probability on a name counts as private."""
+
+NAMING = 4
+"""Letters of a longer word of a name."""
 
 SURE = 0.9
 """From this score on a name may be replaced by another name; others become placeholders, which a reader can see."""
@@ -315,6 +318,8 @@ class Grouping:
         ]
         if self.types is not None:
             spans = [span for span in spans if span.type in self.types]
+        if self.options.level == "personal":
+            spans = _reachable(spans, tokens.texts)
         others = [span for span in spans if not self._at_level(span)]
         spans = [span for span in spans if self._at_level(span)]
         return spans if self.never is None else self.never.without(spans, tokens.texts), others
@@ -495,6 +500,27 @@ def _with_backslashes(parts: Sequence[_Range], tokens: Tokens) -> list[_Range]:
             part = part._replace(start=part.start - 1)
         found.append(part)
     return found
+
+
+def _reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
+    """The spans, with all persons as private whose name is in an address or user name of their text.
+
+    In it are all longer words of the name, or the last with the first letter of the first before or behind it.
+    """
+    addresses = [""] * len(texts)
+    for span in spans:
+        if span.type in ("EMAIL", "HANDLE"):
+            found = atoms(texts[span.text][span.start : span.end])
+            addresses[span.text] += "".join([atom.text for atom in found]) + "\n"
+
+    def reached(span: Span) -> bool:
+        words = [atom.text for atom in atoms(texts[span.text][span.start : span.end])]
+        long = [word for word in words if len(word) >= NAMING]
+        short = [words[0][0] + words[-1], words[-1] + words[0][0]] if len(words) > 1 and long else []
+        address = addresses[span.text]
+        return bool(long) and (all(word in address for word in long) or any(each in address for each in short))
+
+    return [span._replace(private=1.0) if span.type == "PERSON" and reached(span) else span for span in spans]
 
 
 def _trimmed(span: Span, tokens: Tokens) -> Span:
