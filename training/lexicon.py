@@ -248,7 +248,7 @@ def ordinary(others: set[str]) -> set[str]:
 
 def notice() -> str:
     """Whose data the list of ordinary words comes from, and under which licences, as wordfreq says it."""
-    about = metadata("wordfreq").json["description"]
+    about = str(metadata("wordfreq").json["description"])
     found = regex.search(r"^## License\n(.*?)^## ", about, regex.DOTALL | regex.MULTILINE)
     if found is None:
         raise ValueError(f"wordfreq {version('wordfreq')} must say its licence in its description")
