@@ -55,8 +55,9 @@ DETAIL = 0.8
 
 BESIDE_FIRM, BESIDE, BESIDE_DETAIL = 0.45, 0.3, 0.5
 """The same for a word beside one that was found: part of a name with a capital and not on the list of ordinary words,
-any other part of a name, and one of a detail (ordinary words: `DETAIL`). All were chosen on texts held out of training
-(`training/cuts.py`)."""
+any other part of a name, and one of a detail (ordinary words: `DETAIL`). All follow the choice on texts held out of
+training (`training/cuts.py`), but for two: `SMALL_LISTED` is no higher than `SMALL`, and `BESIDE_DETAIL` is higher than
+what costs least there, so that the word behind a code stays."""
 
 DEFAULT = 0.6
 """The threshold of other taggers."""

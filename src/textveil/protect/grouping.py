@@ -505,20 +505,21 @@ def _with_backslashes(parts: Sequence[_Range], tokens: Tokens) -> list[_Range]:
 def _reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
     """The spans, with all persons as private whose name is in an address or user name of their text.
 
-    In it are all longer words of the name, or the last with the first letter of the first before or behind it.
+    In it are all longer words of the name, or the whole name as one word, or its last word with the first's initial.
     """
-    addresses = [""] * len(texts)
+    known: list[set[str]] = [set() for _ in texts]
     for span in spans:
         if span.type in ("EMAIL", "HANDLE"):
-            found = atoms(texts[span.text][span.start : span.end])
-            addresses[span.text] += "".join([atom.text for atom in found]) + "\n"
+            words = [atom.text for atom in atoms(texts[span.text][span.start : span.end].partition("@")[0])]
+            known[span.text].update(words, ["".join(words)])
 
     def reached(span: Span) -> bool:
         words = [atom.text for atom in atoms(texts[span.text][span.start : span.end])]
-        long = [word for word in words if len(word) >= NAMING]
-        short = [words[0][0] + words[-1], words[-1] + words[0][0]] if len(words) > 1 and long else []
-        address = addresses[span.text]
-        return bool(long) and (all(word in address for word in long) or any(each in address for each in short))
+        long, own = {word for word in words if len(word) >= NAMING}, known[span.text]
+        if not long or not own:
+            return False
+        glued = {"".join(words), words[0][0] + words[-1], words[-1] + words[0][0]} if len(words) > 1 else set()
+        return long <= own or not glued.isdisjoint(own)
 
     return [span._replace(private=1.0) if span.type == "PERSON" and reached(span) else span for span in spans]
 
