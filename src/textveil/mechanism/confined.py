@@ -16,7 +16,7 @@ from textveil.config import options, plain
 from textveil.errors import ConfigError, TableError
 from textveil.guarantee import Claim, Restricted
 from textveil.mechanism.block import Block, Layout
-from textveil.mechanism.radius import radii
+from textveil.mechanism.radius import lengths
 from textveil.mechanism.rule import EXPONENT_CAP, SCALE, Exponential
 from textveil.randomness import Draws, Flags, Ids, Ints, Randomness, Values, weighted_choice
 from textveil.table import LISTED, EmbeddingTable, shares, ships
@@ -348,15 +348,19 @@ class Ball:
         return weighted_choice(draws, weights(scores, parameter))
 
     def log_probs(self, table: EmbeddingTable, rows: Ids, parameter: Values) -> Values:
-        """By quadrature over the radius: numerical, and minus infinity beyond radii of probability 1e-12."""
+        """By quadrature over the radius: numerical, and minus infinity beyond radii of probability 1e-12.
+
+        A word whose distance lies within a part of the radii is a candidate for the share of them that is longer.
+        """
         law = np.zeros((len(rows), len(table)))
         distances = table.distances(rows)
         for value in np.unique(parameter):
             some = np.flatnonzero(parameter == value)
-            nodes, masses = _nodes(table, float(value))
-            for radius, mass in zip(nodes, masses, strict=True):
-                own = np.exp(np.maximum(-value / 2 * distances[some] / radius, -EXPONENT_CAP))
-                own[distances[some] >= radius] = 0
+            away = distances[some]
+            radii, masses, ends = _parts(table, float(value))
+            for radius, mass, low, high in zip(radii, masses, ends[:-1], ends[1:], strict=True):
+                own = np.exp(np.maximum(-value / 2 * away / radius, -EXPONENT_CAP))
+                own *= ((high - away) / (high - low)).clip(0, 1)
                 law[some] += mass / own.sum(axis=1, keepdims=True) * own
         with np.errstate(divide="ignore"):
             return np.log(law)
@@ -375,9 +379,9 @@ def spread(table: EmbeddingTable, nominal: Values) -> Values:
 
 
 @lru_cache(maxsize=32)
-def _nodes(table: EmbeddingTable, nominal: float) -> tuple[Values, Values]:
-    """Radii and their probabilities; seconds of work for hundreds of coordinates."""
-    return radii(spread(table, np.array([nominal]))[0])
+def _parts(table: EmbeddingTable, nominal: float) -> tuple[Values, Values, Values]:
+    """Radii, their probabilities and the ends of their parts; seconds of work for hundreds of coordinates."""
+    return lengths(spread(table, np.array([nominal]))[0])
 
 
 @lru_cache(maxsize=8)
