@@ -198,6 +198,29 @@ def test_only_the_types_that_are_asked_for(mover):
     assert hidden([amounts.released]).startswith("3 of type AMOUNT replaced (a drawn figure")
 
 
+def test_an_amount_is_drawn_once_however_many_decimal_places_it_has(mover):
+    session = Session()
+    sent = mover(["AMOUNT"], figures={"unit": 1}).privatize("owes $1,250.50, or $1250.5", session)
+    one, two = re.findall(r"\$(\d+\.\d+)", sent.text)
+    assert float(two) == pytest.approx(float(one), abs=0.0501)
+    assert [each["word"] for law in json.loads(session.to_json())["draws"].values() for each in law] == ["125050"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("Ben is aged 21 years, she says", r"Ben is aged (\d+) year(s?), she says"),
+        ("Ben is aged 10 months now", "Ben is aged <AGE_1> now"),
+        ("Ben is aged 10 weeks now", "Ben is aged <AGE_1> now"),
+    ],
+)
+def test_the_unit_of_an_age_is_a_part_of_it(mover, text, sent):
+    for _ in range(20):
+        match = re.fullmatch(sent, mover(figures={"year_epsilon": 0.02}).privatize(text).text)
+        assert match
+        assert not match.groups() or (match[1] == "1") == (match[2] == "")
+
+
 def test_moved_figures_are_shown_as_such(mover):
     items = mover(["AGE"], seed=6).privatize(TURNS[0]).released.items
     assert [item.group for item in items if look(item) is LOOKS["figure"]] == ["AGE"]
@@ -227,15 +250,15 @@ def follows(moves, epsilon):
 def test_moves_have_the_law_that_the_statement_says(mover):
     made = mover(
         ["AGE", "DATE", "AMOUNT"],
-        figures={"day_epsilon": 0.5, "year_epsilon": 0.8, "unit_epsilon": 8, "unit": 2},
+        figures={"day_epsilon": 0.5, "year_epsilon": 0.8, "unit_epsilon": 80, "unit": 2},
         seed=8,
     )
-    texts = ["aged 60, came on 2024-03-01 with $1000.5"] * 6000
+    texts = ["aged 60, came on 2024-03-01 with $1000.50"] * 6000
     moved = [re.findall(r"\d[\d.-]*\d|\d", result.text) for result in made.privatize_many(texts)]
     years = np.array([int(age) for age, _, _ in moved]) - 60
     dates = np.array([date.fromisoformat(day).toordinal() for _, day, _ in moved]) - date(2024, 3, 1).toordinal()
-    amounts = np.array([round(10 * float(amount)) for _, _, amount in moved]) - 10005
-    for moves, epsilon in ((years, 0.8), (dates, 0.5), (amounts, 8 * 0.1 / 2)):
+    amounts = np.array([round(100 * float(amount)) for _, _, amount in moved]) - 100050
+    for moves, epsilon in ((years, 0.8), (dates, 0.5), (amounts, 80 * 0.01 / 2)):
         assert follows(moves, epsilon)
         assert not follows(moves, epsilon * 1.2)
         assert not follows(np.where(moves == 0, moves, np.abs(moves)), epsilon)
@@ -299,6 +322,18 @@ def test_dates_have_a_bound_for_all_of_them_together_only(mover):
     assert "DATE 0.01 per day, all dates alike (1 figure)" in found["statement"]
     assert "unprotected" not in found["statement"]
     assert any("epsilon is 0.01 * D, over all releases of the session together" in note for note in found["caveats"])
+
+
+def test_statements_show_every_digit_of_a_bound(mover):
+    made = mover(
+        ["AGE", "DATE", "AMOUNT"],
+        figures={"day_epsilon": 1e-7, "year_epsilon": 0.20000049, "unit_epsilon": 1.0, "unit": 1234567.0},
+    )
+    dates, ages, amounts = made.claim.caveats[-3:]
+    assert "epsilon is 0.0000001 * D," in dates
+    assert "epsilon is 0.20000049 * D, at most 24.0000588," in ages
+    assert "epsilon is 1 * D / 1234567," in amounts
+    assert made.figures.unit("AMOUNT") == "1234567"
 
 
 def test_words_that_pass_are_still_counted(mover):

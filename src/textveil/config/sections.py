@@ -242,7 +242,7 @@ class NameOptions:
 
 @options("figures.")
 class FigureOptions:
-    """Which dates, ages and amounts are moved by discrete Laplace noise, in the form in which they are written.
+    """Which dates, ages and amounts are moved by discrete Laplace noise, and written much as they were.
 
     The probability of what is released changes by a factor of at most exp(epsilon * distance). The standard deviation
     of the noise is about 1.4 / epsilon.

@@ -7,8 +7,9 @@ Not here: how figures are read and written (`protect.figures`), which of them ar
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -17,9 +18,6 @@ from textveil.config import FigureOptions
 from textveil.errors import BudgetError
 from textveil.protect import AGE, DATES, OLDEST, Figure, Protection
 from textveil.randomness import LARGEST_RATIO, Ids, Randomness, Values, discrete_laplace
-
-_PLACES = range(3)
-"""Decimal places that an amount may have."""
 
 _CHUNK = 1 << 16
 
@@ -45,13 +43,9 @@ class Figures:
             BudgetError: an epsilon, or the unit, has more digits than the exact law can have.
         """
         made = cls(options=options)
-        scales = {
-            "day_epsilon": [made._scale(DATES[0], 0)],
-            "year_epsilon": [made._scale(AGE, 0)],
-            "unit_epsilon and figures.unit": [made._scale("", places) for places in _PLACES],
-        }
-        for name, found in scales.items():
-            if max(chain.from_iterable(scale.as_integer_ratio() for scale in found)) > LARGEST_RATIO:
+        types = {"day_epsilon": DATES[0], "year_epsilon": AGE, "unit_epsilon and figures.unit": ""}
+        for name, type_ in types.items():
+            if max(made._scale(type_).as_integer_ratio()) > LARGEST_RATIO:
                 raise BudgetError(f"figures.{name} must be numbers that are not as small, large or exact: round them")
         return made
 
@@ -67,8 +61,8 @@ class Figures:
             rng: opened once, whatever the texts hold.
 
         Returns:
-            int64 [N], in days, years, or units of the last decimal place, 0 where nothing is moved; float64 [N],
-            infinite for dates and amounts, for which only a bound per day or unit holds.
+            int64 [N], in days, years, or hundredths of an amount, 0 where nothing is moved; float64 [N], infinite for
+            dates and amounts, for which only a bound per day or unit holds.
         """
         steps, spent = np.zeros(len(protection.public), np.int64), np.zeros(len(protection.public))
         places = list(figures)
@@ -76,13 +70,9 @@ class Figures:
         scales: list[Fraction] = []
         row: list[int] = []  # of each figure, among the scales: one for the dates of its text, or its own
         for start, stop in pairwise(bounds):
-            scales.append(self._scale(DATES[0], 0))
-            first = len(scales)
-            types = [protection.kind(i) for i in places[start:stop]]
-            row += [first - 1 if type_ in DATES else first + j for j, type_ in enumerate(types)]
-            scales += [
-                self._scale(type_, figures[i].places) for i, type_ in zip(places[start:stop], types, strict=True)
-            ]
+            first, types = len(scales), [protection.kind(i) for i in places[start:stop]]
+            row += [first if type_ in DATES else first + j for j, type_ in enumerate(types, 1)]
+            scales += [self._scale(type_) for type_ in (DATES[0], *types)]
         drawn = np.empty(len(scales), np.int64)
         for part, draws in rng.open(np.diff(bounds) + 1).chunks(_CHUNK):
             drawn[part] = discrete_laplace(draws, scales[part])
@@ -90,10 +80,10 @@ class Figures:
         spent[places] = [self.options.year_epsilon * OLDEST if protection.kind(i) == AGE else math.inf for i in places]
         return steps, spent
 
-    def _scale(self, type_: str, places: int) -> Fraction:
-        """The scale of the noise, in units of the last decimal place: of exactly the epsilon that statements print."""
-        unit = Fraction(repr(self.options.unit or 1.0)) if type_ not in (*DATES, AGE) else Fraction(1)
-        return unit * Fraction(10) ** places / Fraction(repr(self.per_unit(type_)))
+    def _scale(self, type_: str) -> Fraction:
+        """The scale of the noise in days, years, or hundredths: of exactly the epsilon that statements print."""
+        units = 1 if type_ in (*DATES, AGE) else 100 * Fraction(_exact(self.options.unit or 1.0))
+        return units / Fraction(_exact(self.per_unit(type_)))
 
     def per_unit(self, type_: str) -> float:
         """What a figure of a type loses for each day, year or unit."""
@@ -102,34 +92,40 @@ class Figures:
 
     def unit(self, type_: str) -> str:
         """What one `per_unit` is lost for: "day", "year", "100"."""
-        return "day" if type_ in DATES else "year" if type_ == AGE else f"{self.options.unit:g}"
+        return "day" if type_ in DATES else "year" if type_ == AGE else _exact(self.options.unit or 1.0)
 
     def law(self, type_: str, *, seeded: bool) -> str:
         """What a drawn number depends on besides the figure that it moves."""
-        return f"{'seeded' if seeded else 'drawn'} figures, {self.per_unit(type_)!r} per {self.unit(type_)}"
+        return f"{'seeded' if seeded else 'drawn'} figures, {_exact(self.per_unit(type_))} per {self.unit(type_)}"
 
     def notes(self, types: Iterable[str]) -> Iterator[str]:
         """What is hidden of figures of these types and what is kept, in plain sentences without their full stop."""
         given, options = set(types), self.options
-        day, year, unit = options.day_epsilon, options.year_epsilon, options.unit_epsilon
         if given & {*DATES}:
             yield (
                 "all dates of a session (of a text without one) are moved by one number of days, drawn once: between "
-                f"texts whose dates are all D days later or earlier epsilon is {day:g} * D, over all releases of the "
-                "session together; the days between the dates are kept, so whoever knows one date knows all, and so "
-                "are their form and the words around them, such as weekdays"
+                "texts whose dates are all D days later or earlier, and written in the same form, epsilon is "
+                f"{_exact(options.day_epsilon)} * D, over all releases of the session together; the days between the "
+                "dates are kept, so whoever knows one date knows all, and so are their form and the words around them, "
+                "such as weekdays"
             )
         if AGE in given:
+            most = Decimal(_exact(options.year_epsilon)) * OLDEST
             yield (
                 "each age is moved by years that are drawn once for it in a session (in a text without one), and "
-                f"written as 0 to {OLDEST}: between two ages D years apart epsilon is {year:g} * D, at most "
-                f"{year * OLDEST:g}, over all releases of the session together; which ages are equal and the words "
-                "around them are kept"
+                f"written as 0 to {OLDEST}: between two ages D years apart epsilon is {_exact(options.year_epsilon)} "
+                f"* D, at most {most.normalize():f}, over all releases of the session together; which ages are equal "
+                "and the words around them are kept"
             )
         if own := sorted(given - {*DATES, AGE}):
             yield (
                 f"each amount of type {' or '.join(own)} is moved by a number that is drawn once for it in a session "
-                f"(in a text without one), and not below 0: between two amounts D apart epsilon is {unit:g} * D / "
-                f"{options.unit:g}, over all releases of the session together; which amounts are equal, their decimal "
-                "places and the words around them are kept"
+                "(in a text without one), and not below 0: between two amounts that are D apart and written in the "
+                f"same form epsilon is {_exact(options.unit_epsilon)} * D / {self.unit(own[0])}, over all releases of "
+                "the session together; which amounts are equal, their decimal places and the words around them are kept"
             )
+
+
+def _exact(value: float) -> str:
+    """A number as statements print it, with all its digits and no exponent."""
+    return f"{Decimal(repr(value)).normalize():f}"

@@ -92,10 +92,10 @@ def spell(
 
     The notes for a session say which names and dates stand for which, and which words pass: what it needs for the way
     back. Where equal words are released alike, a name or date that stands for another original already, or that the
-    text says itself, gives way to a placeholder, so that each leads back. A figure that its form cannot show does so
-    too; ages and amounts do not lead back, because in an answer their figures may mean anything. All that follows from
-    what was drawn and from the mask, which says which words are equal, so it costs nothing. Without notes nothing is
-    remembered; placeholders then have numbers of each text's own where equal words are released alike, else none.
+    text says itself, gives way to a placeholder, so that each leads back. A date beyond the calendar does so too; ages
+    and amounts do not lead back, because in an answer their figures may mean anything. All that follows from what was
+    drawn and from the mask, which says which words are equal, so it costs nothing. Without notes nothing is remembered;
+    placeholders then have numbers of each text's own where equal words are released alike, else none.
 
     Args:
         parts: of the privatizer.

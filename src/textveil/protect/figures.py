@@ -3,12 +3,13 @@
 In: what a detector found, its type. Out: its value, and the text with another value in its place.
 Not here: by how much a value is moved (`mechanism.moved_figures`), and what finds figures (`patterns`, `structure`).
 
-Whatever cannot be read with certainty is not read. Nothing is written that would not be read as what was meant.
+What cannot be read with certainty is not read. What is written shows the other value and the form of the first, and
+the form is never one that only some values have: a leading zero would tell that a day is before the 10th, a thousands
+separator that an amount is above 999, "21 год" that an age ends in 1.
 """
 
 from collections.abc import Callable
 from datetime import date
-from decimal import Decimal
 from typing import NamedTuple
 
 import regex
@@ -27,20 +28,18 @@ class Figure(NamedTuple):
     """A value and its form. Secret.
 
     Args:
-        value: a date as its day number, an age, or an amount in units of its last decimal place.
-        places: how many decimal places an amount has; 0 for all others.
-        write: writes another value in the same form; None where that is impossible, or would be read otherwise. Ages
-            below 0 and above `OLDEST` and amounts below 0 are written as these.
+        value: a date as its day number, an age, or an amount in hundredths.
+        write: writes another value in the same form, an amount rounded to its decimal places; None for a date whose
+            year does not have four figures. Ages below 0 and above `OLDEST` and amounts below 0 are written as these.
     """
 
     value: int
-    places: int
     write: Callable[[int], str | None]
 
     @property
     def key(self) -> str:
         """Equal for figures of a type that have the same value."""
-        return f"{self.value}/{self.places}" if self.places else str(self.value)
+        return str(self.value)
 
 
 def read(type_: str, text: str) -> Figure | None:
@@ -51,19 +50,7 @@ def read(type_: str, text: str) -> Figure | None:
         text: a date, an age or an amount, with nothing around it but units.
     """
     reader = _date if type_ in DATES else _age if type_ == AGE else _amount
-    found = reader(text)
-    if found is None:
-        return None
-    as_written = found.write
-
-    def write(value: int) -> str | None:
-        if type_ not in DATES:
-            value = min(max(value, 0), OLDEST) if type_ == AGE else max(value, 0)
-        moved = as_written(value)
-        again = None if moved is None else reader(moved)
-        return moved if again is not None and again.value == value else None
-
-    return found._replace(write=write)
+    return reader(text)
 
 
 # ---- dates -----------------------------------------------------------------------------------------------------------
@@ -73,15 +60,13 @@ _NUMERIC = regex.compile(
     r"|(?P<year>\d{4})[ ]?[年년][ ]?(?P<month>\d\d?)[ ]?[月월][ ]?(?P<day>\d\d?)[ ]?[日号號일]"
     r"|(?P<day>\d\d?)(?P<mark>\.[ ]?)(?P<month>\d\d?)(?P=mark)(?P<year>\d{4})"
 )
-"""The order of day and month follows from the form."""
-
-_SLASHED = regex.compile(r"(?P<first>\d\d?)(?P<mark>[/-])(?P<second>\d\d?)(?P=mark)(?P<year>\d{4})")
-"""It follows only from a day above 12."""
+"""The order of day and month follows from the form. With slashes it would follow only from a day above the 12th, so
+that a moved date would tell that its day was one of these."""
 
 _WORDED = regex.compile(
-    r"(?P<day>\d\d?)(?P<after>\.|st|nd|rd|th)?(?P<link>[ ](?:(?:of|de)[ ])?)(?P<month>\p{L}+\.?)"
+    r"(?P<day>\d\d?)(?P<after>\.|st|nd|rd|th|er|[º°]|)(?P<link>[ ](?:(?:of|de)[ ])?)(?P<month>\p{L}+\.?)"
     r"(?:,?[ ]|[ ]de[ ])(?P<year>\d{4})"
-    r"|(?P<month>\p{L}+\.?)[ ](?P<day>\d\d?)(?P<after>st|nd|rd|th)?,?[ ](?P<year>\d{4})"
+    r"|(?P<month>\p{L}+\.?)[ ](?P<day>\d\d?)(?P<after>st|nd|rd|th|),?[ ](?P<year>\d{4})"
 )
 
 _MONTHS = {
@@ -99,70 +84,88 @@ _MONTHS = {
 """Names of the months as they stand in a date, by language."""
 
 _FOREIGN = regex.compile(r"(?![0-9])\d")
+_ORDINALS = ("st", "nd", "rd", "th")
 _ENGLISH = ("en", "en short")
 _BARE = (*_ENGLISH, "fr", "it", "nl", "pl", "ru")
-_LANGUAGES = {".": ("de",), " de ": ("es", "pt"), " of ": _ENGLISH}
+_LANGUAGES = {" of ": _ENGLISH, " de ": ("es", "pt"), ".": ("de",), "er": ("fr",), "º": ("it",), "°": ("it",)}
 """Languages that write something between day and month; the others are `_BARE`."""
+
+_OWN = ("en", "de", "fr", "it", "pl", "ru")
+"""Languages whose months, written as above, are in no other of these languages. A date of any other language or case
+is written in figures: where some months of two languages are the same, the language would tell the others."""
 
 
 def _date(text: str) -> Figure | None:
     if _FOREIGN.search(text):
         return None
-    match, order = _NUMERIC.fullmatch(text), ("year", "month", "day")
-    if match is None and (match := _SLASHED.fullmatch(text)):
-        first, second = int(match["first"]), int(match["second"])
-        if (first > 12) == (second > 12):
-            return None
-        order = ("year", "second", "first") if first > 12 else ("year", "first", "second")
+    match = _NUMERIC.fullmatch(text)
     if match is None:
         return _worded(text)
-    year, month, day = (match[name] for name in order)
-    value = _day(year, month, day)
+    value, width = _day(match["year"], match["month"], match["day"]), 2 if match["mark"] in ("-", "/", ".") else 1
     if value is None:
         return None
-    spans = [match.span(name) for name in order]
 
     def write(value: int) -> str | None:
         moved = _moved(value)
         if moved is None:
             return None
-        parts = str(moved.year), f"{moved.month:0{_width(month, day)}}", f"{moved.day:0{_width(day, month)}}"
-        return _filled(text, dict(zip(spans, parts, strict=True)))
+        return _filled(
+            text,
+            {
+                match.span("year"): str(moved.year),
+                match.span("month"): f"{moved.month:0{width}}",
+                match.span("day"): f"{moved.day:0{width}}",
+            },
+        )
 
-    return Figure(value, 0, write)
+    return Figure(value, write)
 
 
 def _worded(text: str) -> Figure | None:
-    """A date whose month is a word. All languages that it may be in must write the other date alike."""
+    """A date whose month is a word."""
     match = _WORDED.fullmatch(text)
     if match is None:
         return None
-    word, dot, after = match["month"].removesuffix("."), match["month"][-1] == ".", match["after"] or ""
-    english = not match["link"] or after.isalpha()
-    languages = _ENGLISH if english else _LANGUAGES.get(after or match["link"], _BARE)
-    found: dict[str, tuple[int, list[str]]] = {}  # by language: the month, and how all months are written
-    for language in languages:
-        for cased in (str, str.upper, str.lower):
-            names = [cased(name) for name in _MONTHS[language].split()]
-            if word in names and (language.endswith("short") or not dot):
-                found.setdefault(language[:2], (names.index(word) + 1, names))
-    months = {month for month, _ in found.values()}
+    word, dot, after = match["month"].removesuffix("."), match["month"][-1] == ".", match["after"]
+    english = not match["link"] or after in _ORDINALS
+    languages = _ENGLISH if english else _LANGUAGES.get(match["link"]) or _LANGUAGES.get(after, _BARE)
+    found = {
+        language: month
+        for language in languages
+        for month, name in enumerate(_MONTHS[language].split(), 1)
+        if name.casefold() == word.casefold() and (language.endswith("short") or not dot)
+    }
+    months = {*found.values()}
     day = _day(match["year"], str(*months), match["day"]) if len(months) == 1 else None
     if day is None:
         return None
+    own = next((each[:2] for each in found if each[:2] in _OWN and word in _MONTHS[each].split()), None)
 
     def write(value: int) -> str | None:
         moved = _moved(value)
-        words = set() if moved is None else {names[moved.month - 1] for _, names in found.values()}
-        if moved is None or len(words) != 1:
+        if moved is None:
             return None
-        figures = f"{moved.day:02}" if match["day"][0] == "0" else str(moved.day)
-        new = {"year": str(moved.year), "month": words.pop() + "." * dot, "day": figures}
-        if after.isalpha():
-            new["after"] = "th" if moved.day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(moved.day % 10, "th")
-        return _filled(text, {match.span(name): part for name, part in new.items()})
+        if own is None:
+            return moved.isoformat()
+        if own == "en":
+            ending = _ordinal(moved.day) if after else ""
+        else:
+            ending = "er" * (moved.day == 1) if own == "fr" else "." * (own == "de")
+        return _filled(
+            text,
+            {
+                match.span("year"): str(moved.year),
+                match.span("month"): _MONTHS[own].split()[moved.month - 1],
+                match.span("day"): str(moved.day),
+                match.span("after"): ending,
+            },
+        )
 
-    return Figure(day, 0, write)
+    return Figure(day, write)
+
+
+def _ordinal(day: int) -> str:
+    return "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
 
 
 def _day(year: str, month: str, day: str) -> int | None:
@@ -178,11 +181,6 @@ def _moved(value: int) -> date | None:
     return date.fromordinal(value) if first <= value <= last else None
 
 
-def _width(written: str, other: str) -> int:
-    """How many figures a day or month has at least; where it cannot be seen, as many as the other one of the date."""
-    return 1 if len(written) == 1 or (written[0] != "0" and len(other) == 1) else 2
-
-
 def _filled(text: str, new: dict[tuple[int, int], str]) -> str:
     """A text with something else at some of its places."""
     for (start, end), part in sorted(new.items(), reverse=True):
@@ -192,19 +190,64 @@ def _filled(text: str, new: dict[tuple[int, int], str]) -> str:
 
 # ---- ages ------------------------------------------------------------------------------------------------------------
 
-_AGE = regex.compile(
-    r"([0-9]{1,3})(?:[ \-]?(?:(?:years?|months?|weeks?)(?:[ \-]old)?|yrs?|y/?o|jahre?(?:[ ]alt)?|ans|años|anos|anni"
-    r"|jaar|lat|lata|yaş|tuổi|岁|歲|歳|才|세|살|лет|год|года|سنة|عام|वर्ष|साल))?",
-    regex.IGNORECASE,
+_YEARS = (
+    *(("year old", "years old"), ("year", "years"), ("yr", "yrs"), ("Jahr alt", "Jahre alt"), ("Jahr", "Jahre")),
+    *(("an", "ans"), ("año", "años"), ("ano", "anos"), ("anno", "anni"), ("rok", "lata", "lat")),
+    ("год", "года", "лет"),
 )
-"""Figures, and words that say nothing but that this is an age: "29F" says more."""
+"""Words that say nothing but that this is an age in years, for 1, perhaps for a few, and for many."""
+
+_SAME = ("year-old", "yo", "y/o", "jaar", "yaş", "tuổi", "岁", "歲", "歳", "才", "세", "살", "वर्ष", "साल")
+"""Such words that are the same beside every number."""
+
+_FORMS = {word: (word,) for word in _SAME} | {word.casefold(): forms for forms in _YEARS for word in forms}
+_AGE = regex.compile(r"(?P<years>[0-9]{1,3})(?:(?P<gap>[ \-]?)(?P<words>\L<words>))?", regex.IGNORECASE, words=_FORMS)
+_BEHIND = regex.compile(
+    r"[ \-]?(?:\L<words>|(?P<part>months?|mos?|weeks?|wks?|days?|monaten?|wochen?|tagen?|mois|semaines?|jours?"
+    r"|mes(?:es)?|semanas?|d[ií]as?|mês|mes[ei]|settiman[ae]|giorn[oi]|maand(?:en)?|weken|dagen|miesi[ąę]c\p{L}*"
+    r"|tygod\p{L}+|dni|месяц\p{L}*|недел\p{L}+|дн(?:я|ей)|ay|aylık|hafta|haftalık|gün|tháng|tuần|ngày|شهر|أشهر|شهور|أسابيع|महीन\p{L}))"
+    r"(?!\w)|[ ]?(?:[岁歲歳才세살]|(?P<part>个月|個月|[かヶカケ]月|週|周|天|개월|주))",
+    regex.IGNORECASE,
+    words=_FORMS,
+)
+"""What goes on with an age; a part of a year makes it none in years."""
+
+
+def age_end(text: str, start: int, end: int) -> int:
+    """Where an age ends together with the words for its unit behind it, which may tell of its number.
+
+    Args:
+        text: any text.
+        start: where an age starts in it.
+        end: where what was found ends.
+    """
+    match = _BEHIND.match(text, end)
+    return match.end() if match and (match["part"] or _age(text[start : match.end()])) else end
 
 
 def _age(text: str) -> Figure | None:
     match = _AGE.fullmatch(text)
-    if match is None or match[1] != str(int(match[1])) or int(match[1]) > OLDEST:
+    if match is None or match["years"] != str(int(match["years"])) or int(match["years"]) > OLDEST:
         return None
-    return Figure(int(match[1]), 0, lambda value: str(value) + text[match.end(1) :])
+    age, gap, words = int(match["years"]), match["gap"] or "", match["words"] or ""
+    forms = _FORMS[words.casefold()] if words else ("",)
+    if words.casefold() != _agreeing(forms, age).casefold() and not words.casefold().startswith("y"):
+        return None  # 34 an
+
+    def write(value: int) -> str:
+        years = min(max(value, 0), OLDEST)
+        agreeing = _agreeing(forms, years)
+        return f"{years}{gap}{agreeing.upper() if words.isupper() else agreeing}"
+
+    return Figure(age, write)
+
+
+def _agreeing(forms: tuple[str, ...], number: int) -> str:
+    """The word for years beside a number."""
+    one, *few, many = forms if len(forms) > 1 else forms * 2
+    if number == 1 or (one == "год" and number % 10 == 1 and number % 100 != 11):
+        return one
+    return few[0] if few and number % 10 in (2, 3, 4) and number % 100 not in (12, 13, 14) else many
 
 
 # ---- amounts ---------------------------------------------------------------------------------------------------------
@@ -221,14 +264,14 @@ def _amount(text: str) -> Figure | None:
     match = _AMOUNT.fullmatch(text)
     if match is None or match["after"][:1] in tuple(".,-–−"):
         return None
-    whole, rest, group = regex.sub(r"\D", "", match["whole"]), match["rest"] or "", match["group"]
+    whole, rest = regex.sub(r"\D", "", match["whole"]), match["rest"] or ""
     if len(whole) > 1 and whole[0] == "0":
         return None
-    places = len(rest)
+    one = 10 ** (2 - len(rest))  # of the last decimal place, in hundredths
 
-    def write(value: int) -> str | None:
-        figures, _, decimals = f"{Decimal(value).scaleb(-places):,.{places}f}".partition(".")
-        number = figures.replace(",", group or "") + (match["mark"] + decimals if places else "")
+    def write(value: int) -> str:
+        units = str((max(value, 0) + one // 2) // one).zfill(len(rest) + 1)
+        number = f"{units[: -len(rest)]}{match['mark']}{units[-len(rest) :]}" if rest else units
         return text[: match.start("whole")] + number + text[match.start("after") :]
 
-    return Figure(int(whole + rest), places, write)
+    return Figure(int(whole + rest) * one, write)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from textveil.config import SELF, FigureOptions, NameOptions, ProtectOptions
 from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
 from textveil.protect.detectors import detector, find_all, merge, reach
-from textveil.protect.figures import AGE, DATES
+from textveil.protect.figures import AGE, DATES, age_end
 from textveil.protect.figures import read as read_figure
 from textveil.protect.importance import Cosine, Listed, Saliency
 from textveil.protect.lists import Lists
@@ -316,6 +316,8 @@ class Grouping:
         spans = [
             _trimmed(span, tokens) for span in find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
         ]
+        if AGE in self.moved:
+            spans = [_whole_age(span, tokens.texts) if span.type == AGE else span for span in spans]
         if self.types is not None:
             spans = [span for span in spans if span.type in self.types]
         if self.options.level == "personal":
@@ -441,6 +443,11 @@ def _figures(given: Sequence[object]) -> frozenset[str]:
         if each != "all" and not own:
             raise UnknownName("type for figures.types", str(each), ("all", *DATES, AGE))
     return frozenset(found | {str(each) for each in given if each != "all"})
+
+
+def _whole_age(span: Span, texts: Sequence[str]) -> Span:
+    """An age with the words for its unit behind it."""
+    return span._replace(end=age_end(texts[span.text], span.start, span.end))
 
 
 def _joined(tokens: Tokens, start: int, stop: int) -> str:
