@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from re import fullmatch
 
 
-def entries(provider: str, lists: str) -> Iterator[str]:
-    """The entries of the lists of all locales whose names match a regular expression.
+def of_locales(provider: str, lists: str) -> Iterator[tuple[str, Iterable[str | tuple[str, ...]]]]:
+    """The lists of all locales whose names match a regular expression, each with its locale.
 
     Args:
         provider: `person` or `address`.
@@ -25,8 +25,14 @@ def entries(provider: str, lists: str) -> Iterator[str]:
             continue
         for name, found in vars(module.Provider).items():
             if fullmatch(lists, name) and isinstance(found, Iterable):  # some are properties
-                for entry in found:
-                    yield from entry if isinstance(entry, tuple) else (entry,)
+                yield locale, found
+
+
+def entries(provider: str, lists: str) -> Iterator[str]:
+    """The entries of these lists."""
+    for _, found in of_locales(provider, lists):
+        for entry in found:
+            yield from entry if isinstance(entry, tuple) else (entry,)
 
 
 def countries() -> Iterator[str]:

@@ -6,7 +6,6 @@ Not here: how a name is drawn (`textveil.protect.name_lists` reads the lists).
 """
 
 import argparse
-import importlib
 import re
 import unicodedata
 from collections import Counter, defaultdict
@@ -19,6 +18,7 @@ from textveil.protect.name_lists import KINDS
 from textveil.protect.spans import NAMES
 from textveil.table.embedding import load_table
 from training import cli, data, gazetteers
+from training.lists import of_locales
 
 PERSONS = {
     "given": r"first(_romanized)?_names(_(fe)?male|_nonbinary|_unisex)?",
@@ -234,19 +234,11 @@ def from_faker(provider: str, lists: Mapping[str, str]) -> dict[str, dict[str, s
         provider: `person` or `address`.
         lists: kinds, each with a regular expression for the names of its lists.
     """
-    from faker.config import AVAILABLE_LOCALES
-
     found: dict[str, dict[str, set[str]]] = {}
-    for locale in sorted(AVAILABLE_LOCALES):
-        try:
-            module = importlib.import_module(f"faker.providers.{provider}.{locale}")
-        except ModuleNotFoundError:  # not every provider knows every locale
-            continue
-        for kind, pattern in lists.items():
-            for name, entries in vars(module.Provider).items():
-                if re.fullmatch(pattern, name) and isinstance(entries, Iterable):  # some are properties
-                    for word in words(entries):
-                        found.setdefault(word, {kind: set() for kind in lists})[kind].add(locale)
+    for kind, pattern in lists.items():
+        for locale, entries in of_locales(provider, pattern):
+            for word in words(entries):
+                found.setdefault(word, {kind: set() for kind in lists})[kind].add(locale)
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.detectors import Finds
 from tests.fixtures import NOUNS, gaussian_rows
 from textveil import cli
 from textveil.config import profiles, resolve
@@ -20,7 +21,7 @@ from textveil.evaluate.risk import assess, check, sentence
 from textveil.mechanism import Block, Layout
 from textveil.pipeline import privatizer as privatizers
 from textveil.pipeline.privatizer import Privatizer
-from textveil.protect import Span, load_names
+from textveil.protect import load_names
 from textveil.randomness.streams import SeededRandomness
 from textveil.session import Session
 from textveil.show import risk
@@ -148,23 +149,6 @@ def test_the_page_stands_alone_and_escapes(table):
 
 
 # ---- groups, names from lists, sessions ------------------------------------------------------------
-
-
-class Finds:
-    """A detector of what expressions match."""
-
-    name = "finds"
-
-    def __init__(self, **types):
-        self.types = types
-
-    def find(self, texts):
-        return [
-            Span(b, match.start(), match.end(), type_, 0.9, self.name)
-            for b, text in enumerate(texts)
-            for type_, expression in self.types.items()
-            for match in re.finditer(expression, text)
-        ]
 
 
 def some_names(type_, kind=None, count=30):

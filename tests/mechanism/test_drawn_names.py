@@ -1,11 +1,11 @@
 """Typed names: drawn from the right list, with the promised law, and never another's."""
 
 import math
-import re
 
 import numpy as np
 import pytest
 from scipy.stats import chisquare
+from tests.detectors import Finds
 from tests.lanes import first_of_each
 
 from textveil.config.sections import NameOptions
@@ -15,7 +15,6 @@ from textveil.mechanism.drawn_names import LABELS, Names
 from textveil.pipeline.privatizer import Privatizer
 from textveil.protect.name_lists import load_names
 from textveil.protect.protection import Protection
-from textveil.protect.spans import Span
 from textveil.randomness.streams import SeededRandomness
 from textveil.table.embedding import load_table
 
@@ -26,20 +25,6 @@ FALSE_ALARM = 1e-6
 @pytest.fixture(scope="module")
 def table():
     return load_table("minilm-s")
-
-
-class Finds:
-    """A detector of three names."""
-
-    name = "finds"
-
-    def find(self, texts):
-        return [
-            Span(b, match.start(), match.end(), type_, 0.9, self.name)
-            for b, text in enumerate(texts)
-            for type_, expression in (("PERSON", "Maria"), ("LOCATION", "Lisbon|Porto"))
-            for match in re.finditer(expression, text)
-        ]
 
 
 def drawn(names, table, words, labels, *, seed=1):
@@ -145,7 +130,11 @@ def test_what_is_refused(table, small_table):
 
 def test_names_are_drawn_beside_a_projection_of_the_table(table):
     made = Privatizer(
-        "noise", epsilon=5.0, table=table.project(16), protect={"detectors": [Finds()]}, names={"types": "PERSON"}
+        "noise",
+        epsilon=5.0,
+        table=table.project(16),
+        protect={"detectors": [Finds(PERSON="Maria", LOCATION="Lisbon|Porto")]},
+        names={"types": "PERSON"},
     )
     known = {word.lower() for word in load_names("PERSON").words}
     assert made.privatize("Maria sings").released.items[0].text in known
@@ -155,7 +144,7 @@ def test_draws_of_a_text_do_not_depend_on_its_neighbours_length(table):
     def drawn(*texts):
         made = Privatizer(
             "rankcape", k=5, context="released", epsilon=3.0, table=table, seed=7,
-            protect={"detectors": [Finds()]}, names={"types": "all"},
+            protect={"detectors": [Finds(PERSON="Maria", LOCATION="Lisbon|Porto")]}, names={"types": "all"},
         )  # fmt: skip
         return next(made.privatize_many(texts)).text
 

@@ -15,6 +15,7 @@ import jsonschema
 import numpy as np
 import pytest
 from scipy.stats import chisquare
+from tests.detectors import Finds
 
 from textveil.config import resolve
 from textveil.errors import BudgetError, ConfigError, InputError, UnknownName
@@ -22,7 +23,6 @@ from textveil.evaluate.attack.case import judged
 from textveil.guarantee import compose, hidden, hidden_counts, summarize
 from textveil.pipeline.privatizer import Privatizer
 from textveil.protect.figures import read
-from textveil.protect.spans import Span
 from textveil.session.state import Session
 from textveil.show.groups import LOOKS, look
 from textveil.text.released import Kind
@@ -37,30 +37,13 @@ TURNS = (
 )
 
 
-class Finds:
-    """Finds what expressions match."""
-
-    name = "finds"
-
-    def __init__(self, score=0.9, **types):
-        self.score, self.types = score, types
-
-    def find(self, texts):
-        return [
-            Span(b, match.start(), match.end(), type_, self.score, self.name)
-            for b, text in enumerate(texts)
-            for type_, expression in self.types.items()
-            for match in re.finditer(expression, text)
-        ]
-
-
 @pytest.fixture(scope="module")
 def mover(small_table):
     """A privatizer that finds dates, ages and amounts; all other words pass."""
 
     def made(types="all", score=0.9, mechanism="placeholder", budgets=(0, 0, math.inf, math.inf), **options):
         figures = {"types": types, **options.pop("figures", {})}
-        found = Finds(score, DATE=DATE, AGE=r"(?<=aged )\d\d", AMOUNT=r"\$[\d.,]*\d")
+        found = Finds(score=score, DATE=DATE, AGE=r"(?<=aged )\d\d", AMOUNT=r"\$[\d.,]*\d")
         return Privatizer(
             mechanism,
             table=small_table,

@@ -7,6 +7,7 @@ from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
+from tests.detectors import Finds, First
 
 import textveil
 from textveil.errors import ConfigError, UnknownName
@@ -14,26 +15,7 @@ from textveil.pipeline.protector import Protector
 from textveil.session.state import Session
 
 CANARY = "zyxqorvian@example.org"
-
-
-class First:
-    """Finds the first place of each value in a text, as a tagger that sees a name only once."""
-
-    name = "first"
-
-    def __init__(self, score=1.0, **values):
-        self.score, self.values = score, values
-
-    def find(self, texts):
-        from textveil.protect import Span
-
-        return [
-            Span(b, at, at + len(value), type_, self.score, self.name)
-            for b, text in enumerate(texts)
-            for type_, values in self.values.items()
-            for value in values
-            if (at := text.find(value)) >= 0
-        ]
+MAIL = Finds(EMAIL=r"\S+@\S+\w")
 
 
 class Last:
@@ -49,24 +31,9 @@ class Last:
         ]
 
 
-class Mail:
-    """Finds addresses."""
-
-    name = "mail"
-
-    def find(self, texts):
-        from textveil.protect import Span
-
-        return [
-            Span(b, found.start(), found.end(), "EMAIL", 1.0, self.name)
-            for b, text in enumerate(texts)
-            for found in re.finditer(r"\S+@\S+\w", text)
-        ]
-
-
 @pytest.fixture(scope="module")
 def guard():
-    return Protector(protect={"detectors": [Mail()]}, names={"types": "none"})
+    return Protector(protect={"detectors": [MAIL]}, names={"types": "none"})
 
 
 def test_what_is_found_does_not_leave_and_comes_back(guard):
@@ -89,7 +56,7 @@ def test_the_profile_for_prompts_is_the_default():
 def test_it_is_frozen_and_shows_no_word(guard):
     with pytest.raises(FrozenInstanceError):
         guard.privatizer = None
-    listed = Protector(protect={"detectors": [Mail()], "always": [CANARY]}, names={"types": "none"})
+    listed = Protector(protect={"detectors": [MAIL], "always": [CANARY]}, names={"types": "none"})
     assert CANARY not in repr(listed)
 
 
@@ -109,7 +76,7 @@ def test_it_pickles():
 )
 def test_what_lets_pass_what_is_found_is_refused(overrides):
     with pytest.raises(ConfigError, match="hide all of it"):
-        Protector(protect={"detectors": [Mail()]}, names={"types": "none"}, **overrides)
+        Protector(protect={"detectors": [MAIL]}, names={"types": "none"}, **overrides)
 
 
 def test_what_finds_nothing_is_refused():
@@ -244,7 +211,7 @@ def test_placeholders_that_a_text_has_of_itself_come_back(first):
 
 @pytest.mark.parametrize(("score", "kind"), [(0.95, "word"), (0.85, "placeholder")])
 def test_names_that_are_unsure_become_placeholders(score, kind):
-    found = First(score, PERSON=["Robert Taylor"])
+    found = First(score=score, PERSON=["Robert Taylor"])
     made = Protector(protect={"detectors": [found]}, names={"types": ["all"]}, seed=4)
     session = Session()
     for text in ("Robert Taylor said so", "to taylor"):

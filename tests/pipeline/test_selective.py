@@ -11,6 +11,7 @@ import jsonschema
 import numpy as np
 import pytest
 from scipy.stats import chisquare
+from tests.detectors import Finds
 
 from textveil.config.layers import resolve
 from textveil.errors import BudgetError, ConfigError, DetectorError, GuaranteeError, InputError, TextveilWarning
@@ -21,7 +22,6 @@ from textveil.pipeline.privatizer import Privatizer
 from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, Protection
 from textveil.protect.response import randomised
-from textveil.protect.spans import Span
 from textveil.randomness.streams import SeededRandomness, SystemRandomness
 from textveil.session.state import Session
 from textveil.table.embedding import EmbeddingTable
@@ -31,21 +31,6 @@ INF = math.inf
 CANARY = "Zyxqorvian"
 FALSE_ALARM = 1e-6
 SCHEMA = json.loads((files("textveil") / "data" / "guarantee.schema.json").read_text(encoding="utf-8"))
-
-
-class Finds:
-    """A detector of what expressions match."""
-
-    def __init__(self, name="finds", **types):
-        self.name, self.types = name, types
-
-    def find(self, texts):
-        return [
-            Span(b, match.start(), match.end(), type_, 0.9, self.name)
-            for b, text in enumerate(texts)
-            for type_, expression in self.types.items()
-            for match in re.finditer(expression, text)
-        ]
 
 
 def privatizer(table, *detectors, mechanism="rankcape", words=None, protect=None, **options):

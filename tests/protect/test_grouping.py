@@ -2,39 +2,21 @@
 
 import math
 import pickle
-import re
 
 import numpy as np
 import pytest
 
+from tests.detectors import Finds
 from textveil.config.sections import GroupOptions, NameOptions, ProtectOptions, WordsOptions
 from textveil.errors import BudgetError, ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
 from textveil.protect.budget import RULES, TABLE1, Grouped
 from textveil.protect.grouping import Grouping, join
 from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, PUBLIC, Protection, listed
-from textveil.protect.spans import Span
 from textveil.text.tokens import tokenize
 
 INF = math.inf
 CANARY = "Zyxqorvian"
-
-
-class Finds:
-    """A detector of what expressions match."""
-
-    name = "finds"
-
-    def __init__(self, **types: str) -> None:
-        self.types = types
-
-    def find(self, texts):
-        return [
-            Span(b, match.start(), match.end(), type_, 0.9, self.name)
-            for b, text in enumerate(texts)
-            for type_, expression in self.types.items()
-            for match in re.finditer(expression, text)
-        ]
 
 
 class Fails:

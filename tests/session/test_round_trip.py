@@ -5,9 +5,9 @@ import re
 from itertools import pairwise
 
 import pytest
+from tests.detectors import First
 
 from textveil.pipeline.protector import Protector
-from textveil.protect.spans import Span
 from textveil.session.state import Session
 
 NAMES = ("Robert Taylor", "Anna Maria da Silva", "Okonkwo", "王小明", "김민수", "Hope Lindqvist", "Séamus O'Brien")
@@ -133,24 +133,9 @@ FRAGMENTS = (
 )
 
 
-class First:
-    """Finds the first place of each value in a text, and no other."""
-
-    name = "first"
-
-    def find(self, texts):
-        return [
-            Span(b, at, at + len(value), type_, 1.0, self.name)
-            for b, text in enumerate(texts)
-            for type_, values in (("PERSON", NAMES), ("ORGANIZATION", ORGANIZATIONS), ("EMAIL", EMAILS))
-            for value in values
-            if (at := text.find(value)) >= 0
-        ]
-
-
 @pytest.fixture(scope="module")
 def guard():
-    return Protector(protect={"detectors": [First()]})
+    return Protector(protect={"detectors": [First(PERSON=NAMES, ORGANIZATION=ORGANIZATIONS, EMAIL=EMAILS)]})
 
 
 def conversations(count, seed):

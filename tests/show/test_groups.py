@@ -1,34 +1,26 @@
 """Groups shown: every item in the look of its group, on a terminal, with signs, and as a page."""
 
 import math
-import re
 from html.parser import HTMLParser
 
 import pytest
+from tests.detectors import Finds
 
 from textveil.pipeline.privatizer import Privatizer
-from textveil.protect.spans import Span
 from textveil.show.groups import LOOKS, coloured, legend, page
 
 INF = math.inf
 
 
-class Finds:
-    name = "finds"
-
-    def find(self, texts):
-        return [
-            Span(b, match.start(), match.end(), type_, 0.9, self.name)
-            for b, text in enumerate(texts)
-            for type_, expression in (("ILLNESS", "apple"), ("EMAIL", r"\S+@\S+"))
-            for match in re.finditer(expression, text)
-        ]
-
-
 @pytest.fixture
 def result(small_table):
     made = Privatizer(
-        "rankcape", k=5, table=small_table, seed=1, protect={"detectors": [Finds()]}, groups={"budgets": (9, 9, 9, INF)}
+        "rankcape",
+        k=5,
+        table=small_table,
+        seed=1,
+        protect={"detectors": [Finds(ILLNESS="apple", EMAIL=r"\S+@\S+")]},
+        groups={"budgets": (9, 9, 9, INF)},
     )
     return made.privatize("the <b> apple & river of a@b.org")
 
