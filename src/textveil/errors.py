@@ -17,6 +17,7 @@ Not here: the messages. They are written where a rule is checked, and never hold
     ├── MechanismError     a mechanism failed, or released what it must not
     ├── RandomnessError    a random stream was forked, used twice or lost its entropy
     ├── GuaranteeError     statements that cannot be composed
+    ├── StoreError         a store of sessions cannot be opened, read or written
     └── OutputError        a result cannot be written
 
 `TextveilWarning` stands beside it: something a user should know before trusting the output.
@@ -118,6 +119,10 @@ class RandomnessError(TextveilError, RuntimeError):
 
 class GuaranteeError(TextveilError, ValueError):
     """Statements of unlike kinds cannot be composed."""
+
+
+class StoreError(TextveilError):
+    """A store of sessions cannot be opened, read or written: a key is missing or wrong, or something was changed."""
 
 
 class OutputError(TextveilError, OSError):

@@ -13,11 +13,15 @@ from typing import Any
 from textveil.errors import MissingExtra
 
 EXTRAS = {
+    "alembic": "textveil[store]",
+    "cryptography": "textveil[store]",
     "gliner": "textveil[gliner]",
     "httpx2": "textveil[gateway]",
+    "keyring": "textveil[store]",
     "matplotlib": "textveil[evaluate]",
     "openai": "textveil[models]",
     "presidio_analyzer": "textveil[presidio]",
+    "psycopg": "textveil[store]",
     "pyarrow": "textveil[files]",
     "rapidfuzz": "textveil[evaluate]",
     "sacrebleu": "textveil[evaluate]",
@@ -25,6 +29,7 @@ EXTRAS = {
     "sentence_transformers": "textveil[torch]",
     "sklearn": "textveil[evaluate]",
     "spacy": "textveil[spacy]",
+    "sqlalchemy": "textveil[store]",
     "stanza": "textveil[stanza]",
     "starlette": "textveil[gateway]",
     "torch": "textveil[torch]",

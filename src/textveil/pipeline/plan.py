@@ -101,7 +101,7 @@ def protect(
             for b, text in enumerate(tokens.texts)
             for start, end in known.literals(text)
         ]
-        found = parts.grouping.spread(found, known.sought.copy(), literals)
+        found = parts.grouping.spread(found, known.sought_in(found.tokens.texts, found.spans), literals)
     tokens, public = found.tokens, listed(found.tokens.words, parts.words)
     protection = parts.grouping.decide(found, public)
     if parts.drawn_groups:

@@ -14,7 +14,7 @@ from textveil.protect.protection import GROUPS, PUBLIC, Protection, listed, ungr
 from textveil.protect.response import randomised
 from textveil.protect.spans import Detector, Span
 from textveil.protect.spelling import alike, core, parts
-from textveil.protect.spread import PrivateValue, Sought
+from textveil.protect.spread import PrivateValue, Sought, beginnings, could_stand
 
 __all__ = [
     "AGE",
@@ -38,7 +38,9 @@ __all__ = [
     "Span",
     "Uniform",
     "alike",
+    "beginnings",
     "core",
+    "could_stand",
     "detector",
     "in_range",
     "join",

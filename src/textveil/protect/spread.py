@@ -8,9 +8,10 @@ Folded words are looked up in a table, so the time is linear in the texts, howev
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 import regex
@@ -231,6 +232,52 @@ class Sought:
                     at += length - 1
                     break
             at += 1
+
+
+def beginnings(form: Form) -> list[str]:
+    """How a form begins, as `could_stand` asks for it."""
+    return [form.text[:4]] if form.spaced else [form.text[:4], form.text[:2]]
+
+
+def could_stand(texts: Sequence[str], longest: Callable[[set[str]], Mapping[str, int]]) -> set[str]:
+    """The texts of all forms that could stand in texts, for those who look them up elsewhere than in `Sought`.
+
+    Args:
+        texts: any number of texts.
+        longest: the lengths of the longest forms that begin like this, by `beginnings`; it is asked once.
+    """
+    found = [(text, atoms(text)) for text in texts]
+    asked = set[str]()
+    for text, units in found:
+        for i, atom in enumerate(units):
+            asked.update(joined[:4] for joined in islice(_joined(text, units, i), 4) if len(joined) >= 4)
+            if not atom.spaced:
+                asked.update(atom.text[at : at + 2] for at in range(len(atom.text) - 1))
+    known = longest(asked)
+    forms = set[str]()
+    for text, units in found:
+        for i, atom in enumerate(units):
+            for joined in _joined(text, units, i):
+                if len(joined) > max(3, known.get(joined[:4], 0)):
+                    break
+                forms.add(joined)
+            run = "" if atom.spaced else atom.text
+            for at in range(len(run) - 1):
+                ends = range(at + 2, min(len(run), at + known.get(run[at : at + 2], 0)) + 1)
+                forms.update(run[at:end] for end in ends)
+    return forms
+
+
+def _joined(text: str, found: Sequence[Atom], first: int) -> Iterator[str]:
+    """Letters and digits from one atom on, as far as a form could reach, at the end of each."""
+    joined = ""
+    for last in range(first, len(found)):
+        if last > first and _JOINT.fullmatch(text[found[last - 1].end : found[last].start]) is None:
+            return
+        joined += found[last].text
+        if len(joined) > LONGEST:
+            return
+        yield joined
 
 
 def spread(

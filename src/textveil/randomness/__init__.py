@@ -14,7 +14,15 @@ from textveil.randomness.samplers import (
     von_mises_fisher,
     weighted_choice,
 )
-from textveil.randomness.streams import Draws, Randomness, SeededRandomness, Streams, SystemRandomness, fresh_name
+from textveil.randomness.streams import (
+    Draws,
+    Randomness,
+    SeededRandomness,
+    Streams,
+    SystemRandomness,
+    fresh_name,
+    os_entropy,
+)
 
 __all__ = [
     "LARGEST_RATIO",
@@ -33,6 +41,7 @@ __all__ = [
     "fresh_name",
     "mean_resultant_length",
     "multivariate_laplace",
+    "os_entropy",
     "von_mises_fisher",
     "weighted_choice",
 ]

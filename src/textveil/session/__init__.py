@@ -9,13 +9,18 @@ from textveil.session.reading import fold
 from textveil.session.restore import Restorer
 from textveil.session.snapshot import Notes, SessionDelta, Snapshot
 from textveil.session.state import Session
+from textveil.session.stores import FileStore, Kept, MemoryStore, SessionStore
 
 __all__ = [
+    "FileStore",
+    "Kept",
+    "MemoryStore",
     "Notes",
     "Original",
     "Restorer",
     "Session",
     "SessionDelta",
+    "SessionStore",
     "Snapshot",
     "fold",
 ]

@@ -9,7 +9,7 @@ import html
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from textveil.errors import ConfigError, InputError
@@ -63,7 +63,7 @@ class Node:
         self.key: Key | None = None
 
 
-def tree(placeholders: Mapping[str, str], names: Iterable[Key], said: frozenset[str]) -> Node:
+def tree(placeholders: Mapping[str, str], names: Iterable[Key], said: Container[str]) -> Node:
     """The tree of keys to look for.
 
     Args:
@@ -73,12 +73,14 @@ def tree(placeholders: Mapping[str, str], names: Iterable[Key], said: frozenset[
     """
     root = Node()
     names = list(names)
-    taken = said | {fold(key.shown) for key in names}
+    taken = {fold(key.shown) for key in names}
     for key in names:
         _grow(root, key)
         shown, original = key.shown, key.original
-        if original is not None and shown.isalpha() and fold(_plural(shown)) not in taken:
-            _grow(root, Key(_plural(shown), _plural(original), "plural"))
+        if original is not None and shown.isalpha():
+            plural = fold(_plural(shown))
+            if plural not in taken and plural not in said:
+                _grow(root, Key(_plural(shown), _plural(original), "plural"))
     for placeholder, value in placeholders.items():
         _grow(root, Key(placeholder, value, "placeholder"))
         if placeholder.startswith("<"):

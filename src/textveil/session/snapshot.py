@@ -6,12 +6,12 @@ Not here: who keeps it and lets threads take turns (`state`), and how an answer 
 """
 
 from collections import ChainMap
-from collections.abc import Container, Iterable, MutableMapping, Sequence
+from collections.abc import Collection, Container, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from textveil.protect import PrivateValue, Sought, alike, core, parts
+from textveil.protect import PrivateValue, Sought, Span, alike, core, parts
 from textveil.session.placeholders import Given, Original, named, spelled_in
 from textveil.session.reading import fold
 from textveil.session.restore import Key, KeyFinder, Node, targets_in, tree
@@ -103,9 +103,17 @@ class Snapshot(Facts):
                 sought.add(value)
         return made
 
+    def at(self, version: int) -> "Snapshot":
+        """The same under another version."""
+        return replace(self, version=version)
+
     @cached_property
     def tree(self) -> Node:
         """The keys to look for in an answer."""
+        return tree(self.originals(self.placeholders.values()), self.names(), self.said)
+
+    def names(self) -> list[Key]:
+        """The names that were released in place of others, as keys to look for."""
         originals: dict[str, list[Replaced]] = {}
         for (shown, _), pair in self.replaced.items():
             originals.setdefault(shown, []).append(pair)
@@ -113,7 +121,7 @@ class Snapshot(Facts):
         for shown, (first, *others) in originals.items():
             certain = not others and not _is_said(shown, self.said)
             names.append(Key(first.shown, first.original if certain else None, "name"))
-        return tree(self._originals, names, frozenset(self.said))
+        return names
 
     @cached_property
     def known_targets(self) -> list[str]:
@@ -127,16 +135,27 @@ class Snapshot(Facts):
 
     def literals(self, text: str) -> list[tuple[int, int]]:
         """Where a text has placeholders of this session of its own: an answer would be restored wrongly there."""
-        if not spelled_in(text).intersection(self._names):
-            return []
-        return KeyFinder(tree(self._originals, (), frozenset())).find(text)
+        given = self.given_as(spelled_in(text))
+        return KeyFinder(tree(self.originals(given), (), frozenset())).find(text) if given else []
 
-    @cached_property
-    def _originals(self) -> dict[str, str]:
-        """What every placeholder stands for; also those of parts of names, which an answer may use unasked."""
-        found = {given.shown: given.value for given in self.placeholders.values()}
-        found |= {f"<{given.inner}>": given.value for given in self.placeholders.values() if given.quoted}
-        for given in self.placeholders.values():
+    def sought_in(self, texts: Sequence[str], spans: Sequence[Span]) -> Sought:
+        """What of all that was found to be private may stand in some texts; more can be added to it.
+
+        Args:
+            texts: any number of texts.
+            spans: what detectors found in them.
+        """
+        return self.sought.copy()
+
+    def given_as(self, names: Iterable[str]) -> list[Given]:
+        """The placeholders whose names begin with some of these: `PERSON_1`."""
+        return [given for name in names for given in self._names.get(name, ())]
+
+    def originals(self, placeholders: Collection[Given]) -> dict[str, str]:
+        """What placeholders stand for; also those of parts of names, which an answer may use unasked."""
+        found = {given.shown: given.value for given in placeholders}
+        found |= {f"<{given.inner}>": given.value for given in placeholders if given.quoted}
+        for given in placeholders:
             for word in () if given.part or given.form > 1 else given.value.split():
                 number, part = self.parts.get((given.type, alike(given.type, word)), (AMBIGUOUS, ""))
                 whole = given._replace(part=part, quoted=False)
@@ -145,8 +164,11 @@ class Snapshot(Facts):
         return found
 
     @cached_property
-    def _names(self) -> frozenset[str]:
-        return frozenset(given.name for given in self.placeholders.values())
+    def _names(self) -> dict[str, list[Given]]:
+        names: dict[str, list[Given]] = {}
+        for given in self.placeholders.values():
+            names.setdefault(given.name, []).append(given)
+        return names
 
 
 class Notes:
@@ -174,6 +196,8 @@ class Notes:
         Args:
             values: in order.
         """
+        expect(self._facts.placeholders, values)
+        expect(self._facts.values, ((type_, alike(type_, value)) for type_, value, _ in values))
         self._divide(values)
         return [self._given(value).shown for value in values]
 
@@ -272,8 +296,10 @@ class Notes:
 
     def said(self, words: Iterable[str]) -> None:
         """Note words that were released as they stood: in an answer they are themselves and no replacement."""
-        for word in words:
-            self._facts.said.setdefault(fold(word), None)
+        keys = list(map(fold, words))
+        expect(self._facts.said, keys)
+        for key in keys:
+            self._facts.said.setdefault(key, None)
 
     def consistent(self, law: str, keys: Sequence[tuple[str, str]], rows: Sequence[int]) -> list[int]:
         """The row of each word: the one first drawn in this session, or the given one for words that are new.
@@ -284,12 +310,20 @@ class Notes:
             rows: the rows to take for words that are new.
         """
         drawn = self._facts.drawn
+        expect(drawn, ((law, fold(word), group) for word, group in keys))
         return [drawn.setdefault((law, fold(word), group), row) for (word, group), row in zip(keys, rows, strict=True)]
 
     def delta(self) -> SessionDelta:
         """What is new."""
         new = {name: ChainMap(dict(getattr(self._facts, name).maps[0])) for name in FACTS}
         return SessionDelta(since=self._since, **new)
+
+
+def expect(facts: ChainMap[Any, Any], keys: Iterable[Any]) -> None:
+    """Look several facts up at once that are asked for next, where each look-up would cost (`sql`)."""
+    look_up = getattr(facts.maps[-1], "look_up", None)
+    if look_up is not None:
+        look_up(keys)
 
 
 def remembered(given: Iterable[Given]) -> dict[str, ChainMap[Any, Any]]:

@@ -53,15 +53,27 @@ class Session:
 
     def __repr__(self) -> str:
         """Only how much there is."""
-        known = self._snapshot
+        known = self.snapshot()
         names = len({shown for shown, _ in known.replaced})
         return f"Session({len(known.placeholders)} placeholders, {names} replacements)"
+
+    def __enter__(self) -> Self:
+        """Itself. The end of the block commits nothing: what a release adds is committed before it is handed out."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing is left to do."""
 
     # ---- what is remembered ------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
         """What the session knows now; it stays as it is."""
         return self._snapshot
+
+    def adopt(self, known: Snapshot) -> None:
+        """Know this from now on, in place of what was known."""
+        with self._lock:
+            self._snapshot = known
 
     def commit(self, delta: SessionDelta) -> bool:
         """Remember what a release adds, all of it or nothing.
@@ -103,7 +115,7 @@ class Session:
         Raises:
             InputError: another thread committed in between; nothing of the notes is remembered.
         """
-        notes = Notes(self._snapshot)
+        notes = Notes(self.snapshot())
         yield notes
         if not self.commit(notes.delta()):
             raise InputError("the session changed while a release was written down; try again")
@@ -125,14 +137,14 @@ class Session:
 
     def restorer(self, *, escape: Escape = "none", targets: Targets = "keep") -> Restorer:
         """The same for an answer that comes in pieces; it knows what the session knows now, and counts what it left."""
-        known = self._snapshot
+        known = self.snapshot()
         return Restorer(known.tree, escape, targets, known.known_targets)
 
     # ---- to be kept --------------------------------------------------------------------------------------------------
 
     def to_json(self) -> str:
         """All of it as one JSON object, with the originals in clear."""
-        known = self._snapshot
+        known = self.snapshot()
         draws: dict[str, list[_Draw]] = {}
         for (law, word, group), row in known.drawn.items():
             draws.setdefault(law, []).append(_Draw(word=word, group=group, row=row))

@@ -7,12 +7,18 @@ The file holds the originals in clear, and is as private as they are.
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from textveil.errors import InputError, OutputError
 from textveil.files import streams
 from textveil.session.state import Session
+
+if sys.platform != "win32":
+    import fcntl
+else:
+    fcntl = None
 
 
 def save(session: Session, path: str | os.PathLike[str]) -> None:
@@ -33,7 +39,7 @@ def load(path: str | os.PathLike[str]) -> Session:
     Raises:
         InputError: the file is missing, damaged, or something else.
     """
-    return Session.from_json(_content(path))
+    return Session.from_json(content(path))
 
 
 @contextmanager
@@ -48,7 +54,7 @@ def kept(path: str | os.PathLike[str]) -> Iterator[Session]:
     """
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise OutputError("--session must name a file in an existing folder")
-    before = _content(path) if os.path.lexists(path) else None
+    before = content(path) if os.path.lexists(path) else None
     session = Session() if before is None else Session.from_json(before)
     known = session.to_json()
     with streams.signals_as_exits():
@@ -62,12 +68,25 @@ def kept(path: str | os.PathLike[str]) -> Iterator[Session]:
 
 
 def _replace(path: str | os.PathLike[str], before: bytes | None, session: Session) -> None:
-    if before != (_content(path) if os.path.lexists(path) else None):
+    if before != (content(path) if os.path.lexists(path) else None):
         raise OutputError("another process changed the session file meanwhile; use it from one process at a time")
     save(session, path)
 
 
-def _content(path: str | os.PathLike[str]) -> bytes:
+@contextmanager
+def locked(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Holds back other processes that use this too, by a file beside it that stays."""
+    folder, name = os.path.split(os.path.realpath(path))
+    with streams.writing():
+        stream = open(os.path.join(folder, f".{name}.lock"), "a")  # noqa: SIM115 - closed below
+    with stream:
+        if fcntl is not None:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def content(path: str | os.PathLike[str]) -> bytes:
+    """What is in a session file; `InputError` where it cannot be read."""
     try:
         if os.path.exists(path) and not os.path.isfile(path):  # a device or pipe may have no end
             raise InputError("the session file cannot be read: it is not a regular file")

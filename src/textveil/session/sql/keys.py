@@ -1,0 +1,209 @@
+"""Keys: one of the deployment, one for each session, and where they lie.
+
+In: a folder, the keyring of the operating system, or the environment. Out: keys, made where there are none.
+Not here: what is encrypted with them (`seal`).
+
+Whoever has the database alone can read nothing. Whoever destroys the key of a session has destroyed the session, in all
+copies of the database, too; so keys lie apart from it, and do not belong into its backups.
+"""
+
+import os
+import re
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from textveil.config.extras import library
+from textveil.errors import ConfigError, StoreError
+from textveil.randomness import os_entropy
+
+LENGTH = 32
+"""Bytes of a key."""
+
+VARIABLE = "TEXTVEIL_STORE_KEY"
+"""The environment variable that may hold the key of the deployment, as 64 hexadecimal digits."""
+
+FOLDER = "TEXTVEIL_KEYS"
+"""The environment variable that names the folder of keys, or `keyring`."""
+
+DEPLOYMENT = "deployment"
+"""The name of the key of the deployment."""
+
+
+class Drawer(Protocol):
+    """Where small secrets lie under names of letters, digits, hyphens and slashes."""
+
+    def get(self, name: str) -> bytes | None:
+        """What lies there; None where nothing does."""
+
+    def add(self, name: str, content: bytes) -> bytes:
+        """Put something there, unless something is: gives what then lies there."""
+
+    def put(self, name: str, content: bytes) -> None:
+        """Put something there, in place of what was."""
+
+    def destroy(self, name: str) -> None:
+        """Destroy what lies there, if anything does."""
+
+
+class Folder:
+    """A folder of files that only their owner can read.
+
+    Args:
+        path: the folder; it is made when something is put there.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+
+    def __str__(self) -> str:
+        return "the folder of keys"
+
+    def get(self, name: str) -> bytes | None:
+        """See `Drawer`; `StoreError` where the file cannot be read, or others can read it."""
+        try:
+            with open(self._file(name), "rb") as stream:
+                others = stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & 0o077
+                if others and os.name == "posix":
+                    raise StoreError("a key must be readable by its owner only: chmod 600 the files in the key folder")
+                return bytes.fromhex(stream.read().decode("ascii"))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            reason = error.strerror
+        except ValueError:
+            reason = "it is damaged"
+        raise StoreError(f"a key cannot be read: {reason}")
+
+    def add(self, name: str, content: bytes) -> bytes:
+        """See `Drawer`. A file is there whole or not at all."""
+        written = self._written(name, content)
+        try:
+            with suppress(FileExistsError):
+                os.link(written, self._file(name))
+        finally:
+            os.unlink(written)
+        _sync(self._file(name).parent)
+        found = self.get(name)
+        if found is None:
+            raise StoreError("a key vanished while it was written; try again")
+        return found
+
+    def put(self, name: str, content: bytes) -> None:
+        """See `Drawer`."""
+        os.replace(self._written(name, content), self._file(name))
+        _sync(self._file(name).parent)
+
+    def destroy(self, name: str) -> None:
+        """See `Drawer`. The file is overwritten first, which not all disks do in place."""
+        path = self._file(name)
+        with suppress(FileNotFoundError):
+            with open(path, "r+b", buffering=0) as stream:
+                stream.write(b"0" * os.fstat(stream.fileno()).st_size)
+                os.fsync(stream.fileno())
+            os.unlink(path)
+            _sync(path.parent)
+
+    def _file(self, name: str) -> Path:
+        return self._path / f"{name}.key"
+
+    def _written(self, name: str, content: bytes) -> str:
+        folder = self._file(name).parent
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, path = tempfile.mkstemp(dir=folder)  # for its owner only
+        with open(descriptor, "wb") as stream:
+            stream.write(content.hex().encode())
+            stream.flush()
+            os.fsync(stream.fileno())
+        return path
+
+
+class Keyring:
+    """The keyring of the operating system.
+
+    Raises:
+        StoreError: there is none.
+    """
+
+    def __init__(self) -> None:
+        self._keyring = library("keyring")
+        if self._keyring.get_keyring().priority <= 0:
+            raise StoreError(
+                "this machine has no keyring; name a folder for keys with TEXTVEIL_KEYS, or set TEXTVEIL_STORE_KEY"
+            )
+
+    def __str__(self) -> str:
+        return "the keyring"
+
+    def get(self, name: str) -> bytes | None:
+        """See `Drawer`."""
+        found = self._keyring.get_password("textveil", name)
+        return None if found is None else bytes.fromhex(found)
+
+    def add(self, name: str, content: bytes) -> bytes:
+        """See `Drawer`. Of two processes that add at once, the last wins, and both read what it put there."""
+        if self.get(name) is None:
+            self.put(name, content)
+        return self.get(name) or content
+
+    def put(self, name: str, content: bytes) -> None:
+        """See `Drawer`."""
+        self._keyring.set_password("textveil", name, content.hex())
+
+    def destroy(self, name: str) -> None:
+        """See `Drawer`."""
+        if self.get(name) is not None:
+            self._keyring.delete_password("textveil", name)
+
+
+def drawer(where: str | os.PathLike[str] | None) -> Drawer:
+    """Where the keys lie.
+
+    Args:
+        where: a folder, or "keyring"; None for what TEXTVEIL_KEYS says, else `~/.local/share/textveil/keys`.
+    """
+    where = os.fspath(where or os.environ.get(FOLDER) or _default())
+    return Keyring() if where == "keyring" else Folder(where)
+
+
+def deployment(drawer: Drawer, *, make: bool) -> bytes:
+    """The key of the deployment: of TEXTVEIL_STORE_KEY, or of the drawer.
+
+    Args:
+        drawer: where it lies.
+        make: whether one is made where there is none, because nothing is encrypted yet.
+
+    Raises:
+        ConfigError: the environment variable holds no key. StoreError: there is none.
+    """
+    if given := os.environ.get(VARIABLE):
+        if re.fullmatch(r"[0-9a-fA-F]{64}", given) is None:
+            raise ConfigError(f"{VARIABLE} must be a key of 64 hexadecimal digits, as `openssl rand -hex 32` prints it")
+        return bytes.fromhex(given)
+    found = drawer.add(DEPLOYMENT, os_entropy(LENGTH)) if make else drawer.get(DEPLOYMENT)
+    if found is None:
+        raise StoreError(
+            f"the key of this store is missing: set {VARIABLE}, or {FOLDER} to the folder where {DEPLOYMENT}.key lies. "
+            "Nothing was read or written"
+        )
+    if len(found) != LENGTH:
+        raise StoreError("the key of this store is damaged; put it back from where you keep a copy")
+    return found
+
+
+def _default() -> str:
+    base = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
+    return os.path.join(base, "textveil", "keys")
+
+
+def _sync(folder: Path) -> None:
+    """Bring the names of a folder to the disk."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,8 @@
+"""How Alembic runs the steps: on the connection that `schema.prepare` gives it, in its transaction."""
+
+from alembic import context
+
+context.configure(
+    connection=context.config.attributes["connection"], version_table="textveil_steps", render_as_batch=True
+)
+context.run_migrations()

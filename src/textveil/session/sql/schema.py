@@ -1,0 +1,128 @@
+"""The tables of a store, and how they come to be: the steps in `migrations`, run by Alembic.
+
+In: a connection. Out: `Tables`; a database that has them.
+Not here: what is in them (`store`, `view`).
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textveil.config.extras import needed
+from textveil.errors import StoreError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Table
+
+HEAD = "0001"
+"""The last step of `migrations`."""
+
+LOCK = 0x7E877E11
+"""The lock of PostgreSQL that those hold who change the tables."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables.
+
+    Attributes:
+        store: one row: the name of the store, and what tells whether a key is the right one.
+        sessions: one row per session.
+        facts: what sessions know, sealed, by session and name; `tag` finds several that belong together.
+        keys: sealed keys of sessions, in stores whose keys do not lie apart.
+    """
+
+    store: "Table"
+    sessions: "Table"
+    facts: "Table"
+    keys: "Table"
+
+
+@cache
+def tables() -> Tables:
+    """The tables, as `migrations` leaves them."""
+    with needed():
+        import sqlalchemy as sa
+    data = sa.MetaData()
+    store = sa.Table(
+        "textveil_store",
+        data,
+        sa.Column("name", sa.LargeBinary, primary_key=True),
+        sa.Column("proof", sa.LargeBinary, nullable=False),
+        sa.Column("made", sa.BigInteger, nullable=False),
+    )
+    number = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+    sessions = sa.Table(
+        "textveil_sessions",
+        data,
+        sa.Column("number", number, primary_key=True, autoincrement=True),
+        sa.Column("account", sa.LargeBinary, nullable=False),
+        sa.Column("place", sa.LargeBinary, nullable=False, unique=True),
+        sa.Column("label", sa.LargeBinary, nullable=False),
+        sa.Column("version", sa.BigInteger, nullable=False),
+        sa.Column("last", sa.BigInteger, nullable=False),
+        sa.Column("made", sa.BigInteger, nullable=False),
+        sa.Column("used", sa.BigInteger, nullable=False),
+        sa.Column("expires", sa.BigInteger, index=True),
+        sqlite_autoincrement=True,
+    )
+    facts = sa.Table(
+        "textveil_facts",
+        data,
+        sa.Column("session", sa.BigInteger, sa.ForeignKey("textveil_sessions.number"), primary_key=True),
+        sa.Column("name", sa.LargeBinary, primary_key=True),
+        sa.Column("number", sa.BigInteger, nullable=False),
+        sa.Column("kind", sa.Text, nullable=False),
+        sa.Column("tag", sa.LargeBinary),
+        sa.Column("content", sa.LargeBinary, nullable=False),
+        sqlite_with_rowid=False,
+    )
+    sa.Index("textveil_tags", facts.c.session, facts.c.tag, sqlite_where=facts.c.tag.is_not(None))
+    keys = sa.Table(
+        "textveil_keys",
+        data,
+        sa.Column("name", sa.Text, primary_key=True),
+        sa.Column("content", sa.LargeBinary, nullable=False),
+    )
+    return Tables(store=store, sessions=sessions, facts=facts, keys=keys)
+
+
+def revision(connection: "Connection") -> str | None:
+    """The step at which the tables of a database are; None for a database without them."""
+    import sqlalchemy as sa
+
+    if not sa.inspect(connection).has_table("textveil_steps"):
+        return None
+    found: str | None = connection.execute(sa.text("SELECT version_num FROM textveil_steps")).scalar()
+    return found
+
+
+def prepare(connection: "Connection") -> None:
+    """Bring the tables of a database to the last step, in a transaction that only one process has at a time.
+
+    Raises:
+        StoreError: they are of a later version of textveil.
+    """
+    import sqlalchemy as sa
+
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+    found = revision(connection)
+    if found == HEAD:
+        return
+    with needed():
+        from alembic import command
+        from alembic.config import Config
+        from alembic.util.exc import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, HEAD)
+    except CommandError:
+        pass
+    else:
+        return
+    raise StoreError("this store was written by a later version of textveil; install that one")

@@ -1,0 +1,110 @@
+"""Seals: rows that nobody reads without the key, nor moves to another place unnoticed.
+
+In: keys; a kind, a key, a value. Out: the name under which a row is looked up, and its sealed content.
+Not here: where keys lie (`keys`), and what the rows say (`view`).
+
+Content is encrypted with AES-256-GCM. Its associated data names the store, the account, the session, the kind and the
+row, so content that is copied elsewhere does not open. Rows are looked up by HMAC-SHA256 under a key that follows from
+those of the account and of the session: equal values of two sessions have nothing in common.
+"""
+
+import hmac
+from functools import cache
+from typing import Any
+
+from textveil.config.extras import library
+from textveil.errors import StoreError
+from textveil.randomness import os_entropy
+
+NONCE = 12
+"""Bytes of a nonce, drawn anew for each row. A key seals far fewer than 2^32 rows."""
+
+NAME = 16
+"""Bytes of a name: of a store, an account, a session, a row."""
+
+PADDING = 32
+"""Content is filled up to a multiple of so many bytes, so that its length says little."""
+
+
+def derived(key: bytes, *parts: bytes) -> bytes:
+    """A key, or a name, that follows from a key and says nothing about it."""
+    return hmac.digest(key, b"".join(len(part).to_bytes(4, "big") + part for part in parts), "sha256")
+
+
+class Cipher:
+    """Seals content under one key.
+
+    Args:
+        key: 32 bytes.
+        *place: what all of it belongs to.
+    """
+
+    def __init__(self, key: bytes, *place: bytes) -> None:
+        self._aes = _aesgcm()(key)
+        self._place = place
+
+    def __repr__(self) -> str:
+        return "Cipher()"
+
+    def seal(self, content: bytes, *place: bytes) -> bytes:
+        """Sealed content, that opens at the same place only."""
+        nonce = os_entropy(NONCE)
+        padded = content + b" " * (-len(content) % PADDING)
+        return nonce + bytes(self._aes.encrypt(nonce, padded, self._bound(place)))
+
+    def open(self, sealed: bytes, *place: bytes) -> bytes:
+        """Content as it was sealed, with spaces at its end.
+
+        Raises:
+            StoreError: the key is another one, or the content was changed or moved.
+        """
+        try:
+            return bytes(self._aes.decrypt(sealed[:NONCE], sealed[NONCE:], self._bound(place)))
+        except _invalid():
+            pass
+        raise StoreError(
+            "the store cannot be read with this key, or it was changed by other programs: use the key that it was "
+            "written with, or restore both from a backup. Nothing was written"
+        )
+
+    def _bound(self, place: tuple[bytes, ...]) -> bytes:
+        """What is sealed along with content: where it belongs."""
+        return b"".join(len(part).to_bytes(4, "big") + part for part in (*self._place, *place))
+
+
+class Seal:
+    """What encrypts and names the rows of one session.
+
+    Args:
+        store: the name of the store.
+        account: that of the account.
+        place: that of the session.
+        account_key: the key of the account.
+        session_key: that of the session.
+    """
+
+    def __init__(self, store: bytes, account: bytes, place: bytes, account_key: bytes, session_key: bytes) -> None:
+        self._cipher = Cipher(derived(session_key, b"rows"), store, account, place)
+        self._names = derived(account_key, b"look-up", derived(session_key, b"look-up"))
+
+    def name(self, kind: str, key: bytes) -> bytes:
+        """The name of a row."""
+        return hmac.digest(self._names, kind.encode() + b"\0" + key, "sha256")[:NAME]
+
+    def close(self, kind: str, name: bytes, content: bytes) -> bytes:
+        """The sealed content of a row."""
+        return self._cipher.seal(content, kind.encode(), name)
+
+    def open(self, kind: str, name: bytes, sealed: bytes) -> bytes:
+        """The content of a row; see `Cipher`."""
+        return self._cipher.open(sealed, kind.encode(), name)
+
+
+@cache
+def _aesgcm() -> Any:
+    return library("cryptography.hazmat.primitives.ciphers.aead").AESGCM
+
+
+@cache
+def _invalid() -> tuple[Any, ...]:
+    return library("cryptography.exceptions").InvalidTag, ValueError

@@ -1,0 +1,523 @@
+"""Sessions in a database: opened, added to and forgotten, by any number of processes at once.
+
+In: a URL, keys, how long sessions are kept. Out: `SQLStore`, which gives `StoredSession`s.
+Not here: how rows are sealed (`seal`), looked up (`view`), and the tables (`schema`).
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from textveil.config.extras import needed, require
+from textveil.errors import ConfigError, InputError, StoreError
+from textveil.randomness import os_entropy
+from textveil.session.snapshot import FACTS, SessionDelta, Snapshot
+from textveil.session.sql import schema
+from textveil.session.sql.keys import LENGTH, Drawer, deployment, drawer
+from textveil.session.sql.seal import NAME, Cipher, Seal, derived
+from textveil.session.sql.view import Reader, Row, StoredSnapshot
+from textveil.session.state import ATTEMPTS, Session
+from textveil.session.stores import DEFAULT, Kept, SessionStore, check
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+T = TypeVar("T")
+
+WAIT = 60
+"""Seconds that a transaction waits for those of other processes."""
+
+AT_ONCE = 500
+"""Rows that are looked up in one question."""
+
+SWEPT = 20
+"""Sessions that are forgotten at most when one is opened, because their time is over."""
+
+PROOF = b"textveil"
+"""What is sealed in the store to tell whether a key is the right one."""
+
+
+class SQLStore(SessionStore):
+    """Sessions in SQLite or PostgreSQL, encrypted; for any number of processes, with PostgreSQL on several machines.
+
+    What a session knows is encrypted with a key of its own, which lies in the key folder or keyring, sealed with the
+    key of the deployment. The database shows how many sessions and rows there are, of which kinds, and when they came.
+    To forget a session destroys its key first: copies of the database that remain cannot be read any more.
+
+    Args:
+        url: `sqlite:///veil.db`, or `postgresql://USER@HOST/NAME`.
+        keys: where keys lie: a folder, or "keyring"; else what the environment variable TEXTVEIL_KEYS says, or
+            `~/.local/share/textveil/keys`. The key of the deployment is that of TEXTVEIL_STORE_KEY, where it is set.
+        session_keys: "apart", where the key of the deployment lies; or "database", for several machines without a
+            folder in common: then a session that is forgotten can still be read in backups made before.
+        keep: how long a session is kept after something was added; None for ever.
+
+    Raises:
+        StoreError: the database cannot be opened, or the key is missing or another one; nothing was written.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        keys: str | os.PathLike[str] | None = None,
+        session_keys: Literal["apart", "database"] = "apart",
+        keep: timedelta | None = None,
+    ) -> None:
+        require("sqlalchemy", "alembic", "cryptography")
+        if session_keys not in ("apart", "database"):
+            raise ConfigError("session_keys must be apart or database")
+        if keep is not None and keep <= timedelta(0):
+            raise ConfigError("keep must be a time longer than 0")
+        self._keep = keep
+        self._engine = _engine(url)
+        self._tables = schema.tables()
+        self._drawer = drawer(keys)
+        self._lock = Lock()
+        self._pid = os.getpid()
+        with failures("opened"):
+            self.name, self._deployment = self._prepared()
+        self._keys: Drawer = self._drawer if session_keys == "apart" else Shelf(self)
+
+    def __repr__(self) -> str:
+        return f"SQLStore({self._engine.dialect.name})"
+
+    # ---- sessions ----------------------------------------------------------------------------------------------------
+
+    def open(self, subject: str, session: str = DEFAULT) -> "StoredSession":
+        """See `SessionStore`."""
+        check(subject, session)
+        account, place = self._account(subject), self._place(subject, session)
+        with failures("opened"):
+            self._sweep()
+            found = self._found(place)
+            key = self._key(account, place, make=found is None)
+            if found is None:
+                found = self._make(subject, session)
+        seal = Seal(self.name, account, place, self._account_key(subject), key)
+        return StoredSession(self, subject, found, seal)
+
+    def list(self) -> list[Kept]:
+        """See `SessionStore`."""
+        import sqlalchemy as sa
+
+        table = self._tables.sessions
+        with failures("read"), self.reading() as connection:
+            rows = connection.execute(sa.select(table).order_by(table.c.number)).all()
+        return [self._kept(row) for row in rows]
+
+    def forget(self, subject: str, session: str | None = None) -> int:
+        """See `SessionStore`. The key is destroyed first, then the rows."""
+        import sqlalchemy as sa
+
+        check(subject, session or DEFAULT)
+        table = self._tables.sessions
+        which = table.c.account == self._account(subject)
+        if session is not None:
+            which &= table.c.place == self._place(subject, session)
+        with failures("changed"):
+            with self.reading() as connection:
+                places = connection.execute(sa.select(table.c.place).where(which)).scalars().all()
+            for place in places:
+                self._destroy(place)
+        return len(places)
+
+    def take(self, content: str | bytes, subject: str, session: str = DEFAULT) -> "StoredSession":
+        """Take in a session that `Session.to_json` wrote, such as a session file, under a name that is free.
+
+        Raises:
+            InputError: it is no session, or the name is taken.
+        """
+        read = Session.from_json(content).snapshot()
+        opened = self.open(subject, session)
+        known = opened.snapshot()
+        delta = SessionDelta(since=known.version, **{kind: getattr(read, kind) for kind in FACTS})
+        if known.version or not opened.commit(delta):
+            raise InputError("there is a session of this name already; choose another name, or forget that one first")
+        return opened
+
+    # ---- transactions ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def reading(self) -> "Iterator[Connection]":
+        """A connection to read from."""
+        if os.getpid() != self._pid:  # connections must not be shared with the process that this one was forked from
+            with self._lock:
+                self._engine.dispose(close=False)
+                self._pid = os.getpid()
+        with self._engine.connect() as connection:
+            yield connection.execution_options(isolation_level="AUTOCOMMIT")
+
+    @contextmanager
+    def writing(self) -> "Iterator[Connection]":
+        """A transaction that is on the disk when the block has ended, or that has done nothing."""
+        with self.reading():
+            pass
+        with self._engine.connect() as connection:
+            connection = connection.execution_options(textveil_writes=True)
+            with connection.begin():
+                yield connection
+
+    def close(self) -> None:
+        """See `SessionStore`."""
+        self._engine.dispose()
+
+    # ---- keys --------------------------------------------------------------------------------------------------------
+
+    def _account(self, subject: str) -> bytes:
+        return derived(self._deployment, b"account", self.name, subject.encode())[:NAME]
+
+    def _account_key(self, subject: str) -> bytes:
+        return derived(self._deployment, b"key of account", self.name, subject.encode())
+
+    def _place(self, subject: str, session: str) -> bytes:
+        return derived(self._account_key(subject), b"session", session.encode())[:NAME]
+
+    def _key(self, account: bytes, place: bytes, *, make: bool) -> bytes:
+        """The key of a session.
+
+        Args:
+            account: whose it is.
+            place: which.
+            make: whether one is made where there is none.
+        """
+        cipher = Cipher(derived(self._deployment, b"keys", self.name), self.name, account)
+        name = f"{self.name.hex()}/{place.hex()}"
+        sealed = self._keys.get(name)
+        if sealed is None and make:
+            sealed = self._keys.add(name, cipher.seal(os_entropy(LENGTH), place))
+        if sealed is None:
+            raise StoreError(
+                "the key of this session is missing: put it back where keys lie (TEXTVEIL_KEYS), or, if it was "
+                "destroyed, remove what is left with `textveil session forget`. Nothing was read or written"
+            )
+        return cipher.open(sealed, place)[:LENGTH]
+
+    def _destroy(self, place: bytes) -> None:
+        import sqlalchemy as sa
+
+        sessions, facts = self._tables.sessions, self._tables.facts
+        self._keys.destroy(f"{self.name.hex()}/{place.hex()}")
+        with self.writing() as connection:
+            number = connection.execute(sa.select(sessions.c.number).where(sessions.c.place == place)).scalar()
+            connection.execute(sa.delete(facts).where(facts.c.session == number))
+            connection.execute(sa.delete(sessions).where(sessions.c.number == number))
+
+    # ---- rows --------------------------------------------------------------------------------------------------------
+
+    def _prepared(self) -> tuple[bytes, bytes]:
+        """The name of the store and the key of the deployment, when the tables are as they should be."""
+        import sqlalchemy as sa
+
+        store = self._tables.store
+        with self.reading() as connection:
+            revision = schema.revision(connection)
+            known = None if revision is None else connection.execute(sa.select(store)).first()
+        key = deployment(self._drawer, make=known is None)
+        if known is None or revision != schema.HEAD:
+            with self.writing() as connection:
+                schema.prepare(connection)
+                known = connection.execute(sa.select(store)).first()
+                if known is None:
+                    name = os_entropy(NAME)
+                    proof = Cipher(derived(key, b"proof"), name).seal(PROOF)
+                    connection.execute(sa.insert(store).values(name=name, proof=proof, made=_now()))
+                    return name, key
+        Cipher(derived(key, b"proof"), known.name).open(known.proof)
+        return known.name, key
+
+    def _found(self, place: bytes) -> int | None:
+        import sqlalchemy as sa
+
+        table = self._tables.sessions
+        with self.reading() as connection:
+            found: int | None = connection.execute(sa.select(table.c.number).where(table.c.place == place)).scalar()
+        return found
+
+    def _make(self, subject: str, session: str) -> int:
+        account, place = self._account(subject), self._place(subject, session)
+        label = self._labels().seal(json.dumps([subject, session]).encode(), account, place)
+        values = {"account": account, "place": place, "label": label, "version": 0, "last": 0}
+        with self.writing() as connection:
+            made = {"made": _now(), "used": _now(), "expires": self.expiry()}
+            connection.execute(self._insert(self._tables.sessions).values(values | made).on_conflict_do_nothing())
+        found = self._found(place)
+        if found is None:
+            raise StoreError("the session was forgotten while it was made; try again")
+        return found
+
+    def _labels(self) -> Cipher:
+        return Cipher(derived(self._deployment, b"labels", self.name), self.name)
+
+    def _kept(self, row: Any) -> Kept:
+        subject, session = json.loads(self._labels().open(row.label, row.account, row.place))
+        return Kept(subject=subject, session=session, made=row.made, used=row.used, expires=row.expires)
+
+    def _sweep(self) -> None:
+        """Forget sessions whose time is over."""
+        import sqlalchemy as sa
+
+        table = self._tables.sessions
+        with self.reading() as connection:
+            over = sa.select(table.c.place).where(table.c.expires <= _now()).limit(SWEPT)
+            places = connection.execute(over).scalars().all()
+        for place in places:
+            self._destroy(place)
+
+    def expiry(self) -> int | None:
+        """When a session that is used now is forgotten."""
+        return None if self._keep is None else _now() + max(1, round(self._keep.total_seconds()))
+
+    def version(self, connection: "Connection", number: int, *, alone: bool = False) -> tuple[int, int]:
+        """The version of a session, and the last number of its rows.
+
+        Args:
+            connection: where to ask.
+            number: of the session.
+            alone: whether nobody else may add to the session before the transaction ends.
+        """
+        import sqlalchemy as sa
+
+        table = self._tables.sessions
+        asked = sa.select(table.c.version, table.c.last).where(table.c.number == number)
+        found = connection.execute(asked.with_for_update() if alone else asked).first()
+        if found is None:
+            raise StoreError("this session was forgotten meanwhile; open a new one")
+        return found.version, found.last
+
+    def add(self, connection: "Connection", number: int, version: int, rows: Sequence[Row]) -> bool:
+        """Add rows to a session; false, and nothing is added, where something else was since this version."""
+        import sqlalchemy as sa
+
+        sessions, facts = self._tables.sessions, self._tables.facts
+        change = sa.update(sessions).where(sessions.c.number == number, sessions.c.version == version)
+        last = sessions.c.last + len(rows)
+        values: dict[Any, Any] = {"version": version + 1, "last": last, "used": _now(), "expires": self.expiry()}
+        if connection.execute(change.values(values)).rowcount != 1:
+            self.version(connection, number)
+            return False
+        if rows:
+            insert = self._insert(facts)
+            written = insert.on_conflict_do_update(
+                index_elements=["session", "name"], set_={"content": insert.excluded.content}
+            )
+            connection.execute(written, [{"session": number, **row._asdict()} for row in rows])
+        return True
+
+    def reader(self, number: int) -> Reader:
+        """What reads the rows of a session."""
+        return Reader(
+            partial(self._rows, number, "name"), partial(self._rows, number, "tag"), partial(self._every, number)
+        )
+
+    def _rows(self, number: int, column: str, values: Sequence[bytes]) -> Iterable[Row]:
+        import sqlalchemy as sa
+
+        facts = self._tables.facts
+        found: list[Row] = []
+        with failures("read"), self.reading() as connection:
+            for first in range(0, len(values), AT_ONCE):
+                which = facts.c[column].in_(values[first : first + AT_ONCE])
+                found += _asked(connection, sa.select(*_columns(facts)).where(facts.c.session == number, which))
+        return found
+
+    def _every(self, number: int) -> Iterable[Row]:
+        import sqlalchemy as sa
+
+        facts = self._tables.facts
+        with failures("read"), self.reading() as connection:
+            return _asked(connection, sa.select(*_columns(facts)).where(facts.c.session == number))
+
+    def _insert(self, table: Any) -> Any:
+        """An insertion that may say what to do about rows that are there."""
+        if self._engine.dialect.name == "sqlite":
+            from sqlalchemy.dialects.sqlite import insert as insert
+        else:
+            from sqlalchemy.dialects.postgresql import insert as insert  # type: ignore[assignment]
+        return insert(table)
+
+
+class StoredSession(Session):
+    """A session of a `SQLStore`. Nothing is read before it is needed, and each release adds only what is new.
+
+    Args:
+        store: where it lies.
+        subject: whose it is.
+        number: which.
+        seal: of its rows.
+    """
+
+    def __init__(self, store: SQLStore, subject: str, number: int, seal: Seal) -> None:
+        super().__init__(subject)
+        self._store, self._number, self._seal = store, number, seal
+        self._view: StoredSnapshot | None = None
+
+    def __repr__(self) -> str:
+        return "StoredSession()"
+
+    def snapshot(self) -> StoredSnapshot:
+        """See `Session`. It looks up what it is asked for."""
+        with failures("read"), self._store.reading() as connection:
+            return self._seen(*self._store.version(connection, self._number))
+
+    def commit(self, delta: SessionDelta) -> bool:
+        """See `Session`."""
+        return self._commit_after(self.snapshot(), delta)
+
+    def transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
+        """See `Session`; other processes count like other threads."""
+        for _ in range(ATTEMPTS):
+            known = self.snapshot()
+            made, delta = release(known)
+            if self._commit_after(known, delta):
+                return made
+        with failures("changed"), self._store.writing() as connection:
+            known = self._seen(*self._store.version(connection, self._number, alone=True))
+            made, delta = release(known)
+            rows, added = known.rows(delta)
+            self._store.add(connection, self._number, known.version, rows)
+        self._view = known.with_written(len(rows), added)
+        return made
+
+    def to_json(self) -> str:
+        """See `Session`. All of it is read."""
+        session = Session(self.owner)
+        session.adopt(self.snapshot().whole())
+        return session.to_json()
+
+    def _seen(self, version: int, last: int) -> StoredSnapshot:
+        view = self._view
+        if view is None or view.version != version:
+            view = StoredSnapshot.of(version, last, self._seal, self._store.reader(self._number))
+            self._view = view
+        return view
+
+    def _commit_after(self, known: StoredSnapshot, delta: SessionDelta) -> bool:
+        if not delta:
+            return True
+        if delta.since != known.version:
+            return False
+        rows, added = known.rows(delta)
+        with failures("changed"), self._store.writing() as connection:
+            if not self._store.add(connection, self._number, known.version, rows):
+                return False
+        self._view = known.with_written(len(rows), added)
+        return True
+
+
+class Shelf:
+    """Sealed keys in the database itself; see `Drawer`.
+
+    Args:
+        store: whose they are.
+    """
+
+    def __init__(self, store: SQLStore) -> None:
+        self._store = store
+        self._table = schema.tables().keys
+
+    def get(self, name: str) -> bytes | None:
+        """See `Drawer`."""
+        import sqlalchemy as sa
+
+        with self._store.reading() as connection:
+            asked = sa.select(self._table.c.content).where(self._table.c.name == name)
+            found: bytes | None = connection.execute(asked).scalar()
+        return found
+
+    def add(self, name: str, content: bytes) -> bytes:
+        """See `Drawer`."""
+        with self._store.writing() as connection:
+            insert = self._store._insert(self._table).values(name=name, content=content)
+            connection.execute(insert.on_conflict_do_nothing())
+        return self.get(name) or content
+
+    def put(self, name: str, content: bytes) -> None:
+        """See `Drawer`."""
+        with self._store.writing() as connection:
+            insert = self._store._insert(self._table).values(name=name, content=content)
+            connection.execute(insert.on_conflict_do_update(index_elements=["name"], set_={"content": content}))
+
+    def destroy(self, name: str) -> None:
+        """See `Drawer`."""
+        import sqlalchemy as sa
+
+        with self._store.writing() as connection:
+            connection.execute(sa.delete(self._table).where(self._table.c.name == name))
+
+
+@contextmanager
+def failures(what: str) -> Iterator[None]:
+    """Turn an error of the database into one line; the error itself may hold rows."""
+    with needed():
+        import sqlalchemy as sa
+    try:
+        yield
+        return
+    except sa.exc.SQLAlchemyError as error:
+        reason = type(getattr(error, "orig", None) or error).__name__
+        if isinstance(error, sa.exc.OperationalError):
+            reason += ": is it there, may it be written, and is no other program holding it?"
+    raise StoreError(f"the store cannot be {what} ({reason})")
+
+
+def _columns(facts: Any) -> list[Any]:
+    return [facts.c[name] for name in Row._fields]
+
+
+def _asked(connection: "Connection", query: Any) -> list[Row]:
+    return [Row(*row) for row in connection.execute(query)]
+
+
+def _now() -> int:
+    return int(time.time())
+
+
+def _engine(url: str) -> "Engine":
+    with needed():
+        import sqlalchemy as sa
+    if url.startswith("postgresql://"):
+        require("psycopg")
+        url = url.replace("postgresql://", "postgresql+psycopg://", 1)
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        parsed = None
+    if parsed is None or not parsed.database or parsed.database == ":memory:":
+        raise ConfigError("a store needs the name of a database: sqlite:///NAME.db or postgresql://HOST/NAME")
+    if parsed.get_backend_name() == "postgresql":
+        return sa.create_engine(parsed, hide_parameters=True, pool_pre_ping=True)
+    path = parsed.database
+    if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
+        raise StoreError("a store must name a file in a folder that exists")
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite gives its other files the same mode
+    except OSError as error:
+        raise StoreError(f"the store cannot be opened: {error.strerror}") from None
+    engine = sa.create_engine(parsed, hide_parameters=True, connect_args={"timeout": WAIT})
+
+    @sa.event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # transactions begin as `begin` says
+        for setting in (
+            "journal_mode=WAL",
+            "synchronous=FULL",  # or a power cut could lose the last commits, whose releases have gone out
+            "secure_delete=ON",
+            "foreign_keys=ON",
+            f"busy_timeout={WAIT * 1000}",
+        ):
+            connection.execute(f"PRAGMA {setting}").close()
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: Any) -> None:
+        options = connection.get_execution_options()
+        if options.get("isolation_level") != "AUTOCOMMIT":
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("textveil_writes") else "BEGIN")
+
+    return engine

@@ -1,0 +1,318 @@
+"""What a session in a database knows, looked up value by value; and what a release adds, as rows.
+
+In: a `Seal`, and what reads rows. Out: a `StoredSnapshot`, which takes the place of a `Snapshot`; `Row`s.
+Not here: transactions (`store`), and what a snapshot is asked (`session.snapshot`).
+
+Nothing is read before it is asked for, so a session of a million values opens as fast as an empty one. Asked for once,
+it is remembered until another process adds something.
+"""
+
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any, NamedTuple, get_args, get_type_hints
+
+from pydantic import TypeAdapter
+
+from textveil.protect import PrivateValue, Sought, Span, beginnings, could_stand
+from textveil.session.placeholders import Given, named
+from textveil.session.reading import fold
+from textveil.session.restore import Node, tree
+from textveil.session.snapshot import FACTS, Facts, SessionDelta, Snapshot
+from textveil.session.sql.seal import Seal
+
+FORM = "form"
+"""The kind of a row that says which private value a form belongs to (`protect.Sought`)."""
+
+BEGINNING = "beginning"
+"""The kind of a row that says how long the longest form is that begins like this."""
+
+WHOLE = ("counts", "replaced", "targets")
+"""Facts that are read all at once, where answers are restored."""
+
+MOST = 100_000
+"""Rows of a kind that are remembered once they have been read."""
+
+_ABSENT: Any = object()
+
+
+class Row(NamedTuple):
+    """A row of a session, sealed."""
+
+    name: bytes
+    number: int
+    kind: str
+    tag: bytes | None
+    content: bytes
+
+
+class Reader(NamedTuple):
+    """What reads rows of a session, those that are there.
+
+    Args:
+        named: those of these names.
+        tagged: those of these tags.
+        every: all of them.
+    """
+
+    named: Callable[[Sequence[bytes]], Iterable[Row]]
+    tagged: Callable[[Sequence[bytes]], Iterable[Row]]
+    every: Callable[[], Iterable[Row]]
+
+
+class Form(NamedTuple):
+    """Which value a form belongs to; see `Sought`.
+
+    Args:
+        order: counts the values in the order in which they became known.
+        type: of the value.
+        text: of the value.
+        score: of the value.
+        whole: whether the form is the whole value.
+    """
+
+    order: int
+    type: str
+    text: str
+    score: float
+    whole: bool
+
+    def gives_way(self, whole: bool, type_: str) -> bool:
+        """Whether the form belongs to another value from now on."""
+        return (whole, type_ == "PERSON") > (self.whole, self.type == "PERSON")
+
+
+@cache
+def _codecs() -> dict[str, tuple[TypeAdapter[Any], TypeAdapter[Any]]]:
+    """How keys and values of each kind are written."""
+    hints = get_type_hints(Facts)
+    found: dict[str, tuple[Any, Any]] = {name: get_args(hints[name]) for name in FACTS}
+    found |= {FORM: (str, Form), BEGINNING: (str, int)}
+    return {kind: (TypeAdapter(key), TypeAdapter(value)) for kind, (key, value) in found.items()}
+
+
+class Stored(Mapping[Any, Any]):
+    """Facts of one kind. What has been read is remembered, and that something is not there, too.
+
+    Args:
+        kind: which.
+        seal: of the session.
+        reader: reads its rows.
+    """
+
+    def __init__(self, kind: str, seal: Seal, reader: Reader) -> None:
+        self._kind, self._seal, self.reader = kind, seal, reader
+        self._key, self._value = _codecs()[kind]
+        self._read: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"Stored({self._kind!r})"
+
+    def __getitem__(self, key: Any) -> Any:
+        if key not in self._read:
+            self.look_up([key])
+        found = self._read[key]
+        if found is _ABSENT:
+            raise KeyError("not there")
+        return found
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def _all(self) -> dict[Any, Any]:
+        """All facts of the kind, in the order in which they became known."""
+        if self._kind in WHOLE:
+            rows = self.reader.tagged([self.tag(self._kind)])
+        else:
+            rows = (row for row in self.reader.every() if row.kind == self._kind)
+        return dict(map(self.read, sorted(rows, key=lambda row: row.number)))
+
+    def look_up(self, keys: Iterable[Any]) -> None:
+        """Read several at once."""
+        names = {self.name(key): key for key in keys if key not in self._read}
+        if not names:
+            return
+        if len(self._read) > MOST:
+            self._read.clear()
+        self._read.update(dict.fromkeys(names.values(), _ABSENT))
+        self._read.update(self.read(row) for row in self.reader.named(list(names)))
+
+    def several(self, keys: Iterable[Any]) -> dict[Any, Any]:
+        """Those that are there of several."""
+        keys = list(keys)
+        self.look_up(keys)
+        return {key: found for key in keys if (found := self._read[key]) is not _ABSENT}
+
+    def learn(self, facts: Mapping[Any, Any]) -> None:
+        """Remember what has just been written."""
+        self._read.update(facts)
+
+    def name(self, key: Any) -> bytes:
+        """The name of the row of a key."""
+        return self._seal.name(self._kind, self._key.dump_json(key))
+
+    def tag(self, of: str) -> bytes:
+        """The tag of rows that belong together."""
+        return self._seal.name("tag", of.encode())
+
+    def row(self, number: int, key: Any, value: Any) -> Row:
+        """A fact as a row."""
+        name, tag = self.name(key), None
+        if self._kind in WHOLE:
+            tag = self.tag(self._kind)
+        elif self._kind == "placeholders":
+            tag = self.tag(value.name)
+        content = b"[" + self._key.dump_json(key) + b"," + self._value.dump_json(value) + b"]"
+        return Row(name, number, self._kind, tag, self._seal.close(self._kind, name, content))
+
+    def read(self, row: Row) -> tuple[Any, Any]:
+        """A row as a fact."""
+        key, value = _pair(self._kind).validate_json(self._seal.open(row.kind, row.name, row.content))
+        return key, value
+
+    def tagged(self, of: Iterable[str]) -> list[Any]:
+        """The values of rows that have some tags, in the order in which they became known."""
+        rows = self.reader.tagged([self.tag(each) for each in of])
+        return [self.read(row)[1] for row in sorted(rows, key=lambda row: row.number)]
+
+
+@cache
+def _pair(kind: str) -> TypeAdapter[tuple[Any, Any]]:
+    hints = get_type_hints(Facts)
+    key, value = {FORM: (str, Form), BEGINNING: (str, int)}.get(kind) or get_args(hints[kind])
+    return TypeAdapter(tuple[key, value])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StoredSnapshot(Snapshot):
+    """A snapshot that looks facts up when it is asked for them.
+
+    Attributes:
+        last: the last number of a row.
+        standing: which private value each form that is looked for belongs to.
+        longest: how long the longest form is, by how it begins.
+        facts: all of them by kind.
+    """
+
+    last: int
+    standing: Stored = field(repr=False)
+    longest: Stored = field(repr=False)
+    facts: Mapping[str, Stored] = field(repr=False)
+
+    @classmethod
+    def of(cls, version: int, last: int, seal: Seal, reader: Reader) -> "StoredSnapshot":
+        """What a session knows at a version."""
+        facts = {kind: Stored(kind, seal, reader) for kind in (*FACTS, FORM, BEGINNING)}
+        return cls._made(version, last, facts)
+
+    @classmethod
+    def _made(cls, version: int, last: int, facts: Mapping[str, Stored]) -> "StoredSnapshot":
+        chains: dict[str, Any] = {kind: ChainMap[Any, Any](facts[kind]) for kind in FACTS}  # type: ignore[arg-type]
+        return cls(version=version, last=last, standing=facts[FORM], longest=facts[BEGINNING], facts=facts, **chains)
+
+    def with_written(self, rows: int, added: Mapping[str, Mapping[Any, Any]]) -> "StoredSnapshot":
+        """The next snapshot, which remembers what this process has just written."""
+        for kind, facts in added.items():
+            self.facts[kind].learn(facts)
+        return self._made(self.version + 1, self.last + rows, self.facts)
+
+    def whole(self) -> Snapshot:
+        """All of it at once."""
+        rows: dict[str, list[Row]] = {kind: [] for kind in (*FACTS, FORM, BEGINNING)}
+        for row in sorted(self.standing.reader.every(), key=lambda row: row.number):
+            rows[row.kind].append(row)
+        known: dict[str, Any] = {kind: ChainMap(dict(map(self.facts[kind].read, rows[kind]))) for kind in FACTS}
+        return Snapshot(version=self.version, **known)
+
+    @cached_property
+    def tree(self) -> Node:
+        """The keys to look for in an answer; those of placeholders grow when an answer spells their numbers."""
+        root = tree({}, self.names(), self.said)
+        loaded = cache(lambda name: tree(self.originals(self.given_as([name])), (), frozenset()))
+        for type_ in self.counts:
+            for begin in ("<", '"<', ""):
+                written = fold(f"{begin}{type_}_")
+                node = root
+                for char in written[:-1]:
+                    node = node.children.setdefault(char, Node())
+                node.children["_"] = _Numbered(type_, written, "", loaded)
+        return root
+
+    def given_as(self, names: Iterable[str]) -> list[Given]:
+        """The placeholders whose names begin with some of these: `PERSON_1`."""
+        found: list[Given] = self.facts["placeholders"].tagged(names)
+        return found
+
+    def sought_in(self, texts: Sequence[str], spans: Sequence[Span]) -> Sought:
+        """What of all that was found to be private may stand in some texts; more can be added to it."""
+        known = self.standing.several(could_stand(texts, self.longest.several))
+        # What is in them already is not new, even where nothing would be looked for.
+        found = {PrivateValue(span.type, texts[span.text][span.start : span.end], span.score).key for span in spans}
+        forms: list[Form] = sorted(known.values())
+        sought = Sought(PrivateValue(form.type, form.text, form.score) for form in forms)
+        for value in self.facts["private"].several(found).values():
+            sought.add(value)
+        return sought
+
+    def rows(self, delta: SessionDelta) -> tuple[list[Row], dict[str, dict[Any, Any]]]:
+        """What a release adds, as rows, and as facts by kind."""
+        added: dict[str, dict[Any, Any]] = {kind: dict(getattr(delta, kind)) for kind in FACTS}
+        added[FORM], added[BEGINNING] = self._forms(list(delta.private.values()))
+        rows: list[Row] = []
+        for kind, facts in added.items():
+            stored = self.facts[kind]
+            rows += [stored.row(self.last + i, *each) for i, each in enumerate(facts.items(), len(rows) + 1)]
+        return rows, added
+
+    def _forms(self, values: Sequence[PrivateValue]) -> tuple[dict[str, Form], dict[str, int]]:
+        forms = [(order, value, form) for order, value in enumerate(values, self.last) for form in value.forms]
+        known: dict[str, Form] = self.standing.several(form.text for _, _, form in forms)
+        longest: dict[str, int] = self.longest.several(head for *_, form in forms for head in beginnings(form))
+        now, reach = dict(known), dict(longest)
+        for order, value, form in forms:
+            if form.text not in now or now[form.text].gives_way(form.whole, value.type):
+                now[form.text] = Form(order, value.type, value.text, value.score, form.whole)
+                for head in beginnings(form):
+                    reach[head] = max(reach.get(head, 0), len(form.text))
+        return (
+            {text: form for text, form in now.items() if form != known.get(text)},
+            {head: length for head, length in reach.items() if length != longest.get(head)},
+        )
+
+
+class _Numbered(Node):
+    """A node behind the type of placeholders, `<person_`, and behind each digit of a number."""
+
+    __slots__ = ()
+
+    def __init__(self, type_: str, written: str, digits: str, loaded: Callable[[str], Node]) -> None:
+        super().__init__()
+        node: Node | None = loaded(named(type_, int(digits))) if digits else None
+        for char in written if node else "":
+            node = node.children.get(char) if node else None
+        self.key = node.key if node else None
+        self.children = _Digits(node.children if node else {}, type_, written, digits, loaded)
+
+
+class _Digits(dict[str, Node]):
+    """The nodes behind a node that a digit may follow."""
+
+    def __init__(
+        self, known: Mapping[str, Node], type_: str, written: str, digits: str, loaded: Callable[[str], Node]
+    ) -> None:
+        super().__init__({char: node for char, node in known.items() if not char.isdigit()})
+        self._of = type_, written, digits, loaded
+
+    def get(self, char: str, default: Any = None) -> Any:
+        """The node behind one more character."""
+        type_, written, digits, loaded = self._of
+        if char not in self and char in "0123456789" and (digits or char != "0") and len(digits) < 12:
+            self[char] = _Numbered(type_, written + char, digits + char, loaded)
+        return super().get(char, default)
+
+    def __bool__(self) -> bool:
+        return True

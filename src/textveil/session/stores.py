@@ -1,0 +1,237 @@
+"""Stores: where sessions lie between calls, and how they are opened.
+
+In: a URL; a subject and the name of a session. Out: `Session`s whose releases are committed before they are handed out.
+Not here: what a session does (`state`), and sessions in a database (`sql`).
+"""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Self, TypeVar
+
+from textveil.errors import ConfigError, InputError, StoreError
+from textveil.session import store as file
+from textveil.session.snapshot import SessionDelta, Snapshot
+from textveil.session.state import Session
+
+T = TypeVar("T")
+
+DEFAULT = "default"
+"""The name of a session where none is given."""
+
+LONGEST = 200
+"""Characters of the longest name of a subject or a session."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """A session in a store, as a list shows it.
+
+    Attributes:
+        subject: whose it is.
+        session: its name.
+        made: when it was made, in seconds since 1970.
+        used: when something was last added.
+        expires: when it is forgotten; None for never.
+    """
+
+    subject: str
+    session: str
+    made: int
+    used: int
+    expires: int | None
+
+    def to_json(self) -> dict[str, object]:
+        """As plain data."""
+        return dict(vars(self))
+
+
+class SessionStore(ABC):
+    """Keeps sessions; `SessionStore(url)` gives one of the kind that the URL names.
+
+    - `memory:`: in this process.
+    - `file:lease.session`: one session in a file, in clear, as `textveil protect --session` writes it.
+    - `sqlite:///veil.db` or `postgresql://HOST/NAME`: in a database, encrypted; see `SQLStore`.
+
+    Args:
+        url: which, and where.
+        **options: of `SQLStore`.
+
+    Raises:
+        ConfigError: the URL names no store. StoreError: it cannot be opened.
+    """
+
+    def __new__(cls, url: str = "memory:", **options: Any) -> Self:
+        """A store of the kind that the URL names."""
+        if cls is not SessionStore:
+            return super().__new__(cls)
+        scheme, colon, _ = url.partition(":")
+        if scheme in ("sqlite", "postgresql", "postgresql+psycopg") and colon:
+            from textveil.session.sql.store import SQLStore
+
+            kind: Any = SQLStore
+        elif scheme in ("memory", "file") and colon:
+            kind = {"memory": MemoryStore, "file": FileStore}[scheme]
+        else:
+            raise ConfigError(
+                "a store is named by a URL: memory:, file:NAME.session, sqlite:///NAME.db or postgresql://HOST/NAME"
+            )
+        made: Self = super().__new__(kind)
+        return made
+
+    @abstractmethod
+    def open(self, subject: str, session: str = DEFAULT) -> Session:
+        """A session; a new one where there is none of that name.
+
+        Args:
+            subject: whose it is: a person, a client, a project. Any name.
+            session: which of theirs.
+
+        Raises:
+            StoreError: it cannot be read, or its key is missing.
+        """
+
+    @abstractmethod
+    def list(self) -> list[Kept]:
+        """The sessions that there are."""
+
+    @abstractmethod
+    def forget(self, subject: str, session: str | None = None) -> int:
+        """Destroy a session, or all of a subject, and what restores its answers. This cannot be undone.
+
+        Returns:
+            How many there were.
+        """
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:  # noqa: B027 - most stores have nothing to close
+        """Give back connections."""
+
+
+class MemoryStore(SessionStore):
+    """Sessions in this process; they end with it."""
+
+    def __init__(self, url: str = "memory:") -> None:
+        self._lock = Lock()
+        self._sessions: dict[tuple[str, str], Session] = {}
+
+    def open(self, subject: str, session: str = DEFAULT) -> Session:
+        """See `SessionStore`."""
+        check(subject, session)
+        with self._lock:
+            return self._sessions.setdefault((subject, session), Session(subject))
+
+    def list(self) -> list[Kept]:
+        """See `SessionStore`; times are not known."""
+        return [Kept(subject=a, session=b, made=0, used=0, expires=None) for a, b in sorted(self._sessions)]
+
+    def forget(self, subject: str, session: str | None = None) -> int:
+        """See `SessionStore`."""
+        with self._lock:
+            gone = [key for key in self._sessions if key[0] == subject and session in (None, key[1])]
+            for key in gone:
+                del self._sessions[key]
+        return len(gone)
+
+
+class FileStore(SessionStore):
+    """One session in a file that only its owner can read, in clear; each commit writes it anew.
+
+    Args:
+        url: `file:` and the file's name.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._path = url.partition(":")[2]
+        if not self._path:
+            raise ConfigError("file: must be followed by the name of a file")
+
+    def open(self, subject: str = "", session: str = DEFAULT) -> Session:
+        """See `SessionStore`; a file has one session of one subject."""
+        check(subject or DEFAULT, session)
+        if session != DEFAULT:
+            raise ConfigError("a file has one session; for several use sqlite:///NAME.db")
+        return FileSession(self._path, subject)
+
+    def list(self) -> list[Kept]:
+        """See `SessionStore`."""
+        if not os.path.lexists(self._path):
+            return []
+        owner, used = file.load(self._path).owner, int(os.stat(self._path).st_mtime)
+        return [Kept(subject=owner, session=DEFAULT, made=used, used=used, expires=None)]
+
+    def forget(self, subject: str, session: str | None = None) -> int:
+        """See `SessionStore`. What the disk or its backups keep of a file is not erased."""
+        found = [each for each in self.list() if each.subject == subject and session in (None, each.session)]
+        for _ in found:
+            os.unlink(self._path)
+        return len(found)
+
+
+class FileSession(Session):
+    """The session of a file. Each commit is on the disk before it returns.
+
+    Args:
+        path: the file; a session is new where there is none.
+        owner: whose it is.
+    """
+
+    def __init__(self, path: str, owner: str = "") -> None:
+        super().__init__(owner)
+        self._path = path
+        self._content: bytes | None = None
+        self._refresh()
+        if owner and self.owner != owner:
+            raise StoreError("the session file belongs to somebody else; use another file")
+
+    def transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
+        """See `Session`. Another process that changed the file meanwhile is waited for, and its names are used."""
+        with self._lock, file.locked(self._path):
+            self._refresh()
+            made, delta = release(self._snapshot)
+            self._keep(delta)
+            return made
+
+    def commit(self, delta: SessionDelta) -> bool:
+        """See `Session`."""
+        with self._lock, file.locked(self._path):
+            self._refresh()
+            return self._keep(delta)
+
+    def _keep(self, delta: SessionDelta) -> bool:
+        before = self._snapshot
+        if not self._commit(delta):
+            return False
+        if delta:
+            try:
+                file.save(self, self._path)
+            except BaseException:
+                self._snapshot = before
+                raise
+            self._content = file.content(self._path)
+        return True
+
+    def _refresh(self) -> None:
+        content = file.content(self._path) if os.path.lexists(self._path) else None
+        if content is None and self._content is not None:
+            raise InputError("the session file was deleted meanwhile")
+        if content is not None and content != self._content:
+            read = Session.from_json(content)
+            version = self._snapshot.version + 1
+            self.owner, self._snapshot = read.owner, read.snapshot().at(version)
+            self._content = content
+
+
+def check(subject: str, session: str) -> None:
+    """`ConfigError` where a name is none."""
+    for what, name in (("subject", subject), ("session", session)):
+        if not isinstance(name, str) or not 0 < len(name) <= LONGEST or not name.isprintable():
+            raise ConfigError(f"the name of a {what} must have 1 to {LONGEST} printable characters")
