@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil.cli import shell
+from textveil.cli import shell, stored, texts
 from textveil.cli.verbs import verb
 from textveil.config.extras import require
 from textveil.errors import InputError, OutputError, TextveilError
@@ -79,11 +79,14 @@ def chat(
         ),
     ] = None,
     timeout: Timeout = 60.0,
+    session: texts.SessionFile = None,
+    store: stored.Store = None,
 ) -> None:
     """Talk to a language model that sees protected prompts only; its answers are restored as they arrive.
 
     The API key is read from the environment variable TEXTVEIL_LLM_KEY. All prompts of a conversation share a session,
-    so a value has the same placeholder in each of them. Without --profile or --mechanism the profile is `prompt`.
+    so a value has the same placeholder in each of them; --session keeps it for further conversations.
+    Without --profile or --mechanism the profile is `prompt`.
     """
     talks = prompt is None and sys.stdin is not None and sys.stdin.isatty()
     if not talks:
@@ -97,7 +100,8 @@ def chat(
     with ExitStack() as stack:
         kept = None if transcript is None else stack.enter_context(streams.appended(transcript))
         sink = stack.enter_context(streams.output(None))
-        conversation = Conversation(Privatizer.from_config(config), endpoint, system=system)
+        known = stack.enter_context(stored.opened(session, store))
+        conversation = Conversation(Privatizer.from_config(config), endpoint, known, system=system)
         if conversation.system is not None:
             _tell(conversation.system, show_sent, telling)
         if not talks:

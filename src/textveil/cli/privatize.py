@@ -6,7 +6,7 @@ Not here: what is done to a text (`pipeline`), and files of rows (`folder`).
 
 from typing import TYPE_CHECKING
 
-from textveil.cli import texts
+from textveil.cli import stored, texts
 from textveil.cli.verbs import verb
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def privatize(
     output: texts.Output = None,
     whole: texts.Whole = False,
     session: texts.SessionFile = None,
+    store: stored.Store = None,
     as_json: texts.AsJson = False,
     with_original: texts.WithOriginal = False,
 ) -> None:
@@ -37,12 +38,13 @@ def privatize(
     error, in one line: --statement says it exactly. Without --profile, --mechanism or a --config that names one, the
     profile is `document`.
     """
-    texts.check(text, output, session)
+    texts.check(text, output, session, store=store)
     results = texts.release(
         config,
         text,
         output=output,
         session=session,
+        store=store,
         whole=whole,
         as_json=as_json,
         with_original=with_original,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil.cli import folder, texts
+from textveil.cli import folder, stored, texts
 from textveil.cli.verbs import verb
 from textveil.errors import ConfigError
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     'textveil protect "Ask Maria Silva (maria@example.org) about the lease"',
     'textveil protect "Ask Maria Silva (maria@example.org) about the lease" --session lease.session',
     "textveil protect letter.txt --whole --session lease.session",
+    "textveil protect letter.txt --whole --session anna/lease --store sqlite:///veil.db",
     "textveil protect letter.txt --whole --diff",
     'textveil protect "Who was Marie Curie?" --level names',
     "textveil protect letters.jsonl notes.csv --field body --output protected/",
@@ -38,6 +39,7 @@ def protect(
         ),
     ] = None,
     session: texts.SessionFile = None,
+    store: stored.Store = None,
     output: Annotated[
         str | None,
         typer.Option(
@@ -79,12 +81,13 @@ def protect(
     if field is not None or resume or jobs != 1:
         raise ConfigError("--field, --jobs and --resume are for files that go into a folder, with --output FOLDER/")
     only = given[0] if given else None
-    texts.check(only, output, session, files="with --output FOLDER/")
+    texts.check(only, output, session, store=store, files="with --output FOLDER/")
     results = texts.release(
         config,
         only,
         output=output,
         session=session,
+        store=store,
         whole=whole,
         as_json=as_json,
         with_original=with_original,

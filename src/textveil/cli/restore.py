@@ -4,12 +4,13 @@ In: arguments. Out: texts on standard output.
 Not here: what is put back (`session.restore`), the session's file (`session`), what a model is asked (`models`).
 """
 
+from contextlib import ExitStack
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from textveil.cli import progress, shell
+from textveil.cli import progress, shell, stored
 from textveil.cli.verbs import verb
 from textveil.config.extras import require
 from textveil.files import streams
@@ -26,6 +27,7 @@ class Targets(StrEnum):
     'textveil protect "Ask Maria Silva (maria@example.org) about the lease" --session lease.session',
     'textveil restore "I wrote to <EMAIL_1>." --session lease.session',
     "printf 'I wrote to <EMAIL_1>.\\n' | textveil restore - --session lease.session",
+    'textveil restore "I wrote to <EMAIL_1>." --session anna/lease --store sqlite:///veil.db',
 )
 def restore(
     session: Annotated[
@@ -33,7 +35,8 @@ def restore(
         typer.Option(
             "--session",
             metavar="FILE",
-            help="The file that `textveil protect --session` or `privatize --session` wrote.",
+            help="The file that `textveil protect --session` or `privatize --session` wrote; with --store, the name "
+            "of a session in it.",
         ),
     ],
     text: Annotated[
@@ -56,6 +59,7 @@ def restore(
             "because opening the answer may send what stands there to others; restore puts the originals there, too.",
         ),
     ] = Targets.keep,
+    store: stored.Store = None,
 ) -> None:
     """Put the originals back into an answer, while it arrives.
 
@@ -63,10 +67,13 @@ def restore(
     printed is as private as the original text.
     """
     streams.require_input(text)
-    from textveil.session import store
+    from textveil.session.store import load
 
-    restorer = store.load(session).restorer(escape="json" if json_escape else "none", targets=targets.value)
-    with streams.output(None) as sink:
+    with ExitStack() as stack:
+        known = load(session) if store is None else stack.enter_context(stored.opened(session, store, new=False))
+        assert known is not None
+        restorer = known.restorer(escape="json" if json_escape else "none", targets=targets.value)
+        sink = stack.enter_context(streams.output(None))
         if text is not None and streams.is_text(text):
             with streams.texts(text) as given:
                 sink.write("".join(map(restorer.feed, given)) + restorer.close() + "\n")

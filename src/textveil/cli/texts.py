@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil.cli import progress, shell
+from textveil.cli import progress, shell, stored
 from textveil.errors import ConfigError
 from textveil.files import formats, streams
 
@@ -64,7 +64,7 @@ SessionFile = Annotated[
         "--session",
         metavar="FILE",
         help="Remember there, in clear, what is replaced, so that `textveil restore` can put it back. A file that "
-        "exists is continued.",
+        "exists is continued. With --store, the name of a session in it.",
     ),
 ]
 
@@ -77,6 +77,7 @@ def check(
     output: str | None,
     session: str | None = None,
     html: str | None = None,
+    store: str | None = None,
     files: str = "with `textveil privatize-files`",
 ) -> None:
     """Refuse what cannot be read or written, before anything is loaded.
@@ -90,7 +91,12 @@ def check(
         raise ConfigError(f"this file has rows with fields; such files go into a folder, {files}")
     if output is not None and is_folder(output):
         raise ConfigError(f"--output is a folder; whole files go into one, {files}")
-    if session is not None and output is not None and os.path.realpath(session) == os.path.realpath(output):
+    if (
+        store is None
+        and session is not None
+        and output is not None
+        and os.path.realpath(session) == os.path.realpath(output)
+    ):
         raise ConfigError("--session and --output must be two files")
     if html is not None and (os.path.isdir(html) or not os.path.isdir(os.path.dirname(os.path.realpath(html)))):
         raise ConfigError("--html must name a file in a folder that exists")
@@ -123,17 +129,27 @@ def few(text: str | None, *, whole: bool, output: str | None, what: str) -> list
     return texts
 
 
-def released(privatizer: "Privatizer", texts: Iterable[str], session: str | None) -> "Iterable[Result]":
-    """The releases of texts, as they come; with a session, all of them after it has been saved.
+def released(
+    privatizer: "Privatizer", texts: Iterable[str], session: str | None, store: str | None = None
+) -> "Iterable[Result]":
+    """The releases of texts, as they come; with a session, when it has been saved.
 
-    What could not be restored must not go out, so nothing does before the session is on the disk.
+    What could not be restored must not go out, so nothing does before the session is on the disk. A store has it there
+    after each batch, a file after the last.
     """
     if session is None:
         return privatizer.privatize_many(texts)
+    if store is not None:
+        return _stored(privatizer, texts, session, store)
     from textveil.session import store
 
     with store.kept(session) as remembered:
         return list(privatizer.privatize_many(texts, remembered))
+
+
+def _stored(privatizer: "Privatizer", texts: Iterable[str], session: str, store: str) -> "Iterator[Result]":
+    with stored.opened(session, store) as remembered:
+        yield from privatizer.privatize_many(texts, remembered)
 
 
 def release(
@@ -142,6 +158,7 @@ def release(
     *,
     output: str | None,
     session: str | None,
+    store: str | None = None,
     whole: bool,
     as_json: bool,
     with_original: bool,
@@ -159,7 +176,7 @@ def release(
         streams.texts(text, whole=whole, output=output) as texts,
         streams.output(output, private=with_original or diff) as sink,
     ):
-        results = released(Privatizer.from_config(config), texts, session)
+        results = released(Privatizer.from_config(config), texts, session, store)
         empty = True
         for result in results if sink.terminal else progress.counted(results):
             if diff:

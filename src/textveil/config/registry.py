@@ -308,6 +308,11 @@ COMMANDS: dict[str, Entry] = {
         summary="Protect what programs send to a language model",
         panel="Protect a prompt",
     ),
+    "session": Entry(
+        target="textveil.cli.sessions:session",
+        summary="List, show, forget and export what is remembered",
+        panel="Protect a prompt",
+    ),
     "privatize": Entry(
         target="textveil.cli.privatize:privatize",
         summary="Draw protected words anew, and say what is guaranteed",

@@ -20,7 +20,9 @@ from textveil.errors import ConfigError, UnknownName
 
 PROFILES = files("textveil") / "data" / "profiles"
 PREFIX = "TEXTVEIL_"
-RESERVED = frozenset({"TEXTVEIL_CORPORA", "TEXTVEIL_DEBUG", "TEXTVEIL_LLM_KEY", "TEXTVEIL_PROGRESS"})
+RESERVED = frozenset(
+    f"TEXTVEIL_{name}" for name in ("CORPORA", "DEBUG", "KEYS", "LLM_KEY", "PROGRESS", "STORE", "STORE_KEY")
+)
 """Environment variables with the prefix that are not options."""
 
 LONGEST = 1 << 20

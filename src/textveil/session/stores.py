@@ -21,6 +21,8 @@ T = TypeVar("T")
 DEFAULT = "default"
 """The name of a session where none is given."""
 
+NONE = "the store has no session of this name; `textveil session list` shows those that it has"
+
 LONGEST = 200
 """Characters of the longest name of a subject or a session."""
 
@@ -82,15 +84,16 @@ class SessionStore(ABC):
         return made
 
     @abstractmethod
-    def open(self, subject: str, session: str = DEFAULT) -> Session:
-        """A session; a new one where there is none of that name.
+    def open(self, subject: str, session: str = DEFAULT, *, new: bool = True) -> Session:
+        """A session.
 
         Args:
             subject: whose it is: a person, a client, a project. Any name.
             session: which of theirs.
+            new: whether a session is made where there is none of that name.
 
         Raises:
-            StoreError: it cannot be read, or its key is missing.
+            InputError: there is none. StoreError: it cannot be read, or its key is missing.
         """
 
     @abstractmethod
@@ -123,9 +126,11 @@ class MemoryStore(SessionStore):
         self._lock = Lock()
         self._sessions: dict[tuple[str, str], Session] = {}
 
-    def open(self, subject: str, session: str = DEFAULT) -> Session:
+    def open(self, subject: str, session: str = DEFAULT, *, new: bool = True) -> Session:
         """See `SessionStore`."""
         check(subject, session)
+        if not new and (subject, session) not in self._sessions:
+            raise InputError(NONE)
         with self._lock:
             return self._sessions.setdefault((subject, session), Session(subject))
 
@@ -154,9 +159,11 @@ class FileStore(SessionStore):
         if not self._path:
             raise ConfigError("file: must be followed by the name of a file")
 
-    def open(self, subject: str = "", session: str = DEFAULT) -> Session:
+    def open(self, subject: str = "", session: str = DEFAULT, *, new: bool = True) -> Session:
         """See `SessionStore`; a file has one session of one subject."""
         check(subject or DEFAULT, session)
+        if not new and not os.path.lexists(self._path):
+            raise InputError(NONE)
         if session != DEFAULT:
             raise ConfigError("a file has one session; for several use sqlite:///NAME.db")
         return FileSession(self._path, subject)

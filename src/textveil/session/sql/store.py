@@ -23,7 +23,7 @@ from textveil.session.sql.keys import LENGTH, Drawer, deployment, drawer
 from textveil.session.sql.seal import NAME, Cipher, Seal, derived
 from textveil.session.sql.view import Reader, Row, StoredSnapshot
 from textveil.session.state import ATTEMPTS, Session
-from textveil.session.stores import DEFAULT, Kept, SessionStore, check
+from textveil.session.stores import DEFAULT, NONE, Kept, SessionStore, check
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -90,13 +90,15 @@ class SQLStore(SessionStore):
 
     # ---- sessions ----------------------------------------------------------------------------------------------------
 
-    def open(self, subject: str, session: str = DEFAULT) -> "StoredSession":
+    def open(self, subject: str, session: str = DEFAULT, *, new: bool = True) -> "StoredSession":
         """See `SessionStore`."""
         check(subject, session)
         account, place = self._account(subject), self._place(subject, session)
         with failures("opened"):
             self._sweep()
             found = self._found(place)
+            if found is None and not new:
+                raise InputError(NONE)
             key = self._key(account, place, make=found is None)
             if found is None:
                 found = self._make(subject, session)

@@ -1,0 +1,134 @@
+"""The verbs of `session`: what a store remembers, and how it is forgotten.
+
+In: the URL of a store, names of sessions. Out: lists, counts, session files.
+Not here: what a store does (`textveil.session`), and how the verbs that release open sessions (`stored`).
+"""
+
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from textveil.cli.shell import note, say
+from textveil.cli.stored import VARIABLE, named
+from textveil.cli.verbs import group, verb
+from textveil.errors import ConfigError
+from textveil.files import streams
+
+Store = Annotated[
+    str, typer.Option("--store", metavar="URL", envvar=VARIABLE, help="sqlite:///NAME.db or postgresql://HOST/NAME.")
+]
+Name = Annotated[
+    str, typer.Argument(metavar="SUBJECT[/SESSION]", help="Whose session, and which of theirs.", show_default=False)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+session = group(
+    "List, show, forget and export the sessions of a store.",
+    "textveil session list --store sqlite:///veil.db",
+    "textveil session forget anna --store sqlite:///veil.db",
+)
+
+
+def store_of(url: str) -> Any:
+    """The store of a URL, one that is a database."""
+    from textveil.session import SessionStore
+
+    if url.startswith(("file:", "memory:")):
+        raise ConfigError("--store must be sqlite:///NAME.db or postgresql://HOST/NAME")
+    return SessionStore(url)
+
+
+def day(seconds: int | None) -> str:
+    """A time as it is printed."""
+    return "never" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+@verb("textveil session list --store sqlite:///veil.db", on=session, name="list")
+def list_sessions(store: Store, as_json: AsJson = False) -> None:
+    """List the sessions, with the times when something was last added and when they are forgotten."""
+    with store_of(store) as kept:
+        found = kept.list()
+    if as_json:
+        say(json.dumps([each.to_json() for each in found], ensure_ascii=False))
+        return
+    names = [f"{each.subject}/{each.session}" for each in found]
+    width = max(map(len, names), default=0)
+    for name, each in zip(names, found, strict=True):
+        say(f"{name:{width}}  used {day(each.used)} UTC  expires {day(each.expires)}")
+    if not found:
+        note("the store has no sessions")
+
+
+@verb("textveil session show anna/lease --store sqlite:///veil.db", on=session, name="show")
+def show(name: Name, store: Store, as_json: AsJson = False) -> None:
+    """Show how much a session remembers: counts, no originals."""
+    with store_of(store) as kept:
+        known = kept.open(*named(name), new=False).snapshot()
+        counts = {
+            "values": dict(sorted(known.counts.items())),
+            "replaced names": len(known.replaced),
+            "known targets": len(known.targets),
+        }
+    if as_json:
+        say(json.dumps(counts))
+        return
+    for type_, number in counts["values"].items():
+        say(f"{type_}: {number:,}")
+    for what in ("replaced names", "known targets"):
+        say(f"{what}: {counts[what]:,}")
+
+
+@verb(
+    "textveil session forget anna/lease --store sqlite:///veil.db",
+    "textveil session forget anna --all --store sqlite:///veil.db",
+    on=session,
+    name="forget",
+)
+def forget(
+    name: Name,
+    store: Store,
+    everything: Annotated[bool, typer.Option("--all", help="All sessions of this subject.")] = False,
+) -> None:
+    """Forget a session: its key is destroyed, then its rows. Answers cannot be restored any more.
+
+    Copies of the database that remain cannot be read without the key, unless the key was copied, too.
+    """
+    subject, which = named(name)
+    if everything and "/" in name:
+        raise ConfigError("--all forgets all sessions of a subject; give SUBJECT alone")
+    with store_of(store) as kept:
+        gone = kept.forget(subject, None if everything else which)
+    note(f"{gone:,} {'session was' if gone == 1 else 'sessions were'} forgotten")
+
+
+@verb("textveil session export anna/lease lease.session --store sqlite:///veil.db", on=session, name="export")
+def export(
+    name: Name,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A new session file, or - for standard output.")],
+    store: Store,
+) -> None:
+    """Write a session as a session file, with the originals in clear, readable by its owner only."""
+    with store_of(store) as kept:
+        content = kept.open(*named(name), new=False).to_json()
+    with streams.output(file, private=True, option="the session file") as sink:
+        sink.write(content + "\n")
+
+
+@verb(
+    'textveil protect "Ask Maria Silva" --session lease.session',
+    "textveil session import lease.session anna/lease --store sqlite:///veil.db",
+    on=session,
+    name="import",
+)
+def take(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file that `textveil protect --session` wrote.")],
+    name: Name,
+    store: Store,
+) -> None:
+    """Take in a session file under a name that is free. The file stays: delete it when it is not needed."""
+    from textveil.session.store import content
+
+    with store_of(store) as kept:
+        kept.take(content(file), *named(name))

@@ -1,0 +1,62 @@
+"""Sessions as verbs open them: from a file, or from a store.
+
+In: what stands behind --session and --store. Out: the session.
+Not here: what a session or a store is (`textveil.session`).
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from textveil.errors import ConfigError
+
+if TYPE_CHECKING:
+    from textveil.session import Session
+
+VARIABLE = "TEXTVEIL_STORE"
+"""The environment variable that may name the store."""
+
+Store = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        envvar=VARIABLE,
+        help="Keep the session there, encrypted: sqlite:///NAME.db or postgresql://HOST/NAME. --session then names it: "
+        "anna, or anna/lease for one of several. `textveil session` lists and forgets.",
+    ),
+]
+
+
+def named(session: str) -> tuple[str, str]:
+    """The subject and the name of a session, from `anna` or `anna/lease`."""
+    subject, _, name = session.partition("/")
+    return subject, name or "default"
+
+
+@contextmanager
+def opened(session: str | None, store: str | None, *, new: bool = True) -> "Iterator[Session | None]":
+    """The session of a store, or of a file, which gives each release only when it is remembered.
+
+    Args:
+        session: what stands behind --session; without it there is no session.
+        store: what stands behind --store; None for a file.
+        new: whether it is made where there is none.
+
+    Raises:
+        TextveilError: it cannot be opened.
+    """
+    if session is None:
+        yield None
+        return
+    from textveil.session import FileStore, SessionStore
+
+    if store is None:
+        yield FileStore(f"file:{session}").open(new=new)
+        return
+    if store.startswith(("file:", "memory:")):
+        raise ConfigError("--store must be sqlite:///NAME.db or postgresql://HOST/NAME; for a file give --session FILE")
+    with SessionStore(store) as kept:
+        yield kept.open(*named(session), new=new)

@@ -1,0 +1,345 @@
+"""Stores: what is known survives exactly, two processes agree, and nothing is readable without the key."""
+
+import base64
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from itertools import islice, product
+
+import pytest
+
+from textveil.errors import ConfigError, InputError, StoreError
+from textveil.protect import PrivateValue, Span
+from textveil.protect.spread import spread
+from textveil.session import FileStore, MemoryStore, Session, SessionStore, Value
+from textveil.session.snapshot import Notes
+
+pytest.importorskip("sqlalchemy", reason="the extra `store` is not installed")
+pytest.importorskip("cryptography", reason="the extra `store` is not installed")
+from textveil.session.sql import seal, store
+from textveil.session.sql.store import SQLStore
+
+CANARIES = ("Quillimar Zyxqorvian", "quill@zyxqorvian.example", "DE89370400440532013000", "Ünïbrax Tellion")
+
+
+@pytest.fixture(autouse=True)
+def keys(tmp_path, monkeypatch):
+    monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
+    monkeypatch.delenv("TEXTVEIL_STORE_KEY", raising=False)
+    return tmp_path / "keys"
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory):
+    yield from postgres_server(tmp_path_factory.mktemp("postgres"))
+
+
+def postgres_server(folder):
+    """The URL of a server of PostgreSQL on a free port of this machine."""
+    pytest.importorskip("psycopg", reason="the extra `store` is not installed")
+    programs = sorted(os.path.join("/usr/lib/postgresql", each, "bin") for each in _listed("/usr/lib/postgresql"))
+    programs += [os.path.dirname(found) for found in [shutil.which("initdb")] if found]
+    if not programs:
+        pytest.skip("PostgreSQL is not installed")
+    user: list[str] = []
+    if os.getuid() == 0:  # which PostgreSQL refuses to run as
+        if shutil.which("setpriv") is None:
+            pytest.skip("PostgreSQL does not run as root, and setpriv is missing")
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        for each in (folder, *list(folder.parents)[:-2]):
+            each.chmod(0o755)
+        folder.chmod(0o777)
+    data = folder / "data"
+    run = {"check": True, "capture_output": True, "env": {**os.environ, "LC_ALL": "C"}, "cwd": "/"}
+    subprocess.run([*user, f"{programs[0]}/initdb", "-D", data, "-U", "veil", "-A", "trust", "-E", "UTF8"], **run)
+    server = subprocess.Popen(
+        [*user, f"{programs[0]}/postgres", "-D", data, "-k", folder, "-c", "listen_addresses="],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+    )
+    try:
+        for _ in range(600):
+            if (folder / ".s.PGSQL.5432").exists():
+                break
+            time.sleep(0.1)
+        for _ in range(100):
+            made = subprocess.run([f"{programs[0]}/createdb", "-h", folder, "-U", "veil", "veil"], capture_output=True)
+            if made.returncode == 0:
+                break
+            time.sleep(0.2)
+        yield f"postgresql://veil@/veil?host={folder}"
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(30)
+
+
+def _listed(folder):
+    return os.listdir(folder) if os.path.isdir(folder) else []
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path / 'veil.db'}"
+
+
+def release(session, *values, said=(), text=""):
+    """The placeholders of values, as a release asks for them."""
+
+    def make(known):
+        notes = Notes(known)
+        notes.spelled(text)
+        notes.said(said)
+        notes.found(PrivateValue(type_, value, 1.0) for type_, value in values)
+        return notes.placeholders([Value(type_, value) for type_, value in values]), notes.delta()
+
+    return session.transaction(make)
+
+
+def test_a_url_names_a_store(url, tmp_path):
+    assert isinstance(SessionStore(), MemoryStore)
+    assert isinstance(SessionStore("memory:"), MemoryStore)
+    assert isinstance(SessionStore(f"file:{tmp_path / 'a.session'}"), FileStore)
+    assert isinstance(SessionStore(url), SQLStore)
+    for wrong in ("", "veil.db", "mysql://host/name", "sqlite://", "file:"):
+        with pytest.raises(ConfigError):
+            SessionStore(wrong)
+
+
+@pytest.mark.parametrize("kind", ["memory", "file", "sqlite"])
+def test_every_store_remembers_across_openings(kind, url, tmp_path):
+    where = {"memory": "memory:", "file": f"file:{tmp_path / 'a.session'}", "sqlite": url}[kind]
+    kept = SessionStore(where)
+    with kept.open("anna") as session:
+        assert release(session, ("PERSON", "Maria Silva")) == ["<PERSON_1>"]
+    again = kept if kind == "memory" else SessionStore(where)
+    session = again.open("anna")
+    assert release(session, ("PERSON", "Silva"), ("PERSON", "Jo Alder")) == ["<PERSON_1_FAMILY>", "<PERSON_2>"]
+    assert session.restore("<PERSON_1> <PERSON_1_FAMILY> <PERSON_2>") == "Maria Silva Silva Jo Alder"
+    assert [each.subject for each in again.list()] == ["anna"]
+    assert again.forget("anna") == 1
+    assert again.list() == []
+
+
+def test_a_stored_session_knows_what_one_in_memory_knows(url):
+    family = ["Silva", "da Costa", "Alder-Hill", "小明"]
+    names = [f"{given} {each}" for given, each in product(["Maria", "José", "Ana", "王"], family)]
+    spoken = ["maria SILVA", "Silva", "Jose da Costa", "costa", "Alder Hill", "王小明", "ANA", "a1@b.example"]
+    memory, lines = Session("anna"), iter(names)
+    for turn, mention in enumerate(spoken):
+        values = [("PERSON", each) for each in islice(lines, 2)] + [("EMAIL", mention)][: "@" in mention]
+        with SQLStore(url) as kept:
+            stored = kept.open("anna")
+            text = f"<PERSON_{turn + 3}> for {mention} and <EMAIL_1_B>, Maria or José Alder-Hill"
+            known = memory.snapshot()
+            spans = [Span(0, text.index(mention), text.index(mention) + len(mention), "PERSON", 1.0, "test")]
+            plain, looked_up = known.sought_in([text], spans), stored.snapshot().sought_in([text], spans)
+            assert spread([text], spans, looked_up, []) == spread([text], spans, plain, [])
+            assert stored.snapshot().literals(text) == known.literals(text)
+            given = [release(each, *values, said=mention.split(), text=text) for each in (memory, stored)]
+            assert given[0] == given[1]
+            with memory.noting() as notes, stored.noting() as others:
+                for each in (notes, others):
+                    assert each.stands("Ana", "Carla")
+                    each.replaced("Ana", "Carla")
+            answer = "<PERSON_1> <person_1_given> PERSON_12 &lt;PERSON_3&gt; Carla the Carlas " + " ".join(given[0])
+            assert stored.restore(answer) == memory.restore(answer)
+    assert stored.to_json() == memory.to_json()
+    assert kept.take(memory.to_json(), "anna", "copy").to_json() == memory.to_json()
+
+
+def test_what_a_text_spelled_is_known_after_the_store_is_opened_again(url):
+    release(SQLStore(url).open("anna"), text="see <EMAIL_1> there")
+    assert release(SQLStore(url).open("anna"), ("EMAIL", "a@b.example")) == ["<EMAIL_2>"]
+
+
+def test_nothing_is_readable_without_the_key(url, tmp_path):
+    kept = SQLStore(url)
+    session = kept.open("quillimar-subject", "zyxqorvian-session")
+    release(session, *(("PERSON", each) for each in CANARIES), said=["zyxsaid"], text="zyxtext")
+    files = [each for each in tmp_path.iterdir() if each.name.startswith("veil.db")]
+    assert {each.name for each in files} >= {"veil.db", "veil.db-wal"}
+    content = b"".join(each.read_bytes() for each in files).lower()
+    secrets = [*CANARIES, *(word for each in CANARIES for word in each.split()), "zyxsaid", "quillimar-subject"]
+    secrets += ["zyxqorvian-session", "PERSON_1"]
+    for secret in secrets:
+        for coding in ("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "latin-1"):
+            raw = secret.encode(coding)
+            for form in (raw, raw.hex().encode(), *(base64.b64encode(b"x" * i + raw)[4:-4] for i in range(3))):
+                assert len(form) < 6 or form.lower() not in content
+    assert all(each.stat().st_mode & 0o077 == 0 for each in files)
+    key = next((tmp_path / "keys").rglob("deployment.key")).read_text()
+    assert key.encode() not in content
+    assert bytes.fromhex(key) not in content
+
+
+def test_a_wrong_or_missing_key_is_one_error_and_changes_nothing(url, keys, tmp_path, monkeypatch):
+    release(SQLStore(url).open("anna"), ("PERSON", "Maria Silva"))
+    moved = keys.rename(tmp_path / "elsewhere")
+    before = (tmp_path / "veil.db").read_bytes()
+    with pytest.raises(StoreError, match="missing"):
+        SQLStore(url)
+    monkeypatch.setenv("TEXTVEIL_STORE_KEY", "ab" * 32)
+    with pytest.raises(StoreError, match="this key"):
+        SQLStore(url)
+    monkeypatch.setenv("TEXTVEIL_STORE_KEY", "too short")
+    with pytest.raises(ConfigError, match="64 hexadecimal"):
+        SQLStore(url)
+    assert not keys.exists()
+    assert (tmp_path / "veil.db").read_bytes() == before
+    monkeypatch.setenv("TEXTVEIL_STORE_KEY", (moved / "deployment.key").read_text())
+    with pytest.raises(StoreError, match="key of this session is missing"):
+        SQLStore(url).open("anna")
+    assert SQLStore(url, keys=moved).open("anna").restore("<PERSON_1>") == "Maria Silva"
+    (moved / "deployment.key").chmod(0o644)
+    monkeypatch.delenv("TEXTVEIL_STORE_KEY")
+    with pytest.raises(StoreError, match="chmod 600"):
+        SQLStore(url, keys=moved)
+
+
+def test_what_is_forgotten_cannot_be_read_in_a_copy_of_the_database(url, tmp_path):
+    with SQLStore(url) as kept:
+        release(kept.open("anna"), ("PERSON", "Maria Silva"))
+        release(kept.open("anna", "other"), ("PERSON", "Jo Alder"))
+    shutil.copy(tmp_path / "veil.db", tmp_path / "backup.db")
+    with SQLStore(url) as kept:
+        assert kept.forget("anna", "default") == 1
+        assert [each.session for each in kept.list()] == ["other"]
+        assert kept.open("anna").restore("<PERSON_1>") == "<PERSON_1>"
+        kept.forget("anna", "default")
+    backup = SQLStore(f"sqlite:///{tmp_path / 'backup.db'}")
+    with pytest.raises(StoreError, match="key of this session is missing"):
+        backup.open("anna")
+    assert backup.open("anna", "other").restore("<PERSON_1>") == "Jo Alder"
+
+
+def test_a_session_that_was_forgotten_takes_nothing_more(url):
+    kept = SQLStore(url)
+    session = kept.open("anna")
+    release(session, ("PERSON", "Maria Silva"))
+    kept.forget("anna")
+    with pytest.raises(StoreError, match="forgotten"):
+        release(session, ("PERSON", "Jo Alder"))
+
+
+def test_sessions_end_when_their_time_is_over(url, monkeypatch):
+    begun = time.time()
+    kept = SQLStore(url, keep=timedelta(days=1))
+    release(kept.open("anna"), ("PERSON", "Maria Silva"))
+    monkeypatch.setattr(store.time, "time", lambda: begun + 86_000)
+    kept.open("berta")
+    assert {each.subject for each in kept.list()} == {"anna", "berta"}
+    monkeypatch.setattr(store.time, "time", lambda: begun + 87_000)
+    kept.open("berta")
+    assert [each.subject for each in kept.list()] == ["berta"]
+
+
+def swapped(url):
+    """Two rows of one kind exchange what they hold; what the first then restores to."""
+    kept = SQLStore(url)
+    session = kept.open("anna")
+    release(session, ("EMAIL", "a@b.example"), ("EMAIL", "c@d.example"))
+    import sqlalchemy as sa
+
+    facts = kept._tables.facts
+    with kept.writing() as connection:
+        rows = connection.execute(sa.select(facts).where(facts.c.kind == "placeholders")).all()
+        for one, other in (rows, rows[::-1]):
+            connection.execute(sa.update(facts).where(facts.c.name == one.name).values(content=other.content))
+    return SQLStore(url).open("anna").restore("<EMAIL_1>")
+
+
+def test_rows_that_were_moved_do_not_open(url):
+    with pytest.raises(StoreError, match="changed by other programs"):
+        swapped(url)
+
+
+def test_encryption_without_associated_data_would_not_notice(url, monkeypatch):
+    monkeypatch.setattr(seal.Cipher, "_bound", lambda self, place: b"")
+    assert swapped(url) == "<EMAIL_1>"  # lost, and nobody is told
+
+
+WRITER = """
+import sys
+from tests.session.test_stores import release
+from textveil.session import SessionStore
+url, who, first, last = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+session = SessionStore(url).open("anna")
+for i in range(first, last):
+    shown = release(session, ("EMAIL", f"m{i}@x.example"), ("EMAIL", f"{who}{i}@y.example"))
+    print(i, *shown, flush=True)
+"""
+
+
+def writer(url, who, first, last):
+    command = [sys.executable, "-c", WRITER, url, who, str(first), str(last)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=os.getcwd())
+
+
+def check_written(url, said):
+    """What was handed out is what the store says: one name for each value, and no name for two."""
+    session = SessionStore(url).open("anna")
+    names: dict[str, str] = {}
+    for who, lines in said:
+        for number, common, own in (line.split() for line in lines if line.count(" ") == 2):
+            for name, value in ((common, f"m{number}@x.example"), (own, f"{who}{number}@y.example")):
+                assert names.setdefault(name, value) == value
+                assert session.restore(name) == value
+    known = session.snapshot().whole()
+    assert len({given.shown for given in known.placeholders.values()}) == len(known.placeholders)
+    assert len(set(names.values())) == len(names)
+    return len(names)
+
+
+def test_two_processes_at_once_agree(url):
+    SQLStore(url).open("anna")
+    processes = [(who, writer(url, who, 0, 15)) for who in "ab"]
+    said = [(who, process.communicate(timeout=120)[0].splitlines()) for who, process in processes]
+    assert check_written(url, said) == 45
+
+
+def test_processes_that_are_killed_leave_nothing_half_done(url):
+    SQLStore(url).open("anna")
+    said = []
+    for at in (3, 9):
+        processes = [(who, writer(url, f"{who}{at}", at, at + 40)) for who in "ab"]
+        lines = [processes[0][1].stdout.readline() for _ in range(at)]  # type: ignore[union-attr]
+        for _, process in processes:
+            process.kill()
+        said += [(f"{who}{at}", process.communicate()[0].splitlines()) for who, process in processes]
+        said.append((f"a{at}", lines))
+    assert check_written(url, said) > 10
+
+
+def test_threads_of_one_handle_agree(url):
+    session = SQLStore(url).open("anna")
+    with ThreadPoolExecutor(4) as pool:
+        given = list(pool.map(lambda i: release(session, ("EMAIL", f"a{i % 7}@b.example"))[0], range(28)))
+    assert all(session.restore(name) == f"a{i % 7}@b.example" for i, name in enumerate(given))
+    assert len(set(given)) == 7
+
+
+def test_a_name_that_is_taken_is_not_imported_over(url):
+    kept = SQLStore(url)
+    release(kept.open("anna"), ("PERSON", "Maria Silva"))
+    with pytest.raises(InputError, match="already"):
+        kept.take(Session().to_json().replace('"owner":""', '"owner":"x"'), "anna")
+    with pytest.raises(InputError, match="not a textveil session"):
+        kept.take("{}", "berta")
+
+
+def test_postgresql(postgres):
+    with SessionStore(postgres, session_keys="database") as kept:
+        session = kept.open("anna")
+        assert release(session, ("PERSON", "Maria Silva"), ("EMAIL", "a@b.example")) == ["<PERSON_1>", "<EMAIL_1>"]
+    with SessionStore(postgres, session_keys="database") as kept:
+        session = kept.open("anna")
+        assert release(session, ("PERSON", "Silva")) == ["<PERSON_1_FAMILY>"]
+        assert session.restore("<PERSON_1>, <EMAIL_1>") == "Maria Silva, a@b.example"
+        assert kept.forget("anna") == 1
+        assert kept.list() == []
