@@ -18,6 +18,7 @@ Not here: the messages. They are written where a rule is checked, and never hold
     ├── RandomnessError    a random stream was forked, used twice or lost its entropy
     ├── GuaranteeError     statements that cannot be composed
     ├── StoreError         a store of sessions cannot be opened, read or written
+    ├── LimitReached       a release would spend more than an account may
     └── OutputError        a result cannot be written
 
 `TextveilWarning` stands beside it: something a user should know before trusting the output.
@@ -123,6 +124,10 @@ class GuaranteeError(TextveilError, ValueError):
 
 class StoreError(TextveilError):
     """A store of sessions cannot be opened, read or written: a key is missing or wrong, or something was changed."""
+
+
+class LimitReached(TextveilError):
+    """A release would spend more than its account may; nothing was drawn."""
 
 
 class OutputError(TextveilError, OSError):

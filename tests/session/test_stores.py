@@ -121,9 +121,9 @@ def test_every_store_remembers_across_openings(kind, url, tmp_path):
     session = again.open("anna")
     assert release(session, ("PERSON", "Silva"), ("PERSON", "Jo Alder")) == ["<PERSON_1_FAMILY>", "<PERSON_2>"]
     assert session.restore("<PERSON_1> <PERSON_1_FAMILY> <PERSON_2>") == "Maria Silva Silva Jo Alder"
-    assert [each.subject for each in again.list()] == ["anna"]
+    assert [each.subject for each in again.sessions()] == ["anna"]
     assert again.forget("anna") == 1
-    assert again.list() == []
+    assert again.sessions() == []
 
 
 def test_a_stored_session_knows_what_one_in_memory_knows(url):
@@ -209,7 +209,7 @@ def test_what_is_forgotten_cannot_be_read_in_a_copy_of_the_database(url, tmp_pat
     shutil.copy(tmp_path / "veil.db", tmp_path / "backup.db")
     with SQLStore(url) as kept:
         assert kept.forget("anna", "default") == 1
-        assert [each.session for each in kept.list()] == ["other"]
+        assert [each.session for each in kept.sessions()] == ["other"]
         assert kept.open("anna").restore("<PERSON_1>") == "<PERSON_1>"
         kept.forget("anna", "default")
     backup = SQLStore(f"sqlite:///{tmp_path / 'backup.db'}")
@@ -233,10 +233,10 @@ def test_sessions_end_when_their_time_is_over(url, monkeypatch):
     release(kept.open("anna"), ("PERSON", "Maria Silva"))
     monkeypatch.setattr(store.time, "time", lambda: begun + 86_000)
     kept.open("berta")
-    assert {each.subject for each in kept.list()} == {"anna", "berta"}
+    assert {each.subject for each in kept.sessions()} == {"anna", "berta"}
     monkeypatch.setattr(store.time, "time", lambda: begun + 87_000)
     kept.open("berta")
-    assert [each.subject for each in kept.list()] == ["berta"]
+    assert [each.subject for each in kept.sessions()] == ["berta"]
 
 
 def swapped(url):
@@ -246,7 +246,7 @@ def swapped(url):
     release(session, ("EMAIL", "a@b.example"), ("EMAIL", "c@d.example"))
     import sqlalchemy as sa
 
-    facts = kept._tables.facts
+    facts = kept.tables.facts
     with kept.writing() as connection:
         rows = connection.execute(sa.select(facts).where(facts.c.kind == "placeholders")).all()
         for one, other in (rows, rows[::-1]):
@@ -342,4 +342,4 @@ def test_postgresql(postgres):
         assert release(session, ("PERSON", "Silva")) == ["<PERSON_1_FAMILY>"]
         assert session.restore("<PERSON_1>, <EMAIL_1>") == "Maria Silva, a@b.example"
         assert kept.forget("anna") == 1
-        assert kept.list() == []
+        assert kept.sessions() == []

@@ -49,7 +49,7 @@ def day(seconds: int | None) -> str:
 def list_sessions(store: Store, as_json: AsJson = False) -> None:
     """List the sessions, with the times when something was last added and when they are forgotten."""
     with store_of(store) as kept:
-        found = kept.list()
+        found = kept.sessions()
     if as_json:
         say(json.dumps([each.to_json() for each in found], ensure_ascii=False))
         return

@@ -196,9 +196,16 @@ class Notes:
         Args:
             values: in order.
         """
-        expect(self._facts.placeholders, values)
-        expect(self._facts.values, ((type_, alike(type_, value)) for type_, value, _ in values))
+        facts = self._facts
+        keys = [(type_, alike(type_, value)) for type_, value, _ in values]
+        expect(facts, placeholders=values, values=keys, parts=keys, counts=[type_ for type_, _ in keys])
+        for type_ in {type_ for type_, _ in keys}:
+            first = facts.counts.get(type_, 0) + 1
+            expect(facts, spelled=[named(type_, number) for number in range(first, first + len(keys))])
         self._divide(values)
+        given = [Given(key[0], facts.values[key][0], "", facts.values[key][1]) for key in keys]
+        forms = [(each.type, each.number, each.part) for each in given]
+        expect(facts, forms=forms, spelled=[each.inner for each in given])
         return [self._given(value).shown for value in values]
 
     def _divide(self, values: Iterable[Original]) -> None:
@@ -256,6 +263,8 @@ class Notes:
 
     def found(self, values: Iterable[PrivateValue]) -> None:
         """Note what was found to be private: it is hidden in all further texts."""
+        values = list(values)
+        expect(self._facts, private=[value.key for value in values])
         for value in values:
             self._facts.private.setdefault(value.key, value)
 
@@ -297,7 +306,7 @@ class Notes:
     def said(self, words: Iterable[str]) -> None:
         """Note words that were released as they stood: in an answer they are themselves and no replacement."""
         keys = list(map(fold, words))
-        expect(self._facts.said, keys)
+        expect(self._facts, said=keys)
         for key in keys:
             self._facts.said.setdefault(key, None)
 
@@ -310,7 +319,7 @@ class Notes:
             rows: the rows to take for words that are new.
         """
         drawn = self._facts.drawn
-        expect(drawn, ((law, fold(word), group) for word, group in keys))
+        expect(self._facts, drawn=[(law, fold(word), group) for word, group in keys])
         return [drawn.setdefault((law, fold(word), group), row) for (word, group), row in zip(keys, rows, strict=True)]
 
     def delta(self) -> SessionDelta:
@@ -319,11 +328,17 @@ class Notes:
         return SessionDelta(since=self._since, **new)
 
 
-def expect(facts: ChainMap[Any, Any], keys: Iterable[Any]) -> None:
-    """Look several facts up at once that are asked for next, where each look-up would cost (`sql`)."""
-    look_up = getattr(facts.maps[-1], "look_up", None)
+def expect(facts: Facts, **keys: Iterable[Any]) -> None:
+    """Look several facts up at once that are asked for next, where each look-up would cost (`sql`).
+
+    Args:
+        facts: what is known, with a child for what is new.
+        **keys: which, by the names of facts.
+    """
+    asked = [(getattr(facts, kind).maps[-1], found) for kind, found in keys.items()]
+    look_up = getattr(asked[0][0], "look_up", None)
     if look_up is not None:
-        look_up(keys)
+        look_up(asked)
 
 
 def remembered(given: Iterable[Given]) -> dict[str, ChainMap[Any, Any]]:

@@ -97,7 +97,7 @@ class SessionStore(ABC):
         """
 
     @abstractmethod
-    def list(self) -> list[Kept]:
+    def sessions(self) -> list[Kept]:
         """The sessions that there are."""
 
     @abstractmethod
@@ -134,7 +134,7 @@ class MemoryStore(SessionStore):
         with self._lock:
             return self._sessions.setdefault((subject, session), Session(subject))
 
-    def list(self) -> list[Kept]:
+    def sessions(self) -> list[Kept]:
         """See `SessionStore`; times are not known."""
         return [Kept(subject=a, session=b, made=0, used=0, expires=None) for a, b in sorted(self._sessions)]
 
@@ -168,7 +168,7 @@ class FileStore(SessionStore):
             raise ConfigError("a file has one session; for several use sqlite:///NAME.db")
         return FileSession(self._path, subject)
 
-    def list(self) -> list[Kept]:
+    def sessions(self) -> list[Kept]:
         """See `SessionStore`."""
         if not os.path.lexists(self._path):
             return []
@@ -177,7 +177,7 @@ class FileStore(SessionStore):
 
     def forget(self, subject: str, session: str | None = None) -> int:
         """See `SessionStore`. What the disk or its backups keep of a file is not erased."""
-        found = [each for each in self.list() if each.subject == subject and session in (None, each.session)]
+        found = [each for each in self.sessions() if each.subject == subject and session in (None, each.session)]
         for _ in found:
             os.unlink(self._path)
         return len(found)

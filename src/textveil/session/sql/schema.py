@@ -15,7 +15,7 @@ from textveil.errors import StoreError
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
 
-HEAD = "0001"
+HEAD = "0002"
 """The last step of `migrations`."""
 
 LOCK = 0x7E877E11
@@ -31,12 +31,18 @@ class Tables:
         sessions: one row per session.
         facts: what sessions know, sealed, by session and name; `tag` finds several that belong together.
         keys: sealed keys of sessions, in stores whose keys do not lie apart.
+        accounts: one row per account of the ledger, with its totals.
+        entries: what was spent, in order; rows are only added.
+        limits: what an account may spend, in a period or ever.
     """
 
     store: "Table"
     sessions: "Table"
     facts: "Table"
     keys: "Table"
+    accounts: "Table"
+    entries: "Table"
+    limits: "Table"
 
 
 @cache
@@ -78,14 +84,54 @@ def tables() -> Tables:
         sa.Column("content", sa.LargeBinary, nullable=False),
         sqlite_with_rowid=False,
     )
-    sa.Index("textveil_tags", facts.c.session, facts.c.tag, sqlite_where=facts.c.tag.is_not(None))
+    sa.Index("textveil_tags", facts.c.tag, facts.c.session, sqlite_where=facts.c.tag.is_not(None))
     keys = sa.Table(
         "textveil_keys",
         data,
         sa.Column("name", sa.Text, primary_key=True),
         sa.Column("content", sa.LargeBinary, nullable=False),
     )
-    return Tables(store=store, sessions=sessions, facts=facts, keys=keys)
+    accounts = sa.Table(
+        "textveil_accounts",
+        data,
+        sa.Column("name", sa.LargeBinary, primary_key=True),
+        sa.Column("subject", sa.LargeBinary, nullable=False),
+        sa.Column("label", sa.LargeBinary, nullable=False),
+        sa.Column("entries", sa.BigInteger, nullable=False),
+        sa.Column("link", sa.LargeBinary, nullable=False),
+        sa.Column("epsilon", sa.BigInteger, nullable=False),
+        sa.Column("ldp", sa.BigInteger, nullable=False),
+        sa.Column("releases", sa.BigInteger, nullable=False),
+        sa.Column("infinite", sa.BigInteger, nullable=False),
+    )
+    entries = sa.Table(
+        "textveil_entries",
+        data,
+        sa.Column("account", sa.LargeBinary, sa.ForeignKey("textveil_accounts.name"), primary_key=True),
+        sa.Column("number", sa.BigInteger, primary_key=True),
+        sa.Column("what", sa.Text, nullable=False),
+        sa.Column("of", sa.BigInteger, nullable=False),
+        sa.Column("made", sa.BigInteger, nullable=False),
+        sa.Column("epsilon", sa.BigInteger, nullable=False),
+        sa.Column("ldp", sa.BigInteger, nullable=False),
+        sa.Column("words", sa.BigInteger, nullable=False),
+        sa.Column("infinite", sa.Text, nullable=False),
+        sa.Column("key", sa.LargeBinary),
+        sa.Column("link", sa.LargeBinary, nullable=False),
+        sa.UniqueConstraint("account", "key"),
+    )
+    limits = sa.Table(
+        "textveil_limits",
+        data,
+        sa.Column("account", sa.LargeBinary, sa.ForeignKey("textveil_accounts.name"), primary_key=True),
+        sa.Column("period", sa.BigInteger, primary_key=True),
+        sa.Column("most", sa.BigInteger, nullable=False),
+        sa.Column("began", sa.BigInteger, nullable=False),
+        sa.Column("spent", sa.BigInteger, nullable=False),
+    )
+    return Tables(
+        store=store, sessions=sessions, facts=facts, keys=keys, accounts=accounts, entries=entries, limits=limits
+    )
 
 
 def revision(connection: "Connection") -> str | None:

@@ -7,7 +7,7 @@ Not here: how rows are sealed (`seal`), looked up (`view`), and the tables (`sch
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -20,6 +20,7 @@ from textveil.randomness import os_entropy
 from textveil.session.snapshot import FACTS, SessionDelta, Snapshot
 from textveil.session.sql import schema
 from textveil.session.sql.keys import LENGTH, Drawer, deployment, drawer
+from textveil.session.sql.ledger import Ledger
 from textveil.session.sql.seal import NAME, Cipher, Seal, derived
 from textveil.session.sql.view import Reader, Row, StoredSnapshot
 from textveil.session.state import ATTEMPTS, Session
@@ -77,13 +78,15 @@ class SQLStore(SessionStore):
             raise ConfigError("keep must be a time longer than 0")
         self._keep = keep
         self._engine = _engine(url)
-        self._tables = schema.tables()
-        self._drawer = drawer(keys)
+        self.tables = schema.tables()
+        self.drawer = drawer(keys)
+        self._questions = _questions(self.tables.facts)
         self._lock = Lock()
         self._pid = os.getpid()
         with failures("opened"):
             self.name, self._deployment = self._prepared()
-        self._keys: Drawer = self._drawer if session_keys == "apart" else Shelf(self)
+        self.ledger = Ledger(self, self._deployment)
+        self._keys: Drawer = self.drawer if session_keys == "apart" else Shelf(self)
 
     def __repr__(self) -> str:
         return f"SQLStore({self._engine.dialect.name})"
@@ -105,11 +108,11 @@ class SQLStore(SessionStore):
         seal = Seal(self.name, account, place, self._account_key(subject), key)
         return StoredSession(self, subject, found, seal)
 
-    def list(self) -> list[Kept]:
+    def sessions(self) -> list[Kept]:
         """See `SessionStore`."""
         import sqlalchemy as sa
 
-        table = self._tables.sessions
+        table = self.tables.sessions
         with failures("read"), self.reading() as connection:
             rows = connection.execute(sa.select(table).order_by(table.c.number)).all()
         return [self._kept(row) for row in rows]
@@ -119,7 +122,7 @@ class SQLStore(SessionStore):
         import sqlalchemy as sa
 
         check(subject, session or DEFAULT)
-        table = self._tables.sessions
+        table = self.tables.sessions
         which = table.c.account == self._account(subject)
         if session is not None:
             which &= table.c.place == self._place(subject, session)
@@ -204,7 +207,7 @@ class SQLStore(SessionStore):
     def _destroy(self, place: bytes) -> None:
         import sqlalchemy as sa
 
-        sessions, facts = self._tables.sessions, self._tables.facts
+        sessions, facts = self.tables.sessions, self.tables.facts
         self._keys.destroy(f"{self.name.hex()}/{place.hex()}")
         with self.writing() as connection:
             number = connection.execute(sa.select(sessions.c.number).where(sessions.c.place == place)).scalar()
@@ -217,11 +220,11 @@ class SQLStore(SessionStore):
         """The name of the store and the key of the deployment, when the tables are as they should be."""
         import sqlalchemy as sa
 
-        store = self._tables.store
+        store = self.tables.store
         with self.reading() as connection:
             revision = schema.revision(connection)
             known = None if revision is None else connection.execute(sa.select(store)).first()
-        key = deployment(self._drawer, make=known is None)
+        key = deployment(self.drawer, make=known is None)
         if known is None or revision != schema.HEAD:
             with self.writing() as connection:
                 schema.prepare(connection)
@@ -237,7 +240,7 @@ class SQLStore(SessionStore):
     def _found(self, place: bytes) -> int | None:
         import sqlalchemy as sa
 
-        table = self._tables.sessions
+        table = self.tables.sessions
         with self.reading() as connection:
             found: int | None = connection.execute(sa.select(table.c.number).where(table.c.place == place)).scalar()
         return found
@@ -248,7 +251,7 @@ class SQLStore(SessionStore):
         values = {"account": account, "place": place, "label": label, "version": 0, "last": 0}
         with self.writing() as connection:
             made = {"made": _now(), "used": _now(), "expires": self.expiry()}
-            connection.execute(self._insert(self._tables.sessions).values(values | made).on_conflict_do_nothing())
+            connection.execute(self.insert(self.tables.sessions).values(values | made).on_conflict_do_nothing())
         found = self._found(place)
         if found is None:
             raise StoreError("the session was forgotten while it was made; try again")
@@ -265,7 +268,7 @@ class SQLStore(SessionStore):
         """Forget sessions whose time is over."""
         import sqlalchemy as sa
 
-        table = self._tables.sessions
+        table = self.tables.sessions
         with self.reading() as connection:
             over = sa.select(table.c.place).where(table.c.expires <= _now()).limit(SWEPT)
             places = connection.execute(over).scalars().all()
@@ -286,7 +289,7 @@ class SQLStore(SessionStore):
         """
         import sqlalchemy as sa
 
-        table = self._tables.sessions
+        table = self.tables.sessions
         asked = sa.select(table.c.version, table.c.last).where(table.c.number == number)
         found = connection.execute(asked.with_for_update() if alone else asked).first()
         if found is None:
@@ -297,7 +300,7 @@ class SQLStore(SessionStore):
         """Add rows to a session; false, and nothing is added, where something else was since this version."""
         import sqlalchemy as sa
 
-        sessions, facts = self._tables.sessions, self._tables.facts
+        sessions, facts = self.tables.sessions, self.tables.facts
         change = sa.update(sessions).where(sessions.c.number == number, sessions.c.version == version)
         last = sessions.c.last + len(rows)
         values: dict[Any, Any] = {"version": version + 1, "last": last, "used": _now(), "expires": self.expiry()}
@@ -305,7 +308,7 @@ class SQLStore(SessionStore):
             self.version(connection, number)
             return False
         if rows:
-            insert = self._insert(facts)
+            insert = self.insert(facts)
             written = insert.on_conflict_do_update(
                 index_elements=["session", "name"], set_={"content": insert.excluded.content}
             )
@@ -315,28 +318,21 @@ class SQLStore(SessionStore):
     def reader(self, number: int) -> Reader:
         """What reads the rows of a session."""
         return Reader(
-            partial(self._rows, number, "name"), partial(self._rows, number, "tag"), partial(self._every, number)
+            partial(self._rows, number, "name"), partial(self._rows, number, "tag"), partial(self._rows, number, "")
         )
 
-    def _rows(self, number: int, column: str, values: Sequence[bytes]) -> Iterable[Row]:
-        import sqlalchemy as sa
-
-        facts = self._tables.facts
+    def _rows(self, number: int, column: str, values: Sequence[bytes] = (b"",)) -> list[Row]:
+        """The rows of a session in which a column has one of these values; all rows without a column."""
         found: list[Row] = []
         with failures("read"), self.reading() as connection:
             for first in range(0, len(values), AT_ONCE):
-                which = facts.c[column].in_(values[first : first + AT_ONCE])
-                found += _asked(connection, sa.select(*_columns(facts)).where(facts.c.session == number, which))
+                some = {"values": values[first : first + AT_ONCE]} if column else {}
+                which = {} if column == "tag" else {"session": number}
+                asked = connection.execute(self._questions[column], which | some)
+                found += [Row(*row) for row in asked]
         return found
 
-    def _every(self, number: int) -> Iterable[Row]:
-        import sqlalchemy as sa
-
-        facts = self._tables.facts
-        with failures("read"), self.reading() as connection:
-            return _asked(connection, sa.select(*_columns(facts)).where(facts.c.session == number))
-
-    def _insert(self, table: Any) -> Any:
+    def insert(self, table: Any) -> Any:
         """An insertion that may say what to do about rows that are there."""
         if self._engine.dialect.name == "sqlite":
             from sqlalchemy.dialects.sqlite import insert as insert
@@ -436,14 +432,14 @@ class Shelf:
     def add(self, name: str, content: bytes) -> bytes:
         """See `Drawer`."""
         with self._store.writing() as connection:
-            insert = self._store._insert(self._table).values(name=name, content=content)
+            insert = self._store.insert(self._table).values(name=name, content=content)
             connection.execute(insert.on_conflict_do_nothing())
         return self.get(name) or content
 
     def put(self, name: str, content: bytes) -> None:
         """See `Drawer`."""
         with self._store.writing() as connection:
-            insert = self._store._insert(self._table).values(name=name, content=content)
+            insert = self._store.insert(self._table).values(name=name, content=content)
             connection.execute(insert.on_conflict_do_update(index_elements=["name"], set_={"content": content}))
 
     def destroy(self, name: str) -> None:
@@ -469,12 +465,15 @@ def failures(what: str) -> Iterator[None]:
     raise StoreError(f"the store cannot be {what} ({reason})")
 
 
-def _columns(facts: Any) -> list[Any]:
-    return [facts.c[name] for name in Row._fields]
+def _questions(facts: Any) -> dict[str, Any]:
+    """How rows are asked for: by names, by tags, or all of a session."""
+    import sqlalchemy as sa
 
-
-def _asked(connection: "Connection", query: Any) -> list[Row]:
-    return [Row(*row) for row in connection.execute(query)]
+    every = sa.select(*(facts.c[name] for name in Row._fields))
+    own = every.where(facts.c.session == sa.bindparam("session"))
+    some = sa.bindparam("values", expanding=True)
+    # Tags of two sessions are never equal, and without the session SQLite takes the index that finds them.
+    return {"": own, "name": own.where(facts.c.name.in_(some)), "tag": every.where(facts.c.tag.in_(some))}
 
 
 def _now() -> int:

@@ -111,7 +111,7 @@ class Stored(Mapping[Any, Any]):
 
     def __getitem__(self, key: Any) -> Any:
         if key not in self._read:
-            self.look_up([key])
+            self.look_up([(self, [key])])
         found = self._read[key]
         if found is _ABSENT:
             raise KeyError("not there")
@@ -131,20 +131,24 @@ class Stored(Mapping[Any, Any]):
             rows = (row for row in self.reader.every() if row.kind == self._kind)
         return dict(map(self.read, sorted(rows, key=lambda row: row.number)))
 
-    def look_up(self, keys: Iterable[Any]) -> None:
-        """Read several at once."""
-        names = {self.name(key): key for key in keys if key not in self._read}
+    @staticmethod
+    def look_up(asked: Sequence[tuple["Stored", Iterable[Any]]]) -> None:
+        """Read several facts at once, also of several kinds."""
+        names: dict[bytes, tuple[Stored, Any]] = {}
+        for stored, keys in asked:
+            if len(stored._read) > MOST:
+                stored._read.clear()
+            names |= {stored.name(key): (stored, key) for key in keys if key not in stored._read}
         if not names:
             return
-        if len(self._read) > MOST:
-            self._read.clear()
-        self._read.update(dict.fromkeys(names.values(), _ABSENT))
-        self._read.update(self.read(row) for row in self.reader.named(list(names)))
+        rows = {row.name: row for row in asked[0][0].reader.named(list(names))}
+        for name, (stored, key) in names.items():
+            stored._read[key] = stored.read(rows[name])[1] if name in rows else _ABSENT
 
     def several(self, keys: Iterable[Any]) -> dict[Any, Any]:
         """Those that are there of several."""
         keys = list(keys)
-        self.look_up(keys)
+        self.look_up([(self, keys)])
         return {key: found for key in keys if (found := self._read[key]) is not _ABSENT}
 
     def learn(self, facts: Mapping[Any, Any]) -> None:
@@ -270,8 +274,12 @@ class StoredSnapshot(Snapshot):
 
     def _forms(self, values: Sequence[PrivateValue]) -> tuple[dict[str, Form], dict[str, int]]:
         forms = [(order, value, form) for order, value in enumerate(values, self.last) for form in value.forms]
-        known: dict[str, Form] = self.standing.several(form.text for _, _, form in forms)
-        longest: dict[str, int] = self.longest.several(head for *_, form in forms for head in beginnings(form))
+        texts = [form.text for *_, form in forms]
+        heads = [head for *_, form in forms for head in beginnings(form)]
+        if forms:
+            Stored.look_up([(self.standing, texts), (self.longest, heads)])
+        known: dict[str, Form] = self.standing.several(texts)
+        longest: dict[str, int] = self.longest.several(heads)
         now, reach = dict(known), dict(longest)
         for order, value, form in forms:
             if form.text not in now or now[form.text].gives_way(form.whole, value.type):

@@ -38,7 +38,7 @@ def upgrade() -> None:
         sa.Column("content", sa.LargeBinary, nullable=False),
         sqlite_with_rowid=False,
     )
-    op.create_index("textveil_tags", "textveil_facts", ["session", "tag"], sqlite_where=sa.text("tag IS NOT NULL"))
+    op.create_index("textveil_tags", "textveil_facts", ["tag", "session"], sqlite_where=sa.text("tag IS NOT NULL"))
     op.create_table(
         "textveil_keys",
         sa.Column("name", sa.Text, primary_key=True),

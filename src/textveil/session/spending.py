@@ -1,0 +1,42 @@
+"""What a release spends, in whole millionths of an epsilon.
+
+In: bounds of drawn words. Out: `Spend`.
+Not here: which accounts there are and what they may spend (`sql.ledger`), and the bounds (`pipeline`).
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+MICRO = 1_000_000
+"""Units of an epsilon. Integers add up exactly, in any order."""
+
+
+def micro(epsilon: float) -> int:
+    """A finite epsilon in millionths, rounded up."""
+    return math.ceil(Fraction(epsilon) * MICRO)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spend:
+    """What one release spends of one kind.
+
+    Attributes:
+        metric: what its epsilon is per unit of; "ldp" for local DP.
+        table: the table whose words are protected.
+        epsilon: the sum over the drawn words, in millionths.
+        ldp: the sum of the local DP that it amounts to, in millionths.
+        words: how many words were drawn.
+        infinite: why no finite bound holds; "" where one does. Then the sums are 0.
+    """
+
+    metric: str
+    table: str
+    epsilon: int
+    ldp: int
+    words: int
+    infinite: str = ""
+
+    def __post_init__(self) -> None:
+        if min(self.epsilon, self.ldp, self.words) < 0:
+            raise ValueError("a spend must not be negative")

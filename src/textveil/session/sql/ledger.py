@@ -1,0 +1,439 @@
+"""The ledger: what releases have spent, for each subject, metric and table, and what they may spend.
+
+In: `Spend`s, before anything is drawn. Out: reservations, totals, `LimitReached` where a limit would be passed.
+Not here: what a release spends (`session.spending`), and sessions (`store`).
+
+Entries are only ever added. Each carries a link, an HMAC of the entry and the link before, so that none can be changed
+or taken out; the last link is kept where the keys lie, after the first entry and then after each 64, so that a ledger
+that vanished or that was put back from an older copy is noticed. For pure epsilon a sum against a limit is exact, also
+if what is asked next depends on what came out.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from textveil.errors import ConfigError, LimitReached, StoreError
+from textveil.session.spending import MICRO, Spend, micro
+from textveil.session.sql.seal import NAME, Cipher, derived
+from textveil.session.stores import check
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from textveil.session.sql.store import SQLStore
+
+EVERY = 64
+"""After so many entries the last link is kept where the keys lie."""
+
+DAY = 86_400
+
+LIFETIME = 0
+"""The period of a limit that is never reset."""
+
+What = Literal["reserve", "confirm", "release"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reservation:
+    """What was charged for a release before it was drawn.
+
+    Attributes:
+        account: the name of the account.
+        number: of the entry.
+        repeated: whether the idempotency key was known, so that nothing was charged.
+    """
+
+    account: bytes
+    number: int
+    repeated: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """What an account may spend.
+
+    Attributes:
+        days: of the period; None for ever.
+        most: in epsilons of the account.
+        left: of this period.
+    """
+
+    days: float | None
+    most: float
+    left: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """What was spent on a subject, of one kind, ever. A reset of a period is a policy and changes nothing here.
+
+    Attributes:
+        subject: whose account it is.
+        metric: what epsilon is per unit of; "ldp" for local DP.
+        table: the table of words.
+        epsilon: the sum of all releases, unless some are infinite.
+        ldp: the local DP that it amounts to.
+        releases: how many there were; those that nobody saw, because their process died, count.
+        infinite: how many of them have no finite bound, and are in no sum.
+        limits: what may be spent.
+    """
+
+    subject: str
+    metric: str
+    table: str
+    epsilon: float
+    ldp: float
+    releases: int
+    infinite: int
+    limits: tuple[Limit, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """As plain data."""
+        return {**vars(self), "limits": [dict(vars(each)) for each in self.limits]}
+
+
+class Ledger:
+    """The ledger of a `SQLStore`.
+
+    Args:
+        store: which.
+        key: of the deployment; entries are linked under a key that follows from it.
+    """
+
+    def __init__(self, store: "SQLStore", key: bytes) -> None:
+        self._store = store
+        self._links = derived(key, b"ledger", store.name)
+        self._labels = Cipher(derived(key, b"labels of the ledger", store.name), store.name)
+        self._seen: set[bytes] = set()
+
+    # ---- spending ----------------------------------------------------------------------------------------------------
+
+    def reserve(self, subject: str, spend: Spend, *, key: str | None = None) -> Reservation:
+        """Charge what a release is going to spend at most. Call it before anything is drawn.
+
+        Args:
+            subject: whose texts it is made from.
+            spend: at most.
+            key: an idempotency key: a second reservation with the same key charges nothing, unless the first one was
+                released. Whoever uses it must release the same bytes.
+
+        Raises:
+            LimitReached: the account may not spend so much; nothing was charged. StoreError: the ledger was changed,
+                is older than it was, or vanished.
+        """
+        check(subject, "ledger")
+        label = [subject, spend.metric, spend.table]
+        with self._writing() as connection:
+            account = self._opened(connection, label)
+            sealed = None if key is None else derived(self._links, b"key", account.name, key.encode())[:NAME]
+            if sealed is not None and (known := self._by_key(connection, account.name, sealed)) is not None:
+                return Reservation(account=account.name, number=known, repeated=True)
+            self._charge(connection, account.name, spend)
+            number = self._append(connection, account, "reserve", 0, spend, sealed)
+        self._keep_head(account.name, number)
+        return Reservation(account=account.name, number=number)
+
+    def confirm(self, reservation: Reservation, connection: "Connection | None" = None) -> None:
+        """Note that the release was made, in the transaction that remembers it where there is one."""
+        if not reservation.repeated:
+            self._close(reservation, "confirm", connection)
+
+    def release(self, reservation: Reservation) -> None:
+        """Give back what was reserved. Only for a release that failed before anything was drawn.
+
+        Raises:
+            StoreError: the release was confirmed, or given back already.
+        """
+        self._close(reservation, "release", None)
+
+    def limit(self, subject: str, metric: str, table: str, epsilon: float | None, *, days: float | None = None) -> None:
+        """Limit what may be spent from now on; what was spent before counts for the limit without a period.
+
+        Args:
+            subject: whose account.
+            metric: its metric; "ldp" for local DP.
+            table: its table.
+            epsilon: the most, in epsilons; None lifts the limit of this period.
+            days: the period after which counting begins again; None for never.
+        """
+        import sqlalchemy as sa
+
+        check(subject, "ledger")
+        if epsilon is not None and not 0 <= epsilon < 1e9:
+            raise ConfigError("a limit must be an epsilon from 0 on, below a billion")
+        period = LIFETIME if days is None else round(days * DAY)
+        if days is not None and period < 1:
+            raise ConfigError("a period must be longer than a second")
+        limits = self._store.tables.limits
+        with self._writing() as connection:
+            account = self._opened(connection, [subject, metric, table])
+            which = (limits.c.account == account.name) & (limits.c.period == period)
+            connection.execute(sa.delete(limits).where(which))
+            if epsilon is not None:
+                row = {"account": account.name, "period": period, "most": int(epsilon * MICRO)}
+                row |= {"began": _now(), "spent": account.epsilon if period == LIFETIME else 0}
+                connection.execute(sa.insert(limits).values(row))
+
+    # ---- what was spent ----------------------------------------------------------------------------------------------
+
+    def accounts(self, subject: str | None = None) -> list[Account]:
+        """All accounts, or those of a subject.
+
+        Raises:
+            StoreError: the ledger was changed, is older than it was, or vanished.
+        """
+        import sqlalchemy as sa
+
+        accounts, limits = self._store.tables.accounts, self._store.tables.limits
+        found = []
+        with self._reading() as connection:
+            rows = connection.execute(sa.select(accounts)).all()
+            caps = connection.execute(sa.select(limits).order_by(limits.c.period)).all()
+        for row in rows:
+            self._check_head(row)
+            label = json.loads(self._labels.open(row.label, row.name))
+            if subject in (None, label[0]):
+                own = tuple(_shown(each) for each in caps if each.account == row.name)
+                found.append(
+                    Account(
+                        **dict(zip(("subject", "metric", "table"), label, strict=True)),
+                        epsilon=row.epsilon / MICRO,
+                        ldp=row.ldp / MICRO,
+                        releases=row.releases,
+                        infinite=row.infinite,
+                        limits=own,
+                    )
+                )
+        return sorted(found, key=lambda each: (each.subject, each.metric, each.table))
+
+    def entries(self) -> Iterator[dict[str, object]]:
+        """All entries of all accounts, each account's links checked from the first to the last.
+
+        Raises:
+            StoreError: an entry is missing or was changed, or the totals are not their sums.
+        """
+        import sqlalchemy as sa
+
+        accounts, entries = self._store.tables.accounts, self._store.tables.entries
+        with self._reading() as connection:
+            rows = connection.execute(sa.select(accounts)).all()
+            listed = connection.execute(sa.select(entries).order_by(entries.c.account, entries.c.number)).all()
+        for row in rows:
+            subject, metric, table = json.loads(self._labels.open(row.label, row.name))
+            link, epsilon, ldp = bytes(32), 0, 0
+            own = [each for each in listed if each.account == row.name]
+            for number, each in enumerate(own, 1):
+                link = self._link(link, each)
+                if each.number != number or each.link != link:
+                    raise StoreError(CHANGED)
+                epsilon, ldp = epsilon + each.epsilon, ldp + each.ldp
+                fields = ("number", "what", "of", "made", "words", "infinite")
+                yield {
+                    "subject": subject,
+                    "metric": metric,
+                    "table": table,
+                    **{name: getattr(each, name) for name in fields},
+                    "epsilon": each.epsilon / MICRO,
+                    "ldp": each.ldp / MICRO,
+                }
+            if (len(own), link, epsilon, ldp) != (row.entries, row.link, row.epsilon, row.ldp):
+                raise StoreError(CHANGED)
+            self._check_head(row)
+
+    # ---- rows --------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _writing(self) -> "Iterator[Connection]":
+        from textveil.session.sql.store import failures
+
+        with failures("changed"), self._store.writing() as connection:
+            yield connection
+
+    @contextmanager
+    def _reading(self) -> "Iterator[Connection]":
+        from textveil.session.sql.store import failures
+
+        with failures("read"), self._store.reading() as connection:
+            yield connection
+
+    def _opened(self, connection: "Connection", label: Sequence[str]) -> Any:
+        """The row of an account, which nobody else changes before the transaction ends; a new one if need be."""
+        import sqlalchemy as sa
+
+        accounts = self._store.tables.accounts
+        name = derived(self._links, b"account", *(each.encode() for each in label))[:NAME]
+        asked = sa.select(accounts).where(accounts.c.name == name).with_for_update()
+        row = connection.execute(asked).first()
+        if row is None:
+            if self._store.drawer.get(self._head(name)) is not None:
+                raise StoreError(OLDER)
+            subject = derived(self._links, b"subject", label[0].encode())[:NAME]
+            sealed = self._labels.seal(json.dumps(list(label)).encode(), name)
+            new = dict.fromkeys(("entries", "epsilon", "ldp", "releases", "infinite"), 0)
+            new |= {"name": name, "subject": subject, "label": sealed, "link": bytes(32)}
+            connection.execute(self._store.insert(accounts).values(new).on_conflict_do_nothing())
+            row = connection.execute(asked).first()
+        if name not in self._seen:
+            self._check_head(row, connection)
+            self._seen.add(name)
+        return row
+
+    def _charge(self, connection: "Connection", account: bytes, spend: Spend) -> None:
+        """Count a spend against all limits, or refuse it."""
+        import sqlalchemy as sa
+
+        limits = self._store.tables.limits
+        for row in connection.execute(sa.select(limits).where(limits.c.account == account)).all():
+            began, spent = _period(row)
+            if spend.infinite:
+                raise LimitReached(
+                    "this account has a limit, and this release has no finite bound; use a mechanism that has one, or "
+                    "lift the limit with `textveil ledger limit`. Nothing was drawn"
+                )
+            if spent + spend.epsilon > row.most:
+                when = (
+                    ""
+                    if row.period == LIFETIME
+                    else f" until {time.strftime('%F %R', time.gmtime(began + row.period))} UTC"
+                )
+                raise LimitReached(
+                    f"this release would spend {spend.epsilon / MICRO:g}, and {max(0, row.most - spent) / MICRO:g} of "
+                    f"{row.most / MICRO:g} are left{when}; release less, or change the limit with `textveil ledger "
+                    "limit`. Nothing was drawn"
+                )
+            which = (limits.c.account == account) & (limits.c.period == row.period)
+            connection.execute(sa.update(limits).where(which).values(began=began, spent=spent + spend.epsilon))
+
+    def _by_key(self, connection: "Connection", account: bytes, key: bytes) -> int | None:
+        """The reservation with an idempotency key."""
+        import sqlalchemy as sa
+
+        entries = self._store.tables.entries
+        asked = sa.select(entries.c.number).where(entries.c.account == account, entries.c.key == key)
+        found: int | None = connection.execute(asked).scalar()
+        return found
+
+    def _append(
+        self, connection: "Connection", account: Any, what: What, of: int, spend: Spend, key: bytes | None
+    ) -> int:
+        import sqlalchemy as sa
+
+        accounts, entries = self._store.tables.accounts, self._store.tables.entries
+        sign = {"reserve": 1, "confirm": 0, "release": -1}[what]
+        number: int = account.entries + 1
+        row: dict[str, Any] = {"account": account.name, "number": number, "what": what, "of": of, "made": _now()}
+        row |= {"epsilon": sign * spend.epsilon, "ldp": sign * spend.ldp, "words": sign * spend.words}
+        row |= {"infinite": spend.infinite, "key": key}
+        row["link"] = link = self._link(account.link, row)
+        connection.execute(sa.insert(entries).values(row))
+        totals = {
+            "entries": number,
+            "link": link,
+            "epsilon": accounts.c.epsilon + row["epsilon"],
+            "ldp": accounts.c.ldp + row["ldp"],
+            "releases": accounts.c.releases + sign,
+            "infinite": accounts.c.infinite + sign * bool(spend.infinite),
+        }
+        connection.execute(sa.update(accounts).where(accounts.c.name == account.name).values(totals))
+        return number
+
+    def _close(self, reservation: Reservation, what: What, connection: "Connection | None") -> None:
+        if connection is None:
+            with self._writing() as opened:
+                self._close(reservation, what, opened)
+            return
+        import sqlalchemy as sa
+
+        accounts, entries, limits = (self._store.tables.accounts, self._store.tables.entries, self._store.tables.limits)
+        name, number = reservation.account, reservation.number
+        account = connection.execute(sa.select(accounts).where(accounts.c.name == name).with_for_update()).first()
+        mine = sa.select(entries).where(entries.c.account == name)
+        made = connection.execute(mine.where(entries.c.number == number)).first()
+        closed = connection.execute(mine.where(entries.c.of == number)).first()
+        if account is None or made is None or made.what != "reserve" or closed is not None:
+            raise StoreError("a reservation can be confirmed or released once, and this one was")
+        spend = Spend(metric="", table="", epsilon=made.epsilon, ldp=made.ldp, words=made.words, infinite=made.infinite)
+        if what == "release":
+            change = sa.update(limits).where(limits.c.account == name, limits.c.began <= made.made)
+            connection.execute(change.values(spent=limits.c.spent - made.epsilon))
+            freed = sa.update(entries).where(entries.c.account == name, entries.c.number == number)
+            connection.execute(freed.values(key=None))
+        self._append(connection, account, what, number, spend, None)
+
+    # ---- links -------------------------------------------------------------------------------------------------------
+
+    def _link(self, before: bytes, row: Any) -> bytes:
+        """The link of an entry. Its idempotency key is not in it: it is dropped when a reservation is released."""
+        value = row if isinstance(row, dict) else row._mapping
+        fields = ("number", "what", "of", "made", "epsilon", "ldp", "words", "infinite")
+        return derived(
+            self._links, b"link", value["account"], before, json.dumps([value[each] for each in fields]).encode()
+        )
+
+    def _head(self, account: bytes) -> str:
+        return f"{self._store.name.hex()}/{account.hex()}-ledger"
+
+    def _keep_head(self, account: bytes, number: int) -> None:
+        """Keep the last link where the keys lie, when it is time; what is kept may be behind, never ahead."""
+        import sqlalchemy as sa
+
+        if number != 1 and number // EVERY == (number - 2) // EVERY:  # a reservation and its end are two entries
+            return
+        entries = self._store.tables.entries
+        with self._reading() as connection:
+            asked = sa.select(entries.c.link).where(entries.c.account == account, entries.c.number == number)
+            link = connection.execute(asked).scalar()
+        self._store.drawer.put(self._head(account), number.to_bytes(8, "big") + link)
+
+    def _check_head(self, account: Any, connection: "Connection | None" = None) -> None:
+        """Raise an error where the ledger is older than what is kept of it."""
+        if connection is None:
+            with self._reading() as opened:
+                self._check_head(account, opened)
+            return
+        import sqlalchemy as sa
+
+        entries = self._store.tables.entries
+        kept = self._store.drawer.get(self._head(account.name))
+        links = {}
+        for number in {account.entries, int.from_bytes(kept[:8], "big") if kept else 0} - {0}:
+            asked = sa.select(entries.c.link).where(entries.c.account == account.name, entries.c.number == number)
+            links[number] = connection.execute(asked).scalar()
+        if account.entries and links[account.entries] != account.link:
+            raise StoreError(CHANGED)
+        if kept and links[int.from_bytes(kept[:8], "big")] != kept[8:]:
+            raise StoreError(OLDER)
+
+
+CHANGED = (
+    "the ledger was changed by other programs: what was spent is not known any more. Put back the newest copy of the "
+    "store, or begin a new store"
+)
+OLDER = (
+    "the ledger is older than it was, or entries vanished: what was spent since is not known. Put back the newest copy "
+    "of the store, or begin a new store"
+)
+
+
+def _period(row: Any) -> tuple[int, int]:
+    """When the period of a limit began, and what was spent since."""
+    if row.period == LIFETIME or _now() < row.began + row.period:
+        return row.began, row.spent
+    return row.began + (_now() - row.began) // row.period * row.period, 0
+
+
+def _shown(row: Any) -> Limit:
+    _, spent = _period(row)
+    days = None if row.period == LIFETIME else row.period / DAY
+    return Limit(days=days, most=row.most / MICRO, left=max(0, row.most - spent) / MICRO)
+
+
+def _now() -> int:
+    return int(time.time())
+
+
+__all__ = ["Account", "Ledger", "Limit", "Reservation", "Spend", "micro"]
