@@ -323,6 +323,11 @@ COMMANDS: dict[str, Entry] = {
         summary="The same for files, into a folder",
         panel="Privatize texts",
     ),
+    "ledger": Entry(
+        target="textveil.cli.ledger:ledger",
+        summary="What releases have spent, and what they may spend",
+        panel="Privatize texts",
+    ),
     "groups": Entry(
         target="textveil.cli.groups:groups",
         summary="Privatize, and show which word is in which group",

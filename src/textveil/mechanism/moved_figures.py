@@ -77,7 +77,7 @@ class Figures:
         for part, draws in rng.open(np.diff(bounds) + 1).chunks(_CHUNK):
             drawn[part] = discrete_laplace(draws, scales[part])
         steps[places] = drawn[row]
-        spent[places] = [self.options.year_epsilon * OLDEST if protection.kind(i) == AGE else math.inf for i in places]
+        spent[places] = [self.bound(protection.kind(i)) for i in places]
         return steps, spent
 
     def _scale(self, type_: str) -> Fraction:
@@ -89,6 +89,10 @@ class Figures:
         """What a figure of a type loses for each day, year or unit."""
         options = self.options
         return options.day_epsilon if type_ in DATES else options.year_epsilon if type_ == AGE else options.unit_epsilon
+
+    def bound(self, type_: str) -> float:
+        """The local DP of a figure of a type; infinite where only a bound per day or unit holds."""
+        return self.options.year_epsilon * OLDEST if type_ == AGE else math.inf
 
     def unit(self, type_: str) -> str:
         """What one `per_unit` is lost for: "day", "year", "100"."""

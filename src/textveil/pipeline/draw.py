@@ -4,17 +4,20 @@ In: the parts of a privatizer, a `Protection`, a `Plan`. Out: a `Release`.
 Not here: how a row is drawn (`mechanism`), and how rows become text again (`release`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
 from textveil.errors import BudgetError, MechanismError
+from textveil.guarantee import Claim
 from textveil.mechanism import PLACEHOLDER, Restricting, Role, WordRule, oov
 from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan
-from textveil.protect import Protection
+from textveil.protect import Grouped, Protection
 from textveil.randomness import Ids, Values
+from textveil.session import Spend, micro
 
 ROUNDING = 1e-12
 """How far floating point may carry what is spent past what was asked, before it counts."""
@@ -47,13 +50,7 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
             what a word may spend.
     """
     layout, mechanism, table = plan.block.layout, parts.mechanism, parts.table
-    parameter = mechanism.parameters(table, layout)
-    asked = np.full(len(layout.positions), np.inf)
-    if parameter is None and plan.epsilon is not None:
-        asked = (plan.epsilon / plan.counts)[layout.words]
-        parameter = mechanism.calibrate(table, layout, asked)
-    if parameter is None:
-        raise BudgetError("the mechanism has neither a budget nor a parameter")
+    asked, parameter = parameters(parts, plan)
     # Names first: the mechanism may open as many streams as the longest text of the batch has words.
     names, lost = _named(parts, protection, plan)
     steps, lost_by_moving = _moved(parts, protection, plan)
@@ -81,6 +78,73 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
         parameter=parameter,
         within=_per_word(plan, within),
     )
+
+
+def parameters(parts: Parts, plan: Plan) -> tuple[Values, Values]:
+    """What each protected unit may spend at most, and the mechanism's parameter there, both float64 [n].
+
+    Raises:
+        BudgetError: nothing says what a word may spend.
+    """
+    layout, mechanism, table = plan.block.layout, parts.mechanism, parts.table
+    parameter = mechanism.parameters(table, layout)
+    asked = np.full(len(layout.positions), np.inf)
+    if parameter is None and plan.epsilon is not None:
+        asked = (plan.epsilon / plan.counts)[layout.words]
+        parameter = mechanism.calibrate(table, layout, asked)
+    if parameter is None:
+        raise BudgetError("the mechanism has neither a budget nor a parameter")
+    return asked, parameter
+
+
+def planned(parts: Parts, protection: Protection, plan: Plan) -> list[Spend]:
+    """What a draw spends at most, said before it: of the words of the table, of names, and of figures.
+
+    Equal words that are replaced alike count once in each text. Words that pass because nothing was found in them, and
+    placeholders, spend nothing.
+    """
+    claim, table, found = parts.claim, parts.table.name, list[Spend]()
+    seed = "the draws follow from a seed" if parts.randomness.seeded else ""
+    reasons = oov.reasons(parts.words) if (plan.rules != WordRule.HOUSE).any() else []
+    metric = claim.metric or "ldp"
+    if parts.drawn_groups:
+        covered = int((~protection.public).sum())
+        each = covered * labels_cost(parts, claim, covered)  # no less than text by text
+        found.append(_spend("ldp", table, each, each, covered, [*reasons, claim.reason, seed]))
+    elif (len(plan.block.layout.positions) and (claim.draws or claim.kind == "none")) or reasons:
+        _, parameter = parameters(parts, plan)
+        bounds = parts.mechanism.spend(parts.table, plan.block.layout, parameter)
+        spent = np.bincount(plan.block.layout.words, bounds, minlength=len(plan.roles))
+        drawn = np.unique(plan.block.layout.words)
+        drawn = drawn[(plan.classes[drawn] < 0) | (plan.classes[drawn] == drawn)]
+        if parts.words.unit == "wordpiece":
+            claim = claim.times(int(plan.counts.max(initial=1)))
+        epsilon, ldp = float(spent[drawn].sum()), float(claim.ldp(spent[drawn]).sum())
+        found.append(_spend(metric, table, epsilon, ldp, len(drawn), [*reasons, claim.reason, seed]))
+    if parts.names is not None and (names := int(protection.named.sum())):
+        epsilon = names * parts.names.options.epsilon
+        found.append(_spend("ldp", "names", epsilon, epsilon, names, [seed]))
+    if parts.figures is not None and protection.moved.any():
+        bounds = [parts.figures.bound(protection.kind(i)) for i in np.flatnonzero(protection.moved).tolist()]
+        reason = "" if np.isfinite(bounds).all() else "dates and amounts have no largest distance"
+        found.append(_spend("ldp", "figures", sum(bounds), sum(bounds), len(bounds), [reason, seed]))
+    return found
+
+
+def _spend(metric: str, table: str, epsilon: float, ldp: float, words: int, reasons: Sequence[str]) -> Spend:
+    infinite = next(filter(None, reasons), "" if np.isfinite(epsilon + ldp) else "an infinite budget")
+    if infinite:
+        return Spend(metric=metric, table=table, epsilon=0, ldp=0, words=words, infinite=infinite)
+    return Spend(metric=metric, table=table, epsilon=micro(epsilon), ldp=micro(ldp), words=words)
+
+
+def labels_cost(parts: Parts, claim: Claim, words: int) -> float:
+    """Local DP of a word where groups are drawn: the largest of a group, its own label, and those it can change."""
+    assert isinstance(parts.budget, Grouped), "options are checked"
+    assert parts.grouping is not None, "or no group would be drawn"
+    label = parts.grouping.options.label_epsilon or 0.0
+    places = 1 if parts.grouping.context_free else max(1, words)
+    return float(claim.ldp(np.array(parts.budget.budgets)).max()) + places * label
 
 
 def _named(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Values]:

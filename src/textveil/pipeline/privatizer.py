@@ -28,7 +28,7 @@ from textveil.config import (
 from textveil.errors import ConfigError, InputError, MechanismError, TextveilError
 from textveil.mechanism import PLACEHOLDER, Mechanism
 from textveil.pipeline.consistent import alike, moved_alike
-from textveil.pipeline.draw import Release, draw
+from textveil.pipeline.draw import Release, draw, planned
 from textveil.pipeline.papers import warn_of_budget
 from textveil.pipeline.parts import Parts, build
 from textveil.pipeline.plan import Plan, look, make_plan, protect
@@ -259,7 +259,7 @@ class Privatizer(Parts):
         start = time.perf_counter()
         tokens = tokenize(texts, first=first)
         found = look(self, tokens, queries)
-        release = partial(self._release, start, tokens, found, memo, whole)
+        release = partial(self._release, start, tokens, found, memo, whole, session)
         return release(None)[0] if session is None else session.transaction(release)
 
     def _release(
@@ -269,11 +269,14 @@ class Privatizer(Parts):
         found: Looked | None,
         memo: dict[object, object] | None,
         whole: bool,
+        session: Session | None,
         known: Snapshot | None,
     ) -> tuple[Rehearsal, SessionDelta]:
         """One release of what was found in texts, and what a session is to remember of it."""
         tokens, protection, epsilon, news = protect(self, tokens, found, known)
         plan = make_plan(self, tokens, protection, epsilon, memo=memo, whole=whole)
+        if session is not None and session.counts_spending:
+            session.reserve(planned(self, protection, plan))
         release = self._draw(protection, plan)
         shown = release.rows
         if self.rerank.m > 1:

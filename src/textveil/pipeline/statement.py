@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from textveil.guarantee import Claim, Group, Guarantee
+from textveil.guarantee import Group, Guarantee
 from textveil.mechanism import Role, WordRule, oov
-from textveil.pipeline.draw import Release
+from textveil.pipeline.draw import Release, labels_cost
 from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan
 from textveil.pipeline.release import type_of
-from textveil.protect import AGE, DATES, GROUPS, PUBLIC, Grouped, Protection
+from textveil.protect import AGE, DATES, GROUPS, PUBLIC, Protection
 from textveil.randomness import Values
 from textveil.text import UNKNOWN_SHARE, Kind, Released
 
@@ -56,7 +56,7 @@ def state(
     if parts.grouping is not None:
         lost = np.where(named | moved, spent, claim.ldp(spent))
         if parts.drawn_groups:
-            lost = np.full(len(spent), _labels_cost(parts, claim, int(covered.sum())))
+            lost = np.full(len(spent), labels_cost(parts, claim, int(covered.sum())))
         groups = tuple(_groups(parts, protection, plan, span, lost))
         if parts.names is not None or parts.figures is not None or parts.drawn_groups:
             claim, spent = replace(claim.induced(), restricted=None), lost
@@ -122,12 +122,3 @@ def _groups(parts: Parts, protection: Protection, plan: Plan, span: slice, lost:
         if what == "figure" and parts.figures is not None:
             group = replace(group, per_unit=parts.figures.per_unit(label), unit=parts.figures.unit(label))
         yield group
-
-
-def _labels_cost(parts: Parts, claim: Claim, words: int) -> float:
-    """Local DP of a word where groups are drawn: the largest of a group, its own label, and those it can change."""
-    assert isinstance(parts.budget, Grouped), "options are checked"
-    assert parts.grouping is not None, "or no group would be drawn"
-    label = parts.grouping.options.label_epsilon or 0.0
-    places = 1 if parts.grouping.context_free else max(1, words)
-    return float(claim.ldp(np.array(parts.budget.budgets)).max()) + places * label

@@ -8,6 +8,7 @@ from textveil.session.placeholders import Original
 from textveil.session.reading import fold
 from textveil.session.restore import Restorer
 from textveil.session.snapshot import Notes, SessionDelta, Snapshot
+from textveil.session.spending import Spend, micro
 from textveil.session.state import Session
 from textveil.session.stores import FileStore, Kept, MemoryStore, SessionStore
 
@@ -22,5 +23,7 @@ __all__ = [
     "SessionDelta",
     "SessionStore",
     "Snapshot",
+    "Spend",
     "fold",
+    "micro",
 ]

@@ -6,7 +6,7 @@ Not here: what is known and how it is asked (`snapshot`), how an answer is searc
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import Literal, Self, TypeVar
@@ -19,6 +19,7 @@ from textveil.session.placeholders import Given
 from textveil.session.reading import fold
 from textveil.session.restore import Escape, Restorer, Targets
 from textveil.session.snapshot import Notes, Replaced, SessionDelta, Snapshot, remembered
+from textveil.session.spending import Spend
 
 T = TypeVar("T")
 
@@ -45,6 +46,9 @@ class Session:
     Args:
         owner: whose session it is; any label, never released.
     """
+
+    counts_spending = False
+    """Whether `reserve` counts what releases spend: where a session lies in a store with a ledger."""
 
     def __init__(self, owner: str = "") -> None:
         self.owner = owner
@@ -91,6 +95,13 @@ class Session:
         if delta:
             self._snapshot = self._snapshot.after(delta)
         return True
+
+    def reserve(self, spends: Sequence[Spend]) -> None:
+        """Charge what the release that is being made spends at most, before it is drawn, where that is counted.
+
+        Raises:
+            LimitReached: it would spend more than its account may; nothing was charged.
+        """
 
     def transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
         """Make a release from what the session knows, and remember what it adds, in one step.

@@ -9,12 +9,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from textveil.errors import ConfigError, InputError, StoreError
 from textveil.session import store as file
 from textveil.session.snapshot import SessionDelta, Snapshot
 from textveil.session.state import Session
+
+if TYPE_CHECKING:
+    from textveil.session.sql.ledger import Ledger
 
 T = TypeVar("T")
 
@@ -107,6 +110,15 @@ class SessionStore(ABC):
         Returns:
             How many there were.
         """
+
+    @property
+    def ledger(self) -> "Ledger":
+        """What releases have spent, and may spend.
+
+        Raises:
+            ConfigError: a store of this kind keeps no ledger.
+        """
+        raise ConfigError("only a store in a database keeps a ledger: sqlite:///NAME.db or postgresql://HOST/NAME")
 
     def __enter__(self) -> Self:
         """Itself."""

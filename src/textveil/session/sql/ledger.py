@@ -112,7 +112,9 @@ class Ledger:
 
     # ---- spending ----------------------------------------------------------------------------------------------------
 
-    def reserve(self, subject: str, spend: Spend, *, key: str | None = None) -> Reservation:
+    def reserve(
+        self, subject: str, spend: Spend, *, key: str | None = None, connection: "Connection | None" = None
+    ) -> Reservation:
         """Charge what a release is going to spend at most. Call it before anything is drawn.
 
         Args:
@@ -120,21 +122,24 @@ class Ledger:
             spend: at most.
             key: an idempotency key: a second reservation with the same key charges nothing, unless the first one was
                 released. Whoever uses it must release the same bytes.
+            connection: a transaction that is open already.
 
         Raises:
             LimitReached: the account may not spend so much; nothing was charged. StoreError: the ledger was changed,
                 is older than it was, or vanished.
         """
         check(subject, "ledger")
-        label = [subject, spend.metric, spend.table]
-        with self._writing() as connection:
-            account = self._opened(connection, label)
-            sealed = None if key is None else derived(self._links, b"key", account.name, key.encode())[:NAME]
-            if sealed is not None and (known := self._by_key(connection, account.name, sealed)) is not None:
-                return Reservation(account=account.name, number=known, repeated=True)
-            self._charge(connection, account.name, spend)
-            number = self._append(connection, account, "reserve", 0, spend, sealed)
-        self._keep_head(account.name, number)
+        if connection is None:
+            with self._writing() as opened:
+                made = self.reserve(subject, spend, key=key, connection=opened)
+            self._keep_head(made.account, made.number)
+            return made
+        account = self._opened(connection, [subject, spend.metric, spend.table])
+        sealed = None if key is None else derived(self._links, b"key", account.name, key.encode())[:NAME]
+        if sealed is not None and (known := self._by_key(connection, account.name, sealed)) is not None:
+            return Reservation(account=account.name, number=known, repeated=True)
+        self._charge(connection, account.name, spend)
+        number = self._append(connection, account, "reserve", 0, spend, sealed)
         return Reservation(account=account.name, number=number)
 
     def confirm(self, reservation: Reservation, connection: "Connection | None" = None) -> None:

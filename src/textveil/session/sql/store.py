@@ -11,16 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from threading import Lock
+from threading import Lock, local
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from textveil.config.extras import needed, require
 from textveil.errors import ConfigError, InputError, StoreError
 from textveil.randomness import os_entropy
 from textveil.session.snapshot import FACTS, SessionDelta, Snapshot
+from textveil.session.spending import Spend
 from textveil.session.sql import schema
 from textveil.session.sql.keys import LENGTH, Drawer, deployment, drawer
-from textveil.session.sql.ledger import Ledger
+from textveil.session.sql.ledger import Ledger, Reservation
 from textveil.session.sql.seal import NAME, Cipher, Seal, derived
 from textveil.session.sql.view import Reader, Row, StoredSnapshot
 from textveil.session.state import ATTEMPTS, Session
@@ -85,11 +86,16 @@ class SQLStore(SessionStore):
         self._pid = os.getpid()
         with failures("opened"):
             self.name, self._deployment = self._prepared()
-        self.ledger = Ledger(self, self._deployment)
+        self._ledger = Ledger(self, self._deployment)
         self._keys: Drawer = self.drawer if session_keys == "apart" else Shelf(self)
 
     def __repr__(self) -> str:
         return f"SQLStore({self._engine.dialect.name})"
+
+    @property
+    def ledger(self) -> Ledger:
+        """What releases have spent, and may spend."""
+        return self._ledger
 
     # ---- sessions ----------------------------------------------------------------------------------------------------
 
@@ -341,6 +347,15 @@ class SQLStore(SessionStore):
         return insert(table)
 
 
+class Charged(local):
+    """What a thread has charged for the release that it is making, and the transaction in which it does."""
+
+    def __init__(self) -> None:
+        self.spends: list[Spend] = []
+        self.reserved: list[Reservation] = []
+        self.connection: Any = None
+
+
 class StoredSession(Session):
     """A session of a `SQLStore`. Nothing is read before it is needed, and each release adds only what is new.
 
@@ -351,10 +366,13 @@ class StoredSession(Session):
         seal: of its rows.
     """
 
+    counts_spending = True
+
     def __init__(self, store: SQLStore, subject: str, number: int, seal: Seal) -> None:
         super().__init__(subject)
         self._store, self._number, self._seal = store, number, seal
         self._view: StoredSnapshot | None = None
+        self._charged = Charged()
 
     def __repr__(self) -> str:
         return "StoredSession()"
@@ -368,20 +386,48 @@ class StoredSession(Session):
         """See `Session`."""
         return self._commit_after(self.snapshot(), delta)
 
+    def reserve(self, spends: Sequence[Spend]) -> None:
+        """See `Session`. A release that is made again, because another process was faster, is charged once."""
+        charged = self._charged
+        if charged.spends == list(spends):
+            return
+        reserved: list[Reservation] = []
+        try:
+            for spend in spends:
+                ledger, connection = self._store.ledger, charged.connection
+                reserved.append(ledger.reserve(self.owner, spend, connection=connection))
+        except BaseException:
+            for each in reserved if charged.connection is None else ():  # nothing was drawn yet
+                self._store.ledger.release(each)
+            raise
+        charged.spends = list(spends)
+        charged.reserved += reserved
+
     def transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
         """See `Session`; other processes count like other threads."""
+        charged = self._charged
+        charged.__init__()  # type: ignore[misc]
         for _ in range(ATTEMPTS):
             known = self.snapshot()
             made, delta = release(known)
             if self._commit_after(known, delta):
                 return made
         with failures("changed"), self._store.writing() as connection:
-            known = self._seen(*self._store.version(connection, self._number, alone=True))
-            made, delta = release(known)
-            rows, added = known.rows(delta)
-            self._store.add(connection, self._number, known.version, rows)
+            charged.connection = connection
+            try:
+                known = self._seen(*self._store.version(connection, self._number, alone=True))
+                made, delta = release(known)
+                rows, added = known.rows(delta)
+                self._store.add(connection, self._number, known.version, rows)
+                self._confirm(connection)
+            finally:
+                charged.connection = None
         self._view = known.with_written(len(rows), added)
         return made
+
+    def _confirm(self, connection: "Connection") -> None:
+        for each in self._charged.reserved:
+            self._store.ledger.confirm(each, connection)
 
     def to_json(self) -> str:
         """See `Session`. All of it is read."""
@@ -398,6 +444,10 @@ class StoredSession(Session):
 
     def _commit_after(self, known: StoredSnapshot, delta: SessionDelta) -> bool:
         if not delta:
+            if self._charged.reserved:
+                with failures("changed"), self._store.writing() as connection:
+                    self._confirm(connection)
+                self._charged.reserved = []
             return True
         if delta.since != known.version:
             return False
@@ -405,6 +455,8 @@ class StoredSession(Session):
         with failures("changed"), self._store.writing() as connection:
             if not self._store.add(connection, self._number, known.version, rows):
                 return False
+            self._confirm(connection)
+        self._charged.reserved = []
         self._view = known.with_written(len(rows), added)
         return True
 

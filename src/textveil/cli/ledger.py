@@ -1,0 +1,101 @@
+"""The verbs of `ledger`: what releases have spent, and what they may spend.
+
+In: the URL of a store, names of accounts. Out: a table, or JSON.
+Not here: how spending is counted (`textveil.session`).
+"""
+
+import json
+from typing import Annotated
+
+import typer
+
+from textveil.cli.sessions import AsJson, Store, day, store_of
+from textveil.cli.shell import note, say
+from textveil.cli.verbs import group, verb
+from textveil.errors import ConfigError
+from textveil.files import streams
+
+Subject = Annotated[
+    str | None, typer.Argument(metavar="[SUBJECT]", help="Whose accounts; without it all.", show_default=False)
+]
+
+ledger = group(
+    "Show and limit what releases have spent.",
+    "textveil ledger show --store sqlite:///veil.db",
+    "textveil ledger limit anna 100 --days 30 --metric ldp --store sqlite:///veil.db",
+)
+
+COLUMNS = ("subject", "metric", "table", "epsilon", "local DP", "releases", "infinite", "left")
+
+
+@verb("textveil ledger show --store sqlite:///veil.db", "textveil ledger show anna --json", on=ledger, name="show")
+def show(store: Store, subject: Subject = None, as_json: AsJson = False) -> None:
+    """Show what was spent, ever, and what is left. One account is one subject, metric and table.
+
+    Epsilon adds up over all drawn words. Releases without a finite bound are counted beside it and are in no sum.
+    """
+    with store_of(store) as kept:
+        found = kept.ledger.accounts(subject)
+    if as_json:
+        say(json.dumps([each.to_json() for each in found], ensure_ascii=False))
+        return
+    if not found:
+        note("nothing was spent")
+        return
+    rows = [COLUMNS]
+    for each in found:
+        left = [
+            f"{limit.left:g} of {limit.most:g}" + ("" if limit.days is None else f" in {limit.days:g} days")
+            for limit in each.limits
+        ]
+        spent = (f"{each.epsilon:g}", f"{each.ldp:g}", f"{each.releases:,}", f"{each.infinite:,}")
+        rows.append((each.subject, each.metric, each.table, *spent, ", ".join(left) or "no limit"))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        say("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+@verb(
+    "textveil ledger limit anna 100 --metric ldp --store sqlite:///veil.db",
+    "textveil ledger limit anna 10 --days 1 --metric chord --table minilm --store sqlite:///veil.db",
+    "textveil ledger limit anna none --metric ldp --store sqlite:///veil.db",
+    on=ledger,
+    name="limit",
+)
+def limit(
+    subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="Whose account.", show_default=False)],
+    epsilon: Annotated[
+        str, typer.Argument(metavar="EPSILON|none", help="The most that may be spent; none lifts the limit.")
+    ],
+    store: Store,
+    metric: Annotated[
+        str, typer.Option("--metric", metavar="NAME", help="The account's metric, as `ledger show` prints it.")
+    ] = "ldp",
+    table: Annotated[str, typer.Option("--table", metavar="NAME", help="The account's table.")] = "minilm",
+    days: Annotated[
+        float | None,
+        typer.Option("--days", metavar="N", help="Begin to count again after N days. Else it is a limit for ever."),
+    ] = None,
+) -> None:
+    """Refuse releases that would spend more than this, before anything of them is drawn."""
+    try:
+        most = None if epsilon == "none" else float(epsilon)
+    except ValueError:
+        most = -1.0
+    if most is not None and not most >= 0:
+        raise ConfigError("a limit must be a number from 0 on, or none")
+    with store_of(store) as kept:
+        kept.ledger.limit(subject, metric, table, most, days=days)
+
+
+@verb("textveil ledger export spent.jsonl --store sqlite:///veil.db", on=ledger, name="export")
+def export(
+    store: Store,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A file for lines of JSON, or - for standard output.")
+    ] = "-",
+) -> None:
+    """Write all entries, one JSON object per line, and check that none is missing and none was changed."""
+    with store_of(store) as kept, streams.output(file, private=True) as sink:
+        for entry in kept.ledger.entries():
+            sink.write(streams.json_line({**entry, "made": f"{day(int(entry['made']))} UTC"}))

@@ -1,0 +1,206 @@
+"""The ledger: nothing is drawn that is not charged, limits hold, and changes are noticed."""
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from textveil.errors import ConfigError, LimitReached, StoreError
+from textveil.pipeline import Privatizer
+from textveil.session import SessionStore
+from textveil.session.spending import MICRO, Spend, micro
+
+pytest.importorskip("sqlalchemy", reason="the extra `store` is not installed")
+pytest.importorskip("cryptography", reason="the extra `store` is not installed")
+import sqlalchemy as sa
+
+from textveil.session.sql import ledger as ledgers
+from textveil.session.sql.ledger import EVERY, Ledger
+from textveil.session.sql.store import SQLStore
+
+ONE = Spend(metric="chord", table="small", epsilon=MICRO, ldp=2 * MICRO, words=1)
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
+    monkeypatch.delenv("TEXTVEIL_STORE_KEY", raising=False)
+    with SQLStore(f"sqlite:///{tmp_path / 'veil.db'}") as opened:
+        yield opened
+
+
+def spent(ledger):
+    return {(each.subject, each.metric): (each.epsilon, each.ldp, each.releases) for each in ledger.accounts()}
+
+
+def test_an_epsilon_is_rounded_up_to_a_millionth():
+    assert [micro(each) for each in (0.0, 1e-9, 0.1, 0.5, 6.0, 47.99999999999396)] == [
+        0,
+        1,
+        100_001,  # 0.1 is a little more than a tenth
+        500_000,
+        6_000_000,
+        48_000_000,
+    ]
+
+
+def test_kinds_never_mix(store):
+    ledger = store.ledger
+    for subject, metric in (("anna", "chord"), ("anna", "chord"), ("anna", "ldp"), ("berta", "chord")):
+        ledger.confirm(ledger.reserve(subject, replace(ONE, metric=metric)))
+    assert spent(ledger) == {("anna", "chord"): (2, 4, 2), ("anna", "ldp"): (1, 2, 1), ("berta", "chord"): (1, 2, 1)}
+    assert [each["what"] for each in ledger.entries()].count("reserve") == 4
+
+
+def test_what_is_reserved_is_charged_whether_or_not_it_is_confirmed(store):
+    ledger = store.ledger
+    first = ledger.reserve("anna", ONE)
+    second = ledger.reserve("anna", ONE)
+    assert spent(ledger) == {("anna", "chord"): (2, 4, 2)}
+    ledger.confirm(first)
+    ledger.release(second)
+    assert spent(ledger) == {("anna", "chord"): (1, 2, 1)}
+    for again in (first, second):
+        with pytest.raises(StoreError, match="once"):
+            ledger.release(again)
+
+
+def test_an_idempotency_key_is_charged_once(store):
+    ledger = store.ledger
+    first = ledger.reserve("anna", ONE, key="request 1")
+    assert ledger.reserve("anna", ONE, key="request 1").repeated
+    assert not ledger.reserve("anna", ONE, key="request 2").repeated
+    assert spent(ledger) == {("anna", "chord"): (2, 4, 2)}
+    ledger.release(first)
+    assert not ledger.reserve("anna", ONE, key="request 1").repeated
+
+
+def test_a_limit_is_never_passed_and_says_what_is_left(store):
+    ledger = store.ledger
+    ledger.reserve("anna", ONE)
+    ledger.limit("anna", "chord", "small", 3.5)
+    assert [ledger.reserve("anna", ONE).number for _ in range(2)]
+    with pytest.raises(LimitReached, match=r"spend 1, and 0\.5 of 3\.5 are left"):
+        ledger.reserve("anna", ONE)
+    with pytest.raises(LimitReached, match="no finite bound"):
+        ledger.reserve("anna", replace(ONE, infinite="words pass"))
+    ledger.reserve("berta", ONE)
+    ledger.limit("anna", "chord", "small", None)
+    ledger.reserve("anna", replace(ONE, epsilon=0, ldp=0, infinite="words pass"))
+    assert ledger.accounts("anna")[0].infinite == 1
+    assert ledger.accounts("anna")[0].epsilon == 3
+
+
+def test_a_period_begins_again_and_the_total_stays(store, monkeypatch):
+    ledger, begun = store.ledger, ledgers._now()
+    ledger.limit("anna", "chord", "small", 2, days=1)
+    ledger.reserve("anna", ONE)
+    ledger.reserve("anna", ONE)
+    with pytest.raises(LimitReached, match="until"):
+        ledger.reserve("anna", ONE)
+    monkeypatch.setattr(ledgers, "_now", lambda: begun + 86_500)
+    ledger.reserve("anna", ONE)
+    account = ledger.accounts()[0]
+    assert (account.epsilon, account.limits[0].left) == (3, 1)
+
+
+def race(store):
+    """How much 8 threads spend together under a limit of 10."""
+    store.ledger.limit("anna", "chord", "small", 10)
+
+    def spend(_):
+        try:
+            store.ledger.reserve("anna", ONE)
+        except LimitReached:
+            return 0
+        return 1
+
+    with ThreadPoolExecutor(8) as pool:
+        return sum(pool.map(spend, range(24)))
+
+
+def test_threads_together_stay_below_a_limit(store):
+    assert race(store) == 10
+    assert spent(store.ledger) == {("anna", "chord"): (10, 20, 10)}
+
+
+def test_a_ledger_that_forgets_reservations_would_pass_the_limit(store, monkeypatch):
+    monkeypatch.setattr(Ledger, "_charge", lambda *_: None)
+    assert race(store) == 24
+
+
+@pytest.mark.parametrize("change", ["less", "gone", "total"])
+def test_entries_that_were_changed_are_an_error(store, change):
+    for _ in range(3):
+        store.ledger.reserve("anna", ONE)
+    entries, accounts = store.tables.entries, store.tables.accounts
+    done = {
+        "less": sa.update(entries).where(entries.c.number == 2).values(epsilon=1),
+        "gone": sa.delete(entries).where(entries.c.number == 3),
+        "total": sa.update(accounts).values(epsilon=1),
+    }[change]
+    with store.writing() as connection:
+        connection.execute(done)
+    with pytest.raises(StoreError, match="changed"):
+        list(store.ledger.entries())
+
+
+def test_an_older_ledger_and_one_that_vanished_are_errors(store, tmp_path):
+    url = f"sqlite:///{tmp_path / 'veil.db'}"
+    store.ledger.reserve("anna", ONE)
+    store.close()
+    shutil.copy(tmp_path / "veil.db", tmp_path / "older.db")
+    with SQLStore(url) as opened:
+        for _ in range(EVERY):
+            opened.ledger.reserve("anna", ONE)
+    shutil.copy(tmp_path / "older.db", tmp_path / "veil.db")
+    for left in ("veil.db-wal", "veil.db-shm"):
+        (tmp_path / left).unlink(missing_ok=True)
+    with SQLStore(url) as opened:
+        for ask in (opened.ledger.accounts, lambda: opened.ledger.reserve("anna", ONE)):
+            with pytest.raises(StoreError, match="older than it was"):
+                ask()
+        with opened.writing() as connection:
+            connection.execute(sa.delete(opened.tables.entries))
+            connection.execute(sa.delete(opened.tables.accounts))
+        with pytest.raises(StoreError, match="older than it was"):
+            opened.ledger.reserve("anna", ONE)
+
+
+def test_a_release_is_charged_before_it_is_drawn(store, small_table, monkeypatch):
+    veil = Privatizer("noise", table=small_table, eta=10.0)
+    text = " ".join(small_table.words[:3])
+    made = veil.privatize(text, store.open("anna"))
+    account = store.ledger.accounts()[0]
+    assert account.metric == "chord"
+    assert account.epsilon == pytest.approx(float(made.guarantee.epsilon_per_word.sum()), abs=1e-5)
+    assert account.ldp == pytest.approx(float(made.guarantee.ldp_per_word.sum()), abs=1e-5)
+    store.ledger.limit("anna", account.metric, account.table, account.epsilon * 1.5)
+
+    def draw(*_):
+        raise AssertionError("nothing may be drawn")
+
+    monkeypatch.setattr(Privatizer, "_draw", draw)
+    with pytest.raises(LimitReached, match="Nothing was drawn"):
+        veil.privatize(text, store.open("anna"))
+
+
+def test_a_release_that_fails_after_its_charge_stays_charged(store, small_table, monkeypatch):
+    veil = Privatizer("noise", table=small_table, eta=10.0)
+    monkeypatch.setattr(Privatizer, "_finish", lambda *_: 1 / 0)
+    with pytest.raises(Exception, match="ZeroDivisionError"):
+        veil.privatize(small_table.words[0], store.open("anna"))
+    assert store.ledger.accounts()[0].releases == 1
+
+
+def test_what_hides_only_spends_nothing_and_a_seed_is_infinite(store, small_table):
+    Privatizer("placeholder", table=small_table).privatize(small_table.words[0], store.open("anna"))
+    assert store.ledger.accounts() == []
+    Privatizer("noise", table=small_table, eta=10.0, seed=1).privatize(small_table.words[0], store.open("anna"))
+    assert [(each.epsilon, each.infinite) for each in store.ledger.accounts()] == [(0, 1)]
+
+
+def test_other_stores_keep_no_ledger():
+    with pytest.raises(ConfigError, match="ledger"):
+        _ = SessionStore("memory:").ledger
