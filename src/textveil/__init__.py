@@ -17,11 +17,13 @@ if TYPE_CHECKING:
         EndpointError,
         GuaranteeError,
         InputError,
+        LimitReached,
         MechanismError,
         MissingExtra,
         ModelError,
         OutputError,
         RandomnessError,
+        StoreError,
         TableError,
         TextveilError,
         TextveilWarning,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     )
     from textveil.guarantee import Guarantee
     from textveil.pipeline import Privatizer, Protector, Result
-    from textveil.session import Session
+    from textveil.session import Session, SessionStore
     from textveil.table import EmbeddingTable, load_table
     from textveil.text import Item, Kind, Mask, Released
 
@@ -38,6 +40,7 @@ __all__ = [  # noqa: RUF022 (what one begins with stands first)
     "Privatizer",
     "Protector",
     "Session",
+    "SessionStore",
     "Result",
     "load_table",
     "TextveilError",
@@ -55,11 +58,13 @@ __all__ = [  # noqa: RUF022 (what one begins with stands first)
     "EndpointError",
     "GuaranteeError",
     "InputError",
+    "LimitReached",
     "MechanismError",
     "MissingExtra",
     "ModelError",
     "OutputError",
     "RandomnessError",
+    "StoreError",
     "TableError",
     "TextveilWarning",
     "UnknownName",
@@ -70,7 +75,7 @@ __all__ = [  # noqa: RUF022 (what one begins with stands first)
 _ROOMS = {
     "guarantee": ("Guarantee",),
     "pipeline": ("Privatizer", "Protector", "Result"),
-    "session": ("Session",),
+    "session": ("Session", "SessionStore"),
     "table": ("EmbeddingTable", "load_table"),
     "text": ("Item", "Kind", "Mask", "Released"),
 }

@@ -73,7 +73,7 @@ def postgres_server(folder):
             if made.returncode == 0:
                 break
             time.sleep(0.2)
-        yield f"postgresql://veil@/veil?host={folder}"
+        yield f"postgresql://veil@/veil?host={folder}&session_keys=database"
     finally:
         server.send_signal(signal.SIGINT)
         server.wait(30)
@@ -239,6 +239,21 @@ def test_sessions_end_when_their_time_is_over(url, monkeypatch):
     assert [each.subject for each in kept.sessions()] == ["berta"]
 
 
+def test_options_may_stand_in_the_url(url, keys):
+    with SessionStore(f"{url}?keep=2&session_keys=database") as kept:
+        release(kept.open("anna"), ("PERSON", "Maria Silva"))
+        (found,) = kept.sessions()
+        assert found.expires is not None
+        assert 172_790 <= found.expires - found.used <= 172_800
+        assert [each.name for each in keys.rglob("*.key")] == ["deployment.key"]
+        assert kept.open("anna").restore("<PERSON_1>") == "Maria Silva"
+        kept.forget("anna")
+        assert kept.open("anna").restore("<PERSON_1>") == "<PERSON_1>"
+    for wrong in ("keep=0", "keep=soon", "session_keys=here"):
+        with pytest.raises(ConfigError):
+            SessionStore(f"{url}?{wrong}")
+
+
 def swapped(url):
     """Two rows of one kind exchange what they hold; what the first then restores to."""
     kept = SQLStore(url)
@@ -334,10 +349,10 @@ def test_a_name_that_is_taken_is_not_imported_over(url):
 
 
 def test_postgresql(postgres):
-    with SessionStore(postgres, session_keys="database") as kept:
+    with SessionStore(postgres) as kept:
         session = kept.open("anna")
         assert release(session, ("PERSON", "Maria Silva"), ("EMAIL", "a@b.example")) == ["<PERSON_1>", "<EMAIL_1>"]
-    with SessionStore(postgres, session_keys="database") as kept:
+    with SessionStore(postgres) as kept:
         session = kept.open("anna")
         assert release(session, ("PERSON", "Silva")) == ["<PERSON_1_FAMILY>"]
         assert session.restore("<PERSON_1>, <EMAIL_1>") == "Maria Silva, a@b.example"

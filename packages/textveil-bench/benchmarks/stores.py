@@ -83,7 +83,9 @@ def cost(values: int, folder: Path) -> None:
 
 WRITER = """
 import sys
-from benchmarks.stores import release
+import os
+sys.path.insert(0, os.path.join(os.getcwd(), "benchmarks"))
+from stores import release
 from textveil.session import SessionStore, Value
 url, who, keys = sys.argv[1:4]
 session = SessionStore(url, keys=keys).open("anna")
@@ -108,12 +110,13 @@ def kill(points: int, url: str | None, folder: Path) -> None:
             subprocess.Popen([*command, f"{point}{each}", str(keys)], stdout=subprocess.PIPE, text=True, cwd=here)
             for each in "abcd"
         ]
-        time.sleep(chosen.uniform(0.5, 3.0))
+        begun = [writer.stdout.readline() if writer.stdout else "" for writer in writers]
+        time.sleep(chosen.uniform(0.0, 1.0))
         for writer in writers:
             writer.kill()
         session = store.open("anna")
-        for each, writer in zip("abcd", writers, strict=True):
-            for line in writer.communicate()[0].splitlines():
+        for each, writer, head in zip("abcd", writers, begun, strict=True):
+            for line in (head + writer.communicate()[0]).splitlines():
                 if line.count(" ") != 2 or not line.endswith(">"):
                     continue
                 number, common, own = line.split()

@@ -25,7 +25,8 @@ Store = Annotated[
         metavar="URL",
         envvar=VARIABLE,
         help="Keep the session there, encrypted: sqlite:///NAME.db or postgresql://HOST/NAME. --session then names it: "
-        "anna, or anna/lease for one of several. `textveil session` lists and forgets.",
+        "anna, or anna/lease for one of several. ?keep=30 behind the URL forgets sessions 30 "
+        "days after something was added; `textveil session` lists and forgets.",
     ),
 ]
 

@@ -268,8 +268,16 @@ PROTOCOLS: dict[str, Entry] = {
 }
 
 STORES: dict[str, Entry] = {
-    "file": Entry(target="textveil.session.store:kept", summary="one file for each session"),
+    "memory": Entry(target="textveil.session.stores:MemoryStore", summary="this process; it ends with it"),
+    "file": Entry(target="textveil.session.stores:FileStore", summary="one session in a file, in clear"),
+    "sqlite": Entry(
+        target="textveil.session.sql.store:SQLStore", summary="encrypted, in a file for one machine (extra store)"
+    ),
+    "postgresql": Entry(
+        target="textveil.session.sql.store:SQLStore", summary="encrypted, in a server for several (extra store)"
+    ),
 }
+"""By the scheme of a URL, which is what they are called with."""
 
 FORMATS: dict[str, Entry] = {
     "txt": Entry(target="textveil.files.text:Text", summary="a text per line, or --whole the file as one text"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from textveil.config import registry
 from textveil.errors import ConfigError, InputError, StoreError
 from textveil.session import store as file
 from textveil.session.snapshot import SessionDelta, Snapshot
@@ -64,6 +65,8 @@ class SessionStore(ABC):
         url: which, and where.
         **options: of `SQLStore`.
 
+    Other packages may add kinds, by the scheme of their URLs (`textveil.stores`).
+
     Raises:
         ConfigError: the URL names no store. StoreError: it cannot be opened.
     """
@@ -73,16 +76,11 @@ class SessionStore(ABC):
         if cls is not SessionStore:
             return super().__new__(cls)
         scheme, colon, _ = url.partition(":")
-        if scheme in ("sqlite", "postgresql", "postgresql+psycopg") and colon:
-            from textveil.session.sql.store import SQLStore
-
-            kind: Any = SQLStore
-        elif scheme in ("memory", "file") and colon:
-            kind = {"memory": MemoryStore, "file": FileStore}[scheme]
-        else:
+        if not colon:
             raise ConfigError(
                 "a store is named by a URL: memory:, file:NAME.session, sqlite:///NAME.db or postgresql://HOST/NAME"
             )
+        kind: Any = registry.load("store", scheme)
         made: Self = super().__new__(kind)
         return made
 

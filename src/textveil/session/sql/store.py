@@ -13,6 +13,7 @@ from datetime import timedelta
 from functools import partial
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from urllib.parse import parse_qsl, urlencode
 
 from textveil.config.extras import needed, require
 from textveil.errors import ConfigError, InputError, StoreError
@@ -60,6 +61,8 @@ class SQLStore(SessionStore):
             folder in common: then a session that is forgotten can still be read in backups made before.
         keep: how long a session is kept after something was added; None for ever.
 
+    The last two may stand in the URL, too, keep in days: `sqlite:///veil.db?keep=30&session_keys=database`.
+
     Raises:
         StoreError: the database cannot be opened, or the key is missing or another one; nothing was written.
     """
@@ -73,6 +76,8 @@ class SQLStore(SessionStore):
         keep: timedelta | None = None,
     ) -> None:
         require("sqlalchemy", "alembic", "cryptography")
+        url, said = _options(url)
+        session_keys, keep = said.get("session_keys", session_keys), said.get("keep", keep)
         if session_keys not in ("apart", "database"):
             raise ConfigError("session_keys must be apart or database")
         if keep is not None and keep <= timedelta(0):
@@ -530,6 +535,23 @@ def _questions(facts: Any) -> dict[str, Any]:
 
 def _now() -> int:
     return int(time.time())
+
+
+def _options(url: str) -> tuple[str, dict[str, Any]]:
+    """A URL without what it says for `SQLStore`, and that."""
+    address, _, query = url.partition("?")
+    own, rest = {}, []
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name == "keep":
+            try:
+                own["keep"] = timedelta(days=float(value))
+            except (ValueError, OverflowError):
+                own["keep"] = timedelta(0)  # which is refused
+        elif name == "session_keys":
+            own["session_keys"] = value
+        else:
+            rest.append((name, value))
+    return address + ("?" + urlencode(rest) if rest else ""), own
 
 
 def _engine(url: str) -> "Engine":
