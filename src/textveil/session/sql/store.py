@@ -162,23 +162,27 @@ class SQLStore(SessionStore):
 
     @contextmanager
     def reading(self) -> "Iterator[Connection]":
-        """A connection to read from."""
-        if os.getpid() != self._pid:  # connections must not be shared with the process that this one was forked from
-            with self._lock:
-                self._engine.dispose(close=False)
-                self._pid = os.getpid()
-        with self._engine.connect() as connection:
-            yield connection.execution_options(isolation_level="AUTOCOMMIT")
+        """A connection to read from; each question is a transaction of its own."""
+        with self._connected().connect() as connection:
+            if connection.dialect.name != "sqlite":  # which begins none before it is told to
+                connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+            yield connection
 
     @contextmanager
     def writing(self) -> "Iterator[Connection]":
         """A transaction that is on the disk when the block has ended, or that has done nothing."""
-        with self.reading():
-            pass
-        with self._engine.connect() as connection:
+        with self._connected().connect() as connection:
             connection = connection.execution_options(textveil_writes=True)
             with connection.begin():
                 yield connection
+
+    def _connected(self) -> "Engine":
+        """What gives connections; never those of the process that this one was forked from."""
+        if os.getpid() != self._pid:
+            with self._lock:
+                self._engine.dispose(close=False)
+                self._pid = os.getpid()
+        return self._engine
 
     def close(self) -> None:
         """See `SessionStore`."""
@@ -591,8 +595,7 @@ def _engine(url: str) -> "Engine":
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: Any) -> None:
-        options = connection.get_execution_options()
-        if options.get("isolation_level") != "AUTOCOMMIT":
-            connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("textveil_writes") else "BEGIN")
+        if connection.get_execution_options().get("textveil_writes"):
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine
