@@ -27,7 +27,6 @@ class Targets(StrEnum):
     'textveil protect "Ask Maria Silva (maria@example.org) about the lease" --session lease.session',
     'textveil restore "I wrote to <EMAIL_1>." --session lease.session',
     "printf 'I wrote to <EMAIL_1>.\\n' | textveil restore - --session lease.session",
-    'textveil restore "I wrote to <EMAIL_1>." --session anna/lease --store sqlite:///veil.db',
 )
 def restore(
     session: Annotated[

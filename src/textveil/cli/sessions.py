@@ -66,7 +66,7 @@ def show(name: Name, store: Store, as_json: AsJson = False) -> None:
     """Show how much a session remembers: counts, no originals."""
     with store_of(store) as kept:
         known = kept.open(*named(name), new=False).snapshot()
-        counts = {
+        counts: dict[str, Any] = {
             "values": dict(sorted(known.counts.items())),
             "replaced names": len(known.replaced),
             "known targets": len(known.targets),

@@ -125,9 +125,9 @@ def planned(parts: Parts, protection: Protection, plan: Plan) -> list[Spend]:
         epsilon = names * parts.names.options.epsilon
         found.append(_spend("ldp", "names", epsilon, epsilon, names, [seed]))
     if parts.figures is not None and protection.moved.any():
-        bounds = [parts.figures.bound(protection.kind(i)) for i in np.flatnonzero(protection.moved).tolist()]
-        reason = "" if np.isfinite(bounds).all() else "dates and amounts have no largest distance"
-        found.append(_spend("ldp", "figures", sum(bounds), sum(bounds), len(bounds), [reason, seed]))
+        moved = [parts.figures.bound(protection.kind(i)) for i in np.flatnonzero(protection.moved).tolist()]
+        reason = "" if np.isfinite(moved).all() else "dates and amounts have no largest distance"
+        found.append(_spend("ldp", "figures", sum(moved), sum(moved), len(moved), [reason, seed]))
     return found
 
 

@@ -278,7 +278,7 @@ class Ledger:
                 raise StoreError(OLDER)
             subject = derived(self._links, b"subject", label[0].encode())[:NAME]
             sealed = self._labels.seal(json.dumps(list(label)).encode(), name)
-            new = dict.fromkeys(("entries", "epsilon", "ldp", "releases", "infinite"), 0)
+            new: dict[str, Any] = dict.fromkeys(("entries", "epsilon", "ldp", "releases", "infinite"), 0)
             new |= {"name": name, "subject": subject, "label": sealed, "link": bytes(32)}
             connection.execute(self._store.insert(accounts).values(new).on_conflict_do_nothing())
             row = connection.execute(asked).first()
@@ -391,7 +391,7 @@ class Ledger:
         entries = self._store.tables.entries
         with self._reading() as connection:
             asked = sa.select(entries.c.link).where(entries.c.account == account, entries.c.number == number)
-            link = connection.execute(asked).scalar()
+            link: bytes = connection.execute(asked).scalar_one()
         self._store.drawer.put(self._head(account), number.to_bytes(8, "big") + link)
 
     def _check_head(self, account: Any, connection: "Connection | None" = None) -> None:

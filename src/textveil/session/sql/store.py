@@ -532,7 +532,7 @@ def _questions(facts: Any) -> dict[str, Any]:
 
     every = sa.select(*(facts.c[name] for name in Row._fields))
     own = every.where(facts.c.session == sa.bindparam("session"))
-    some = sa.bindparam("values", expanding=True)
+    some: Any = sa.bindparam("values", expanding=True)
     # Tags of two sessions are never equal, and without the session SQLite takes the index that finds them.
     return {"": own, "name": own.where(facts.c.name.in_(some)), "tag": every.where(facts.c.tag.in_(some))}
 
@@ -544,7 +544,8 @@ def _now() -> int:
 def _options(url: str) -> tuple[str, dict[str, Any]]:
     """A URL without what it says for `SQLStore`, and that."""
     address, _, query = url.partition("?")
-    own, rest = {}, []
+    own: dict[str, Any] = {}
+    rest: list[tuple[str, str]] = []
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name == "keep":
             try:

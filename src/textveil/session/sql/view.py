@@ -186,9 +186,10 @@ class Stored(Mapping[Any, Any]):
 
 @cache
 def _pair(kind: str) -> TypeAdapter[tuple[Any, Any]]:
-    hints = get_type_hints(Facts)
-    key, value = {FORM: (str, Form), BEGINNING: (str, int)}.get(kind) or get_args(hints[kind])
-    return TypeAdapter(tuple[key, value])
+    own: dict[str, tuple[Any, Any]] = {FORM: (str, Form), BEGINNING: (str, int)}
+    types = own[kind] if kind in own else get_args(get_type_hints(Facts)[kind])
+    pair: Any = tuple.__class_getitem__(types)
+    return TypeAdapter(pair)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,0 +1,61 @@
+"""`--store`, `textveil session` and `textveil ledger`."""
+
+import json
+
+import pytest
+
+from textveil.cli import main
+from textveil.session import SessionStore
+from textveil.session.spending import MICRO, Spend
+
+pytest.importorskip("sqlalchemy", reason="the extra `store` is not installed")
+pytest.importorskip("cryptography", reason="the extra `store` is not installed")
+
+
+@pytest.fixture
+def url(tmp_path, monkeypatch):
+    monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
+    monkeypatch.delenv("TEXTVEIL_STORE_KEY", raising=False)
+    monkeypatch.setenv("TEXTVEIL_STORE", url := f"sqlite:///{tmp_path / 'veil.db'}")
+    with SessionStore(url) as store, store.open("anna", "lease").noting() as notes:
+        notes.placeholder("EMAIL", "maria@example.org")
+    return url
+
+
+def run(capsys, *arguments, fails=False):
+    assert (main(list(arguments)) != 0) == fails
+    return capsys.readouterr()
+
+
+def test_an_answer_is_restored_from_a_store(url, capsys):
+    assert run(capsys, "restore", "to <EMAIL_1>", "--session", "anna/lease").out == "to maria@example.org\n"
+    said = run(capsys, "restore", "to <EMAIL_1>", "--session", "anna", fails=True)
+    assert "no session of this name" in said.err
+    assert SessionStore(url).sessions()[0].session == "lease"
+
+
+def test_sessions_are_listed_shown_exported_imported_and_forgotten(url, capsys, tmp_path):
+    assert run(capsys, "session", "list").out.startswith("anna/lease  used ")
+    shown = run(capsys, "session", "show", "anna/lease")
+    assert "EMAIL: 1" in shown.out
+    assert "maria" not in shown.out + shown.err
+    file = str(tmp_path / "a.session")
+    run(capsys, "session", "export", "anna/lease", file)
+    run(capsys, "session", "import", file, "berta")
+    assert run(capsys, "restore", "<EMAIL_1>", "--session", "berta").out == "maria@example.org\n"
+    run(capsys, "session", "forget", "anna/lease")
+    listed = json.loads(run(capsys, "session", "list", "--json").out)
+    assert [each["subject"] for each in listed] == ["berta"]
+
+
+def test_the_ledger_is_shown_limited_and_exported(url, capsys):
+    with SessionStore(url) as store:
+        spend = Spend(metric="ldp", table="minilm", epsilon=5 * MICRO, ldp=5 * MICRO, words=2)
+        store.ledger.confirm(store.ledger.reserve("anna", spend))
+    run(capsys, "ledger", "limit", "anna", "8", "--days", "7")
+    assert "8 of 8 in 7 days" in run(capsys, "ledger", "show").out
+    (account,) = json.loads(run(capsys, "ledger", "show", "anna", "--json").out)
+    assert (account["epsilon"], account["releases"]) == (5, 1)
+    lines = run(capsys, "ledger", "export").out.splitlines()
+    assert [json.loads(each)["what"] for each in lines] == ["reserve", "confirm"]
+    assert "must be a number" in run(capsys, "ledger", "limit", "anna", "few", fails=True).err
