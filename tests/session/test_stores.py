@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import islice, product
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ def postgres_server(folder):
             each.chmod(0o755)
         folder.chmod(0o777)
     data = folder / "data"
-    run = {"check": True, "capture_output": True, "env": {**os.environ, "LC_ALL": "C"}, "cwd": "/"}
+    run: dict[str, Any] = {"check": True, "capture_output": True, "env": {**os.environ, "LC_ALL": "C"}, "cwd": "/"}
     subprocess.run([*user, f"{programs[0]}/initdb", "-D", data, "-U", "veil", "-A", "trust", "-E", "UTF8"], **run)
     server = subprocess.Popen(
         [*user, f"{programs[0]}/postgres", "-D", data, "-k", folder, "-c", "listen_addresses="],
@@ -149,7 +150,8 @@ def test_a_stored_session_knows_what_one_in_memory_knows(url):
                     each.replaced("Ana", "Carla")
             answer = "<PERSON_1> <person_1_given> PERSON_12 &lt;PERSON_3&gt; Carla the Carlas " + " ".join(given[0])
             assert stored.restore(answer) == memory.restore(answer)
-    assert stored.to_json() == memory.to_json()
+    kept = SQLStore(url)
+    assert kept.open("anna").to_json() == memory.to_json()
     assert kept.take(memory.to_json(), "anna", "copy").to_json() == memory.to_json()
 
 
@@ -228,13 +230,13 @@ def test_a_session_that_was_forgotten_takes_nothing_more(url):
 
 
 def test_sessions_end_when_their_time_is_over(url, monkeypatch):
-    begun = time.time()
+    begun = int(time.time())
     kept = SQLStore(url, keep=timedelta(days=1))
     release(kept.open("anna"), ("PERSON", "Maria Silva"))
-    monkeypatch.setattr(store.time, "time", lambda: begun + 86_000)
+    monkeypatch.setattr(store, "_now", lambda: begun + 86_000)
     kept.open("berta")
     assert {each.subject for each in kept.sessions()} == {"anna", "berta"}
-    monkeypatch.setattr(store.time, "time", lambda: begun + 87_000)
+    monkeypatch.setattr(store, "_now", lambda: begun + 87_000)
     kept.open("berta")
     assert [each.subject for each in kept.sessions()] == ["berta"]
 
@@ -298,7 +300,7 @@ def writer(url, who, first, last):
 
 def check_written(url, said):
     """What was handed out is what the store says: one name for each value, and no name for two."""
-    session = SessionStore(url).open("anna")
+    session = SQLStore(url).open("anna")
     names: dict[str, str] = {}
     for who, lines in said:
         for number, common, own in (line.split() for line in lines if line.count(" ") == 2):
