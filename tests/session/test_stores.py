@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from textveil.errors import ConfigError, InputError, StoreError
+from textveil.errors import ConfigError, InputError, LimitReached, StoreError
 from textveil.protect import PrivateValue, Span
 from textveil.protect.spread import spread
-from textveil.session import FileStore, MemoryStore, Session, SessionStore, Value
+from textveil.session import FileStore, MemoryStore, Original, Session, SessionStore
 from textveil.session.snapshot import Notes
+from textveil.session.spending import MICRO, Spend
 
 pytest.importorskip("sqlalchemy", reason="the extra `store` is not installed")
 pytest.importorskip("cryptography", reason="the extra `store` is not installed")
@@ -97,7 +98,7 @@ def release(session, *values, said=(), text=""):
         notes.spelled(text)
         notes.said(said)
         notes.found(PrivateValue(type_, value, 1.0) for type_, value in values)
-        return notes.placeholders([Value(type_, value) for type_, value in values]), notes.delta()
+        return notes.placeholders([Original(type_, value) for type_, value in values]), notes.delta()
 
     return session.transaction(make)
 
@@ -241,6 +242,36 @@ def test_sessions_end_when_their_time_is_over(url, monkeypatch):
     assert [each.subject for each in kept.sessions()] == ["berta"]
 
 
+def test_a_session_whose_time_is_over_is_never_opened(url, monkeypatch):
+    begun = int(time.time())
+    kept = SQLStore(url, keep=timedelta(days=1))
+    for i in range(store.SWEPT + 3):
+        release(kept.open(f"subject {i}"), ("PERSON", "Maria Silva"))
+    monkeypatch.setattr(store, "_now", lambda: begun + 90_000)
+    assert kept.open(f"subject {store.SWEPT + 2}").restore("<PERSON_1>") == "<PERSON_1>"
+
+
+def test_a_file_that_is_no_database_is_one_error_and_stays(url, tmp_path):
+    (tmp_path / "veil.db").write_text("dear Maria Silva, " * 500)
+    with pytest.raises(StoreError, match="cannot be opened") as error:
+        SQLStore(url)
+    assert error.value.__suppress_context__
+    assert (tmp_path / "veil.db").read_text().startswith("dear Maria Silva, ")
+
+
+def test_what_a_thread_reads_late_is_not_what_is_known(url):
+    """One thread looks a value up that another one adds meanwhile: the next release knows it."""
+    session = SQLStore(url).open("anna")
+    late, value = session.snapshot(), Original("EMAIL", "a@b.example")
+    asked = late.facts["placeholders"]
+    rows = asked.reader.named([asked.name(value)])
+    assert rows == []
+    assert release(session, value[:2]) == ["<EMAIL_1>"]
+    asked.reader = asked.reader._replace(named=lambda _: rows)  # what it had read before
+    asked.look_up([(asked, [value])])
+    assert release(session, value[:2]) == ["<EMAIL_1>"]
+
+
 def test_options_may_stand_in_the_url(url, keys):
     with SessionStore(f"{url}?keep=2&session_keys=database") as kept:
         release(kept.open("anna"), ("PERSON", "Maria Silva"))
@@ -360,3 +391,20 @@ def test_postgresql(postgres):
         assert session.restore("<PERSON_1>, <EMAIL_1>") == "Maria Silva, a@b.example"
         assert kept.forget("anna") == 1
         assert kept.sessions() == []
+    processes = [(who, writer(postgres, who, 0, 15)) for who in "ab"]
+    said = [(who, process.communicate(timeout=120)[0].splitlines()) for who, process in processes]
+    assert check_written(postgres, said) == 45
+    with SessionStore(postgres) as kept:
+        spend = Spend(metric="ldp", table="small", epsilon=MICRO, ldp=MICRO, words=1)
+        kept.ledger.limit("anna", "ldp", "small", 10)
+
+        def spent(_):
+            try:
+                kept.ledger.confirm(kept.ledger.reserve("anna", spend))
+            except LimitReached:
+                return 0
+            return 1
+
+        with ThreadPoolExecutor(8) as pool:
+            assert sum(pool.map(spent, range(24))) == 10
+        assert len(list(kept.ledger.entries())) == 20

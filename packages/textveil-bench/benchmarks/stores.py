@@ -21,13 +21,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from textveil.protect import PrivateValue
-from textveil.session import Session, SessionDelta, SessionStore, Snapshot, Value
+from textveil.session import Original, Session, SessionDelta, SessionStore, Snapshot
 from textveil.session.snapshot import Notes
 
 BATCH = 20_000
 
 
-def release(session: Session, values: list[Value]) -> list[str]:
+def release(session: Session, values: list[Original]) -> list[str]:
     """The placeholders of values, committed."""
 
     def make(known: Snapshot) -> tuple[list[str], SessionDelta]:
@@ -38,9 +38,9 @@ def release(session: Session, values: list[Value]) -> list[str]:
     return session.transaction(make)
 
 
-def address(number: int) -> Value:
+def address(number: int) -> Original:
     """One of the values."""
-    return Value("EMAIL", f"person{number:07}@mail{number % 997}.example")
+    return Original("EMAIL", f"person{number:07}@mail{number % 997}.example")
 
 
 def timed(what: str, times: int, act: Callable[[int], object]) -> None:
@@ -86,11 +86,12 @@ import sys
 import os
 sys.path.insert(0, os.path.join(os.getcwd(), "benchmarks"))
 from stores import release
-from textveil.session import SessionStore, Value
+from textveil.session import Original, SessionStore
 url, who, keys = sys.argv[1:4]
 session = SessionStore(url, keys=keys).open("anna")
 for i in range(1000):
-    print(i, *release(session, [Value("EMAIL", f"m{i}@x.example"), Value("EMAIL", f"{who}-{i}@y.example")]), flush=True)
+    values = [Original("EMAIL", f"m{i}@x.example"), Original("EMAIL", f"{who}-{i}@y.example")]
+    print(i, *release(session, values), flush=True)
 """
 
 

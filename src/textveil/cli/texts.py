@@ -141,9 +141,9 @@ def released(
         return privatizer.privatize_many(texts)
     if store is not None:
         return _stored(privatizer, texts, session, store)
-    from textveil.session import store
+    from textveil.session.store import kept
 
-    with store.kept(session) as remembered:
+    with kept(session) as remembered:
         return list(privatizer.privatize_many(texts, remembered))
 
 

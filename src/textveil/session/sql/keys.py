@@ -11,13 +11,15 @@ import os
 import re
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
 from textveil.config.extras import library
 from textveil.errors import ConfigError, StoreError
 from textveil.randomness import os_entropy
+from textveil.session.store import locked
 
 LENGTH = 32
 """Bytes of a key."""
@@ -111,7 +113,8 @@ class Folder:
 
     def _written(self, name: str, content: bytes) -> str:
         folder = self._file(name).parent
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for each in (self._path, folder):
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor, path = tempfile.mkstemp(dir=folder)  # for its owner only
         with open(descriptor, "wb") as stream:
             stream.write(content.hex().encode())
@@ -139,23 +142,28 @@ class Keyring:
 
     def get(self, name: str) -> bytes | None:
         """See `Drawer`."""
-        found = self._keyring.get_password("textveil", name)
+        with _unlocked():
+            found = self._keyring.get_password("textveil", name)
         return None if found is None else bytes.fromhex(found)
 
     def add(self, name: str, content: bytes) -> bytes:
-        """See `Drawer`. Of two processes that add at once, the last wins, and both read what it put there."""
-        if self.get(name) is None:
-            self.put(name, content)
-        return self.get(name) or content
+        """See `Drawer`."""
+        os.makedirs(_default(), mode=0o700, exist_ok=True)
+        with locked(os.path.join(_default(), "keyring")):  # a keyring itself would let two processes add at once
+            if self.get(name) is None:
+                self.put(name, content)
+            return self.get(name) or content
 
     def put(self, name: str, content: bytes) -> None:
         """See `Drawer`."""
-        self._keyring.set_password("textveil", name, content.hex())
+        with _unlocked():
+            self._keyring.set_password("textveil", name, content.hex())
 
     def destroy(self, name: str) -> None:
         """See `Drawer`."""
         if self.get(name) is not None:
-            self._keyring.delete_password("textveil", name)
+            with _unlocked():
+                self._keyring.delete_password("textveil", name)
 
 
 def drawer(where: str | os.PathLike[str] | None) -> Drawer:
@@ -191,6 +199,19 @@ def deployment(drawer: Drawer, *, make: bool) -> bytes:
     if len(found) != LENGTH:
         raise StoreError("the key of this store is damaged; put it back from where you keep a copy")
     return found
+
+
+@contextmanager
+def _unlocked() -> Iterator[None]:
+    """Turn an error of the keyring into one line."""
+    try:
+        yield
+        return
+    except library("keyring.errors").KeyringError as error:
+        reason = type(error).__name__
+    raise StoreError(
+        f"the keyring cannot be used ({reason}): unlock it, or name a folder for keys with {FOLDER}"
+    ) from None
 
 
 def _default() -> str:

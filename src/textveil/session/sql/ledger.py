@@ -108,7 +108,7 @@ class Ledger:
         self._store = store
         self._links = derived(key, b"ledger", store.name)
         self._labels = Cipher(derived(key, b"labels of the ledger", store.name), store.name)
-        self._seen: set[bytes] = set()
+        self._heads: dict[bytes, int] = {}
 
     # ---- spending ----------------------------------------------------------------------------------------------------
 
@@ -193,26 +193,20 @@ class Ledger:
         """
         import sqlalchemy as sa
 
-        accounts, limits = self._store.tables.accounts, self._store.tables.limits
-        found = []
+        limits, found = self._store.tables.limits, []
         with self._reading() as connection:
-            rows = connection.execute(sa.select(accounts)).all()
-            caps = connection.execute(sa.select(limits).order_by(limits.c.period)).all()
-        for row in rows:
-            self._check_head(row)
-            label = json.loads(self._labels.open(row.label, row.name))
-            if subject in (None, label[0]):
-                own = tuple(_shown(each) for each in caps if each.account == row.name)
-                found.append(
-                    Account(
-                        **dict(zip(("subject", "metric", "table"), label, strict=True)),
-                        epsilon=row.epsilon / MICRO,
-                        ldp=row.ldp / MICRO,
-                        releases=row.releases,
-                        infinite=row.infinite,
-                        limits=own,
-                    )
+            for row in self._rows(connection, subject):
+                self._check_head(row, connection)
+                caps = sa.select(limits).where(limits.c.account == row.name).order_by(limits.c.period)
+                made = Account(
+                    **self._label(row),
+                    epsilon=row.epsilon / MICRO,
+                    ldp=row.ldp / MICRO,
+                    releases=row.releases,
+                    infinite=row.infinite,
+                    limits=tuple(map(_shown, connection.execute(caps))),
                 )
+                found.append(made)
         return sorted(found, key=lambda each: (each.subject, each.metric, each.table))
 
     def entries(self) -> Iterator[dict[str, object]]:
@@ -223,31 +217,23 @@ class Ledger:
         """
         import sqlalchemy as sa
 
-        accounts, entries = self._store.tables.accounts, self._store.tables.entries
+        entries = self._store.tables.entries
         with self._reading() as connection:
-            rows = connection.execute(sa.select(accounts)).all()
-            listed = connection.execute(sa.select(entries).order_by(entries.c.account, entries.c.number)).all()
-        for row in rows:
-            subject, metric, table = json.loads(self._labels.open(row.label, row.name))
-            link, epsilon, ldp = bytes(32), 0, 0
-            own = [each for each in listed if each.account == row.name]
-            for number, each in enumerate(own, 1):
-                link = self._link(link, each)
-                if each.number != number or each.link != link:
+            for row in self._rows(connection):
+                self._check_head(row, connection)
+                # Not those that came since the account was read.
+                own = sa.select(entries).where(entries.c.account == row.name, entries.c.number <= row.entries)
+                link, epsilon, ldp, number = bytes(32), 0, 0, 0
+                for number, each in enumerate(connection.execute(own.order_by(entries.c.number)), 1):
+                    link = self._link(link, each)
+                    if each.number != number or each.link != link:
+                        raise StoreError(CHANGED)
+                    epsilon, ldp = epsilon + each.epsilon, ldp + each.ldp
+                    fields = ("number", "what", "of", "made", "words", "infinite")
+                    plain = {name: getattr(each, name) for name in fields}
+                    yield {**self._label(row), **plain, "epsilon": each.epsilon / MICRO, "ldp": each.ldp / MICRO}
+                if (number, link, epsilon, ldp) != (row.entries, row.link, row.epsilon, row.ldp):
                     raise StoreError(CHANGED)
-                epsilon, ldp = epsilon + each.epsilon, ldp + each.ldp
-                fields = ("number", "what", "of", "made", "words", "infinite")
-                yield {
-                    "subject": subject,
-                    "metric": metric,
-                    "table": table,
-                    **{name: getattr(each, name) for name in fields},
-                    "epsilon": each.epsilon / MICRO,
-                    "ldp": each.ldp / MICRO,
-                }
-            if (len(own), link, epsilon, ldp) != (row.entries, row.link, row.epsilon, row.ldp):
-                raise StoreError(CHANGED)
-            self._check_head(row)
 
     # ---- rows --------------------------------------------------------------------------------------------------------
 
@@ -265,6 +251,24 @@ class Ledger:
         with failures("read"), self._store.reading() as connection:
             yield connection
 
+    def _rows(self, connection: "Connection", subject: str | None = None) -> Sequence[Any]:
+        """The rows of accounts, all or those of a subject."""
+        import sqlalchemy as sa
+
+        accounts = self._store.tables.accounts
+        asked = sa.select(accounts)
+        if subject is not None:
+            asked = asked.where(accounts.c.subject == self._subject(subject))
+        return connection.execute(asked).all()
+
+    def _label(self, row: Any) -> dict[str, str]:
+        """What an account is of: subject, metric, table."""
+        label = json.loads(self._labels.open(row.label, row.name))
+        return dict(zip(("subject", "metric", "table"), label, strict=True))
+
+    def _subject(self, subject: str) -> bytes:
+        return derived(self._links, b"subject", subject.encode())[:NAME]
+
     def _opened(self, connection: "Connection", label: Sequence[str]) -> Any:
         """The row of an account, which nobody else changes before the transaction ends; a new one if need be."""
         import sqlalchemy as sa
@@ -276,15 +280,13 @@ class Ledger:
         if row is None:
             if self._store.drawer.get(self._head(name)) is not None:
                 raise StoreError(OLDER)
-            subject = derived(self._links, b"subject", label[0].encode())[:NAME]
             sealed = self._labels.seal(json.dumps(list(label)).encode(), name)
             new: dict[str, Any] = dict.fromkeys(("entries", "epsilon", "ldp", "releases", "infinite"), 0)
-            new |= {"name": name, "subject": subject, "label": sealed, "link": bytes(32)}
+            new |= {"name": name, "subject": self._subject(label[0]), "label": sealed, "link": bytes(32)}
             connection.execute(self._store.insert(accounts).values(new).on_conflict_do_nothing())
             row = connection.execute(asked).first()
-        if name not in self._seen:
-            self._check_head(row, connection)
-            self._seen.add(name)
+        if name not in self._heads:
+            self._heads[name] = self._check_head(row, connection)
         return row
 
     def _charge(self, connection: "Connection", account: bytes, spend: Spend) -> None:
@@ -386,32 +388,30 @@ class Ledger:
         """Keep the last link where the keys lie, when it is time; what is kept may be behind, never ahead."""
         import sqlalchemy as sa
 
-        if number != 1 and number // EVERY == (number - 2) // EVERY:  # a reservation and its end are two entries
+        if number != 1 and number < self._heads.get(account, 0) + EVERY:
             return
         entries = self._store.tables.entries
         with self._reading() as connection:
             asked = sa.select(entries.c.link).where(entries.c.account == account, entries.c.number == number)
             link: bytes = connection.execute(asked).scalar_one()
         self._store.drawer.put(self._head(account), number.to_bytes(8, "big") + link)
+        self._heads[account] = number
 
-    def _check_head(self, account: Any, connection: "Connection | None" = None) -> None:
-        """Raise an error where the ledger is older than what is kept of it."""
-        if connection is None:
-            with self._reading() as opened:
-                self._check_head(account, opened)
-            return
+    def _check_head(self, account: Any, connection: "Connection") -> int:
+        """The number of the last link that is kept where the keys lie; an error where the ledger is older than it."""
         import sqlalchemy as sa
 
         entries = self._store.tables.entries
-        kept = self._store.drawer.get(self._head(account.name))
-        links = {}
-        for number in {account.entries, int.from_bytes(kept[:8], "big") if kept else 0} - {0}:
+        kept = self._store.drawer.get(self._head(account.name)) or bytes(40)
+        head, links = int.from_bytes(kept[:8], "big"), {}
+        for number in {account.entries, head} - {0}:
             asked = sa.select(entries.c.link).where(entries.c.account == account.name, entries.c.number == number)
             links[number] = connection.execute(asked).scalar()
         if account.entries and links[account.entries] != account.link:
             raise StoreError(CHANGED)
-        if kept and links[int.from_bytes(kept[:8], "big")] != kept[8:]:
+        if head and links[head] != kept[8:]:
             raise StoreError(OLDER)
+        return head
 
 
 CHANGED = (

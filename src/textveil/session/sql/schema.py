@@ -95,7 +95,7 @@ def tables() -> Tables:
         "textveil_accounts",
         data,
         sa.Column("name", sa.LargeBinary, primary_key=True),
-        sa.Column("subject", sa.LargeBinary, nullable=False),
+        sa.Column("subject", sa.LargeBinary, nullable=False, index=True),
         sa.Column("label", sa.LargeBinary, nullable=False),
         sa.Column("entries", sa.BigInteger, nullable=False),
         sa.Column("link", sa.LargeBinary, nullable=False),
@@ -120,6 +120,8 @@ def tables() -> Tables:
         sa.Column("link", sa.LargeBinary, nullable=False),
         sa.UniqueConstraint("account", "key"),
     )
+    end = entries.c.of != 0
+    sa.Index("textveil_ends", entries.c.account, entries.c.of, unique=True, sqlite_where=end, postgresql_where=end)
     limits = sa.Table(
         "textveil_limits",
         data,

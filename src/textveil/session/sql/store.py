@@ -109,7 +109,7 @@ class SQLStore(SessionStore):
         check(subject, session)
         account, place = self._account(subject), self._place(subject, session)
         with failures("opened"):
-            self._sweep()
+            self._sweep(place)
             found = self._found(place)
             if found is None and not new:
                 raise InputError(NONE)
@@ -279,14 +279,17 @@ class SQLStore(SessionStore):
         subject, session = json.loads(self._labels().open(row.label, row.account, row.place))
         return Kept(subject=subject, session=session, made=row.made, used=row.used, expires=row.expires)
 
-    def _sweep(self) -> None:
-        """Forget sessions whose time is over."""
+    def _sweep(self, first: bytes) -> None:
+        """Forget sessions whose time is over: this one, and some others."""
         import sqlalchemy as sa
 
         table = self.tables.sessions
+        over = sa.select(table.c.place).where(table.c.expires <= _now())
         with self.reading() as connection:
-            over = sa.select(table.c.place).where(table.c.expires <= _now()).limit(SWEPT)
-            places = connection.execute(over).scalars().all()
+            places = [
+                *connection.execute(over.where(table.c.place == first)).scalars(),
+                *connection.execute(over.where(table.c.place != first).limit(SWEPT)).scalars(),
+            ]
         for place in places:
             self._destroy(place)
 
@@ -360,6 +363,10 @@ class Charged(local):
     """What a thread has charged for the release that it is making, and the transaction in which it does."""
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin another release."""
         self.spends: list[Spend] = []
         self.reserved: list[Reservation] = []
         self.connection: Any = None
@@ -414,25 +421,23 @@ class StoredSession(Session):
 
     def transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
         """See `Session`; other processes count like other threads."""
-        charged = self._charged
-        charged.__init__()  # type: ignore[misc]
-        for _ in range(ATTEMPTS):
-            known = self.snapshot()
-            made, delta = release(known)
-            if self._commit_after(known, delta):
-                return made
-        with failures("changed"), self._store.writing() as connection:
-            charged.connection = connection
-            try:
+        try:
+            for _ in range(ATTEMPTS):
+                known = self.snapshot()
+                made, delta = release(known)
+                if self._commit_after(known, delta):
+                    return made
+            with failures("changed"), self._store.writing() as connection:
+                self._charged.connection = connection
                 known = self._seen(*self._store.version(connection, self._number, alone=True))
                 made, delta = release(known)
                 rows, added = known.rows(delta)
                 self._store.add(connection, self._number, known.version, rows)
                 self._confirm(connection)
-            finally:
-                charged.connection = None
-        self._view = known.with_written(len(rows), added)
-        return made
+            self._view = known.with_written(len(rows), added)
+            return made
+        finally:
+            self._charged.clear()
 
     def _confirm(self, connection: "Connection") -> None:
         for each in self._charged.reserved:
@@ -446,7 +451,7 @@ class StoredSession(Session):
 
     def _seen(self, version: int, last: int) -> StoredSnapshot:
         view = self._view
-        if view is None or view.version != version:
+        if view is None or view.version != version or view.full:
             view = StoredSnapshot.of(version, last, self._seal, self._store.reader(self._number))
             self._view = view
         return view
@@ -456,7 +461,6 @@ class StoredSession(Session):
             if self._charged.reserved:
                 with failures("changed"), self._store.writing() as connection:
                     self._confirm(connection)
-                self._charged.reserved = []
             return True
         if delta.since != known.version:
             return False
@@ -465,7 +469,6 @@ class StoredSession(Session):
             if not self._store.add(connection, self._number, known.version, rows):
                 return False
             self._confirm(connection)
-        self._charged.reserved = []
         self._view = known.with_written(len(rows), added)
         return True
 
@@ -523,7 +526,7 @@ def failures(what: str) -> Iterator[None]:
         reason = type(getattr(error, "orig", None) or error).__name__
         if isinstance(error, sa.exc.OperationalError):
             reason += ": is it there, may it be written, and is no other program holding it?"
-    raise StoreError(f"the store cannot be {what} ({reason})")
+    raise StoreError(f"the store cannot be {what} ({reason})") from None  # or it would be chained where `with` ends
 
 
 def _questions(facts: Any) -> dict[str, Any]:
@@ -572,7 +575,7 @@ def _engine(url: str) -> "Engine":
     if parsed is None or not parsed.database or parsed.database == ":memory:":
         raise ConfigError("a store needs the name of a database: sqlite:///NAME.db or postgresql://HOST/NAME")
     if parsed.get_backend_name() == "postgresql":
-        return sa.create_engine(parsed, hide_parameters=True, pool_pre_ping=True)
+        return sa.create_engine(parsed, hide_parameters=True, max_overflow=-1, pool_pre_ping=True)
     path = parsed.database
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise StoreError("a store must name a file in a folder that exists")
@@ -580,7 +583,8 @@ def _engine(url: str) -> "Engine":
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite gives its other files the same mode
     except OSError as error:
         raise StoreError(f"the store cannot be opened: {error.strerror}") from None
-    engine = sa.create_engine(parsed, hide_parameters=True, connect_args={"timeout": WAIT})
+    # A thread that holds a transaction may read beside it, so none must wait for the connection of another one.
+    engine = sa.create_engine(parsed, hide_parameters=True, max_overflow=-1, connect_args={"timeout": WAIT})
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: Any) -> None:

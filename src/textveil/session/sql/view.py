@@ -136,14 +136,17 @@ class Stored(Mapping[Any, Any]):
         """Read several facts at once, also of several kinds."""
         names: dict[bytes, tuple[Stored, Any]] = {}
         for stored, keys in asked:
-            if len(stored._read) > MOST:
-                stored._read.clear()
             names |= {stored.name(key): (stored, key) for key in keys if key not in stored._read}
         if not names:
             return
         rows = {row.name: row for row in asked[0][0].reader.named(list(names))}
-        for name, (stored, key) in names.items():
-            stored._read[key] = stored.read(rows[name])[1] if name in rows else _ABSENT
+        for name, (stored, key) in names.items():  # unless another thread has learnt what is newer
+            stored._read.setdefault(key, stored.read(rows[name])[1] if name in rows else _ABSENT)
+
+    @property
+    def full(self) -> bool:
+        """Whether more is remembered than should be."""
+        return len(self._read) > MOST
 
     def several(self, keys: Iterable[Any]) -> dict[Any, Any]:
         """Those that are there of several."""
@@ -224,6 +227,11 @@ class StoredSnapshot(Snapshot):
         for kind, facts in added.items():
             self.facts[kind].learn(facts)
         return self._made(self.version + 1, self.last + rows, self.facts)
+
+    @property
+    def full(self) -> bool:
+        """Whether so much is remembered that it is time to begin again."""
+        return any(stored.full for stored in self.facts.values())
 
     def whole(self) -> Snapshot:
         """All of it at once."""

@@ -12,7 +12,7 @@ def upgrade() -> None:
     op.create_table(
         "textveil_accounts",
         sa.Column("name", sa.LargeBinary, primary_key=True),
-        sa.Column("subject", sa.LargeBinary, nullable=False),
+        sa.Column("subject", sa.LargeBinary, nullable=False, index=True),
         sa.Column("label", sa.LargeBinary, nullable=False),
         sa.Column("entries", sa.BigInteger, nullable=False),
         sa.Column("link", sa.LargeBinary, nullable=False),
@@ -35,6 +35,14 @@ def upgrade() -> None:
         sa.Column("key", sa.LargeBinary),
         sa.Column("link", sa.LargeBinary, nullable=False),
         sa.UniqueConstraint("account", "key"),
+    )
+    op.create_index(
+        "textveil_ends",
+        "textveil_entries",
+        ["account", "of"],
+        unique=True,
+        sqlite_where=sa.text("of <> 0"),
+        postgresql_where=sa.text("of <> 0"),
     )
     op.create_table(
         "textveil_limits",
