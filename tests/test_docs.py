@@ -126,7 +126,15 @@ def surroundings(page: Page, folder: Path) -> Iterator[None]:
     os.chdir(folder)
     try:
         with patch.dict(
-            os.environ, clean | {"COLUMNS": "100", "HF_HUB_OFFLINE": "1", "TEXTVEIL_PROGRESS": "0"}, clear=True
+            os.environ,
+            clean
+            | {
+                "COLUMNS": "100",
+                "HF_HUB_OFFLINE": "1",
+                "TEXTVEIL_PROGRESS": "0",
+                "TEXTVEIL_KEYS": str(folder / "keys"),
+            },
+            clear=True,
         ):
             yield
     finally:

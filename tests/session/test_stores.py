@@ -331,14 +331,15 @@ def writer(url, who, first, last):
 
 def check_written(url, said):
     """What was handed out is what the store says: one name for each value, and no name for two."""
-    session = SQLStore(url).open("anna")
     names: dict[str, str] = {}
-    for who, lines in said:
-        for number, common, own in (line.split() for line in lines if line.count(" ") == 2):
-            for name, value in ((common, f"m{number}@x.example"), (own, f"{who}{number}@y.example")):
-                assert names.setdefault(name, value) == value
-                assert session.restore(name) == value
-    known = session.snapshot().whole()
+    with SQLStore(url) as kept:
+        session = kept.open("anna")
+        for who, lines in said:
+            for number, common, own in (line.split() for line in lines if line.count(" ") == 2):
+                for name, value in ((common, f"m{number}@x.example"), (own, f"{who}{number}@y.example")):
+                    assert names.setdefault(name, value) == value
+                    assert session.restore(name) == value
+        known = session.snapshot().whole()
     assert len({given.shown for given in known.placeholders.values()}) == len(known.placeholders)
     assert len(set(names.values())) == len(names)
     return len(names)

@@ -10,11 +10,11 @@ from textveil.session.restore import Restorer
 from textveil.session.snapshot import Notes, SessionDelta, Snapshot
 from textveil.session.spending import Spend, micro
 from textveil.session.state import Session
-from textveil.session.stores import FileStore, Kept, MemoryStore, SessionStore
+from textveil.session.stores import FileStore, KeptSession, MemoryStore, SessionStore
 
 __all__ = [
     "FileStore",
-    "Kept",
+    "KeptSession",
     "MemoryStore",
     "Notes",
     "Original",

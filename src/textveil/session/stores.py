@@ -31,7 +31,7 @@ LONGEST = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class KeptSession:
     """A session in a store, as a list shows it.
 
     Attributes:
@@ -96,7 +96,7 @@ class SessionStore:
         """
         raise NotImplementedError
 
-    def sessions(self) -> list[Kept]:
+    def sessions(self) -> list[KeptSession]:
         """The sessions that there are."""
         raise NotImplementedError
 
@@ -143,9 +143,9 @@ class MemoryStore(SessionStore):
         with self._lock:
             return self._sessions.setdefault((subject, session), Session(subject))
 
-    def sessions(self) -> list[Kept]:
+    def sessions(self) -> list[KeptSession]:
         """See `SessionStore`; times are not known."""
-        return [Kept(subject=a, session=b, made=0, used=0, expires=None) for a, b in sorted(self._sessions)]
+        return [KeptSession(subject=a, session=b, made=0, used=0, expires=None) for a, b in sorted(self._sessions)]
 
     def forget(self, subject: str, session: str | None = None) -> int:
         """See `SessionStore`."""
@@ -177,12 +177,12 @@ class FileStore(SessionStore):
             raise ConfigError("a file has one session; for several use sqlite:///NAME.db")
         return FileSession(self._path, subject)
 
-    def sessions(self) -> list[Kept]:
+    def sessions(self) -> list[KeptSession]:
         """See `SessionStore`."""
         if not os.path.lexists(self._path):
             return []
         owner, used = file.load(self._path).owner, int(os.stat(self._path).st_mtime)
-        return [Kept(subject=owner, session=DEFAULT, made=used, used=used, expires=None)]
+        return [KeptSession(subject=owner, session=DEFAULT, made=used, used=used, expires=None)]
 
     def forget(self, subject: str, session: str | None = None) -> int:
         """See `SessionStore`. What the disk or its backups keep of a file is not erased."""

@@ -24,9 +24,9 @@ from textveil.session.sql import schema
 from textveil.session.sql.keys import LENGTH, Drawer, deployment, drawer
 from textveil.session.sql.ledger import Ledger, Reservation
 from textveil.session.sql.seal import NAME, Cipher, Seal, derived
-from textveil.session.sql.view import Reader, Row, StoredSnapshot
+from textveil.session.sql.view import RowReader, SealedRow, StoredSnapshot
 from textveil.session.state import ATTEMPTS, Session
-from textveil.session.stores import DEFAULT, NONE, Kept, SessionStore, check
+from textveil.session.stores import DEFAULT, NONE, KeptSession, SessionStore, check
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -119,7 +119,7 @@ class SQLStore(SessionStore):
         seal = Seal(self.name, account, place, self._account_key(subject), key)
         return StoredSession(self, subject, found, seal)
 
-    def sessions(self) -> list[Kept]:
+    def sessions(self) -> list[KeptSession]:
         """See `SessionStore`."""
         import sqlalchemy as sa
 
@@ -275,9 +275,9 @@ class SQLStore(SessionStore):
     def _labels(self) -> Cipher:
         return Cipher(derived(self._deployment, b"labels", self.name), self.name)
 
-    def _kept(self, row: Any) -> Kept:
+    def _kept(self, row: Any) -> KeptSession:
         subject, session = json.loads(self._labels().open(row.label, row.account, row.place))
-        return Kept(subject=subject, session=session, made=row.made, used=row.used, expires=row.expires)
+        return KeptSession(subject=subject, session=session, made=row.made, used=row.used, expires=row.expires)
 
     def _sweep(self, first: bytes) -> None:
         """Forget sessions whose time is over: this one, and some others."""
@@ -314,7 +314,7 @@ class SQLStore(SessionStore):
             raise StoreError("this session was forgotten meanwhile; open a new one")
         return found.version, found.last
 
-    def add(self, connection: "Connection", number: int, version: int, rows: Sequence[Row]) -> bool:
+    def add(self, connection: "Connection", number: int, version: int, rows: Sequence[SealedRow]) -> bool:
         """Add rows to a session; false, and nothing is added, where something else was since this version."""
         import sqlalchemy as sa
 
@@ -333,21 +333,21 @@ class SQLStore(SessionStore):
             connection.execute(written, [{"session": number, **row._asdict()} for row in rows])
         return True
 
-    def reader(self, number: int) -> Reader:
+    def reader(self, number: int) -> RowReader:
         """What reads the rows of a session."""
-        return Reader(
+        return RowReader(
             partial(self._rows, number, "name"), partial(self._rows, number, "tag"), partial(self._rows, number, "")
         )
 
-    def _rows(self, number: int, column: str, values: Sequence[bytes] = (b"",)) -> list[Row]:
+    def _rows(self, number: int, column: str, values: Sequence[bytes] = (b"",)) -> list[SealedRow]:
         """The rows of a session in which a column has one of these values; all rows without a column."""
-        found: list[Row] = []
+        found: list[SealedRow] = []
         with failures("read"), self.reading() as connection:
             for first in range(0, len(values), AT_ONCE):
                 some = {"values": values[first : first + AT_ONCE]} if column else {}
                 which = {} if column == "tag" else {"session": number}
                 asked = connection.execute(self._questions[column], which | some)
-                found += [Row(*row) for row in asked]
+                found += [SealedRow(*row) for row in asked]
         return found
 
     def insert(self, table: Any) -> Any:
@@ -533,7 +533,7 @@ def _questions(facts: Any) -> dict[str, Any]:
     """How rows are asked for: by names, by tags, or all of a session."""
     import sqlalchemy as sa
 
-    every = sa.select(*(facts.c[name] for name in Row._fields))
+    every = sa.select(*(facts.c[name] for name in SealedRow._fields))
     own = every.where(facts.c.session == sa.bindparam("session"))
     some: Any = sa.bindparam("values", expanding=True)
     # Tags of two sessions are never equal, and without the session SQLite takes the index that finds them.

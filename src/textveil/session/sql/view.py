@@ -1,6 +1,6 @@
 """What a session in a database knows, looked up value by value; and what a release adds, as rows.
 
-In: a `Seal`, and what reads rows. Out: a `StoredSnapshot`, which takes the place of a `Snapshot`; `Row`s.
+In: a `Seal`, and what reads rows. Out: a `StoredSnapshot`, which takes the place of a `Snapshot`; `SealedRow`s.
 Not here: transactions (`store`), and what a snapshot is asked (`session.snapshot`).
 
 Nothing is read before it is asked for, so a session of a million values opens as fast as an empty one. Asked for once,
@@ -37,7 +37,7 @@ MOST = 100_000
 _ABSENT: Any = object()
 
 
-class Row(NamedTuple):
+class SealedRow(NamedTuple):
     """A row of a session, sealed."""
 
     name: bytes
@@ -47,7 +47,7 @@ class Row(NamedTuple):
     content: bytes
 
 
-class Reader(NamedTuple):
+class RowReader(NamedTuple):
     """What reads rows of a session, those that are there.
 
     Args:
@@ -56,12 +56,12 @@ class Reader(NamedTuple):
         every: all of them.
     """
 
-    named: Callable[[Sequence[bytes]], Iterable[Row]]
-    tagged: Callable[[Sequence[bytes]], Iterable[Row]]
-    every: Callable[[], Iterable[Row]]
+    named: Callable[[Sequence[bytes]], Iterable[SealedRow]]
+    tagged: Callable[[Sequence[bytes]], Iterable[SealedRow]]
+    every: Callable[[], Iterable[SealedRow]]
 
 
-class Form(NamedTuple):
+class KnownForm(NamedTuple):
     """Which value a form belongs to; see `Sought`.
 
     Args:
@@ -88,11 +88,11 @@ def _codecs() -> dict[str, tuple[TypeAdapter[Any], TypeAdapter[Any]]]:
     """How keys and values of each kind are written."""
     hints = get_type_hints(Facts)
     found: dict[str, tuple[Any, Any]] = {name: get_args(hints[name]) for name in FACTS}
-    found |= {FORM: (str, Form), BEGINNING: (str, int)}
+    found |= {FORM: (str, KnownForm), BEGINNING: (str, int)}
     return {kind: (TypeAdapter(key), TypeAdapter(value)) for kind, (key, value) in found.items()}
 
 
-class Stored(Mapping[Any, Any]):
+class StoredFacts(Mapping[Any, Any]):
     """Facts of one kind. What has been read is remembered, and that something is not there, too.
 
     Args:
@@ -101,13 +101,13 @@ class Stored(Mapping[Any, Any]):
         reader: reads its rows.
     """
 
-    def __init__(self, kind: str, seal: Seal, reader: Reader) -> None:
+    def __init__(self, kind: str, seal: Seal, reader: RowReader) -> None:
         self._kind, self._seal, self.reader = kind, seal, reader
         self._key, self._value = _codecs()[kind]
         self._read: dict[Any, Any] = {}
 
     def __repr__(self) -> str:
-        return f"Stored({self._kind!r})"
+        return f"StoredFacts({self._kind!r})"
 
     def __getitem__(self, key: Any) -> Any:
         if key not in self._read:
@@ -132,9 +132,9 @@ class Stored(Mapping[Any, Any]):
         return dict(map(self.read, sorted(rows, key=lambda row: row.number)))
 
     @staticmethod
-    def look_up(asked: Sequence[tuple["Stored", Iterable[Any]]]) -> None:
+    def look_up(asked: Sequence[tuple["StoredFacts", Iterable[Any]]]) -> None:
         """Read several facts at once, also of several kinds."""
-        names: dict[bytes, tuple[Stored, Any]] = {}
+        names: dict[bytes, tuple[StoredFacts, Any]] = {}
         for stored, keys in asked:
             names |= {stored.name(key): (stored, key) for key in keys if key not in stored._read}
         if not names:
@@ -166,7 +166,7 @@ class Stored(Mapping[Any, Any]):
         """The tag of rows that belong together."""
         return self._seal.name("tag", of.encode())
 
-    def row(self, number: int, key: Any, value: Any) -> Row:
+    def row(self, number: int, key: Any, value: Any) -> SealedRow:
         """A fact as a row."""
         name, tag = self.name(key), None
         if self._kind in WHOLE:
@@ -174,9 +174,9 @@ class Stored(Mapping[Any, Any]):
         elif self._kind == "placeholders":
             tag = self.tag(value.name)
         content = b"[" + self._key.dump_json(key) + b"," + self._value.dump_json(value) + b"]"
-        return Row(name, number, self._kind, tag, self._seal.close(self._kind, name, content))
+        return SealedRow(name, number, self._kind, tag, self._seal.close(self._kind, name, content))
 
-    def read(self, row: Row) -> tuple[Any, Any]:
+    def read(self, row: SealedRow) -> tuple[Any, Any]:
         """A row as a fact."""
         key, value = _pair(self._kind).validate_json(self._seal.open(row.kind, row.name, row.content))
         return key, value
@@ -189,7 +189,7 @@ class Stored(Mapping[Any, Any]):
 
 @cache
 def _pair(kind: str) -> TypeAdapter[tuple[Any, Any]]:
-    own: dict[str, tuple[Any, Any]] = {FORM: (str, Form), BEGINNING: (str, int)}
+    own: dict[str, tuple[Any, Any]] = {FORM: (str, KnownForm), BEGINNING: (str, int)}
     types = own[kind] if kind in own else get_args(get_type_hints(Facts)[kind])
     pair: Any = tuple.__class_getitem__(types)
     return TypeAdapter(pair)
@@ -207,18 +207,18 @@ class StoredSnapshot(Snapshot):
     """
 
     last: int
-    standing: Stored = field(repr=False)
-    longest: Stored = field(repr=False)
-    facts: Mapping[str, Stored] = field(repr=False)
+    standing: StoredFacts = field(repr=False)
+    longest: StoredFacts = field(repr=False)
+    facts: Mapping[str, StoredFacts] = field(repr=False)
 
     @classmethod
-    def of(cls, version: int, last: int, seal: Seal, reader: Reader) -> "StoredSnapshot":
+    def of(cls, version: int, last: int, seal: Seal, reader: RowReader) -> "StoredSnapshot":
         """What a session knows at a version."""
-        facts = {kind: Stored(kind, seal, reader) for kind in (*FACTS, FORM, BEGINNING)}
+        facts = {kind: StoredFacts(kind, seal, reader) for kind in (*FACTS, FORM, BEGINNING)}
         return cls._made(version, last, facts)
 
     @classmethod
-    def _made(cls, version: int, last: int, facts: Mapping[str, Stored]) -> "StoredSnapshot":
+    def _made(cls, version: int, last: int, facts: Mapping[str, StoredFacts]) -> "StoredSnapshot":
         chains: dict[str, Any] = {kind: ChainMap[Any, Any](facts[kind]) for kind in FACTS}  # type: ignore[arg-type]
         return cls(version=version, last=last, standing=facts[FORM], longest=facts[BEGINNING], facts=facts, **chains)
 
@@ -235,7 +235,7 @@ class StoredSnapshot(Snapshot):
 
     def whole(self) -> Snapshot:
         """All of it at once."""
-        rows: dict[str, list[Row]] = {kind: [] for kind in (*FACTS, FORM, BEGINNING)}
+        rows: dict[str, list[SealedRow]] = {kind: [] for kind in (*FACTS, FORM, BEGINNING)}
         for row in sorted(self.standing.reader.every(), key=lambda row: row.number):
             rows[row.kind].append(row)
         known: dict[str, Any] = {kind: ChainMap(dict(map(self.facts[kind].read, rows[kind]))) for kind in FACTS}
@@ -265,34 +265,34 @@ class StoredSnapshot(Snapshot):
         known = self.standing.several(could_stand(texts, self.longest.several))
         # What is in them already is not new, even where nothing would be looked for.
         found = {PrivateValue(span.type, texts[span.text][span.start : span.end], span.score).key for span in spans}
-        forms: list[Form] = sorted(known.values())
+        forms: list[KnownForm] = sorted(known.values())
         sought = Sought(PrivateValue(form.type, form.text, form.score) for form in forms)
         for value in self.facts["private"].several(found).values():
             sought.add(value)
         return sought
 
-    def rows(self, delta: SessionDelta) -> tuple[list[Row], dict[str, dict[Any, Any]]]:
+    def rows(self, delta: SessionDelta) -> tuple[list[SealedRow], dict[str, dict[Any, Any]]]:
         """What a release adds, as rows, and as facts by kind."""
         added: dict[str, dict[Any, Any]] = {kind: dict(getattr(delta, kind)) for kind in FACTS}
         added[FORM], added[BEGINNING] = self._forms(list(delta.private.values()))
-        rows: list[Row] = []
+        rows: list[SealedRow] = []
         for kind, facts in added.items():
             stored = self.facts[kind]
             rows += [stored.row(self.last + i, *each) for i, each in enumerate(facts.items(), len(rows) + 1)]
         return rows, added
 
-    def _forms(self, values: Sequence[PrivateValue]) -> tuple[dict[str, Form], dict[str, int]]:
+    def _forms(self, values: Sequence[PrivateValue]) -> tuple[dict[str, KnownForm], dict[str, int]]:
         forms = [(order, value, form) for order, value in enumerate(values, self.last) for form in value.forms]
         texts = [form.text for *_, form in forms]
         heads = [head for *_, form in forms for head in beginnings(form)]
         if forms:
-            Stored.look_up([(self.standing, texts), (self.longest, heads)])
-        known: dict[str, Form] = self.standing.several(texts)
+            StoredFacts.look_up([(self.standing, texts), (self.longest, heads)])
+        known: dict[str, KnownForm] = self.standing.several(texts)
         longest: dict[str, int] = self.longest.several(heads)
         now, reach = dict(known), dict(longest)
         for order, value, form in forms:
             if form.text not in now or now[form.text].gives_way(form.whole, value.type):
-                now[form.text] = Form(order, value.type, value.text, value.score, form.whole)
+                now[form.text] = KnownForm(order, value.type, value.text, value.score, form.whole)
                 for head in beginnings(form):
                     reach[head] = max(reach.get(head, 0), len(form.text))
         return (
