@@ -75,7 +75,7 @@ class Mask:
         words: number of words in the source text.
         verbatim: positions of items that are unchanged words of the text; their strings are in the items.
         placeholders: (position, type) of the placeholders.
-        numbers: positions of items that are a number or date of the text, moved, in the form in which it was written.
+        numbers: positions of items that stand for a number or a date of the text that was moved.
         dropped: words of the source text that no item stands for.
         equal: classes of item positions that are known to stand for equal words.
         numbered: whether placeholders have a session's numbers, which show equality within it, and say which stand for
