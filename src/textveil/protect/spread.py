@@ -188,7 +188,7 @@ class Sought:
         i = 0
         while i < len(found):
             if not found[i].spaced:
-                places += self._inside(text, i, found[i])
+                places += self._inside(i, found[i])
             best = self._longest(text, found, i)
             if best is None:
                 i += 1
@@ -217,7 +217,7 @@ class Sought:
                 best = place or best
         return best
 
-    def _inside(self, text: str, i: int, atom: Atom) -> Iterable[Standing]:
+    def _inside(self, i: int, atom: Atom) -> Iterable[Standing]:
         """Forms that stand anywhere in a run of a script without spaces."""
         run = atom.text
         if len(run) != atom.end - atom.start:

@@ -71,7 +71,7 @@ def find(text: str) -> list[FoundName]:
         name, i = _judged(text, words, i, stop)
         if name is not None:
             found.append(name)
-    return found + _again(text, words, found)
+    return found + _again(words, found)
 
 
 def _capital(word: str) -> bool:
@@ -119,7 +119,7 @@ def _judged(text: str, words: list[tuple[str, int, int]], i: int, stop: int) -> 
     return None, stop
 
 
-def _again(text: str, words: list[tuple[str, int, int]], found: list[FoundName]) -> list[FoundName]:
+def _again(words: list[tuple[str, int, int]], found: list[FoundName]) -> list[FoundName]:
     """Further mentions by the last one or two syllables."""
     known: set[str] = set()
     places = {start: i for i, (_, start, _) in enumerate(words)}

@@ -384,14 +384,15 @@ def _single(word: str) -> str | None:
             before = word.removesuffix(end)
             for form in (before, before.removesuffix("s"), before.removesuffix("n"), before.removesuffix("en")):
                 if form in _words("persons"):
-                    return "full" if end in ("name", "namen", "naam") else _numbered(form, end)
+                    return "full" if end in ("name", "namen", "naam") else _kind_of_end(end)
             return None
     singular = word.removesuffix("s")
     found = _table().get(singular) if singular != word else None
     return found if found in ("role", "email", "phone", "given") else None
 
 
-def _numbered(form: str, end: str) -> str:
+def _kind_of_end(end: str) -> str:
+    """What the last part of a compound says that it holds: Kundenadresse, Kundennummer."""
     return {"adresse": "address", "anschrift": "address", "phone": "phone"}.get(end, "id")
 
 

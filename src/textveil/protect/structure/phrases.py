@@ -64,7 +64,6 @@ def is_nobody(value: str) -> bool:
     return not words or no_name(value) or not _NOBODY.isdisjoint(words) or (len(words) == 1 and is_ordinary(words[0]))
 
 
-_START = r"(?:(?<=^[ \t>\"“'*_]{0,6})|(?<=[\"“'«=]))"
 _GREETINGS = r"""(?: Dear(?:est)? | Hi | Hiya | Hello | Hey | Good[ ](?:morning|afternoon|evening) | Attn:? | Thanks
     | Sehr[ ]geehrte[rs]? | Liebe[rs]? | Hallo | Guten[ ](?:Tag|Morgen|Abend) | Moin | Servus | Grüezi
     | Bonjour | Bonsoir | Cher | Chère | Salut | Coucou
@@ -85,7 +84,6 @@ _GREETING = Expression(
 _GREETS = ("ear", "Hi", "ey", "ello", "allo", "Liebe", "geehrt", "Guten", "Moin", "onjour", "Ch", "Salut", "stimad", "uerid", "Hola", "rezad", "Car",
     "Ol", "Oi", "Bo", "Gent", "grei", "Ciao", "Buon", "Beste", "eachte", "Hoi", "zanown", "Drog", "Cześć", "dobry", "Wita", "Say", "Sevgili", "Merhaba",
     "Selam", "Kính", "ửi", "hào", "важаем", "орог", "дравствуйте", "ривет", "обр", "Thanks", "Good")  # fmt: skip
-_LETTER = regex.compile(r"^[ \t]*[\"“'«>*_]{0,3}[ \t]*\p{L}[^\n]{0,90}?(?:[,!:.،！，]|$)", regex.MULTILINE)
 
 _OTHER_GREETINGS = Expression(
     r"""^[ \t>]{0,6} (?: (?:尊敬的|亲爱的|敬爱的|致) (?P<value>\p{Han}{2,4}?) (?P<title>先生|女士|小姐|老师|经理|医生|教授|总)? (?=[:：,，！!\n])

@@ -210,7 +210,6 @@ def person(text: str, start: int, end: int, *, whole: bool, strong: bool) -> Val
     return Value(start, start + len(value), "PERSON", looks_like_name(value))
 
 
-_NUMBER = r"[\p{L}]{0,4}[ ./#\-]{0,2}"
 _DATE = r"""(?: \d{1,4}[ ]?[\-/.][ ]?\d{1,2}[ ]?[\-/.][ ]?\d{1,4} | \d{8}
         | \d{1,2}(?:st|nd|rd|th|er|º|\.)?[ ](?:(?:de|of|di|do)[ ])?\p{L}{3,12}\.?
     (?:,?[ ](?:(?:de|del)[ ])?\d{2,4})? | \p{L}{3,12}\.?[ ]\d{1,2}(?:st|nd|rd|th)?(?:,?[ ]\d{4})?
