@@ -125,6 +125,15 @@ def test_dates_come_back_and_ages_do_not(mover):
     )
 
 
+def test_each_spelling_of_a_date_comes_back_as_it_was(mover):
+    made, session = mover(), Session()
+    made.grouping.detectors[0].types["DATE"] = r"\d\S*(?: de \w+ de)? ?\d{4}|\d[\d.]+"
+    text = "4.2.1951 then 04.02.1951 then 4 de febrero de 1951 then 4.2.1951"
+    sent = made.privatize(text, session).text
+    assert re.fullmatch(r"(\d\d\.\d\d\.\d{4}) then <DATE_1> then \d{4}-\d\d-\d\d then \1", sent)
+    assert session.restore(sent) == text
+
+
 def test_a_date_that_the_text_says_itself_is_not_used(mover):
     made = mover(seed=5)
     [came] = days(made.privatize("came on 2024-03-01", Session()).text)

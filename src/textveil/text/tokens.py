@@ -70,7 +70,7 @@ _PATTERN = regex.compile(
 )
 _UNSPACED = regex.compile(rf"(?V1).?[{_CJK}\p{{Thai}}\p{{Lao}}\p{{Khmer}}\p{{Myanmar}}]", regex.DOTALL)
 _COLUMNS = regex.compile(r"\p{Nd}(,)|,\p{Nd}")
-_FIGURES = regex.compile(rf"[\p{{Nd}}{_SEPARATOR[1:]}+")
+_FIGURES = regex.compile(rf"(?:\p{{Nd}}|{_SEPARATOR})++")
 _LONE = re.compile("[\ud800-\udfff]")
 
 

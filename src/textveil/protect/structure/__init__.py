@@ -7,8 +7,8 @@ identifiers that need no key (`patterns`).
 A value is taken if its key can only mean something private (`patientName`, `Geburtsdatum`), or if its neighbours show
 that the record is a person's: a `name` beside a mail address, a town beside a date of birth. The rest stays.
 
-A span is the value without its quotes. A number that stands without quotes in JSON or SQL is hidden like any other
-value; the placeholder for it is a word, so such a document parses again only when the answer is restored.
+A span is the value without its quotes. A number without quotes is hidden like any other value. In JSON its placeholder
+is a string, so that the document still parses; SQL parses again only when the answer is restored.
 """
 
 import re
