@@ -105,28 +105,27 @@ class Figures:
     def notes(self, types: Iterable[str]) -> Iterator[str]:
         """What is hidden of figures of these types and what is kept, in plain sentences without their full stop."""
         given, options = set(types), self.options
+        whole = "over all releases of the session together, or for each release without one"
         if given & {*DATES}:
             yield (
                 "all dates of a session (of a text without one) are moved by one number of days, drawn once: between "
                 "texts whose dates are all D days later or earlier, and written in the same form, epsilon is "
-                f"{_exact(options.day_epsilon)} * D, over all releases of the session together; the days between the "
-                "dates are kept, so whoever knows one date knows all, and so are their form and the words around them, "
-                "such as weekdays"
+                f"{_exact(options.day_epsilon)} * D, {whole}; the days between the dates are kept, so whoever knows "
+                "one date knows all, and so are their form and the words around them, such as weekdays"
             )
         if AGE in given:
             most = Decimal(_exact(options.year_epsilon)) * OLDEST
             yield (
                 "each age is moved by years that are drawn once for it in a session (in a text without one), and "
                 f"written as 0 to {OLDEST}: between two ages D years apart epsilon is {_exact(options.year_epsilon)} "
-                f"* D, at most {most.normalize():f}, over all releases of the session together; which ages are equal "
-                "and the words around them are kept"
+                f"* D, at most {most.normalize():f}, {whole}; which ages are equal and the words around them are kept"
             )
         if own := sorted(given - {*DATES, AGE}):
             yield (
                 f"each amount of type {' or '.join(own)} is moved by a number that is drawn once for it in a session "
                 "(in a text without one), and not below 0: between two amounts that are D apart and written in the "
-                f"same form epsilon is {_exact(options.unit_epsilon)} * D / {self.unit(own[0])}, over all releases of "
-                "the session together; which amounts are equal, their decimal places and the words around them are kept"
+                f"same form epsilon is {_exact(options.unit_epsilon)} * D / {self.unit(own[0])}, {whole}; which "
+                "amounts are equal, their decimal places and the words around them are kept"
             )
 
 
