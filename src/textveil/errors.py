@@ -28,6 +28,9 @@ import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+LIKE = 0.75
+"""How alike the last parts of two dotted names are, from 0 to 1, if one may be meant by the other."""
+
 MOST = 80
 """Names that an error lists at most."""
 
@@ -70,6 +73,8 @@ class UnknownName(ConfigError):
         shared = section if all(each.startswith(section) for each in names) else ""  # says nothing about likeness
         ends = {each.removeprefix(shared): each for each in names}
         near = get_close_matches(name.removeprefix(shared), ends, n=1, cutoff=0.5)
+        last = name.rpartition(".")[2]
+        near = near or [end for end in ends if get_close_matches(last, [end.rpartition(".")[2]], cutoff=LIKE)]
         hint = f"did you mean {ends[near[0]]!r}?" if near else f"known: {_some(names)}"
         super().__init__(f"no {what} is named {shown(name)}; {hint}")
         self.what, self.name, self.known = what, name, names

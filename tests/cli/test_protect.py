@@ -45,6 +45,14 @@ def test_the_answer_is_restored(run, tmp_path):
     assert run("restore", "Write to <EMAIL_1>.", "--session", session)[1] == "Write to maria@example.org.\n"
 
 
+def test_what_was_not_measured_is_said_and_strict_says_that_it_is_hidden(run):
+    assert run("protect", "សួស្តី", *LEAN)[2].endswith("for Khmer text; names in it may pass.\n")
+    code, out, err = run("protect", "សួស្តី", *LEAN, "-o", "protect.unmeasured=strict")
+    assert (code, out) == (0, "<TEXT_1>\n")
+    assert err.startswith("1 passage replaced; ")
+    assert err.endswith("for Khmer text; all of it but public words was replaced.\n")
+
+
 def test_where_nothing_is_found_that_is_said(run):
     code, out, err = run("protect", "where is it", *LEAN)
     assert (code, out) == (0, "where is it\n")

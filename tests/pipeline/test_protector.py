@@ -231,3 +231,34 @@ def test_a_release_that_is_made_again_knows_what_came_in_between(first, monkeypa
 
     monkeypatch.setattr(type(first.privatizer), "_draw", slow)
     assert first.protect("ask okonkwo", session).text == "ask <PERSON_1_B>"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("我的朋友王小明住在这里。", "王小明"), ("صديقي محمد جاء", "محمد"), ("私の友人は山田太郎です。", "山田太郎")],
+)
+def test_names_in_scripts_without_capitals_become_placeholders_not_other_names(text, name):
+    session = Session()
+    guard = Protector(protect={"detectors": [First(PERSON=[name])]}, names={"types": ["all"]})
+    released = guard.protect(text, session).text
+    assert released == text.replace(name, "<PERSON_1>")
+    assert session.restore(released) == text
+
+
+def test_names_with_capitals_still_become_other_names():
+    guard = Protector(protect={"detectors": [First(PERSON=["Петренко"])]}, names={"types": ["all"]})
+    released = guard.protect("Это Петренко.").text
+    assert re.fullmatch(r"Это [A-Z][a-z]+\.", released)
+
+
+def test_one_option_of_a_section_is_checked_together_with_those_of_the_profile():
+    assert Protector(protect={"unmeasured": "strict"}).protect("សួស្តី").text == "<TEXT_1>"
+    with pytest.raises(UnknownName, match=r"'protect\.levl'; did you mean 'protect\.level'"):
+        Protector(protect={"levl": "names"})
+
+
+def test_types_that_no_detector_can_find_are_refused():
+    with pytest.raises(UnknownName, match=r"no type for protect\.types is named 'PERSN'; did you mean 'PERSON'"):
+        Protector(protect={"types": ["EMAIL", "PERSN"]})
+    own = Protector(protect={"detectors": [First(BADGE=["K-17"])], "types": ["BADGE"]})
+    assert own.protect("She wears K-17.").text == "She wears <BADGE_1>."

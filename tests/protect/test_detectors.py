@@ -196,6 +196,60 @@ def test_the_type_is_that_of_the_most_certain(spans, expected):
     assert merge(spans, tokens) == [expected] == merge(spans[::-1], tokens)
 
 
+@pytest.mark.parametrize(
+    ("text", "spans", "expected"),
+    [
+        (
+            "Ann Lee,High Street,x",
+            [
+                ("PERSON", "Ann Lee,High Street", "tagger"),
+                ("PERSON", "Ann Lee", "structure"),
+                ("ADDRESS", "High Street", "structure"),
+            ],
+            [("PERSON", "Ann Lee"), ("ADDRESS", "High Street")],
+        ),
+        (
+            "Bo, T. Lee, Al K.",
+            [
+                ("PERSON", "Bo, T. Lee, Al K.", "tagger"),
+                ("PERSON", "Bo", "structure"),
+                ("PERSON", "T. Lee", "structure"),
+            ],
+            [("PERSON", "Bo"), ("PERSON", "T. Lee"), ("PERSON", "Al K")],
+        ),
+        (
+            "my name is Ann Lee",
+            [("PERSON", "Ann Lee", "tagger"), ("PERSON", "Ann", "structure")],
+            [("PERSON", "Ann Lee")],
+        ),
+        (
+            "High Street,Leeds",
+            [
+                ("ADDRESS", "High Street,Leeds", "tagger"),
+                ("ADDRESS", "High Street", "patterns"),
+                ("LOCATION", "Leeds", "patterns"),
+            ],
+            [("ADDRESS", "High Street,Leeds")],
+        ),
+    ],
+)
+def test_a_span_over_several_values_of_a_structure_is_divided_between_them(text, spans, expected):
+    tokens = tokenize([text])
+    given = [
+        span(text.index(value), text.index(value) + len(value), type_, 1.0, source) for type_, value, source in spans
+    ]
+    merged = merge(given, tokens)
+    assert [(each.type, text[each.start : each.end]) for each in merged] == expected
+    assert merge(given[::-1], tokens) == merged
+
+
+def test_what_has_the_form_of_an_identifier_is_that_whatever_the_tagger_takes_it_for():
+    text = "amara.okonkwo@mail.example.com"
+    spans = [span(0, 30, "HANDLE", 0.99, "tagger"), span(0, 30, "EMAIL", 0.95, "patterns")]
+    assert [each.type for each in merge(spans, tokenize([text]))] == ["EMAIL"]
+    assert [each.type for each in merge(spans[:1], tokenize([text]))] == ["HANDLE"]
+
+
 def test_spans_of_different_texts_stay_apart():
     tokens = tokenize(["Ann", "Ann"])
     spans = [span(0, 3), span(0, 3, text=1)]

@@ -158,6 +158,11 @@ def pieces(session, parts, escape="none"):
 # ---- a thousand answers --------------------------------------------------------------------------------------------
 
 
+def test_an_answer_that_is_no_string_is_refused_without_showing_it():
+    with pytest.raises(InputError, match="must be a string, got bytes"):
+        Session().restore(b"zyxqorvian")  # type: ignore[arg-type]
+
+
 def test_all_are_restored_and_nothing_else_changes(session):
     assert len(ANSWERS) == 1000
     wrong = [(answer, expected, session.restore(answer)) for answer, expected in ANSWERS]

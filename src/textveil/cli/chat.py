@@ -170,4 +170,4 @@ def _tell(sent: "Result", show_sent: bool, telling: "Telling") -> None:
         from rich.text import Text
 
         Console(stderr=True, highlight=False, soft_wrap=True).print(Text(sent.text, style="dim"))
-    telling.say_hidden([sent.released], [sent.guarantee], unmeasured=sent.unmeasured)
+    telling.say_hidden([sent.released], [sent.guarantee], earlier=sent.sent_earlier, unmeasured=sent.unmeasured)

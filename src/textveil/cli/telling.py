@@ -80,7 +80,10 @@ class Telling:
         note(wrap(hidden(releases, earlier)))
         if unmeasured:
             named = " and ".join(sorted(unmeasured))
-            note(wrap(f"Recall was not measured for {named} text; names in it may pass."))
+            chosen = guarantees[0].claim.options["protect"]
+            strict = isinstance(chosen, dict) and chosen["unmeasured"] == "strict"
+            so = "all of it but public words was replaced" if strict else "names in it may pass"
+            note(wrap(f"Recall was not measured for {named} text; {so}."))
         if self.how != "summary":
             self.say(guarantees)
 

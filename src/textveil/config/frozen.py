@@ -78,7 +78,8 @@ def complaint(
     if isinstance(cause, TextveilError):  # raised by the class's own check during validation
         return cause
     name = path or prefix + ".".join(str(part) for part in first["loc"])
-    says = re.sub(r"^(Input|Value|String|Number) should ", "must ", first["msg"]).partition(", unable to parse")[0]
+    says = re.sub(r"^(Input|Value|String|Number) should ", "must ", first["msg"])
+    says = re.sub(r", (unable to parse|got a number with).*", "", says)
     given = "" if any(name.startswith(each) for each in secret) else f", got {_cut(repr(first['input']))}"
     return ConfigError(f"{name} {says[0].lower()}{says[1:]}{given}")
 

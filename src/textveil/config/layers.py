@@ -13,7 +13,7 @@ from typing import Any
 from textveil.config import registry, sources
 from textveil.config.sections import _OPTIONAL, Config, MechanismOptions, TableOptions, WordsOptions
 from textveil.config.sources import Layer, collect, typed
-from textveil.errors import BudgetError, ConfigError, UnknownName
+from textveil.errors import LIKE, BudgetError, ConfigError, UnknownName
 
 _PATHS = (
     "mechanism.name",
@@ -44,17 +44,12 @@ def keywords(**values: Any) -> dict[str, Any]:
         if name == "words" or name in _OPTIONAL:
             section = {"words": WordsOptions, **_OPTIONAL}[name]
             given = vars(value) if isinstance(value, section) else {**value}
-            section(**given)  # reports errors at once
-            paths |= {f"{name}.{option}": given[option] for option in given if option in _names(section)}
+            paths |= {f"{name}.{option}": each for option, each in given.items()}
         elif name in ("table", "mechanism"):
             paths[f"{name}.name"] = value
         else:
             paths[name if name in _PATHS else f"mechanism.{name}"] = value
     return paths
-
-
-def _names(section: type) -> list[str]:
-    return [field.name for field in fields(section)]
 
 
 def resolve(
@@ -194,7 +189,7 @@ def _unknown(source: str, path: str, mechanism: str) -> UnknownName:
     ends = {each: each.rpartition(".")[2].lower() for each in known}
     last = path.rpartition(".")[2].lower()
     near = [each for each in known if ends[each] == last]
-    near = near or [each for each in known if get_close_matches(last, [ends[each]], cutoff=0.6)]
+    near = near or [each for each in known if get_close_matches(last, [ends[each]], cutoff=LIKE)]
     if "." in path:
         section = path.partition(".")[0] + "."
         known = [each for each in known if each.startswith(section)] or known

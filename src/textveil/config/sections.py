@@ -227,8 +227,8 @@ class NameOptions:
     """Which names are replaced by names of the same type, drawn from public lists.
 
     Attributes:
-        types: PERSON, LOCATION, ORGANIZATION, or "all" three; empty for none. Names whose detector's score is below .9
-            become placeholders.
+        types: PERSON, LOCATION, ORGANIZATION, or "all" three; empty for none. Names whose detector's score is below .9,
+            and those in scripts without capitals (Chinese, Arabic), become placeholders.
         rule: how a name is drawn from its list: "rankcape" by rank, "exponential" by distance.
         epsilon: local DP of each replaced word.
         k: how many nearest names the rule `rankcape` prefers.

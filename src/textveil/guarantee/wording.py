@@ -371,7 +371,7 @@ THINGS = {
     "ID": ("identifying number", "identifying numbers"),
     "HANDLE": ("user name", "user names"),
     "LISTED": ("entry of your list", "entries of your list"),
-    "TEXT": ("whole text", "whole texts"),
+    "TEXT": ("passage", "passages"),
     "LITERAL": ("placeholder of the text's own", "placeholders of the text's own"),
     "WORD": ("word", "words"),
 }

@@ -161,6 +161,13 @@ def _real(value: Any) -> bool:
     return isinstance(value, Real)
 
 
+VALUES = "structure"
+"""The detector that knows where values begin and end."""
+
+GUESSED = "tagger"
+"""The detector that judges identifiers by how they look; what others know by a form or a key they know better."""
+
+
 # ---- merging -----------------------------------------------------------------------------------------------
 
 
@@ -168,15 +175,20 @@ def merge(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
     """Joins spans that overlap or touch the same word, so that no word is in two spans.
 
     A joined span covers all its spans. Type, score and source are those of the most certain one: structured
-    identifiers go before user lists, and those before all other types; then the higher score wins, then the longer
-    span, then place, type and source.
+    identifiers go before user lists, and those before all other types; of identifiers, those that have a form or a key
+    go before what the tagger takes for one; then the higher score wins, then the longer span, then place, type and
+    source.
+
+    A span that reaches over several values of a structure, such as cells of a table, is divided between them first, so
+    that the separators stay.
 
     Args:
         spans: of texts of `tokens`, in any order.
         tokens: the words of these texts.
     """
     joined: list[tuple[int, int, list[Span]]] = []  # text, end of the last word touched, spans
-    for text, start, end, span in sorted((span.text, *reach(span, tokens), span) for span in spans):
+    apart = _divided(spans, tokens.texts)
+    for text, start, end, span in sorted((span.text, *reach(span, tokens), span) for span in apart):
         if joined and joined[-1][0] == text and start < joined[-1][1]:
             _, before, group = joined.pop()
             joined.append((text, max(before, end), [*group, span]))
@@ -202,4 +214,30 @@ def _union(group: Sequence[Span]) -> Span:
 
 def _certainty(span: Span) -> tuple[Any, ...]:
     rank = 0 if span.type in IDENTIFIERS else 1 if span.type == LISTED else 2
-    return rank, -span.score, span.start - span.end, span.start, span.type, span.source
+    guessed = rank == 0 and span.source.partition(":")[0] == GUESSED
+    return rank, guessed, -span.score, span.start - span.end, span.start, span.type, span.source
+
+
+def _divided(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
+    """The spans; those that hold two values of a structure or more give way to what they hold besides."""
+    values: dict[int, list[tuple[int, int]]] = {}
+    for text, start, end in sorted((span.text, span.start, span.end) for span in spans if span.source == VALUES):
+        own = values.setdefault(text, [])
+        if own and start < own[-1][1]:
+            own[-1] = own[-1][0], max(end, own[-1][1])
+        else:
+            own.append((start, end))
+    found: list[Span] = []
+    for span in spans:
+        own = values.get(span.text, [])
+        first, last = bisect_left(own, (span.start, 0)), bisect_right(own, (span.end, 0))
+        held = [value for value in own[first:last] if value[1] <= span.end]
+        if span.source == VALUES or len(held) < 2:
+            found.append(span)
+            continue
+        starts, ends = [span.start, *(end for _, end in held)], [*(start for start, _ in held), span.end]
+        for start, end in zip(starts, ends, strict=True):
+            told = [i for i in range(start, end) if texts[span.text][i].isalnum()]
+            if told:
+                found.append(span._replace(start=told[0], end=told[-1] + 1))
+    return found

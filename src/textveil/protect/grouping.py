@@ -49,12 +49,18 @@ SURE = 0.9
 SURE_FIGURE = 0.8
 """From this score on a date, an age or an amount may be moved: that of patterns with words beside it that tell."""
 
+OWN = ("patterns", "structure", "scripts", "tagger")
+"""Detectors whose types are all known; others may have types of their own."""
+
 WHOLE = TEXT
 """The type of a text that becomes one placeholder because a detector failed."""
 
 
 _PATH = regex.compile(r"(?<!^u[0-9A-Fa-f]{4})(?<=[\p{L}\p{N}:])$")
 """The word before a backslash of a path, which stands for itself, and not the rest of an escape."""
+
+_UNCASED = regex.compile(r"\p{Lo}")
+"""A letter of a script without capitals: the lists have no names in them, and others would not read as names."""
 
 LITERAL = "LITERAL"
 """The type of what a text itself spells as a placeholder that a session has given to something else."""
@@ -153,7 +159,7 @@ class Grouping:
             detectors=tuple(found),
             never=Lists(words=options.never, expressions=options.never_matching) if never else None,
             scorer=_scorer(options),
-            types=None if "all" in options.types else _types(options.types, "protect.types") | {LISTED, WHOLE},
+            types=None if "all" in options.types else _counting(options) | {LISTED, WHOLE},
             hidden=hidden,
             named=named,
             moved=moved,
@@ -345,7 +351,7 @@ class Grouping:
             return labels.index(label)
 
         for start, stop, type_, score in parts:
-            if type_ in self.named and score >= SURE:
+            if type_ in self.named and score >= SURE and not any(map(_UNCASED.search, tokens.words[start:stop])):
                 named[start:stop] = True
                 group[start:stop] = number(type_)
                 if type_ == "PERSON" and stop - start > 1:
@@ -433,6 +439,15 @@ def _types(given: Sequence[str], option: str) -> frozenset[str]:
             raise UnknownName(f"type for {option}", str(each), ("identifiers", "names", "all", *NAMES, *IDENTIFIERS))
         found |= {"identifiers": {*IDENTIFIERS}, "names": {*NAMES}}.get(each, {each})
     return frozenset(found)
+
+
+def _counting(options: ProtectOptions) -> frozenset[str]:
+    """The types that count as sensitive. One that no detector can find is misspelt, and would hide nothing."""
+    found = _types(options.types, "protect.types")
+    unknown = sorted(found - {*TYPES})
+    if unknown and all(each in OWN for each in options.detectors):
+        raise UnknownName("type for protect.types", unknown[0], ("identifiers", "names", "all", *TYPES))
+    return found
 
 
 def _figures(given: Sequence[object]) -> frozenset[str]:

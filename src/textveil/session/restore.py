@@ -147,7 +147,13 @@ class Restorer:
         return f"Restorer({len(self._units) - self._at} characters held back)"
 
     def feed(self, piece: str) -> str:
-        """The restored text that is certain after this piece, without what was returned before."""
+        """The restored text that is certain after this piece, without what was returned before.
+
+        Raises:
+            InputError: the piece is no string.
+        """
+        if not isinstance(piece, str):
+            raise InputError(f"the answer must be a string, got {type(piece).__name__}; decode it first")
         return self._read(piece)
 
     def feed_bytes(self, piece: bytes) -> str:
