@@ -262,3 +262,36 @@ def test_types_that_no_detector_can_find_are_refused():
         Protector(protect={"types": ["EMAIL", "PERSN"]})
     own = Protector(protect={"detectors": [First(BADGE=["K-17"])], "types": ["BADGE"]})
     assert own.protect("She wears K-17.").text == "She wears <BADGE_1>."
+
+
+@pytest.mark.parametrize(
+    ("text", "released"),
+    [
+        ('{"n": 7264943241}', '{"n": "<ID_1>"}'),
+        ('{"n": -7264943241}', '{"n": "<ID_1>"}'),
+        ('{"n": [1, 2, 7264943241]}', '{"n": [1, 2, "<ID_1>"]}'),
+        ('{"n": [\n  7264943241,\n  2\n]}', '{"n": [\n  "<ID_1>",\n  2\n]}'),
+        ("d = {'n': 7264943241}", "d = {'n': \"<ID_1>\"}"),
+        ("n = 7264943241\nm = 2\n", 'n = "<ID_1>"\nm = 2\n'),
+        ("if n == 7264943241: pass", 'if n == "<ID_1>": pass'),
+        ("see [1, 7264943241] and 7264943241, please", "see [1, <ID_1>] and <ID_1>, please"),
+        ("n: 7264943241", "n: <ID_1>"),
+        ("N=7264943241", "N=<ID_1>"),
+    ],
+)
+def test_a_number_of_json_or_code_gives_way_to_a_string_so_that_what_was_valid_stays_valid(text, released):
+    class Numbers:
+        name = "numbers"
+
+        def find(self, texts):
+            from textveil.protect import Span
+
+            return [
+                Span(b, found.start(), found.end(), "ID", 1.0, self.name)
+                for b, text in enumerate(texts)
+                for found in re.finditer("-?7264943241", text)
+            ]
+
+    session = Session()
+    assert Protector(protect={"detectors": [Numbers()]}).protect(text, session).text == released
+    assert session.restore(released, targets="restore") == text

@@ -231,6 +231,16 @@ def test_the_type_is_that_of_the_most_certain(spans, expected):
             ],
             [("ADDRESS", "High Street,Leeds")],
         ),
+        (
+            "Bo Ash,Ann Lee,Al Kay,x",
+            [("PERSON", "Bo Ash,Ann Lee,Al Kay", "tagger"), ("ADDRESS", "Al Kay", "structure")],
+            [("PERSON", "Bo Ash"), ("PERSON", "Ann Lee"), ("ADDRESS", "Al Kay")],
+        ),
+        (
+            "Bo Ash,Al Kay,",
+            [("PERSON", "Bo Ash,Al Kay,", "tagger"), ("ADDRESS", "Al Kay", "structure")],
+            [("PERSON", "Bo Ash"), ("ADDRESS", "Al Kay")],
+        ),
     ],
 )
 def test_a_span_over_several_values_of_a_structure_is_divided_between_them(text, spans, expected):

@@ -157,9 +157,7 @@ def spell(
     values: list[list[Original]] = []
     for b, (start, stop) in enumerate(bounds):
         places = (start + np.flatnonzero(kinds[start:stop] == 2)).tolist()
-        values.append(
-            [Original(type_of(protection, i), tokens.words[i], _is_json_number(tokens, b, i)) for i in places]
-        )
+        values.append([Original(type_of(protection, i), tokens.words[i], _needs_quotes(tokens, b, i)) for i in places])
         given = [f'"<{type_}>"' if quoted else f"<{type_}>" for type_, _, quoted in values[-1]]
         if notes is not None:
             given = notes.placeholders(values[-1])
@@ -190,17 +188,17 @@ def spell(
     return releases, earlier
 
 
-def _is_json_number(tokens: Tokens, b: int, word: int) -> bool:
-    """Whether a word is a number behind a key of JSON, or of what is written like it: its placeholder is a string."""
+def _needs_quotes(tokens: Tokens, b: int, word: int) -> bool:
+    """Whether a word is a number of JSON, or of code or settings: there its placeholder has to be a string."""
     text, start, end = tokens.texts[b], int(tokens.starts[word]), int(tokens.ends[word])
     if not _NUMBER.fullmatch(tokens.words[word]):
         return False
-    return bool(_KEYED.search(text, max(0, start - 16), start) and _ENDED.match(text, end))
+    return bool(_VALUE.search(text, max(0, start - 200), start) and _ENDED.match(text, end))
 
 
-_NUMBER = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
-_KEYED = re.compile(r'"\s*:\s*\Z')
-_ENDED = re.compile(r"\s*[,}]|\s*\Z")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_VALUE = re.compile(r"""["']\s*:\s*(?:\[(?:[^\[\]{}]*,)?\s*)?\Z|\w[ \t]+[=!<>]?=[ \t]+\Z""")
+_ENDED = re.compile(r"\s*(?:[,}\])]|\Z)|[ \t]*(?:[;:#\n]|\r\n)")
 
 
 def _passing(tokens: Tokens, shown: Sequence[str], kinds: NDArray[np.integer], which: slice) -> str:

@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from inspect import Parameter, signature
+from itertools import pairwise
 from numbers import Integral, Real
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -164,6 +165,9 @@ def _real(value: Any) -> bool:
 VALUES = "structure"
 """The detector that knows where values begin and end."""
 
+SEPARATORS = frozenset(",;|\t")
+"""What stands between the cells of a table, without a space behind it."""
+
 GUESSED = "tagger"
 """The detector that judges identifiers by how they look; what others know by a form or a key they know better."""
 
@@ -219,10 +223,10 @@ def _certainty(span: Span) -> tuple[Any, ...]:
 
 
 def _divided(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """The spans; those that hold two values of a structure or more give way to what they hold besides."""
+    """The spans; those that hold values of a structure and cells beside them give way to what they hold besides."""
     values: dict[int, list[tuple[int, int]]] = {}
-    for text, start, end in sorted((span.text, span.start, span.end) for span in spans if span.source == VALUES):
-        own = values.setdefault(text, [])
+    for b, start, end in sorted((span.text, span.start, span.end) for span in spans if span.source == VALUES):
+        own = values.setdefault(b, [])
         if own and start < own[-1][1]:
             own[-1] = own[-1][0], max(end, own[-1][1])
         else:
@@ -232,12 +236,22 @@ def _divided(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
         own = values.get(span.text, [])
         first, last = bisect_left(own, (span.start, 0)), bisect_right(own, (span.end, 0))
         held = [value for value in own[first:last] if value[1] <= span.end]
-        if span.source == VALUES or len(held) < 2:
+        text = texts[span.text]
+        between = {
+            text[i]
+            for value in held
+            for i in (value[0] - 1, value[1])
+            if span.start <= i < span.end and text[i] in SEPARATORS and not text[i + 1 : i + 2].isspace()
+        }
+        if span.source == VALUES or not (between or len(held) > 1):
             found.append(span)
             continue
-        starts, ends = [span.start, *(end for _, end in held)], [*(start for start, _ in held), span.end]
-        for start, end in zip(starts, ends, strict=True):
-            told = [i for i in range(start, end) if texts[span.text][i].isalnum()]
-            if told:
-                found.append(span._replace(start=told[0], end=told[-1] + 1))
+        at = span.start
+        for start, end in [*held, (span.end, span.end)]:
+            cells = [at - 1, *(i for i in range(at, start) if text[i] in between), start]
+            for before, after in pairwise(cells):
+                told = [i for i in range(before + 1, after) if text[i].isalnum()]
+                if told:
+                    found.append(span._replace(start=told[0], end=told[-1] + 1))
+            at = end
     return found

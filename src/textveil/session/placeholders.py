@@ -25,7 +25,7 @@ class Original(NamedTuple):
     Args:
         type: what stands there, upper-case ("PERSON").
         text: exactly as it stands there.
-        quoted: whether its placeholder needs quotation marks that did not stand there: a number in JSON.
+        quoted: whether its placeholder needs quotation marks that did not stand there: a number in JSON or code.
     """
 
     type: str
