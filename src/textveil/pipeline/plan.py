@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from textveil.errors import BudgetError, InputError, VocabularyError
 from textveil.mechanism import Block, Layout, Role, WordRule, oov
 from textveil.pipeline.parts import Parts
+from textveil.pipeline.source import source
 from textveil.protect import (
     LITERAL,
     Figure,
@@ -77,7 +78,7 @@ def look(parts: Parts, tokens: Tokens, queries: Sequence[str] | None) -> Looked 
 
 
 def protect(
-    parts: Parts, tokens: Tokens, found: Looked | None, known: Snapshot | None
+    parts: Parts, tokens: Tokens, found: Looked | None, known: Snapshot | None, *, first: int = 0
 ) -> tuple[Tokens, Protection, Values | None, tuple[tuple[PrivateValue, ...], ...]]:
     """The words as they are released, their groups and budgets, and for each text the private values that are new.
 
@@ -86,6 +87,7 @@ def protect(
         tokens: the words of a batch.
         found: what was found in their texts.
         known: the session's snapshot; None without one.
+        first: the number of the first text in its run.
 
     Raises:
         BudgetError: a budget does not give one epsilon per word.
@@ -106,9 +108,8 @@ def protect(
     protection = parts.grouping.decide(found, public)
     if parts.drawn_groups:
         assert parts.grouping.options.label_epsilon is not None, "options are checked"
-        protection = randomised(
-            protection, parts.grouping.options.label_epsilon, tokens.documents, rng=parts.randomness
-        )
+        rng = source(parts, tokens, protection, None, first=first, step="labels")
+        protection = randomised(protection, parts.grouping.options.label_epsilon, tokens.documents, rng=rng)
     return *join(tokens, protection, _epsilon(parts, protection), public), found.news
 
 

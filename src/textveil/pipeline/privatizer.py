@@ -36,6 +36,7 @@ from textveil.pipeline.release import spell
 from textveil.pipeline.rerank import rerank
 from textveil.pipeline.results import Private, Rehearsal, Result
 from textveil.pipeline.rules import Setup
+from textveil.pipeline.source import source
 from textveil.pipeline.statement import state
 from textveil.protect import Budget, Grouped, Looked, PrivateValue, Protection
 from textveil.randomness import Ids
@@ -63,7 +64,8 @@ class Privatizer(Parts):
         groups: what each group of words may spend: `GroupOptions`, or a mapping of its fields.
         names: which names give way to names of their type: `NameOptions`, or a mapping of its fields.
         figures: which dates, ages and amounts are moved: `FigureOptions`, or a mapping of its fields.
-        seed: repeatable draws; the statement then says that nothing is protected from anyone who knows the seed.
+        seed: repeatable draws: the same calls with the same texts and options give the same releases, others give
+            unrelated ones. The statement then says that nothing is protected from anyone who knows the seed.
         **options: the mechanism's own options, `eta=100` or `L=4`.
 
     Raises:
@@ -167,8 +169,8 @@ class Privatizer(Parts):
             texts: any number of texts.
             session: remembers placeholders; without one nothing is kept.
             first: the number of the first text, where these are a part of a longer run. With a seed, a part's draws
-                then follow from the seed and this number, whichever process draws it and when; a number that
-                returns repeats them. Without a seed every call draws afresh.
+                then follow from the seed, this number, the texts and the options, whichever process draws it and when;
+                a number that returns with the same texts repeats them. Without a seed every call draws afresh.
             queries: what each text is for, as many as texts; see `privatize`.
         """
         if isinstance(texts, str) or not isinstance(texts, Iterable):
@@ -259,12 +261,13 @@ class Privatizer(Parts):
         start = time.perf_counter()
         tokens = tokenize(texts, first=first)
         found = look(self, tokens, queries)
-        release = partial(self._release, start, tokens, found, memo, whole, session)
+        release = partial(self._release, start, first, tokens, found, memo, whole, session)
         return release(None)[0] if session is None else session.transaction(release)
 
     def _release(
         self,
         start: float,
+        first: int,
         tokens: Tokens,
         found: Looked | None,
         memo: dict[object, object] | None,
@@ -273,11 +276,12 @@ class Privatizer(Parts):
         known: Snapshot | None,
     ) -> tuple[Rehearsal, SessionDelta]:
         """One release of what was found in texts, and what a session is to remember of it."""
-        tokens, protection, epsilon, news = protect(self, tokens, found, known)
+        tokens, protection, epsilon, news = protect(self, tokens, found, known, first=first)
         plan = make_plan(self, tokens, protection, epsilon, memo=memo, whole=whole)
         if session is not None and session.counts_spending:
             session.reserve(planned(self, protection, plan))
-        release = self._draw(protection, plan)
+        rng = source(self, tokens, protection, epsilon, first=first, step="words")
+        release = self.with_parts(randomness=rng)._draw(protection, plan)
         shown = release.rows
         if self.rerank.m > 1:
             as_drawn = spell(self, tokens, protection, plan, shown, steps=release.steps, notes=None)[0]

@@ -16,6 +16,7 @@ from textveil.randomness.samplers import (
 )
 from textveil.randomness.streams import (
     Draws,
+    KeyedRandomness,
     Randomness,
     SeededRandomness,
     Streams,
@@ -31,6 +32,7 @@ __all__ = [
     "Floats",
     "Ids",
     "Ints",
+    "KeyedRandomness",
     "Randomness",
     "SeededRandomness",
     "Streams",

@@ -1,6 +1,6 @@
 """The only source of randomness: AES-CTR streams, one for each document of a call.
 
-In: the operating system's entropy (or a seed) and the documents' sizes. Out: draws, whose rows are words.
+In: the operating system's entropy (or a seed, or a key) and the documents' sizes. Out: draws, whose rows are words.
 Not here: non-standard distributions (`samplers`), and what is guaranteed (`guarantee`).
 """
 
@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import NoReturn, Protocol, Self, cast
 
 import numpy as np
@@ -22,6 +22,7 @@ from textveil.randomness.arrays import Flags, Ints, Values
 
 __all__ = [
     "Draws",
+    "KeyedRandomness",
     "Randomness",
     "SeededRandomness",
     "Streams",
@@ -121,6 +122,17 @@ class Randomness(Protocol):
         """Randomness for the part of a long run that starts at text `number`."""
         ...
 
+    def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> "Randomness":
+        """Randomness for one release of some texts. Where draws can come again, they do so for the same texts only.
+
+        Args:
+            first: the number of the first text in its run.
+            digests: gives 32 bytes for each text, which follow from the text and from all that its law depends on:
+                mechanism, options, table, which words are protected and what each may spend. It is called only where
+                draws can come again. `open` then takes sizes of as many documents.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class SystemRandomness:
@@ -151,12 +163,17 @@ class SystemRandomness:
         """Itself: each call draws afresh, whatever part it belongs to."""
         return self
 
+    def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Self:
+        """Itself: each call draws afresh, whatever the texts are."""
+        return self
+
 
 class SeededRandomness:
     """A repeatable source for tests and demonstrations; no protection against anyone who knows the seed.
 
     Each call takes the next streams, so nothing repeats within one object; a new object with the same seed
-    repeats everything. A pickle or copy holds a child with its own streams, numbered in the order of
+    repeats everything. Draws for texts (`for_texts`) depend on the texts and their law too: one noise under two
+    budgets would give the words away. A pickle or copy holds a child with its own streams, numbered in the order of
     pickling, so that workers do not share a stream; load each pickle once.
 
     Args:
@@ -195,14 +212,16 @@ class SeededRandomness:
         Raises:
             RandomnessError: this object was carried over a fork.
         """
-        counted = _sizes(sizes)
+        return self._open(_sizes(sizes), None)
+
+    def _open(self, sizes: Ints, names: Sequence[bytes] | None) -> "Streams":
         self._refuse_after_fork()
         with self._lock:
             number = self._calls
             self._calls += 1
         numbers = (self._seed, *self._path, number)  # 16 bytes each, so no two paths and numbers collide
         message = b"".join(value.to_bytes(16, "little") for value in numbers)
-        return Streams(blake2b(message, digest_size=_KEY_BYTES, person=b"textveil/seeded").digest(), counted)
+        return Streams(blake2b(message, digest_size=_KEY_BYTES, person=b"textveil/seeded").digest(), sizes, names)
 
     def part(self, number: int) -> "SeededRandomness":
         """A child whose streams depend only on the seed and this number, whatever process and order parts run in.
@@ -218,6 +237,11 @@ class SeededRandomness:
         self._refuse_after_fork()
         return _seeded_child(self._seed, (*self._path, _PARTS, number))
 
+    def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Randomness:
+        """A source whose draws for a text depend on its number and digest too, besides the seed and the call."""
+        names = [number.to_bytes(24, "little") + digest for number, digest in enumerate(digests(), first)]
+        return _ForTexts(self, names, lambda sizes: self._open(sizes, names))
+
     def __reduce__(self) -> tuple[Callable[..., "SeededRandomness"], tuple[int, tuple[int, ...]]]:
         self._refuse_after_fork()
         with self._lock:
@@ -230,6 +254,118 @@ class SeededRandomness:
 
     def _refuse_after_fork(self) -> None:
         _refuse_after_fork(self._generation, "a SeededRandomness", "pickle it to each worker, or make one there")
+
+
+class KeyedRandomness:
+    """Draws that the owner of a key can repeat, for a job that may draw a part twice, such as after a worker died.
+
+    A text's draws follow from the key, the text's id and field, and its digest (`for_texts`): a part that is drawn
+    again is the same release, and a changed text, another id, field or configuration has draws of its own. Nobody can
+    repeat them without the key, so nothing is said in the statement. The key belongs to one release; two releases must
+    not share it. It can be neither pickled nor copied, so that it gets into no queue of jobs: a worker reads it where
+    its owner keeps it. Thread-safe, and usable after a fork.
+
+    Args:
+        key: 32 bytes of `new_key`, of this release alone.
+        field: of the texts; the same id in another field has draws of its own.
+        ids: of the texts that are drawn, all different.
+
+    Raises:
+        ConfigError: the key has not 32 bytes, or an id occurs twice.
+    """
+
+    def __init__(self, key: bytes, *, field: str = "", ids: Sequence[str] = ()) -> None:
+        if not isinstance(key, bytes) or len(key) != _KEY_BYTES:
+            raise ConfigError(f"a release key must be {_KEY_BYTES} bytes; make one with KeyedRandomness.new_key()")
+        if len(set(ids)) < len(ids):
+            raise ConfigError("every text of a release with a key needs an id of its own, and an id occurs twice")
+        self._key = key
+        self._ids = [_framed(field, each) for each in ids]
+
+    @staticmethod
+    def new_key() -> bytes:
+        """A key of 256 bits from the operating system.
+
+        Raises:
+            RandomnessError: the entropy source fails or repeats itself.
+        """
+        return _process.new_key()
+
+    @property
+    def seeded(self) -> bool:
+        """False: nobody without the key can repeat the draws."""
+        return False
+
+    def open(self, sizes: Sequence[int] | Ints) -> NoReturn:
+        """Refuses: only texts with ids have draws, see `for_texts`."""
+        raise RandomnessError("draws with a release key need the texts' ids: open streams by for_texts")
+
+    def part(self, number: int) -> Self:
+        """Itself: the draws of a text depend on its id, whatever part it belongs to."""
+        return self
+
+    def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Randomness:
+        """A source for the texts whose ids begin at number `first`.
+
+        Raises:
+            ConfigError: there are more texts than ids.
+        """
+        found = digests()
+        ids = self._ids[first : first + len(found)]
+        if len(ids) < len(found):
+            raise ConfigError(f"every text of a release with a key needs an id: text {first + len(ids)} has none")
+        names = [own + digest for own, digest in zip(ids, found, strict=True)]
+        calls = count()
+
+        def opened(sizes: Ints) -> Streams:
+            call = next(calls).to_bytes(16, "little")
+            return Streams(
+                blake2b(call, key=self._key, digest_size=_KEY_BYTES, person=b"textveil/keyed").digest(), sizes, names
+            )
+
+        return _ForTexts(self, names, opened)
+
+    def __repr__(self) -> str:
+        return "KeyedRandomness(<hidden>)"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise RandomnessError("a release key cannot be pickled or copied; read it where its owner keeps it")
+
+
+def _framed(*parts: str) -> bytes:
+    """Some strings as 32 bytes; no two lists of strings give the same."""
+    encoded = [part.encode(errors="surrogatepass") for part in parts]
+    message = b"".join(len(each).to_bytes(8, "little") + each for each in encoded)
+    return blake2b(message, digest_size=32, person=b"textveil/id").digest()
+
+
+class _ForTexts:
+    """A source for one release of some texts: of its parent, but for documents with names."""
+
+    def __init__(self, parent: Randomness, names: Sequence[bytes], opened: Callable[[Ints], "Streams"]) -> None:
+        self._parent, self._names, self._opened = parent, names, opened
+
+    @property
+    def seeded(self) -> bool:
+        return self._parent.seeded
+
+    def open(self, sizes: Sequence[int] | Ints) -> "Streams":
+        counted = _sizes(sizes)
+        if len(counted) != len(self._names):
+            raise ConfigError(f"sizes must be those of the {len(self._names)} texts of the release, got {len(counted)}")
+        return self._opened(counted)
+
+    def part(self, number: int) -> Randomness:
+        return self._parent.part(number)
+
+    def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Randomness:
+        return self._parent.for_texts(first, digests)
+
+    def __repr__(self) -> str:
+        return f"{self._parent!r} for {len(self._names)} texts"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise RandomnessError("the randomness of one release cannot be pickled or copied; make it where it is needed")
 
 
 def _seeded_child(seed: int, path: tuple[int, ...]) -> SeededRandomness:
@@ -256,11 +392,11 @@ class _DocumentStream:
     Documents have different keys. Streams with the same key and different counters would overlap.
     """
 
-    __slots__ = ("_call_key", "_generator", "_index", "_lock")
+    __slots__ = ("_call_key", "_generator", "_lock", "_name")
 
-    def __init__(self, call_key: bytes, index: int, lock: threading.Lock) -> None:
+    def __init__(self, call_key: bytes, name: bytes, lock: threading.Lock) -> None:
         self._call_key = call_key
-        self._index = index
+        self._name = name
         self._lock = lock
         self._generator: Generator | None = None
 
@@ -268,12 +404,12 @@ class _DocumentStream:
         if self._generator is None:
             with self._lock:  # two threads must not create two generators from one key
                 if self._generator is None:
-                    self._generator = _aes_generator(self._call_key, self._index)
+                    self._generator = _aes_generator(self._call_key, self._name)
         return self._generator
 
 
-def _aes_generator(call_key: bytes, index: int) -> Generator:
-    digest = blake2b(index.to_bytes(16, "little"), key=call_key, digest_size=32, person=b"textveil/doc").digest()
+def _aes_generator(call_key: bytes, name: bytes) -> Generator:
+    digest = blake2b(name, key=call_key, digest_size=32, person=b"textveil/doc").digest()
     key = int.from_bytes(digest[:16], "little")
     # AESCounter counts four blocks ahead and rejects a start within four of 2^128; 127 bits stay clear of it.
     counter = int.from_bytes(digest[16:], "little") >> 1
@@ -284,16 +420,17 @@ def _aes_generator(call_key: bytes, index: int) -> Generator:
 class Streams:
     """One call's streams, for a single pass over its rows: the words of all documents, concatenated.
 
-    A document's draws depend on the call's key, the document's position and size, and the requests made; not on
-    its neighbours or on how rows are chunked, as long as it fits into one chunk.
+    A document's draws depend on the call's key, the document's name (without names, its position) and size, and the
+    requests made; not on its neighbours or on how rows are chunked, as long as it fits into one chunk.
     Holds the call's key: it can be neither pickled nor copied, and its repr shows no key.
 
     Attributes:
         sizes: [B] words in each document.
     """
 
-    def __init__(self, key: bytes, sizes: Ints) -> None:
+    def __init__(self, key: bytes, sizes: Ints, names: Sequence[bytes] | None = None) -> None:
         self._key = key
+        self._names = names
         sizes.setflags(write=False)
         self.sizes = sizes
         self._generation = _generation
@@ -330,7 +467,8 @@ class Streams:
             if held and end + size - first > limit:
                 yield slice(first, end), self._draws(held, offsets)
                 first, held, offsets = end, [], [0]
-            stream = _DocumentStream(self._key, index, self._lock)
+            name = index.to_bytes(16, "little") if self._names is None else self._names[index]
+            stream = _DocumentStream(self._key, name, self._lock)
             if size <= limit:
                 end += size
                 held.append(stream)

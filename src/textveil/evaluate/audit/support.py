@@ -4,7 +4,7 @@ In: a subject. Out: one finding, from the law, from the sampler's extreme draws,
 Not here: how large the losses are (`exact`, `sampled`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -104,6 +104,10 @@ class Tilted:
         return _TiltedStreams(self._favour, self._others, np.asarray(sizes, np.int64))
 
     def part(self, number: int) -> Randomness:
+        """Itself."""
+        return self
+
+    def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Randomness:
         """Itself."""
         return self
 

@@ -1,0 +1,76 @@
+"""What draws can be repeated for: the same texts under the same law, and nothing else.
+
+In: the parts of a privatizer, the words of a batch, what was decided about each. Out: the `Randomness` of one release.
+Not here: streams and their keys (`randomness`), and the decisions (`plan`).
+
+One noise under two budgets gives a word away: from y1 = x + r / eta1 and y2 = x + r / eta2 follows
+x = (eta2 y2 - eta1 y1) / (eta2 - eta1). So what a seed or a key draws depends on a digest of all that decides the law.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from hashlib import blake2b
+from typing import Literal
+
+from textveil.pipeline.parts import Parts
+from textveil.protect import Protection
+from textveil.randomness import Randomness, Values
+from textveil.text import Tokens
+
+Step = Literal["labels", "words"]
+"""What is drawn: groups, or what replaces the words."""
+
+
+def source(
+    parts: Parts, tokens: Tokens, protection: Protection, epsilon: Values | None, *, first: int, step: Step
+) -> Randomness:
+    """The randomness of one release, or of the groups in it.
+
+    Args:
+        parts: of the privatizer.
+        tokens: the words of a batch.
+        protection: what was decided about each before the draw.
+        epsilon: their budgets [N]; None where nothing sets them word by word.
+        first: the number of the first text in its run.
+        step: what is drawn.
+    """
+
+    def digests() -> list[bytes]:
+        law = _law(parts, step)
+        return [_digest(law, *_decided(tokens, protection, epsilon, b)) for b in range(len(tokens.texts))]
+
+    return parts.randomness.for_texts(first, digests)
+
+
+def _law(parts: Parts, step: Step) -> bytes:
+    """What draws depend on besides the text and the decisions about its words."""
+    claim = parts.claim
+    said = {
+        "step": step,
+        "mechanism": claim.mechanism,
+        "options": claim.options,
+        "table": [claim.table, parts.table.metric, parts.table.digest],
+        "words": asdict(parts.words),
+        "rerank": asdict(parts.rerank),
+        "names": None if parts.names is None else asdict(parts.names.options),
+    }
+    return json.dumps(said, sort_keys=True, default=str).encode()
+
+
+def _decided(tokens: Tokens, protection: Protection, epsilon: Values | None, b: int) -> Iterator[bytes]:
+    """The words of text b, and what was decided about each."""
+    span = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
+    yield tokens.texts[b].encode(errors="surrogatepass")
+    for values in (tokens.starts, tokens.ends, protection.public, protection.hidden, protection.named):
+        yield values[span].tobytes()
+    yield "\0".join(protection.labels[group] for group in protection.group[span].tolist()).encode()
+    yield b"" if epsilon is None else epsilon[span].tobytes()
+
+
+def _digest(*parts: bytes) -> bytes:
+    """32 bytes; no two lists of parts give the same."""
+    digest = blake2b(digest_size=32, person=b"textveil/text")
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.digest()

@@ -1,0 +1,234 @@
+"""What a seed or a key repeats: the same release of the same texts, and no noise under another law."""
+
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+import pytest
+
+from textveil.errors import ConfigError, RandomnessError
+from textveil.pipeline import Privatizer
+from textveil.randomness import KeyedRandomness, Randomness, SeededRandomness, SystemRandomness
+from textveil.session import Session
+from textveil.table import EmbeddingTable
+from tests.fixtures import NOUNS
+
+RUNS = 200
+ETA = 1 / 200
+"""The noise has a spread of 200 places to both sides."""
+
+
+def letters(number: int) -> str:
+    """A word for a number, without digits: numbers are words of their own kind."""
+    return "".join(chr(ord("a") + int(digit)) for digit in f"{number:05}") + "x"
+
+
+@pytest.fixture(scope="module")
+def line() -> EmbeddingTable:
+    """Words in a row, a place apart."""
+    places = np.arange(7000, dtype=np.float64)[:, None]
+    return EmbeddingTable.build(
+        name="line", words=[letters(i) for i in range(len(places))], vectors=places, metric="euclidean"
+    )
+
+
+class WithoutConfiguration(SeededRandomness):
+    """The broken twin: a seed's streams depend on the call and on the text's number in it, and on nothing else."""
+
+    def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Self:
+        return self
+
+
+def placed(line: EmbeddingTable, seeded: Randomness, eta: float, word: int) -> int:
+    """The place at which a word comes out."""
+    privatizer = Privatizer("noise", eta=eta, table=line).with_parts(randomness=seeded)
+    return int(line.row_of[privatizer.privatize(letters(word)).text])
+
+
+def hits_of_two_budgets(line: EmbeddingTable, kind: type[SeededRandomness]) -> int:
+    """How often x = (eta2 y2 - eta1 y1) / (eta2 - eta1), with eta2 = 2 eta1, is right within one place."""
+    words = np.random.default_rng(1).integers(3000, 4000, RUNS).tolist()
+    guesses = [
+        2 * placed(line, kind(seed), 2 * ETA, word) - placed(line, kind(seed), ETA, word)
+        for seed, word in enumerate(words)
+    ]
+    return sum(abs(guess - word) <= 1 for guess, word in zip(guesses, words, strict=True))
+
+
+def hits_of_two_texts(line: EmbeddingTable, kind: type[SeededRandomness]) -> int:
+    """How often two words that are drawn with one seed come out as far apart as they are, within one place."""
+    words = np.random.default_rng(2).integers(3000, 4000, (RUNS, 2)).tolist()
+    return sum(
+        abs(placed(line, kind(seed), ETA, one) - placed(line, kind(seed), ETA, two) - (one - two)) <= 1
+        for seed, (one, two) in enumerate(words)
+        if one != two
+    )
+
+
+# With unrelated draws the error is the difference of two Laplace values of scale 200, whose density is 1/800 at most;
+# two roundings and one place make a window of 5 places. More than 13 of 200 with probability 5/800: less than 1e-9.
+CHANCE = 13
+
+
+def test_one_seed_under_two_budgets_does_not_give_the_word_away(line):
+    assert hits_of_two_budgets(line, SeededRandomness) <= CHANCE
+    assert hits_of_two_budgets(line, WithoutConfiguration) == RUNS
+
+
+def test_one_seed_for_two_texts_does_not_give_their_difference_away(line):
+    assert hits_of_two_texts(line, SeededRandomness) <= CHANCE
+    assert hits_of_two_texts(line, WithoutConfiguration) >= RUNS - 5
+
+
+# ---- what a digest depends on ----------------------------------------------------------------------------------------
+
+
+class Recorded(SystemRandomness):
+    """Keeps what its draws would have been for."""
+
+    def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Self:
+        SEEN.append((first, list(digests())))
+        return self
+
+
+SEEN: list[tuple[int, list[bytes]]] = []
+
+
+def digests(texts: Sequence[str], table: EmbeddingTable, session: Session | None = None, **options: Any) -> list[bytes]:
+    """The digests of some texts under some options."""
+    SEEN.clear()
+    options = {"mechanism": "noise", "epsilon": 5.0, **options}
+    privatizer = Privatizer(options.pop("mechanism"), table=table, **options)
+    list(privatizer.with_parts(randomness=Recorded()).privatize_many(texts, session))
+    return [digest for _, found in SEEN for digest in found]
+
+
+TEXT = " ".join(NOUNS[:4])
+BUDGETS = {"groups": {"budgets": (4, 4, 4, 2)}, "epsilon": None}
+OTHERS: list[dict[str, Any]] = [
+    {"epsilon": 5.5},
+    {"mechanism": "polar"},
+    {"mechanism": "exponential"},
+    {"mechanism": "exponential", "calibration": "paper"},
+    {"mechanism": "exponential", "epsilon": None, "c": 3.0},
+    {"mechanism": "exponential", "epsilon": None, "c": 3.5},
+    {"mechanism": "krr"},
+    {"mechanism": "rankcape"},
+    {"mechanism": "rankcape", "k": 3},
+    {"epsilon": None, "eta": 5.0},
+    {"epsilon": None, "eta": 6.0},
+    {"epsilon": None, "mechanism": "polar", "kappa": 6.0},
+    {"epsilon": None, "mechanism": "polar", "kappa": 7.0},
+    {"epsilon": None, "mechanism": "d-chi-stencil", "eta": 6.0},
+    {"epsilon": None, "mechanism": "d-chi-stencil", "eta": 6.0, "L": 4},
+    {"epsilon": None, "mechanism": "laplace", "nominal": 6.0},
+    {"epsilon": None, "mechanism": "laplace", "nominal": 7.0},
+    {"words": {"casing": "copy"}},
+    {"words": {"oov": "uniform"}},
+    {"words": {"consistent": True}},
+    {"mechanism": "krr", "protect": {"importance": "all"}, **BUDGETS},
+    {"mechanism": "krr", "protect": {"importance": "all", "always": [NOUNS[0]]}, **BUDGETS},
+]
+
+
+def test_every_option_changes_what_is_drawn_for(table, small_table):
+    found = [digests([TEXT], table)]
+    found += [digests([TEXT], table, **options) for options in OTHERS]
+    found += [digests([TEXT], small_table), digests([TEXT + " "], table), digests([NOUNS[0]], table)]
+    found += [digests(["", ""], table)[:1]]
+    assert all(len(each) == 1 and len(each[0]) == 32 for each in found)
+    assert len({each[0] for each in found}) == len(found)
+    assert digests([TEXT], table) == found[0]
+    assert digests(["a word", TEXT], table)[1:] == found[0]  # whatever stands beside it
+
+
+def test_what_a_session_knows_changes_what_is_drawn_for(table):
+    options: dict[str, Any] = {"mechanism": "krr", "protect": {"always": [NOUNS[0]], "importance": "all"}, **BUDGETS}
+    session = Session()
+    first = digests([TEXT], table, session, **options)
+    assert first == digests([TEXT], table, Session(), **options)
+    # found once, and hidden from then on where the options no longer look for it
+    options["protect"] = {"always": ["zyxqorvian"], "importance": "all"}
+    assert digests([TEXT], table, session, **options) != digests([TEXT], table, Session(), **options)
+
+
+def test_texts_have_their_numbers_in_the_run(table):
+    digests([TEXT] * 3, table)
+    assert [first for first, _ in SEEN] == [0]
+    privatizer = Privatizer("noise", epsilon=5.0, table=table).with_parts(randomness=Recorded())
+    SEEN.clear()
+    list(privatizer.privatize_many([TEXT] * 600, first=70))
+    assert [(first, len(found)) for first, found in SEEN] == [(70, 512), (582, 88)]
+
+
+# ---- keys ------------------------------------------------------------------------------------------------------------
+
+KEY = bytes(range(32))
+
+
+def released(table: EmbeddingTable, texts: Sequence[str], ids: Sequence[str], **more: Any) -> list[str]:
+    key, field, options = more.pop("key", KEY), more.pop("field", "body"), {"epsilon": 1.0, **more}
+    privatizer = Privatizer("noise", table=table, **options)
+    keyed = privatizer.with_parts(randomness=KeyedRandomness(key, field=field, ids=ids))
+    return [result.text for result in keyed.privatize_many(texts)]
+
+
+MANY = " ".join(NOUNS * 8)
+
+
+def test_a_key_repeats_a_text_by_its_id_and_nothing_else(table):
+    texts, ids = [MANY] * 4, ["a.txt\x000", "a.txt\x001", "a.txt\x002", "b.txt\x000"]
+    whole = released(table, texts, ids)
+    assert released(table, texts, ids) == whole
+    assert len(set(whole)) == 4
+    assert [released(table, [MANY], [each])[0] for each in ids] == whole  # in whatever order and company
+    changed = released(table, [MANY, MANY + " house", MANY, MANY], ids)
+    assert [one == two for one, two in zip(whole, changed, strict=True)] == [True, False, True, True]
+    assert agreement(whole[1], changed[1]) < 0.3
+    for other in ({"key": bytes(32)}, {"field": "title"}, {"epsilon": 1.1}, {"words": {"casing": "copy"}}):
+        assert max(map(agreement, whole, released(table, texts, ids, **other))) < 0.3
+
+
+def agreement(one: str, two: str) -> float:
+    """The share of places at which two releases agree."""
+    pairs = list(zip(one.split(), two.split(), strict=False))
+    return sum(a.lower() == b.lower() for a, b in pairs) / len(pairs)
+
+
+def test_a_statement_of_keyed_draws_says_nothing_of_a_seed(table):
+    privatizer = Privatizer("noise", epsilon=1.0, table=table)
+    result = privatizer.with_parts(randomness=KeyedRandomness(KEY, ids=["a"])).privatize(MANY)
+    assert not result.guarantee.seeded
+    assert "keyed by the operating system" in result.guarantee.headline()
+
+
+def test_what_a_key_refuses(table):
+    keyed = KeyedRandomness(KeyedRandomness.new_key(), ids=["one", "two"])
+    assert "one" not in repr(keyed)
+    assert KEY.hex() not in repr(KeyedRandomness(KEY)) + repr(vars(KeyedRandomness(KEY)).keys())
+    for refused in (pickle.dumps, __import__("copy").copy):
+        with pytest.raises(RandomnessError, match="cannot be pickled or copied"):
+            refused(keyed)
+    with pytest.raises(ConfigError, match="an id occurs twice"):
+        KeyedRandomness(KEY, ids=["one", "one"])
+    for wrong in (b"short", "x" * 32, bytes(33)):
+        with pytest.raises(ConfigError, match="must be 32 bytes"):
+            KeyedRandomness(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="text 2 has none"):
+        list(Privatizer("noise", epsilon=1.0, table=table).with_parts(randomness=keyed).privatize_many([MANY] * 3))
+    with pytest.raises(RandomnessError, match="need the texts' ids"):
+        keyed.open([3])
+    with pytest.raises(ConfigError, match="of the 1 texts"):
+        keyed.for_texts(0, lambda: [bytes(32)]).open([1, 2])
+
+
+def test_ids_and_fields_are_not_confused(table):
+    pairs = [("a", "bc"), ("ab", "c"), ("", "abc"), ("abc", ""), ("a\x00b", "c"), ("a", "b\x00c")]
+    assert len({released(table, [MANY], [own], field=field)[0] for field, own in pairs}) == len(pairs)
+
+
+def test_new_keys_differ():
+    keys = {KeyedRandomness.new_key() for _ in range(50)}
+    assert {len(key) for key in keys} == {32}
+    assert len(keys) == 50
