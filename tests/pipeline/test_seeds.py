@@ -1,18 +1,25 @@
 """What a seed or a key repeats: the same release of the same texts, and no noise under another law."""
 
+import copy
 import pickle
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
 import pytest
+from tests.fixtures import NOUNS
 
 from textveil.errors import ConfigError, RandomnessError
 from textveil.pipeline import Privatizer
 from textveil.randomness import KeyedRandomness, Randomness, SeededRandomness, SystemRandomness
 from textveil.session import Session
 from textveil.table import EmbeddingTable
-from tests.fixtures import NOUNS
+
+
+@pytest.fixture
+def table(small_table: EmbeddingTable) -> EmbeddingTable:
+    return small_table
+
 
 RUNS = 200
 ETA = 1 / 200
@@ -127,15 +134,15 @@ OTHERS: list[dict[str, Any]] = [
     {"words": {"casing": "copy"}},
     {"words": {"oov": "uniform"}},
     {"words": {"consistent": True}},
-    {"mechanism": "krr", "protect": {"importance": "all"}, **BUDGETS},
-    {"mechanism": "krr", "protect": {"importance": "all", "always": [NOUNS[0]]}, **BUDGETS},
+    {"mechanism": "krr", "protect": {"always": ["zyxqorvian"]}, **BUDGETS},
+    {"mechanism": "krr", "protect": {"always": [NOUNS[0]]}, **BUDGETS},
 ]
 
 
-def test_every_option_changes_what_is_drawn_for(table, small_table):
+def test_every_option_changes_what_is_drawn_for(table, raw_table):
     found = [digests([TEXT], table)]
     found += [digests([TEXT], table, **options) for options in OTHERS]
-    found += [digests([TEXT], small_table), digests([TEXT + " "], table), digests([NOUNS[0]], table)]
+    found += [digests([TEXT], raw_table), digests([TEXT + " "], table), digests([NOUNS[0]], table)]
     found += [digests(["", ""], table)[:1]]
     assert all(len(each) == 1 and len(each[0]) == 32 for each in found)
     assert len({each[0] for each in found}) == len(found)
@@ -144,13 +151,12 @@ def test_every_option_changes_what_is_drawn_for(table, small_table):
 
 
 def test_what_a_session_knows_changes_what_is_drawn_for(table):
-    options: dict[str, Any] = {"mechanism": "krr", "protect": {"always": [NOUNS[0]], "importance": "all"}, **BUDGETS}
-    session = Session()
-    first = digests([TEXT], table, session, **options)
-    assert first == digests([TEXT], table, Session(), **options)
-    # found once, and hidden from then on where the options no longer look for it
-    options["protect"] = {"always": ["zyxqorvian"], "importance": "all"}
-    assert digests([TEXT], table, session, **options) != digests([TEXT], table, Session(), **options)
+    """A name that was found once is hidden from then on, where the options no longer look for it."""
+    text, session = f"Zyxqorvian Quillfeather and {TEXT}", Session()
+    looking, not_looking = ({"protect": {"always": [each]}, **BUDGETS} for each in ("Zyxqorvian Quillfeather", "Xyz"))
+    first = digests([text], table, session, **looking)
+    assert digests([text], table, Session(), **looking) == first
+    assert digests([text], table, session, **not_looking) != digests([text], table, Session(), **not_looking)
 
 
 def test_texts_have_their_numbers_in_the_run(table):
@@ -207,7 +213,7 @@ def test_what_a_key_refuses(table):
     keyed = KeyedRandomness(KeyedRandomness.new_key(), ids=["one", "two"])
     assert "one" not in repr(keyed)
     assert KEY.hex() not in repr(KeyedRandomness(KEY)) + repr(vars(KeyedRandomness(KEY)).keys())
-    for refused in (pickle.dumps, __import__("copy").copy):
+    for refused in (pickle.dumps, copy.copy):
         with pytest.raises(RandomnessError, match="cannot be pickled or copied"):
             refused(keyed)
     with pytest.raises(ConfigError, match="an id occurs twice"):

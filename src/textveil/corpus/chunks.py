@@ -8,13 +8,15 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from textveil.config import Config
+from textveil.errors import InputError
 from textveil.files import formats
 from textveil.guarantee import condense, summarize
 from textveil.pipeline import BATCH_CHARACTERS, BATCH_TEXTS, Privatizer
-from textveil.randomness import fresh_name
+from textveil.randomness import KeyedRandomness, fresh_name
 
 CHUNK_ROWS = BATCH_TEXTS
 CHUNK_CHARACTERS = BATCH_CHARACTERS
@@ -28,6 +30,9 @@ class Chunk:
         number: of the chunk.
         first: of its rows, counted in the file.
         part: the number that its draws have where there is a seed.
+        file: the file's name, which is its path in the output folder too.
+        column: the field with the texts; None where the format has no fields.
+        key: where the run's release key is kept; None where there is a seed.
         texts: None for a row without one.
         queries: what each of them is for; None where nothing asks for that.
     """
@@ -35,6 +40,9 @@ class Chunk:
     number: int
     first: int
     part: int
+    file: str
+    column: str | None = None
+    key: Path | None = None
     texts: tuple[str | None, ...] = field(repr=False)
     queries: tuple[str, ...] | None = field(default=None, repr=False)
 
@@ -49,7 +57,15 @@ def cut(source: formats.Source) -> Iterator[Chunk]:
 
     def made() -> Chunk:
         asked = None if source.query is None else tuple(queries)
-        return Chunk(number=number, first=done, part=of_file + done, texts=tuple(texts), queries=asked)
+        return Chunk(
+            number=number,
+            first=done,
+            part=of_file + done,
+            file=source.path.name,
+            column=source.field,
+            texts=tuple(texts),
+            queries=asked,
+        )
 
     for text, query in zip(formats.texts(source), formats.queries(source), strict=False):
         texts.append(text)
@@ -91,12 +107,35 @@ class Draw:
         queries = None
         if chunk.queries is not None:
             queries = [query for text, query in zip(chunk.texts, chunk.queries, strict=True) if text is not None]
-        results = list(self.privatizer.privatize_many(texts, first=chunk.part, queries=queries))
+        results = list(self._source(chunk).privatize_many(texts, queries=queries))
         released = iter(results)
         return {
             "texts": [None if text is None else next(released).text for text in chunk.texts],
             "statement": condense(summarize([each.guarantee for each in results])).pack() if results else None,
         }
+
+    def _source(self, chunk: Chunk) -> Privatizer:
+        """The privatizer with the randomness of a chunk: a chunk that is drawn again is the same chunk."""
+        privatizer = self.privatizer
+        if chunk.key is None:
+            return privatizer.with_parts(randomness=privatizer.randomness.part(chunk.part))
+        ids = [f"{chunk.file}\0{row}" for row, text in enumerate(chunk.texts, chunk.first) if text is not None]
+        # read here, because a chunk and this object may be written down on their way to another process
+        key = KeyedRandomness(read_key(chunk.key), field=chunk.column or "", ids=ids)
+        return privatizer.with_parts(randomness=key)
+
+
+def read_key(path: Path) -> bytes:
+    """The release key of a run.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        failure = f"the release key {path.name} in {path.parent.name} cannot be read: {error.strerror}"
+    raise InputError(f"{failure}; delete the folder to start over")
 
 
 _LAST: dict[str, Draw] = {}

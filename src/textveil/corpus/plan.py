@@ -27,6 +27,9 @@ VERSION = 1
 MANIFEST = "manifest.json"
 """What the chunks in a work folder depend on."""
 
+KEY = "release.key"
+"""What the draws of an unseeded run depend on besides; destroyed when all chunks are there."""
+
 NAME_BYTES = 255
 """How long a file's name can be on usual file systems."""
 
@@ -43,6 +46,7 @@ class Task:
         pins: what must be the same when the run is resumed. Holds a seed and a digest of private text, so it stays in
             the work folder.
         public: what of it stands in the statement's file.
+        seeded: whether draws follow from a seed, and not from a key of the run.
     """
 
     source: formats.Source
@@ -51,6 +55,7 @@ class Task:
     state: tuple[int, ...]
     pins: dict[str, Any] = field(repr=False)
     public: dict[str, Any]
+    seeded: bool
 
     @property
     def places(self) -> "Places":
@@ -138,7 +143,9 @@ def _task(source: formats.Source, folder: Path, config: Config) -> Task:
         "input": digest,
         "rows per chunk": [chunks.CHUNK_ROWS, chunks.CHUNK_CHARACTERS],
     }
-    return Task(source=source, folder=folder, rows=rows, state=state, pins=pins, public=public)
+    return Task(
+        source=source, folder=folder, rows=rows, state=state, pins=pins, public=public, seeded=config.seed is not None
+    )
 
 
 def _state(path: Path) -> tuple[int, ...]:

@@ -5,9 +5,10 @@ Not here: what is checked before (`plan`), chunks (`chunks`, `store`), processes
 it (`cli`).
 
 A run draws chunk by chunk. A finished chunk is a file in a work folder of its owner's, `.NAME.textveil` beside the
-output, and is never drawn again: a second draw would be a second release. When all chunks are there, they are joined to
-the output, in the work folder too. When that and the statement about it are whole, first the statement and then the
-output takes its place, and the work folder is removed.
+output, and is never drawn again: a second draw would be a second release. One that is lost on its way to the folder is
+drawn again as it was, from a key that lies there too. When all chunks are there, the key is destroyed, and they are
+joined to the output, in the work folder too. When that and the statement about it are whole, first the statement and
+then the output takes its place, and the work folder is removed.
 """
 
 import json
@@ -109,6 +110,7 @@ def _run(task: Task, executor: Executor, draw: Draw, resume: bool, report: Repor
     try:
         with named(task.source.path), claimed(task, resume) as store:
             _draw_missing(task, store, executor, draw, report)
+            store.destroy_key()
             done = _join(task, store)
             store.folder.remove(first=MANIFEST)
             return done
@@ -126,7 +128,7 @@ def _draw_missing(task: Task, store: ChunkStore, executor: Executor, draw: Draw,
         nonlocal rows
         for chunk in cut(task.source):
             if chunk.number not in saved:
-                yield chunk
+                yield replace(chunk, key=store.key)
             else:
                 store.load(chunk)
                 rows += len(chunk.texts)

@@ -3,7 +3,9 @@
 In: a task, chunks and what was drawn of them. Out: what was drawn of a chunk, by this run or the one that it resumes.
 Not here: the files of a work folder (`files.work`), and what a chunk is (`chunks`).
 
-A second draw of a chunk would be a second release. So a chunk tells which run it is of, where its rows stand and what
+A second draw of a chunk would be a second release. So draws follow from a key of the run, kept beside its manifest for
+its owner only until all chunks are there: a chunk that is drawn again, because it was lost before it was kept, is the
+same chunk. And a chunk tells which run it is of, where its rows stand and what
 digest their texts have; whoever reads it checks that against the input at hand.
 """
 
@@ -13,13 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from textveil.corpus.chunks import Chunk
-from textveil.corpus.plan import MANIFEST, Task, named
+from textveil.corpus.plan import KEY, MANIFEST, Task, named
 from textveil.errors import ConfigError, InputError
 from textveil.files import work
-from textveil.randomness import fresh_name
+from textveil.randomness import KeyedRandomness, fresh_name
 
 CHUNK = "{:08}.chunk"
 
@@ -31,10 +34,33 @@ class ChunkStore:
     Attributes:
         folder: the work folder.
         run: digest of what the chunks depend on.
+        seeded: whether draws follow from a seed, and not from a key of the run.
     """
 
     folder: work.Work
     run: str
+    seeded: bool
+
+    @property
+    def key(self) -> Path | None:
+        """Where the release key is; None where there is a seed.
+
+        Raises:
+            ConfigError: the key is gone.
+        """
+        if self.seeded:
+            return None
+        if KEY not in self.folder.names():
+            raise ConfigError(
+                f"{self.folder.path.name} has no {KEY}, without which its missing rows would be drawn as another "
+                "release; delete that folder to start over"
+            )
+        return self.folder.path / KEY
+
+    def destroy_key(self) -> None:
+        """Overwrite and delete the key, once nothing is left to draw."""
+        if KEY in self.folder.names():
+            self.folder.wipe(KEY)
 
     def numbers(self) -> set[int]:
         """The numbers of the chunks that are there."""
@@ -88,11 +114,15 @@ def claimed(task: Task, resume: bool) -> Iterator[ChunkStore]:
         try:
             if os.path.lexists(task.places.output):
                 raise ConfigError("another process finished this file meanwhile; --resume keeps its output")
-            yield ChunkStore(folder=folder, run=_pinned(task, folder))
+            yield ChunkStore(folder=folder, run=_pinned(task, folder), seeded=task.seeded)
         finally:
             with suppress(OSError):
                 if not _chunks_in(folder):
-                    folder.remove(first=MANIFEST)
+                    if MANIFEST in folder.names():  # first, or its key would be used after it was overwritten
+                        folder.delete(MANIFEST)
+                    if KEY in folder.names():
+                        folder.wipe(KEY)
+                    folder.remove(first=KEY)
 
 
 def require_resumable(task: Task) -> None:
@@ -118,11 +148,14 @@ def _chunks_in(folder: work.Work) -> set[str]:
 def _pinned(task: Task, folder: work.Work) -> str:
     """Record what the chunks depend on, or compare it with the record of an earlier run; returns the run's digest."""
     names, chunks = folder.names(), _chunks_in(folder)
-    for name in names - chunks - {MANIFEST}:
+    for name in names - chunks - {MANIFEST, KEY}:
         folder.delete(name)  # left by a run that was killed while it wrote or joined
     if MANIFEST not in names:
         if chunks:
             raise ConfigError(f"{folder.path.name} has chunks but no manifest; delete that folder")
+        if not task.seeded:  # before the manifest, which says that a run has begun
+            with folder.writing(KEY) as stream:
+                stream.write(KeyedRandomness.new_key())
         with folder.writing(MANIFEST) as stream:
             stream.write(json.dumps({"run": fresh_name(), "pins": task.pins}).encode())
     content = folder.read(MANIFEST)

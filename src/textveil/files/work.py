@@ -92,6 +92,18 @@ class Work:
         with streams.writing():
             os.unlink(name, dir_fd=self.descriptor)
 
+    def wipe(self, name: str) -> None:
+        """Overwrite a file of it with random bytes, and delete it. What the disk or its backups kept of it is out of reach."""
+        with streams.writing():
+            descriptor = os.open(name, os.O_WRONLY | os.O_NOFOLLOW, dir_fd=self.descriptor)
+            try:
+                os.write(descriptor, os.urandom(os.fstat(descriptor).st_size))
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.unlink(name, dir_fd=self.descriptor)
+            self._sync()
+
     def remove(self, first: str) -> None:
         """Delete the folder with its files, `first` before the others."""
         for name in sorted(self.names(), key=lambda name: name != first):

@@ -28,9 +28,14 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
         releases: at least one, all of the same text, kind, metric, table and unit, each drawn afresh.
 
     Raises:
-        GuaranteeError: the releases are of different texts, or of kinds that do not add up.
+        GuaranteeError: the releases are of different texts, or of kinds that do not add up, or draws are from a seed.
     """
     first = _alike(releases)
+    if len(releases) > 1 and any(release.repeatable for release in releases):
+        raise GuaranteeError(
+            "releases add up only if each is drawn afresh, and draws from a seed are not: whoever knows the seed can "
+            "repeat them; draw without a seed"
+        )
     if len({(release.protected, release.repeated, release.words) for release in releases}) > 1:
         raise GuaranteeError(
             "releases add up word by word, so they must be of the same text with the same protected words"
@@ -195,6 +200,7 @@ def _lossy(claim: Claim, join: Callable[[Iterable[float]], float], claims: Seque
     return replace(
         claim,
         additive=join(each.additive for each in claims),
+        most=join(each.most for each in claims),
         draws=any(each.draws for each in claims),
         restricted=restricted,
     )

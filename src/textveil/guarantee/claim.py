@@ -53,6 +53,8 @@ class Claim:
         table: the table whose rows are the inputs.
         diameter: the largest distance between two rows in that metric, which turns a metric claim into local DP.
         additive: what a word costs besides, whatever the distance (rounding; the budget of a radius).
+        most: what a word costs at most in local DP, the additive part included, where the mechanism bounds that in
+            another way than by the diameter; else infinite.
         options: the mechanism's parts and their options as plain data. The claim follows from them.
         view: where rows were projected, in how many axes the diameter was taken ("in 32 axes").
         draws: whether anything is drawn at random.
@@ -72,6 +74,7 @@ class Claim:
     options: Mapping[str, object] = field(default_factory=dict)
     view: str = ""
     additive: float = 0.0
+    most: float = math.inf
     draws: bool = True
     parameter: str | None = None
     reason: str = ""
@@ -86,18 +89,26 @@ class Claim:
             return self
         note = f"the mechanism's own promise is per unit of {self.metric} distance; here it is stated as local DP"
         return replace(
-            self, kind="ldp", metric=None, diameter=math.inf, additive=0.0, view="", caveats=(*self.caveats, note)
+            self,
+            kind="ldp",
+            metric=None,
+            diameter=math.inf,
+            additive=0.0,
+            most=math.inf,
+            view="",
+            caveats=(*self.caveats, note),
         )
 
     def ldp(self, epsilon: Values) -> Values:
-        """Local DP of words that spend these epsilons: epsilon * diameter, plus the additive part."""
+        """Local DP of words that spend these epsilons: epsilon * diameter plus the additive part, at most `most`."""
         if self.kind == "none":
             return np.where(epsilon > 0, math.inf, 0.0)
         if self.kind == "ldp":
             return epsilon
-        return np.where(epsilon > 0, epsilon * self.diameter + self.additive, 0.0)
+        bound = np.where(np.isfinite(epsilon), np.minimum(epsilon * self.diameter + self.additive, self.most), math.inf)
+        return np.where(epsilon > 0, bound, 0.0)
 
     def times(self, pieces: int) -> Self:
-        """The claim about a word of several pieces: the additive part counts once for each."""
+        """The claim about a word of several pieces: the additive part and `most` count once for each."""
         promise = self.restricted and replace(self.restricted, additive=self.restricted.additive * pieces)
-        return replace(self, additive=self.additive * pieces, restricted=promise)
+        return replace(self, additive=self.additive * pieces, most=self.most * pieces, restricted=promise)

@@ -141,7 +141,7 @@ class Guarantee:
 
     @property
     def epsilon_ldp(self) -> float:
-        """The bound for any two words of the table: epsilon * diameter, plus the additive part."""
+        """The bound for any two words of the table: epsilon * diameter, plus the additive part, or a smaller one."""
         return float(self.ldp_per_word.max(initial=0.0))
 
     @property
@@ -170,6 +170,11 @@ class Guarantee:
     def explain(self) -> str:
         """The whole statement: headline, formula, domain, values per word, assumptions and caveats."""
         return wording.explain(self)
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether something was drawn from a seed, so that whoever knows the seed can draw it again."""
+        return self.seeded and self.claim.draws and self.drawn > 0
 
     @property
     def neighbours(self) -> str:

@@ -38,7 +38,7 @@ def summary(guarantee: "Guarantee") -> str:
     parts = [*(_by_group(guarantee) if guarantee.groups else _together(guarantee)), *_public(guarantee)]
     if not guarantee.protected:
         parts = ["no word was protected", *parts] if parts else ["there were no words"]
-    if _repeatable(guarantee):
+    if guarantee.repeatable:
         parts.append("repeatable, so no protection against anyone who knows the seed")
     said = "; ".join(parts)
     where = f"in {guarantee.texts:,} texts" if guarantee.texts > 1 else ""
@@ -166,10 +166,6 @@ def _unprotected(guarantee: "Guarantee") -> str:
     return "went unprotected" if ruled else "passed unprotected"
 
 
-def _repeatable(guarantee: "Guarantee") -> bool:
-    return guarantee.seeded and guarantee.claim.draws and guarantee.drawn > 0
-
-
 # ---- three lines -------------------------------------------------------------------------------------------
 
 
@@ -257,8 +253,11 @@ def _besides(guarantee: "Guarantee") -> str:
     draws = "Draws come from AES, keyed by the operating system."
     if not (guarantee.claim.draws and guarantee.drawn):
         draws = "Nothing is drawn."
-    elif guarantee.seeded:
-        draws = "No protection against anyone who knows the seed."
+    elif guarantee.repeatable:
+        draws = (
+            "No protection against anyone who knows the seed. The same seed gives the same release of the same texts "
+            "and options, and unrelated draws for others; statements of seeded releases do not add up."
+        )
     return f"The mask is released too, and nothing is claimed about it: {', '.join(guarantee.mask)}. {draws}"
 
 
@@ -284,6 +283,11 @@ def explain(guarantee: "Guarantee") -> str:
             f"epsilon_j: {_between(spent.min(), spent.max())}, sum {total} over {_texts(guarantee.texts)}.",
             f"Where two texts differ in several words, the bounds add up: {everywhere} where they differ in all.",
         ]
+        if guarantee.kind == "metric" and math.isfinite(claim.most):
+            lines.append(
+                f"The mechanism caps distances, so the bound for any two words is at most {number(claim.most)}, "
+                "whatever their distance."
+            )
     if guarantee.restricted:
         lines += _explain_restricted(guarantee, guarantee.restricted)
     drawn = guarantee.parameter[np.isfinite(guarantee.parameter)]

@@ -10,6 +10,7 @@ from textveil.mechanism.confined import Confined
 from textveil.mechanism.context import Context
 from textveil.mechanism.contract import (
     Backward,
+    Capped,
     Conditional,
     Contextual,
     Law,
@@ -39,6 +40,7 @@ __all__ = [
     "Block",
     "Bucketized",
     "Buckets",
+    "Capped",
     "Conditional",
     "Confined",
     "Context",

@@ -7,6 +7,7 @@ audits and measures need to know no mechanism by its class:
 - `Contextual`: the law at a position is written down, given what a language model expects there;
 - `Noisy`: noise is added to vectors, so that the law can be estimated from draws;
 - `Windowed`: the vectors of neighbouring words are mixed;
+- `Capped`: local DP is bounded in another way than by the diameter;
 - `Restricting`, `Published`: what is promised for some pairs of words only, and what a paper promises.
 
 That the law of a position depends on the word there alone is said by the claim (`Claim.alone`), and nowhere else.
@@ -177,6 +178,18 @@ class Windowed(Mechanism, Protocol):
 
     def view(self, table: EmbeddingTable) -> EmbeddingTable:
         """The table that vectors are taken from, and released words are the nearest in."""
+        ...
+
+
+@runtime_checkable
+class Capped(Protocol):
+    """A mechanism with a metric claim whose loss for any two words is also bounded in another way."""
+
+    def most(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
+        """What each protected position loses at most, in local DP, under the parameter [n]; infinite where unbounded.
+
+        All that the position loses is in it, rounding too.
+        """
         ...
 
 

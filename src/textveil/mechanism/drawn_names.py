@@ -96,9 +96,8 @@ class Names:
             parameter = self.parameter(label, layout)
             drawn = self.mechanism.privatize(listing.table, block, parameter, rng=rng)
             found[where] = listing.rows[drawn]
-            spent[where] = self.mechanism.claim(listing.table).ldp(
-                self.mechanism.spend(listing.table, layout, parameter)
-            )
+            lost = self.mechanism.claim(listing.table).ldp(self.mechanism.spend(listing.table, layout, parameter))
+            spent[where] = np.minimum(lost, self.mechanism.most(listing.table, layout, parameter))
         return found, np.minimum(spent, self.options.epsilon)
 
     def nearest(self, label: str, rows: Ids) -> Ids:

@@ -70,6 +70,17 @@ class Exponential:
         curve = table.curve
         return 2 * c if curve is None else np.minimum(curve.constant(c), 2 * c)
 
+    def most(self, table: EmbeddingTable, c: Values) -> Values:
+        """A certified bound [m] on the loss for any two words under c [m], whatever their distance.
+
+        ln P(y | x) / P(y | x') is at most c times the longest capped distance, which is 20 or less, and
+        ln (max Z / min Z) besides. The latter is at most what the constant is above c, times that distance, for the
+        constant holds for the capped distance too; and at most ln V, for all weights are at most 1 and one is 1.
+        """
+        reach = np.minimum(c * table.diameter * table.lipschitz, EXPONENT_CAP)
+        excess = (self.constant(table, c) / c - 1) * reach
+        return np.asarray(reach + np.minimum(excess, math.log(len(table))) + self.rounding)
+
     def parameter(self, table: EmbeddingTable, epsilon: Values) -> Values:
         """The c [m] that epsilon [m] allows."""
         if self.calibration == "paper":

@@ -110,6 +110,12 @@ class Select:
             own = self.rule.constant(table, self._hybrid, parameter)
         return self.context.spread(layout, own)
 
+    def most(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
+        """The cap on distances bounds the loss of the exponential rule; other rules have local DP already."""
+        if isinstance(self.rule, Exponential):
+            return self.rule.most(table, parameter)
+        return np.full(len(parameter), np.inf)
+
     def published(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> tuple[Claim, Values] | None:
         """What the papers claim: SanText 2c per unit of distance, Cape epsilon + ln(max|B| / min|B|)."""
         claim = self.claim(table)

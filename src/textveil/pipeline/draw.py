@@ -12,11 +12,11 @@ import numpy as np
 
 from textveil.errors import BudgetError, MechanismError
 from textveil.guarantee import Claim
-from textveil.mechanism import PLACEHOLDER, Restricting, Role, WordRule, oov
+from textveil.mechanism import PLACEHOLDER, Capped, Restricting, Role, WordRule, oov
 from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan
 from textveil.protect import Grouped, Protection
-from textveil.randomness import Ids, Values
+from textveil.randomness import Flags, Ids, Values
 from textveil.session import Spend, micro
 
 ROUNDING = 1e-12
@@ -33,6 +33,8 @@ class Release:
         spent: float64 [N], epsilon of each word; infinite where it passes.
         parameter: float64 [n], the mechanism's parameter at every protected unit.
         within: float64 [N], epsilon of each word under the mechanism's restricted promise; infinite without one.
+        most: float64 [n], what every protected unit loses at most in local DP.
+        capped: bool [n], whether that is less than its epsilon and the diameter say.
     """
 
     rows: Ids
@@ -40,6 +42,8 @@ class Release:
     spent: Values
     parameter: Values
     within: Values
+    most: Values
+    capped: Flags
 
 
 def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
@@ -60,6 +64,9 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
     if parts.claim.restricted is not None:
         within = _bounds(cast(Restricting, mechanism).within(table, layout, parameter), len(asked))
     spent = np.where(spent <= asked * (1 + ROUNDING), np.minimum(spent, asked), spent)
+    bound = most = parts.claim.ldp(spent)
+    if parts.claim.kind == "metric" and isinstance(mechanism, Capped):
+        most = np.minimum(bound, _bounds(mechanism.most(table, layout, parameter), len(asked)))
     whole = np.full(len(layout.roles), PLACEHOLDER, np.int64)
     whole[layout.positions] = drawn
     if oov.draws(parts.words):
@@ -77,6 +84,8 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
         spent=total,
         parameter=parameter,
         within=_per_word(plan, within),
+        most=most,
+        capped=most < bound,
     )
 
 

@@ -4,6 +4,7 @@ In: the parts of a privatizer, one batch's plan and release. Out: a `Guarantee` 
 Not here: what a mechanism promises (`mechanism`), and how a statement reads (`guarantee`).
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -45,6 +46,8 @@ def state(
     drawn = slice(*np.searchsorted(plan.block.layout.words, (span.start, span.stop)).tolist())
     reasons += _unbounded(protection, span)
     claim, places = parts.claim, (drawn.stop - drawn.start) * parts.claim.draws
+    if release.capped[drawn].any():
+        claim = replace(claim, most=float(release.most[drawn].max()))
     if oov.draws(parts.words):
         claim = replace(claim, draws=True)
         places += int(np.isin(plan.rules[span], (WordRule.UNIFORM, WordRule.ADD)).sum())
@@ -56,7 +59,8 @@ def state(
     if parts.grouping is not None:
         lost = np.where(named | moved, spent, claim.ldp(spent))
         if parts.drawn_groups:
-            lost = np.full(len(spent), labels_cost(parts, claim, int(covered.sum())))
+            # the neighbour's words may be of other groups, and under their budgets other bounds hold
+            lost = np.full(len(spent), labels_cost(parts, replace(claim, most=math.inf), int(covered.sum())))
         groups = tuple(_groups(parts, protection, plan, span, lost))
         if parts.names is not None or parts.figures is not None or parts.drawn_groups:
             claim, spent = replace(claim.induced(), restricted=None), lost

@@ -170,8 +170,9 @@ def statement(subject: Subject) -> Finding:
         if claim.kind == "metric" and claim.metric in METRICS and _farthest(subject) > claim.diameter * (1 + FLOAT32):
             problems.append("two words of the table are farther apart than the diameter that is claimed")
         local_dp = largest if claim.kind == "ldp" else largest * claim.diameter + claim.additive * (largest > 0)
+        local_dp = min(local_dp, subject.most(subject.table))
         if guarantee.epsilon_ldp < local_dp * (1 - ROUNDING):
-            problems.append("the printed local DP is less than the bound and the diameter make")
+            problems.append("the printed local DP is less than the bound makes it")
     looked, found, why = _window(subject)
     problems += [why] if why else []
     return Finding(

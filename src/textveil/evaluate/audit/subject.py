@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from textveil.config.extras import needed
 from textveil.errors import BudgetError, ConfigError
 from textveil.guarantee import Claim, Restricted
-from textveil.mechanism import Block, Law, Layout, Mechanism
+from textveil.mechanism import Block, Capped, Law, Layout, Mechanism
 from textveil.pipeline import Privatizer
 from textveil.protect import LARGEST, Uniform
 from textveil.randomness import Ids, Randomness, Streams, SystemRandomness, Values
@@ -172,7 +172,15 @@ class Subject:
         """What is claimed for any two words of a table, for texts of one word and a budget of `epsilon * scale`."""
         claim, layout = self.mechanism.claim(table), Layout.of(1)
         spent = float(self.spent(table, layout, self.parameter(table, layout, scale))[0])
-        return spent if claim.kind == "ldp" else spent * claim.diameter + claim.additive
+        bound = spent if claim.kind == "ldp" else spent * claim.diameter + claim.additive
+        return min(bound, self.most(table, scale))
+
+    def most(self, table: EmbeddingTable, scale: float = 1.0) -> float:
+        """What the mechanism says is lost at most whatever the diameter; infinite where it says nothing."""
+        layout = Layout.of(1)
+        if self.claim.kind != "metric" or not isinstance(self.mechanism, Capped):
+            return math.inf
+        return float(self.mechanism.most(table, layout, self.parameter(table, layout, scale))[0])
 
     def scale_within(self, table: EmbeddingTable, local_dp: float) -> float:
         """The largest part of the budget, at most all of it, that costs about `local_dp` over a table."""
