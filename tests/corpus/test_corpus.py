@@ -4,6 +4,7 @@ import errno
 import gzip
 import json
 import os
+import pickle
 import random
 import resource
 import shutil
@@ -36,6 +37,7 @@ from textveil.files import streams, work
 from textveil.guarantee import Guarantee
 from textveil.pipeline import privatizer
 from textveil.pipeline.results import Result
+from textveil.randomness import KeyedRandomness
 from textveil.table.embedding import EmbeddingTable
 
 CANARY = "Zyxqorvian"
@@ -302,11 +304,13 @@ def test_several_processes_draw_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(chunking, "CHUNK_ROWS", 10)
     path = tmp_path / "a.txt"
     path.write_text("".join(f"the doctor owes {n} pounds\n" for n in range(45)))
-    for jobs in (1, 2):
-        run(path, to=tmp_path / str(jobs), jobs=jobs, seed=1, table="minilm-s")
-    assert (tmp_path / "1" / "a.txt").read_text() == (tmp_path / "2" / "a.txt").read_text()
-    one, two = ((tmp_path / jobs / "a.txt.guarantee.json").read_text() for jobs in "12")
-    assert one == two
+    with_one_key(monkeypatch)
+    for seed in (1, None):
+        for jobs in (1, 2):
+            run(path, to=tmp_path / f"{seed} {jobs}", jobs=jobs, seed=seed, table="minilm-s")
+        for name in ("a.txt", "a.txt.guarantee.json"):
+            one, two = ((tmp_path / f"{seed} {jobs}" / name).read_text() for jobs in "12")
+            assert one == two
 
 
 def blocked(_: object) -> set[Any]:
@@ -416,7 +420,21 @@ def test_killed_before_each_of_its_steps(rows, tmp_path):
     pytest.fail("the run has more steps than it was killed at")
 
 
-def test_killed_at_random_points(rows, tmp_path):
+def with_one_key(monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """All runs of the test have the same release key."""
+    key = bytes(range(32))
+    monkeypatch.setattr(KeyedRandomness, "new_key", staticmethod(lambda: key))
+    return key
+
+
+def require_same(one: Path, other: Path) -> None:
+    for name in FINISHED:
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+
+
+def test_killed_at_random_points(rows, tmp_path, monkeypatch):
+    with_one_key(monkeypatch)
+    run(rows, to=tmp_path / "undisturbed")
     out = tmp_path / "out"
     picks = random.Random(7)
     before: dict[str, bytes] = {}
@@ -443,6 +461,102 @@ def test_killed_at_random_points(rows, tmp_path):
     run(rows, to=out, resume=True)
     assert names(out) == FINISHED
     assert numbers(out / "a.jsonl") == list(range(37))
+    require_same(out, tmp_path / "undisturbed")
+
+
+def test_a_chunk_that_is_drawn_again_is_the_same_chunk(rows, tmp_path):
+    """With a key of the run's own, which nobody else has."""
+    out = tmp_path / "out"
+    interrupted(rows, out)
+    before = chunks(out)
+    for name in before:
+        (work_of(out) / name).unlink()
+    interrupted(rows, out, resume=True)
+    assert chunks(out) == before
+    run(rows, to=out, resume=True)
+    run(rows, to=tmp_path / "another")
+    assert numbers(tmp_path / "another" / "a.jsonl") == numbers(out / "a.jsonl")
+    assert (tmp_path / "another" / "a.jsonl").read_text() != (out / "a.jsonl").read_text()
+
+
+def test_a_changed_row_has_draws_of_its_own(tmp_path, monkeypatch):
+    """Rows draw by key, file, row and text: none of them may change, and all that stay keep their draws."""
+    with_one_key(monkeypatch)
+    long = " ".join(WORDS * 3)
+
+    def released(name: str, texts: list[str], **options: Any) -> list[str]:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        (folder / name).write_text("".join(f"{text}\n" for text in texts))
+        run(folder / name, to=folder / "out", **options)
+        return (folder / "out" / name).read_text().splitlines()
+
+    whole = released("a.txt", [long] * 12)
+    assert len(set(whole)) == 12  # equal texts, in two chunks
+    assert released("a.txt", [long] * 12) == whole
+    changed = released("a.txt", [*[long] * 3, f"{long} anna", *[long] * 8])
+    assert [one == two for one, two in zip(whole, changed, strict=True)] == [number != 3 for number in range(12)]
+    for other in (changed[3:4], released("b.txt", [long] * 12), released("a.txt", [long] * 12, epsilon=5.5)):
+        for one in other:
+            for two in whole:
+                same = [a == b for a, b in zip(one.split(), two.split(), strict=False)]
+                assert sum(same) < 30  # of 42 or more; a word stays in about one case of six
+
+
+def test_the_key_lies_beside_the_manifest_and_nowhere_else(rows, tmp_path, monkeypatch):
+    key, out, sent = with_one_key(monkeypatch), tmp_path / "out", list[bytes]()
+
+    class Sending:
+        """Draws here what it would send."""
+
+        def map(self, draw, items):
+            for item in items:
+                sent.append(pickle.dumps((draw, item)))
+                yield item, draw(item)
+
+    interrupted(rows, out, executor=Sending())
+    assert len(sent) == 2
+    held = work_of(out) / "release.key"
+    assert held.read_bytes() == key
+    assert stat.S_IMODE(held.stat().st_mode) == 0o600
+    for content in (*sent, *chunks(out).values(), (work_of(out) / "manifest.json").read_bytes()):
+        assert key not in content
+        assert key.hex().encode() not in content
+
+
+def test_the_key_is_gone_before_the_output_is_there(rows, tmp_path, monkeypatch):
+    wiped: list[Path] = []
+    real = work.Work.publish
+
+    def publish(self: work.Work, name: str, path: Path) -> None:
+        wiped.append(path)
+        assert "manifest.json" in self.names()
+        assert "release.key" not in self.names()
+        real(self, name, path)
+
+    monkeypatch.setattr(work.Work, "publish", publish)
+    run(rows, to=tmp_path / "out")
+    assert len(wiped) == 2
+    assert names(tmp_path / "out") == FINISHED
+    interrupted(rows, tmp_path / "seeded", seed=3)
+    assert "release.key" not in names(work_of(tmp_path / "seeded"))
+
+
+def test_without_its_key_a_run_draws_no_more(rows, tmp_path):
+    out = tmp_path / "out"
+    interrupted(rows, out)
+    before = chunks(out)
+    (work_of(out) / "release.key").unlink()
+    with pytest.raises(ConfigError, match=r"^a\.jsonl: \.a\.jsonl\.textveil has no release\.key, without which"):
+        run(rows, to=out, resume=True)
+    assert chunks(out) == before
+    (work_of(out) / "release.key").write_bytes(b"short")
+    with pytest.raises(ConfigError, match="a release key must be 32 bytes"):
+        run(rows, to=out, resume=True)
+    interrupted(rows, tmp_path / "all", after=37)  # every chunk is there: it is no longer needed
+    (work_of(tmp_path / "all") / "release.key").unlink()
+    run(rows, to=tmp_path / "all", resume=True)
+    assert names(tmp_path / "all") == FINISHED
 
 
 @pytest.mark.slow
@@ -561,8 +675,10 @@ def test_a_chunk_that_is_not_of_this_run_is_refused(rows, tmp_path, other):
 
 def test_a_label_has_the_digest_of_the_texts():
     """The run's own name would not tell of an input that changed while it was read, and was put back later."""
-    label = ChunkStore(folder=None, run="r")._label  # type: ignore[arg-type]
-    first, second, third = (Chunk(number=0, first=0, part=0, texts=(text, None)) for text in ("anna", "bank", CANARY))
+    label = ChunkStore(folder=None, run="r", seeded=True)._label  # type: ignore[arg-type]
+    first, second, third = (
+        Chunk(number=0, first=0, part=0, file="a", texts=(text, None)) for text in ("anna", "bank", CANARY)
+    )
     assert label(first) != label(second)
     assert CANARY not in json.dumps(label(third))
 
@@ -590,8 +706,8 @@ def test_a_manifest_goes_before_the_chunks(rows, tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "unlink", unlink)
     run(rows, to=out)
-    assert gone[0] == "manifest.json"
-    assert len(gone) == 5
+    assert gone[:2] == ["release.key", "manifest.json"]
+    assert len(gone) == 6
 
 
 def test_resuming_needs_the_same_table(rows, tmp_path, monkeypatch):
@@ -809,6 +925,7 @@ def test_a_signal_leaves_the_finished_chunks(rows, tmp_path, number):
         "00000000.chunk",
         "00000001.chunk",
         "manifest.json",
+        "release.key",
     ]
 
 
@@ -816,12 +933,13 @@ def test_a_signal_leaves_the_finished_chunks(rows, tmp_path, number):
 
 
 @pytest.mark.parametrize(
-    ("call", "after"), [("fsync", 1), ("fsync", 3), ("fsync", 6), *[("replace", after) for after in (1, 3, 5, 6, 7, 8)]]
+    ("call", "after"),
+    [("fsync", 1), ("fsync", 2), ("fsync", 4), ("fsync", 8), *[("replace", after) for after in (1, 2, 4, 6, 7, 8, 9)]],
 )
 def test_a_full_disk_leaves_the_finished_chunks(rows, tmp_path, monkeypatch, call, after):
-    """At every step no output is there without its statement: the manifest, four chunks, both files, both names."""
+    """At every step no output is without its statement: key, manifest, four chunks, both files, both names."""
     out, calls, real = tmp_path / "out", 0, getattr(os, call)
-    said = "finished rows are kept; go on with --resume$" if after > 1 else "nothing was finished$"
+    said = "finished rows are kept; go on with --resume$" if after > 2 else "nothing was finished$"
 
     def full(target: Any, *arguments: Any, **more: Any) -> Any:
         nonlocal calls
@@ -839,8 +957,8 @@ def test_a_full_disk_leaves_the_finished_chunks(rows, tmp_path, monkeypatch, cal
             run(rows, to=out)
     assert not [name for name in names(out / ".a.jsonl.textveil") if name.endswith(".part")]
     before = chunks(out)
-    assert len(before) == min(after - 1, 4)
-    assert names(out) == [".a.jsonl.textveil"] * bool(before) + ["a.jsonl.guarantee.json"] * (after == 8)
+    assert len(before) == max(0, min(after - 2, 4))
+    assert names(out) == [".a.jsonl.textveil"] * bool(before) + ["a.jsonl.guarantee.json"] * (after == 9)
     run(rows, to=out, resume=bool(before))
     assert names(out) == FINISHED
 

@@ -202,9 +202,9 @@ def test_texts_stand_side_by_side() -> None:
 
 def test_composition_adds_what_is_additive_and_keeps_what_is_bad() -> None:
     claim = Claim(mechanism="polar", kind="metric", metric="chord", table="t", diameter=1.5, additive=0.5)
-    total = compose([statement(1.0, claim=claim), statement(1.0, claim=claim, seeded=True, infinite=("why",))])
+    total = compose([statement(1.0, claim=claim), statement(1.0, claim=claim, infinite=("why",))])
     assert total.claim.additive == 1.0
-    assert total.seeded
+    assert not total.seeded
     assert total.reasons == ("why",)
     assert total.epsilon == math.inf
 
@@ -232,12 +232,39 @@ def test_other_texts_do_not_compose_word_by_word_and_nothing_is_no_statement() -
         compose([])
 
 
+def test_seeded_releases_do_not_compose() -> None:
+    seeded = statement(1.0, seeded=True)
+    for releases in ([seeded, seeded], [statement(1.0), seeded]):
+        with pytest.raises(GuaranteeError, match="whoever knows the seed can repeat them"):
+            compose(releases)
+    assert "unrelated draws for others; statements of seeded releases do not add up" in seeded.headline()
+    assert summarize([seeded, seeded]).repeatable  # texts of one run, of which each has its own draws
+    holes = [statement(0.0, drawn=0, placeholders=1, seeded=True)] * 2  # nothing was drawn that a seed could repeat
+    assert compose(holes).epsilon == 0
+
+
+def test_what_bounds_any_two_words_besides_the_diameter() -> None:
+    claim = replace(METRIC, diameter=1.5, additive=0.25, most=20.0)
+    assert claim.ldp(np.array([0.0, 4.0, 100.0, math.inf])).tolist() == [0.0, 6.25, 20.0, math.inf]
+    assert claim.times(3).ldp(np.array([100.0])).tolist() == [60.0]
+    assert claim.induced().ldp(np.array([100.0])).tolist() == [100.0]
+    one, other = statement(100.0, claim=claim), statement(50.0, claim=replace(claim, most=21.0))
+    assert one.epsilon_ldp == 20.0
+    assert "at most 20 for any two words" in one.headline()
+    assert "the bound for any two words is at most 20, whatever their distance" in one.explain()
+    assert one.to_json()["epsilon_ldp"] == 20.0
+    assert Guarantee.unpack(one.pack()).epsilon_ldp == 20.0
+    assert compose([one, other]).epsilon_ldp == 41.0
+    assert summarize([one, other]).epsilon_ldp == 21.0
+    assert compose([one, statement(1.0)]).epsilon_ldp > 100  # the other has the diameter only
+
+
 # ---- what is drawn, and other lines that must follow from the parts ----------------------------------------
 
 
 def test_a_composed_statement_still_says_what_was_drawn() -> None:
     assert "Draws come from AES" in compose([statement(1.0), statement(1.0)]).headline()
-    assert "knows the seed" in compose([statement(1.0), statement(1.0, seeded=True)]).headline()
+    assert "knows the seed" in compose([statement(1.0, seeded=True)]).headline()
     placeholder = Claim(mechanism="placeholder", kind="ldp", table="t", draws=False)
     assert "Nothing is drawn." in statement(0.0, claim=placeholder, seeded=True).headline()
     assert "Nothing is drawn." in statement().headline()

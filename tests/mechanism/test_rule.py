@@ -1,15 +1,19 @@
 """Draws of the exponential rule against its law. Each check has a false-alarm rate of 1e-6; streams are seeded."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from textveil.errors import ConfigError
-from textveil.mechanism import Exponential
+from textveil.guarantee import Guarantee
+from textveil.guarantee.wording import number
+from textveil.mechanism import Exponential, Layout, Select, Staircase
 from textveil.mechanism import rule as rule_module
 from textveil.mechanism.rule import EXPONENT_CAP, _bits, _upper
+from textveil.pipeline import Privatizer
 from textveil.randomness.streams import Draws, SeededRandomness
 from textveil.table.embedding import EmbeddingTable
 from textveil.table.pairs import Pairs
@@ -184,3 +188,66 @@ def test_draws_of_the_default_table_follow_its_law(minilm_s):
     assert follows(group[drawn], masses / masses.sum())
     wrong = np.exp(RULE.log_probs(minilm_s.distances(np.array([row])), np.array([c * 1.02])))[0]
     assert not follows(group[drawn], np.bincount(group, weights=wrong))
+
+
+# ---- local DP --------------------------------------------------------------------------------------------------------
+
+
+def exact_local_dp(table: EmbeddingTable, c: float) -> float:
+    """The largest ln-ratio of two words' laws at any output, by looking at all of them."""
+    laws = np.log([law_of(table, row, c) for row in range(len(table))])
+    return float((laws.max(axis=0) - laws.min(axis=0)).max())
+
+
+@pytest.mark.parametrize("share", [0.2, 0.9, 1.0, 1.3, 3.0, 30.0, 1e4])
+def test_the_bound_for_any_two_words_is_the_smaller_one(table, share):
+    """`share` is of the c at which the longest distance is capped."""
+    c = share * EXPONENT_CAP / (table.diameter * table.lipschitz)
+    exact, bound = exact_local_dp(table, c), float(RULE.most(table, np.array([c]))[0])
+    by_diameter = float(RULE.constant(table, np.array([c]))[0]) * table.lipschitz * table.diameter + RULE.rounding
+    assert exact - 1e-6 <= bound <= by_diameter * (1 + 1e-9)
+    if share >= 3:  # near copies of rows make the constant's curve loose
+        assert bound <= (1.2 if table.name == "t" else 1.05) * exact < by_diameter / 2
+
+
+def test_without_a_curve_the_number_of_words_bounds_the_normalizers(monkeypatch):
+    monkeypatch.setattr(EmbeddingTable, "curve", None)
+    table = clusters()
+    c = np.array([3.0, 300.0]) / table.diameter * EXPONENT_CAP
+    bound = RULE.most(table, c)
+    assert bound == pytest.approx(EXPONENT_CAP + np.log(len(table)) + RULE.rounding)
+    assert all(exact_local_dp(table, float(each)) <= bound[0] for each in c)
+
+
+def test_statements_print_the_smaller_bound(small_table):
+    def stated(epsilon: float, **options: Any) -> Guarantee:
+        return (
+            Privatizer("exponential", epsilon=epsilon, table=small_table, **options).privatize("river castle").guarantee
+        )
+
+    wide = stated(70.0)
+    exact = exact_local_dp(small_table, float(wide.parameter[0]))
+    assert exact - 1e-6 <= wide.epsilon_ldp <= 1.01 * exact
+    assert 20 < wide.epsilon_ldp < 0.3 * wide.epsilon * small_table.diameter
+    for said in (wide.summary(), wide.headline(), wide.explain()):
+        assert f"at most {number(wide.epsilon_ldp)} for any two words" in said
+    assert wide.ldp_per_word.tolist() == [wide.epsilon_ldp] * 2
+    assert "The mechanism caps distances" in wide.explain()
+    narrow = stated(5.0)
+    assert narrow.epsilon_ldp == narrow.epsilon * small_table.diameter + RULE.rounding
+    assert "caps distances" not in narrow.explain()
+    uneven = stated(70.0, budget=None, protect={"always": ["river"]}, groups={"budgets": "heuristic"})
+    assert {group.epsilon for group in uneven.groups} <= {0.0, *uneven.ldp_per_word.tolist()}
+    assert max(group.epsilon for group in uneven.groups) < 21
+
+
+def test_other_rules_have_no_such_bound(small_table):
+    select = Select(name="exponential", rule=RULE)
+    layout = Layout.of(2)
+    assert (
+        select.most(small_table, layout, np.array([3.0, 500.0])).tolist()
+        == RULE.most(small_table, np.array([3.0, 500.0])).tolist()
+    )
+    assert np.isinf(
+        Select(name="krr", rule=Staircase(sizes=(1,))).most(small_table, layout, np.array([3.0, 5.0]))
+    ).all()

@@ -3,6 +3,7 @@
 import copy
 import pickle
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,9 +12,11 @@ from tests.fixtures import NOUNS
 
 from textveil.errors import ConfigError, RandomnessError
 from textveil.pipeline import Privatizer
+from textveil.pipeline.source import source
+from textveil.protect import ungrouped
 from textveil.randomness import KeyedRandomness, Randomness, SeededRandomness, SystemRandomness
-from textveil.session import Session
 from textveil.table import EmbeddingTable
+from textveil.text import tokenize
 
 
 @pytest.fixture
@@ -102,12 +105,12 @@ class Recorded(SystemRandomness):
 SEEN: list[tuple[int, list[bytes]]] = []
 
 
-def digests(texts: Sequence[str], table: EmbeddingTable, session: Session | None = None, **options: Any) -> list[bytes]:
+def digests(texts: Sequence[str], table: EmbeddingTable, **options: Any) -> list[bytes]:
     """The digests of some texts under some options."""
     SEEN.clear()
     options = {"mechanism": "noise", "epsilon": 5.0, **options}
     privatizer = Privatizer(options.pop("mechanism"), table=table, **options)
-    list(privatizer.with_parts(randomness=Recorded()).privatize_many(texts, session))
+    list(privatizer.with_parts(randomness=Recorded()).privatize_many(texts))
     return [digest for _, found in SEEN for digest in found]
 
 
@@ -150,13 +153,20 @@ def test_every_option_changes_what_is_drawn_for(table, raw_table):
     assert digests(["a word", TEXT], table)[1:] == found[0]  # whatever stands beside it
 
 
-def test_what_a_session_knows_changes_what_is_drawn_for(table):
-    """A name that was found once is hidden from then on, where the options no longer look for it."""
-    text, session = f"Zyxqorvian Quillfeather and {TEXT}", Session()
-    looking, not_looking = ({"protect": {"always": [each]}, **BUDGETS} for each in ("Zyxqorvian Quillfeather", "Xyz"))
-    first = digests([text], table, session, **looking)
-    assert digests([text], table, Session(), **looking) == first
-    assert digests([text], table, session, **not_looking) != digests([text], table, Session(), **not_looking)
+def test_what_was_decided_about_words_changes_what_is_drawn_for(table):
+    """Whatever decides it: a session, a query, a detector that is better today."""
+    privatizer = Privatizer("noise", epsilon=5.0, table=table).with_parts(randomness=Recorded())
+    tokens = tokenize([TEXT])
+    plain, equal = ungrouped(np.zeros(4, bool)), np.full(4, 5.0)
+    made = [(plain, equal), (plain, np.array([5.0, 5.0, 5.0, 4.0])), (plain, None)]
+    made += [(replace(plain, **{name: np.arange(4) == 2}), equal) for name in ("public", "hidden", "named")]
+    made += [(replace(plain, group=np.arange(4) % 2), equal), (replace(plain, labels=("public", "other")), equal)]
+    SEEN.clear()
+    for protection, epsilon in made:
+        source(privatizer, tokens, protection, epsilon, first=0, step="words")
+    source(privatizer, tokens, plain, equal, first=0, step="labels")
+    source(privatizer, tokens.joined(np.arange(4) == 1), ungrouped(np.zeros(3, bool)), equal[:3], first=0, step="words")
+    assert len({digest for _, (digest,) in SEEN}) == len(SEEN) == len(made) + 2
 
 
 def test_texts_have_their_numbers_in_the_run(table):

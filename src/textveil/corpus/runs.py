@@ -126,9 +126,11 @@ def _draw_missing(task: Task, store: ChunkStore, executor: Executor, draw: Draw,
 
     def missing() -> Iterator[Chunk]:
         nonlocal rows
+        key: Path | None = None
         for chunk in cut(task.source):
             if chunk.number not in saved:
-                yield replace(chunk, key=store.key)
+                key = key or store.key
+                yield replace(chunk, key=key)
             else:
                 store.load(chunk)
                 rows += len(chunk.texts)

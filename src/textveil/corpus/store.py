@@ -60,7 +60,7 @@ class ChunkStore:
     def destroy_key(self) -> None:
         """Overwrite and delete the key, once nothing is left to draw."""
         if KEY in self.folder.names():
-            self.folder.wipe(KEY)
+            self.folder.wipe(KEY, KeyedRandomness.new_key())
 
     def numbers(self) -> set[int]:
         """The numbers of the chunks that are there."""
@@ -121,7 +121,7 @@ def claimed(task: Task, resume: bool) -> Iterator[ChunkStore]:
                     if MANIFEST in folder.names():  # first, or its key would be used after it was overwritten
                         folder.delete(MANIFEST)
                     if KEY in folder.names():
-                        folder.wipe(KEY)
+                        folder.wipe(KEY, KeyedRandomness.new_key())
                     folder.remove(first=KEY)
 
 

@@ -92,17 +92,17 @@ class Work:
         with streams.writing():
             os.unlink(name, dir_fd=self.descriptor)
 
-    def wipe(self, name: str) -> None:
-        """Overwrite a file of it with random bytes, and delete it. What the disk or its backups kept of it is out of reach."""
-        with streams.writing():
+    def wipe(self, name: str, over: bytes) -> None:
+        """Overwrite a file of it, and delete it. What the disk or its backups kept of it is out of reach."""
+        with suppress(OSError):  # it is deleted in any case
             descriptor = os.open(name, os.O_WRONLY | os.O_NOFOLLOW, dir_fd=self.descriptor)
             try:
-                os.write(descriptor, os.urandom(os.fstat(descriptor).st_size))
+                os.write(descriptor, over)
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-            os.unlink(name, dir_fd=self.descriptor)
-            self._sync()
+        self.delete(name)
+        self._sync()
 
     def remove(self, first: str) -> None:
         """Delete the folder with its files, `first` before the others."""

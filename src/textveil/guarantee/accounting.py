@@ -59,7 +59,7 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
         parameter=np.empty(0),
         placeholders=min(int((spent == 0).sum()) + first.repeated, *(release.placeholders for release in releases)),
         mask=tuple(sorted(_union(release.mask for release in releases), key=MASK_FIELDS.index)),
-        seeded=any(release.seeded for release in releases),
+        seeded=all(release.seeded for release in releases),
         infinite=_union(release.infinite for release in releases),
         within=sum(release.within for release in releases),
         groups=_added(releases),
