@@ -49,10 +49,10 @@ def _law(parts: Parts, step: Step) -> bytes:
     said = {
         "step": step,
         "mechanism": claim.mechanism,
-        "options": claim.options,
+        # re-ranking reads what was drawn, and costs nothing for the same draws
+        "options": {name: value for name, value in claim.options.items() if name != "rerank"},
         "table": [claim.table, parts.table.metric, parts.table.digest],
         "words": asdict(parts.words),
-        "rerank": asdict(parts.rerank),
         "names": None if parts.names is None else asdict(parts.names.options),
     }
     return json.dumps(said, sort_keys=True, default=str).encode()

@@ -275,7 +275,7 @@ class KeyedRandomness:
     """
 
     def __init__(self, key: bytes, *, field: str = "", ids: Sequence[str] = ()) -> None:
-        if not isinstance(key, bytes) or len(key) != _KEY_BYTES:
+        if len(key) != _KEY_BYTES:
             raise ConfigError(f"a release key must be {_KEY_BYTES} bytes; make one with KeyedRandomness.new_key()")
         if len(set(ids)) < len(ids):
             raise ConfigError("every text of a release with a key needs an id of its own, and an id occurs twice")
