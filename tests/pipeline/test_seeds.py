@@ -159,8 +159,11 @@ def test_what_was_decided_about_words_changes_what_is_drawn_for(table):
     tokens = tokenize([TEXT])
     plain, equal = ungrouped(np.zeros(4, bool)), np.full(4, 5.0)
     made = [(plain, equal), (plain, np.array([5.0, 5.0, 5.0, 4.0])), (plain, None)]
-    made += [(replace(plain, **{name: np.arange(4) == 2}), equal) for name in ("public", "hidden", "named")]
-    made += [(replace(plain, group=np.arange(4, dtype=np.int16) % 2), equal), (replace(plain, labels=("public", "other")), equal)]
+    made += [(replace(plain, **{name: np.arange(4) == 2}), equal) for name in ("public", "hidden", "named", "moved")]
+    made += [
+        (replace(plain, group=np.arange(4, dtype=np.int16) % 2), equal),
+        (replace(plain, labels=("public", "other")), equal),
+    ]
     SEEN.clear()
     for protection, epsilon in made:
         source(privatizer, tokens, protection, epsilon, first=0, step="words")

@@ -54,6 +54,7 @@ def _law(parts: Parts, step: Step) -> bytes:
         "table": [claim.table, parts.table.metric, parts.table.digest],
         "words": asdict(parts.words),
         "names": None if parts.names is None else asdict(parts.names.options),
+        "figures": None if parts.figures is None else asdict(parts.figures.options),
     }
     return json.dumps(said, sort_keys=True, default=str).encode()
 
@@ -62,7 +63,8 @@ def _decided(tokens: Tokens, protection: Protection, epsilon: Values | None, b: 
     """The words of text b, and what was decided about each."""
     span = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
     yield tokens.texts[b].encode(errors="surrogatepass")
-    for values in (tokens.starts, tokens.ends, protection.public, protection.hidden, protection.named):
+    decided = (protection.public, protection.hidden, protection.named, protection.moved)
+    for values in (tokens.starts, tokens.ends, *decided):
         yield values[span].tobytes()
     yield "\0".join(protection.labels[group] for group in protection.group[span].tolist()).encode()
     yield b"" if epsilon is None else epsilon[span].tobytes()
