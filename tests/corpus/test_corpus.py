@@ -547,12 +547,14 @@ def test_without_its_key_a_run_draws_no_more(rows, tmp_path):
     interrupted(rows, out)
     before = chunks(out)
     (work_of(out) / "release.key").unlink()
-    with pytest.raises(ConfigError, match=r"^a\.jsonl: \.a\.jsonl\.textveil has no release\.key, without which"):
+    with pytest.raises(ConfigError, match=r"^a\.jsonl: \.a\.jsonl\.textveil no longer has the release\.key that"):
         run(rows, to=out, resume=True)
     assert chunks(out) == before
-    (work_of(out) / "release.key").write_bytes(b"short")
-    with pytest.raises(ConfigError, match="a release key must be 32 bytes"):
-        run(rows, to=out, resume=True)
+    for other in (b"", b"short", bytes(32), KeyedRandomness.new_key()):
+        (work_of(out) / "release.key").write_bytes(other)
+        with pytest.raises(ConfigError, match=r"no longer has the release\.key that the run began with"):
+            run(rows, to=out, resume=True)
+    assert chunks(out) == before
     interrupted(rows, tmp_path / "all", after=37)  # every chunk is there: it is no longer needed
     (work_of(tmp_path / "all") / "release.key").unlink()
     run(rows, to=tmp_path / "all", resume=True)
@@ -675,7 +677,7 @@ def test_a_chunk_that_is_not_of_this_run_is_refused(rows, tmp_path, other):
 
 def test_a_label_has_the_digest_of_the_texts():
     """The run's own name would not tell of an input that changed while it was read, and was put back later."""
-    label = ChunkStore(folder=None, run="r", seeded=True)._label  # type: ignore[arg-type]
+    label = ChunkStore(folder=None, run="r", key=None)._label  # type: ignore[arg-type]
     first, second, third = (
         Chunk(number=0, first=0, part=0, file="a", texts=(text, None)) for text in ("anna", "bank", CANARY)
     )
@@ -728,7 +730,10 @@ def test_files_that_do_not_fit_are_refused_before_others_are_drawn(rows, tmp_pat
     assert names(tmp_path / "out") == [".b.jsonl.textveil"]
 
 
-def test_a_deleted_work_folder_ends_its_run_and_no_other(rows, tmp_path):
+@pytest.mark.parametrize(
+    ("seed", "error"), [(1, (OutputError, "No such file")), (None, (ConfigError, "no longer has the release.key"))]
+)
+def test_a_deleted_work_folder_ends_its_run_and_no_other(rows, tmp_path, seed, error):
     """The first run stands still, its folder is deleted, and a second run begins: the first cannot reach its folder."""
     out = tmp_path / "out"
     seen: dict[str, bytes] = {}
@@ -736,15 +741,15 @@ def test_a_deleted_work_folder_ends_its_run_and_no_other(rows, tmp_path):
     def report(_: str, done: int, __: int) -> None:
         if done == 10:
             shutil.rmtree(work_of(out))
-            interrupted(rows, out)
+            interrupted(rows, out, seed=seed)
             seen.update(chunks(out))
 
-    with pytest.raises(OutputError, match="No such file"):
-        run(rows, to=out, report=report)
+    with pytest.raises(error[0], match=error[1]):
+        run(rows, to=out, seed=seed, report=report)
     assert len(seen) == 2
     assert chunks(out) == seen
     assert names(out) == [".a.jsonl.textveil"]
-    run(rows, to=out, resume=True)
+    run(rows, to=out, seed=seed, resume=True)
     assert names(out) == FINISHED
 
 

@@ -172,6 +172,16 @@ def test_what_was_decided_about_words_changes_what_is_drawn_for(table):
     assert len({digest for _, (digest,) in SEEN}) == len(SEEN) == len(made) + 2
 
 
+def test_a_parameter_counts_that_the_claim_does_not_have(table):
+    """The claim of a mechanism that somebody else wrote may say nothing of it."""
+    SEEN.clear()
+    for eta in (5.0, 6.0):
+        privatizer = Privatizer("noise", eta=eta, table=table)
+        silent = privatizer.with_parts(randomness=Recorded(), claim=replace(privatizer.claim, options={}))
+        silent.privatize(TEXT)
+    assert SEEN[0] != SEEN[1]
+
+
 def test_texts_have_their_numbers_in_the_run(table):
     digests([TEXT] * 3, table)
     assert [first for first, _ in SEEN] == [0]

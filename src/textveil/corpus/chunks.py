@@ -6,13 +6,14 @@ Not here: where finished chunks are kept (`store`), and which process draws them
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from textveil.config import Config
-from textveil.errors import InputError
+from textveil.errors import ConfigError
 from textveil.files import formats
 from textveil.guarantee import condense, summarize
 from textveil.pipeline import BATCH_CHARACTERS, BATCH_TEXTS, Privatizer
@@ -20,6 +21,34 @@ from textveil.randomness import KeyedRandomness, fresh_name
 
 CHUNK_ROWS = BATCH_TEXTS
 CHUNK_CHARACTERS = BATCH_CHARACTERS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """Where a run's release key is kept: what a worker is told in place of the key.
+
+    Attributes:
+        path: of its file.
+        digest: SHA-256 of the key, which tells nothing of it.
+    """
+
+    path: Path
+    digest: str
+
+    def read(self) -> bytes:
+        """The key.
+
+        Raises:
+            ConfigError: it cannot be read, or is another one.
+        """
+        with suppress(OSError):
+            key = self.path.read_bytes()
+            if sha256(key).hexdigest() == self.digest:
+                return key
+        raise ConfigError(
+            f"{self.path.parent.name} no longer has the {self.path.name} that the run began with, and without it the "
+            "missing rows would be drawn as another release; delete that folder to start over"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +61,7 @@ class Chunk:
         part: the number that its draws have where there is a seed.
         file: the file's name, which is its path in the output folder too.
         column: the field with the texts; None where the format has no fields.
-        key: where the run's release key is kept; None where there is a seed.
+        key: the run's release key; None where there is a seed.
         texts: None for a row without one.
         queries: what each of them is for; None where nothing asks for that.
     """
@@ -42,7 +71,7 @@ class Chunk:
     part: int
     file: str
     column: str | None = None
-    key: Path | None = None
+    key: Key | None = None
     texts: tuple[str | None, ...] = field(repr=False)
     queries: tuple[str, ...] | None = field(default=None, repr=False)
 
@@ -121,21 +150,8 @@ class Draw:
             return privatizer.with_parts(randomness=privatizer.randomness.part(chunk.part))
         ids = [f"{chunk.file}\0{row}" for row, text in enumerate(chunk.texts, chunk.first) if text is not None]
         # read here, because a chunk and this object may be written down on their way to another process
-        key = KeyedRandomness(read_key(chunk.key), field=chunk.column or "", ids=ids)
+        key = KeyedRandomness(chunk.key.read(), field=chunk.column or "", ids=ids)
         return privatizer.with_parts(randomness=key)
-
-
-def read_key(path: Path) -> bytes:
-    """The release key of a run.
-
-    Raises:
-        InputError: it cannot be read.
-    """
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        failure = f"the release key {path.name} in {path.parent.name} cannot be read: {error.strerror}"
-    raise InputError(f"{failure}; delete the folder to start over")
 
 
 _LAST: dict[str, Draw] = {}

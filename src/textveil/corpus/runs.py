@@ -23,7 +23,7 @@ from textveil.config import Config
 from textveil.corpus.chunks import Chunk, Draw, cut
 from textveil.corpus.executors import Executor, Local, cores
 from textveil.corpus.plan import MANIFEST, Done, Places, Task, named, plan, require_unchanged
-from textveil.corpus.store import ChunkStore, claimed, require_resumable
+from textveil.corpus.store import ChunkStore, claimed, destroy_key, require_resumable
 from textveil.errors import ConfigError, OutputError
 from textveil.files import formats, streams
 from textveil.guarantee import Guarantee, condense, summarize
@@ -110,7 +110,7 @@ def _run(task: Task, executor: Executor, draw: Draw, resume: bool, report: Repor
     try:
         with named(task.source.path), claimed(task, resume) as store:
             _draw_missing(task, store, executor, draw, report)
-            store.destroy_key()
+            destroy_key(store.folder)
             done = _join(task, store)
             store.folder.remove(first=MANIFEST)
             return done
@@ -126,11 +126,9 @@ def _draw_missing(task: Task, store: ChunkStore, executor: Executor, draw: Draw,
 
     def missing() -> Iterator[Chunk]:
         nonlocal rows
-        key: Path | None = None
         for chunk in cut(task.source):
             if chunk.number not in saved:
-                key = key or store.key
-                yield replace(chunk, key=key)
+                yield replace(chunk, key=store.key)
             else:
                 store.load(chunk)
                 rows += len(chunk.texts)

@@ -5,8 +5,8 @@ Not here: the files of a work folder (`files.work`), and what a chunk is (`chunk
 
 A second draw of a chunk would be a second release. So draws follow from a key of the run, kept beside its manifest for
 its owner only until all chunks are there: a chunk that is drawn again, because it was lost before it was kept, is the
-same chunk. And a chunk tells which run it is of, where its rows stand and what
-digest their texts have; whoever reads it checks that against the input at hand.
+same chunk. And a chunk tells which run it is of, where its rows stand and what digest their texts have; whoever reads
+it checks that against the input at hand.
 """
 
 import json
@@ -15,10 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
-from textveil.corpus.chunks import Chunk
+from textveil.corpus.chunks import Chunk, Key
 from textveil.corpus.plan import KEY, MANIFEST, Task, named
 from textveil.errors import ConfigError, InputError
 from textveil.files import work
@@ -34,33 +33,12 @@ class ChunkStore:
     Attributes:
         folder: the work folder.
         run: digest of what the chunks depend on.
-        seeded: whether draws follow from a seed, and not from a key of the run.
+        key: the run's release key; None where there is a seed.
     """
 
     folder: work.Work
     run: str
-    seeded: bool
-
-    @property
-    def key(self) -> Path | None:
-        """Where the release key is; None where there is a seed.
-
-        Raises:
-            ConfigError: the key is gone.
-        """
-        if self.seeded:
-            return None
-        if KEY not in self.folder.names():
-            raise ConfigError(
-                f"{self.folder.path.name} has no {KEY}, without which its missing rows would be drawn as another "
-                "release; delete that folder to start over"
-            )
-        return self.folder.path / KEY
-
-    def destroy_key(self) -> None:
-        """Overwrite and delete the key, once nothing is left to draw."""
-        if KEY in self.folder.names():
-            self.folder.wipe(KEY, KeyedRandomness.new_key())
+    key: Key | None
 
     def numbers(self) -> set[int]:
         """The numbers of the chunks that are there."""
@@ -114,15 +92,20 @@ def claimed(task: Task, resume: bool) -> Iterator[ChunkStore]:
         try:
             if os.path.lexists(task.places.output):
                 raise ConfigError("another process finished this file meanwhile; --resume keeps its output")
-            yield ChunkStore(folder=folder, run=_pinned(task, folder), seeded=task.seeded)
+            yield _pinned(task, folder)
         finally:
             with suppress(OSError):
                 if not _chunks_in(folder):
-                    if MANIFEST in folder.names():  # first, or its key would be used after it was overwritten
+                    if MANIFEST in folder.names():  # first: a run that goes on from it needs its key
                         folder.delete(MANIFEST)
-                    if KEY in folder.names():
-                        folder.wipe(KEY, KeyedRandomness.new_key())
+                    destroy_key(folder)
                     folder.remove(first=KEY)
+
+
+def destroy_key(folder: work.Work) -> None:
+    """Overwrite and delete the key, once nothing is left to draw."""
+    if KEY in folder.names():
+        folder.wipe(KEY)
 
 
 def require_resumable(task: Task) -> None:
@@ -145,28 +128,37 @@ def _chunks_in(folder: work.Work) -> set[str]:
     return {name for name in folder.names() if name.endswith(CHUNK.format(0)[8:])}
 
 
-def _pinned(task: Task, folder: work.Work) -> str:
-    """Record what the chunks depend on, or compare it with the record of an earlier run; returns the run's digest."""
+def _pinned(task: Task, folder: work.Work) -> ChunkStore:
+    """Record what the chunks depend on, or compare it with the record of an earlier run."""
     names, chunks = folder.names(), _chunks_in(folder)
     for name in names - chunks - {MANIFEST, KEY}:
         folder.delete(name)  # left by a run that was killed while it wrote or joined
     if MANIFEST not in names:
         if chunks:
             raise ConfigError(f"{folder.path.name} has chunks but no manifest; delete that folder")
+        digest = None
         if not task.seeded:  # before the manifest, which says that a run has begun
+            key = KeyedRandomness.new_key()
+            digest = sha256(key).hexdigest()
             with folder.writing(KEY) as stream:
-                stream.write(KeyedRandomness.new_key())
+                stream.write(key)
         with folder.writing(MANIFEST) as stream:
-            stream.write(json.dumps({"run": fresh_name(), "pins": task.pins}).encode())
+            stream.write(json.dumps({"run": fresh_name(), "key": digest, "pins": task.pins}).encode())
     content = folder.read(MANIFEST)
-    _require_same(task, content)
-    return sha256(content).hexdigest()
+    digest = _require_same(task, content)
+    return ChunkStore(
+        folder=folder,
+        run=sha256(content).hexdigest(),
+        key=None if digest is None else Key(path=folder.path / KEY, digest=digest),
+    )
 
 
-def _require_same(task: Task, manifest: bytes) -> None:
+def _require_same(task: Task, manifest: bytes) -> str | None:
+    """Check that a run goes on as it began; returns the digest of its key, None where there is a seed."""
     delete = f"to start over delete {task.places.work.name} in the output folder"
     try:
-        found = dict(json.loads(manifest)["pins"])
+        said = json.loads(manifest)
+        found, digest = dict(said["pins"]), said["key"]
     except (ValueError, KeyError, TypeError):
         raise ConfigError(f"{MANIFEST} of the interrupted run is damaged; {delete}") from None
     wanted = json.loads(json.dumps(task.pins))
@@ -176,3 +168,4 @@ def _require_same(task: Task, manifest: bytes) -> None:
             "--resume needs the input and options that the run began with; "
             f"these differ: {', '.join(differing)}; {delete}"
         )
+    return None if digest is None else str(digest)

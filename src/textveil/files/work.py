@@ -92,12 +92,12 @@ class Work:
         with streams.writing():
             os.unlink(name, dir_fd=self.descriptor)
 
-    def wipe(self, name: str, over: bytes) -> None:
-        """Overwrite a file of it, and delete it. What the disk or its backups kept of it is out of reach."""
+    def wipe(self, name: str) -> None:
+        """Overwrite a file of it with zeros, and delete it. What the disk or its backups kept of it is out of reach."""
         with suppress(OSError):  # it is deleted in any case
             descriptor = os.open(name, os.O_WRONLY | os.O_NOFOLLOW, dir_fd=self.descriptor)
             try:
-                os.write(descriptor, over)
+                os.write(descriptor, bytes(os.fstat(descriptor).st_size))
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)

@@ -85,7 +85,7 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
         parameter=parameter,
         within=_per_word(plan, within),
         most=most,
-        capped=most < bound,
+        capped=most < bound * (1 - ROUNDING),
     )
 
 

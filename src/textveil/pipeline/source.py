@@ -13,6 +13,7 @@ from dataclasses import asdict
 from hashlib import blake2b
 from typing import Literal
 
+from textveil.mechanism import Layout
 from textveil.pipeline.parts import Parts
 from textveil.protect import Protection
 from textveil.randomness import Randomness, Values
@@ -45,10 +46,11 @@ def source(
 
 def _law(parts: Parts, step: Step) -> bytes:
     """What draws depend on besides the text and the decisions about its words."""
-    claim = parts.claim
+    claim, own = parts.claim, parts.mechanism.parameters(parts.table, Layout.of(1))
     said = {
         "step": step,
         "mechanism": claim.mechanism,
+        "parameter": None if own is None else own.tolist(),  # a mechanism of somebody else may not have it in its claim
         # re-ranking reads what was drawn, and costs nothing for the same draws
         "options": {name: value for name, value in claim.options.items() if name != "rerank"},
         "table": [claim.table, parts.table.metric, parts.table.digest],
@@ -56,7 +58,7 @@ def _law(parts: Parts, step: Step) -> bytes:
         "names": None if parts.names is None else asdict(parts.names.options),
         "figures": None if parts.figures is None else asdict(parts.figures.options),
     }
-    return json.dumps(said, sort_keys=True, default=str).encode()
+    return json.dumps(said, sort_keys=True).encode()
 
 
 def _decided(tokens: Tokens, protection: Protection, epsilon: Values | None, b: int) -> Iterator[bytes]:
