@@ -24,7 +24,7 @@ CHUNK_CHARACTERS = BATCH_CHARACTERS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Key:
+class KeyFile:
     """Where a run's release key is kept: what a worker is told in place of the key.
 
     Attributes:
@@ -71,7 +71,7 @@ class Chunk:
     part: int
     file: str
     column: str | None = None
-    key: Key | None = None
+    key: KeyFile | None = None
     texts: tuple[str | None, ...] = field(repr=False)
     queries: tuple[str, ...] | None = field(default=None, repr=False)
 

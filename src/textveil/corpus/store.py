@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from textveil.corpus.chunks import Chunk, Key
+from textveil.corpus.chunks import Chunk, KeyFile
 from textveil.corpus.plan import KEY, MANIFEST, Task, named
 from textveil.errors import ConfigError, InputError
 from textveil.files import work
@@ -38,7 +38,7 @@ class ChunkStore:
 
     folder: work.Work
     run: str
-    key: Key | None
+    key: KeyFile | None
 
     def numbers(self) -> set[int]:
         """The numbers of the chunks that are there."""
@@ -149,7 +149,7 @@ def _pinned(task: Task, folder: work.Work) -> ChunkStore:
     return ChunkStore(
         folder=folder,
         run=sha256(content).hexdigest(),
-        key=None if digest is None else Key(path=folder.path / KEY, digest=digest),
+        key=None if digest is None else KeyFile(path=folder.path / KEY, digest=digest),
     )
 
 
