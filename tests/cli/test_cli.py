@@ -602,7 +602,7 @@ def test_a_signal_leaves_the_old_file(tmp_path, monkeypatch, number):
     ],
 )
 def test_a_run_that_ends_early_says_what_is_kept(run, tmp_path, monkeypatch, finished, says, error, begins):
-    path, real, left = tmp_path / "a.csv", work.Work.writing, finished + 1  # the manifest, then chunks
+    path, real, left = tmp_path / "a.csv", work.Work.writing, finished + 2  # key, manifest, chunks
 
     def full(self: Any, *arguments: Any) -> Any:
         nonlocal left
