@@ -33,12 +33,19 @@ def parts(monkeypatch):
     monkeypatch.setattr(conditional, "FIRST", 4)
 
 
+class SameDraws(SeededRandomness):
+    """The same draws in whatever folder the model lies; of a privatizer, its name is among what they depend on."""
+
+    def for_texts(self, first, digests):
+        return self
+
+
 def case(table, model, name="rankcape", texts=TEXTS, seed=3, **options):
     """A case whose logits all count, with a budget that keeps little."""
     options = {"epsilon": 3.0, "floor": -3.0, "bound": 3.0, "model": model, **options}
     if name == "cape":
         options |= {"epsilon": None, "nominal": options["epsilon"], "buckets": 7}
-    return Case.of(Privatizer(name, table=table, seed=seed, **options), texts)
+    return Case.of(Privatizer(name, table=table, **options).with_parts(randomness=SameDraws(seed)), texts)
 
 
 def by_hand(case):
