@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil.cli import shell
+from textveil.cli import sessions, shell, stored
 from textveil.cli.chat import Timeout, Upstream
 from textveil.cli.verbs import verb
 from textveil.config.extras import require
@@ -43,21 +43,33 @@ def proxy(
     limit: Annotated[
         int, typer.Option("--limit", metavar="BYTES", min=1, help="The largest request that is accepted.")
     ] = 4_000_000,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            "--store",
+            metavar="URL",
+            envvar=stored.VARIABLE,
+            help="Keep there, encrypted, what became of messages, and count what they spend: sqlite:///NAME.db or "
+            "postgresql://HOST/NAME. Else it is kept in memory for a day.",
+        ),
+    ] = None,
 ) -> None:
     """Serve chat completions: what a program asks is protected, and what the model answers is restored.
 
     Set the base URL of any OpenAI client to the address that is printed. Its API key is forwarded, and no other header.
     Every message is protected, system messages included. Images, audio, files and tools are refused, because they
-    cannot be protected. No text is logged or stored. Each request is a session of its own, so a conversation that is
-    sent again is drawn again and spends its budget again. Answers carry their statement in the header
-    textveil-statement. Without --profile or --mechanism the profile is `prompt`.
+    cannot be protected. No text is logged. Each message of a conversation is released once, and sent again as it was
+    with later requests; what that needs is kept in memory for a day, or encrypted in --store. Answers carry their
+    statement in the header textveil-statement. Without --profile or --mechanism the profile is `prompt`.
     """
     require("starlette", "httpx2", "uvicorn")
     from textveil.gateway import Proxy, listen, server
     from textveil.pipeline import Privatizer
+    from textveil.session import SessionStore
 
-    served = Proxy(privatizer=Privatizer.from_config(config), upstream=upstream, timeout=timeout, limit=limit)
-    with listen(host, port) as listening:
+    with sessions.store_of(store) if store else SessionStore() as kept, listen(host, port) as listening:
+        privatizer = Privatizer.from_config(config)
+        served = Proxy(privatizer=privatizer, upstream=upstream, timeout=timeout, limit=limit, store=kept)
         if not (host in LOCAL or host.startswith("127.")):
             shell.note("textveil: warning: other machines can reach the proxy, and send it their texts unencrypted")
         where = f"[{host}]" if ":" in host else host

@@ -3,27 +3,29 @@
 In: requests of any OpenAI client with the proxy as base URL. Out: the upstream's answers, whole or streamed.
 Not here: which fields pass (`completions`), what is protected (`pipeline`), how answers are restored (`session`).
 
-Each request has its own session, and nothing is kept after it. Clients send the whole conversation with every request,
-so earlier messages are drawn again each time, and spend again.
+Clients send the whole conversation with every request. Each message is released once, and sent again as it was
+(`session.chains`); so what a conversation tells and spends does not grow with the number of its requests.
 """
 
 import json
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import cached_property
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, ValidationError
 
 from textveil.config import options
 from textveil.config.extras import needed
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, LimitReached, StoreError, TextveilError
 from textveil.gateway.completions import Answer, AnswerRestorer, Asked, RequestError
 from textveil.guarantee import summarize
 from textveil.models import Address
 from textveil.pipeline import Privatizer
-from textveil.session import Session
+from textveil.randomness import os_entropy
+from textveil.session import Chain, Session, SessionStore, Utterance
 
 if TYPE_CHECKING:
     import httpx2
@@ -36,7 +38,7 @@ STATEMENT = "textveil-statement"
 """Response header with the guarantee of the request, as JSON."""
 
 PROMISE = ("mechanism", "kind", "metric", "epsilon", "epsilon_ldp", "unit", "words", "protected")
-"""Its fields: the largest bound per word, over all messages."""
+"""Its fields: the largest bound per word, over all messages; besides, how many messages were drawn and repeated."""
 
 GRACE = 5
 """Seconds for open responses to finish when the server stops."""
@@ -50,17 +52,33 @@ class Proxy:
     environment are used for https only, where they cannot read the traffic. It fails closed: what cannot be
     protected or privatized is refused, and nothing is sent.
 
+    A client's conversations are those of its key: no two keys share any. Clients without a key share those of this
+    proxy, until it ends.
+
     Attributes:
         privatizer: protects every message of a request, in any role.
         upstream: base URL of the API, such as https://HOST/v1.
         timeout: seconds to wait for data from the upstream, above 0.
         limit: largest request, in bytes.
+        store: keeps what became of messages; in memory, where none is given.
     """
 
     privatizer: Privatizer
     upstream: Address
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
     limit: Annotated[int, Field(ge=1)] = 4_000_000
+    store: SessionStore = Field(default_factory=SessionStore)
+
+    @cached_property
+    def _nobody(self) -> str:
+        return f"no-key-{self.store.pseudonym(os_entropy(32))}"
+
+    @cached_property
+    def _basis(self) -> str:
+        """All that a release depends on besides messages."""
+        parts = self.privatizer
+        said = [parts.claim.mechanism, parts.claim.options, parts.claim.table, parts.table.metric, parts.table.digest]
+        return json.dumps([said, repr(parts.words), parts.randomness.seeded], default=repr, sort_keys=True)
 
     def application(self) -> "Starlette":
         """The ASGI application: POST /v1/chat/completions and GET /health."""
@@ -96,14 +114,16 @@ class Proxy:
 
         try:
             asked = Asked.parse(await self._body(request))
-            session = Session()
-            released, promise = await run_in_threadpool(self._privatize, asked, session)
+            key = request.headers.get("authorization")
+            released, chain, promise = await run_in_threadpool(self._privatize, asked, key)
             answer = await self._send(request, released)
             as_json = asked.response_format is not None and asked.response_format.type == "json_object"
-            restorer, said = AnswerRestorer(session, json=as_json), {STATEMENT: promise}
+            restorer, said = AnswerRestorer(chain.session, json=as_json), {STATEMENT: promise}
             if asked.stream:
-                return StreamingResponse(_events(answer, restorer), headers=said, media_type="text/event-stream")
+                events = _events(answer, restorer, chain)
+                return StreamingResponse(events, headers=said, media_type="text/event-stream")
             whole = await run_in_threadpool(restorer.whole, await _read(answer))
+            await run_in_threadpool(chain.answered, restorer.answers)
             return JSONResponse(whole.model_dump(exclude_unset=True), headers=said)
         except RequestError as error:
             return JSONResponse(error.to_json(), error.status)
@@ -125,17 +145,33 @@ class Proxy:
                 raise RequestError(413, f"a request must have at most {self.limit:,} bytes")
         return bytes(body)
 
-    def _privatize(self, asked: Asked, session: Session) -> tuple[dict[str, object], str]:
-        """The released request, and its guarantee."""
+    def _privatize(self, asked: Asked, key: str | None) -> tuple[dict[str, object], Chain, str]:
+        """The released request, its chain, and its guarantee."""
         try:
-            texts = asked.texts
-            results = list(self.privatizer.privatize_many(texts, session))
-            released = asked.saying([result.text for result, _ in zip(results, texts, strict=True)])
-            promise = summarize([result.guarantee for result in results]).to_json()
-            return released, json.dumps({name: promise[name] for name in PROMISE})
+            account = self._nobody if key is None else f"client-{self.store.pseudonym(key.encode())}"
+            messages = [Utterance(message.role, tuple(message.texts)) for message in asked.messages]
+            chain = Chain(self.store.links(account), account, self._basis, messages)
+            chain.release(self._released)
+            released = asked.saying([text for link in chain.links for text in link.released])
+            promise = largest([link.promise for link in chain.links if link.promise is not None])
+            counts = {"drawn": chain.drawn, "repeated": len(chain.links) - chain.drawn}
+            return released, chain, json.dumps(promise | counts)
+        except (LimitReached, StoreError) as error:
+            refused = isinstance(error, LimitReached)
+            failure = RequestError(403 if refused else 500, str(error), code="limit" if refused else "store")
         except Exception as error:
             kind = type(error).__name__
-        raise RequestError(500, f"the messages could not be privatized ({kind}); nothing was sent")
+            failure = RequestError(500, f"the messages could not be privatized ({kind}); nothing was sent")
+        raise failure
+
+    def _released(self, message: Utterance, session: Session) -> tuple[list[str], dict[str, object]]:
+        """The texts of a message, and what is promised about them."""
+        results = list(self.privatizer.privatize_many(message.texts, session))
+        texts = [result.text for result, _ in zip(results, message.texts, strict=True)]
+        if not results:
+            return texts, {}
+        promise = summarize([result.guarantee for result in results]).to_json()
+        return texts, {name: promise[name] for name in PROMISE}
 
     async def _send(self, request: "Request", released: dict[str, object]) -> "httpx2.Response":
         """The upstream's response to a released request; only its headers are read."""
@@ -178,9 +214,26 @@ async def _read(response: "httpx2.Response") -> Answer:
     raise RequestError(502, "the upstream did not answer with a chat completion", code="upstream")
 
 
-async def _events(response: "httpx2.Response", restorer: AnswerRestorer) -> AsyncIterator[str]:
+def largest(promises: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The promise about several messages of one configuration: the largest bound per word of any, and all words."""
+    said = [each for each in promises if each]
+    if not said:
+        return {}
+    made = {name: said[0][name] for name in PROMISE}
+    for name in ("epsilon", "epsilon_ldp"):
+        values = [each[name] for each in said]
+        made[name] = next((each for each in values if not isinstance(each, int | float)), None) or max(values)
+    for name in ("words", "protected"):
+        made[name] = sum(each[name] for each in said)
+    if any(each["kind"] == "none" for each in said):
+        made["kind"] = "none"
+    return made
+
+
+async def _events(response: "httpx2.Response", restorer: AnswerRestorer, chain: Chain) -> AsyncIterator[str]:
     """A restored stream. If it breaks off, it ends with an error and without [DONE]."""
     import httpx2
+    from starlette.concurrency import run_in_threadpool
 
     whole = False
     try:
@@ -194,6 +247,8 @@ async def _events(response: "httpx2.Response", restorer: AnswerRestorer) -> Asyn
     finally:
         await response.aclose()
     if whole or restorer.ended:
+        with suppress(TextveilError):  # the answer is there; only the next request will not know it
+            await run_in_threadpool(chain.answered, restorer.answers)
         yield _event("[DONE]")
     else:
         yield _event(json.dumps(RequestError(502, "the answer broke off", code="upstream").to_json()))

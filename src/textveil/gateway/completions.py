@@ -214,6 +214,18 @@ class AnswerRestorer:
         self._restorers: dict[tuple[int, str], Restorer] = {}
         self._last: Answer | None = None
         self._ended = False
+        self._said: dict[int, tuple[list[str], list[str]]] = {}
+
+    @property
+    def answers(self) -> list[tuple[str, str]]:
+        """What each choice says, as it came and as it was restored."""
+        return [("".join(came), "".join(restored)) for came, restored in self._said.values()]
+
+    def _note(self, index: int, field: str, came: str, restored: str) -> None:
+        if field == "content":
+            both = self._said.setdefault(index, ([], []))
+            both[0].append(came)
+            both[1].append(restored)
 
     @property
     def ended(self) -> bool:
@@ -224,7 +236,9 @@ class AnswerRestorer:
         """A complete answer, restored."""
         for choice in answer.choices:
             for field, text in _texts(choice.message):
-                setattr(choice.message, field, self._session.restore(text, escape=self._escape))
+                restored = self._session.restore(text, escape=self._escape)
+                setattr(choice.message, field, restored)
+                self._note(choice.index, field, text, restored)
         return answer
 
     def feed(self, piece: Answer) -> Iterator[Answer]:
@@ -235,7 +249,9 @@ class AnswerRestorer:
                 key = choice.index, field
                 if key not in self._restorers:
                     self._restorers[key] = self._session.restorer(escape=self._escape)
-                setattr(choice.delta, field, self._restorers[key].feed(text))
+                restored = self._restorers[key].feed(text)
+                setattr(choice.delta, field, restored)
+                self._note(choice.index, field, text, restored)
             if choice.finish_reason is not None:
                 self._ended = True
                 said, choice.delta = choice.delta or Said(), Said()
@@ -252,7 +268,9 @@ class AnswerRestorer:
         for field in SAID:
             restorer = self._restorers.pop((index, field), None)
             if restorer is not None:
-                setattr(said, field, (getattr(said, field) or "") + restorer.close())
+                rest = restorer.close()
+                setattr(said, field, (getattr(said, field) or "") + rest)
+                self._note(index, field, "", rest)
         if said.content or said.refusal:
             choice = Choice(index=index, delta=said, finish_reason=None)
             yield piece.model_copy(update={"choices": [choice], "usage": None})

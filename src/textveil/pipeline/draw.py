@@ -106,12 +106,19 @@ def parameters(parts: Parts, plan: Plan) -> tuple[Values, Values]:
     return asked, parameter
 
 
-def planned(parts: Parts, protection: Protection, plan: Plan) -> list[Spend]:
+def planned(parts: Parts, protection: Protection, plan: Plan, again: Flags | None = None) -> list[Spend]:
     """What a draw spends at most, said before it: of the words of the table, of names, and of figures.
 
     Equal words that are replaced alike count once in each text. Words that pass because nothing was found in them, and
     placeholders, spend nothing.
+
+    Args:
+        parts: of the privatizer.
+        protection: the groups of words.
+        plan: what is decided about them.
+        again: words that are released as they were before, and spend nothing; None for none.
     """
+    new = np.ones(len(plan.roles), np.bool_) if again is None else ~again
     claim, table, found = parts.claim, parts.table.name, list[Spend]()
     seed = "the draws follow from a seed" if parts.randomness.seeded else ""
     reasons = oov.reasons(parts.words) if (plan.rules != WordRule.HOUSE).any() else []
@@ -125,16 +132,17 @@ def planned(parts: Parts, protection: Protection, plan: Plan) -> list[Spend]:
         bounds = parts.mechanism.spend(parts.table, plan.block.layout, parameter)
         spent = np.bincount(plan.block.layout.words, bounds, minlength=len(plan.roles))
         drawn = np.unique(plan.block.layout.words)
-        drawn = drawn[(plan.classes[drawn] < 0) | (plan.classes[drawn] == drawn)]
+        drawn = drawn[((plan.classes[drawn] < 0) | (plan.classes[drawn] == drawn)) & new[drawn]]
         if parts.words.unit == "wordpiece":
             claim = claim.times(int(plan.counts.max(initial=1)))
         epsilon, ldp = float(spent[drawn].sum()), float(claim.ldp(spent[drawn]).sum())
-        found.append(_spend(metric, table, epsilon, ldp, len(drawn), [*reasons, claim.reason, seed]))
-    if parts.names is not None and (names := int(protection.named.sum())):
+        if len(drawn) or (reasons and new.any()):
+            found.append(_spend(metric, table, epsilon, ldp, len(drawn), [*reasons, claim.reason, seed]))
+    if parts.names is not None and (names := int((protection.named & new).sum())):
         epsilon = names * parts.names.options.epsilon
         found.append(_spend("ldp", "names", epsilon, epsilon, names, [seed]))
-    if parts.figures is not None and protection.moved.any():
-        moved = [parts.figures.bound(protection.kind(i)) for i in np.flatnonzero(protection.moved).tolist()]
+    if parts.figures is not None and (protection.moved & new).any():
+        moved = [parts.figures.bound(protection.kind(i)) for i in np.flatnonzero(protection.moved & new).tolist()]
         reason = "" if np.isfinite(moved).all() else "dates and amounts have no largest distance"
         found.append(_spend("ldp", "figures", sum(moved), sum(moved), len(moved), [reason, seed]))
     return found

@@ -27,7 +27,7 @@ from textveil.config import (
 )
 from textveil.errors import ConfigError, InputError, MechanismError, TextveilError
 from textveil.mechanism import PLACEHOLDER, Mechanism
-from textveil.pipeline.consistent import alike, moved_alike
+from textveil.pipeline.consistent import Repeats, alike, moved_alike
 from textveil.pipeline.draw import Release, draw, planned
 from textveil.pipeline.papers import warn_of_budget
 from textveil.pipeline.parts import Parts, build
@@ -278,15 +278,22 @@ class Privatizer(Parts):
         """One release of what was found in texts, and what a session is to remember of it."""
         tokens, protection, epsilon, news = protect(self, tokens, found, known, first=first)
         plan = make_plan(self, tokens, protection, epsilon, memo=memo, whole=whole)
+        notes = None if known is None else Notes(known)
+        repeats = None
+        if session is not None and notes is not None and session.repeats:
+            repeats = Repeats(self, tokens, protection, plan, notes, session.repeats)
         if session is not None and session.counts_spending:
-            session.reserve(planned(self, protection, plan))
+            again = None if repeats is None or self.drawn_groups else repeats.words
+            session.reserve(planned(self, protection, plan, again))
         rng = source(self, tokens, protection, epsilon, first=first, step="words")
         release = self.with_parts(randomness=rng)._draw(protection, plan)
+        if repeats is not None:
+            release = repeats.applied(release)
         shown = release.rows
         if self.rerank.m > 1:
             as_drawn = spell(self, tokens, protection, plan, shown, steps=release.steps, notes=None)[0]
             shown = self._reranked(as_drawn, protection, shown)
-        return self._finish(start, tokens, protection, plan, release, shown, known, news)
+        return self._finish(start, tokens, protection, plan, release, shown, notes, news)
 
     def _draw(self, protection: Protection, plan: Plan) -> Release:
         """The one random step."""
@@ -314,11 +321,10 @@ class Privatizer(Parts):
         plan: Plan,
         release: Release,
         shown: Ids,
-        known: Snapshot | None,
+        notes: Notes | None,
         news: Sequence[Sequence[PrivateValue]],
     ) -> tuple[Rehearsal, SessionDelta]:
         """What was drawn as texts with their statements, and what a session is to remember of them."""
-        notes = None if known is None else Notes(known)
         drawn = release.rows
         if self.words.consistent:  # and then nothing is re-ranked
             drawn = shown = alike(self, tokens, protection, plan, drawn, notes)

@@ -199,6 +199,10 @@ class Sought:
                 i = best.last
         return places
 
+    def standing(self, text: str) -> list[PrivateValue]:
+        """The values that stand in a text, whole or in part."""
+        return [place.form.value for place in self.places(text, atoms(text))] if self else []
+
     def _longest(self, text: str, found: Sequence[Atom], first: int) -> Standing | None:
         joined, best, breaks = "", None, set()
         for last in range(first, len(found)):

@@ -4,6 +4,7 @@ In: what releases add; answers that mention what was replaced. Out: the original
 Not here: what is replaced (`pipeline`), and who answers (`gateway`).
 """
 
+from textveil.session.chains import AGAIN, Chain, ChainSession, Utterance, digest
 from textveil.session.placeholders import Original
 from textveil.session.reading import fold
 from textveil.session.restore import Restorer
@@ -13,6 +14,9 @@ from textveil.session.state import Session
 from textveil.session.stores import FileStore, KeptSession, MemoryStore, SessionStore
 
 __all__ = [
+    "AGAIN",
+    "Chain",
+    "ChainSession",
     "FileStore",
     "KeptSession",
     "MemoryStore",
@@ -24,6 +28,8 @@ __all__ = [
     "SessionStore",
     "Snapshot",
     "Spend",
+    "Utterance",
+    "digest",
     "fold",
     "micro",
 ]

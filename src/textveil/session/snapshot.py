@@ -322,6 +322,12 @@ class Notes:
         expect(self._facts, drawn=[(law, fold(word), group) for word, group in keys])
         return [drawn.setdefault((law, fold(word), group), row) for (word, group), row in zip(keys, rows, strict=True)]
 
+    def were_drawn(self, law: str, keys: Sequence[tuple[str, str]]) -> list[bool]:
+        """Whether `consistent` has a row for each of these already."""
+        drawn = self._facts.drawn
+        expect(self._facts, drawn=[(law, fold(word), group) for word, group in keys])
+        return [(law, fold(word), group) in drawn for word, group in keys]
+
     def delta(self) -> SessionDelta:
         """What is new."""
         new = {name: ChainMap(dict(getattr(self._facts, name).maps[0])) for name in FACTS}

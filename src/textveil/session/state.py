@@ -47,6 +47,10 @@ class Session:
         owner: whose session it is; any label, never released.
     """
 
+    repeats = ""
+    """Where clients send texts again: what tells equal texts apart, such as who says them. A text that was released is
+    then released by the same draws. "" where each release is drawn anew."""
+
     counts_spending = False
     """Whether `reserve` counts what releases spend: where a session lies in a store with a ledger."""
 

@@ -4,15 +4,21 @@ In: a URL; a subject and the name of a session. Out: `Session`s whose releases a
 Not here: what a session does (`state`), and sessions in a database (`sql`).
 """
 
+import hmac
 import os
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from pydantic_core import CoreSchema, core_schema
+
 from textveil.config import registry
 from textveil.errors import ConfigError, InputError, StoreError
+from textveil.randomness import os_entropy
 from textveil.session import store as file
+from textveil.session.chains import Links, MemoryLinks
 from textveil.session.snapshot import SessionDelta, Snapshot
 from textveil.session.state import Session
 
@@ -108,6 +114,23 @@ class SessionStore:
         """
         raise NotImplementedError
 
+    def links(self, account: str) -> "Links":
+        """Where what became of the messages of an account is kept; see `Chain`.
+
+        Raises:
+            ConfigError: a store of this kind keeps no conversations.
+        """
+        raise ConfigError("conversations need memory: or a database: sqlite:///NAME.db or postgresql://HOST/NAME")
+
+    def pseudonym(self, secret: bytes) -> str:
+        """The same name for whoever has the same secret; it says nothing about it."""
+        raise ConfigError("conversations need memory: or a database: sqlite:///NAME.db or postgresql://HOST/NAME")
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> CoreSchema:
+        """Where options hold a store, it is taken as it is."""
+        return core_schema.is_instance_schema(SessionStore)
+
     @property
     def ledger(self) -> "Ledger":
         """What releases have spent, and may spend.
@@ -134,6 +157,17 @@ class MemoryStore(SessionStore):
     def __init__(self, url: str = "memory:") -> None:
         self._lock = Lock()
         self._sessions: dict[tuple[str, str], Session] = {}
+        self._key = os_entropy(32)
+        self._links: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
+
+    def links(self, account: str) -> MemoryLinks:
+        """See `SessionStore`; what is not used for a day is forgotten."""
+        key = hmac.digest(self._key, b"account" + account.encode(), "sha256")
+        return MemoryLinks(key, self._links, self._lock)
+
+    def pseudonym(self, secret: bytes) -> str:
+        """See `SessionStore`; another process gives another name."""
+        return hmac.digest(self._key, b"pseudonym" + secret, "sha256").hex()[:16]
 
     def open(self, subject: str, session: str = DEFAULT, *, new: bool = True) -> Session:
         """See `SessionStore`."""

@@ -7,7 +7,7 @@ Not here: how rows are sealed (`seal`), looked up (`view`), and the tables (`sch
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -18,11 +18,13 @@ from urllib.parse import parse_qsl, urlencode
 from textveil.config.extras import needed, require
 from textveil.errors import ConfigError, InputError, StoreError
 from textveil.randomness import os_entropy
+from textveil.session.chains import CONVERSATIONS
 from textveil.session.snapshot import FACTS, SessionDelta, Snapshot
 from textveil.session.spending import Spend
 from textveil.session.sql import schema
 from textveil.session.sql.keys import LENGTH, Drawer, deployment, drawer
 from textveil.session.sql.ledger import Ledger, Reservation
+from textveil.session.sql.links import StoredLinks
 from textveil.session.sql.seal import NAME, Cipher, Seal, derived
 from textveil.session.sql.view import RowReader, SealedRow, StoredSnapshot
 from textveil.session.state import ATTEMPTS, Session
@@ -143,6 +145,15 @@ class SQLStore(SessionStore):
             for place in places:
                 self._destroy(place)
         return len(places)
+
+    def links(self, account: str) -> StoredLinks:
+        """See `SessionStore`."""
+        session = self.open(account, CONVERSATIONS)
+        return StoredLinks(self, session.number, session.seal)
+
+    def pseudonym(self, secret: bytes) -> str:
+        """See `SessionStore`; all processes with the key of the deployment give the same."""
+        return derived(self._deployment, b"pseudonym", self.name, secret).hex()[:16]
 
     def take(self, content: str | bytes, subject: str, session: str = DEFAULT) -> "StoredSession":
         """Take in a session that `Session.to_json` wrote, such as a session file, under a name that is free.
@@ -333,6 +344,33 @@ class SQLStore(SessionStore):
             connection.execute(written, [{"session": number, **row._asdict()} for row in rows])
         return True
 
+    def put(
+        self, connection: "Connection", number: int, kind: str, rows: Mapping[bytes, bytes], *, replaced: bool
+    ) -> None:
+        """Add rows that nothing else depends on.
+
+        Args:
+            connection: a transaction.
+            number: of the session.
+            kind: of the rows.
+            rows: sealed contents by name.
+            replaced: whether they take the place of rows that are there; else those stay.
+        """
+        import sqlalchemy as sa
+
+        sessions, facts = self.tables.sessions, self.tables.facts
+        used = {"used": _now(), "expires": self.expiry()}
+        if connection.execute(sa.update(sessions).where(sessions.c.number == number).values(used)).rowcount != 1:
+            self.version(connection, number)
+        insert = self.insert(facts)
+        written = insert.on_conflict_do_nothing()
+        if replaced:
+            changed = {"content": insert.excluded.content}
+            written = insert.on_conflict_do_update(index_elements=["session", "name"], set_=changed)
+        if rows:
+            row = {"session": number, "number": 0, "kind": kind, "tag": None}
+            connection.execute(written, [{**row, "name": name, "content": rows[name]} for name in sorted(rows)])
+
     def reader(self, number: int) -> RowReader:
         """What reads the rows of a session."""
         return RowReader(
@@ -386,7 +424,7 @@ class StoredSession(Session):
 
     def __init__(self, store: SQLStore, subject: str, number: int, seal: Seal) -> None:
         super().__init__(subject)
-        self._store, self._number, self._seal = store, number, seal
+        self._store, self.number, self.seal = store, number, seal
         self._view: StoredSnapshot | None = None
         self._charged = Charged()
 
@@ -396,7 +434,7 @@ class StoredSession(Session):
     def snapshot(self) -> StoredSnapshot:
         """See `Session`. It looks up what it is asked for."""
         with failures("read"), self._store.reading() as connection:
-            return self._seen(*self._store.version(connection, self._number))
+            return self._seen(*self._store.version(connection, self.number))
 
     def commit(self, delta: SessionDelta) -> bool:
         """See `Session`."""
@@ -429,10 +467,10 @@ class StoredSession(Session):
                     return made
             with failures("changed"), self._store.writing() as connection:
                 self._charged.connection = connection
-                known = self._seen(*self._store.version(connection, self._number, alone=True))
+                known = self._seen(*self._store.version(connection, self.number, alone=True))
                 made, delta = release(known)
                 rows, added = known.rows(delta)
-                self._store.add(connection, self._number, known.version, rows)
+                self._store.add(connection, self.number, known.version, rows)
                 self._confirm(connection)
             self._view = known.with_written(len(rows), added)
             return made
@@ -452,7 +490,7 @@ class StoredSession(Session):
     def _seen(self, version: int, last: int) -> StoredSnapshot:
         view = self._view
         if view is None or view.version != version or view.full:
-            view = StoredSnapshot.of(version, last, self._seal, self._store.reader(self._number))
+            view = StoredSnapshot.of(version, last, self.seal, self._store.reader(self.number))
             self._view = view
         return view
 
@@ -466,7 +504,7 @@ class StoredSession(Session):
             return False
         rows, added = known.rows(delta)
         with failures("changed"), self._store.writing() as connection:
-            if not self._store.add(connection, self._number, known.version, rows):
+            if not self._store.add(connection, self.number, known.version, rows):
                 return False
             self._confirm(connection)
         self._view = known.with_written(len(rows), added)

@@ -237,7 +237,7 @@ class StoredSnapshot(Snapshot):
         """All of it at once."""
         rows: dict[str, list[SealedRow]] = {kind: [] for kind in (*FACTS, FORM, BEGINNING)}
         for row in sorted(self.standing.reader.every(), key=lambda row: row.number):
-            rows[row.kind].append(row)
+            rows.setdefault(row.kind, []).append(row)  # links of conversations are of another kind
         known: dict[str, Any] = {kind: ChainMap(dict(map(self.facts[kind].read, rows[kind]))) for kind in FACTS}
         return Snapshot(version=self.version, **known)
 

@@ -1,0 +1,331 @@
+"""Conversations that a client sends again with every request: each message is released once, and sent again as it was.
+
+In: the messages of a request, an account, what releases depend on. Out: a `Chain`: what of them was released before,
+and a session that knows what those messages have assigned, in which the others are released.
+Not here: how a message is released (`pipeline`), what a request is (`gateway`), rows in a database (`sql.links`).
+
+A conversation needs no name. Each message is a link, and the name of a link is an HMAC of the link before it, the role
+and the texts: conversations that begin alike share the links of what is alike, and a message that was changed begins a
+branch that knows nothing of the other. Answers are links, too: a restored answer that the client sends back is sent on
+as it came. Where no link is found (a clock in the first message, old messages that were dropped), what was drawn for
+the same message of the same account is used again, and what was private in it is hidden again.
+"""
+
+import hmac
+import json
+import time
+from collections import ChainMap, OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_hints
+
+from pydantic import TypeAdapter
+
+from textveil.session.snapshot import FACTS, Facts, SessionDelta, Snapshot
+from textveil.session.spending import Spend
+from textveil.session.state import Session
+
+if TYPE_CHECKING:
+    from textveil.session.sql.ledger import Ledger, Reservation
+
+AGAIN = "again "
+"""How the laws begin that draws of a message are kept under, by the digest of its text."""
+
+KEEP = 86_400
+"""Seconds for which links in memory are kept after they were used."""
+
+MOST = 100_000
+"""Links in memory; those that were used longest ago go first."""
+
+CONVERSATIONS = "conversations"
+"""The session of a store in which the links of an account lie."""
+
+
+class Utterance(NamedTuple):
+    """A message. Secret.
+
+    Args:
+        role: who says it.
+        texts: what is said, part by part.
+    """
+
+    role: str
+    texts: tuple[str, ...]
+
+    @property
+    def canonical(self) -> bytes:
+        """The same bytes for the same message."""
+        return json.dumps([self.role, *self.texts]).encode()
+
+
+class Links(Protocol):
+    """Where the links of an account lie."""
+
+    @property
+    def ledger(self) -> "Ledger | None":
+        """Counts what is spent; None where nothing does."""
+
+    def name(self, *parts: bytes) -> bytes:
+        """A name that follows from parts, and says nothing about them."""
+
+    def get(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
+        """What lies under some names, where something does."""
+
+    def add(
+        self, once: Mapping[bytes, bytes], anew: Mapping[bytes, bytes], reserved: Sequence["Reservation"] = ()
+    ) -> None:
+        """Keep rows, and confirm what was reserved for them, in one transaction.
+
+        Args:
+            once: rows that stay as they are where they exist.
+            anew: rows that take the place of what was there.
+            reserved: what was charged for them.
+        """
+
+
+class MemoryLinks:
+    """Links in this process.
+
+    Args:
+        key: what names are made with.
+        rows: where they lie, of all accounts; those that were used last are at the end.
+        lock: of the rows.
+    """
+
+    ledger = None
+
+    def __init__(self, key: bytes, rows: "OrderedDict[bytes, tuple[float, bytes]]", lock: Lock) -> None:
+        self._key, self._rows, self._lock = key, rows, lock
+
+    def name(self, *parts: bytes) -> bytes:
+        """See `Links`."""
+        return hmac.digest(self._key, joined(parts), "sha256")
+
+    def get(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
+        """See `Links`."""
+        found = {}
+        with self._lock:
+            self._forget()
+            for name in names:
+                if name in self._rows:
+                    found[name] = self._rows.pop(name)[1]
+                    self._rows[name] = time.monotonic(), found[name]
+        return found
+
+    def add(
+        self, once: Mapping[bytes, bytes], anew: Mapping[bytes, bytes], reserved: Sequence["Reservation"] = ()
+    ) -> None:
+        """See `Links`."""
+        with self._lock:
+            for name, content in {**once, **anew}.items():
+                known = self._rows.pop(name, None)
+                kept = known[1] if known is not None and name in once else content
+                self._rows[name] = time.monotonic(), kept
+            self._forget()
+
+    def _forget(self) -> None:
+        while self._rows:
+            name, (used, _) = next(iter(self._rows.items()))
+            if len(self._rows) <= MOST and used > time.monotonic() - KEEP:
+                return
+            del self._rows[name]
+
+
+class ChainSession(Session):
+    """The session of one request: it knows what the messages before have assigned, and notes what is new.
+
+    Args:
+        owner: the account.
+        known: what is known.
+        ledger: counts what is spent; None where nothing does.
+    """
+
+    def __init__(self, owner: str, known: Snapshot, ledger: "Ledger | None") -> None:
+        super().__init__(owner)
+        self.adopt(known)
+        self._ledger, self.counts_spending = ledger, ledger is not None
+        self.new: list[SessionDelta] = []
+        self.reserved: list[Reservation] = []
+
+    def _commit(self, delta: SessionDelta) -> bool:
+        made = super()._commit(delta)
+        if made and delta:
+            self.new.append(delta)
+        return made
+
+    def learn(self, facts: Mapping[str, Mapping[Any, Any]]) -> None:
+        """Know some more facts."""
+        self.commit(delta_of(facts, self.snapshot().version))
+
+    def reserve(self, spends: Sequence[Spend]) -> None:
+        """See `Session`."""
+        assert self._ledger is not None, "or nobody asks"
+        made: list[Reservation] = []
+        try:
+            for spend in spends:
+                reservation = self._ledger.reserve(self.owner, spend)
+                made.append(reservation)
+        except BaseException:
+            for each in made:  # nothing was drawn yet
+                self._ledger.release(each)
+            raise
+        self.reserved += made
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """What became of a message. Secret.
+
+    Attributes:
+        released: its texts as they were sent.
+        promise: what was said about that; None for an answer.
+        facts: what it added to the session, by kind.
+    """
+
+    released: tuple[str, ...] = field(repr=False)
+    promise: dict[str, Any] | None
+    facts: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict, repr=False)
+
+    def written(self) -> bytes:
+        """As bytes."""
+        return json.dumps([self.released, self.promise, written(self.facts)]).encode()
+
+    @classmethod
+    def read(cls, content: bytes) -> "Link":
+        """As it was written."""
+        released, promise, facts = json.loads(content)
+        return cls(released=tuple(released), promise=promise, facts=read(facts))
+
+
+class Chain:
+    """The messages of one request, those that were released before and those that are new.
+
+    Args:
+        links: where the links of the account lie.
+        account: whose they are; what is spent is charged to it.
+        basis: all that releases depend on besides messages: a release under another basis is another one.
+        messages: all of them, in order.
+
+    Attributes:
+        session: knows what the messages have assigned; restores the answer.
+        links: what became of the messages, in order; before `release` only of those that are known.
+        drawn: how many messages `release` has drawn.
+    """
+
+    def __init__(self, links: Links, account: str, basis: str, messages: Sequence[Utterance]) -> None:
+        self._links, self._basis, self._messages = links, basis, messages
+        names = [links.name(b"chain", account.encode(), basis.encode())]
+        for message in messages:
+            names.append(links.name(b"link", names[-1], message.canonical))
+        self._names = names[1:]
+        self._last = names[-1]
+        found = links.get(self._names)
+        self.links: list[Link] = []
+        facts: dict[str, dict[Any, Any]] = {}
+        for name in self._names:
+            if name not in found:
+                break
+            self.links.append(Link.read(found[name]))
+            for kind, more in self.links[-1].facts.items():
+                facts.setdefault(kind, {}).update(more)
+        chains: dict[str, Any] = {kind: ChainMap(more) for kind, more in facts.items()}
+        known = Snapshot(**chains)
+        self.session = ChainSession(account, known, links.ledger)
+        self.drawn = 0
+
+    def release(self, release: "Callable[[Utterance, Session], tuple[Sequence[str], dict[str, Any]]]") -> None:
+        """Release the messages that are new, one after the other; each is kept before the next is released.
+
+        Args:
+            release: makes the texts of a message and what is promised about them, in a session.
+        """
+        first = len(self.links)
+        news = list(zip(self._messages[first:], self._names[first:], strict=True))
+        same = [self._links.name(b"message", self._basis.encode(), message.canonical) for message, _ in news]
+        known = self._links.get(same)
+        for (message, name), again in zip(news, same, strict=True):
+            before, session = self.session.snapshot(), self.session
+            session.new, session.reserved, session.repeats = [], [], message.role
+            repeated = read(json.loads(known[again])) if again in known else {}
+            session.learn(repeated)
+            texts, promise = release(message, session)
+            facts = _merged([repeated, *(vars(delta) for delta in session.new)])
+            drawn = facts.pop("drawn", {})
+            facts["drawn"] = {key: row for key, row in drawn.items() if not key[0].startswith(AGAIN)}
+            own = {key: row for key, row in drawn.items() if key[0].startswith(AGAIN)}
+            made = Link(released=tuple(texts), promise=promise, facts=facts)
+            row = written({"private": self._standing(message.texts), "drawn": own})
+            self._links.add({name: made.written()}, {again: json.dumps(row).encode()}, session.reserved)
+            kept = Link.read(self._links.get([name]).get(name, made.written()))
+            if kept.released != made.released:  # the same message was released at the same time: there is one release
+                made = kept
+                session.adopt(before.after(delta_of(made.facts, before.version)))
+            self.links.append(made)
+            self.drawn += 1
+
+    def answered(self, answers: Iterable[tuple[str, str]]) -> None:
+        """Keep answers of the model, so that they are sent on as they came when the client sends them back.
+
+        Args:
+            answers: each as it came, and as it was restored.
+        """
+        once: dict[bytes, bytes] = {}
+        anew: dict[bytes, bytes] = {}
+        for came, restored in answers:
+            message = Utterance("assistant", (restored,))
+            once[self._links.name(b"link", self._last, message.canonical)] = Link(
+                released=(came,), promise=None
+            ).written()
+            again = self._links.name(b"message", self._basis.encode(), message.canonical)
+            row = written({"private": self._standing(message.texts), "drawn": {}})
+            anew[again] = json.dumps(row).encode()
+        if once:
+            self._links.add(once, anew)
+
+    def _standing(self, texts: Sequence[str]) -> dict[Any, Any]:
+        """What of all that is private stands in texts."""
+        sought = self.session.snapshot().sought
+        return {value.key: value for text in texts for value in sought.standing(text)}
+
+
+def digest(repeats: str, text: str) -> str:
+    """What draws of a text are kept under; see `Session.repeats`. Secret."""
+    return sha256(f"{repeats}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def delta_of(facts: Mapping[str, Mapping[Any, Any]], since: int) -> SessionDelta:
+    """Facts by kind as what a release adds."""
+    return SessionDelta(since=since, **{kind: ChainMap(dict(more)) for kind, more in facts.items()})
+
+
+def written(facts: Mapping[str, Mapping[Any, Any]]) -> dict[str, Any]:
+    """Facts by kind, as plain data."""
+    return {kind: _pairs(kind).dump_python(list(more.items()), mode="json") for kind, more in facts.items() if more}
+
+
+def read(facts: Mapping[str, Any]) -> dict[str, dict[Any, Any]]:
+    """Facts by kind, as they were written."""
+    return {kind: dict(_pairs(kind).validate_python(more)) for kind, more in facts.items()}
+
+
+def joined(parts: Sequence[bytes]) -> bytes:
+    """Parts as one, so that no others are the same."""
+    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+
+
+def _merged(several: Iterable[Mapping[str, Any]]) -> dict[str, dict[Any, Any]]:
+    made: dict[str, dict[Any, Any]] = {}
+    for facts in several:
+        for kind in FACTS:
+            if facts.get(kind):
+                made.setdefault(kind, {}).update(facts[kind])
+    return made
+
+
+@cache
+def _pairs(kind: str) -> TypeAdapter[Any]:
+    pair: Any = tuple.__class_getitem__(get_args(get_type_hints(Facts)[kind]))
+    return TypeAdapter(list[pair])

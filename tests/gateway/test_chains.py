@@ -1,0 +1,230 @@
+"""A conversation that is sent again with every request: each message is released once."""
+
+import json
+import math
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from itertools import pairwise
+
+import pytest
+from tests.gateway.test_proxy import client_of, serving
+
+from textveil import Privatizer
+from textveil.errors import ConfigError
+from textveil.gateway.app import Proxy
+from textveil.gateway.completions import Asked, RequestError
+from textveil.pipeline.consistent import Repeats
+from textveil.session import Chain, SessionStore
+from textveil.session.chains import MemoryLinks
+
+KEY, OTHER = "Bearer one", "Bearer other"
+SECRET = "hunter2Xy9kq"
+
+
+@pytest.fixture
+def store():
+    return SessionStore()
+
+
+@pytest.fixture
+def url(tmp_path, monkeypatch):
+    pytest.importorskip("sqlalchemy", reason="the extra `store` is not installed")
+    pytest.importorskip("cryptography", reason="the extra `store` is not installed")
+    monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
+    monkeypatch.delenv("TEXTVEIL_STORE_KEY", raising=False)
+    return f"sqlite:///{tmp_path / 'veil.db'}"
+
+
+@pytest.fixture(scope="module")
+def noisy(small_table):
+    """Draws so wide that the same word is hardly drawn twice alike."""
+    return Privatizer("noise", table=small_table, eta=1.0)
+
+
+@pytest.fixture(scope="module")
+def hiding(small_table):
+    """Hides identifiers only; a password without its key is none."""
+    words = {"casing": "copy", "consistent": True}
+    detectors, budgets = {"detectors": ["patterns"]}, {"budgets": [0, 0, math.inf, math.inf]}
+    return Privatizer("placeholder", table=small_table, words=words, protect=detectors, groups=budgets)
+
+
+def proxy(privatizer, store):
+    return Proxy(privatizer=privatizer, upstream="http://127.0.0.1:9/v1", store=store)
+
+
+def ask(served, messages, key=KEY):
+    """What would be sent, the chain, and the header's promise."""
+    body = {"model": "m", "messages": [{"role": role, "content": text} for role, text in messages]}
+    released, chain, promise = served._privatize(Asked.parse(json.dumps(body).encode()), key)
+    return [message["content"] for message in released["messages"]], chain, json.loads(promise)
+
+
+def talk(served, turns, words):
+    """What is sent in each turn of a conversation in which the model says what the user said last."""
+    messages, sent = [("system", " ".join(words[:8]))], []
+    for turn in range(turns):
+        messages.append(("user", " ".join(words[turn : turn + 8])))
+        shown, chain, promise = ask(served, messages)
+        restored = chain.session.restore(shown[-1])
+        chain.answered([(shown[-1], restored)])
+        messages.append(("assistant", restored))
+        sent.append((shown, promise))
+    return sent
+
+
+def repeated(sent):
+    """Whether every request begins with what the one before it sent."""
+    return all(after[: len(before)] == before for (before, _), (after, _) in pairwise(sent))
+
+
+def test_every_message_is_drawn_once(noisy, store, small_table):
+    sent = talk(proxy(noisy, store), 12, small_table.words)
+    assert repeated(sent)
+    counts = [(promise["drawn"], promise["repeated"]) for _, promise in sent]
+    assert counts == [(2, 0)] + [(1, 2 * turn + 1) for turn in range(1, 12)]
+    for (before, _), (after, _) in pairwise(sent):
+        assert after[len(before)] == before[-1]  # the answer, as the model gave it
+
+
+def test_a_memory_that_forgets_would_draw_anew(noisy, store, small_table, monkeypatch):
+    monkeypatch.setattr(MemoryLinks, "get", lambda self, names: {})
+    assert not repeated(talk(proxy(noisy, store), 3, small_table.words))
+
+
+def clock(served, words):
+    """What is sent for one message behind a first message that is another one each time."""
+    text = " ".join(words[:12])
+    return [ask(served, [("system", f"it is 10:0{i}"), ("user", text)])[0][1] for i in range(3)]
+
+
+def test_a_clock_in_the_first_message_leads_to_no_new_draws(noisy, store, small_table):
+    assert len(set(clock(proxy(noisy, store), small_table.words))) == 1
+
+
+def test_without_memory_of_messages_a_clock_would(noisy, store, small_table, monkeypatch):
+    monkeypatch.setattr(Repeats, "applied", lambda _, release: release)
+    assert len(set(clock(proxy(noisy, store), small_table.words))) == 3
+
+
+def dropped(served):
+    """What is sent when a client has dropped the message that told what is private."""
+    _, chain, _ = ask(served, [("user", f"password: {SECRET}")])
+    answer = chain.session.restore("<SECRET_1>")
+    assert answer == SECRET
+    chain.answered([("<SECRET_1>", answer)])
+    return ask(served, [("assistant", answer), ("user", "say it again")])[0]
+
+
+def test_what_was_private_stays_so_when_old_messages_are_dropped(hiding, store):
+    assert SECRET not in json.dumps(dropped(proxy(hiding, store)))
+
+
+def test_without_memory_of_answers_it_would_be_sent(hiding, store, monkeypatch):
+    monkeypatch.setattr(Chain, "answered", lambda *_: None)
+    assert SECRET in json.dumps(dropped(proxy(hiding, store)))
+
+
+def test_a_branch_knows_nothing_of_the_other(hiding, store):
+    served = proxy(hiding, store)
+    start = [("user", "write to a@first.example"), ("assistant", "done")]
+    one, first, _ = ask(served, [*start, ("user", "and to b@second.example")])
+    two, second, promise = ask(served, [*start, ("user", "and to c@third.example")])
+    assert one == ["write to <EMAIL_1>", "done", "and to <EMAIL_2>"] == two
+    assert first.session.restore("<EMAIL_1> <EMAIL_2>") == "a@first.example b@second.example"
+    assert second.session.restore("<EMAIL_1> <EMAIL_2>") == "a@first.example c@third.example"
+    assert (promise["drawn"], promise["repeated"]) == (1, 2)
+    assert ask(served, [*start, ("user", "and to b@second.example")])[1].session.restore("<EMAIL_2>").startswith("b@")
+
+
+def test_two_accounts_share_nothing(noisy, hiding, store, small_table):
+    messages = [("user", " ".join(small_table.words[:20]))]
+    served = proxy(noisy, store)
+    assert ask(served, messages)[0] == ask(served, messages)[0] != ask(served, messages, OTHER)[0]
+    assert ask(served, messages, None)[0] == ask(served, messages, None)[0] != ask(served, messages)[0]
+    assert ask(served, messages, None)[0] != ask(proxy(noisy, store), messages, None)[0]
+    guarded = proxy(hiding, store)
+    assert ask(guarded, [("user", "a@b.example")])[1].session.restore("<EMAIL_1>") == "a@b.example"
+    assert ask(guarded, [("user", "who is it?")], OTHER)[1].session.restore("<EMAIL_1>") == "<EMAIL_1>"
+
+
+def test_another_configuration_is_another_conversation(noisy, store, small_table):
+    messages = [("user", " ".join(small_table.words[:20]))]
+    wider = Privatizer("noise", table=small_table, eta=1.5)
+    assert ask(proxy(wider, store), messages)[2]["drawn"] == 1
+    assert ask(proxy(noisy, store), messages)[2]["drawn"] == 1
+    assert ask(proxy(wider, store), messages)[2]["drawn"] == 0
+
+
+def test_requests_at_the_same_time_send_the_same(noisy, store, small_table, url):
+    messages = [("user", " ".join(small_table.words[:20]))]
+    for kept in (store, SessionStore(url)):
+        served = proxy(noisy, kept)
+        with ThreadPoolExecutor(4) as pool:
+            sent = list(pool.map(partial(ask, served), [messages] * 8))
+        assert len({shown[0] for shown, *_ in sent}) == 1
+        kept.close()
+
+
+def test_a_store_continues_a_conversation_and_counts_what_it_spent(noisy, small_table, url):
+    with SessionStore(url) as store:
+        sent = talk(proxy(noisy, store), 4, small_table.words)
+        (account,) = store.ledger.accounts()
+        assert repeated(sent)
+        assert account.subject.startswith("client-")
+        assert account.releases == 5  # the first message and four of the user
+        assert [each["what"] for each in store.ledger.entries()] == ["reserve", "confirm"] * 5
+        alone = sum(float(noisy.privatize(text).guarantee.epsilon_per_word.sum()) for text in said(small_table, 4))
+        assert account.epsilon == pytest.approx(alone, rel=1e-6)
+    with SessionStore(url) as store:
+        messages = [("system", " ".join(small_table.words[:8])), ("user", " ".join(small_table.words[:8]))]
+        assert ask(proxy(noisy, store), messages)[0] == sent[0][0]
+        assert store.ledger.accounts() == [account]
+        clocked = [("system", "10:01"), messages[1]]
+        ask(proxy(noisy, store), clocked)
+        clock = float(noisy.privatize("10:01").guarantee.epsilon_per_word.sum())
+        assert store.ledger.accounts()[0].epsilon == pytest.approx(account.epsilon + clock)  # and no word of the rest
+        assert store.forget(account.subject) == 1
+        assert ask(proxy(noisy, store), messages)[0] != sent[0][0]
+
+
+def said(table, turns):
+    return [" ".join(table.words[:8]), *(" ".join(table.words[turn : turn + 8]) for turn in range(turns))]
+
+
+def test_a_limit_refuses_before_anything_is_drawn_or_sent(noisy, small_table, url):
+    with SessionStore(url) as store:
+        served = proxy(noisy, store)
+        ask(served, [("user", small_table.words[0])])
+        (account,) = store.ledger.accounts()
+        store.ledger.limit(account.subject, account.metric, account.table, account.epsilon * 1.5)
+        with pytest.raises(RequestError, match="Nothing was drawn") as error:
+            ask(served, [("user", small_table.words[1])])
+        assert (error.value.status, error.value.code) == (403, "limit")
+        assert ask(served, [("user", small_table.words[0])])[2]["drawn"] == 0  # a message that was drawn may go again
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_that_comes_back_is_sent_as_the_model_gave_it(openai_server, hiding, url, stream):
+    with ExitStack() as stack:
+        store = stack.enter_context(SessionStore(url))
+        served = Proxy(privatizer=hiding, upstream=openai_server, store=store)
+        client = stack.enter_context(client_of(stack.enter_context(serving(served))))
+        messages = [{"role": "user", "content": f"the password: {SECRET}"}]
+        answer = client.chat.completions.create(model="echo", messages=messages, stream=stream)
+        said = [each.choices[0].delta for each in answer] if stream else [answer.choices[0].message]
+        text = "".join(each.content or "" for each in said)
+        assert text == f"the password: {SECRET}"
+        messages += [{"role": "assistant", "content": text}, {"role": "user", "content": "and now?"}]
+        raw = client.chat.completions.with_raw_response.create(model="echo", messages=messages)
+        promise = json.loads(raw.headers["textveil-statement"])
+        assert (promise["drawn"], promise["repeated"]) == (1, 2)
+        assert [each.subject.startswith("client-") for each in store.sessions()] == [True]
+
+
+def test_a_file_keeps_no_conversations(hiding, tmp_path):
+    with pytest.raises(RequestError, match="ConfigError"):
+        ask(proxy(hiding, SessionStore(f"file:{tmp_path / 'a.session'}")), [("user", "hello")])
+    with pytest.raises(ConfigError, match="conversations need"):
+        SessionStore(f"file:{tmp_path / 'a.session'}").links("anna")
