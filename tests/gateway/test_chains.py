@@ -15,7 +15,7 @@ from textveil.errors import ConfigError
 from textveil.gateway.app import Proxy
 from textveil.gateway.completions import Asked, RequestError
 from textveil.pipeline.consistent import Repeats
-from textveil.session import Chain, SessionStore
+from textveil.session import MessageChain, SessionStore
 from textveil.session.chains import MemoryLinks
 
 KEY, OTHER = "Bearer one", "Bearer other"
@@ -122,7 +122,7 @@ def test_what_was_private_stays_so_when_old_messages_are_dropped(hiding, store):
 
 
 def test_without_memory_of_answers_it_would_be_sent(hiding, store, monkeypatch):
-    monkeypatch.setattr(Chain, "answered", lambda *_: None)
+    monkeypatch.setattr(MessageChain, "answered", lambda *_: None)
     assert SECRET in json.dumps(dropped(proxy(hiding, store)))
 
 
@@ -155,6 +155,9 @@ def test_another_configuration_is_another_conversation(noisy, store, small_table
     assert ask(proxy(wider, store), messages)[2]["drawn"] == 1
     assert ask(proxy(noisy, store), messages)[2]["drawn"] == 1
     assert ask(proxy(wider, store), messages)[2]["drawn"] == 0
+    for epsilon in (20, 30):
+        spending = Privatizer("noise", table=small_table, epsilon=epsilon)
+        assert ask(proxy(spending, store), messages)[2]["drawn"] == 1
 
 
 def test_requests_at_the_same_time_send_the_same(noisy, store, small_table, url):

@@ -25,7 +25,7 @@ from textveil.guarantee import summarize
 from textveil.models import Address
 from textveil.pipeline import Privatizer
 from textveil.randomness import os_entropy
-from textveil.session import Chain, Session, SessionStore, Utterance
+from textveil.session import MessageChain, Session, SessionStore, Utterance
 
 if TYPE_CHECKING:
     import httpx2
@@ -76,9 +76,15 @@ class Proxy:
     @cached_property
     def _basis(self) -> str:
         """All that a release depends on besides messages."""
-        parts = self.privatizer
-        said = [parts.claim.mechanism, parts.claim.options, parts.claim.table, parts.table.metric, parts.table.digest]
-        return json.dumps([said, repr(parts.words), parts.randomness.seeded], default=repr, sort_keys=True)
+        parts, claim, table = self.privatizer, self.privatizer.claim, self.privatizer.table
+        options = [
+            parts.words,
+            parts.budget,
+            parts.names and parts.names.options,
+            parts.figures and parts.figures.options,
+        ]
+        said = [claim.mechanism, claim.options, claim.table, table.metric, table.digest, parts.randomness.seeded]
+        return json.dumps([said, list(map(repr, options))], default=repr, sort_keys=True)
 
     def application(self) -> "Starlette":
         """The ASGI application: POST /v1/chat/completions and GET /health."""
@@ -145,12 +151,12 @@ class Proxy:
                 raise RequestError(413, f"a request must have at most {self.limit:,} bytes")
         return bytes(body)
 
-    def _privatize(self, asked: Asked, key: str | None) -> tuple[dict[str, object], Chain, str]:
+    def _privatize(self, asked: Asked, key: str | None) -> tuple[dict[str, object], MessageChain, str]:
         """The released request, its chain, and its guarantee."""
         try:
             account = self._nobody if key is None else f"client-{self.store.pseudonym(key.encode())}"
             messages = [Utterance(message.role, tuple(message.texts)) for message in asked.messages]
-            chain = Chain(self.store.links(account), account, self._basis, messages)
+            chain = MessageChain(self.store.links(account), account, self._basis, messages)
             chain.release(self._released)
             released = asked.saying([text for link in chain.links for text in link.released])
             promise = largest([link.promise for link in chain.links if link.promise is not None])
@@ -230,7 +236,7 @@ def largest(promises: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return made
 
 
-async def _events(response: "httpx2.Response", restorer: AnswerRestorer, chain: Chain) -> AsyncIterator[str]:
+async def _events(response: "httpx2.Response", restorer: AnswerRestorer, chain: MessageChain) -> AsyncIterator[str]:
     """A restored stream. If it breaks off, it ends with an error and without [DONE]."""
     import httpx2
     from starlette.concurrency import run_in_threadpool

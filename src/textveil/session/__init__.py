@@ -4,7 +4,7 @@ In: what releases add; answers that mention what was replaced. Out: the original
 Not here: what is replaced (`pipeline`), and who answers (`gateway`).
 """
 
-from textveil.session.chains import AGAIN, Chain, ChainSession, Utterance, digest
+from textveil.session.chains import AGAIN, ChainSession, MessageChain, Utterance, digest
 from textveil.session.placeholders import Original
 from textveil.session.reading import fold
 from textveil.session.restore import Restorer
@@ -15,11 +15,11 @@ from textveil.session.stores import FileStore, KeptSession, MemoryStore, Session
 
 __all__ = [
     "AGAIN",
-    "Chain",
     "ChainSession",
     "FileStore",
     "KeptSession",
     "MemoryStore",
+    "MessageChain",
     "Notes",
     "Original",
     "Restorer",

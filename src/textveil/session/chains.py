@@ -1,7 +1,7 @@
 """Conversations that a client sends again with every request: each message is released once, and sent again as it was.
 
-In: the messages of a request, an account, what releases depend on. Out: a `Chain`: what of them was released before,
-and a session that knows what those messages have assigned, in which the others are released.
+In: the messages of a request, an account, what releases depend on. Out: a `MessageChain`: what of them was released
+before, and a session that knows what those messages have assigned, in which the others are released.
 Not here: how a message is released (`pipeline`), what a request is (`gateway`), rows in a database (`sql.links`).
 
 A conversation needs no name. Each message is a link, and the name of a link is an HMAC of the link before it, the role
@@ -200,7 +200,7 @@ class Link:
         return cls(released=tuple(released), promise=promise, facts=read(facts))
 
 
-class Chain:
+class MessageChain:
     """The messages of one request, those that were released before and those that are new.
 
     Args:

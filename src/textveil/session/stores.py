@@ -115,7 +115,7 @@ class SessionStore:
         raise NotImplementedError
 
     def links(self, account: str) -> "Links":
-        """Where what became of the messages of an account is kept; see `Chain`.
+        """Where what became of the messages of an account is kept; see `MessageChain`.
 
         Raises:
             ConfigError: a store of this kind keeps no conversations.
