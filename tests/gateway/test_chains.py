@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 from tests.gateway.test_proxy import client_of, serving
+from tests.session.test_stores import postgres as postgres
 
 from textveil import Privatizer
 from textveil.errors import ConfigError
@@ -224,6 +225,17 @@ def test_an_answer_that_comes_back_is_sent_as_the_model_gave_it(openai_server, h
         promise = json.loads(raw.headers["textveil-statement"])
         assert (promise["drawn"], promise["repeated"]) == (1, 2)
         assert [each.subject.startswith("client-") for each in store.sessions()] == [True]
+
+
+def test_a_conversation_in_postgresql(noisy, small_table, url, postgres):
+    with SessionStore(postgres) as store:
+        sent = talk(proxy(noisy, store), 3, small_table.words)
+        assert repeated(sent)
+        assert store.ledger.accounts()[0].releases == 4
+        with ThreadPoolExecutor(4) as pool:
+            messages = [("user", " ".join(small_table.words[30:50]))]
+            same = list(pool.map(partial(ask, proxy(noisy, store)), [messages] * 4))
+        assert len({shown[0] for shown, *_ in same}) == 1
 
 
 def test_a_file_keeps_no_conversations(hiding, tmp_path):

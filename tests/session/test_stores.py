@@ -6,10 +6,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import islice, product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,12 +39,13 @@ def keys(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory):
-    yield from postgres_server(tmp_path_factory.mktemp("postgres"))
+def postgres():
+    with tempfile.TemporaryDirectory() as folder:  # whose parents others can enter, unlike those of `tmp_path`
+        yield from postgres_server(Path(folder))
 
 
 def postgres_server(folder):
-    """The URL of a server of PostgreSQL on a free port of this machine."""
+    """The URL of a server of PostgreSQL that listens on a socket in a folder."""
     pytest.importorskip("psycopg", reason="the extra `store` is not installed")
     programs = sorted(os.path.join("/usr/lib/postgresql", each, "bin") for each in _listed("/usr/lib/postgresql"))
     programs += [os.path.dirname(found) for found in [shutil.which("initdb")] if found]
@@ -53,8 +56,6 @@ def postgres_server(folder):
         if shutil.which("setpriv") is None:
             pytest.skip("PostgreSQL does not run as root, and setpriv is missing")
         user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-        for each in (folder, *list(folder.parents)[:-2]):
-            each.chmod(0o755)
         folder.chmod(0o777)
     data = folder / "data"
     run: dict[str, Any] = {"check": True, "capture_output": True, "env": {**os.environ, "LC_ALL": "C"}, "cwd": "/"}

@@ -4,33 +4,44 @@ In: the number of values, or of kills; a URL for PostgreSQL. Out: times at the m
 Not here: the store (`textveil.session`).
 
     python benchmarks/stores.py cost --values 1000000
+    python benchmarks/stores.py reserve [--store postgresql://veil@/veil?host=/tmp/server]
     python benchmarks/stores.py kill --points 200 [--store postgresql://veil@/veil?host=/tmp/server]
 
 Processor time of this process and its disk decide; nothing else should run.
 """
 
 import argparse
+import multiprocessing
 import os
 import random
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from textveil.protect import PrivateValue
 from textveil.session import Original, Session, SessionDelta, SessionStore, Snapshot
 from textveil.session.snapshot import Notes
+from textveil.session.spending import Spend
 
 BATCH = 20_000
 
 
-def release(session: Session, values: list[Original]) -> list[str]:
-    """The placeholders of values, committed."""
+SPEND = Spend(metric="ldp", table="none", epsilon=1, ldp=1, words=1)
+"""What each release of a writer spends."""
+
+
+def release(session: Session, values: list[Original], *, spends: bool = False) -> list[str]:
+    """The placeholders of values, committed; charged before, where releases spend."""
 
     def make(known: Snapshot) -> tuple[list[str], SessionDelta]:
+        if spends:
+            session.reserve([SPEND])
         notes = Notes(known)
         notes.found(PrivateValue(value.type, value.text, 1.0) for value in values)
         return notes.placeholders(values), notes.delta()
@@ -81,18 +92,21 @@ def cost(values: int, folder: Path) -> None:
     )
 
 
-WRITER = """
-import sys
-import os
-sys.path.insert(0, os.path.join(os.getcwd(), "benchmarks"))
-from stores import release
-from textveil.session import Original, SessionStore
-url, who, keys = sys.argv[1:4]
-session = SessionStore(url, keys=keys).open("anna")
-for i in range(1000):
-    values = [Original("EMAIL", f"m{i}@x.example"), Original("EMAIL", f"{who}-{i}@y.example")]
-    print(i, *release(session, values), flush=True)
-"""
+def write(sink: Connection, url: str, who: str, keys: str) -> None:
+    """Releases one after the other, and says what was handed out, until it is killed."""
+    session = SessionStore(url, keys=keys).open("anna")
+    for i in range(1000):
+        values = [Original("EMAIL", f"m{i}@x.example"), Original("EMAIL", f"{who}-{i}@y.example")]
+        sink.send((i, *release(session, values, spends=True)))
+
+
+def said(source: Connection) -> list[tuple[int, str, str]]:
+    """What a writer that was killed had handed out."""
+    found = []
+    with suppress(EOFError, OSError):
+        while True:
+            found.append(source.recv())
+    return found
 
 
 def kill(points: int, url: str | None, folder: Path) -> None:
@@ -104,34 +118,58 @@ def kill(points: int, url: str | None, folder: Path) -> None:
     names: dict[str, str] = {}
     wrong = released = 0
     chosen = random.Random(0)
-    here = Path(__file__).parents[1]
+    context = multiprocessing.get_context("forkserver")  # which has the libraries, and no connection
+    context.set_forkserver_preload(["__main__", "sqlalchemy", "textveil.session.sql.store"])
     for point in range(points):
-        command = [sys.executable, "-c", WRITER, url]
+        pipes = [context.Pipe(duplex=False) for _ in "abcd"]
         writers = [
-            subprocess.Popen([*command, f"{point}{each}", str(keys)], stdout=subprocess.PIPE, text=True, cwd=here)
-            for each in "abcd"
+            context.Process(target=write, args=(sink, url, f"{point}{each}", str(keys)))
+            for each, (_, sink) in zip("abcd", pipes, strict=True)
         ]
-        begun = [writer.stdout.readline() if writer.stdout else "" for writer in writers]
+        for writer, (_, sink) in zip(writers, pipes, strict=True):
+            writer.start()
+            sink.close()
+        begun = [source.recv() for source, _ in pipes]
         time.sleep(chosen.uniform(0.0, 1.0))
         for writer in writers:
             writer.kill()
         session = store.open("anna")
-        for each, writer, head in zip("abcd", writers, begun, strict=True):
-            for line in (head + writer.communicate()[0]).splitlines():
-                if line.count(" ") != 2 or not line.endswith(">"):
-                    continue
-                number, common, own = line.split()
+        for each, (source, _), head in zip("abcd", pipes, begun, strict=True):
+            for number, common, own in [head, *said(source)]:
                 values = {common: f"m{number}@x.example", own: f"{point}{each}-{number}@y.example"}
                 released += 1
                 wrong += sum(names.setdefault(name, value) != value for name, value in values.items())
                 wrong += session.restore(" ".join(values)) != " ".join(values.values())
+        for writer in writers:
+            writer.join()
         print(f"{point + 1} of {points}: {released:,} releases, {len(names):,} values, {wrong} wrong", flush=True)
+    counts = Counter(str(each["what"]) for each in store.ledger.entries())  # which checks each link
+    print(f"{counts['reserve']:,} charged, {counts['confirm']:,} confirmed; {released:,} were handed out")
+    if wrong or not released <= counts["confirm"] <= counts["reserve"]:
+        raise SystemExit("a release was lost, or was not charged")
+
+
+def reserve(seconds: float, url: str, folder: Path) -> None:
+    """How many reservations with their ends eight threads make on one account, and on one each."""
+    with SessionStore(url, keys=folder / "keys") as store:
+        for accounts in (1, 8):
+
+            def spend(writer: int, accounts: int = accounts) -> int:
+                made, end = 0, time.perf_counter() + seconds
+                while time.perf_counter() < end:
+                    store.ledger.confirm(store.ledger.reserve(f"subject {accounts} {writer % accounts}", SPEND))
+                    made += 1
+                return made
+
+            with ThreadPoolExecutor(8) as pool:
+                made = sum(pool.map(spend, range(8)))
+            print(f"8 writers, {accounts} accounts: {made / seconds:,.0f} reservations a second, each confirmed")
 
 
 def main() -> None:
     """Runs what is asked for in a new folder."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("cost", "kill"))
+    parser.add_argument("what", choices=("cost", "kill", "reserve"))
     parser.add_argument("--values", type=int, default=1_000_000)
     parser.add_argument("--points", type=int, default=200)
     parser.add_argument("--store")
@@ -140,6 +178,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         if given.what == "cost":
             cost(given.values, Path(folder))
+        elif given.what == "reserve":
+            reserve(10, given.store or f"sqlite:///{folder}/veil.db", Path(folder))
         else:
             kill(given.points, given.store, Path(folder))
 
