@@ -12,7 +12,7 @@ from tests.gateway.test_proxy import client_of, serving
 from tests.session.test_stores import postgres as postgres
 
 from textveil import Privatizer
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, StoreError
 from textveil.gateway.app import Proxy
 from textveil.gateway.completions import Asked, RequestError
 from textveil.pipeline.consistent import Repeats
@@ -225,6 +225,17 @@ def test_an_answer_that_comes_back_is_sent_as_the_model_gave_it(openai_server, h
         promise = json.loads(raw.headers["textveil-statement"])
         assert (promise["drawn"], promise["repeated"]) == (1, 2)
         assert [each.subject.startswith("client-") for each in store.sessions()] == [True]
+
+
+def test_an_answer_arrives_though_the_store_fails_behind_it(openai_server, hiding, store, monkeypatch):
+    def fail(*_):
+        raise StoreError("the store cannot be changed")
+
+    monkeypatch.setattr(MessageChain, "answered", fail)
+    served = Proxy(privatizer=hiding, upstream=openai_server, store=store)
+    with serving(served) as address, client_of(address) as client:
+        answer = client.chat.completions.create(model="echo", messages=[{"role": "user", "content": "hello"}])
+    assert answer.choices[0].message.content == "hello"
 
 
 def test_a_conversation_in_postgresql(noisy, small_table, url, postgres):

@@ -129,7 +129,8 @@ class Proxy:
                 events = _events(answer, restorer, chain)
                 return StreamingResponse(events, headers=said, media_type="text/event-stream")
             whole = await run_in_threadpool(restorer.whole, await _read(answer))
-            await run_in_threadpool(chain.answered, restorer.answers)
+            with suppress(TextveilError):  # the answer is there; only the next request will not know it
+                await run_in_threadpool(chain.answered, restorer.answers)
             return JSONResponse(whole.model_dump(exclude_unset=True), headers=said)
         except RequestError as error:
             return JSONResponse(error.to_json(), error.status)
@@ -253,7 +254,7 @@ async def _events(response: "httpx2.Response", restorer: AnswerRestorer, chain: 
     finally:
         await response.aclose()
     if whole or restorer.ended:
-        with suppress(TextveilError):  # the answer is there; only the next request will not know it
+        with suppress(TextveilError):  # as above
             await run_in_threadpool(chain.answered, restorer.answers)
         yield _event("[DONE]")
     else:
