@@ -211,11 +211,12 @@ def public(capital: Counter[str], small: Counter[str], runs: Counter[str], on_na
     return found
 
 
-LANGUAGES = "ar de en es fr hi it nl pl pt ru tr vi"
-"""Languages of the list of ordinary words: those of the written texts whose scripts put spaces between words."""
+LANGUAGES = "ar de en es fr hi it ja ko nl pl pt ru tr vi zh"
+"""Languages of the list of ordinary words: those of the written texts."""
 
-OFTEN = 10**-5.7
-"""The least share of a language's words that an ordinary word has."""
+OFTEN, COMMON = 10**-5.7, 10**-3.2
+"""The least share of a language's words that an ordinary word has, and one that is ordinary whatever list it is on, or
+that is a single letter."""
 
 TOWN, CITY = 5_000, 300_000
 """Least people of a place on the list, and of one that is there by its names in other languages, too."""
@@ -237,13 +238,15 @@ def places() -> set[str]:
 
 
 def ordinary(others: set[str]) -> set[str]:
-    """Frequent words of many languages that are on no other list, folded."""
+    """Frequent words of many languages, folded: those on no other list, and the commonest."""
     found = set()
     for language in LANGUAGES.split():
         for word, share in get_frequency_dict(language, "best").items():
-            if share >= OFTEN and regex.fullmatch(r"[\p{L}\p{M}]{2,}", word):
-                found.add(folded(word))
-    return found - others
+            own = folded(word)
+            often = share >= COMMON or (share >= OFTEN and len(word) > 1 and own not in others)
+            if often and regex.fullmatch(r"[\p{L}\p{M}]+", word):
+                found.add(own)
+    return found
 
 
 def notice() -> str:
@@ -284,7 +287,8 @@ def main() -> None:
     for name, (found, title, source) in lists.items():
         text = HEADER.format(title=title, source=source) + "".join(f"{entry}\n" for entry in sorted(found))
         (given.out / f"{name}.txt.gz").write_bytes(pack(text.encode()))
-    own = ordinary(set().union(*(found for found, _, _ in lists.values())))
+    people = {folded(name) for name in entries("person", "|".join(PERSONS.values()))}
+    own = ordinary(people.union(*(found for found, _, _ in lists.values())))
     np.save(given.out / "ordinary.npy", np.unique(hashed(own)).astype(np.uint32))
     (given.out / "LICENSE-WORDFREQ.txt").write_text(notice(), "utf-8")
 

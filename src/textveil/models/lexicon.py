@@ -8,6 +8,7 @@ No list decides anything by itself: many people are called Paris, and many stree
 """
 
 import gzip
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -28,7 +29,11 @@ MARKS = 16
 """Number of sums of marks."""
 
 LONGEST = 6
-"""Most words of an entry of the lists of what is public and of places."""
+"""Most words of an entry of the lists of what is public and of places, and most letters of a word that is looked for
+where no spaces are."""
+
+_UNSPACED = re.compile("([\u3005-\u3007\u3040-\u30ff\u3400-\u9fff]+)|[\uac00-\ud7a3]+")
+"""Words of Chinese and Japanese (the group), and of Korean, which are written together with their endings."""
 
 
 def folded(word: str) -> str:
@@ -36,7 +41,7 @@ def folded(word: str) -> str:
     if word.isascii():
         return word.lower()
     parts = unicodedata.normalize("NFKD", word.lower())
-    return "".join(letter for letter in parts if not unicodedata.combining(letter))
+    return unicodedata.normalize("NFC", "".join(letter for letter in parts if not unicodedata.combining(letter)))
 
 
 def hashed(words: Iterable[str]) -> Ints:
@@ -56,10 +61,11 @@ def marks(words: Sequence[str], documents: Ints) -> Ints:
     names, entries, longest = lists()
     distinct = list(set(words))
     spelled = [folded(word) for word in distinct]
-    alone = ORDINARY * _is_ordinary(spelled) + NAME * np.array([word in names for word in spelled], bool)
+    alone = ORDINARY * _on_ordinary(spelled) + NAME * np.array([word in names for word in spelled], bool)
     number = {word: i for i, word in enumerate(distinct)}
     which = [number[word] for word in words]
     found: Ints = alone[which].astype(np.int64)
+    found |= ORDINARY * _made_of_ordinary([spelled[i] for i in which], documents)
     sizes = [longest.get(word, 0) for word in spelled]
     for start, end in zip(documents[:-1].tolist(), documents[1:].tolist(), strict=True):
         at = start
@@ -73,11 +79,44 @@ def marks(words: Sequence[str], documents: Ints) -> Ints:
     return found
 
 
-def _is_ordinary(words: Sequence[str]) -> Flags:
-    """Whether each folded word is on the list of ordinary words; of others, one in 15,000 is taken for one."""
+def _on_ordinary(words: Sequence[str]) -> Flags:
+    """Whether each folded word is on the list of ordinary words; of others, one in 12,000 is taken for one."""
     known, own = _ordinary(), hashed(words)
     found: Flags = known[np.searchsorted(known, own).clip(max=len(known) - 1)] == own
     return found
+
+
+def _made_of_ordinary(words: Sequence[str], documents: Ints) -> Flags:
+    """Which folded words, where no spaces are, are covered by ordinary words, matched across them, the longest first.
+
+    A Korean word is covered together with its endings, alone; Chinese and Japanese words with those beside them.
+    """
+    begins = set(documents.tolist())
+    letters: list[str] = []
+    owners: list[int] = []
+    last = -1
+    for i, word in enumerate(words):
+        if shape := _UNSPACED.fullmatch(word):
+            if shape[1] is None or last != i - 1 or i in begins:
+                letters.append(" ")
+                owners.append(i)
+            letters.extend(word)
+            owners.extend([i] * len(word))
+            last = -1 if shape[1] is None else i
+    text, covered = "".join(letters), np.zeros(len(words), bool)
+    if not text:
+        return covered
+    pieces = [text[i : i + n] for n in range(1, LONGEST + 1) for i in range(len(text))]
+    known = _on_ordinary(pieces).reshape(LONGEST, len(text)) * np.arange(1, LONGEST + 1)[:, None]
+    longest = known.max(axis=0).tolist()
+    bare = np.array(letters) != " "
+    at = 0
+    while at < len(text):
+        bare[at : at + longest[at]] = False
+        at += longest[at] or 1
+    covered[owners] = True
+    covered[np.array(owners)[bare]] = False
+    return covered
 
 
 @cache
