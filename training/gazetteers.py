@@ -1,7 +1,7 @@
 """The gazetteers of other scripts and languages: given and family names, words that look like names, famous people.
 
 In: Faker's lists by country; the dictionaries of jieba (Chinese) and Janome (Japanese), which tell names from ordinary
-words; what is written by hand in `gazetteers/`. Out: `data/names/*.txt.gz` of the package.
+words; wordfreq's Korean words; what is written by hand in `gazetteers/`. Out: `data/names/*.txt.gz` of the package.
 Not here: how names are found with them (`textveil.protect.scripts`), and the names that replace others (`names`).
 """
 
@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import files
 from pathlib import Path
+
+from wordfreq import get_frequency_dict
 
 HAND = Path(__file__).resolve().parent / "gazetteers"
 
@@ -30,6 +32,9 @@ LOCALES = {
 
 GIVEN = r"first_(kana_)?names(_(fe)?male|_unisex)?|middle_names_unisex"
 FAMILY = r"last_(kana_)?names(_(fe)?male)?"
+
+OFTEN = 10**-5.5
+"""The least share of a Korean word that is taken for a word and not for a name."""
 
 COMMON = 40
 """Chinese words that occur at least so often in jieba's corpus count as words; rarer ones could hide names."""
@@ -143,6 +148,20 @@ def japanese() -> Sections:
     }
 
 
+def hangul() -> Sections:
+    """Korean: the frequent words that begin with a surname, besides those written by hand, are no names."""
+    sections = with_faker("hangul")
+    names = {*sections["given"], *sections["public"]}
+    families = tuple(sections["family"])
+    sections["plain"] += [
+        word
+        for word, share in get_frequency_dict("ko", "best").items()
+        if share >= OFTEN and re.fullmatch("[가-힣]{2,4}", word) and word.startswith(families)
+        if word not in names and word[1:] not in names
+    ]
+    return sections
+
+
 def _looks_like_name(word: str, family: set[str], given: set[str], *, whole: bool) -> bool:
     """Whether a word could be taken for a name: for one part of it (if `whole`), or for both."""
     if whole and (word in family or word in given):
@@ -163,7 +182,7 @@ def _unique(items: Iterable[str]) -> list[str]:
 def notice() -> str:
     """The notices of the dictionaries, which must accompany what is taken from them."""
     janome = next(file for file in files("janome") or () if file.name == "NOTICE.txt")
-    return janome.read_text("utf-8") + "\n" + JIEBA
+    return janome.read_text("utf-8") + "\n" + JIEBA + "\n" + WORDFREQ
 
 
 JIEBA = """===========================================================================
@@ -191,9 +210,18 @@ OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR
 """
 
 
+WORDFREQ = """===========================================================================
+wordfreq
+===========================================================================
+
+Which Korean words are frequent is taken from wordfreq by Robyn Speer, https://github.com/rspeer/wordfreq, whose data is
+under CC BY-SA 4.0; see lexicon/LICENSE-WORDFREQ.txt.
+"""
+
+
 def build(out: Path) -> None:
     """Writes all gazetteers into a folder."""
-    made = {"han": han(), "japanese": japanese()}
+    made = {"han": han(), "japanese": japanese(), "hangul": hangul()}
     made |= {name: with_faker(name) for name in LOCALES if name not in made}
     hindi = by_hand("devanagari")  # of Faker's names many are words: they need something beside them
     sure = set(hindi["given"]) - set(hindi["unsure"])

@@ -14,6 +14,9 @@ from textveil.protect.scripts.gazetteers import CERTAIN, DOUBTFUL, FoundName, na
 
 _WORD = re.compile(r"[\u0621-\u065f\u0670-\u06d3]+")
 _MARKS = re.compile(r"[\u064b-\u065f\u0670\u0640]")
+_ON = "على"
+"""The commonest word that is spelled like a name, as only some write it."""
+
 _SAME = str.maketrans({"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ة": "ه", "ؤ": "و", "ئ": "ي"})
 
 _TITLES = (
@@ -26,6 +29,9 @@ _KIN = (
     "زميله مديري مديرتي خطيبي خطيبتي حفيدي عمه خاله اسمي اسمه اسمها اسم الاسم أنا مراته جوزها أخوه"
 )
 _BETWEEN = "بن بنت ابن ابنة آل"
+_NOBODY = frozenset("رحمه المحترم رئيس مدير قائد وزير محافظ عميد".split())
+"""Words behind a title that are no names."""
+
 _KUNYA = "أبو أبا أبي أم ابو ام"
 _CLITICS = ("ول", "وب", "وال", "ال", "ل", "و", "ب", "ف", "ك")
 _NO_KUNYA = frozenset("ظبي القرى الهول الدنيا درمان قير الفحم".split())
@@ -35,6 +41,8 @@ _CLOSES = frozenset("\"'»”)]},،;؛|:\t\n<>(/–—")
 
 
 def _plain(word: str) -> str:
+    if word == _ON:
+        return word
     return _MARKS.sub("", word).translate(_SAME)
 
 
@@ -79,7 +87,7 @@ def _kind(word: str) -> str:
     lists = _lists()
     if word in lists.given:
         return "G"
-    if word in lists.unsure:
+    if word in lists.unsure or word == _ON:
         return "U"
     if word in lists.between:
         return "B"
@@ -169,7 +177,7 @@ def _row(text: str, words: list[tuple[str, int, int]], i: int, *, title: bool) -
             and word not in _lists().titles
             and len(word) > 2
             and not word.startswith(("الت", "الم", "الذ"))
-            and word not in ("رحمه", "المحترم")
+            and word not in _NOBODY
         ):
             kinds, at = kinds + "X", at + 1
             continue
