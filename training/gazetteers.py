@@ -1,7 +1,7 @@
 """The gazetteers of other scripts and languages: given and family names, words that look like names, famous people.
 
 In: Faker's lists by country; the dictionaries of jieba (Chinese) and Janome (Japanese), which tell names from ordinary
-words; wordfreq's Korean words; what is written by hand in `gazetteers/`. Out: `data/names/*.txt.gz` of the package.
+words; wordfreq's frequent words of both languages and Korean; what is written by hand in `gazetteers/`. Out: `data/names/*.txt.gz` of the package.
 Not here: how names are found with them (`textveil.protect.scripts`), and the names that replace others (`names`).
 """
 
@@ -36,8 +36,9 @@ FAMILY = r"last_(kana_)?names(_(fe)?male)?"
 OFTEN = 10**-5.5
 """The least share of a Korean word that is taken for a word and not for a name."""
 
-COMMON = 40
-"""Chinese words that occur at least so often in jieba's corpus count as words; rarer ones could hide names."""
+COMMON, RARE = 40, 10**-7
+"""Chinese words that occur at least so often in jieba's corpus count as words, or that are at least such a share of
+wordfreq's words and no names in jieba; rarer ones could hide names."""
 
 NO_FAMILY = frozenset(
     "万年元家上下和有后海公前相爱查全权计原三来于时能都要就应何别明从连但容解母法保空方商单养强通那说"
@@ -96,6 +97,12 @@ def han() -> Sections:
         word: count
         for word, (count, tag) in counts.items()
         if len(word) <= 4 and count >= (1 if len(word) == 1 else COMMON) and re.fullmatch(r"[\u4e00-\u9fff]+", word)
+    }
+    frequent = {word for word, share in get_frequency_dict("zh", "best").items() if share >= RARE}
+    words |= {
+        word: COMMON
+        for word, (_, tag) in counts.items()
+        if word in frequent and word not in words and tag != "nr" and re.fullmatch(r"[\u4e00-\u9fff]{2,4}", word)
     }
     words |= {word: max(words.get(word, 0), 4 * COMMON) for word in sections.pop("plain") + sections["public"]}
     sections["given"] = _by_weight({character: n for character, n in characters.items() if n >= 3})
@@ -214,7 +221,7 @@ WORDFREQ = """==================================================================
 wordfreq
 ===========================================================================
 
-Which Korean words are frequent is taken from wordfreq by Robyn Speer, https://github.com/rspeer/wordfreq, whose data is
+Which words of Chinese and Korean are frequent is taken from wordfreq by Robyn Speer, https://github.com/rspeer/wordfreq, whose data is
 under CC BY-SA 4.0; see lexicon/LICENSE-WORDFREQ.txt.
 """
 

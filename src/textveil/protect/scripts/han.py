@@ -39,7 +39,9 @@ _CUES = frozenset(
 )
 """What stands before a name."""
 
-_ROLES = frozenset(each for each in (*_TITLES, *_CUES) if len(each) == 2)
+_ROLES = frozenset(each for each in (*_TITLES, *_CUES) if len(each) == 2) | frozenset(
+    "班主 车间 项目 班组 任老 位同 位老 位家 位女 位先 各位".split()
+)
 """What no name begins with."""
 
 _LABEL = re.compile(
