@@ -77,7 +77,14 @@ def _at(text: str, words: list[tuple[str, int, int]], i: int) -> tuple[FoundName
     kinds, stop = "", i
     while stop < len(words) and stop - i < 4 and (stop == i or text[words[stop - 1][2] : words[stop][1]] == " "):
         kind = _kind(words[stop][0])
-        first = stop == i and title and words[stop][0] not in _BEFORE and words[stop][0] not in _KIN and len(word) > 2
+        first = stop == i and title and word not in _BEFORE and word not in _KIN and len(word) > 2
+        if first and words[i - 1][0] in _SAID:
+            first = (
+                words[i - 1][0] == "नाम"
+                and word not in _COMMON
+                and words[i + 1 : i + 2] != []
+                and words[i + 1][0] in _IS
+            )
         before_family = stop == i and kind == "X" and _family_follows(text, words, i)
         if kind == "X" and not (first or before_family):
             break
@@ -94,7 +101,7 @@ def _at(text: str, words: list[tuple[str, int, int]], i: int) -> tuple[FoundName
     edge = end == len(text) or text[end] in _CLOSES or text[end : end + 2] == " ("
     cell = edge and (start == 0 or text[start - 1] in _OPENS or text[start - 2 : start] in (": ", '" '))
     label = _LABEL.search(text[max(0, start - 24) : start]) is not None
-    if title and words[i - 1][0] not in ("नाम", "मेरा"):
+    if title and words[i - 1][0] not in _SAID:
         start = words[i - 1][1]
     if title or called:
         return FoundName(start, words[stop][2] if called else end, "PERSON", not public, public), stop
@@ -118,14 +125,35 @@ def _family_follows(text: str, words: list[tuple[str, int, int]], i: int) -> boo
         after in _lists().family
         and len(word) > 2
         and word not in _COMMON
-        and after not in ("मोरे", "माने", "सेन", "राव", "गिल", "राय", "दास", "राजपूत", "नाइक", "मीना", "निगम", "मंडल")
+        and after
+        not in (
+            "मोरे",
+            "माने",
+            "सेन",
+            "राव",
+            "गिल",
+            "राय",
+            "दास",
+            "राजपूत",
+            "नाइक",
+            "मीना",
+            "निगम",
+            "मंडल",
+            "मालिक",
+            "मिस्त्री",
+        )
     )
 
+
+_SAID = ("नाम", "मेरा")
+"""What a name may follow, as anything else may: "(my) name", "my"."""
+
+_IS = ("है", "हैं", "था", "थी", "थे")
 
 _COMMON = frozenset(
     map(
         _plain,
-        "और का की के में से को ने पर यह वह है हैं था थी थे एक दो तीन भी तो ही या कि जो तक लिए साथ बाद पहले अब जब तब क्या कौन कैसे कहाँ क्यों मेरे मेरी हमारे उनके उनकी इसके इस उस जैसे सभी कुछ बहुत नहीं राजा महाराजा रानी बेगम सम्राट ठाकुर खिलाड़ी गायक लेखक कवि नेता अभिनेता लाल वीर".split(),
+        "और का की के में से को ने पर यह वह है हैं था थी थे एक दो तीन भी तो ही या कि जो तक लिए साथ बाद पहले अब जब तब क्या कौन कैसे कहाँ क्यों मेरे मेरी हमारे उनके उनकी इसके इस उस जैसे सभी कुछ कितने कितना कितनी सीधे लॉग करता होते रहे बहुत नहीं राजा महाराजा रानी बेगम सम्राट ठाकुर खिलाड़ी गायक लेखक कवि नेता अभिनेता लाल वीर".split(),
     )
 )
 

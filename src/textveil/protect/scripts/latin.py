@@ -36,7 +36,7 @@ _STREET = re.compile(
 _STOP = frozenset(
     "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag Januar Februar März April Mai Juni Juli August September Oktober November Dezember Bitte Danke Grüße Termin Rechnung "
     "Frage Antrag Anfrage Ihnen Sie Ihr Ihre Uhr Euro Der Die Das Ein Eine Und Ich Wir Mit Für Auf Im In Am Le La Les Un Une El Los Las Una O A Os As Um Uma Il Lo Gli De Het Een En Ik W Z Na Do Bir Bu Ve "
-    "Damen Herren Herr Frau Madame Monsieur Señor Señora Pan Pani Bey Hanım Dr Prof".split()
+    "Damen Herren Herr Frau Madame Monsieur Señor Señora Pan Pani Bey Hanım Dr Prof An Leider IVA Iva Che Sindaco Beste Lieve Elke Ella Segundo Alcalde Maire Juge Redactie".split()
 )
 _OPENS = frozenset("\"'«“„([{,;|=:\t\n<>/")
 _CLOSES = frozenset("\"'»”“)]},;|:\t\n<>(/")
