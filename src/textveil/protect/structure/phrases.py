@@ -48,7 +48,8 @@ _NOBODY = listed(
     안녕하세요 안녕 nachbarn nachbarinnen kollegen kolleginnen eltern gäste kunden kundinnen freunde familie
     mitglieder schüler oma opa mutti schatz kinder leser leserinnen patienten bewohner mieter kollege
     kollegin ihre ihr deine dein euer eure votre notre unser unsere hausverwaltung 고객 고객님 선생님 부모님
-    어머님 담당자님 ia mundo monde mondo mensen amici gente senhores señores signori"""
+    어머님 담당자님 ia mundo monde mondo mensen amici gente senhores señores signori redakcjo redakcja редакция редакцию
+    teamleider stagiair planner müdürlüğü ग्राहक ग्राहकों विभाग 会社 問題 phlebotomist"""
 )
 
 
