@@ -10,31 +10,25 @@ parts, too, and nobody takes back what the tagger hides.
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from rich.console import Console
 
-from textveil.models import Entity, Ragged, entities, load_tagger
+from textveil.models import Entity, Ragged, entities, lexicon, load_tagger
 from textveil.protect.spans import NAMES
 from textveil.text.tokens import tokenize
 from training import cli, data
 
-TRIED: dict[str, tuple[float, ...]] = {
-    "CUT": (0.2, 0.3, 0.4, 0.5),
-    "FIRM": (0.3, 0.45, 0.6, 0.7, 0.8),
-    "FIRM_LISTED": (0.2, 0.3, 0.45, 0.6),
-    "FIRM_ORDINARY": (0.6, 0.7, 0.8, 0.9, 0.95),
-    "SMALL": (0.4, 0.6, 0.8, 0.9, 0.97),
-    "SMALL_LISTED": (0.4, 0.6, 0.8, 0.9),
-    "DETAIL": (0.3, 0.5, 0.7, 0.8, 0.9),
-    "BESIDE_FIRM": (0.05, 0.1, 0.2, 0.3, 0.45),
-    "BESIDE": (0.3, 0.5, 0.7, 0.9),
-    "BESIDE_DETAIL": (0.3, 0.5, 0.7),
-}
-"""What is tried for each constant of `textveil.models.entities`, the others being the best found so far."""
+FOUND, NEAR = (0.4, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98), (0.15, 0.3, 0.45, 0.6, 0.8, 0.95)
+"""What is tried for each value of `SURE` and `DETAIL`, and of `BESIDE` and `BESIDE_DETAIL`, of
+`textveil.models.entities`, the others being the best found so far."""
+
+CUTS = (0.3, 0.4, 0.5, 0.6)
+"""What is tried for `CUT`."""
 
 ROUNDS, NEEDLESS = 2, 1.5
 """How often all constants are gone through, and what a span that is hidden for nothing costs."""
@@ -68,32 +62,68 @@ def judged(texts: list[data.Marked], found: Iterable[Entity]) -> Iterator[tuple[
             yield ("public" if public[start:end].any() else "ordinary"), kind
 
 
+class Choice(NamedTuple):
+    """One value to choose: what is tried, the value that it has, and how it is set."""
+
+    name: str
+    tried: tuple[float, ...]
+    now: Callable[[], float]
+    set: Callable[[float], None]
+
+
+def choices() -> Iterator[Choice]:
+    """All values to choose, which are those of `textveil.models.entities` at first."""
+    yield Choice("CUT", CUTS, lambda: entities.CUT, partial(setattr, entities, "CUT"))
+    for name, tried in (("SURE", FOUND), ("BESIDE", NEAR)):
+        table = {look: list(values) for look, values in getattr(entities, name).items()}
+        setattr(entities, name, table)
+        for look, row in table.items():
+            yield from _each(f"{name} {look}", tried, row)
+    for name, tried in (("DETAIL", FOUND), ("BESIDE_DETAIL", NEAR)):
+        row = list(getattr(entities, name))
+        setattr(entities, name, row)
+        yield from _each(name, tried, row)
+
+
+def _each(name: str, tried: tuple[float, ...], row: list[float]) -> Iterator[Choice]:
+    for i in range(len(row)):
+        yield Choice(f"{name} {i}", tried, partial(row.__getitem__, i), partial(row.__setitem__, i))
+
+
 def main() -> None:
     """Prints what the best values found cost."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--needless", type=float, default=NEEDLESS, help=f"cost of a needless span, default {NEEDLESS}")
     given = cli.with_corpora(parser)
     texts = [text for each in data.labelled(given.data, held_out=True).values() for text in each]
     words = Ragged.of(tokenize([text.text for text in texts]))
     tagger = load_tagger()
     found = tagger.probabilities(words)
+    marks = lexicon.marks(words.words, words.documents)
+    setattr(entities, "marks", lambda *_: marks)  # noqa: B010 (they are the same every time)
     console = Console(width=160)
 
     def counted() -> Counter[str]:
         spans = replace(tagger, cut=entities.CUT).spans(words, found)
         return Counter(what for what, _ in judged(texts, spans))
 
-    def cost(name: str, value: float) -> float:
-        setattr(entities, name, value)
+    def cost(choice: Choice, value: float) -> float:
+        choice.set(value)
         n = counted()
-        return n["missed"] + NEEDLESS * (n["public"] + n["ordinary"])
+        return n["missed"] + given.needless * (n["public"] + n["ordinary"])
 
+    own = list(choices())
     for _ in range(ROUNDS):
-        for name, values in TRIED.items():
-            best = min(values, key=partial(cost, name))
-            console.print(f"{name} = {best}: cost {cost(name, best):.0f}")
-    n = counted()
-    total = n["gone"] + n["missed"]
-    console.print(f"{n['gone']} of {total} private parts gone; hidden: {n['public']} public, {n['ordinary']} ordinary")
+        for choice in own:
+            now = choice.now()
+            choice.set(min((now, *choice.tried), key=lambda value: (cost(choice, value), abs(value - now))))
+        n = counted()
+        total = n["gone"] + n["missed"]
+        console.print(
+            f"{n['gone']} of {total} private parts gone; hidden: {n['public']} public, {n['ordinary']} ordinary"
+        )
+    for name in ("CUT", "SURE", "BESIDE", "DETAIL", "BESIDE_DETAIL"):
+        console.print(f"{name} = {getattr(entities, name)}")
 
 
 if __name__ == "__main__":

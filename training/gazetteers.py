@@ -1,7 +1,8 @@
 """The gazetteers of other scripts and languages: given and family names, words that look like names, famous people.
 
 In: Faker's lists by country; the dictionaries of jieba (Chinese) and Janome (Japanese), which tell names from ordinary
-words; wordfreq's frequent words of both languages and Korean; what is written by hand in `gazetteers/`. Out: `data/names/*.txt.gz` of the package.
+words; wordfreq's frequent words of Chinese and Korean; what is written by hand in `gazetteers/`. Out:
+`data/names/*.txt.gz` of the package.
 Not here: how names are found with them (`textveil.protect.scripts`), and the names that replace others (`names`).
 """
 
@@ -221,8 +222,8 @@ WORDFREQ = """==================================================================
 wordfreq
 ===========================================================================
 
-Which words of Chinese and Korean are frequent is taken from wordfreq by Robyn Speer, https://github.com/rspeer/wordfreq, whose data is
-under CC BY-SA 4.0; see lexicon/LICENSE-WORDFREQ.txt.
+Which words of Chinese and Korean are frequent is taken from wordfreq by Robyn Speer,
+https://github.com/rspeer/wordfreq, whose data is under CC BY-SA 4.0; see lexicon/LICENSE-WORDFREQ.txt.
 """
 
 

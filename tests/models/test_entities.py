@@ -112,8 +112,14 @@ def found_by_look(words: list[str], chances: list[float], kind: str = "PERSON") 
 @pytest.fixture
 def levels(monkeypatch):
     """Thresholds in steps, whatever those of the package are."""
-    own = {"FIRM_LISTED": 0.2, "FIRM": 0.45, "FIRM_ORDINARY": 0.7, "SMALL_LISTED": 0.9, "SMALL": 0.97}
-    for name, value in {**own, "DETAIL": 0.8, "BESIDE_FIRM": 0.05, "BESIDE": 0.5, "BESIDE_DETAIL": 0.6}.items():
+    sure = {
+        "capital": (0.45, 0.2, 0.7, 0.3),
+        "small": (0.97, 0.9, 0.99, 0.96),
+        "uncased": (0.95,) * 4,
+        "none": (0.4,) * 4,
+    }
+    near = {"capital": (0.05, 0.05, 0.5, 0.5), "small": (0.5,) * 4, "uncased": (0.5,) * 4, "none": (0.5,) * 4}
+    for name, value in {"SURE": sure, "BESIDE": near, "DETAIL": (0.8, 0.9), "BESIDE_DETAIL": (0.6, 0.8)}.items():
         monkeypatch.setattr(entities, name, value)
 
 
@@ -123,9 +129,11 @@ def levels(monkeypatch):
     [
         (0.19, ""),
         (0.21, "Kowalski"),
+        (0.42, "Kowalski 7"),
         (0.5, "Kowalski Xyzzy 7"),
         (0.75, "Kowalski Xyzzy Mietvertrag 7"),
         (0.93, "Kowalski Xyzzy kowalski Mietvertrag 7"),
+        (0.96, "Kowalski Xyzzy kowalski 東 Mietvertrag 7"),
         (0.98, "Kowalski Xyzzy xyzzy kowalski 東 Mietvertrag 7"),
     ],
 )
@@ -153,6 +161,12 @@ def test_details_have_a_threshold_of_their_own_however_they_look(kind, found):
     assert found_by_look(["7", "Mietvertrag", "7"], [0.85, 0.7, 0.85], kind)[0] == (
         "7" if kind == "AGE" else "7 Mietvertrag 7"
     )
+
+
+def test_a_word_has_one_look():
+    assert [entities.LOOKS[entities.look(word)] for word in ("Anna", "McX", "anna", "ß", "東", "على", "7", "・")] == [
+        *("capital", "capital", "small", "small", "uncased", "uncased", "none", "none")
+    ]
 
 
 def standings(rows: list[list[float]], cut: float = 0.5) -> list[float]:

@@ -4,7 +4,7 @@ In: words of texts. Out: `Entity` spans with their types and probabilities.
 Not here: what happens to them (`protect`), and entities with a fixed form (numbers, addresses).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -42,22 +42,29 @@ CASINGS = 5
 CUT = 0.5
 """The share of private labels from which on the bundled tagger's entities are private."""
 
-FIRM, FIRM_LISTED, FIRM_ORDINARY = 0.8, 0.6, 0.95
-"""From which probability on a word is found by the bundled tagger, if it has a capital or no letters: any, one on the
-list of names, and one on the list of ordinary words."""
+LOOKS = ("capital", "small", "uncased", "none")
+"""How a word looks: with a capital letter, in small letters, in a script without capitals, without letters."""
 
-SMALL, SMALL_LISTED = 0.8, 0.8
-"""The same for words in small letters or a script without capitals: any, and one on the list of names."""
+SURE: Mapping[str, tuple[float, float, float, float]] = {
+    "capital": (0.8, 0.6, 0.95, 0.6),
+    "small": (0.8, 0.8, 0.8, 0.8),
+    "uncased": (0.8, 0.8, 0.8, 0.8),
+    "none": (0.8, 0.8, 0.8, 0.8),
+}
+"""From which probability on a word is found by the bundled tagger, by its look: a word on no list, on the list of
+names, on that of ordinary words, and on both."""
 
-DETAIL = 0.8
-"""The same for a word that is rather a part of one of `DETAILS` than of a name, and no ordinary word; of those,
-`FIRM_ORDINARY` holds."""
+BESIDE: Mapping[str, tuple[float, float, float, float]] = {
+    "capital": (0.45, 0.45, 0.3, 0.3),
+    "small": (0.3, 0.3, 0.3, 0.3),
+    "uncased": (0.3, 0.3, 0.3, 0.3),
+    "none": (0.3, 0.3, 0.3, 0.3),
+}
+"""The same for a word beside one that was found."""
 
-BESIDE_FIRM, BESIDE, BESIDE_DETAIL = 0.45, 0.3, 0.5
-"""The same for a word beside one that was found: part of a name with a capital and not on the list of ordinary words,
-any other part of a name, and one of a detail (ordinary words: `DETAIL`). All follow the choice on texts held out of
-training (`training/cuts.py`), but for two: `SMALL_LISTED` is no higher than `SMALL`, and `BESIDE_DETAIL` is higher than
-what costs least there, so that the word behind a code stays."""
+DETAIL, BESIDE_DETAIL = (0.8, 0.95), (0.5, 0.8)
+"""The same for a word that is rather a part of one of `DETAILS` than of a name: one that is no ordinary word, and one
+that is. All follow the choice on texts held out of training (`training/cuts.py`)."""
 
 DEFAULT = 0.6
 """The threshold of other taggers."""
@@ -119,9 +126,13 @@ def casing(word: str) -> int:
     return 1 if letters and letters[0].isupper() and word[1:] == word[1:].lower() else 4
 
 
-def _look(word: str) -> tuple[bool, bool]:
-    """Whether a word has a capital, and whether it has letters at all."""
-    return casing(word) > 0, any(letter.isalpha() for letter in word)
+def look(word: str) -> int:
+    """Which of `LOOKS` a word has."""
+    if casing(word) > 0:
+        return 0
+    if word != word.upper():
+        return 1
+    return 2 if any(letter.isalpha() for letter in word) else 3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -228,20 +239,19 @@ class TokenClassifier:
         if self.threshold is not None:
             found: Flags = inside >= self.threshold
             return found
-        looks = {word: _look(word) for word in set(texts.words)}
-        firm, lettered = np.array([looks[word] for word in texts.words]).T
+        known = {word: look(word) for word in set(texts.words)}
+        looks = np.fromiter((known[word] for word in texts.words), np.int64, len(texts.words))
         own = marks(texts.words, texts.documents)
-        listed, ordinary, small = own & NAME > 0, own & ORDINARY > 0, lettered & ~firm
-        least = np.select(
-            [detail & ~ordinary, detail, small & listed, small, firm & listed, ordinary],
-            [DETAIL, FIRM_ORDINARY, SMALL_LISTED, SMALL, FIRM_LISTED, FIRM_ORDINARY],
-            FIRM,
-        )
-        near = inside >= np.select(
-            [detail & ordinary, detail, firm & ~ordinary], [DETAIL, BESIDE_DETAIL, BESIDE_FIRM], BESIDE
-        )
-        sure = inside >= least
-        near |= sure
+        ordinary = (own & ORDINARY > 0).astype(np.int64)
+        place = looks, (own & NAME > 0) + 2 * ordinary
+
+        def least(names: Mapping[str, tuple[float, ...]], details: tuple[float, float]) -> Floats:
+            table = np.array([names[look] for look in LOOKS])
+            found: Floats = np.where(detail, np.array(details)[ordinary], table[place])
+            return found
+
+        sure = inside >= least(SURE, DETAIL)
+        near = sure | (inside >= least(BESIDE, BESIDE_DETAIL))
         goes_on = near.copy()
         goes_on[1:] &= near[:-1] & (text[1:] == text[:-1])
         goes_on[0] = False
