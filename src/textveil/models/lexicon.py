@@ -9,7 +9,6 @@ No list decides anything by itself: many people are called Paris, and many stree
 
 import gzip
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
@@ -19,6 +18,7 @@ from zlib import crc32
 import numpy as np
 
 from textveil.randomness import Flags, Ints
+from textveil.text import folded
 
 FOLDER = "data/lexicon"
 
@@ -34,14 +34,6 @@ where no spaces are."""
 
 _UNSPACED = re.compile("([\u3005-\u3007\u3040-\u30ff\u3400-\u9fff]+)|[\uac00-\ud7a3]+")
 """Words of Chinese and Japanese (the group), and of Korean, which are written together with their endings."""
-
-
-def folded(word: str) -> str:
-    """A word as the lists write it: in small letters, without accents."""
-    if word.isascii():
-        return word.lower()
-    parts = unicodedata.normalize("NFKD", word.lower())
-    return unicodedata.normalize("NFC", "".join(letter for letter in parts if not unicodedata.combining(letter)))
 
 
 def hashed(words: Iterable[str]) -> Ints:

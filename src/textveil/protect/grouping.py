@@ -30,8 +30,9 @@ from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, TYPES,
 from textveil.protect.spelling import atoms, bounds
 from textveil.protect.spread import SOURCE as SPREAD
 from textveil.protect.spread import PrivateValue, Sought, spread
+from textveil.protect.structure.values import is_known
 from textveil.randomness import Flags, Floats, Ids, Values
-from textveil.text import Tokens, tokenize
+from textveil.text import Tokens, is_country, tokenize
 
 PERSON_LABELS = ("PERSON given", "PERSON family", "PERSON")
 """Labels of the words of a person's name: of several words the last is the family name; a single word has the kind
@@ -39,6 +40,12 @@ that the public list of names gives it."""
 
 PRIVATE = 0.5
 """From this probability on a name counts as private."""
+
+CLEARLY_PUBLIC = 0.3
+"""Below this probability the tagger's word counts for a name on a list, too."""
+
+LONGEST_COUNTRY = 60
+"""Letters of a name that is looked for among countries."""
 
 NAMING = 4
 """Letters of a longer word of a name."""
@@ -327,7 +334,7 @@ class Grouping:
         if self.types is not None:
             spans = [span for span in spans if span.type in self.types]
         if self.options.level == "personal":
-            spans = _reachable(spans, tokens.texts)
+            spans = _reachable(_well_known([_country(span, tokens.texts) for span in spans]), tokens.texts)
         others = [span for span in spans if not self._at_level(span)]
         spans = [span for span in spans if self._at_level(span)]
         return spans if self.never is None else self.never.without(spans, tokens.texts), others
@@ -522,6 +529,30 @@ def _with_backslashes(parts: Sequence[_Range], tokens: Tokens) -> list[_Range]:
             part = part._replace(start=part.start - 1)
         found.append(part)
     return found
+
+
+def _country(span: Span, texts: Sequence[str]) -> Span:
+    """A span; a whole country is public, unless it may be a person's name."""
+    name = texts[span.text][span.start : span.end]
+    if span.type not in (*NAMES, "ADDRESS") or len(name) > LONGEST_COUNTRY or not is_country(name):
+        return span
+    return span if span.type == "PERSON" and is_known(name) else span._replace(type="LOCATION", private=0.0)
+
+
+def _well_known(spans: Sequence[Span]) -> list[Span]:
+    """The spans, with the names that lists know as public where the tagger clearly reads somebody publicly known."""
+    known = {
+        (span.text, at)
+        for span in spans
+        if span.source == "tagger" and span.type == "PERSON" and span.private < CLEARLY_PUBLIC
+        for at in range(span.start, span.end)
+    }
+    return [
+        span._replace(private=CLEARLY_PUBLIC)
+        if span.source == "scripts" and span.private >= PRIVATE and (span.text, span.end - 1) in known
+        else span
+        for span in spans
+    ]
 
 
 def _reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:

@@ -4,7 +4,8 @@ In: texts. Out: `Tokens`, which are secret; `Released`, which is public.
 Not here: which words are protected (`protect`), and their rows in a table (`table`).
 """
 
-from textveil.text.casing import Casing, apply_casing, casing_of
+from textveil.text.casing import Casing, apply_casing, casing_of, folded
+from textveil.text.countries import is_country
 from textveil.text.frequency import counts, is_ordinary, ranks
 from textveil.text.public import is_public, stopwords
 from textveil.text.released import MASK_FIELDS, UNKNOWN_SHARE, Item, Kind, Mask, Released
@@ -23,6 +24,8 @@ __all__ = [
     "casing_of",
     "check_texts",
     "counts",
+    "folded",
+    "is_country",
     "is_ordinary",
     "is_public",
     "ranks",

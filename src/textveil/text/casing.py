@@ -1,9 +1,10 @@
-"""The casing of words: read from one word, applied to another.
+"""The casing of words: read from one word, applied to another, or taken away.
 
-In: a word. Out: its casing, or the word in a given casing.
+In: a word. Out: its casing, the word in a given casing, or as it is looked up.
 Not here: when casing is copied (`pipeline.release`).
 """
 
+import unicodedata
 from typing import Literal
 
 from textveil.errors import InputError
@@ -37,3 +38,11 @@ def apply_casing(word: str, casing: str) -> str:
     lowered = word.lower()
     first = next((i for i, letter in enumerate(lowered) if letter.title() != letter), len(lowered))
     return lowered[:first] + lowered[first : first + 1].title() + lowered[first + 1 :]
+
+
+def folded(word: str) -> str:
+    """A word as lists write it: in small letters, without accents."""
+    if word.isascii():
+        return word.lower()
+    parts = unicodedata.normalize("NFKD", word.lower())
+    return unicodedata.normalize("NFC", "".join(letter for letter in parts if not unicodedata.combining(letter)))

@@ -1,0 +1,64 @@
+"""Names that are public whoever found them: whole countries, and famous people on a list of given names."""
+
+import pytest
+
+from textveil.protect.grouping import _country, _well_known
+from textveil.protect.spans import Span
+from textveil.text import is_country
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "France",
+        "SUISSE",
+        "Bélgica",
+        "대한민국",
+        "中國",
+        "الجزائر",
+        "ऑस्ट्रेलिया",
+        "Việt Nam",
+        "South Africa",
+        "U.S.A.",
+        "Türkiye",
+    ],
+)
+def test_countries_are_known_in_many_languages(name: str) -> None:
+    assert is_country(name)
+
+
+@pytest.mark.parametrize("name", ["", "Paris", "Southampton", "France Martin", "Anna", "42"])
+def test_others_are_none(name: str) -> None:
+    assert not is_country(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "type_", "private"),
+    [
+        ("Belgique", "LOCATION", 0.0),
+        ("South Africa", "ADDRESS", 0.0),
+        ("Cuba", "PERSON", 0.0),
+        ("Jordan", "LOCATION", 0.0),
+        ("Jordan", "PERSON", 0.9),  # a given name, too
+        ("Bruxelles", "LOCATION", 0.9),
+        ("France", "SECRET", 0.9),
+    ],
+)
+def test_a_whole_country_is_public_unless_it_is_a_given_name(name: str, type_: str, private: float) -> None:
+    text = f"in {name}."
+    assert _country(Span(0, 3, 3 + len(name), type_, 0.9, "tagger", 0.9), [text]).private == private
+
+
+def test_a_listed_name_is_public_where_the_tagger_reads_somebody_famous() -> None:
+    listed = Span(0, 5, 18, "PERSON", 0.9, "scripts", 0.9)
+
+    def judged(*others: Span) -> bool:
+        return _well_known([listed, *others])[0].private < 0.5
+
+    assert judged(Span(0, 5, 18, "PERSON", 0.99, "tagger", 0.1))
+    assert not judged(Span(0, 5, 18, "PERSON", 0.99, "tagger", 0.4)), "not clearly"
+    assert not judged(Span(0, 5, 10, "PERSON", 0.99, "tagger", 0.1)), "not to the end"
+    assert not judged(Span(1, 5, 18, "PERSON", 0.99, "tagger", 0.1)), "in another text"
+    assert not judged(Span(0, 5, 18, "LOCATION", 0.99, "tagger", 0.1))
+    assert not judged(Span(0, 5, 18, "PERSON", 0.99, "lists", 0.1))
+    assert not judged()
