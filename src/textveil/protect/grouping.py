@@ -30,7 +30,6 @@ from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, TYPES,
 from textveil.protect.spelling import atoms, bounds
 from textveil.protect.spread import SOURCE as SPREAD
 from textveil.protect.spread import PrivateValue, Sought, spread
-from textveil.protect.structure.values import is_known
 from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.text import Tokens, is_country, tokenize
 
@@ -46,6 +45,9 @@ CLEARLY_PUBLIC = 0.3
 
 LONGEST_COUNTRY = 60
 """Letters of a name that is looked for among countries."""
+
+ALSO_PEOPLE = frozenset("chad england france georgia holland india ireland israel jordan kenya".split())
+"""Countries that people are called, too."""
 
 NAMING = 4
 """Letters of a longer word of a name."""
@@ -536,7 +538,9 @@ def _country(span: Span, texts: Sequence[str]) -> Span:
     name = texts[span.text][span.start : span.end]
     if span.type not in (*NAMES, "ADDRESS") or len(name) > LONGEST_COUNTRY or not is_country(name):
         return span
-    return span if span.type == "PERSON" and is_known(name) else span._replace(type="LOCATION", private=0.0)
+    return (
+        span if span.type == "PERSON" and name.lower() in ALSO_PEOPLE else span._replace(type="LOCATION", private=0.0)
+    )
 
 
 def _well_known(spans: Sequence[Span]) -> list[Span]:
