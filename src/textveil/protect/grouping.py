@@ -46,7 +46,9 @@ CLEARLY_PUBLIC = 0.3
 LONGEST_COUNTRY = 60
 """Letters of a name that is looked for among countries."""
 
-ALSO_PEOPLE = frozenset("chad england france georgia holland india ireland israel jordan kenya".split())
+NAMESAKES = frozenset(
+    {"chad", "england", "france", "georgia", "holland", "india", "ireland", "israel", "jordan", "kenya"}
+)
 """Countries that people are called, too."""
 
 NAMING = 4
@@ -538,9 +540,8 @@ def _country(span: Span, texts: Sequence[str]) -> Span:
     name = texts[span.text][span.start : span.end]
     if span.type not in (*NAMES, "ADDRESS") or len(name) > LONGEST_COUNTRY or not is_country(name):
         return span
-    return (
-        span if span.type == "PERSON" and name.lower() in ALSO_PEOPLE else span._replace(type="LOCATION", private=0.0)
-    )
+    somebody = span.type == "PERSON" and name.lower() in NAMESAKES
+    return span if somebody else span._replace(type="LOCATION", private=0.0)
 
 
 def _well_known(spans: Sequence[Span]) -> list[Span]:
