@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console
 
-from textveil.models import Entity, Ragged, entities, lexicon, load_tagger
+from textveil.models import Entity, Ragged, entities, load_tagger
 from textveil.protect.spans import NAMES
+from textveil.text import lexicon
 from textveil.text.tokens import tokenize
 from training import cli, data
 
@@ -100,7 +101,7 @@ def main() -> None:
     tagger = load_tagger()
     found = tagger.probabilities(words)
     marks = lexicon.marks(words.words, words.documents)
-    setattr(entities, "marks", lambda *_: marks)  # noqa: B010 (they are the same every time)
+    setattr(lexicon, "marks", lambda *_: marks)  # noqa: B010 (they are the same every time)
     console = Console(width=160)
 
     def counted() -> Counter[str]:

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from textveil.models.entities import DETAILS
-from textveil.models.lexicon import PUBLIC, lists
 from textveil.text import folded
+from textveil.text.lexicon import PUBLIC, lists
 from training import lexicon
 from training.data import Marked, Mention, Tagged
 from training.lists import countries

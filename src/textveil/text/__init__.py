@@ -4,6 +4,7 @@ In: texts. Out: `Tokens`, which are secret; `Released`, which is public.
 Not here: which words are protected (`protect`), and their rows in a table (`table`).
 """
 
+from textveil.text import lexicon
 from textveil.text.casing import Casing, apply_casing, casing_of, folded
 from textveil.text.countries import is_country
 from textveil.text.frequency import counts, is_ordinary, ranks
@@ -28,6 +29,7 @@ __all__ = [
     "is_country",
     "is_ordinary",
     "is_public",
+    "lexicon",
     "ranks",
     "stopwords",
     "tokenize",

@@ -1,7 +1,7 @@
 """Countries, which are public: their names in many languages.
 
 In: a name. Out: whether it is a country's.
-Not here: other places (`textveil.models.lexicon`), and how the list was made (`training/lexicon.py`).
+Not here: other places (`textveil.text.lexicon`), and how the list was made (`training/lexicon.py`).
 """
 
 import gzip

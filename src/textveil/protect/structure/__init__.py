@@ -24,6 +24,7 @@ from textveil.protect.structure.pairs import KeyedValue, KeyedValues, read_pairs
 from textveil.protect.structure.phrases import is_ordinary, read_phrases
 from textveil.protect.structure.tables import read_inserts, read_tables
 from textveil.protect.structure.values import Value, find, is_example, looks_like_name, no_name, person
+from textveil.text import lexicon
 
 SCORE = 1.0
 """The score of all spans: what is less certain is left to other detectors."""
@@ -64,6 +65,8 @@ _TELEPHONE = re.compile(r"(?<![\w./\-])[+(]{0,2}\d(?:[ ().\-/]{0,3}\d){7,14}(?![
 _TEMPLATE = re.compile(r"[$<%*^/\\]|process\.|os\.|\{\{|\{.*\}$|https?:")
 _MIXED = re.compile(r"[^A-Za-z_./:|,\-]")
 _OWNER = re.compile(r"[a-z]{4,20}\d{1,4}")
+_VIETNAMESE = re.compile(r"[ăđơưĂĐƠƯ\u1ea0-\u1ef9]")
+
 _PARTIAL = frozenset(("sn", "ho", "first", "last", "middle", "ad", "adi", "имя", "ten", "tên", "isim", "adı"))
 """Keys of parts of names that mean other things outside of a person's record."""
 
@@ -86,6 +89,7 @@ class Structure:
             Span(number, start, end, type_, SCORE, self.name)
             for number, text in enumerate(texts)
             for start, end, type_ in _separate(_found(text))
+            if type_ != "PERSON" or not _is_of_words(text[start:end])
         ]
 
 
@@ -102,6 +106,11 @@ def _found(text: str) -> Iterator[tuple[int, int, str]]:
         yield from _private(text, cells)
     for named in read_phrases(text):
         yield named.start, named.end, named.type
+
+
+def _is_of_words(value: str) -> bool:
+    """Whether what stands where a person is named is ordinary words, in languages whose names are no such words."""
+    return lexicon.all_ordinary(value) and not _VIETNAMESE.search(value)
 
 
 def _separate(found: Iterator[tuple[int, int, str]]) -> list[tuple[int, int, str]]:

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textveil.models import lexicon
-from textveil.models.lexicon import MARKS, NAME, ORDINARY, PLACE, PUBLIC, marks
-from textveil.text import folded
+from textveil.text import folded, lexicon
+from textveil.text.lexicon import MARKS, NAME, ORDINARY, PLACE, PUBLIC, marks
 
 
 def of(*texts: str) -> list[list[int]]:

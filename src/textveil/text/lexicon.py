@@ -1,8 +1,8 @@
 """The lexicon: which words of texts are names of people, places, publicly known, or ordinary, by lists.
 
 In: words of texts. Out: a mark for each word, which the bundled tagger reads beside the word's pieces and casing.
-Not here: what the tagger makes of it (`entities`), and how the lists are made (`training/lexicon.py` of the
-repository).
+Not here: what the tagger makes of it (`textveil.models.entities`), and how the lists are made (`training/lexicon.py` of
+the repository).
 
 No list decides anything by itself: many people are called Paris, and many streets after somebody famous.
 """
@@ -18,7 +18,8 @@ from zlib import crc32
 import numpy as np
 
 from textveil.randomness import Flags, Ints
-from textveil.text import folded
+from textveil.text.casing import folded
+from textveil.text.tokens import tokenize
 
 FOLDER = "data/lexicon"
 
@@ -69,6 +70,14 @@ def marks(words: Sequence[str], documents: Ints) -> Ints:
                 found[at : at + size] |= mark
             at += size or 1
     return found
+
+
+def all_ordinary(value: str) -> bool:
+    """Whether a value has words, and all of them are on the list of ordinary words and none on that of names."""
+    parts = tokenize([value])
+    lettered = np.array([any(letter.isalpha() for letter in word) for word in parts.words], bool)
+    own = marks(parts.words, parts.documents)[lettered]
+    return bool(len(own) and (own & (ORDINARY | NAME) == ORDINARY).all())
 
 
 def _on_ordinary(words: Sequence[str]) -> Flags:
