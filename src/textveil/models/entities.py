@@ -46,25 +46,27 @@ LOOKS = ("capital", "small", "uncased", "none")
 """How a word looks: with a capital letter, in small letters, in a script without capitals, without letters."""
 
 SURE: Mapping[str, tuple[float, float, float, float]] = {
-    "capital": (0.8, 0.6, 0.95, 0.6),
-    "small": (0.8, 0.8, 0.8, 0.8),
-    "uncased": (0.8, 0.8, 0.8, 0.8),
-    "none": (0.8, 0.8, 0.8, 0.8),
+    "capital": (0.8, 0.8, 0.9, 0.6),
+    "small": (0.95, 0.95, 0.95, 0.8),
+    "uncased": (0.8, 0.8, 0.9, 0.8),
+    "none": (0.9, 0.8, 0.8, 0.8),
 }
 """From which probability on a word is found by the bundled tagger, by its look: a word on no list, on the list of
 names, on that of ordinary words, and on both."""
 
 BESIDE: Mapping[str, tuple[float, float, float, float]] = {
-    "capital": (0.45, 0.45, 0.3, 0.3),
-    "small": (0.3, 0.3, 0.3, 0.3),
-    "uncased": (0.3, 0.3, 0.3, 0.3),
+    "capital": (0.3, 0.6, 0.15, 0.15),
+    "small": (0.8, 0.8, 0.45, 0.15),
+    "uncased": (0.45, 0.3, 0.45, 0.3),
     "none": (0.3, 0.3, 0.3, 0.3),
 }
 """The same for a word beside one that was found."""
 
-DETAIL, BESIDE_DETAIL = (0.8, 0.95), (0.5, 0.8)
+DETAIL, BESIDE_DETAIL = (0.95, 0.9), (0.45, 0.45)
 """The same for a word that is rather a part of one of `DETAILS` than of a name: one that is no ordinary word, and one
-that is. All follow the choice on texts held out of training (`training/cuts.py`)."""
+that is. All follow the choice on texts held out of training (`training/cuts.py`), but for `CUT`, `SURE` of words with a
+capital, which are lower, and `BESIDE_DETAIL` of ordinary words, which is higher: fewer private names stay, and the word
+behind a code does."""
 
 DEFAULT = 0.6
 """The threshold of other taggers."""
