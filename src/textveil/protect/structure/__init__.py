@@ -65,6 +65,9 @@ _TELEPHONE = re.compile(r"(?<![\w./\-])[+(]{0,2}\d(?:[ ().\-/]{0,3}\d){7,14}(?![
 _TEMPLATE = re.compile(r"[$<%*^/\\]|process\.|os\.|\{\{|\{.*\}$|https?:")
 _MIXED = re.compile(r"[^A-Za-z_./:|,\-]")
 _OWNER = re.compile(r"[a-z]{4,20}\d{1,4}")
+_NAMED = ("given", "family")
+"""Kinds of keys behind which a word is a name, however ordinary."""
+
 _VIETNAMESE = re.compile(r"[ăđơưĂĐƠƯ\u1ea0-\u1ef9]")
 
 _PARTIAL = frozenset(("sn", "ho", "first", "last", "middle", "ad", "adi", "имя", "ten", "tên", "isim", "adı"))
@@ -89,7 +92,6 @@ class Structure:
             Span(number, start, end, type_, SCORE, self.name)
             for number, text in enumerate(texts)
             for start, end, type_ in _separate(_found(text))
-            if type_ != "PERSON" or not _is_of_words(text[start:end])
         ]
 
 
@@ -105,7 +107,8 @@ def _found(text: str) -> Iterator[tuple[int, int, str]]:
             read_inserts(text, cells)
         yield from _private(text, cells)
     for named in read_phrases(text):
-        yield named.start, named.end, named.type
+        if named.type != "PERSON" or not _is_of_words(text[named.start : named.end]):
+            yield named.start, named.end, named.type
 
 
 def _is_of_words(value: str) -> bool:
@@ -175,7 +178,8 @@ def _private(text: str, cells: KeyedValues) -> Iterator[tuple[int, int, str]]:
             below[cells.parents[record]] |= kinds
     records = _Records(own, cells.parents, cells.persons, below)
     for cell, value in values:
-        if _is_private(text, cell, value, records, cells):
+        sure = value.type != "PERSON" or cell.kind in _NAMED or not _is_of_words(text[value.start : value.end])
+        if sure and _is_private(text, cell, value, records, cells):
             yield value.start, value.end, value.type
             if value.type == "PERSON":
                 below[cell.record].add("name")
