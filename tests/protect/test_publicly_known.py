@@ -2,7 +2,7 @@
 
 import pytest
 
-from textveil.protect.grouping import _country, _well_known
+from textveil.protect.grouping import _country, _is_title, _well_known
 from textveil.protect.spans import Span
 from textveil.text import is_country
 
@@ -62,3 +62,10 @@ def test_a_listed_name_is_public_where_the_tagger_reads_somebody_famous() -> Non
     assert not judged(Span(0, 5, 18, "LOCATION", 0.99, "tagger", 0.1))
     assert not judged(Span(0, 5, 18, "PERSON", 0.99, "lists", 0.1))
     assert not judged()
+
+
+@pytest.mark.parametrize(
+    ("name", "alone"), [("Frau", True), ("Dr", True), ("Herr Dr.", True), ("Frau Wu", False), ("", False)]
+)
+def test_a_title_alone_names_nobody(name: str, alone: bool) -> None:
+    assert _is_title(name) == alone

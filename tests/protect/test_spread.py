@@ -168,6 +168,12 @@ def test_a_part_in_a_longer_public_name_stays():
     assert elsewhere(text, before=[("PERSON", "Taylor Swift")], public=public) == ["Taylor", "Taylor Swift", "TAYLOR"]
 
 
+@pytest.mark.parametrize("name", ["R. Tailworth", "Mr Tailworth", "Mr R. Tailworth"])
+def test_a_public_name_of_initials_and_titles_keeps_no_part(name):
+    text = f"A summary about {name}, please."
+    assert elsewhere(text, before=[("PERSON", "Robert Tailworth")], public=[("PERSON", name)]) == ["Tailworth"]
+
+
 def test_texts_before_are_left_alone():
     texts = ["Ask Taylor", "Robert Taylor", "ask TAYLOR"]
     spans = [Span(1, 0, 13, "PERSON", 1.0, "first")]

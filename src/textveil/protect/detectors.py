@@ -18,6 +18,7 @@ from typing import Any
 
 from textveil.config import registry
 from textveil.errors import ConfigError, DetectorError, TextveilError, shown
+from textveil.protect.escapes import read, written
 from textveil.protect.spans import IDENTIFIERS, LISTED, TYPE_NAME, Detector, Span
 from textveil.text import Tokens, check_texts
 
@@ -100,11 +101,12 @@ def find_all(detectors: Sequence[Detector], texts: Sequence[str], *, timeout: fl
             of a detector's own `DetectorError` is passed on, and must not hold text either.
     """
     check_texts(texts)
-    given = tuple(texts)  # detectors cannot change a tuple
+    readable = [read(text) for text in texts]
+    given = tuple(each.text for each in readable)  # detectors cannot change a tuple
     if not given:
         return []
     found = [span for each in detectors for span in _checked(each.name, _run(each, given, timeout), given)]
-    return sorted(found)
+    return sorted(written(span, readable) for span in found)
 
 
 def _run(each: Detector, texts: Sequence[str], timeout: float | None) -> object:

@@ -27,7 +27,7 @@ from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, PUBLIC, Protection
 from textveil.protect.scripts.unmeasured import TEXT, Unmeasured, unmeasured
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, TYPES, Detector, Span
-from textveil.protect.spelling import atoms, bounds
+from textveil.protect.spelling import TITLES, atoms, bounds
 from textveil.protect.spread import SOURCE as SPREAD
 from textveil.protect.spread import PrivateValue, Sought, spread
 from textveil.randomness import Flags, Floats, Ids, Values
@@ -331,7 +331,9 @@ class Grouping:
     def _spans(self, tokens: Tokens) -> tuple[list[Span], list[Span]]:
         """Sensitive parts, and names that are public."""
         spans = [
-            _trimmed(span, tokens) for span in find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
+            _trimmed(span, tokens)
+            for span in find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
+            if span.type != "PERSON" or not _is_title(tokens.texts[span.text][span.start : span.end])
         ]
         if AGE in self.moved:
             spans = [_whole_age(span, tokens.texts) if span.type == AGE else span for span in spans]
@@ -533,6 +535,12 @@ def _with_backslashes(parts: Sequence[_Range], tokens: Tokens) -> list[_Range]:
             part = part._replace(start=part.start - 1)
         found.append(part)
     return found
+
+
+def _is_title(name: str) -> bool:
+    """Whether it names nobody: a title, or several, alone."""
+    own = atoms(name)
+    return bool(own) and all(atom.text in TITLES for atom in own)
 
 
 def _country(span: Span, texts: Sequence[str]) -> Span:

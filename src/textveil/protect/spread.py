@@ -348,9 +348,8 @@ def _shields(shield: Span, place: Standing, text: str) -> bool:
     """Whether a public name keeps a part of a private one that stands in it."""
     if place.form.whole:
         return False
-    return (
-        shield.type != place.form.value.type or len(atoms(text[shield.start : shield.end])) > place.last - place.first
-    )
+    others = [atom for atom in atoms(text[shield.start : shield.end]) if len(atom.text) > 1 and atom.text not in TITLES]
+    return shield.type != place.form.value.type or len(others) > place.last - place.first
 
 
 class _Spans:

@@ -314,7 +314,7 @@ RULES = (
     # extensions, and the last digits of a number
     linked(
         "PHONE",
-        "ext|extn|extension|durchwahl|dw|poste|interno|int|anexo|ramal|toestel|tst|wewn|wew|dahili|máy lẻ|nhánh"
+        "ext|extn|extension|durchwahl|dw|poste|interno|anexo|ramal|toestel|tst|wewn|wew|dahili|máy lẻ|nhánh"
         "|nội bộ|poste téléphonique"
         "|分机|分機|内線|내선|доб|вн|внутр|تحويلة|داخلي|एक्सटेंशन|एक्स",
         r"\d{2,3}-\d\d | \d{3,6}",
