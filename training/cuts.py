@@ -111,7 +111,7 @@ def main() -> None:
     def cost(choice: Choice, value: float) -> float:
         choice.set(value)
         n = counted()
-        return n["missed"] + given.needless * (n["public"] + n["ordinary"])
+        return n["missed"] + float(given.needless) * (n["public"] + n["ordinary"])
 
     own = list(choices())
     for _ in range(ROUNDS):

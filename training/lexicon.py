@@ -258,7 +258,8 @@ def nations() -> set[str]:
     found = {*countries(), *SHORT.split()}
     for language in (*LANGUAGES.split(), "zh_Hant"):
         territories = Locale.parse(language).territories
-        found |= {territories[code] for code in territories if re.fullmatch("[A-Z]{2}", code) and code not in NONE}
+        codes = (code for code in map(str, territories) if re.fullmatch("[A-Z]{2}", code) and code not in NONE)
+        found |= {territories[code] for code in codes}
     return {folded(" ".join(tokenize([name]).words)) for name in found if len(name) > 1}
 
 
