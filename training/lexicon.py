@@ -228,7 +228,7 @@ OFTEN, COMMON = 10**-5.7, 10**-3.2
 """The least share of a language's words that an ordinary word has, and one that is ordinary whatever list it is on, or
 that is a single letter."""
 
-SHORT = "UK U.K. USA U.S.A. US U.S. UAE EUA EEUU ABD VAE ОАЭ КНР СССР"
+SHORT = "UK U.K. USA U.S.A. US U.S. UAE EUA EEUU ABD VAE ОАЭ КНР СССР"  # codespell:ignore abd
 """Short names of countries, beside those of CLDR."""
 
 NONE = ("EU", "EZ", "QO", "UN", "XA", "XB", "XK", "ZZ")

@@ -178,7 +178,7 @@ def test_a_config_checks_its_budget_when_built_by_hand():
         ("epsilom", r"did you mean 'epsilon'"),
         ("mechanism.sgima", r"did you mean 'mechanism\.sigma'"),
         ("L", r"did you mean 'mechanism\.L'"),
-        ("levl", r"did you mean 'protect\.level'"),
+        ("lewel", r"did you mean 'protect\.level'"),
         ("foo", r"known: epsilon, "),
         ("sigma", r"did you mean 'mechanism\.sigma'"),
         ("mechanism.l", r"mechanism\.L"),

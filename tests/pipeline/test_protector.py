@@ -253,8 +253,8 @@ def test_names_with_capitals_still_become_other_names():
 
 def test_one_option_of_a_section_is_checked_together_with_those_of_the_profile():
     assert Protector(protect={"unmeasured": "strict"}).protect("សួស្តី").text == "<TEXT_1>"
-    with pytest.raises(UnknownName, match=r"'protect\.levl'; did you mean 'protect\.level'"):
-        Protector(protect={"levl": "names"})
+    with pytest.raises(UnknownName, match=r"'protect\.lewel'; did you mean 'protect\.level'"):
+        Protector(protect={"lewel": "names"})
 
 
 def test_types_that_no_detector_can_find_are_refused():
