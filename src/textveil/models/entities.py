@@ -56,7 +56,7 @@ names, on that of ordinary words, and on both."""
 
 BESIDE: Mapping[str, tuple[float, float, float, float]] = {
     "capital": (0.3, 0.6, 0.15, 0.15),
-    "small": (0.8, 0.8, 0.45, 0.15),
+    "small": (0.8, 0.8, 0.8, 0.15),
     "uncased": (0.45, 0.3, 0.45, 0.3),
     "none": (0.3, 0.3, 0.3, 0.3),
 }

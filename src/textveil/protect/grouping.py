@@ -25,6 +25,7 @@ from textveil.protect.importance import Cosine, Listed, Saliency
 from textveil.protect.lists import Lists
 from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, PUBLIC, Protection
+from textveil.protect.relations import is_relation
 from textveil.protect.scripts.unmeasured import TEXT, Unmeasured, unmeasured
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, TYPES, Detector, Span
 from textveil.protect.spelling import TITLES, atoms, bounds
@@ -50,6 +51,9 @@ NAMESAKES = frozenset(
     {"chad", "england", "france", "georgia", "holland", "india", "ireland", "israel", "jordan", "kenya"}
 )
 """Countries that people are called, too."""
+
+LONGEST_RELATION = 60
+"""Characters before a name that are looked at for a relation."""
 
 NAMING = 4
 """Letters of a longer word of a name."""
@@ -340,7 +344,8 @@ class Grouping:
         if self.types is not None:
             spans = [span for span in spans if span.type in self.types]
         if self.options.level == "personal":
-            spans = _reachable(_well_known([_country(span, tokens.texts) for span in spans]), tokens.texts)
+            spans = _well_known([_country(span, tokens.texts) for span in spans])
+            spans = _reachable([_related(span, tokens.texts) for span in spans], tokens.texts)
         others = [span for span in spans if not self._at_level(span)]
         spans = [span for span in spans if self._at_level(span)]
         return spans if self.never is None else self.never.without(spans, tokens.texts), others
@@ -550,6 +555,14 @@ def _country(span: Span, texts: Sequence[str]) -> Span:
         return span
     somebody = span.type == "PERSON" and name.lower() in NAMESAKES
     return span if somebody else span._replace(type="LOCATION", private=0.0)
+
+
+def _related(span: Span, texts: Sequence[str]) -> Span:
+    """A span; whoever is said to be the writer's relative, neighbour or colleague is private."""
+    if span.type != "PERSON" or span.private >= PRIVATE:
+        return span
+    before = texts[span.text][max(0, span.start - LONGEST_RELATION) : span.start]
+    return span._replace(private=1.0) if is_relation(before) else span
 
 
 def _well_known(spans: Sequence[Span]) -> list[Span]:

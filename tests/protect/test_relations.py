@@ -1,0 +1,32 @@
+"""Somebody whom the writer says to know is private, however famous the name looks."""
+
+import pytest
+
+from textveil import Protector
+from textveil.protect.grouping import _related
+from textveil.protect.relations import is_relation
+from textveil.protect.spans import Span
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["my neighbour ", "MY OLD BOSS ", "wo wohnt meine Nachbarin ", "mi vecina, ", "avec mon voisin ", "o meu chefe ",
+     "il mio amico ", "mijn buurman ", "moja siostra ", "мой брат ", "komşum ", "my wife's "],
+)  # fmt: skip
+def test_words_for_somebody_one_knows(before: str) -> None:
+    assert is_relation(before)
+    span = Span(0, len(before), len(before) + 4, "PERSON", 0.9, "tagger", 0.1)
+    assert _related(span, [before + "Anna"]).private == 1.0
+    assert _related(span._replace(type="LOCATION"), [before + "Anna"]).private == 0.1
+
+
+@pytest.mark.parametrize(
+    "before", ["", "my favourite singer ", "the boss ", "dummy boss ", "my boss\n\n", "my boss and ", "a neighbour "]
+)
+def test_other_words(before: str) -> None:
+    assert not is_relation(before)
+
+
+def test_a_neighbour_beside_somebody_famous() -> None:
+    text = "Wie alt ist Angela Merkel und wo wohnt meine Nachbarin Heidrun Pietzsch?"
+    assert Protector().protect(text).text == "Wie alt ist Angela Merkel und wo wohnt meine Nachbarin <PERSON_1>?"
