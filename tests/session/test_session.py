@@ -9,9 +9,12 @@ import pytest
 from textveil.config.sections import WordsOptions
 from textveil.errors import InputError, MechanismError
 from textveil.pipeline.privatizer import Privatizer
-from textveil.session.placeholders import Original, letters, spelled_in
-from textveil.session.snapshot import Notes, Snapshot
-from textveil.session.state import ATTEMPTS, Session
+from textveil.session.chains import Utterance
+from textveil.session.placeholders import Given, Original, letters, spelled_in
+from textveil.session.reading import plain
+from textveil.session.restore import Key
+from textveil.session.snapshot import Notes, Replaced, Snapshot
+from textveil.session.state import ATTEMPTS, Session, _Kept
 
 OOV = WordsOptions(oov="placeholder")
 SECRETS = ("Zyxqorvian", "Quillimar", "Braxtelion")
@@ -482,3 +485,20 @@ def test_what_a_text_spelled_is_kept(privatizer):
     again = Session.from_json(session.to_json())
     assert privatizer.privatize("Quillimar", again).text == "<WORD_2>"
     assert again.restore("<WORD_1> <WORD_2>") == "<WORD_1> Quillimar"
+
+
+def test_no_repr_shows_what_is_private():
+    value, session = "Zyxqorvian", Session()
+    with session.noting() as notes:
+        notes.placeholder("PERSON", value)
+        notes.replaced(value, "Quillimar")
+        notes.said(["braxtelion"])
+    given = Given("PERSON", 1, value)
+    assert (repr(given), repr(given.stands_for)) == ("Given(<PERSON_1>)", "Original(PERSON)")
+    kept = _Kept.model_validate_json(session.to_json())
+    others = (Replaced(value, value), Key(value, value, "name"), Utterance("user", (value,)), plain("Z"), kept)
+    sought = [form for each in session.snapshot().private.values() for form in each.forms]
+    seen = " ".join(map(repr, [given, given.stands_for, *others, *kept.placeholders, *kept.replacements, *sought]))
+    seen += f"{session!r} {session.snapshot()!r} {kept}"
+    assert not [secret for secret in SECRETS if secret.lower() in seen.lower()]
+    assert "'Z'" not in seen

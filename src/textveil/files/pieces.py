@@ -28,6 +28,9 @@ class Row(NamedTuple):
     after: str
     spell: Callable[[str], str] = str
 
+    def __repr__(self) -> str:
+        return "Row()"
+
 
 class Pieces(ABC):
     """A format that is read from front to back; `field`, `pieces` and `records` are its own."""

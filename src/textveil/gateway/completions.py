@@ -167,8 +167,8 @@ class Said(BaseModel):
     """A message of an answer, or what a stream chunk adds to one."""
 
     role: str | None = None
-    content: str | None = None
-    refusal: str | None = None
+    content: str | None = Field(default=None, repr=False)
+    refusal: str | None = Field(default=None, repr=False)
 
 
 class Choice(BaseModel):

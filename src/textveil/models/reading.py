@@ -32,6 +32,9 @@ class ExtractedAnswer(NamedTuple):
     end: int
     score: float
 
+    def __repr__(self) -> str:
+        return f"ExtractedAnswer({self.start}, {self.end}, {self.score})"
+
 
 class Reader(Protocol):
     """Anything that answers questions about texts."""

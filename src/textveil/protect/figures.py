@@ -36,6 +36,9 @@ class Figure(NamedTuple):
     value: int
     write: Callable[[int], str | None]
 
+    def __repr__(self) -> str:
+        return "Figure()"
+
     @property
     def key(self) -> str:
         """Equal for figures of a type that have the same value."""

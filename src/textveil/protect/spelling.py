@@ -92,6 +92,9 @@ class Atom(NamedTuple):
     text: str
     spaced: bool
 
+    def __repr__(self) -> str:
+        return f"Atom({self.start}, {self.end})"
+
 
 @lru_cache(1 << 16)
 def folded(word: str) -> str:

@@ -134,6 +134,9 @@ class Form(NamedTuple):
     ordinary: bool
     spaced: bool
 
+    def __repr__(self) -> str:
+        return f"Form({self.value.type})"
+
 
 class Standing(NamedTuple):
     """Where a form stands: its atoms [first, last), its characters [start, end)."""

@@ -55,6 +55,9 @@ class Utterance(NamedTuple):
     role: str
     texts: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return f"Utterance({len(self.texts)} texts)"
+
     @property
     def canonical(self) -> bytes:
         """The same bytes for the same message."""

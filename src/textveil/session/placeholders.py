@@ -32,6 +32,9 @@ class Original(NamedTuple):
     text: str
     quoted: bool = False
 
+    def __repr__(self) -> str:
+        return f"Original({self.type})"
+
 
 class Given(NamedTuple):
     """A placeholder and the value that it stands for. Secret.
@@ -51,6 +54,9 @@ class Given(NamedTuple):
     part: str = ""
     form: int = 1
     quoted: bool = False
+
+    def __repr__(self) -> str:
+        return f"Given({self.shown})"
 
     @property
     def stands_for(self) -> Original:

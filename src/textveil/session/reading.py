@@ -70,6 +70,9 @@ class Unit(NamedTuple):
     read: str
     escape: Escaped
 
+    def __repr__(self) -> str:
+        return "Unit()"
+
 
 @lru_cache(4096)
 def plain(char: str) -> Unit:

@@ -52,6 +52,9 @@ class Key(NamedTuple):
     original: str | None
     kind: Literal["placeholder", "bare", "name", "plural"]
 
+    def __repr__(self) -> str:
+        return f"Key({self.kind})"
+
 
 class Node:
     """A node in the tree of all folded keys; `key` is the key that ends here."""

@@ -30,6 +30,9 @@ class Replaced(NamedTuple):
     shown: str
     original: str
 
+    def __repr__(self) -> str:
+        return "Replaced()"
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Facts:

@@ -195,7 +195,8 @@ class Session:
 
 
 class _Part(BaseModel, strict=True, extra="forbid", frozen=True):
-    pass
+    def __repr_args__(self) -> list[tuple[str | None, object]]:
+        return []  # what it holds is private
 
 
 class _Placeholder(_Part):

@@ -58,6 +58,9 @@ class Folded(NamedTuple):
     text: str
     runs: frozenset[str]
 
+    def __repr__(self) -> str:
+        return "Folded()"
+
 
 def folded(plain: str) -> Folded:
     """A text in plain form, folded."""

@@ -40,6 +40,9 @@ class KeyedValue(NamedTuple):
     record: int
     form: bool = False
 
+    def __repr__(self) -> str:
+        return f"KeyedValue({self.start}, {self.end}, {self.kind})"
+
 
 @dataclass
 class KeyedValues:

@@ -78,6 +78,9 @@ class KnownForm(NamedTuple):
     score: float
     whole: bool
 
+    def __repr__(self) -> str:
+        return f"KnownForm({self.type})"
+
     def gives_way(self, whole: bool, type_: str) -> bool:
         """Whether the form belongs to another value from now on."""
         return (whole, type_ == "PERSON") > (self.whole, self.type == "PERSON")
