@@ -1,5 +1,6 @@
 """The verb restore, and sessions on the disk: private files, whole or as they were; nothing of them in an error."""
 
+import errno
 import io
 import json
 import os
@@ -263,6 +264,38 @@ def test_a_session_that_cannot_be_saved_releases_nothing(run, path, monkeypatch)
     code, out, err = run("privatize", CANARY, *PLACEHOLDER, "--session", path)
     assert (code, out) == (2, "")
     assert "No space left" in err
+
+
+def test_a_full_disk_names_the_session_file(run, path, monkeypatch):
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    says = "the session file cannot be written: No space left on device"
+    refused(run("privatize", CANARY, *PLACEHOLDER, "--session", path), says)
+
+
+def test_a_folder_that_takes_no_files_names_the_session_file(run, path, monkeypatch):
+    opened = os.open
+
+    def refuse(name: str, *rest: int) -> int:
+        if str(name).endswith(".part"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return opened(name, *rest)
+
+    monkeypatch.setattr(os, "open", refuse)
+    refused(run("privatize", CANARY, *PLACEHOLDER, "--session", path), "the session file cannot be written: Permission")
+
+
+@pytest.mark.parametrize("text", [b"", b"to a@example.org", b"to a@example.org\n", b"to a@example.org\r\n\n\n"])
+def test_a_whole_file_comes_back_to_the_byte(run, path, tmp_path, text):
+    (tmp_path / "letter.txt").write_bytes(text)
+    output, lean = tmp_path / "sent.txt", ("-o", "protect.detectors=patterns")
+    for given, stdin in ((tmp_path / "letter.txt", None), ("-", text)):
+        code, *_ = run("protect", given, *lean, "--whole", "--session", path, "--output", output, stdin=stdin)
+        assert code == 0
+        assert run("restore", output, "--session", path)[1].encode() == text
+    assert run("protect", "to a@example.org", *lean, "--whole")[1] == "to <EMAIL_1>\n"
 
 
 def test_what_has_no_end_is_no_session(run):

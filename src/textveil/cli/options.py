@@ -175,11 +175,25 @@ class Typed:
 
         flags = {**self.values, **{path.replace("__", "."): value for path, value in more.items()}}
         overrides = sources.assignments(self.settings, flags)
-        return layers.resolve(
+        config = layers.resolve(
             file=self.file, environ=os.environ, overrides=overrides, default=self.default, complete=complete
         )
+        if self.default == "prompt" and config.protect.importance != "off":
+            _require_use(config)
+        return config
 
     def split(self, prefix: str) -> tuple["Typed", list[str]]:
         """These options without the settings that begin with a prefix, and those settings."""
         apart = [each for each in self.settings if each.startswith(prefix)]
         return replace(self, settings=tuple(each for each in self.settings if each not in apart)), apart
+
+
+def _require_use(config: "Config") -> None:
+    """Refuse a task that would change nothing; where groups are shown it says something even so."""
+    from textveil.protect import tells_important
+
+    if not tells_important(config.groups):
+        raise ConfigError(
+            "--task and protect.importance change nothing here: groups.budgets treats important words like the others. "
+            "Leave them out, or name a --profile whose groups have budgets of their own"
+        )

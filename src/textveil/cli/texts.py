@@ -177,12 +177,13 @@ def release(
         streams.output(output, private=with_original or diff) as sink,
     ):
         results = released(Privatizer.from_config(config), texts, session, store)
+        exact = whole and not sink.terminal and not (text is not None and streams.is_text(text))
         empty = True
         for result in results if sink.terminal else progress.counted(results):
             if diff:
                 write_diff(sink, result)
             else:
-                write(sink, result, as_json=as_json, with_original=with_original)
+                write(sink, result, as_json=as_json, with_original=with_original, exact=exact)
             empty = False
             yield result
     if empty:
@@ -201,8 +202,15 @@ def statements(results: "Iterable[Result]") -> "list[Guarantee]":
     return found
 
 
-def write(sink: streams.Output, result: "Result", *, as_json: bool = False, with_original: bool = False) -> None:
-    """One release, as it was asked for."""
+def write(
+    sink: streams.Output,
+    result: "Result",
+    *,
+    as_json: bool = False,
+    with_original: bool = False,
+    exact: bool = False,
+) -> None:
+    """One release, as it was asked for; `exact` adds no line end to one that has none."""
     if as_json:
         sink.write(streams.json_line(result.to_json(with_original=with_original)))
     elif with_original and sink.terminal:
@@ -216,7 +224,7 @@ def write(sink: streams.Output, result: "Result", *, as_json: bool = False, with
     elif with_original:
         sink.write(streams.tab_line(result.private.text, result.text))
     else:
-        sink.write(result.text if result.text.endswith("\n") else result.text + "\n")
+        sink.write(result.text if exact or result.text.endswith("\n") else result.text + "\n")
 
 
 def write_diff(sink: streams.Output, result: "Result") -> None:

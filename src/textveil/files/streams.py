@@ -27,6 +27,9 @@ MARK = b"\xef\xbb\xbf"
 PIECE = 1 << 16
 """Bytes that are read at once, at most."""
 
+OUTPUT = "the output"
+"""What messages call the place where results go."""
+
 _PATH_LIKE = re.compile(
     r"(\.{0,2}|~[^/\s]*)/\S*|\S*[^\s/.]\.(txt|text|jsonl?|csv|tsv|md|rst|html?|xml|ya?ml|log|parquet|gz|zip|pdf|docx?|tex|py)",
     re.IGNORECASE,
@@ -167,10 +170,12 @@ class Output:
     Attributes:
         stream: what is written to.
         standard: whether it is standard output, which is flushed after every piece, so that no text waits there.
+        what: what messages call it.
     """
 
     stream: IO[str]
     standard: bool = False
+    what: str = OUTPUT
 
     @property
     def terminal(self) -> bool:
@@ -179,7 +184,7 @@ class Output:
 
     def write(self, text: str) -> None:
         """Write a piece of the output; `OutputError` where that fails."""
-        with writing():
+        with writing(self.what):
             self.stream.write(text)
             if self.standard:
                 self.stream.flush()
@@ -211,8 +216,9 @@ def output(path: str | None, *, private: bool = False, option: str = "--output")
     if not os.path.isdir(os.path.dirname(path)):
         raise OutputError(f"{option} must name a file in a folder that exists; make the folder first")
     device = os.path.exists(path) and not os.path.isfile(path)
-    with _device(path) if device else _replacement(path, private, option) as stream:
-        yield Output(stream=stream)
+    what = OUTPUT if option == "--output" else option
+    with _device(path, what) if device else _replacement(path, private, option, what) as stream:
+        yield Output(stream=stream, what=what)
 
 
 @contextmanager
@@ -231,15 +237,19 @@ def appended(path: str) -> Iterator[Output]:
 
 
 @contextmanager
-def writing() -> Iterator[None]:
-    """Turn a failed write into one line. A closed pipe stays what it is: nobody is left to read a message."""
+def writing(what: str = OUTPUT) -> Iterator[None]:
+    """Turn a failed write into one line. A closed pipe stays what it is: nobody is left to read a message.
+
+    Args:
+        what: what the line calls the file.
+    """
     try:
         yield
     except (BrokenPipeError, TextveilError):
         raise
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise OutputError(f"the output cannot be written: {reason}") from None
+        raise OutputError(f"{what} cannot be written: {reason}") from None
 
 
 def json_line(value: object) -> str:
@@ -254,12 +264,12 @@ def tab_line(*texts: str) -> str:
 
 
 @contextmanager
-def _device(path: str) -> Iterator[IO[str]]:
-    with writing():
+def _device(path: str, what: str) -> Iterator[IO[str]]:
+    with writing(what):
         stream = open(path, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed below
     try:
         yield stream
-        with writing():
+        with writing(what):
             stream.flush()
     finally:
         with suppress(OSError):  # closing flushes, and a full disk then complains a second time
@@ -267,21 +277,21 @@ def _device(path: str) -> Iterator[IO[str]]:
 
 
 @contextmanager
-def _replacement(path: str, private: bool, option: str) -> Iterator[IO[str]]:
+def _replacement(path: str, private: bool, option: str, what: str) -> Iterator[IO[str]]:
     """A file under another name, which takes the place of `path` when the body has ended well."""
     old = os.path.exists(path)
     if old and not os.access(path, os.W_OK):
         raise OutputError(f"{option} must be a writable file; it is read-only")
     with signals_as_exits():
-        with writing():
+        with writing(what):
             name, descriptor = _new(os.path.dirname(path), 0o600 if private else 0o666)
             stream = open(descriptor, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed below
         try:
             if old:
-                with writing():
+                with writing(what):
                     os.chmod(name, stat.S_IMODE(os.stat(path).st_mode) & (0o600 if private else 0o7777))
             yield stream
-            with writing():
+            with writing(what):
                 stream.flush()
                 os.fsync(stream.fileno())
                 stream.close()

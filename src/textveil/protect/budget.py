@@ -98,11 +98,7 @@ class Grouped:
             BudgetError: the scale is given twice, or not at all.
         """
         scale = 1 / math.pi if options.convention == "code" else 1.0
-        chosen = options.budgets
-        if isinstance(chosen, str) and chosen not in RULES | TABLE1:
-            raise UnknownName("rule for groups.budgets", chosen, [*RULES, *TABLE1])
-        ratios = chosen if not isinstance(chosen, str) else RULES.get(chosen, TABLE1.get(chosen))
-        assert ratios is not None, "the name is in one of the two"
+        ratios = _ratios(options.budgets)
         if options.fixed:
             if epsilon is not None or options.base is not None:
                 raise BudgetError(
@@ -111,7 +107,9 @@ class Grouped:
                 )
             return cls(_times(ratios, scale))
         if (epsilon is None) == (options.base is None):
-            raise BudgetError(f"groups.budgets={chosen} needs either epsilon (its largest budget) or groups.base")
+            raise BudgetError(
+                f"groups.budgets={options.budgets} needs either epsilon (its largest budget) or groups.base"
+            )
         base = options.base
         if base is None:
             assert epsilon is not None, "checked above"
@@ -122,6 +120,24 @@ class Grouped:
         """The epsilon of every word's group."""
         own = dict(zip(GROUPS, self.budgets, strict=True))
         return np.array([own.get(label, 0.0) for label in protection.labels], np.float64)[protection.group]
+
+
+def tells_important(options: GroupOptions) -> bool:
+    """Whether a word that matters to the task may get another budget than one that does not.
+
+    Raises:
+        UnknownName: there is no such rule.
+    """
+    one, two, three, four = _ratios(options.budgets)
+    return one != two or three != four
+
+
+def _ratios(chosen: str | Four) -> Four:
+    if not isinstance(chosen, str):
+        return chosen
+    if chosen not in RULES | TABLE1:
+        raise UnknownName("rule for groups.budgets", chosen, [*RULES, *TABLE1])
+    return (RULES | TABLE1)[chosen]
 
 
 def _times(numbers: Four, factor: float) -> Four:

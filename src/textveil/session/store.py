@@ -20,6 +20,9 @@ if sys.platform != "win32":
 else:
     fcntl = None
 
+FILE = "the session file"
+"""What messages call it."""
+
 
 def save(session: Session, path: str | os.PathLike[str]) -> None:
     """Write a session to a file that only its owner can read, in place of what was there.
@@ -29,7 +32,7 @@ def save(session: Session, path: str | os.PathLike[str]) -> None:
     Raises:
         OutputError: it cannot be written; the file is then as it was.
     """
-    with streams.output(os.fspath(path), private=True, option="the session file") as sink:
+    with streams.output(os.fspath(path), private=True, option=FILE) as sink:
         sink.write(session.to_json() + "\n")
 
 
@@ -77,7 +80,7 @@ def _replace(path: str | os.PathLike[str], before: bytes | None, session: Sessio
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     """Holds back other processes that use this too, by a file beside it that stays."""
     folder, name = os.path.split(os.path.realpath(path))
-    with streams.writing():
+    with streams.writing(FILE):
         stream = open(os.path.join(folder, f".{name}.lock"), "a")  # noqa: SIM115 - closed below
     with stream:
         if fcntl is not None:
