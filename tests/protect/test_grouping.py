@@ -171,6 +171,30 @@ def test_places_are_joined_and_persons_are_not():
     assert found.named.tolist() == [True, True, False, True]
 
 
+@pytest.mark.parametrize(
+    ("text", "found", "values"),
+    [
+        ("return a + 306582123", r"\+ \d+", ["306582123"]),
+        ("ids:\n- 7809848565\n- 7809848566\n", r"- \d+\n- \d+", ["7809848565", "7809848566"]),
+        ("call +49 30 1234567;", r"\+.*", ["+49 30 1234567"]),
+        ("call (030) 1234567 -", r"\(.*", ["(030) 1234567"]),
+        ("x = ---", "---", ["---"]),
+    ],
+)
+def test_a_guessed_number_is_cut_to_what_it_names(text, found, values):
+    made = grouping(Finds(name="tagger", ID=found))
+    seen = made.look(tokenize([text]), None).spans
+    assert [text[span.start : span.end] for span in seen] == values
+    whole = grouping(Finds(ID=found)).look(tokenize([text]), None).spans
+    assert len(whole) == 1, "what others find stays as it is"
+
+
+@pytest.mark.parametrize(("text", "named"), [("Mª García", True), ("José Mº Gil", True), ("שרה García", False)])
+def test_ordinal_signs_are_no_letters_without_case(text, named):
+    found = joined(text, grouping(Finds(PERSON=".+"), names="all"), (1, 1, 1, 1))[1]
+    assert found.named.all() == named
+
+
 # ---- failing -----------------------------------------------------------------------------------------------
 
 

@@ -337,6 +337,10 @@ FOUND = {
         "insta'dan ekliyim ⟦tunakvk_61⟧ mıydı",
     ),
     "AGE": (
+        "She turned ⟦50⟧ on May 3, 2021",
+        "Mi madre tiene ⟦1⟧ año",
+        "Age ⟦34⟧ Sex F",
+        "Meine Tochter ist ⟦12⟧ Jahre alt",
         "die ⟦71⟧-jährige Patientin",
         "she is only ⟦fifteen⟧, so",
         "He's ⟦forty-two⟧, and",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from textveil.config import SELF, FigureOptions, NameOptions, ProtectOptions
 from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
-from textveil.protect.detectors import detector, find_all, merge, reach
+from textveil.protect.detectors import GUESSED, detector, find_all, merge, reach
 from textveil.protect.figures import AGE, DATES, age_end
 from textveil.protect.figures import read as read_figure
 from textveil.protect.importance import Cosine, Listed, Saliency
@@ -74,7 +74,17 @@ WHOLE = TEXT
 _PATH = regex.compile(r"(?<!^u[0-9A-Fa-f]{4})(?<=[\p{L}\p{N}:])$")
 """The word before a backslash of a path, which stands for itself, and not the rest of an escape."""
 
-_UNCASED = regex.compile(r"\p{Lo}")
+NUMBERS = frozenset(
+    {"PHONE", "CARD", "IBAN", "ACCOUNT", "NATIONAL_ID", "MEDICAL_RECORD", "LICENCE", "VIN", "BOOKING", "ID"}
+)
+"""Types of numbers: each stands in one line, and begins and ends with a letter or digit."""
+_NUMBER = regex.compile(
+    r"(?: \+ (?=\p{N}) | \+? \( (?=\+?\p{N}) \+? )? [\p{L}\p{N}]"
+    r" (?: [^\n\r\v\f\x85\u2028\u2029]* [\p{L}\p{M}\p{N}] )?",
+    regex.VERBOSE,
+)
+"""A number, with what a telephone number begins with."""
+_UNCASED = regex.compile(r"(?![ªº])\p{Lo}")
 """A letter of a script without capitals: the lists have no names in them, and others would not read as names."""
 
 LITERAL = "LITERAL"
@@ -335,9 +345,10 @@ class Grouping:
     def _spans(self, tokens: Tokens) -> tuple[list[Span], list[Span]]:
         """Sensitive parts, and names that are public."""
         spans = [
-            _trimmed(span, tokens)
+            each
             for span in find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
             if span.type != "PERSON" or not _is_title(tokens.texts[span.text][span.start : span.end])
+            for each in _trimmed(span, tokens)
         ]
         if AGE in self.moved:
             spans = [_whole_age(span, tokens.texts) if span.type == AGE else span for span in spans]
@@ -603,12 +614,16 @@ def _reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
     return [span._replace(private=1.0) if span.type == "PERSON" and reached(span) else span for span in spans]
 
 
-def _trimmed(span: Span, tokens: Tokens) -> Span:
-    """A name without the title before it and the possessive after it."""
-    if span.type not in NAMES:
-        return span
-    start, end = bounds(span.type, tokens.texts[span.text][span.start : span.end])
-    return span._replace(start=span.start + start, end=span.start + end)
+def _trimmed(span: Span, tokens: Tokens) -> list[Span]:
+    """What a span names: a name without title and possessive, each number of a guess without the signs around it."""
+    text = tokens.texts[span.text][span.start : span.end]
+    if span.type in NAMES:
+        start, end = bounds(span.type, text)
+        return [span._replace(start=span.start + start, end=span.start + end)]
+    if span.type not in NUMBERS or span.source.partition(":")[0] != GUESSED:
+        return [span]
+    named = [(span.start + match.start(), span.start + match.end()) for match in _NUMBER.finditer(text)]
+    return [span._replace(start=start, end=end) for start, end in named] or [span]
 
 
 def _whole(span: Span, tokens: Tokens) -> Span:

@@ -56,6 +56,28 @@ AGES = (
         signs=("i'm ", "i am ", "im ", "turned ", "turns ", "turn ", "age is ", "ll be ", "he's ", "he is ", "he was "),
         reach=(16, 60),
     ),
+    Rule(  # turned 50 on May 3
+        "AGE",
+        Expression(
+            rf"""(?<!\w) turn(?:ed|s|ing)[ ] {_N} (?= [ ](?:on|in)[ ] (?:the[ ])? (?: \d{{1,2}}(?:st|nd|rd|th)?[ /.]
+            | (?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?!\p{{L}}) | (?:january|february|march|april
+            |august|september|october|november|december)(?!\w) | (?:19|20)\d\d(?!\w) ) )"""
+        ),
+        score=0.8,
+        digits=2,
+        whole=True,
+        signs=("turned ", "turns ", "turning "),
+        reach=(12, 30),
+    ),
+    Rule(  # Age 34 Sex F
+        "AGE",
+        Expression(r"(?<!\w) age [ ]{1,4} (?P<value> [1-9]\d?|1[01]\d ) [ ,;/|]{1,4} (?: sex | gender ) (?!\w)"),
+        score=0.85,
+        digits=1,
+        whole=True,
+        signs=("age ",),
+        reach=(8, 24),
+    ),
     Rule(  # she's sixteen; aged ninety-one; Age: eleven
         "AGE",
         Expression(
@@ -244,13 +266,17 @@ AGES = (
             | mam[ ] | ma[ ] | (?:мне|ему|ей|маме|папе|сыну|дочке|дочери|мужу|жене)[ ](?:уже[ ]|всего[ ])? |
             в[ ]возрасте[ ] )
             (?P<value> [1-9]\d?|1[01]\d ) [ ] (?: Jahre(?:[ ]alt)? | jaar(?:[ ]oud)? | ans | años | anos | anni
+            | (?<= (?<!\d) 1[ ] ) (?: Jahr[ ]alt | an | año | ano | anno | rok )
             | lat | lata | лет | года? ) (?!\w) (?! [ ](?:d['e]|de\b|di\b|esperienza|erfahrung|назад|опыта
             | doświadczenia|temu|lang|lange|geleden|fa\b|après|avant|van|garantie|experienc) )"""
         ),
         score=0.8,
         digits=1,
         whole=True,
-        signs=(" jahre", " jaar", " ans", " años", " anos", " anni", " lat", " лет", " год"),
+        signs=(
+            *(" jahre", " jaar", " ans", " años", " anos", " anni", " lat", " лет", " год"),
+            *("1 jahr alt", "1 an", "1 año", "1 ano", "1 rok"),
+        ),
         reach=(50, 40),
     ),
     Rule(  # (31 ans), – 31 ans –; (пн, 7 лет)
