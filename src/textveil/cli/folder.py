@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from textveil.cli import progress, shell
-from textveil.cli.options import Typed
+from textveil.cli.options import BUDGETED, Typed
 from textveil.cli.telling import Telling
-from textveil.cli.texts import Field, is_folder
+from textveil.cli.texts import Field, check_public, is_folder
 from textveil.cli.verbs import verb
 from textveil.errors import ConfigError, InputError
 from textveil.files import formats
@@ -36,6 +36,8 @@ Resume = Annotated[
     "textveil privatize-files letters.jsonl notes.csv --field body --output released/",
     "textveil privatize-files letters.jsonl notes.csv --field body --output released/ --resume",
     "textveil privatize-files notes.csv --field body --mechanism noise --epsilon 60 --output noisy/ --jobs 2",
+    "textveil privatize-files letters.jsonl --field body --risk 0.10 --public news.txt --output released/",
+    options=BUDGETED,
 )
 def privatize_files(
     typed: Typed,
@@ -71,6 +73,7 @@ def privatize_files(
     or a --config that names one, the profile is `document`.
     """
     config = typed.config()
+    check_public(config, files)
     if query is not None:
         if config.protect.task is not None:
             raise ConfigError("give --task for all texts, or --query for a field with what each is for, not both")

@@ -73,6 +73,19 @@ SHARED: dict[str, Shared] = {
     "epsilon": Shared(
         flag="--epsilon", metavar="E", path="epsilon", help="The budget of a word, in the unit of the statement."
     ),
+    "risk": Shared(
+        flag="--risk",
+        metavar="SHARE",
+        path="risk",
+        help="Instead of a budget: the share of words that an attacker may guess, such as 0.10. The epsilon is found "
+        "from the mechanism's law and public word frequencies, before the text is looked at.",
+    ),
+    "public": Shared(
+        flag="--public",
+        metavar="FILE",
+        path="prior",
+        help="With --risk: public texts whose words the attacker expects, instead of the packaged frequencies.",
+    ),
     "table": Shared(
         flag="--table",
         metavar="NAME",
@@ -131,8 +144,11 @@ SHARED: dict[str, Shared] = {
 }
 """The shared options. Another one is another entry here, and every verb with `PRIVACY` has it."""
 
-PRIVACY = tuple(SHARED)
-"""All of them: for verbs that privatize."""
+PRIVACY = tuple(name for name in SHARED if name not in ("risk", "public"))
+"""For verbs that privatize."""
+
+BUDGETED = tuple(SHARED)
+"""All of them: for verbs that may find a budget first."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ Not here: what is done to a text (`pipeline`), and files of rows (`folder`).
 from typing import TYPE_CHECKING
 
 from textveil.cli import stored, texts
+from textveil.cli.options import BUDGETED
 from textveil.cli.verbs import verb
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     "printf 'one text\\nanother text\\n' | textveil privatize - --profile paper-noise --json",
     'textveil privatize "Anna owes the bank" --mechanism d-chi-stencil -o mechanism.L=4 -o mechanism.eta=100',
     'textveil privatize "Anna owes the bank" --mechanism placeholder --session letter.session',
+    'textveil privatize "Anna owes the bank nine hundred pounds" --risk 0.10',
+    options=BUDGETED,
 )
 def privatize(
     config: "Config",
@@ -39,6 +42,7 @@ def privatize(
     profile is `document`.
     """
     texts.check(text, output, session, store=store)
+    texts.check_public(config, [text])
     results = texts.release(
         config,
         text,

@@ -102,6 +102,19 @@ def check(
         raise ConfigError("--html must name a file in a folder that exists")
 
 
+def check_public(config: "Config", private: Iterable[str | None]) -> None:
+    """Refuse to find a budget from the texts that are private.
+
+    Raises:
+        ConfigError: the file of public texts is one of those to release.
+    """
+    public = config.prior
+    if public is None or not os.path.isfile(public):
+        return
+    if any(each is not None and os.path.isfile(each) and os.path.samefile(each, public) for each in private):
+        raise ConfigError("--public must be another file than the texts to release: a budget must not follow from them")
+
+
 def say_empty() -> None:
     """Say that there was no text, where nothing else is said: an empty file may be a mistake further up a pipe."""
     shell.note("textveil: warning: the input is empty, so there is nothing to release")

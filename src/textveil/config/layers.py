@@ -21,6 +21,8 @@ _PATHS = (
     *(f"table.{field.name}" for field in fields(TableOptions)),
     *(f"{name}.{field.name}" for name, section in _OPTIONAL.items() for field in fields(section)),
     "epsilon",
+    "risk",
+    "prior",
     "seed",
     "profile",
 )
@@ -33,8 +35,9 @@ TYPED = "the options"
 def keywords(**values: Any) -> dict[str, Any]:
     """Python keywords as dotted paths.
 
-    `epsilon`, `seed`, `profile`, `table`, `mechanism` and the sections `words`, `rerank`, `protect`, `groups` and
-    `names` keep their names; all others are the mechanism's options. A section given as mapping changes only its keys.
+    `epsilon`, `risk`, `prior`, `seed`, `profile`, `table`, `mechanism` and the sections `words`, `rerank`, `protect`,
+    `groups` and `names` keep their names; all others are the mechanism's options. A section given as mapping changes
+    only its keys.
 
     >>> keywords(epsilon=80, L=4, table="minilm-s")
     {'epsilon': 80, 'mechanism.L': 4, 'table.name': 'minilm-s'}
@@ -97,7 +100,7 @@ def resolve(
 def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config:
     name = _last(layers, "mechanism.name") or MechanismOptions().name
     parameter, needed = registry.budget_parameter(name)
-    budgets = ["epsilon", *([f"mechanism.{parameter}"] if parameter else []), "groups.base"]
+    budgets = ["epsilon", *([f"mechanism.{parameter}"] if parameter else []), "groups.base", "risk"]
     merged = _merge([_canonical(layer, name) for layer in _leave_behind(layers, name)], budgets)
     prefix = "mechanism."
     chosen = {path.removeprefix(prefix): each for path, each in merged.items() if path.startswith(prefix)}
@@ -108,6 +111,8 @@ def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config
         mechanism=MechanismOptions(name=name, options=_own_options(name, chosen)),
         **{name: section(**_section(section, name, merged)) for name, section in _OPTIONAL.items()},
         epsilon=typed("epsilon", merged.get("epsilon"), float | None),
+        risk=typed("risk", merged.get("risk"), float | None),
+        prior=typed("prior", merged.get("prior"), str | None),
         seed=typed("seed", merged.get("seed"), int | None),
         profile=profile,
     )
@@ -118,9 +123,10 @@ def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config
         and needed
         and not grouped
         and found.epsilon is None
+        and found.risk is None
         and found.mechanism.options.get(parameter or "") is None
     ):
-        or_own = "".join(f", or {own} (-o {own}=...)" for own in budgets[1:-1])
+        or_own = "".join(f", or {own} (-o {own}=...)" for own in budgets[1:-2])
         raise BudgetError(f"the mechanism {name!r} needs a budget: set epsilon (--epsilon){or_own}")
     return found
 
@@ -132,7 +138,8 @@ def _merge(layers: Iterable[Layer], budgets: list[str]) -> dict[str, Any]:
         given = [path for path in budgets if layer.values.get(path) is not None]
         if len(given) > 1:
             raise BudgetError(f"{layer.source} must set {' or '.join(given)}, not both: each follows from the other")
-        lower = {path: value for path, value in merged.items() if not given or path not in budgets}
+        replaced = budgets if "risk" in given else [*budgets, "prior"]
+        lower = {path: value for path, value in merged.items() if not given or path not in replaced}
         merged = {**lower, **layer.values}
     return merged
 

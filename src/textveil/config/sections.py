@@ -270,6 +270,9 @@ class Config:
     Attributes:
         epsilon: the guaranteed bound per word, at least 0; infinity passes words through, on record; None if the
             mechanism's own parameter is set instead, or if it needs no budget.
+        risk: the share of words that an attacker may guess; the epsilon is found that keeps to it, see
+            `pipeline.with_budget`. With both, epsilon is what was found.
+        prior: a file of public texts, whose words are what that attacker expects; None: the packaged word frequencies.
         seed: None for system randomness; a number makes draws repeatable, and gives no protection against anyone who
             knows it.
         profile: the profile the options started from.
@@ -284,18 +287,28 @@ class Config:
     names: NameOptions = Field(default_factory=NameOptions)
     figures: FigureOptions = Field(default_factory=FigureOptions)
     epsilon: float | None = None
+    risk: float | None = None
+    prior: str | None = None
     seed: int | None = Field(default=None, ge=0)
     profile: str | None = None
 
     def __post_init__(self) -> None:
         if self.epsilon is not None:
             require_budget(self.epsilon, "epsilon")
+        if self.risk is not None and not 0 < require_number(self.risk, "risk") < 1:
+            raise BudgetError(
+                f"risk must be above 0 and below 1, the share of words that may be guessed, got {self.risk:g}"
+            )
+        if self.prior is not None and self.risk is None:
+            raise ConfigError(
+                "prior (--public) names texts from which risk finds a budget, and risk is not set: set it, too"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values in the layout of a configuration file; `resolve` restores them.
 
-        Figures are in it only where one of their options is set: stored results are found by their configuration, and
-        this section is younger than they are.
+        Figures and risk are in it only where one of their options is set: stored results are found by their
+        configuration, and these are younger than they are.
         """
         shown = [name for name in _OPTIONAL if name != "figures" or self.figures != FigureOptions()]
         return {
@@ -305,6 +318,7 @@ class Config:
             "mechanism": {"name": self.mechanism.name, **_plain(self.mechanism.options)},
             **{name: _plain(asdict(getattr(self, name))) for name in shown},
             "epsilon": self.epsilon,
+            **({} if self.risk is None else {"risk": self.risk, "prior": self.prior}),
             "seed": self.seed,
         }
 

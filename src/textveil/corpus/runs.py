@@ -27,6 +27,7 @@ from textveil.corpus.store import ChunkStore, claimed, destroy_key, require_resu
 from textveil.errors import ConfigError, OutputError
 from textveil.files import formats, streams
 from textveil.guarantee import Guarantee, condense, summarize
+from textveil.pipeline import with_budget
 
 OUTPUT, STATEMENT = "output", "statement"
 """What a work folder has in it beside chunks, at the end: what leaves it for its place."""
@@ -74,6 +75,7 @@ def privatize_files(
     """
     if jobs < 0:
         raise ConfigError(f"--jobs must be 0 (a process per core) or a number of processes, got {jobs}")
+    config = with_budget(config)  # once, so that all processes draw under one epsilon
     planned = plan(paths, Path(folder), config, field=field, query=query, whole=whole, resume=resume)
     if all(isinstance(each, Done) for each in planned):
         return [each for each in planned if isinstance(each, Done)]

@@ -53,7 +53,7 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
     spent = np.sum([release.epsilon_per_word for release in releases], axis=0)
     return replace(
         first,
-        claim=_sum(first.claim, releases),
+        claim=replace(_sum(first.claim, releases), found=""),
         epsilon_per_word=spent,
         drawn=sum(release.drawn for release in releases),
         parameter=np.empty(0),
@@ -80,7 +80,9 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
     """
     first = _alike(texts)
     if any(
-        (text.claim.mechanism, text.claim.options) != (first.claim.mechanism, first.claim.options) for text in texts
+        (text.claim.mechanism, text.claim.options, text.claim.found)
+        != (first.claim.mechanism, first.claim.options, first.claim.found)
+        for text in texts
     ):
         raise GuaranteeError(
             "one statement about several texts needs the same mechanism and options for all of them, and these differ"

@@ -63,6 +63,7 @@ class Claim:
         assumptions: what the proof takes for granted, besides the mask.
         caveats: what a reader should know before comparing numbers.
         restricted: a promise for some pairs of words only.
+        found: how the budget was found, where nobody gave it.
         alone: whether what is drawn at a position depends on the word there and on no other word.
     """
 
@@ -81,6 +82,7 @@ class Claim:
     assumptions: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
     restricted: Restricted | None = None
+    found: str = ""
     alone: bool = False
 
     def induced(self) -> Self:

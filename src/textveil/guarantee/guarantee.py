@@ -232,6 +232,7 @@ class Guarantee:
             "infinite_because": list(self.reasons),
             "assumptions": list(claim.assumptions),
             "caveats": list(claim.caveats),
+            "budget_found": claim.found or None,
             "texts": self.texts,
             "summary": self.summary(),
             "statement": self.headline(),

@@ -40,6 +40,8 @@ def summary(guarantee: "Guarantee") -> str:
         parts = ["no word was protected", *parts] if parts else ["there were no words"]
     if guarantee.repeatable:
         parts.append("repeatable, so no protection against anyone who knows the seed")
+    if guarantee.claim.found and guarantee.protected:
+        parts.append(guarantee.claim.found)
     said = "; ".join(parts)
     where = f"in {guarantee.texts:,} texts" if guarantee.texts > 1 else ""
     if guarantee.kind == "none":
@@ -306,6 +308,8 @@ def explain(guarantee: "Guarantee") -> str:
             f"{_became(guarantee.placeholders, count(guarantee.placeholders, 'word'))}: epsilon 0 for the value; "
             "position and type show, as the mask says."
         )
+    if claim.found:
+        lines.append(f"{claim.found[0].upper()}{claim.found[1:]}.")
     lines += [f"Assumes: {text}." for text in claim.assumptions]
     lines += [f"Note: {text}." for text in claim.caveats]
     return "\n".join(lines)

@@ -22,6 +22,7 @@ from textveil.mechanism.contract import (
 )
 from textveil.mechanism.drawn_names import Names
 from textveil.mechanism.fill import Fill
+from textveil.mechanism.guess import guessing
 from textveil.mechanism.moved_figures import Figures
 from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoiseName, NoNoise, VonMisesFisher
 from textveil.mechanism.oov import WordRule, apart
@@ -74,5 +75,6 @@ __all__ = [
     "apart",
     "cape",
     "exact_loss",
+    "guessing",
     "losses",
 ]

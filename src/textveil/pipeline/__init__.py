@@ -4,6 +4,7 @@ In: texts and options. Out: one `Result` per text, from `Privatizer` or, for pro
 Not here: what any of the steps does; each has its own room.
 """
 
+from textveil.pipeline.found import with_budget
 from textveil.pipeline.privatizer import BATCH_CHARACTERS, BATCH_TEXTS, Privatizer
 from textveil.pipeline.protector import Protector
 from textveil.pipeline.results import Rehearsal, Result
@@ -18,4 +19,5 @@ __all__ = [
     "Rehearsal",
     "Result",
     "sweep",
+    "with_budget",
 ]

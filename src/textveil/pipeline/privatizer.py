@@ -8,7 +8,7 @@ import math
 import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -29,6 +29,7 @@ from textveil.errors import ConfigError, InputError, MechanismError, TextveilErr
 from textveil.mechanism import PLACEHOLDER, Mechanism
 from textveil.pipeline.consistent import Repeats, alike, moved_alike
 from textveil.pipeline.draw import Release, draw, planned
+from textveil.pipeline.found import said, with_budget
 from textveil.pipeline.papers import warn_of_budget
 from textveil.pipeline.parts import Parts, build
 from textveil.pipeline.plan import Plan, look, make_plan, protect
@@ -109,8 +110,10 @@ class Privatizer(Parts):
     def from_config(cls, config: Config, *, table: EmbeddingTable | None = None) -> Self:
         """A privatizer from resolved options; `table` takes the place of the configured one.
 
-        Warns when a paper's parameters are used on a table that the paper did not have.
+        Where they have a risk instead of a budget, the budget is found first (`with_budget`). Warns when a paper's
+        parameters are used on a table that the paper did not have.
         """
+        config = with_budget(config, table=table)
         chosen = config.table
         privatizer = cls(
             config.mechanism.name,
@@ -126,6 +129,8 @@ class Privatizer(Parts):
             **config.mechanism.options,
         )
         warn_of_budget(privatizer, config, stacklevel=2)
+        if found := said(config):
+            return privatizer.with_parts(claim=replace(privatizer.claim, found=found))
         return privatizer
 
     @classmethod

@@ -6,7 +6,7 @@ Not here: draws (`mechanism`), and running networks (`models`).
 
 from textveil.table.constants import Progress
 from textveil.table.embedding import LISTED, SLAB, EmbeddingTable, Metric, load_table, ships
-from textveil.table.frequency import shares
+from textveil.table.frequency import shares, shares_of
 from textveil.table.hub import HUB_ID, NoModelError, fast, fetch, quiet
 from textveil.table.pairs import largest
 from textveil.table.wordpiece import WordPieces
@@ -26,5 +26,6 @@ __all__ = [
     "load_table",
     "quiet",
     "shares",
+    "shares_of",
     "ships",
 ]

@@ -6,6 +6,7 @@ Not here: word counts of public text (`text.frequency`).
 
 import gzip
 import io
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -49,9 +50,26 @@ def _shares(table: "EmbeddingTable", listed: bool) -> Values:
     return prior
 
 
-def fall(table: "EmbeddingTable", *, listed: bool = False) -> Ints:
-    """Words of public text that map to each row, either those of the public list or all others: int64 [V]."""
-    falling = {word: count for word, count in counts().items() if is_public(word) == listed}
+def shares_of(table: "EmbeddingTable", counted: Mapping[str, int], *, listed: bool = False) -> Values:
+    """`shares` from other public text: float64 [V], positive, summing to 1.
+
+    Args:
+        table: whose rows they are.
+        counted: how often each word occurs there.
+        listed: whether words of the public list count.
+    """
+    smoothed = fall(table, counted=counted) + (fall(table, listed=True, counted=counted) if listed else 0) + SMOOTHING
+    found: Values = smoothed / smoothed.sum()
+    return found
+
+
+def fall(table: "EmbeddingTable", *, listed: bool = False, counted: Mapping[str, int] | None = None) -> Ints:
+    """Words of public text that map to each row, either those of the public list or all others: int64 [V].
+
+    The text is the package's, where no counts of another one are given.
+    """
+    every = counts() if counted is None else counted
+    falling = {word: count for word, count in every.items() if is_public(word) == listed}
     rows, _ = table.lookup(list(falling))
     sums = np.zeros(len(table), np.int64)
     np.add.at(sums, rows, np.fromiter(falling.values(), np.int64, len(falling)))

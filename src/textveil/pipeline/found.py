@@ -1,0 +1,173 @@
+"""A budget that is found: the largest under which an attacker guesses at most a given share of words.
+
+In: options with `risk`. Out: the same options with the epsilon that was found; the prior, and what a statement says.
+Not here: how often a guess is right (`mechanism.guess`), and what an attacker makes of a release (`evaluate`).
+
+All of it follows from public things: the mechanism's law, the table, and counts of public texts. No private text is
+looked at, so that the epsilon tells nothing of one.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from textveil.config import Config, GroupOptions, registry
+from textveil.errors import BudgetError, ConfigError, InputError, TextveilError
+from textveil.files import formats
+from textveil.mechanism import Layout, Mechanism, guessing
+from textveil.protect import Grouped, Grouping
+from textveil.randomness import Values
+from textveil.table import EmbeddingTable, load_table, shares, shares_of
+from textveil.text import tokenize
+
+TOLERANCE = 0.01
+"""The epsilon that is found is at least the largest one divided by 1 + this."""
+
+LEAST, MOST = 1e-3, 1024.0
+"""Epsilons between which is searched."""
+
+GAIN = 0.001
+"""Where twice the epsilon adds less than this share to what is guessed, more budget gains a text nothing."""
+
+
+def with_budget(config: Config, *, table: EmbeddingTable | None = None) -> Config:
+    """The options with the epsilon that `risk` asks for; the same options where they ask for none, or have it already.
+
+    Args:
+        config: resolved options.
+        table: takes the place of the configured one.
+
+    Raises:
+        ConfigError: these options leave it unknown how often words are guessed.
+        BudgetError: the risk is below what can be reached.
+        InputError: the public texts cannot be read, or hold no word.
+    """
+    if config.risk is None or config.epsilon is not None:
+        return config
+    _check(config)
+    chosen = config.table
+    loaded = table or load_table(chosen.name, metric=chosen.metric, device=chosen.device)
+    target = registry.load("mechanism", config.mechanism.name)
+    mechanism: Mechanism = target(**config.mechanism.options)
+    guessed = guessing(mechanism, loaded, prior(config, loaded))
+
+    if not _takes(mechanism, loaded):
+        raise ConfigError(
+            f"risk needs a mechanism that keeps to any epsilon from {LEAST:g}, and {config.mechanism.name} does not "
+            "with these options: choose another one, such as rankcape, or give epsilon"
+        )
+
+    def success(epsilon: float) -> float:
+        each = sorted({budget for budget in _budgets(config, epsilon) if budget > 0})
+        parameters = [mechanism.calibrate(loaded, Layout.of(1), np.array([budget]))[0] for budget in each]
+        return max(guessed(float(parameter)) for parameter in parameters)
+
+    return replace(config, epsilon=search(success, config.risk))
+
+
+def search(success: Callable[[float], float], risk: float) -> float:
+    """The largest epsilon, but for `TOLERANCE`, at which success is at most a risk; by bisection.
+
+    What it returns was tried: success is at most the risk there, also if it should not rise everywhere.
+
+    Args:
+        success: the share of words that are guessed under an epsilon; it rises with it.
+        risk: what it may be.
+
+    Raises:
+        BudgetError: it is more under the least epsilon already.
+    """
+    low, high, least = LEAST, 1.0, success(LEAST)
+    if least > risk:
+        raise BudgetError(
+            f"risk must be above {math.ceil(least * 1e5) / 1e5:g}, which an attacker with this prior guesses under "
+            f"this mechanism at the least epsilon already, got {risk:g}: allow more, or choose another mechanism"
+        )
+    before = least
+    while (now := success(high)) <= risk and high < MOST:
+        if high > 16 and now - before <= GAIN * now:
+            return low  # it hardly gets farther
+        low, before, high = high, now, high * 2
+    if now <= risk:
+        return high
+    while high > low * (1 + TOLERANCE):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if success(middle) <= risk else (low, middle)
+    return low
+
+
+def prior(config: Config, table: EmbeddingTable) -> Values:
+    """What the attacker expects of a protected word before looking: float64 [V], positive, summing to 1.
+
+    Shares of the words of the public file or of the packaged list; those of words that pass are left out.
+    """
+    listed = config.words.stopwords == "protect"
+    if config.prior is None:
+        return shares(table, listed=listed)
+    path = Path(config.prior)
+    if not path.is_file():
+        raise InputError("--public must name a file of public texts, and there is no such file")
+    counted: Counter[str] = Counter()
+    for text in formats.texts(formats.source(path)):
+        counted.update(word.lower() for word in tokenize([text or ""]).words)
+    if not counted:
+        raise InputError("the file of public texts has no word")
+    return shares_of(table, counted, listed=listed)
+
+
+def said(config: Config) -> str:
+    """What a statement says of a budget that was found; empty where it was given."""
+    if config.risk is None:
+        return ""
+    whose = "the packaged word frequencies" if config.prior is None else "the words of the public texts"
+    most = "" if config.groups == GroupOptions() else ", the most of all groups,"
+    apart = ", names and figures not counted" if config.names.types or config.figures.types else ""
+    return (
+        f"epsilon {config.epsilon:.4g}{most} was found so that an attacker who expects {whose} as prior guesses at "
+        f"most {100 * config.risk:g}% of drawn words, each from its released word alone{apart}; it was chosen without "
+        "looking at the text"
+    )
+
+
+def _check(config: Config) -> None:
+    """Refuses options under which more is known of a word, or less of the law, than is counted here."""
+    words = config.words
+    if words.unit != "word" or words.numbers != "table" or words.oov not in ("surrogate", "placeholder", "error"):
+        raise ConfigError(
+            "risk needs words.unit=word, words.numbers=table and words.oov surrogate, placeholder or error, got "
+            f"words.unit={words.unit}, words.numbers={words.numbers} and words.oov={words.oov}: change these, or give "
+            "epsilon"
+        )
+    if config.groups.fixed:
+        raise ConfigError(
+            "risk has nothing to set, because groups.budgets fixes the budget of every group: leave it out, or set "
+            "groups.budgets to a rule such as heuristic"
+        )
+    grouping = Grouping.of(config.protect, config.names, config.figures)
+    if grouping is not None and grouping.randomised:
+        raise ConfigError(
+            "risk needs protect.labels=detected, because drawn labels tell of a word, too: or give epsilon"
+        )
+    if not all(map(math.isfinite, _budgets(config, 1.0))):
+        raise ConfigError(
+            "risk needs finite budgets for all groups, and with these options words of some pass as they are: change "
+            "groups.budgets, or give epsilon"
+        )
+
+
+def _takes(mechanism: Mechanism, table: EmbeddingTable) -> bool:
+    """Whether a mechanism keeps to the least epsilon that is tried."""
+    try:
+        mechanism.calibrate(table, Layout.of(1), np.array([LEAST]))
+    except TextveilError:
+        return False
+    return True
+
+
+def _budgets(config: Config, epsilon: float) -> tuple[float, ...]:
+    """What a word may spend: of each group, where they have budgets of their own."""
+    return (epsilon,) if config.groups == GroupOptions() else Grouped.of(config.groups, epsilon).budgets
