@@ -35,7 +35,7 @@ def test_a_verb_gets_the_configuration_of_the_shared_options(monkeypatch):
         """A verb."""
         found.append((config, word))
 
-    assert [*inspect.signature(x).parameters] == ["word", *options.SHARED]
+    assert [*inspect.signature(x).parameters] == ["word", *options.PRIVACY]
     called(x, **SMALL, word="b")
     (made, word) = found[0]
     assert (made.profile, made.epsilon, made.words.casing, word) == ("paper-noise", 7.0, "copy", "b")
