@@ -195,6 +195,24 @@ def test_ordinal_signs_are_no_letters_without_case(text, named):
     assert found.named.all() == named
 
 
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        *(("ask Anna_1", False), ("ask Anna__x", False), ("ask x_Anna", False), ("ask ____Anna", False)),
+        *(("ask _Anna_", True), ("ask __Anna__, now", True), ("ask (Anna)", True), ("ask Anna-1", True)),
+        *(("我叫Anna", True), ("ask Anna_Berg", False)),
+    ],
+)
+def test_a_name_that_would_not_be_found_again_becomes_a_placeholder(text, named):
+    made = grouping(Finds(PERSON="Anna(_Berg)?"), names="all")
+    tokens = tokenize([text])
+    found = decided(made, tokens, np.zeros(len(tokens.words), bool), None)
+    hit = [i for i, word in enumerate(tokens.words) if "Anna" in word]
+    assert hit
+    assert found.named[hit].all() == named
+    assert found.hidden[hit].all() != named
+
+
 # ---- failing -----------------------------------------------------------------------------------------------
 
 

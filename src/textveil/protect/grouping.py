@@ -84,6 +84,12 @@ _NUMBER = regex.compile(
     regex.VERBOSE,
 )
 """A number, with what a telephone number begins with."""
+_WORDLY = (
+    r"[[\p{L}\p{M}\p{N}\u200C\u200D]--"
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]"
+)
+_GLUED_BEFORE = regex.compile(rf"(?V1)(?:{_WORDLY}_{{0,3}}|_{{4}})\Z")
+_GLUED_BEHIND = regex.compile(rf"(?V1)_{{0,3}}{_WORDLY}|_{{4}}")
 _UNCASED = regex.compile(r"(?![ªº])\p{Lo}")
 """A letter of a script without capitals: the lists have no names in them, and others would not read as names."""
 
@@ -380,7 +386,8 @@ class Grouping:
             return labels.index(label)
 
         for start, stop, type_, score in parts:
-            if type_ in self.named and score >= SURE and not any(map(_UNCASED.search, tokens.words[start:stop])):
+            cased = not any(map(_UNCASED.search, tokens.words[start:stop]))
+            if type_ in self.named and score >= SURE and cased and not _glued(tokens, start, stop):
                 named[start:stop] = True
                 group[start:stop] = number(type_)
                 if type_ == "PERSON" and stop - start > 1:
@@ -624,6 +631,16 @@ def _trimmed(span: Span, tokens: Tokens) -> list[Span]:
         return [span]
     named = [(span.start + match.start(), span.start + match.end()) for match in _NUMBER.finditer(text)]
     return [span._replace(start=start, end=end) for start, end in named] or [span]
+
+
+def _glued(tokens: Tokens, start: int, stop: int) -> bool:
+    """Whether what stands beside or between the words, as in Anna_1, would keep other names from being found again."""
+    text = tokens.texts[int(np.searchsorted(tokens.documents, start, "right")) - 1]
+    first, end = int(tokens.starts[start]), int(tokens.ends[stop - 1])
+    before, behind = text[max(0, first - 4) : first], text[end : end + 4]
+    if "_" in text[first:end]:
+        return True
+    return _GLUED_BEFORE.search(before) is not None or _GLUED_BEHIND.match(behind) is not None
 
 
 def _whole(span: Span, tokens: Tokens) -> Span:
