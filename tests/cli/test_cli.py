@@ -870,6 +870,7 @@ def test_every_example_works(run, command, tmp_path, monkeypatch):
     (tmp_path / "letters.jsonl").write_text('{"id": 1, "body": "Anna owes the bank"}\n')
     (tmp_path / "notes.csv").write_text("id,body\n1,Anna owes the bank\n")
     (tmp_path / "letter.txt").write_text("Anna owes the bank\n")
+    (tmp_path / "news.txt").write_text("the bank and the river " * 50)
     code, out, _ = run(*command, "--help")
     assert code == 0
     examples = [line.strip() for line in out.split("Examples:\n", 1)[1].split("\n\n")[0].splitlines()]
@@ -881,7 +882,8 @@ def test_every_example_works(run, command, tmp_path, monkeypatch):
         assert name == "textveil"
         if {"protect", "privatize", "privatize-files", "groups", "risk"} & set(arguments) and "--mechanism" not in line:
             arguments += LEAN  # the small table has no lists of names
-        assert run(*arguments, stdin=stdin)[0] == 0
+        code, _, said = run(*arguments, stdin=stdin)
+        assert code == 0, said
 
 
 LEAN = ("-o", "protect.detectors=[patterns]", "-o", "names.types=[]")

@@ -36,7 +36,7 @@ Resume = Annotated[
     "textveil privatize-files letters.jsonl notes.csv --field body --output released/",
     "textveil privatize-files letters.jsonl notes.csv --field body --output released/ --resume",
     "textveil privatize-files notes.csv --field body --mechanism noise --epsilon 60 --output noisy/ --jobs 2",
-    "textveil privatize-files letters.jsonl --field body --risk 0.10 --public news.txt --output released/",
+    "textveil privatize-files letters.jsonl --field body --risk 0.10 --public news.txt --output shared/",
     options=BUDGETED,
 )
 def privatize_files(
