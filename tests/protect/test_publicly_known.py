@@ -2,7 +2,9 @@
 
 import pytest
 
+from textveil import Protector
 from textveil.protect.grouping import _country, _is_title, _well_known
+from textveil.protect.lists import Lists
 from textveil.protect.spans import Span
 from textveil.text import is_country
 
@@ -49,6 +51,12 @@ def test_a_whole_country_is_public_unless_it_is_a_given_name(name: str, type_: s
     assert _country(Span(0, 3, 3 + len(name), type_, 0.9, "tagger", 0.9), [text]).private == private
 
 
+@pytest.mark.parametrize(("name", "type_"), [("France", "LOCATION"), ("Frau", "PERSON")])
+def test_what_a_user_lists_is_hidden_whatever_it_is(name: str, type_: str) -> None:
+    protector = Protector(protect={"detectors": [Lists(words=[name], type=type_), "tagger"]})
+    assert protector.protect(f"Report on {name}, please.").text == f"Report on <{type_}_1>, please."
+
+
 def test_a_listed_name_is_public_where_the_tagger_reads_somebody_famous() -> None:
     listed = Span(0, 5, 18, "PERSON", 0.9, "scripts", 0.9)
 
@@ -68,4 +76,5 @@ def test_a_listed_name_is_public_where_the_tagger_reads_somebody_famous() -> Non
     ("name", "alone"), [("Frau", True), ("Dr", True), ("Herr Dr.", True), ("Frau Wu", False), ("", False)]
 )
 def test_a_title_alone_names_nobody(name: str, alone: bool) -> None:
-    assert _is_title(name) == alone
+    assert _is_title(Span(0, 0, len(name), "PERSON", 0.9, "tagger"), [name]) == alone
+    assert not _is_title(Span(0, 0, len(name), "PERSON", 0.9, "lists"), [name])

@@ -65,7 +65,7 @@ SURE_FIGURE = 0.8
 """From this score on a date, an age or an amount may be moved: that of patterns with words beside it that tell."""
 
 OWN = ("patterns", "structure", "scripts", "tagger")
-"""Detectors whose types are all known; others may have types of their own."""
+"""textveil's own detectors. Others may have types of their own, and mean what they find."""
 
 WHOLE = TEXT
 """The type of a text that becomes one placeholder because a detector failed."""
@@ -353,7 +353,7 @@ class Grouping:
         spans = [
             each
             for span in find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
-            if span.type != "PERSON" or not _is_title(tokens.texts[span.text][span.start : span.end])
+            if not _is_title(span, tokens.texts)
             for each in _trimmed(span, tokens)
         ]
         if AGE in self.moved:
@@ -560,16 +560,20 @@ def _with_backslashes(parts: Sequence[_Range], tokens: Tokens) -> list[_Range]:
     return found
 
 
-def _is_title(name: str) -> bool:
-    """Whether it names nobody: a title, or several, alone."""
-    own = atoms(name)
+def _is_title(span: Span, texts: Sequence[str]) -> bool:
+    """Whether a person that textveil found is nobody: a title, or several, alone."""
+    if span.type != "PERSON" or span.source.partition(":")[0] not in OWN:
+        return False
+    own = atoms(texts[span.text][span.start : span.end])
     return bool(own) and all(atom.text in TITLES for atom in own)
 
 
 def _country(span: Span, texts: Sequence[str]) -> Span:
-    """A span; a whole country is public, unless it may be a person's name."""
+    """A span; a whole country that textveil found is public, unless it may be a person's name."""
     name = texts[span.text][span.start : span.end]
-    if span.type not in (*NAMES, "ADDRESS") or len(name) > LONGEST_COUNTRY or not is_country(name):
+    if span.source.partition(":")[0] not in OWN or span.type not in (*NAMES, "ADDRESS"):
+        return span  # what a user listed stays sensitive, whatever it is
+    if len(name) > LONGEST_COUNTRY or not is_country(name):
         return span
     somebody = span.type == "PERSON" and name.lower() in NAMESAKES
     return span if somebody else span._replace(type="LOCATION", private=0.0)
