@@ -47,3 +47,7 @@ def test_names_in_escapes_are_hidden_and_the_document_stays_valid() -> None:
         name in json.dumps(json.loads(released), ensure_ascii=False) for name in ("Петрова", "üller", "Kowalska")
     )
     assert "u041" not in released
+
+
+def test_no_repr_shows_what_was_read() -> None:
+    assert "Anna" not in f"{read('Anna')} {[read('Anna')]}"

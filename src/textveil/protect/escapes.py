@@ -20,6 +20,9 @@ class Read(NamedTuple):
     text: str
     places: Sequence[int]
 
+    def __repr__(self) -> str:
+        return f"Read({len(self.text)} characters)"
+
 
 def read(text: str) -> Read:
     r"""A text with each `\uXXXX`, or two that stand for one character, as that character; `\\u` is none.
