@@ -220,3 +220,27 @@ def test_what_cannot_be_judged_is_refused_before_anything_is_loaded(capsys, lett
     ):
         assert cli.main([verb, str(letters), *options]) == 2
         assert says in capsys.readouterr().err
+
+
+def test_several_releases_are_weighed_together(capsys, letters, tmp_path):
+    arguments = (letters, "--mechanism", "exponential", "--epsilon", 7, "--seed", 1, "--releases", 4)
+    code, out, err = run(capsys, *arguments, "--output", tmp_path / "found")
+    assert code == 0
+    assert re.search(r"top-1 \(uniform, 4, drawn anew\) +0\.\d{3}", out)
+    assert "neighbour" not in out
+    assert "costs its epsilon each time" in err
+    found = json.loads((tmp_path / "found" / "findings.json").read_text())
+    assert found["releases"] == 4
+    value = {
+        tuple(row["setting"].values()): row["value"]
+        for row in found["rows"]
+        if row["metric"] == "top-1" and row["slice"] == "all"
+    }
+    assert value["uniform", 4, "drawn anew"] > value["uniform", 1, "drawn anew"] == value["uniform", 4, "drawn once"]
+    assert (tmp_path / "found" / "bayes.svg").stat().st_size > 0
+
+
+def test_there_is_at_least_one_release(capsys, letters):
+    code, _, err = run(capsys, letters, *NOISE, 70, "--releases", 0)
+    assert code == 2
+    assert "--releases must be 1 or more, got 0" in err

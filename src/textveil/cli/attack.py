@@ -6,7 +6,7 @@ Not here: the attacks (`evaluate.attack`), and pictures (`evaluate.pictures`).
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,6 +34,7 @@ FINDINGS = "findings.json"
     "textveil attack dev.tsv --field sentence --profile paper-noise --attacks neighbour,bayes --by",
     "textveil attack dev.tsv --field sentence --profile paper-noise --pool others.txt --output findings/",
     "textveil attack posts.jsonl --field post --profile paper-noise --attacks attribute --label gender",
+    "textveil attack letters.txt --mechanism exponential --epsilon 6 --releases 12",
     "textveil attack dev.tsv --profile paper-noise --attacks llm -o attack.llm.url=http://localhost:8000/v1 "
     "-o attack.llm.model=NAME",
 )
@@ -57,6 +58,15 @@ def attack(
         str | None,
         typer.Option("--pool", metavar="FILE", help="More texts, among which `linkage` seeks each original."),
     ] = None,
+    releases: Annotated[
+        int,
+        typer.Option(
+            "--releases",
+            metavar="N",
+            help="Release each text N times, each time drawn anew, and guess from all releases together, by `bayes`. "
+            "What memory saves is shown beside it.",
+        ),
+    ] = 1,
     limit: evaluation.Limit = None,
     by: evaluation.By = False,
     every: Annotated[bool, typer.Option("--every", help="Also the minor rates of each attack.")] = False,
@@ -71,13 +81,15 @@ def attack(
     Only rates are printed or written, nothing of the texts. An attack's own options are set by
     -o attack.NAME.OPTION=VALUE; `textveil explain NAME` lists them.
     """
+    if releases < 1:
+        raise ConfigError(f"--releases must be 1 or more, got {releases}")
     require("scipy", "sklearn", "rapidfuzz", *(() if output is None else ("matplotlib",)))
     typed, settings = typed.split(PREFIX)
     resolved = typed.config()
     evaluation.check(resolved)
     options = _options(settings)
-    chosen = _chosen(attacks, options)
     quick = attacks is None
+    chosen = _chosen(",".join(["bayes", *options]) if quick and releases > 1 else attacks, options)
     if quick:
         chosen += [name for name, asked in (("attribute", label), ("linkage", pool)) if asked and name not in chosen]
         options = {name: {**QUICK.get(name, {}), **options.get(name, {})} for name in chosen}
@@ -92,7 +104,7 @@ def attack(
     if output is not None:
         evaluation.refuse_same(file, os.path.join(output, FINDINGS))
         _check_folder(output)
-    found = _run(chosen, options, texts, resolved)
+    found = _run(chosen, options, texts, resolved, releases)
     if not found.rows:
         raise ConfigError("no attack can be run here: " + "; ".join(f"{k}: {why}" for k, why in found.refused.items()))
     document = {**evaluation.circumstances(resolved, file), **found.to_json()}
@@ -104,7 +116,9 @@ def attack(
             shell.note(shell.wrap(f"Note: {note}"))
     for name, reason in found.refused.items():
         shell.note(shell.wrap(f"{name}: not run: {reason}"))
-    if quick:
+    if releases > 1:
+        shell.note(shell.wrap(f"A word that is released {releases:,} times, drawn anew, costs its epsilon each time."))
+    elif quick:
         shell.note(shell.wrap(evaluation.left_out("attack", chosen, "--attacks")))
     if output is not None:
         _write(document, output, _title(resolved))
@@ -148,13 +162,15 @@ def _options(typed: list[str]) -> dict[str, dict[str, Any]]:
     return options
 
 
-def _run(names: list[str], options: Mapping[str, Mapping[str, Any]], texts: list[str], config: "Config") -> "Findings":
+def _run(
+    names: list[str], options: Mapping[str, Mapping[str, Any]], texts: list[str], config: "Config", releases: int
+) -> "Findings":
     from textveil.evaluate.attack import Case, attack, load
     from textveil.pipeline import Privatizer
 
     attackers: list[Attack] = [load(name, options.get(name)) for name in names]
     with progress.bars() as report:
-        case = Case.of(Privatizer.from_config(config), texts)
+        case = Case.of(Privatizer.from_config(config), texts, releases=releases)
         return attack(case, attackers, rng=evaluation.simulation(config), report=report)
 
 
@@ -186,11 +202,27 @@ def _write(document: Mapping[str, Any], folder: str, title: str) -> None:
     evaluation.write_json(document, os.path.join(folder, FINDINGS))
     for name in dict.fromkeys(row["attack"] for row in document["rows"]):
         rows = [row for row in document["rows"] if row["attack"] == name]
-        figure = pictures.rates(
-            rows,
-            title=f"{name}: {title}",
-            subtitle=f"{document['texts']:,} texts, {document['protected']:,} protected words",
-        )
+        if document["releases"] > 1:
+            figure = pictures.curves(_curves(rows), title=f"{name}: {title}", scale="share of words that are named")
+        else:
+            figure = pictures.rates(
+                rows,
+                title=f"{name}: {title}",
+                subtitle=f"{document['texts']:,} texts, {document['protected']:,} protected words",
+            )
         for suffix in (".svg", ".png"):
             pictures.save(figure, Path(folder) / f"{name}{suffix}")
     shell.note(f"Written to {folder}: findings.json and a picture of each attack.")
+
+
+def _curves(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, dict[str, list[tuple[float, float]]]]]:
+    """One panel: what is named after how many releases, with and without memory; `drawn once` is the value of one."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        if row["slice"] == "all" and row["headline"]:
+            setting = row["setting"]
+            points = found.setdefault(f"{setting['prior']} prior, {setting['memory']}", [])
+            if setting["memory"] == "drawn once":
+                points.append((1, row["value"]))
+            points.append((setting["releases"], row["value"]))
+    return [("releases of the same text", found)]

@@ -37,6 +37,9 @@ TextFile = Annotated[
 Limit = Annotated[int | None, typer.Option("--limit", metavar="N", help="Take only the first N texts.")]
 By = Annotated[bool, typer.Option("--by", help="Also by group, word frequency and text length.")]
 
+LISTED = 4
+"""A note on all of more rates does not list them."""
+
 SIMULATION = 2**120
 """Tells the streams of simulations from those of the mechanism under one seed; no text has such a number."""
 
@@ -213,7 +216,11 @@ def notes(document: Mapping[str, Any]) -> list[str]:
     for row in rows:
         if row["note"] and row["headline"]:
             said.setdefault(row["note"], []).append(metric(row))
-    found = [f"{', '.join(metrics)}: {note}." for note, metrics in said.items()]
+    headlines = sum(row["headline"] and row["slice"] == "all" for row in rows)
+    found = []
+    for note, metrics in said.items():
+        every = len(metrics) == headlines > LISTED
+        found.append(f"{'All rates' if every else ', '.join(metrics)}: {note}.")
     for count, fate in (
         (document["passed_unprotected"], "passed as they were, so everyone has them"),
         (document["placeholders"], "became placeholders, so nobody learns more than where they stood"),

@@ -298,7 +298,7 @@ def test_a_view_gets_the_law_of_every_position_with_its_own_parameter(view, monk
         assert part.evidence == "exact"
         assert part.lines.size <= cells
         assert np.isnan(found[part.positions]).all(), "every position is in one part"
-        found[part.positions] = part.lines[part.which]
+        found[part.positions] = part.lines[part.which[:, 0]]
     laws = {c: np.log(law_by_hand(view.table, c)) for c in (2.0, C)}
     for i in range(240):
         expected = np.zeros(60) if i == 17 else laws[parameter[i]][:, drawn[i]]
@@ -323,7 +323,7 @@ def laws_at(view):
     found = np.full((len(view.drawn), len(view.table)), np.nan, np.float32)
     for part in likelihoods(view, draws=2, rng=SeededRandomness(0)):
         assert part.evidence == "exact"
-        found[part.positions] = part.lines[part.which]
+        found[part.positions] = part.lines[part.which[:, 0]]
     assert not np.isnan(found).any()
     return found
 

@@ -65,7 +65,7 @@ def lines(view):
     """The channel [n, V], part after part."""
     found = np.empty((len(view.drawn), len(view.table)))
     for part in channel.likelihoods(view, draws=2, rng=RNG):
-        found[part.positions] = part.lines[part.which]
+        found[part.positions] = part.lines[part.which[:, 0]]
     return found
 
 

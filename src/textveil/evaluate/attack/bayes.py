@@ -4,8 +4,8 @@ In: a case. Out: how often the private row is the likeliest, and among the k lik
 Not here: the posterior itself (`posterior`), and guesses of several words together (`window`).
 """
 
-from collections.abc import Iterator
-from typing import Annotated, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from textveil.errors import ConfigError
 from textveil.evaluate.attack.case import Case, View
 from textveil.evaluate.attack.channel import estimated
 from textveil.evaluate.attack.contract import Outcome, Report, quiet
-from textveil.evaluate.attack.posterior import DRAWS, mixes, posterior, refusal
+from textveil.evaluate.attack.posterior import DRAWS, Ranking, after, mixes, refusal
 from textveil.evaluate.attack.prior import PRIORS, PriorName
 from textveil.randomness import Randomness
 
@@ -24,6 +24,12 @@ NOTHING_PROTECTED = "no word is protected"
 
 EXACT = "exact law"
 JOINTLY = "a lower bound: words that were mixed are guessed together, approximately"
+
+ANEW = "drawn anew"
+ONCE = "drawn once"
+"""Whether each of several releases was a draw of its own, or memory gave the first of them again."""
+
+Setting = Mapping[str, str | int | float]
 
 
 @options()
@@ -34,6 +40,9 @@ class Bayes:
     known. Where it is estimated from draws, success is a lower bound. The prior is uniform over the table's rows; or
     the frequency of words in public text; or what a masked language model expects from the released words around.
 
+    Of several releases of a text (`textveil attack --releases`), each drawn anew, the attacker sums up what they say.
+    Where memory releases the first of them again, the others say nothing new.
+
     Args:
         priors: which of uniform, unigram and context.
         k: the number of guesses that count; where a mechanism mixes words, at most 9.
@@ -43,6 +52,7 @@ class Bayes:
     """
 
     name: ClassVar[str] = "bayes"
+    averages: ClassVar[Literal[True]] = True
     priors: tuple[PriorName, ...] = PRIORS
     k: Annotated[int, Field(ge=2, le=1000, strict=True)] = 5
     draws: Annotated[int, Field(ge=2, le=1_000_000, strict=True)] = DRAWS
@@ -60,34 +70,56 @@ class Bayes:
         return reasons[0] if all(reasons) else ""
 
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
-        """top-1, top-k and the attacker's own probability of being right, under each prior that can be had."""
-        view, secret = case.view, case.truth.rows
+        """top-1, top-k and the attacker's own probability of being right, under each prior that can be had.
+
+        Of several releases after some of them, and after all where memory gave the first of them every time.
+        """
+        view, releases = case.view, len(case.view.others) + 1
+        seen = steps(releases)
         for prior in self.priors:
             if refusal(view, prior):
                 continue
-            found = posterior(view, prior=prior, k=self.k, draws=self.draws, model=self.model, rng=rng, report=report)
-            right = found.candidates == secret[:, None]
-            blind = 1 / len(view.table) if prior == "uniform" else float((found.blind == secret).mean())
-            note = EXACT if found.evidence == "exact" else estimated(view, self.draws)
-            note = view.of_drawn(JOINTLY if mixes(view) else note)
-            yield self._outcome("top-1", prior, right[:, 0], note, blind)
-            yield self._outcome(f"top-{right.shape[1]}", prior, right.any(axis=1), note)
-            stated = np.exp(found.log_probability[:, 0])
-            says = view.of_drawn("the probability that the attacker gives the first guess")
-            yield self._outcome("stated top-1", prior, stated, says)
-            brier = np.square(stated - right[:, 0])
-            yield self._outcome("Brier score", prior, brier, view.of_drawn("of that probability; 0 is best"))
+            found = after(view, seen, prior=prior, k=self.k, draws=self.draws, model=self.model, rng=rng, report=report)
+            if releases == 1:
+                yield from self._outcomes(case, prior, found[0], {"prior": prior})
+                continue
+            for number, ranking in zip(seen, found, strict=True):
+                yield from self._outcomes(case, prior, ranking, {"prior": prior, "releases": number, "memory": ANEW})
+            yield from self._outcomes(case, prior, found[0], {"prior": prior, "releases": releases, "memory": ONCE})
+
+    def _outcomes(self, case: Case, prior: PriorName, found: Ranking, setting: Setting) -> Iterator[Outcome]:
+        view, secret = case.view, case.truth.rows
+        right = found.candidates == secret[:, None]
+        blind = 1 / len(view.table) if prior == "uniform" else float((found.blind == secret).mean())
+        note = EXACT if found.evidence == "exact" else estimated(view, self.draws)
+        note = view.of_drawn(JOINTLY if mixes(view) else note)
+        yield self._outcome("top-1", setting, right[:, 0], note, blind)
+        yield self._outcome(f"top-{right.shape[1]}", setting, right.any(axis=1), note)
+        stated = np.exp(found.log_probability[:, 0])
+        says = view.of_drawn("the probability that the attacker gives the first guess")
+        yield self._outcome("stated top-1", setting, stated, says)
+        brier = np.square(stated - right[:, 0])
+        yield self._outcome("Brier score", setting, brier, view.of_drawn("of that probability; 0 is best"))
 
     def _outcome(
-        self, metric: str, prior: PriorName, values: NDArray[np.generic], note: str, baseline: float | None = None
+        self, metric: str, setting: Setting, values: NDArray[np.generic], note: str, baseline: float | None = None
     ) -> Outcome:
         return Outcome(
             source=self.name,
             metric=metric,
-            setting={"prior": prior},
+            setting=setting,
             where=np.arange(len(values)),
             values=values.astype(np.float64),
             baseline=baseline,
             note=note,
             headline=metric == "top-1",
         )
+
+
+def steps(releases: int) -> list[int]:
+    """After how many of the releases the attack is judged: 1, 2, 3, 5, 8, 13, ..., and after all."""
+    found, after_it = [1], 2
+    while after_it < releases:
+        found.append(after_it)
+        after_it += found[-2]
+    return sorted({*found, releases})

@@ -5,7 +5,7 @@ Not here: the guesses (the modules beside this one), and how rates are summed up
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -16,6 +16,7 @@ from textveil.mechanism import PLACEHOLDER, Layout, Mechanism, Names, Role, apar
 from textveil.pipeline import Privatizer, Rehearsal
 from textveil.protect import PUBLIC, Budget, Grouping, listed
 from textveil.randomness import Ids, Values
+from textveil.session import Session
 from textveil.table import EmbeddingTable
 from textveil.text import Kind, Released, tokenize
 
@@ -63,6 +64,7 @@ class View:
         row_group: int64 [V], the number of the group that each row's own word has, -1 for one that no text has there;
             None where the group of a word does not follow from the word alone. Public, as the lists and the task are.
         named: names that were drawn from lists; they are no positions. None where no name is drawn.
+        others: further releases of the same texts, each drawn anew; they differ from this one in what was drawn alone.
     """
 
     released: tuple[Released, ...]
@@ -79,12 +81,18 @@ class View:
     budget: Budget | None = None
     row_group: Ids | None = field(default=None, repr=False)
     named: NamedItems | None = None
+    others: tuple["View", ...] = field(default=(), repr=False)
     memo: dict[object, object] = field(default_factory=dict, init=False, repr=False)
     """What several attacks compute from the view; it lives as long as the view."""
 
     def of_drawn(self, note: str) -> str:
         """The note of an attacker who looks at `drawn`: where words were re-ranked, it says so."""
         return note if np.array_equal(self.drawn, self.shown) else "; ".join(filter(None, (note, BEFORE)))
+
+    @cached_property
+    def draws(self) -> Ids:
+        """What each release drew for every protected position, `drawn` first, int64 [n, r]."""
+        return np.stack([each.drawn for each in (self, *self.others)], axis=1)
 
     @cached_property
     def text(self) -> Ids:
@@ -149,15 +157,32 @@ class Case:
     truth: Truth = field(repr=False)
 
     @classmethod
-    def of(cls, privatizer: Privatizer, texts: Sequence[str]) -> "Case":
+    def of(
+        cls, privatizer: Privatizer, texts: Sequence[str], *, releases: int = 1, session: Session | None = None
+    ) -> "Case":
         """Privatizes texts, and keeps both sides.
+
+        Args:
+            privatizer: makes the releases.
+            texts: any number of texts.
+            releases: how often each text is released; the attacker sees all its releases.
+            session: what the releases have in common; without one each is drawn anew.
 
         Raises:
             InputError: a text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
-            ConfigError: a paper's own rule takes words out of the mechanism's hands.
+            ConfigError: a paper's own rule takes words out of the mechanism's hands, or `releases` is below 1.
         """
         judged(privatizer)
-        return cls.after(privatizer, privatizer.rehearse(texts))
+        if releases < 1:
+            raise ConfigError(f"releases must be 1 or more, got {releases}")
+        memo: dict[object, object] | None = {} if releases > 1 else None
+        first, *others = (
+            cls.after(privatizer, privatizer.rehearse(texts, session, memo=memo)) for _ in range(releases)
+        )
+        if not others:
+            return first
+        view = replace(first.view, others=tuple(case.view for case in others))
+        return cls(view=view, truth=first.truth)
 
     @classmethod
     def after(cls, privatizer: Privatizer, rehearsal: Rehearsal, *, names: bool = False) -> "Case":

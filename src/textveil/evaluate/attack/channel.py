@@ -57,7 +57,7 @@ class Likelihoods:
 
     Attributes:
         positions: int64 [p], protected positions.
-        which: int64 [p], the line of each position.
+        which: int64 [p, r], the line of what each of r releases drew at each position.
         lines: float32 [m, V], ln P(released row | each private row); where estimated, but for a constant of the line.
         evidence: whether the law was written down or estimated.
     """
@@ -118,8 +118,9 @@ def likelihoods(view: View, *, draws: int, rng: Randomness, report: Report = qui
             return
     parts = list(_parts(view))
     for positions in parts:
-        rows, which = np.unique(view.drawn[positions], return_inverse=True)
+        rows, which = np.unique(view.draws[positions], return_inverse=True)
         lines, evidence = _lines(view, rows, float(view.parameter[positions[0]]), draws, rng, report)
+        which = which.reshape(len(positions), -1)
         found = Likelihoods(positions=positions, which=which, lines=lines, evidence=evidence)
         if len(parts) == 1:
             view.memo["likelihoods", draws] = found
@@ -139,18 +140,20 @@ def share(views: Sequence[View], report: Report = quiet) -> None:
     if not context.looks(views[0].mechanism, views[0].table):
         _share_law(views, report)
         return
-    found = context.lines([(view, np.arange(len(view.drawn))) for view in views], report)
-    for view, lines in zip(views, found, strict=True):
-        view.memo["in context"] = _per_position(view, np.arange(len(view.drawn)), lines)
+    every = [each for view in views for each in (view, *view.others)]
+    found = iter(context.lines([(view, np.arange(len(view.drawn))) for view in every], report))
+    for view in views:
+        own = [next(found) for _ in (view, *view.others)]
+        view.memo["in context"] = _per_position(view, np.arange(len(view.drawn)), own)
 
 
 def _share_law(views: Sequence[View], report: Report) -> None:
     first = views[0]
     if isinstance(first.mechanism, Noisy) or refusal(first):  # a law that is estimated is estimated for each
         return
-    drawn = [view.drawn != PLACEHOLDER for view in views]
-    rows = np.unique(np.concatenate([view.drawn[own] for view, own in zip(views, drawn, strict=True)]))
-    parameters = {float(each) for view, own in zip(views, drawn, strict=True) for each in view.parameter[own]}
+    drawn = [view.draws != PLACEHOLDER for view in views]
+    rows = np.unique(np.concatenate([view.draws[own] for view, own in zip(views, drawn, strict=True)]))
+    parameters = {float(each) for view, own in zip(views, drawn, strict=True) for each in view.parameter[own[:, 0]]}
     alike = all(view.mechanism == first.mechanism and view.table is first.table for view in views)
     if not alike or len(parameters) != 1 or len(rows) * len(first.table) > CELLS:
         return
@@ -161,7 +164,7 @@ def _share_law(views: Sequence[View], report: Report) -> None:
         [np.zeros((1, len(first.table)), np.float32), lines]
     )  # a placeholder is as probable for every row
     for view, own in zip(views, drawn, strict=True):
-        which = np.where(own, np.searchsorted(rows, view.drawn) + 1, 0)
+        which = np.where(own, np.searchsorted(rows, view.draws) + 1, 0)
         everywhere = np.arange(len(view.drawn))
         view.memo["law"] = Likelihoods(positions=everywhere, which=which, lines=lines, evidence="exact")
 
@@ -172,18 +175,21 @@ def _in_context(view: View, report: Report) -> Iterator[Likelihoods]:
     if isinstance(held, Likelihoods):
         yield held
         return
-    limit = max(1, CELLS // (SMALLER * len(view.table)))
+    every = (view, *view.others)
+    limit = max(1, CELLS // (SMALLER * len(view.table) * len(every)))
     for start in range(0, len(view.drawn), limit):
         positions = np.arange(start, min(start + limit, len(view.drawn)))
-        found = _per_position(view, positions, context.lines([(view, positions)], report)[0])
+        found = _per_position(view, positions, context.lines([(each, positions) for each in every], report))
         if len(positions) == len(view.drawn):
             view.memo["in context"] = found
         yield found
 
 
-def _per_position(view: View, positions: Ids, lines: Floats) -> Likelihoods:
+def _per_position(view: View, positions: Ids, lines: Sequence[Floats]) -> Likelihoods:
     evidence: Evidence = "estimated" if context.approximation(view) else "exact"
-    return Likelihoods(positions=positions, which=np.arange(len(positions)), lines=lines, evidence=evidence)
+    which = np.arange(len(lines) * len(positions)).reshape(len(lines), -1).T
+    joined = lines[0] if len(lines) == 1 else np.concatenate(lines)
+    return Likelihoods(positions=positions, which=which, lines=joined, evidence=evidence)
 
 
 def _parts(view: View) -> Iterator[Ids]:
@@ -192,9 +198,15 @@ def _parts(view: View) -> Iterator[Ids]:
     _, group = np.unique(np.where(view.drawn == PLACEHOLDER, 0.0, view.parameter), return_inverse=True)
     for number in range(group.max(initial=-1) + 1):
         own = np.flatnonzero(group == number)
-        _, line = np.unique(view.drawn[own], return_inverse=True)
-        for start in range(0, line.max() + 1, limit):
-            yield own[(line >= start) & (line < start + limit)]
+        distinct, line = np.unique(view.draws[own], return_inverse=True)
+        if len(distinct) <= limit:
+            yield own
+        elif view.others:  # a position needs the lines of all its releases
+            step = max(1, limit // view.draws.shape[1])
+            yield from (own[start : start + step] for start in range(0, len(own), step))
+        else:
+            for start in range(0, len(distinct), limit):
+                yield own[(line.ravel() >= start) & (line.ravel() < start + limit)]
 
 
 def _lines(

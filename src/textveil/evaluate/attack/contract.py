@@ -81,3 +81,10 @@ class Attack(Protocol):
             report: told of progress.
         """
         ...
+
+
+@runtime_checkable
+class Averaging(Attack, Protocol):
+    """An attacker who weighs all releases of a text; every other one looks at one release."""
+
+    averages: ClassVar[Literal[True]]

@@ -108,7 +108,7 @@ class Membership:
             note = EXACT if part.evidence == "exact" else channel.estimated(view, self.draws)
             usual = expected(part, log_prior)
             line = np.empty(len(secret), np.int64)
-            line[part.positions] = part.which
+            line[part.positions] = part.which[:, 0]
             for positions, rows in _tried(np.sort(part.positions), secret, log_prior, each, rng):
                 report("membership", int(positions[0]), len(secret))
                 own = line[positions, None]

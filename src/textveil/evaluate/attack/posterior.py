@@ -4,7 +4,7 @@ In: a view, a prior. Out: `Ranking`, the likeliest private rows of every protect
 Not here: the parts (`prior`, `channel`, `joint`), and how guesses are judged (`bayes`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -65,6 +65,8 @@ def mixes(view: View) -> bool:
 
 def refusal(view: View, name: PriorName) -> str:
     """Why a view has no such posterior, in words that go on "not run: "; empty if it has."""
+    if mixes(view) and view.others:
+        return "words that were mixed are guessed together, from one release"
     if mixes(view):
         return "" if name != "context" else "words that were mixed are guessed together, from one prior for all"
     return channel.refusal(view) or prior.refusal(view, name)
@@ -82,7 +84,8 @@ def posterior(
 ) -> Ranking:
     """The k likeliest private rows of every protected position, under a prior and the mechanism's law.
 
-    Computed once per view, prior, model and number of draws. A mechanism that mixes words is decoded jointly.
+    Of several releases all are weighed, see `after`. Computed once per view, prior, model and number of draws. A
+    mechanism that mixes words is decoded jointly.
 
     Args:
         view: what the attacker sees.
@@ -96,37 +99,89 @@ def posterior(
     Raises:
         ConfigError: such a view has no posterior; `refusal` says why.
     """
+    seen = [len(view.others) + 1]
+    return after(view, seen, prior=prior, k=k, draws=draws, model=model, rng=rng, report=report)[0]
+
+
+def after(
+    view: View,
+    seen: Sequence[int],
+    *,
+    prior: PriorName,
+    k: int = 5,
+    draws: int = DRAWS,
+    model: str | None = None,
+    rng: Randomness,
+    report: Report = quiet,
+) -> tuple[Ranking, ...]:
+    """The posterior of an attacker who has seen the first of several releases, for each number of them asked for.
+
+    What is drawn anew is independent given the private row, so that each release adds its log-likelihood. The prior
+    `context` is that of the words around in the first release.
+
+    Args:
+        view: what the attacker sees.
+        seen: numbers of releases, rising, from 1 to as many as there are.
+        prior: see `posterior`; so are all others.
+        k: candidates.
+        draws: noisy vectors.
+        model: of the prior `context`.
+        rng: for the draws.
+        report: told of progress.
+
+    Raises:
+        ConfigError: such a view has no posterior; `refusal` says why.
+    """
     if reason := refusal(view, prior):
         raise ConfigError(f"these releases have no posterior under this prior: {reason}")
     k = min(k, len(view.table), MOST if mixes(view) else k)
     looked = min(MOST, len(view.table)) if mixes(view) else k  # more guesses cost a joint decoding nothing
     key = ("posterior", prior, draws, model if prior == "context" else None)
-    held = view.memo.get(key)
-    if not isinstance(held, Ranking) or held.candidates.shape[1] < k:
-        rank = _jointly if mixes(view) else _singly
-        held = rank(view, prior, looked, draws, model, rng, report)
-        view.memo[key] = held
-    return held.first(k)
+    keys = [(*key, number) for number in seen]
+    held = [view.memo.get(key) for key in keys]
+    found = tuple(each for each in held if isinstance(each, Ranking) and each.candidates.shape[1] >= k)
+    if len(found) < len(keys):
+        if mixes(view):
+            found = (_jointly(view, prior, looked, rng, report),)
+        else:
+            found = _singly(view, prior, looked, seen, draws, model, rng, report)
+        view.memo.update(zip(keys, found, strict=True))
+    return tuple(each.first(k) for each in found)
 
 
 def _singly(
-    view: View, name: PriorName, k: int, draws: int, model: str | None, rng: Randomness, report: Report
-) -> Ranking:
+    view: View,
+    name: PriorName,
+    k: int,
+    seen: Sequence[int],
+    draws: int,
+    model: str | None,
+    rng: Randomness,
+    report: Report,
+) -> tuple[Ranking, ...]:
     n = len(view.drawn)
-    candidates, scores, blind = np.empty((n, k), np.int64), np.empty((n, k)), np.empty(n, np.int64)
+    candidates, scores = np.empty((len(seen), n, k), np.int64), np.empty((len(seen), n, k))
+    blind = np.empty(n, np.int64)
     evidence: Evidence = "exact"
     done = 0
     for part in channel.likelihoods(view, draws=draws, rng=rng, report=report):
         evidence = "estimated" if part.evidence == "estimated" else evidence
         for which, log_prior in _priors(view, name, part, model):
             own = part.positions[which]
-            joint = part.lines[part.which[which]] + log_prior
-            best = highest(joint, k)
-            candidates[own], scores[own] = best, np.take_along_axis(joint, best, axis=1) - log_sum(joint)[:, None]
+            joint = log_prior
+            for number, lines in enumerate(part.which[which].T, start=1):
+                joint = part.lines[lines] + joint
+                if number in seen:
+                    at, best = seen.index(number), highest(joint, k)
+                    candidates[at, own] = best
+                    scores[at, own] = np.take_along_axis(joint, best, axis=1) - log_sum(joint)[:, None]
             blind[own] = log_prior.argmax(axis=1)
             report(f"posterior, {name} prior", done, n)
             done += len(own)
-    return Ranking(candidates=candidates, log_probability=scores, blind=blind, evidence=evidence)
+    return tuple(
+        Ranking(candidates=rows, log_probability=logs, blind=blind, evidence=evidence)
+        for rows, logs in zip(candidates, scores, strict=True)
+    )
 
 
 def _priors(view: View, name: PriorName, part: Likelihoods, model: str | None) -> Iterator[tuple[Ids, Values]]:
@@ -147,9 +202,7 @@ def _priors(view: View, name: PriorName, part: Likelihoods, model: str | None) -
                 yield which[some], prior.within(view, found[some].astype(np.float64), number)
 
 
-def _jointly(
-    view: View, name: PriorName, k: int, draws: int, model: str | None, rng: Randomness, report: Report
-) -> Ranking:
+def _jointly(view: View, name: PriorName, k: int, rng: Randomness, report: Report) -> Ranking:
     assert isinstance(view.mechanism, Windowed)
     static = prior.static(view.table, cast(StaticName, name), view.words.stopwords)
     candidates, scores = decode(

@@ -16,7 +16,7 @@ from textveil.config import plain, registry
 from textveil.errors import ConfigError, EndpointError
 from textveil.evaluate import intervals
 from textveil.evaluate.attack.case import Case
-from textveil.evaluate.attack.contract import Attack, Outcome, Report, Unit, quiet
+from textveil.evaluate.attack.contract import Attack, Averaging, Outcome, Report, Unit, quiet
 from textveil.randomness import Flags, Randomness, SystemRandomness, Values
 from textveil.text import ranks as ranks_of
 
@@ -26,6 +26,8 @@ VERSION = 1
 QUARTERS = 4
 
 ALL = "all"
+
+ONE_RELEASE = "this attack looks at one release of a text"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +85,7 @@ class Findings:
         words: how many protected positions.
         unprotected: private words that passed as they were; they are in no rate.
         hidden: private words that became placeholders, apart from those of the mechanism; they are in no rate.
+        releases: of each text.
     """
 
     rows: tuple[Rate, ...] = field(repr=False)
@@ -92,12 +95,14 @@ class Findings:
     words: int
     unprotected: int = 0
     hidden: int = 0
+    releases: int = 1
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain data."""
         return {
             "version": VERSION,
             "texts": self.texts,
+            "releases": self.releases,
             "protected": self.words,
             "passed_unprotected": self.unprotected,
             "placeholders": self.hidden,
@@ -140,7 +145,8 @@ def attack(
     rows: list[Rate] = []
     refused: dict[str, str] = {}
     for each in attacks:
-        if reason := each.refusal(case.view):
+        alone = ONE_RELEASE if case.view.others and not isinstance(each, Averaging) else ""
+        if reason := alone or each.refusal(case.view):
             refused[each.name] = reason
             continue
         try:
@@ -156,6 +162,7 @@ def attack(
         words=len(case.view.drawn),
         unprotected=case.view.unprotected,
         hidden=case.view.hidden,
+        releases=len(case.view.others) + 1,
     )
 
 
