@@ -294,4 +294,4 @@ def test_a_number_of_json_or_code_gives_way_to_a_string_so_that_what_was_valid_s
 
     session = Session()
     assert Protector(protect={"detectors": [Numbers()]}).protect(text, session).text == released
-    assert session.restore(released, targets="restore") == text
+    assert session.restore(released, where="everywhere") == text

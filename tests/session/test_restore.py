@@ -131,7 +131,7 @@ def answers() -> list[tuple[str, str]]:
         if frame in ("<{}>", "<<{}>>") and " " in pairs[0][0]:
             continue  # the two would be a tag with attributes
         answer, restored = (frame.format(*side) for side in zip(*pairs, strict=True))
-        made[f"{answer} {extra}"] = f"{restored} {extra}"
+        made[f"{answer}, {extra}"] = f"{restored}, {extra}"
     return list(made.items())
 
 
@@ -420,6 +420,53 @@ def test_bytes_that_are_no_text(session):
 def test_an_unknown_escape_is_refused(session):
     with pytest.raises(ConfigError, match="none or json"):
         session.restorer(escape="xml")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        *("Elena Picasso", "elena Picasso", "Elena\u00a0 Picasso", "Elena-Picasso", "ELENA PICASSO", "Elena O'Hara"),
+        *(
+            "Elena Picasso's",
+            "Pablo Elena",
+            "the Elenas Picasso",
+            "Elena Xyqorvian",
+            "Elena Dvořák",
+            "Keller Elena Bach",
+        ),
+    ],
+)
+def test_a_part_of_another_name_stays(session, other):
+    """A name of which the answer says more is somebody else's; also where it is cut anywhere."""
+    for frame in ("{}", "{} paints.", "{}\nElena", "it is {},", "**{}** and <PERSON_2>"):
+        answer = frame.format(other)
+        expected = answer.replace("\nElena", "\nMaria").replace("<PERSON_2>", "Ewa")
+        restorer = session.restorer()
+        assert restorer.feed(answer) + restorer.close() == expected
+        assert (restorer.left, restorer.longer) == (0, 1)
+        assert pieces(session, answer) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "restored"),
+    [
+        ("Dear Elena,", "Dear Maria,"),
+        ("Dear Mrs Costa Elena", "Dear Mrs Silva Maria"),
+        ("Elena Costa Keller", "Maria Silva Keller"),
+        ("Elena Berta", "Maria Berta"),
+        ("Frau Elena\nPicasso", "Frau Maria\nPicasso"),
+        ("ask Elena, Picasso and", "ask Maria, Picasso and"),
+        ("see Elena Monday", "see Maria Monday"),
+        ("see ELENA Monday", "see MARIA Monday"),
+        ("Projektleiterin Elena schreibt", "Projektleiterin Maria schreibt"),
+        ("Elena API", "Maria API"),
+        ("Elena Picasso", "Elena Picasso"),
+        ("my São Paulo Report", "my Lisbon Report"),
+    ],
+)
+def test_a_word_beside_a_name_that_is_no_name_changes_nothing(session, answer, restored):
+    assert session.restore(answer) == restored
+    assert pieces(session, answer) == restored
 
 
 def test_a_restorer_knows_what_the_session_knew(session):

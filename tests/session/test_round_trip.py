@@ -259,7 +259,7 @@ def test_nothing_is_restored_in_targets_of_others(session, text):
     assert restored(session, f"é “x” {text}\n<PERSON_1>", ["é “x” ", text, "\n<PERSON_1>"])[0].startswith(
         f"é “x” {text}"
     )
-    everywhere, left = restored(session, text, targets="restore")
+    everywhere, left = restored(session, text, where="everywhere")
     assert left == 0
     assert not re.search(r"(?:PERSON|EMAIL)\\?_[12]", everywhere)
 

@@ -16,11 +16,11 @@ from textveil.config.extras import require
 from textveil.files import streams
 
 
-class Targets(StrEnum):
-    """What happens inside of targets; see `session.restore`."""
+class Where(StrEnum):
+    """Where originals are put; see `session.restore`."""
 
-    keep = "keep"
-    restore = "restore"
+    text = "text"
+    everywhere = "everywhere"
 
 
 @verb(
@@ -50,14 +50,14 @@ def restore(
         bool,
         typer.Option("--json-escape", help="The answer is JSON: escape the originals, so that it stays JSON."),
     ] = False,
-    targets: Annotated[
-        Targets,
+    where: Annotated[
+        Where,
         typer.Option(
-            "--targets",
-            help="What to do inside URLs, targets of links and images, and HTML tags: keep leaves placeholders there, "
-            "because opening the answer may send what stands there to others; restore puts the originals there, too.",
+            "--where",
+            help="Where originals are put: in the text, but not inside URLs, targets of links and images, and HTML "
+            "tags, because opening the answer may send what stands there to others; or everywhere.",
         ),
-    ] = Targets.keep,
+    ] = Where.text,
     store: stored.Store = None,
 ) -> None:
     """Put the originals back into an answer, while it arrives.
@@ -71,7 +71,7 @@ def restore(
     with ExitStack() as stack:
         known = load(session) if store is None else stack.enter_context(stored.opened(session, store, new=False))
         assert known is not None
-        restorer = known.restorer(escape="json" if json_escape else "none", targets=targets.value)
+        restorer = known.restorer(escape="json" if json_escape else "none", where=where.value)
         sink = stack.enter_context(streams.output(None))
         if text is not None and streams.is_text(text):
             with streams.texts(text) as given:
@@ -85,8 +85,11 @@ def restore(
         what = "placeholder or name was" if restorer.left == 1 else "placeholders or names were"
         shell.note(
             f"textveil: {restorer.left:,} {what} left as sent, inside URLs, targets of links or HTML tags; "
-            "--targets restore puts the originals there, too"
+            "--where everywhere puts the originals there, too"
         )
+    if restorer.longer:
+        what = "name was" if restorer.longer == 1 else "names were"
+        shell.note(f"textveil: {restorer.longer:,} {what} left as sent, as parts of longer names that are others'")
 
 
 @verb(

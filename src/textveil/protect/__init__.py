@@ -13,7 +13,7 @@ from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, PUBLIC, Protection, listed, ungrouped
 from textveil.protect.response import randomised
 from textveil.protect.spans import Detector, Span
-from textveil.protect.spelling import alike, core, parts
+from textveil.protect.spelling import alike, core, may_be_name, parts
 from textveil.protect.spread import PrivateValue, Sought, beginnings, could_stand
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "join",
     "listed",
     "load_names",
+    "may_be_name",
     "parts",
     "randomised",
     "read_figure",

@@ -34,6 +34,27 @@ TITLES = frozenset(
 )
 """Words before a name that are no part of it, folded."""
 
+CALENDAR = frozenset(
+    regex.findall(
+        r"\w+",
+        """
+        january february march april may june july august september october november december monday tuesday
+        wednesday thursday friday saturday sunday
+        """,
+    )
+)
+"""Words that are written with a capital without being names."""
+
+GREETINGS = frozenset(
+    regex.findall(
+        r"\w+",
+        """
+        dear hi hello hey hallo liebe lieber cher chere querida querido cara caro ciao hola ola thanks
+        """,
+    )
+)
+"""Words that a name follows, folded."""
+
 SUFFIXES = frozenset(
     regex.findall(
         r"\w+",
@@ -136,6 +157,11 @@ def core(type_: str, value: str) -> list[Atom]:
         while len(found) > 1 and found[-1].text in SUFFIXES:
             del found[-1]
     return found
+
+
+def may_be_name(word: str) -> bool:
+    """Whether a word beside a name may be another part of it, and is no title, greeting, month or weekday."""
+    return not any(atom.text in TITLES or atom.text in GREETINGS or atom.text in CALENDAR for atom in atoms(word))
 
 
 def bounds(type_: str, value: str) -> tuple[int, int]:

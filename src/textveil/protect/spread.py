@@ -17,7 +17,20 @@ from typing import NamedTuple
 import regex
 
 from textveil.protect.spans import LISTED, NAMES, Span
-from textveil.protect.spelling import LOOSE, PARTICLES, SHORTEST, TITLES, Atom, alike, atoms, core, syllables, words
+from textveil.protect.spelling import (
+    CALENDAR,
+    GREETINGS,
+    LOOSE,
+    PARTICLES,
+    SHORTEST,
+    TITLES,
+    Atom,
+    alike,
+    atoms,
+    core,
+    syllables,
+    words,
+)
 from textveil.text import is_ordinary, is_public, ranks
 
 SOURCE = "spread"
@@ -50,27 +63,6 @@ LEGAL = frozenset(
     )
 )
 """Words of organizations that say only what they are, folded."""
-
-CALENDAR = frozenset(
-    regex.findall(
-        r"\w+",
-        """
-        january february march april may june july august september october november december monday tuesday
-        wednesday thursday friday saturday sunday
-        """,
-    )
-)
-"""Words that are written with a capital without being names."""
-
-GREETINGS = frozenset(
-    regex.findall(
-        r"\w+",
-        """
-        dear hi hello hey hallo liebe lieber cher chere querida querido cara caro ciao hola ola thanks
-        """,
-    )
-)
-"""Words that a name follows, folded."""
 
 _JOINT = regex.compile(r"[\s\-‐-―'’ʼ.·_/()+@&:,\p{Cf}]{0,4}")
 _HYPHEN = regex.compile(r"[-‐‑'’ʼ.·\p{Cf}]*(?:[-‐‑]\s*)?")

@@ -10,12 +10,16 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from textveil.errors import ConfigError, InputError
+from textveil.protect import may_be_name
 from textveil.session.reading import JSON, TEXT, Escapes, Unit, fold, plain, script
 from textveil.session.surroundings import Inside, Surroundings, maybe_inside
-from textveil.text import casing_of
+from textveil.text import casing_of, lexicon
 
 Escape = Literal["none", "json"]
 """How the answer is written: as it is read, or as the inside of a JSON string."""
@@ -26,12 +30,17 @@ SPACES = 8
 UNDERSCORES = 3
 """How many underscores may emphasise a word: _Elena_, __Elena__, ___Elena___; in my_Elena, they join it."""
 
-BEHIND = 8
+BEHIND = 48
 """Units before a place that may decide what is there."""
 
-Targets = Literal["keep", "restore"]
-"""What happens to placeholders inside URLs, targets of links and HTML tags: they stay, or are restored as well."""
+LONGEST = 40
+"""Letters of a word beside a name that is looked at."""
 
+Where = Literal["text", "everywhere"]
+"""Where originals are put: not inside URLs, targets of links and HTML tags, or there as well."""
+
+_LINES = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_POSSESSIVE = re.compile(r"['’ʼ]+[sS]?\Z|\A['’ʼ]+")
 _DETERMINED = re.compile(r"(?<![a-z])(?:the|both|two|all) $")
 
 
@@ -116,24 +125,36 @@ class Restorer:
     It holds back what may yet become a key or a known target, at most the longest of them and a few characters, and
     shows no text in its repr. For one answer and one thread.
 
+    A replaced name with a word beside it that the session never released, and that may be another part of a name, is
+    another name, and stays: "Stuart Picasso" is not the "Stuart" who stands for Robert.
+
     Args:
         root: what is looked for.
         escape: with "json", the answer is the inside of a JSON string, and originals are written as such.
-        targets: with "restore", originals are put everywhere.
+        where: with "everywhere", originals are put in targets of others, too.
         known: the targets in which the session put placeholders, sorted.
+        said: folded words that were released as they stood.
 
     Attributes:
         left: how many placeholders and names were left in targets so far.
+        longer: how many names were left because they are a part of another name.
     """
 
     def __init__(
-        self, root: Node, escape: Escape = "none", targets: Targets = "keep", known: Sequence[str] = ()
+        self,
+        root: Node,
+        escape: Escape = "none",
+        where: Where = "text",
+        known: Sequence[str] = (),
+        said: Container[str] = frozenset(),
     ) -> None:
         if escape not in ("none", "json"):
             raise ConfigError("escape must be none or json")
-        if targets not in ("keep", "restore"):
-            raise ConfigError("targets must be keep or restore")
-        self.left = 0
+        if where not in ("text", "everywhere"):
+            raise ConfigError("where must be text or everywhere")
+        self.left = self.longer = 0
+        self._said = said
+        self._key_end = -1  # the end of the last key, from which on a word begins that is no stranger
         self._root = root
         self._known = known
         self._json = Escapes(JSON) if escape == "json" else None
@@ -143,7 +164,7 @@ class Restorer:
         self._at = 0  # units before it are out already, and stay for their neighbours' sake
         self._final = False
         # The answer as it is written, and with its escapes read: what is a target in either is one.
-        self._around = (Surroundings(), Surroundings()) if targets == "keep" and root.children else ()
+        self._around = (Surroundings(), Surroundings()) if where == "text" and root.children else ()
         self._decided: tuple[int, Inside, bool] | None = None
 
     def __repr__(self) -> str:
@@ -192,17 +213,24 @@ class Restorer:
             allowed = original is None or self._is_allowed()
             if allowed is None:
                 break
-            if key is None or original is None or not allowed:
+            alone = key is None or original is None or self._stands_alone(key, self._at, end)
+            if alone is None:
+                break
+            if key is None or original is None or not (allowed and alone):
                 self.left += not allowed
+                self.longer += bool(allowed and not alone)
                 out += [unit.raw for unit in found]
             else:
                 out.append(self._spell(key, original, found))
+            if key is not None:
+                self._key_end = end
             for around, read in zip(self._around, (True, False), strict=False):
                 _step_over(around, key, found, as_written=read)
             self._at = end
         excess = max(0, self._at - BEHIND)
         del units[:excess]
         self._at -= excess
+        self._key_end -= excess
         return "".join(out)
 
     def _next(self, at: int) -> tuple[int, Key | None, bool]:
@@ -307,6 +335,60 @@ class Restorer:
         before = self._units[max(0, at - BEHIND) : at]
         return _DETERMINED.search("".join([unit.folded for unit in before])) is not None
 
+    def _stands_alone(self, key: Key, at: int, end: int) -> bool | None:
+        """Whether no other part of a name stands beside the key; None if further text decides that."""
+        if key.kind not in ("name", "plural"):
+            return True
+        shouted = all(unit.char == unit.char.upper() for unit in self._units[at:end])
+        before = self._before(at)
+        if self._is_stranger(before, shouted) and _marks(before) & (lexicon.NAME | lexicon.PUBLIC):
+            return False
+        begin = end
+        while begin < len(self._units) and begin - end <= SPACES and _joins_names(self._units[begin].char):
+            begin += 1
+        if begin == len(self._units):
+            return True if self._final else None
+        if begin == end or not self._units[begin].char.isupper():
+            return True
+        stop = begin
+        while stop < len(self._units) and stop - begin <= LONGEST and _of_name(self._units[stop].char):
+            stop += 1
+        if stop == len(self._units) and not self._final:
+            return None
+        if not self._is_stranger(_POSSESSIVE.sub("", self._word(begin, stop)), shouted):
+            return True
+        _, other, certain = self._next(begin)
+        return None if not certain else other is not None
+
+    def _before(self, at: int) -> str:
+        """The word before a key, if nothing but spaces or a hyphen is between; "" where that is a key, too."""
+        stop = at
+        while stop > 0 and at - stop <= SPACES and _joins_names(self._units[stop - 1].char):
+            stop -= 1
+        if stop in (at, self._key_end):
+            return ""
+        begin = stop
+        while begin > 0 and _of_name(self._units[begin - 1].char):
+            begin -= 1
+        word = self._word(begin, stop)
+        return "" if _POSSESSIVE.search(word) else word
+
+    def _word(self, begin: int, stop: int) -> str:
+        return "".join([unit.char for unit in self._units[begin:stop]])
+
+    def _is_stranger(self, word: str, shouted: bool) -> bool:
+        """Whether a word beside a key may be another part of a name that the session does not know.
+
+        Args:
+            word: which.
+            shouted: whether the key is written in capitals throughout.
+        """
+        if not word[:1].isupper() or len(word) > LONGEST or fold(word) in self._said:
+            return False
+        if len(word) > 1 and word == word.upper() and not shouted:
+            return False
+        return may_be_name(word) and not _marks(word) & lexicon.ORDINARY
+
     def _spell(self, key: Key, original: str, found: list[Unit]) -> str:
         if key.kind in ("name", "plural"):
             original = _cased(original, key.shown, "".join([unit.char for unit in found]))
@@ -353,7 +435,7 @@ class KeyFinder(Restorer):
     """
 
     def __init__(self, root: Node) -> None:
-        super().__init__(root, targets="restore")
+        super().__init__(root, where="everywhere")
         self.found: list[tuple[int, int]] = []
 
     def find(self, text: str) -> list[tuple[int, int]]:
@@ -365,6 +447,9 @@ class KeyFinder(Restorer):
             self._starts.append(self._starts[-1] + len(unit.raw))
         self._read(text)
         return self.found
+
+    def _stands_alone(self, key: Key, at: int, end: int) -> bool | None:
+        return True
 
     # In the release the words that underscores join a key to may be placeholders, and join it no more.
 
@@ -389,6 +474,21 @@ def targets_in(text: str, placeholders: Mapping[str, str]) -> set[str]:
     if not placeholders or not maybe_inside(text):
         return set()
     return TargetFinder(tree(placeholders, (), frozenset())).find(text)
+
+
+@lru_cache(4096)
+def _marks(word: str) -> int:
+    """The marks of one word."""
+    return int(lexicon.marks([word], np.array([0, 1]))[0])
+
+
+def _joins_names(char: str) -> bool:
+    """Whether a character may stand between two parts of a name: on one line, and no comma."""
+    return char in "-\u2010\u2011" or (char.isspace() and char not in _LINES)
+
+
+def _of_name(char: str) -> bool:
+    return script(char) == "spaced" or char in "'’ʼ"
 
 
 def _step_over(around: Surroundings, key: Key | None, found: Sequence[Unit], *, as_written: bool) -> None:

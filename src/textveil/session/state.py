@@ -17,7 +17,7 @@ from textveil.errors import InputError
 from textveil.protect import PrivateValue
 from textveil.session.placeholders import Given
 from textveil.session.reading import fold
-from textveil.session.restore import Escape, Restorer, Targets
+from textveil.session.restore import Escape, Restorer, Where
 from textveil.session.snapshot import Notes, Replaced, SessionDelta, Snapshot, remembered
 from textveil.session.spending import Spend
 
@@ -137,23 +137,23 @@ class Session:
 
     # ---- the way back ------------------------------------------------------------------------------------------------
 
-    def restore(self, text: str, *, escape: Escape = "none", targets: Targets = "keep") -> str:
+    def restore(self, text: str, *, escape: Escape = "none", where: Where = "text") -> str:
         """An answer with the originals in place of placeholders, and of names that stand for one original only.
 
         Args:
             text: what came back.
             escape: "json" if the text is JSON, or the inside of a JSON string: the originals are then escaped.
-            targets: "keep" restores nothing inside URLs, targets of links and images, and HTML tags, where whoever made
-                the model write them would get the originals; "restore" restores everywhere. A target in which a release
-                of this session has placeholders is restored if it is the same to the byte.
+            where: "text" restores nothing inside URLs, targets of links and images, and HTML tags, where whoever made
+                the model write them would get the originals, but for a target in which a release of this session has
+                placeholders, and which is the same to the byte; "everywhere" restores there, too.
         """
-        restorer = self.restorer(escape=escape, targets=targets)
+        restorer = self.restorer(escape=escape, where=where)
         return restorer.feed(text) + restorer.close()
 
-    def restorer(self, *, escape: Escape = "none", targets: Targets = "keep") -> Restorer:
+    def restorer(self, *, escape: Escape = "none", where: Where = "text") -> Restorer:
         """The same for an answer that comes in pieces; it knows what the session knows now, and counts what it left."""
         known = self.snapshot()
-        return Restorer(known.tree, escape, targets, known.known_targets)
+        return Restorer(known.tree, escape, where, known.known_targets, known.said)
 
     # ---- to be kept --------------------------------------------------------------------------------------------------
 
