@@ -14,7 +14,7 @@ from textveil.pipeline.draw import Release
 from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan, drawn_as
 from textveil.protect import DATES, Protection
-from textveil.randomness import Ids
+from textveil.randomness import Flags, Ids
 from textveil.session import AGAIN, Notes, Snapshot, digest, fold
 from textveil.text import Tokens
 
@@ -37,6 +37,37 @@ def alike(parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, rows
         keys = [(tokens.words[i], drawn_as(i, protection, plan.epsilon)) for i in places.tolist()]
         made[places] = notes.consistent(_law(parts), keys, made[places].tolist())
     return made
+
+
+def drawn_before(parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, notes: Notes) -> Flags:
+    """The words for which nothing is drawn anew, because the same word was drawn before: in the session or batch.
+
+    Dates never count: one number of days moves them all, but each tells how far it is from the others.
+
+    Args:
+        parts: of the privatizer.
+        tokens: the words of a batch.
+        protection: their groups.
+        plan: their classes and budgets.
+        notes: what the session knows.
+
+    Returns:
+        bool [N]; all false where equal words are not released alike.
+    """
+    found = np.zeros(len(tokens.words), np.bool_)
+    places: dict[str, list[tuple[int, tuple[str, str]]]] = {}
+    for i in np.flatnonzero(plan.classes >= 0).tolist():
+        if not protection.moved[i]:
+            places.setdefault(_law(parts), []).append((i, (tokens.words[i], drawn_as(i, protection, plan.epsilon))))
+        elif parts.figures is not None and i in plan.figures and protection.kind(i) not in DATES:
+            law = parts.figures.law(protection.kind(i), seeded=parts.randomness.seeded)
+            places.setdefault(law, []).append((i, (plan.figures[i].key, protection.kind(i))))
+    for law, several in places.items():
+        known, seen = notes.were_drawn(law, [key for _, key in several]), set[tuple[str, str]]()
+        for (i, (word, group)), was in zip(several, known, strict=True):
+            found[i] = was or (fold(word), group) in seen
+            seen.add((fold(word), group))
+    return found
 
 
 def moved_alike(
@@ -111,11 +142,16 @@ class Repeats:
         self.words[unit_of[self._units[~known]]] = False
 
     def applied(self, release: Release) -> Release:
-        """A draw with what was drawn before in the place of what is known; the rest is noted."""
+        """A draw with what was drawn before in the place of what is known."""
         rows, steps = release.rows.copy(), release.steps.copy()
-        rows[self._units] = self._notes.consistent(self._law, self._keys, rows[self._units].tolist())
-        steps[self._words] = self._notes.consistent(self._law, self._figures, steps[self._words].tolist())
+        rows[self._units] = self._notes.recalled(self._law, self._keys, rows[self._units].tolist())
+        steps[self._words] = self._notes.recalled(self._law, self._figures, steps[self._words].tolist())
         return replace(release, rows=rows, steps=steps)
+
+    def keep(self, rows: Ids, steps: Ids) -> None:
+        """Note what is released, for the next time. Not what was drawn and gave way to the draw of an equal word."""
+        self._notes.consistent(self._law, self._keys, rows[self._units].tolist())
+        self._notes.consistent(self._law, self._figures, steps[self._words].tolist())
 
 
 def _law(parts: Parts) -> str:

@@ -106,7 +106,7 @@ def parameters(parts: Parts, plan: Plan) -> tuple[Values, Values]:
     return asked, parameter
 
 
-def planned(parts: Parts, protection: Protection, plan: Plan, again: Flags | None = None) -> list[Spend]:
+def planned(parts: Parts, protection: Protection, plan: Plan, again: Flags) -> list[Spend]:
     """What a draw spends at most, said before it: of the words of the table, of names, and of figures.
 
     Equal words that are replaced alike count once in each text. Words that pass because nothing was found in them, and
@@ -116,12 +116,12 @@ def planned(parts: Parts, protection: Protection, plan: Plan, again: Flags | Non
         parts: of the privatizer.
         protection: the groups of words.
         plan: what is decided about them.
-        again: words that are released as they were before, and spend nothing; None for none.
+        again: bool [N], words that are released as they were drawn before, and spend nothing.
     """
-    new = np.ones(len(plan.roles), np.bool_) if again is None else ~again
+    new = ~again & ((plan.classes < 0) | (plan.classes == np.arange(len(plan.classes))))
     claim, table, found = parts.claim, parts.table.name, list[Spend]()
     seed = "the draws follow from a seed" if parts.randomness.seeded else ""
-    reasons = oov.reasons(parts.words) if (plan.rules != WordRule.HOUSE).any() else []
+    reasons = oov.reasons(parts.words) if (new & (plan.rules != WordRule.HOUSE)).any() else []
     metric = claim.metric or "ldp"
     if parts.drawn_groups:
         covered = int((~protection.public).sum())
@@ -132,11 +132,11 @@ def planned(parts: Parts, protection: Protection, plan: Plan, again: Flags | Non
         bounds = parts.mechanism.spend(parts.table, plan.block.layout, parameter)
         spent = np.bincount(plan.block.layout.words, bounds, minlength=len(plan.roles))
         drawn = np.unique(plan.block.layout.words)
-        drawn = drawn[((plan.classes[drawn] < 0) | (plan.classes[drawn] == drawn)) & new[drawn]]
+        drawn = drawn[new[drawn]]
         if parts.words.unit == "wordpiece":
             claim = claim.times(int(plan.counts.max(initial=1)))
         epsilon, ldp = float(spent[drawn].sum()), float(claim.ldp(spent[drawn]).sum())
-        if len(drawn) or (reasons and new.any()):
+        if len(drawn) or reasons:
             found.append(_spend(metric, table, epsilon, ldp, len(drawn), [*reasons, claim.reason, seed]))
     if parts.names is not None and (names := int((protection.named & new).sum())):
         epsilon = names * parts.names.options.epsilon

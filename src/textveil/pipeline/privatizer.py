@@ -14,6 +14,8 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from textveil.config import (
     Config,
     FigureOptions,
@@ -27,7 +29,7 @@ from textveil.config import (
 )
 from textveil.errors import ConfigError, InputError, MechanismError, TextveilError
 from textveil.mechanism import PLACEHOLDER, Mechanism
-from textveil.pipeline.consistent import Repeats, alike, moved_alike
+from textveil.pipeline.consistent import Repeats, alike, drawn_before, moved_alike
 from textveil.pipeline.draw import Release, draw, planned
 from textveil.pipeline.found import said, with_budget
 from textveil.pipeline.papers import warn_of_budget
@@ -284,11 +286,13 @@ class Privatizer(Parts):
         tokens, protection, epsilon, news = protect(self, tokens, found, known, first=first)
         plan = make_plan(self, tokens, protection, epsilon, memo=memo, whole=whole)
         notes = None if known is None else Notes(known)
-        repeats = None
+        again, repeats = np.zeros(len(tokens.words), np.bool_), None
+        if notes is not None:
+            again = drawn_before(self, tokens, protection, plan, notes)
         if session is not None and notes is not None and session.repeats:
             repeats = Repeats(self, tokens, protection, plan, notes, session.repeats)
+            again |= repeats.words & (not self.drawn_groups)
         if session is not None and session.counts_spending:
-            again = None if repeats is None or self.drawn_groups else repeats.words
             session.reserve(planned(self, protection, plan, again))
         rng = source(self, tokens, protection, epsilon, first=first, step="words")
         release = self.with_parts(randomness=rng)._draw(protection, plan)
@@ -298,7 +302,7 @@ class Privatizer(Parts):
         if self.rerank.m > 1:
             as_drawn = spell(self, tokens, protection, plan, shown, steps=release.steps, notes=None)[0]
             shown = self._reranked(as_drawn, protection, shown)
-        return self._finish(start, tokens, protection, plan, release, shown, notes, news)
+        return self._finish(start, tokens, protection, plan, release, shown, notes, news, repeats)
 
     def _draw(self, protection: Protection, plan: Plan) -> Release:
         """The one random step."""
@@ -328,12 +332,15 @@ class Privatizer(Parts):
         shown: Ids,
         notes: Notes | None,
         news: Sequence[Sequence[PrivateValue]],
+        repeats: Repeats | None,
     ) -> tuple[Rehearsal, SessionDelta]:
         """What was drawn as texts with their statements, and what a session is to remember of them."""
         drawn = release.rows
         if self.words.consistent:  # and then nothing is re-ranked
             drawn = shown = alike(self, tokens, protection, plan, drawn, notes)
         steps = moved_alike(self, tokens, protection, plan, release.steps, notes)
+        if repeats is not None:
+            repeats.keep(drawn, steps)
         releases, earlier = spell(self, tokens, protection, plan, shown, steps=steps, notes=notes, news=news)
         foreign = self._unmeasured(tokens.texts)
         made = []

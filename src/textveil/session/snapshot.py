@@ -325,6 +325,12 @@ class Notes:
         expect(self._facts, drawn=[(law, fold(word), group) for word, group in keys])
         return [drawn.setdefault((law, fold(word), group), row) for (word, group), row in zip(keys, rows, strict=True)]
 
+    def recalled(self, law: str, keys: Sequence[tuple[str, str]], rows: Sequence[int]) -> list[int]:
+        """As `consistent`, but rows of words that are new are not noted."""
+        drawn = self._facts.drawn
+        expect(self._facts, drawn=[(law, fold(word), group) for word, group in keys])
+        return [drawn.get((law, fold(word), group), row) for (word, group), row in zip(keys, rows, strict=True)]
+
     def were_drawn(self, law: str, keys: Sequence[tuple[str, str]]) -> list[bool]:
         """Whether `consistent` has a row for each of these already."""
         drawn = self._facts.drawn

@@ -5,7 +5,8 @@ Not here: which accounts there are and what they may spend (`sql.ledger`), and t
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 MICRO = 1_000_000
@@ -40,3 +41,16 @@ class Spend:
     def __post_init__(self) -> None:
         if min(self.epsilon, self.ldp, self.words) < 0:
             raise ValueError("a spend must not be negative")
+
+    def beyond(self, charged: "Iterable[Spend]") -> "Spend | None":
+        """What of this is not charged yet; None where all of it is.
+
+        Args:
+            charged: what was charged for the same release, of any kind.
+        """
+        same = [each for each in charged if (each.metric, each.table) == (self.metric, self.table)]
+        if self.infinite:
+            return None if any(each.infinite for each in same) else self
+        names = ("epsilon", "ldp", "words")
+        rest = {name: max(0, getattr(self, name) - sum(getattr(each, name) for each in same)) for name in names}
+        return replace(self, **rest) if any(rest.values()) else None

@@ -142,6 +142,36 @@ class Ledger:
         number = self._append(connection, account, "reserve", 0, spend, sealed)
         return Reservation(account=account.name, number=number)
 
+    def reserve_all(
+        self,
+        subject: str,
+        spends: Sequence[Spend],
+        *,
+        key: str | None = None,
+        connection: "Connection | None" = None,
+    ) -> list[Reservation]:
+        """Charge all that one release is going to spend, or nothing of it; see `reserve`.
+
+        Args:
+            subject: whose texts it is made from.
+            spends: one for each metric and table.
+            key: an idempotency key; another sum under it is another reservation.
+            connection: a transaction that is open already.
+        """
+        if not spends:
+            return []
+        if connection is None:
+            with self._writing() as opened:
+                made = self.reserve_all(subject, spends, key=key, connection=opened)
+            for each in made:
+                self._keep_head(each.account, each.number)
+            return made
+        made = []
+        for spend in sorted(spends, key=lambda spend: (spend.metric, spend.table)):  # so that nobody waits in a ring
+            own = None if key is None else f"{key} {spend.epsilon} {spend.ldp} {spend.words} {spend.infinite}"
+            made.append(self.reserve(subject, spend, key=own, connection=connection))
+        return made
+
     def confirm(self, reservation: Reservation, connection: "Connection | None" = None) -> None:
         """Note that the release was made, in the transaction that remembers it where there is one."""
         if not reservation.repeated:

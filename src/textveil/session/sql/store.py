@@ -441,21 +441,14 @@ class StoredSession(Session):
         return self._commit_after(self.snapshot(), delta)
 
     def reserve(self, spends: Sequence[Spend]) -> None:
-        """See `Session`. A release that is made again, because another process was faster, is charged once."""
+        """See `Session`. A release that is made again, because another process was faster, pays what it spends more.
+
+        What was charged for the first try stays charged, also where the other process has drawn some of its words.
+        """
         charged = self._charged
-        if charged.spends == list(spends):
-            return
-        reserved: list[Reservation] = []
-        try:
-            for spend in spends:
-                ledger, connection = self._store.ledger, charged.connection
-                reserved.append(ledger.reserve(self.owner, spend, connection=connection))
-        except BaseException:
-            for each in reserved if charged.connection is None else ():  # nothing was drawn yet
-                self._store.ledger.release(each)
-            raise
-        charged.spends = list(spends)
-        charged.reserved += reserved
+        missing = [rest for spend in spends if (rest := spend.beyond(charged.spends)) is not None]
+        charged.reserved += self._store.ledger.reserve_all(self.owner, missing, connection=charged.connection)
+        charged.spends += missing
 
     def transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
         """See `Session`; other processes count like other threads."""

@@ -1,0 +1,159 @@
+"""What a session that repeats words is charged: each draw once, and never less than what is really drawn."""
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.session.test_ledger import store as store
+
+from textveil import Privatizer
+from textveil.gateway.app import Proxy
+from textveil.pipeline import privatizer as privatizer_module
+from textveil.pipeline.consistent import Repeats
+from textveil.session import MessageChain, Spend, Utterance
+from textveil.session.spending import MICRO
+
+ETA = 10.0
+
+
+@pytest.fixture(scope="module")
+def alike(small_table):
+    """Equal words get one draw in a session."""
+    return Privatizer("noise", table=small_table, eta=ETA, words={"consistent": True})
+
+
+def spent(store):
+    return sum(each.epsilon for each in store.ledger.accounts())
+
+
+def test_a_word_that_a_session_repeats_costs_nothing_more(store, alike, small_table):
+    river, apple, castle = small_table.words[:3]
+    session = store.open("anna")
+    first = alike.privatize(f"{river} {apple} {river}", session)
+    assert spent(store) == 2 * ETA
+    again = alike.privatize(f"{apple} {river.upper()}", store.open("anna"))
+    assert again.text.split() == first.text.split()[1::-1]
+    assert spent(store) == 2 * ETA
+    list(alike.privatize_many([f"{castle} {river}", f"{apple} {castle}"], session))
+    assert spent(store) == 3 * ETA
+    alike.privatize(river, store.open("anna", "other"))  # another session draws its own
+    assert spent(store) == 4 * ETA
+    assert sum(each["epsilon"] for each in store.ledger.entries()) == 4 * ETA
+
+
+def test_another_law_or_budget_is_another_draw(store, small_table):
+    session, word = store.open("anna"), small_table.words[0]
+    several: list[dict[str, Any]] = [{"eta": ETA}, {"eta": 2 * ETA}, {"epsilon": ETA}, {"epsilon": 2 * ETA}]
+    for options in several:
+        Privatizer("noise", table=small_table, words={"consistent": True}, **options).privatize(word, session)
+    assert spent(store) == 6 * ETA
+
+
+def test_words_that_are_drawn_anew_are_charged_anew(store, small_table):
+    fresh, word = Privatizer("noise", table=small_table, eta=ETA), small_table.words[0]
+    for _ in range(3):
+        fresh.privatize(word, store.open("anna"))
+    assert spent(store) == 3 * ETA
+
+
+def distinct(session):
+    """What the words that a session has drawn for cost: all that anybody may have seen of them."""
+    return ETA * len(session.snapshot().whole().drawn)
+
+
+def race(store, alike, words, threads=4):
+    """What several threads are charged that release overlapping texts in one session at once; and the session."""
+    start, texts = threading.Barrier(threads), [words[i : i + 6] for i in range(0, 2 * threads, 2)]
+
+    def work(mine):
+        session = store.open("anna")
+        start.wait()
+        for word in mine:
+            alike.privatize(f"{word} {mine[0]}", session)
+
+    pool = [threading.Thread(target=work, args=(mine,)) for mine in texts]
+    for each in pool:
+        each.start()
+    for each in pool:
+        each.join()
+    return spent(store), store.open("anna")
+
+
+def test_what_is_drawn_at_the_same_time_is_never_charged_less(store, alike, small_table):
+    charged, session = race(store, alike, small_table.words)
+    assert distinct(session) == ETA * 12
+    assert distinct(session) <= charged <= ETA * 24
+    assert len(list(store.ledger.entries())) % 2 == 0  # each reservation was confirmed
+
+
+def test_a_release_that_is_made_again_pays_what_is_missing(store, alike, small_table, monkeypatch):
+    """Another process commits between the reservation and the commit: once with a word of ours, once with none."""
+    river, apple, castle, plum = small_table.words[:4]
+    others, draw = [river, plum], Privatizer._draw
+
+    def interrupted(self, protection, plan):
+        if others:
+            word = others.pop()
+            monkeypatch.setattr(Privatizer, "_draw", draw)
+            alike.privatize(word, store.open("anna"))
+            monkeypatch.setattr(Privatizer, "_draw", interrupted)
+        return draw(self, protection, plan)
+
+    monkeypatch.setattr(Privatizer, "_draw", interrupted)
+    made = alike.privatize(f"{river} {apple} {castle}", store.open("anna"))
+    monkeypatch.setattr(Privatizer, "_draw", draw)
+    assert made.text == alike.privatize(f"{river} {apple} {castle}", store.open("anna")).text
+    assert spent(store) == 5 * ETA  # 3 for the first try, which drew them, and 2 for the others
+    assert distinct(store.open("anna")) == 4 * ETA
+
+
+def test_a_second_try_that_spends_more_is_charged_the_rest(store):
+    session = store.open("anna")
+    one = Spend(metric="chord", table="t", epsilon=MICRO, ldp=MICRO, words=1)
+    for epsilon in (1, 3, 2):
+        session.reserve([Spend(metric="chord", table="t", epsilon=epsilon * MICRO, ldp=MICRO, words=1)])
+    assert spent(store) == 3
+    assert one.beyond([]) == one
+    assert one.beyond([one]) is None
+    infinite = Spend(metric="chord", table="t", epsilon=0, ldp=0, words=0, infinite="words pass")
+    assert infinite.beyond([one]) == infinite
+    assert one.beyond([infinite]) == one
+
+
+def test_a_charge_that_forgets_new_words_would_be_less(store, alike, small_table, monkeypatch):
+    """The broken twin: every word counts as drawn before."""
+    everything = lambda parts, tokens, *_: np.ones(len(tokens.words), np.bool_)  # noqa: E731
+    monkeypatch.setattr(privatizer_module, "drawn_before", everything)
+    charged, session = race(store, alike, small_table.words)
+    assert charged < distinct(session)
+
+
+def returned(store, alike, words):
+    """How "b a" is sent where "a" was drawn before, twice; then behind another beginning."""
+    a, b = words[:2]
+    proxy = Proxy(privatizer=alike, upstream="http://127.0.0.1:9/v1", store=store)
+
+    def sent(*texts):
+        chain = MessageChain(store.links("anna"), "anna", proxy._basis, [Utterance("user", (text,)) for text in texts])
+        chain.release(proxy._released)
+        return chain.links[-1].released[0]
+
+    return [sent(a, f"{b} {a}"), sent(a, f"{b} {a}"), sent(f"{b} {a}")]
+
+
+def test_a_word_keeps_the_draw_that_was_released_when_its_message_returns(store, small_table):
+    alike = Privatizer("noise", table=small_table, eta=0.1, words={"consistent": True})
+    assert len(set(returned(store, alike, small_table.words))) == 1
+    assert spent(store) == pytest.approx(2 * 0.1, abs=1e-5)
+
+
+def test_a_memory_of_draws_that_gave_way_would_release_them_uncharged(store, small_table, monkeypatch):
+    def applied(self, release):
+        self.keep(release.rows, release.steps)
+        return release
+
+    monkeypatch.setattr(Repeats, "applied", applied)
+    alike = Privatizer("noise", table=small_table, eta=0.1, words={"consistent": True})
+    assert len(set(returned(store, alike, small_table.words))) == 2
+    assert spent(store) == pytest.approx(2 * 0.1, abs=1e-5)
