@@ -3,12 +3,13 @@
 import json
 import math
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import pairwise
+from threading import Barrier, BrokenBarrierError
 
 import pytest
-from tests.gateway.test_proxy import client_of, serving
+from tests.gateway.test_proxy import client_of, post, serving
 from tests.session.test_stores import postgres as postgres
 
 from textveil import Privatizer
@@ -18,6 +19,7 @@ from textveil.gateway.completions import Asked, RequestError
 from textveil.pipeline.consistent import Repeats
 from textveil.session import MessageChain, SessionStore
 from textveil.session.chains import MemoryLinks
+from textveil.session.sql.ledger import Ledger
 
 KEY, OTHER = "Bearer one", "Bearer other"
 SECRET = "hunter2Xy9kq"
@@ -169,6 +171,55 @@ def test_requests_at_the_same_time_send_the_same(noisy, store, small_table, url)
             sent = list(pool.map(partial(ask, served), [messages] * 8))
         assert len({shown[0] for shown, *_ in sent}) == 1
         kept.close()
+
+
+def charged_at_once(noisy, small_table, url):
+    """How often a message is charged that four threads send at the same time."""
+    messages = [("user", " ".join(small_table.words[:20]))]
+    with SessionStore(url) as store, ThreadPoolExecutor(4) as pool:
+        together, release = Barrier(4), Proxy._released
+
+        def waiting(self, message, session):
+            with suppress(BrokenBarrierError):
+                together.wait(0.5)
+            return release(self, message, session)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Proxy, "_released", waiting)
+            sent = list(pool.map(partial(ask, proxy(noisy, store)), [messages] * 4))
+        assert len({shown[0] for shown, *_ in sent}) == 1
+        return store.ledger.accounts()[0].epsilon / noisy.privatize(messages[0][1]).guarantee.epsilon_per_word.sum()
+
+
+def test_requests_at_the_same_time_are_charged_once(noisy, small_table, url):
+    assert charged_at_once(noisy, small_table, url) == pytest.approx(1)
+
+
+def test_without_a_name_for_the_charge_each_would_be_charged(noisy, small_table, url, monkeypatch):
+    reserve = Ledger.reserve_all
+    monkeypatch.setattr(Ledger, "reserve_all", lambda *args, **given: reserve(*args, **given | {"key": None}))
+    assert charged_at_once(noisy, small_table, url) > 1.5
+
+
+def test_a_request_that_is_sent_again_under_its_key_is_the_same(openai_server, noisy, url, small_table):
+    """The upstream fails, until it sees the same body a second time."""
+    words = " ".join(small_table.words[:8])
+    body = {"model": "fail-once", "messages": [{"role": "user", "content": words}], "temperature": 0.5}
+    other = {**body, "model": "echo", "temperature": 0.7}
+    with SessionStore(url) as store, serving(Proxy(privatizer=noisy, upstream=openai_server, store=store)) as address:
+        headers = {"Authorization": KEY, "Idempotency-Key": "order 66"}
+        assert [post(address, body, **headers)[0] for _ in range(3)] == [500, 200, 200]
+        status, refused = post(address, other, **headers)
+        assert (status, refused["error"]["code"]) == (422, "idempotency")
+        assert small_table.words[0] not in json.dumps(refused)
+        assert post(address, other, **{**headers, "Authorization": OTHER})[0] == 200
+        assert post(address, other, **{**headers, "Idempotency-Key": "order 67"})[0] == 200
+        assert post(address, body, **{**headers, "Idempotency-Key": "x" * 256})[0] == 400
+        first, second = [account.releases for account in store.ledger.accounts()]
+        assert first == second == 1
+    wider = Privatizer("noise", table=small_table, eta=1.5)
+    with SessionStore(url) as store, serving(Proxy(privatizer=wider, upstream=openai_server, store=store)) as address:
+        assert post(address, body, **headers)[0] == 422  # its draws would be others
 
 
 def test_a_store_continues_a_conversation_and_counts_what_it_spent(noisy, small_table, url):

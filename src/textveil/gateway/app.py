@@ -37,8 +37,19 @@ if TYPE_CHECKING:
 STATEMENT = "textveil-statement"
 """Response header with the guarantee of the request, as JSON."""
 
+RETRY = "idempotency-key"
+"""Request header with the client's name of a request: the same name goes with the same request only."""
+
 PROMISE = ("mechanism", "kind", "metric", "epsilon", "epsilon_ldp", "unit", "words", "protected")
 """Its fields: the largest bound per word, over all messages; besides, how many messages were drawn and repeated."""
+
+LONGEST = 255
+"""Characters of the longest name of a request."""
+
+OTHER = (
+    "this Idempotency-Key was used for another request, or under other options of the proxy: give it to the same "
+    "request only, and a new key to a new request. Nothing was sent"
+)
 
 GRACE = 5
 """Seconds for open responses to finish when the server stops."""
@@ -120,8 +131,8 @@ class Proxy:
 
         try:
             asked = Asked.parse(await self._body(request))
-            key = request.headers.get("authorization")
-            released, chain, promise = await run_in_threadpool(self._privatize, asked, key)
+            key, retry = request.headers.get("authorization"), request.headers.get(RETRY)
+            released, chain, promise = await run_in_threadpool(self._privatize, asked, key, retry)
             answer = await self._send(request, released)
             as_json = asked.response_format is not None and asked.response_format.type == "json_object"
             restorer, said = AnswerRestorer(chain.session, json=as_json), {STATEMENT: promise}
@@ -152,17 +163,32 @@ class Proxy:
                 raise RequestError(413, f"a request must have at most {self.limit:,} bytes")
         return bytes(body)
 
-    def _privatize(self, asked: Asked, key: str | None) -> tuple[dict[str, object], MessageChain, str]:
-        """The released request, its chain, and its guarantee."""
+    def _privatize(
+        self, asked: Asked, key: str | None, retry: str | None = None
+    ) -> tuple[dict[str, object], MessageChain, str]:
+        """The released request, its chain, and its guarantee.
+
+        Args:
+            asked: the request.
+            key: the client's key; None without one.
+            retry: the client's name of the request; None without one.
+        """
+        if retry is not None and not (0 < len(retry) <= LONGEST and retry.isprintable()):
+            raise RequestError(400, f"Idempotency-Key must have 1 to {LONGEST} printable characters")
         try:
             account = self._nobody if key is None else f"client-{self.store.pseudonym(key.encode())}"
             messages = [Utterance(message.role, tuple(message.texts)) for message in asked.messages]
-            chain = MessageChain(self.store.links(account), account, self._basis, messages)
+            links = self.store.links(account)
+            if retry is not None and not MessageChain.is_retry(links, retry, self._asked(asked)):
+                raise RequestError(422, OTHER, code="idempotency")
+            chain = MessageChain(links, account, self._basis, messages)
             chain.release(self._released)
             released = asked.saying([text for link in chain.links for text in link.released])
             promise = largest([link.promise for link in chain.links if link.promise is not None])
             counts = {"drawn": chain.drawn, "repeated": len(chain.links) - chain.drawn}
             return released, chain, json.dumps(promise | counts)
+        except RequestError:
+            raise
         except (LimitReached, StoreError) as error:
             refused = isinstance(error, LimitReached)
             failure = RequestError(403 if refused else 500, str(error), code="limit" if refused else "store")
@@ -170,6 +196,10 @@ class Proxy:
             kind = type(error).__name__
             failure = RequestError(500, f"the messages could not be privatized ({kind}); nothing was sent")
         raise failure
+
+    def _asked(self, asked: Asked) -> bytes:
+        """All that what is sent upstream depends on."""
+        return json.dumps([self._basis, asked.model_dump()], sort_keys=True).encode()
 
     def _released(self, message: Utterance, session: Session) -> tuple[list[str], dict[str, object]]:
         """The texts of a message, and what is promised about them."""

@@ -144,6 +144,11 @@ class ChainSession(Session):
         owner: the account.
         known: what is known.
         ledger: counts what is spent; None where nothing does.
+
+    Attributes:
+        new: what the message that is being released has added.
+        reserved: what was charged for it.
+        key: what it is charged under, so that it is charged once; it follows from the message and all before.
     """
 
     def __init__(self, owner: str, known: Snapshot, ledger: "Ledger | None") -> None:
@@ -152,6 +157,7 @@ class ChainSession(Session):
         self._ledger, self.counts_spending = ledger, ledger is not None
         self.new: list[SessionDelta] = []
         self.reserved: list[Reservation] = []
+        self.key: str | None = None
 
     def _commit(self, delta: SessionDelta) -> bool:
         made = super()._commit(delta)
@@ -164,18 +170,9 @@ class ChainSession(Session):
         self.commit(delta_of(facts, self.snapshot().version))
 
     def reserve(self, spends: Sequence[Spend]) -> None:
-        """See `Session`."""
+        """See `Session`. Requests that draw the same message at the same time are charged once: one draw is sent."""
         assert self._ledger is not None, "or nobody asks"
-        made: list[Reservation] = []
-        try:
-            for spend in spends:
-                reservation = self._ledger.reserve(self.owner, spend)
-                made.append(reservation)
-        except BaseException:
-            for each in made:  # nothing was drawn yet
-                self._ledger.release(each)
-            raise
-        self.reserved += made
+        self.reserved += self._ledger.reserve_all(self.owner, spends, key=self.key)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,7 +248,7 @@ class MessageChain:
         known = self._links.get(same)
         for (message, name), again in zip(news, same, strict=True):
             before, session = self.session.snapshot(), self.session
-            session.new, session.reserved, session.repeats = [], [], message.role
+            session.new, session.reserved, session.repeats, session.key = [], [], message.role, name.hex()
             repeated = read(json.loads(known[again])) if again in known else {}
             session.learn(repeated)
             texts, promise = release(message, session)
@@ -268,6 +265,19 @@ class MessageChain:
                 session.adopt(before.after(delta_of(made.facts, before.version)))
             self.links.append(made)
             self.drawn += 1
+
+    @staticmethod
+    def is_retry(links: Links, key: str, request: bytes) -> bool:
+        """Whether a client's name of a request is new, or was given to this request before; it is kept.
+
+        Args:
+            links: those of the account.
+            key: the name.
+            request: all that what is sent depends on.
+        """
+        name, own = links.name(b"request", key.encode()), links.name(b"body", request).hex().encode()
+        links.add({name: own}, {})
+        return links.get([name]).get(name, own).strip() == own
 
     def answered(self, answers: Iterable[tuple[str, str]]) -> None:
         """Keep answers of the model, so that they are sent on as they came when the client sends them back.
