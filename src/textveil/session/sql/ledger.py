@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from textveil.errors import ConfigError, LimitReached, StoreError
 from textveil.session.spending import MICRO, Spend, micro
 from textveil.session.sql.seal import NAME, Cipher, derived
+from textveil.session.sql.statements import inserted, of_ledger
 from textveil.session.stores import check
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class Ledger:
         self._links = derived(key, b"ledger", store.name)
         self._labels = Cipher(derived(key, b"labels of the ledger", store.name), store.name)
         self._heads: dict[bytes, int] = {}
+        self._statements = of_ledger(store.tables, store.dialect)
 
     # ---- spending ----------------------------------------------------------------------------------------------------
 
@@ -138,9 +140,12 @@ class Ledger:
         sealed = None if key is None else derived(self._links, b"key", account.name, key.encode())[:NAME]
         if sealed is not None and (known := self._by_key(connection, account.name, sealed)) is not None:
             return Reservation(account=account.name, number=known, repeated=True)
-        self._charge(connection, account.name, spend)
-        number = self._append(connection, account, "reserve", 0, spend, sealed)
-        return Reservation(account=account.name, number=number)
+        row = self._entry(account, "reserve", 0, spend, sealed)
+        *others, last = self._statements.charge
+        for each in others:
+            connection.execute(each, row)
+        self._check_limits(connection, connection.execute(last, row).all(), spend)
+        return Reservation(account=account.name, number=account.entries + 1)
 
     def reserve_all(
         self,
@@ -301,31 +306,26 @@ class Ledger:
 
     def _opened(self, connection: "Connection", label: Sequence[str]) -> Any:
         """The row of an account, which nobody else changes before the transaction ends; a new one if need be."""
-        import sqlalchemy as sa
-
         accounts = self._store.tables.accounts
         name = derived(self._links, b"account", *(each.encode() for each in label))[:NAME]
-        asked = sa.select(accounts).where(accounts.c.name == name).with_for_update()
-        row = connection.execute(asked).first()
+        asked = self._statements.account, {"of_account": name}
+        row = connection.execute(*asked).first()
         if row is None:
             if self._store.drawer.get(self._head(name)) is not None:
                 raise StoreError(OLDER)
             sealed = self._labels.seal(json.dumps(list(label)).encode(), name)
             new: dict[str, Any] = dict.fromkeys(("entries", "epsilon", "ldp", "releases", "infinite"), 0)
             new |= {"name": name, "subject": self._subject(label[0]), "label": sealed, "link": bytes(32)}
-            connection.execute(self._store.insert(accounts).values(new).on_conflict_do_nothing())
-            row = connection.execute(asked).first()
+            connection.execute(inserted(accounts, self._store.dialect).values(new).on_conflict_do_nothing())
+            row = connection.execute(*asked).first()
         if name not in self._heads:
             self._heads[name] = self._check_head(row, connection)
         return row
 
-    def _charge(self, connection: "Connection", account: bytes, spend: Spend) -> None:
-        """Count a spend against all limits, or refuse it."""
-        import sqlalchemy as sa
-
-        limits = self._store.tables.limits
-        for row in connection.execute(sa.select(limits).where(limits.c.account == account)).all():
-            began, spent = _period(row)
+    def _check_limits(self, connection: "Connection", limits: Sequence[Any], spend: Spend) -> None:
+        """Begin the periods anew that are over, and refuse a spend that passes a limit: then the charge is undone."""
+        for row in limits:
+            began, spent = _period(row, row.spent - spend.epsilon)
             if spend.infinite:
                 raise LimitReached(
                     "this account has a limit, and this release has no finite bound; use a mechanism that has one, or "
@@ -342,8 +342,10 @@ class Ledger:
                     f"{row.most / MICRO:g} are left{when}; release less, or change the limit with `textveil ledger "
                     "limit`. Nothing was drawn"
                 )
-            which = (limits.c.account == account) & (limits.c.period == row.period)
-            connection.execute(sa.update(limits).where(which).values(began=began, spent=spent + spend.epsilon))
+            if began != row.began:
+                anew = {"of_account": row.account, "of_period": row.period}
+                anew |= {"now_began": began, "now_spent": spend.epsilon}
+                connection.execute(self._statements.period, anew)
 
     def _by_key(self, connection: "Connection", account: bytes, key: bytes) -> int | None:
         """The reservation with an idempotency key."""
@@ -354,29 +356,18 @@ class Ledger:
         found: int | None = connection.execute(asked).scalar()
         return found
 
-    def _append(
-        self, connection: "Connection", account: Any, what: What, of: int, spend: Spend, key: bytes | None
-    ) -> int:
-        import sqlalchemy as sa
-
-        accounts, entries = self._store.tables.accounts, self._store.tables.entries
+    def _entry(self, account: Any, what: What, of: int, spend: Spend, key: bytes | None) -> dict[str, Any]:
+        """The next entry of an account, and what it adds to the totals, as `LedgerStatements` want it."""
         sign = {"reserve": 1, "confirm": 0, "release": -1}[what]
-        number: int = account.entries + 1
-        row: dict[str, Any] = {"account": account.name, "number": number, "what": what, "of": of, "made": _now()}
-        row |= {"epsilon": sign * spend.epsilon, "ldp": sign * spend.ldp, "words": sign * spend.words}
+        row: dict[str, Any] = {"account": account.name, "number": account.entries + 1, "what": what, "of": of}
+        row |= {"epsilon": sign * spend.epsilon, "ldp": sign * spend.ldp, "words": sign * spend.words, "made": _now()}
         row |= {"infinite": spend.infinite, "key": key}
-        row["link"] = link = self._link(account.link, row)
-        connection.execute(sa.insert(entries).values(row))
-        totals = {
-            "entries": number,
-            "link": link,
-            "epsilon": accounts.c.epsilon + row["epsilon"],
-            "ldp": accounts.c.ldp + row["ldp"],
-            "releases": accounts.c.releases + sign,
-            "infinite": accounts.c.infinite + sign * bool(spend.infinite),
+        row["link"] = self._link(account.link, row)
+        return {f"new_{name}": value for name, value in row.items()} | {
+            "of_account": account.name,
+            "more_releases": sign,
+            "more_infinite": sign * bool(spend.infinite),
         }
-        connection.execute(sa.update(accounts).where(accounts.c.name == account.name).values(totals))
-        return number
 
     def _close(self, reservation: Reservation, what: What, connection: "Connection | None") -> None:
         if connection is None:
@@ -385,21 +376,22 @@ class Ledger:
             return
         import sqlalchemy as sa
 
-        accounts, entries, limits = (self._store.tables.accounts, self._store.tables.entries, self._store.tables.limits)
         name, number = reservation.account, reservation.number
-        account = connection.execute(sa.select(accounts).where(accounts.c.name == name).with_for_update()).first()
-        mine = sa.select(entries).where(entries.c.account == name)
-        made = connection.execute(mine.where(entries.c.number == number)).first()
-        closed = connection.execute(mine.where(entries.c.of == number)).first()
-        if account is None or made is None or made.what != "reserve" or closed is not None:
+        row = connection.execute(self._statements.reserved, {"of_account": name, "of_number": number}).first()
+        if row is None or row.what != "reserve" or row.ended:
             raise StoreError("a reservation can be confirmed or released once, and this one was")
-        spend = Spend(metric="", table="", epsilon=made.epsilon, ldp=made.ldp, words=made.words, infinite=made.infinite)
+        spend = Spend(
+            metric="", table="", epsilon=row.reserved, ldp=row.reserved_ldp, words=row.words, infinite=row.unbounded
+        )
         if what == "release":
-            change = sa.update(limits).where(limits.c.account == name, limits.c.began <= made.made)
-            connection.execute(change.values(spent=limits.c.spent - made.epsilon))
+            limits, entries = self._store.tables.limits, self._store.tables.entries
+            change = sa.update(limits).where(limits.c.account == name, limits.c.began <= row.made)
+            connection.execute(change.values(spent=limits.c.spent - row.reserved))
             freed = sa.update(entries).where(entries.c.account == name, entries.c.number == number)
             connection.execute(freed.values(key=None))
-        self._append(connection, account, what, number, spend, None)
+        entry = self._entry(row, what, number, spend, None)
+        for each in self._statements.end:
+            connection.execute(each, entry)
 
     # ---- links -------------------------------------------------------------------------------------------------------
 
@@ -454,15 +446,15 @@ OLDER = (
 )
 
 
-def _period(row: Any) -> tuple[int, int]:
-    """When the period of a limit began, and what was spent since."""
+def _period(row: Any, spent: int) -> tuple[int, int]:
+    """When the period of a limit began, and what of what was spent is spent of it."""
     if row.period == LIFETIME or _now() < row.began + row.period:
-        return row.began, row.spent
+        return row.began, spent
     return row.began + (_now() - row.began) // row.period * row.period, 0
 
 
 def _shown(row: Any) -> Limit:
-    _, spent = _period(row)
+    _, spent = _period(row, row.spent)
     days = None if row.period == LIFETIME else row.period / DAY
     return Limit(days=days, most=row.most / MICRO, left=max(0, row.most - spent) / MICRO)
 

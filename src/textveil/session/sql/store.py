@@ -26,6 +26,7 @@ from textveil.session.sql.keys import LENGTH, Drawer, deployment, drawer
 from textveil.session.sql.ledger import Ledger, Reservation
 from textveil.session.sql.links import StoredLinks
 from textveil.session.sql.seal import NAME, Cipher, Seal, derived
+from textveil.session.sql.statements import inserted, of_store
 from textveil.session.sql.view import RowReader, SealedRow, StoredSnapshot
 from textveil.session.state import ATTEMPTS, Session
 from textveil.session.stores import DEFAULT, NONE, KeptSession, SessionStore, check
@@ -37,6 +38,15 @@ T = TypeVar("T")
 
 WAIT = 60
 """Seconds that a transaction waits for those of other processes."""
+
+CONNECTIONS = 16
+"""Connections that are kept for further use."""
+
+PAGES = 16_384
+"""KiB of a database that a connection to SQLite keeps in memory: the way to each of millions of rows."""
+
+IDLE = 1
+"""Seconds after which a connection to a server is tried before it is used."""
 
 AT_ONCE = 500
 """Rows that are looked up in one question."""
@@ -86,9 +96,14 @@ class SQLStore(SessionStore):
             raise ConfigError("keep must be a time longer than 0")
         self._keep = keep
         self._engine = _engine(url)
+        self._reader = self._engine
+        if self.dialect != "sqlite":  # which begins no transaction before it is told to
+            self._reader = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._writer = self._engine.execution_options(textveil_writes=True)
+        self._reading = Reading()
         self.tables = schema.tables()
         self.drawer = drawer(keys)
-        self._questions = _questions(self.tables.facts)
+        self._statements = of_store(self.tables, self.dialect)
         self._lock = Lock()
         self._pid = os.getpid()
         with failures("opened"):
@@ -174,26 +189,42 @@ class SQLStore(SessionStore):
     @contextmanager
     def reading(self) -> "Iterator[Connection]":
         """A connection to read from; each question is a transaction of its own."""
-        with self._connected().connect() as connection:
-            if connection.dialect.name != "sqlite":  # which begins none before it is told to
-                connection = connection.execution_options(isolation_level="AUTOCOMMIT")
-            yield connection
+        if self._reading.connection is not None:
+            yield self._reading.connection
+        else:
+            with self._connected(self._reader).connect() as connection:
+                yield connection
+
+    @contextmanager
+    def reading_often(self) -> Iterator[None]:
+        """All that this thread reads until the end of the block is read from one connection."""
+        with self.reading() as connection:
+            mine, before = self._reading, self._reading.connection
+            mine.connection = connection
+            try:
+                yield
+            finally:
+                mine.connection = before
 
     @contextmanager
     def writing(self) -> "Iterator[Connection]":
         """A transaction that is on the disk when the block has ended, or that has done nothing."""
-        with self._connected().connect() as connection:
-            connection = connection.execution_options(textveil_writes=True)
-            with connection.begin():
-                yield connection
+        with self._connected(self._writer).begin() as connection:
+            yield connection
 
-    def _connected(self) -> "Engine":
+    def _connected(self, engine: "Engine") -> "Engine":
         """What gives connections; never those of the process that this one was forked from."""
         if os.getpid() != self._pid:
             with self._lock:
                 self._engine.dispose(close=False)
+                self._reading = Reading()
                 self._pid = os.getpid()
-        return self._engine
+        return engine
+
+    @property
+    def dialect(self) -> str:
+        """The kind of the database."""
+        return self._engine.dialect.name
 
     def close(self) -> None:
         """See `SessionStore`."""
@@ -277,7 +308,9 @@ class SQLStore(SessionStore):
         values = {"account": account, "place": place, "label": label, "version": 0, "last": 0}
         with self.writing() as connection:
             made = {"made": _now(), "used": _now(), "expires": self.expiry()}
-            connection.execute(self.insert(self.tables.sessions).values(values | made).on_conflict_do_nothing())
+            connection.execute(
+                inserted(self.tables.sessions, self.dialect).values(values | made).on_conflict_do_nothing()
+            )
         found = self._found(place)
         if found is None:
             raise StoreError("the session was forgotten while it was made; try again")
@@ -316,32 +349,20 @@ class SQLStore(SessionStore):
             number: of the session.
             alone: whether nobody else may add to the session before the transaction ends.
         """
-        import sqlalchemy as sa
-
-        table = self.tables.sessions
-        asked = sa.select(table.c.version, table.c.last).where(table.c.number == number)
-        found = connection.execute(asked.with_for_update() if alone else asked).first()
+        asked = self._statements.alone if alone else self._statements.version
+        found = connection.execute(asked, {"of_session": number}).first()
         if found is None:
             raise StoreError("this session was forgotten meanwhile; open a new one")
         return found.version, found.last
 
     def add(self, connection: "Connection", number: int, version: int, rows: Sequence[SealedRow]) -> bool:
         """Add rows to a session; false, and nothing is added, where something else was since this version."""
-        import sqlalchemy as sa
-
-        sessions, facts = self.tables.sessions, self.tables.facts
-        change = sa.update(sessions).where(sessions.c.number == number, sessions.c.version == version)
-        last = sessions.c.last + len(rows)
-        values: dict[Any, Any] = {"version": version + 1, "last": last, "used": _now(), "expires": self.expiry()}
-        if connection.execute(change.values(values)).rowcount != 1:
+        change = {"of_session": number, "since": version, "more_rows": len(rows), **self._used()}
+        if connection.execute(self._statements.added, change).rowcount != 1:
             self.version(connection, number)
             return False
         if rows:
-            insert = self.insert(facts)
-            written = insert.on_conflict_do_update(
-                index_elements=["session", "name"], set_={"content": insert.excluded.content}
-            )
-            connection.execute(written, [{"session": number, **row._asdict()} for row in rows])
+            connection.execute(self._statements.anew, [{"session": number, **row._asdict()} for row in rows])
         return True
 
     def put(
@@ -356,20 +377,15 @@ class SQLStore(SessionStore):
             rows: sealed contents by name.
             replaced: whether they take the place of rows that are there; else those stay.
         """
-        import sqlalchemy as sa
-
-        sessions, facts = self.tables.sessions, self.tables.facts
-        used = {"used": _now(), "expires": self.expiry()}
-        if connection.execute(sa.update(sessions).where(sessions.c.number == number).values(used)).rowcount != 1:
+        if connection.execute(self._statements.used, {"of_session": number, **self._used()}).rowcount != 1:
             self.version(connection, number)
-        insert = self.insert(facts)
-        written = insert.on_conflict_do_nothing()
-        if replaced:
-            changed = {"content": insert.excluded.content}
-            written = insert.on_conflict_do_update(index_elements=["session", "name"], set_=changed)
         if rows:
+            written = self._statements.anew if replaced else self._statements.once
             row = {"session": number, "number": 0, "kind": kind, "tag": None}
             connection.execute(written, [{**row, "name": name, "content": rows[name]} for name in sorted(rows)])
+
+    def _used(self) -> dict[str, int | None]:
+        return {"now": _now(), "expiry": self.expiry()}
 
     def reader(self, number: int) -> RowReader:
         """What reads the rows of a session."""
@@ -383,18 +399,16 @@ class SQLStore(SessionStore):
         with failures("read"), self.reading() as connection:
             for first in range(0, len(values), AT_ONCE):
                 some = {"values": values[first : first + AT_ONCE]} if column else {}
-                which = {} if column == "tag" else {"session": number}
-                asked = connection.execute(self._questions[column], which | some)
+                which = {} if column == "tag" else {"of_session": number}
+                asked = connection.execute(self._statements.rows[column], which | some)
                 found += [SealedRow(*row) for row in asked]
         return found
 
-    def insert(self, table: Any) -> Any:
-        """An insertion that may say what to do about rows that are there."""
-        if self._engine.dialect.name == "sqlite":
-            from sqlalchemy.dialects.sqlite import insert as insert
-        else:
-            from sqlalchemy.dialects.postgresql import insert as insert  # type: ignore[assignment]
-        return insert(table)
+
+class Reading(local):
+    """The connection that a thread reads from."""
+
+    connection: "Connection | None" = None
 
 
 class Charged(local):
@@ -453,22 +467,26 @@ class StoredSession(Session):
     def transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
         """See `Session`; other processes count like other threads."""
         try:
-            for _ in range(ATTEMPTS):
-                known = self.snapshot()
-                made, delta = release(known)
-                if self._commit_after(known, delta):
-                    return made
-            with failures("changed"), self._store.writing() as connection:
-                self._charged.connection = connection
-                known = self._seen(*self._store.version(connection, self.number, alone=True))
-                made, delta = release(known)
-                rows, added = known.rows(delta)
-                self._store.add(connection, self.number, known.version, rows)
-                self._confirm(connection)
-            self._view = known.with_written(len(rows), added)
-            return made
+            with failures("read"), self._store.reading_often():
+                return self._transaction(release)
         finally:
             self._charged.clear()
+
+    def _transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
+        for _ in range(ATTEMPTS):
+            known = self.snapshot()
+            made, delta = release(known)
+            if self._commit_after(known, delta):
+                return made
+        with failures("changed"), self._store.writing() as connection:
+            self._charged.connection = connection
+            known = self._seen(*self._store.version(connection, self.number, alone=True))
+            made, delta = release(known)
+            rows, added = known.rows(delta)
+            self._store.add(connection, self.number, known.version, rows)
+            self._confirm(connection)
+        self._view = known.with_written(len(rows), added)
+        return made
 
     def _confirm(self, connection: "Connection") -> None:
         for each in self._charged.reserved:
@@ -527,14 +545,14 @@ class Shelf:
     def add(self, name: str, content: bytes) -> bytes:
         """See `Drawer`."""
         with self._store.writing() as connection:
-            insert = self._store.insert(self._table).values(name=name, content=content)
+            insert = inserted(self._table, self._store.dialect).values(name=name, content=content)
             connection.execute(insert.on_conflict_do_nothing())
         return self.get(name) or content
 
     def put(self, name: str, content: bytes) -> None:
         """See `Drawer`."""
         with self._store.writing() as connection:
-            insert = self._store.insert(self._table).values(name=name, content=content)
+            insert = inserted(self._table, self._store.dialect).values(name=name, content=content)
             connection.execute(insert.on_conflict_do_update(index_elements=["name"], set_={"content": content}))
 
     def destroy(self, name: str) -> None:
@@ -558,17 +576,6 @@ def failures(what: str) -> Iterator[None]:
         if isinstance(error, sa.exc.OperationalError):
             reason += ": is it there, may it be written, and is no other program holding it?"
     raise StoreError(f"the store cannot be {what} ({reason})") from None  # or it would be chained where `with` ends
-
-
-def _questions(facts: Any) -> dict[str, Any]:
-    """How rows are asked for: by names, by tags, or all of a session."""
-    import sqlalchemy as sa
-
-    every = sa.select(*(facts.c[name] for name in SealedRow._fields))
-    own = every.where(facts.c.session == sa.bindparam("session"))
-    some: Any = sa.bindparam("values", expanding=True)
-    # Tags of two sessions are never equal, and without the session SQLite takes the index that finds them.
-    return {"": own, "name": own.where(facts.c.name.in_(some)), "tag": every.where(facts.c.tag.in_(some))}
 
 
 def _now() -> int:
@@ -605,8 +612,10 @@ def _engine(url: str) -> "Engine":
         parsed = None
     if parsed is None or not parsed.database or parsed.database == ":memory:":
         raise ConfigError("a store needs the name of a database: sqlite:///NAME.db or postgresql://HOST/NAME")
+    # A thread that holds a transaction may read beside it, so none must wait for the connection of another one.
+    pool: dict[str, Any] = {"hide_parameters": True, "pool_size": CONNECTIONS, "max_overflow": -1}
     if parsed.get_backend_name() == "postgresql":
-        return sa.create_engine(parsed, hide_parameters=True, max_overflow=-1, pool_pre_ping=True)
+        return _pinged(sa.create_engine(parsed, **pool))
     path = parsed.database
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise StoreError("a store must name a file in a folder that exists")
@@ -614,8 +623,7 @@ def _engine(url: str) -> "Engine":
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite gives its other files the same mode
     except OSError as error:
         raise StoreError(f"the store cannot be opened: {error.strerror}") from None
-    # A thread that holds a transaction may read beside it, so none must wait for the connection of another one.
-    engine = sa.create_engine(parsed, hide_parameters=True, max_overflow=-1, connect_args={"timeout": WAIT})
+    engine = sa.create_engine(parsed, connect_args={"timeout": WAIT}, **pool)
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: Any) -> None:
@@ -626,6 +634,7 @@ def _engine(url: str) -> "Engine":
             "secure_delete=ON",
             "foreign_keys=ON",
             f"busy_timeout={WAIT * 1000}",
+            f"cache_size={-PAGES}",
         ):
             connection.execute(f"PRAGMA {setting}").close()
 
@@ -633,5 +642,27 @@ def _engine(url: str) -> "Engine":
     def begin(connection: Any) -> None:
         if connection.get_execution_options().get("textveil_writes"):
             connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine
+
+
+def _pinged(engine: "Engine") -> "Engine":
+    """Ask whether a connection that was idle still stands before it is used; one that does not is made anew."""
+    import sqlalchemy as sa
+
+    @sa.event.listens_for(engine, "checkin")
+    def left(_: Any, record: Any) -> None:
+        record.info["idle since"] = time.monotonic()
+
+    @sa.event.listens_for(engine, "checkout")
+    def taken(connection: Any, record: Any, _: Any) -> None:
+        if time.monotonic() < record.info.get("idle since", time.monotonic()) + IDLE:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+            return
+        except engine.dialect.loaded_dbapi.Error:
+            pass
+        raise sa.exc.DisconnectionError("the server has closed this connection")
 
     return engine
