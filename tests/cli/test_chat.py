@@ -110,6 +110,15 @@ def test_a_terminal_asks_for_one_prompt_after_the_other(run, journal):
     assert [message["content"] for message in messages[-1]] == ["<WORD_1>", "<WORD_1>", "is <WORD_1> <WORD_2>"]
 
 
+def test_a_statement_says_what_is_sent_again(run):
+    _, _, err = run("--statement", "--system", "be brief", stdin=b"one\ntwo\nthree\n", terminal=True)
+    assert err.count("This is for one release; repeated releases add up.") == 4
+    assert re.findall(r"(\d) earlier messages are sent again: drawn once, released again, spent once", err) == [
+        "2",
+        "3",
+    ]
+
+
 def test_after_a_failure_a_conversation_goes_on(run):
     code, out, err = run("--timeout", "20", model="fail-once", stdin=b"", terminal=True)
     assert (code, out) == (0, "")

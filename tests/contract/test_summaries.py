@@ -8,7 +8,7 @@ import pytest
 
 from textveil.config import registry
 from textveil.errors import TextveilWarning
-from textveil.guarantee import Guarantee, number, summarize
+from textveil.guarantee import Guarantee, compose, number, summarize
 from textveil.pipeline import Privatizer
 
 TEXT = "The lemon, the castle and 12 Zyxqorvians: a river, a river."
@@ -28,8 +28,22 @@ def check(guarantee: Guarantee) -> None:
     assert guarantee.kind == "none" or not guarantee.epsilon or number(guarantee.epsilon) in said
     assert ("knows the seed" in said) == (guarantee.seeded and "knows the seed" in guarantee.headline())
     assert "between" not in said.lower()  # nothing of a promise for some pairs
+    for_one_release(guarantee)
     twice = summarize([guarantee, guarantee]).summary()
     assert twice.lower().startswith("no guarantee in 2 texts" if guarantee.kind == "none" else "in 2 texts")
+
+
+def for_one_release(guarantee: Guarantee) -> None:
+    """Every statement says what a second release amounts to."""
+    assert guarantee.to_json()["statement"] == guarantee.headline() in guarantee.explain()
+    said = guarantee.headline().splitlines()[-1]
+    if guarantee.repeatable:
+        assert "This is for one release. " in said
+        assert "statements of seeded releases do not add up" in said
+        return
+    assert "This is for one release; repeated releases add up." in said
+    assert "This is for 2 releases together; repeated releases add up." in compose([guarantee, guarantee]).headline()
+    assert "for one release;" in summarize([guarantee, guarantee]).headline()
 
 
 @pytest.mark.parametrize("name", registry.names("mechanism"))

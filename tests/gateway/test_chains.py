@@ -275,6 +275,10 @@ def test_an_answer_that_comes_back_is_sent_as_the_model_gave_it(openai_server, h
         raw = client.chat.completions.with_raw_response.create(model="echo", messages=messages)
         promise = json.loads(raw.headers["textveil-statement"])
         assert (promise["drawn"], promise["repeated"]) == (1, 2)
+        assert promise["said"] == (
+            "1 message was drawn for this request; 2 are sent again as they were: drawn once, released again, "
+            "spent once. The promise is for one release; repeated releases add up."
+        )
         assert [each.subject.startswith("client-") for each in store.sessions()] == [True]
 
 

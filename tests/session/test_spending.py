@@ -9,9 +9,10 @@ from tests.session.test_ledger import store as store
 
 from textveil import Privatizer
 from textveil.gateway.app import Proxy
+from textveil.guarantee import summarize
 from textveil.pipeline import privatizer as privatizer_module
 from textveil.pipeline.consistent import Repeats
-from textveil.session import MessageChain, Spend, Utterance
+from textveil.session import MessageChain, Session, Spend, Utterance
 from textveil.session.spending import MICRO
 
 ETA = 10.0
@@ -40,6 +41,23 @@ def test_a_word_that_a_session_repeats_costs_nothing_more(store, alike, small_ta
     alike.privatize(river, store.open("anna", "other"))  # another session draws its own
     assert spent(store) == 4 * ETA
     assert sum(each["epsilon"] for each in store.ledger.entries()) == 4 * ETA
+
+
+def test_a_statement_says_which_words_were_drawn_before(alike, small_table):
+    river, apple, castle = small_table.words[:3]
+    session = Session()
+    first = alike.privatize(f"{river} {apple} {river}", session).guarantee
+    assert (first.drawn_before, "drawn before" in first.summary()) == (0, False)
+    second = alike.privatize(f"{river} {castle} {river}", session).guarantee
+    assert (second.protected, second.drawn_before, second.repeated) == (2, 1, 1)
+    assert ", equal words alike, 1 as drawn before; " in f"{second.summary()[:-1]}; "
+    assert "1 of these words was drawn in an earlier release of the session: drawn once, it spends once." in (
+        second.headline()
+    )
+    *_, third = (each.guarantee for each in alike.privatize_many([f"{apple} {castle}", river], session))
+    assert summarize([first, second, third]).drawn_before == 2
+    assert second.to_json()["drawn_before"] == 1
+    assert alike.privatize(river).guarantee.drawn_before == 0
 
 
 def test_another_law_or_budget_is_another_draw(store, small_table):

@@ -150,6 +150,7 @@ def _turn(
         raise InputError("a prompt must not be empty")
     sent, answer = conversation.ask(prompt)
     _tell(sent, show_sent, telling)
+    telling.say_repeated(conversation.repeated)
     before, last = len(conversation.turns), ""
     try:
         with closing(answer):

@@ -87,6 +87,12 @@ class Telling:
         if self.how != "summary":
             self.say(guarantees)
 
+    def say_repeated(self, messages: int) -> None:
+        """Print how many messages are sent again, where more than the summary is asked for."""
+        if messages and self.how != "summary":
+            again = "1 earlier message is" if messages == 1 else f"{messages:,} earlier messages are"
+            note(wrap(f"{again} sent again: drawn once, released again, spent once."))
+
     def spell_json(self, stated: Mapping[str, Any]) -> str:
         """The words for a statement that is known as JSON only."""
         if self.how == "summary":

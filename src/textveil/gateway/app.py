@@ -186,7 +186,7 @@ class Proxy:
             released = asked.saying([text for link in chain.links for text in link.released])
             promise = largest([link.promise for link in chain.links if link.promise is not None])
             counts = {"drawn": chain.drawn, "repeated": len(chain.links) - chain.drawn}
-            return released, chain, json.dumps(promise | counts)
+            return released, chain, json.dumps(promise | counts | {"said": said(**counts)})
         except RequestError:
             raise
         except (LimitReached, StoreError) as error:
@@ -265,6 +265,14 @@ def largest(promises: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if any(each["kind"] == "none" for each in said):
         made["kind"] = "none"
     return made
+
+
+def said(drawn: int, repeated: int) -> str:
+    """How often the messages of a request were drawn, and what that means for the promise."""
+    now = f"{drawn:,} {'message was' if drawn == 1 else 'messages were'} drawn for this request"
+    are, they = ("is", "it was") if repeated == 1 else ("are", "they were")
+    again = f"; {repeated:,} {are} sent again as {they}: drawn once, released again, spent once" if repeated else ""
+    return f"{now}{again}. The promise is for one release; repeated releases add up."
 
 
 async def _events(response: "httpx2.Response", restorer: AnswerRestorer, chain: MessageChain) -> AsyncIterator[str]:

@@ -67,6 +67,11 @@ class Conversation:
         self.system = None if system is None else privatizer.privatize(system, self._session)
         self.turns: list[Turn] = []
 
+    @property
+    def repeated(self) -> int:
+        """How many released messages are sent again with the next prompt, as they were drawn: answers do not count."""
+        return (self.system is not None and bool(self.turns)) + sum(turn.whole for turn in self.turns)
+
     def ask(self, prompt: str) -> tuple[Result, Generator[str]]:
         """The release of a prompt, and its restored answer as a stream.
 

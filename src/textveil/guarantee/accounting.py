@@ -64,6 +64,8 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
         within=sum(release.within for release in releases),
         groups=_added(releases),
         consistent=any(release.consistent for release in releases),
+        drawn_before=min(release.drawn_before for release in releases),
+        releases=sum(release.releases for release in releases),
     )
 
 
@@ -111,6 +113,8 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
         groups=_gathered(chain.from_iterable(text.groups for text in texts)),
         consistent=any(text.consistent for text in texts),
         repeated=sum(text.repeated for text in texts),
+        drawn_before=sum(text.drawn_before for text in texts),
+        releases=max(text.releases for text in texts),
     )
 
 

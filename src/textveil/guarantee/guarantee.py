@@ -89,6 +89,9 @@ class Guarantee:
         groups: what each group spends; empty where words are not grouped.
         consistent: whether equal words are replaced alike, so that neighbouring texts differ in all of them at once.
         repeated: protected words that were replaced like an equal one before, and so have no value of their own.
+        drawn_before: of the words with a value of their own, those that an earlier release of the session has drawn;
+            they are released again as they were, and both releases together spend that value once.
+        releases: how many releases of the text it is about, each drawn anew.
     """
 
     claim: Claim
@@ -110,6 +113,8 @@ class Guarantee:
     groups: tuple[Group, ...] = ()
     consistent: bool = False
     repeated: int = 0
+    drawn_before: int = 0
+    releases: int = 1
 
     @property
     def mean_ldp(self) -> float:
@@ -229,6 +234,8 @@ class Guarantee:
             "placeholders": self.placeholders,
             "oov_share": self.oov_share,
             "seeded": self.seeded,
+            "releases": self.releases,
+            "drawn_before": self.drawn_before,
             "infinite_because": list(self.reasons),
             "assumptions": list(claim.assumptions),
             "caveats": list(claim.caveats),

@@ -129,7 +129,8 @@ def _replaced(guarantee: "Guarantee") -> str:
 
 
 def _alike(guarantee: "Guarantee") -> str:
-    return ", equal words alike" if guarantee.repeated else ""
+    alike = ", equal words alike" if guarantee.repeated else ""
+    return f"{alike}, {guarantee.drawn_before:,} as drawn before" if guarantee.drawn_before else alike
 
 
 def _of_group(group: "Group") -> str:
@@ -260,7 +261,20 @@ def _besides(guarantee: "Guarantee") -> str:
             "No protection against anyone who knows the seed. The same seed gives the same release of the same texts "
             "and options, and unrelated draws for others; statements of seeded releases do not add up."
         )
-    return f"The mask is released too, and nothing is claimed about it: {', '.join(guarantee.mask)}. {draws}"
+    mask = ", ".join(guarantee.mask)
+    return f"The mask is released too, and nothing is claimed about it: {mask}. {_for_one_release(guarantee)} {draws}"
+
+
+def _for_one_release(guarantee: "Guarantee") -> str:
+    """What other releases of the same text amount to; those of a seed have a rule of their own."""
+    said = "This is for one release"
+    if guarantee.releases > 1:
+        said = f"This is for {guarantee.releases:,} releases together"
+    said += "." if guarantee.repeatable else "; repeated releases add up."
+    if n := guarantee.drawn_before:
+        were, they = ("was", "it spends") if n == 1 else ("were", "they spend")
+        said += f" {n:,} of these words {were} drawn in an earlier release of the session: drawn once, {they} once."
+    return said
 
 
 # ---- all of it ---------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from textveil.pipeline.rules import Setup
 from textveil.pipeline.source import source
 from textveil.pipeline.statement import state
 from textveil.protect import Budget, Grouped, Looked, PrivateValue, Protection
-from textveil.randomness import Ids
+from textveil.randomness import Flags, Ids
 from textveil.session import Notes, Session, SessionDelta, Snapshot
 from textveil.table import EmbeddingTable, load_table
 from textveil.text import Released, Tokens, tokenize
@@ -302,7 +302,7 @@ class Privatizer(Parts):
         if self.rerank.m > 1:
             as_drawn = spell(self, tokens, protection, plan, shown, steps=release.steps, notes=None)[0]
             shown = self._reranked(as_drawn, protection, shown)
-        return self._finish(start, tokens, protection, plan, release, shown, notes, news, repeats)
+        return self._finish(start, tokens, protection, plan, release, shown, notes, news, again, repeats)
 
     def _draw(self, protection: Protection, plan: Plan) -> Release:
         """The one random step."""
@@ -332,6 +332,7 @@ class Privatizer(Parts):
         shown: Ids,
         notes: Notes | None,
         news: Sequence[Sequence[PrivateValue]],
+        again: Flags,
         repeats: Repeats | None,
     ) -> tuple[Rehearsal, SessionDelta]:
         """What was drawn as texts with their statements, and what a session is to remember of them."""
@@ -347,7 +348,7 @@ class Privatizer(Parts):
         for b, (text, released) in enumerate(zip(tokens.texts, releases, strict=True)):
             span = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
             private = Private(text=text, words=tuple(tokens.words[span]))
-            made.append((released, state(self, released, span, protection, plan, release), private, earlier[b]))
+            made.append((released, state(self, released, span, protection, plan, release, again), private, earlier[b]))
         # finer digits would tell of the words
         seconds = float(f"{(time.perf_counter() - start) / max(1, len(tokens.texts)):.2g}")
         rehearsal = Rehearsal(

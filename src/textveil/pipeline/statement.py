@@ -17,12 +17,12 @@ from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan
 from textveil.pipeline.release import type_of
 from textveil.protect import AGE, DATES, GROUPS, PUBLIC, Protection
-from textveil.randomness import Values
+from textveil.randomness import Flags, Values
 from textveil.text import UNKNOWN_SHARE, Kind, Released
 
 
 def state(
-    parts: Parts, released: Released, span: slice, protection: Protection, plan: Plan, release: Release
+    parts: Parts, released: Released, span: slice, protection: Protection, plan: Plan, release: Release, again: Flags
 ) -> Guarantee:
     """The statement about one text.
 
@@ -33,6 +33,7 @@ def state(
         protection: of the batch.
         plan: of the batch.
         release: of the batch.
+        again: bool [N], words that are released as they were drawn before.
     """
     covered = ~protection.public[span]
     once = covered
@@ -86,6 +87,7 @@ def state(
         groups=groups,
         consistent=parts.words.consistent,
         repeated=int((covered & ~once).sum()),
+        drawn_before=int((once & again[span]).sum()),
     )
 
 
