@@ -8,6 +8,7 @@ import pytest
 from textveil import cli
 from textveil.cli import attack as verb
 from textveil.config import registry
+from textveil.evaluate.attack import CHOOSING
 from textveil.pipeline import privatizer
 
 NOISE = ("--mechanism", "noise", "--epsilon")
@@ -38,7 +39,7 @@ def test_a_table_of_rates(capsys, letters):
     code, out, err = run(capsys, letters, *NOISE, 70, "--attacks", "neighbour", "--seed", 1)
     assert code == 0
     assert re.search(r"neighbour +Pr@1 \(cosine\) +0\.\d{3} +0\.\d{3} to 0\.\d{3} +17\b", out)
-    assert err == ""
+    assert err.split() == CHOOSING.split()
 
 
 def test_json_is_one_object_of_rates(capsys, letters):
@@ -46,6 +47,7 @@ def test_json_is_one_object_of_rates(capsys, letters):
     found = json.loads(out)
     assert code == 0
     assert found["texts"] == 3
+    assert found["caution"] == CHOOSING
     assert found["file"] == "letters.txt"
     assert found["seeded"] is True
     assert "seed" not in found["configuration"]

@@ -370,7 +370,8 @@ def test_the_release_goes_out_and_the_risk_beside_it(capsys, tmp_path):
     assert code == 0
     assert out.count("\n") == 1
     assert re.search(r"recovers (none|about \d+) of your 4 private words", err)
-    assert err.index("recovers") < err.index("per unit of chord distance")
+    assert err.index("recovers") < err.index("Choosing among draws") < err.index("per unit of chord distance")
+    assert "breaks the bound" in page.read_text(encoding="utf-8")
     assert CANARY not in out + err + page.read_text(encoding="utf-8")
     assert stat.S_IMODE(os.stat(page).st_mode) == 0o600
     assert out == run(capsys, "--mechanism", "noise", "--epsilon", 70, "--seed", 1, verb="privatize")[1]
@@ -385,6 +386,14 @@ def test_json_has_the_risk_and_a_warning(capsys):
     assert found["private"] == 4
     assert len(found["probability"]) == len(json.loads(out)["items"])
     assert "keep the output to yourself" in err
+    assert found["caution"].startswith("Choosing among draws")
+
+
+def test_where_nothing_is_drawn_there_is_nothing_to_choose_among(capsys, tmp_path):
+    page = tmp_path / "risk.html"
+    _, _, err = run(capsys, "--mechanism", "placeholder", "--html", page)
+    assert "recovers none of your 4" in err
+    assert "Choosing" not in err + page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

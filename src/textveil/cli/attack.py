@@ -116,6 +116,8 @@ def attack(
             shell.note(shell.wrap(f"Note: {note}"))
     for name, reason in found.refused.items():
         shell.note(shell.wrap(f"{name}: not run: {reason}"))
+    if not as_json:
+        shell.note(shell.wrap(document["caution"]))
     if releases > 1:
         shell.note(shell.wrap(f"A word that is released {releases:,} times, drawn anew, costs its epsilon each time."))
     elif quick:

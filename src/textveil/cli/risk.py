@@ -44,7 +44,7 @@ def risk(
     has a field `risk`. Keep that to yourself: it tells which guesses are right. For a few texts.
     """
     texts.check(text, output, session, html)
-    from textveil.evaluate.risk import assess, check, sentence
+    from textveil.evaluate.risk import assess, caution, check, sentence
 
     name = check(config, prior)  # before anything is loaded
     from rich.console import Console
@@ -84,4 +84,6 @@ def risk(
         console.print(shown.legend(marked=marked), soft_wrap=not console.is_terminal)
     if risks:
         shell.note(shell.wrap(sentence(risks)))
+        if said := caution(risks):
+            shell.note(shell.wrap(said))
     telling.say(statements, as_json=as_json)

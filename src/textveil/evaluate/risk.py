@@ -20,7 +20,7 @@ import numpy as np
 
 from textveil.config import Config, registry
 from textveil.errors import ConfigError
-from textveil.evaluate.attack import DRAWS, Case, PriorName, Report, channel, checked, quiet, static
+from textveil.evaluate.attack import CHOOSING, DRAWS, Case, PriorName, Report, channel, checked, quiet, static
 from textveil.evaluate.attack import case as cases
 from textveil.evaluate.attack import prior as priors
 from textveil.evaluate.attack.posterior import posterior
@@ -58,9 +58,15 @@ class Risk:
         """Whether each item stands for a private word."""
         return ~np.isnan(self.probability)
 
+    @property
+    def caution(self) -> str:
+        """What to know before drawing again; empty where nothing was drawn."""
+        return CHOOSING if any(item.kind in (Kind.WORD, Kind.NUMBER) for item in self.released.items) else ""
+
     def to_json(self) -> dict[str, object]:
         """As plain data, with None for public words."""
         return {
+            "caution": self.caution or None,
             "recovered": int(self.named.sum()),
             "private": int(self.private.sum()),
             "evidence": self.evidence,
@@ -189,3 +195,8 @@ def sentence(risks: Sequence[Risk]) -> str:
     words = "private word" if private == 1 else "private words"
     about = "none" if not named else f"about {named:,}"
     return f"An attacker who knows this program recovers {about} of your {private:,} {words}."
+
+
+def caution(risks: Sequence[Risk]) -> str:
+    """What to know before drawing any of the texts again; empty where nothing was drawn."""
+    return max((risk.caution for risk in risks), default="")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from rich.text import Text
 
-from textveil.evaluate.risk import Risk, sentence
+from textveil.evaluate.risk import Risk, caution, sentence
 from textveil.guarantee import Guarantee
 from textveil.show import page as pages
 
@@ -115,7 +115,8 @@ def page(risks: Sequence[Risk], guarantee: Guarantee) -> str:
     )
     texts = "\n".join(f'<p class="text">{_html(risk)}</p>' for risk in risks)
     content = f"""<p class="how">{escape(how)}Point at a word to read its probability.</p>
-<p class="keep">Keep this page to yourself: it tells which guesses about the private text are right.</p>
+<p class="keep">Keep this page to yourself: it tells which guesses about the private text are right.\
+{escape(f" {said}" if (said := caution(risks)) else "")}</p>
 <ul class="legend">{steps}<li><span class="public">word</span> public, passed as it is</li>\
 <li><span class="named">word</span> the attacker's best guess is right</li></ul>
 <p class="how">The colour says how likely the attacker finds the private word.</p>

@@ -11,9 +11,10 @@ from textveil.evaluate.attack.contract import Attack, Outcome, Report, quiet
 from textveil.evaluate.attack.posterior import DRAWS
 from textveil.evaluate.attack.prior import PRIORS, PriorName, StaticName, checked, masked_lm, static, within
 from textveil.evaluate.attack.reconstruction import cosines
-from textveil.evaluate.attack.report import Findings, Rate, attack, load, rates
+from textveil.evaluate.attack.report import CHOOSING, Findings, Rate, attack, load, rates
 
 __all__ = [
+    "CHOOSING",
     "DRAWS",
     "PRIORS",
     "Attack",

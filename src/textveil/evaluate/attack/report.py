@@ -29,6 +29,12 @@ ALL = "all"
 
 ONE_RELEASE = "this attack looks at one release of a text"
 
+CHOOSING = (
+    "Choosing among draws of a text by what you see here breaks the bound, and each further draw adds its epsilon. Try "
+    "options on public texts."
+)
+"""Said wherever somebody sees how well a release is protected, and may want another one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
@@ -108,6 +114,7 @@ class Findings:
             "placeholders": self.hidden,
             "attacks": {name: dict(options) for name, options in self.options.items()},
             "not_run": dict(self.refused),
+            "caution": CHOOSING,
             "rows": [row.to_json("attack") for row in self.rows],
         }
 
