@@ -48,6 +48,18 @@ def test_sessions_are_listed_shown_exported_imported_and_forgotten(url, capsys, 
     assert [each["subject"] for each in listed] == ["berta"]
 
 
+def test_what_one_person_loses_is_shown(url, capsys):
+    words = ("privatize", "Ingrid met Ingrid", "--mechanism", "rankcape", "--epsilon", "8", "--session", "anna/lease")
+    run(capsys, *words, "-o", "words.consistent=true")
+    said = "protected: 2 words, at most 8 each, 16 for one person who has all of them"
+    assert f"spent: {said}\n" in run(capsys, "session", "show", "anna/lease").out
+    (shown,) = json.loads(run(capsys, "session", "show", "anna/lease", "--json").out)["per person"]
+    assert (shown["drawn"], shown["total_epsilon_ldp"]) == (2, 16.0)
+    assert said.replace("2 words", "2 words drawn once each and released 4 times in all") in (
+        run(capsys, *words, "-o", "words.consistent=true", "--statement").err.replace("\n", " ")
+    )
+
+
 def test_the_ledger_is_shown_limited_and_exported(url, capsys):
     with SessionStore(url) as store:
         spend = Spend(metric="ldp", table="minilm", epsilon=5 * MICRO, ldp=5 * MICRO, words=2)

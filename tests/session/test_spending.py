@@ -1,5 +1,7 @@
 """What a session that repeats words is charged: each draw once, and never less than what is really drawn."""
 
+import json
+import re
 import threading
 from typing import Any
 
@@ -9,9 +11,10 @@ from tests.session.test_ledger import store as store
 
 from textveil import Privatizer
 from textveil.gateway.app import Proxy
-from textveil.guarantee import summarize
+from textveil.guarantee import Guarantee, Loss, summarize
 from textveil.pipeline import privatizer as privatizer_module
 from textveil.pipeline.consistent import Repeats
+from textveil.protect import Span
 from textveil.session import MessageChain, Session, Spend, Utterance
 from textveil.session.spending import MICRO
 
@@ -58,6 +61,99 @@ def test_a_statement_says_which_words_were_drawn_before(alike, small_table):
     assert summarize([first, second, third]).drawn_before == 2
     assert second.to_json()["drawn_before"] == 1
     assert alike.privatize(river).guarantee.drawn_before == 0
+
+
+NAMES = "Maria Silva met Maria Lopez, who knows Peter Silva."
+
+
+@pytest.fixture(scope="module")
+def named():
+    """Names give way to drawn ones, at epsilon 6 for each word of a name."""
+    return Privatizer(
+        "placeholder",
+        words={"consistent": True, "casing": "copy"},
+        protect={"detectors": [Finder()]},
+        names={"types": ["PERSON"]},
+        groups={"budgets": [0, 0, float("inf"), float("inf")]},
+    )
+
+
+class Finder:
+    """Finds the names of this page."""
+
+    name = "finder"
+
+    def find(self, texts):
+        return [
+            Span(b, found.start(), found.end(), "PERSON", 1.0, self.name)
+            for b, text in enumerate(texts)
+            for found in re.finditer(r"[A-Z]\w+ [A-Z]\w+", text)
+        ]
+
+
+def test_what_one_person_loses_who_is_behind_all_names(store, named):
+    session = store.open("anna")
+    first = named.privatize(NAMES, session).guarantee
+    assert "PERSON: 4 names, at most 6 each, 24 for one person who has all of them" in first.headline()
+    again = named.privatize("Maria Silva is Peter Silva", store.open("anna")).guarantee
+    assert "PERSON: 4 names drawn once each and released 7 times in all, at most 6 each, 24 for" in again.headline()
+    (loss,) = again.per_person
+    assert loss.to_json() == {
+        "label": "PERSON",
+        "by": "name",
+        "drawn": 4,
+        "released": 7,
+        "epsilon_ldp": 6.0,
+        "total_epsilon_ldp": 24.0,
+        "infinite": 0,
+    }
+    assert again.to_json()["per_person"] == [loss.to_json()]
+    assert Guarantee.unpack(json.loads(json.dumps(again.pack()))).per_person == (loss,)
+    assert summarize([first, again]).per_person == (loss,)
+    assert store.open("anna").snapshot().losses["PERSON", "name"] == loss
+    assert Session.from_json(store.open("anna").to_json()).snapshot().losses["PERSON", "name"] == loss
+    assert sum(account.ldp for account in store.ledger.accounts()) == 24
+    assert named.privatize(NAMES).guarantee.per_person == ()
+
+
+def test_a_tally_that_forgets_repeats_is_another_number(store, named, monkeypatch):
+    """The broken twin: each place counts, as if each were drawn anew."""
+    nothing = lambda parts, tokens, *_: np.zeros(len(tokens.words), np.bool_)  # noqa: E731
+    monkeypatch.setattr(privatizer_module, "drawn_before", nothing)
+    _, said = (named.privatize("Maria Silva", store.open("anna")).guarantee for _ in range(2))
+    assert said.per_person[0].drawn == 4
+
+
+def test_what_is_drawn_anew_each_time_adds_up(small_table):
+    session, word = Session(), small_table.words[0]
+    fresh = Privatizer("rankcape", table=small_table, epsilon=3.0, k=2)
+    *_, said = (fresh.privatize(f"{word} {word}", session).guarantee for _ in range(3))
+    assert str(said.per_person[0]) == "protected: 6 words, at most 3 each, 18 for one person who has all of them"
+
+
+@pytest.mark.parametrize(
+    ("loss", "says"),
+    [
+        (Loss("PERSON", "name", 1, 1, 6 * MICRO, 6 * MICRO), "PERSON: 1 name, at most 6"),
+        (
+            Loss("PERSON", "name", 1, 3, 6 * MICRO, 6 * MICRO),
+            "PERSON: 1 name drawn once and released 3 times in all, at most 6",
+        ),
+        (Loss("DATE", "figure", 2, 2, infinite=2), "DATE: 2 figures, no finite bound for any of them"),
+        (
+            Loss("other", "word", 3, 3, 2 * MICRO, 3 * MICRO, infinite=1),
+            "other: 3 words, no finite bound for 1 of them, at most 2 each, 3 for one person who has all of the others",
+        ),
+    ],
+)
+def test_a_loss_in_words(loss, says):
+    assert str(loss) == says
+
+
+def test_threads_lose_no_loss(store, alike, small_table):
+    _, session = race(store, alike, small_table.words)
+    (loss,) = session.snapshot().whole().losses.values()
+    assert (loss.drawn, loss.released) == (12, 24 + 20)  # the first word of each thread stands alone once
 
 
 def test_another_law_or_budget_is_another_draw(store, small_table):

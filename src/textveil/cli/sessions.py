@@ -63,7 +63,7 @@ def list_sessions(store: Store, as_json: AsJson = False) -> None:
 
 @verb("textveil session show anna/lease --store sqlite:///veil.db", on=session, name="show")
 def show(name: Name, store: Store, as_json: AsJson = False) -> None:
-    """Show how much a session remembers: counts, no originals."""
+    """Show how much a session remembers, and what one person loses who is behind all of it: counts, no originals."""
     with store_of(store) as kept:
         known = kept.open(*named(name), new=False).snapshot()
         counts: dict[str, Any] = {
@@ -71,13 +71,16 @@ def show(name: Name, store: Store, as_json: AsJson = False) -> None:
             "replaced names": len(known.replaced),
             "known targets": len(known.targets),
         }
+        losses = [known.losses[of] for of in sorted(known.losses)]
     if as_json:
-        say(json.dumps(counts))
+        say(json.dumps({**counts, "per person": [each.to_json() for each in losses]}))
         return
     for type_, number in counts["values"].items():
         say(f"{type_}: {number:,}")
     for what in ("replaced names", "known targets"):
         say(f"{what}: {counts[what]:,}")
+    for each in losses:
+        say(f"spent: {each}")
 
 
 @verb(

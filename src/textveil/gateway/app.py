@@ -185,8 +185,10 @@ class Proxy:
             chain.release(self._released)
             released = asked.saying([text for link in chain.links for text in link.released])
             promise = largest([link.promise for link in chain.links if link.promise is not None])
+            known = chain.session.snapshot().losses
             counts = {"drawn": chain.drawn, "repeated": len(chain.links) - chain.drawn}
-            return released, chain, json.dumps(promise | counts | {"said": said(**counts)})
+            more = {"per_person": [known[of].to_json() for of in sorted(known)], "said": said(**counts)}
+            return released, chain, json.dumps(promise | counts | more)
         except RequestError:
             raise
         except (LimitReached, StoreError) as error:

@@ -6,14 +6,16 @@ Not here: how a mechanism earns its claim (`mechanism`), and what attackers get.
 
 from textveil.guarantee.accounting import compose, condense, summarize
 from textveil.guarantee.claim import FLOATING_POINT, Claim, Restricted
-from textveil.guarantee.guarantee import Group, Guarantee
+from textveil.guarantee.guarantee import MICRO, Group, Guarantee, Loss
 from textveil.guarantee.wording import hidden, hidden_counts, listing, number, things
 
 __all__ = [
     "FLOATING_POINT",
+    "MICRO",
     "Claim",
     "Group",
     "Guarantee",
+    "Loss",
     "Restricted",
     "compose",
     "condense",

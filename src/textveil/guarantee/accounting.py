@@ -13,7 +13,7 @@ import numpy as np
 
 from textveil.errors import GuaranteeError
 from textveil.guarantee.claim import Claim, Restricted
-from textveil.guarantee.guarantee import Group, Guarantee
+from textveil.guarantee.guarantee import Group, Guarantee, Loss
 from textveil.randomness import Ints
 from textveil.text import MASK_FIELDS
 
@@ -66,6 +66,7 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
         consistent=any(release.consistent for release in releases),
         drawn_before=min(release.drawn_before for release in releases),
         releases=sum(release.releases for release in releases),
+        per_person=_latest(releases),
     )
 
 
@@ -115,7 +116,17 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
         repeated=sum(text.repeated for text in texts),
         drawn_before=sum(text.drawn_before for text in texts),
         releases=max(text.releases for text in texts),
+        per_person=_latest(texts),
     )
+
+
+def _latest(releases: Sequence[Guarantee]) -> tuple[Loss, ...]:
+    """What a session has lost after several releases; of several sessions, what the one has that lost most."""
+    found: dict[tuple[str, str], Loss] = {}
+    for loss in chain.from_iterable(release.per_person for release in releases):
+        before = found.get((loss.label, loss.by), loss)
+        found[loss.label, loss.by] = max(loss, before, key=lambda each: (each.total, each.infinite, each.released))
+    return tuple(found.values())
 
 
 def _gathered(groups: Iterable[Group]) -> tuple[Group, ...]:

@@ -8,7 +8,7 @@ Not here: how a statement reads (`wording`), composition over releases and texts
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,48 @@ class Group:
         }
 
 
+MICRO = 1_000_000
+"""Units of an epsilon where many are summed. Integers add up exactly, in any order."""
+
+
+class Loss(NamedTuple):
+    """What all values of one type together have lost in a session, in local DP: what one person loses who has them all.
+
+    Args:
+        label: the type, or the group of words.
+        by: "name" (drawn from a public list), "figure" (moved by noise), or "word".
+        drawn: how many were drawn: where equal words are released alike, how many distinct ones.
+        released: how many times they were released, counted once in a text where they are released alike.
+        most: the largest epsilon of one, in millionths.
+        total: the sum of all, in millionths.
+        infinite: for how many no finite bound holds; they are in no sum.
+    """
+
+    label: str
+    by: str
+    drawn: int = 0
+    released: int = 0
+    most: int = 0
+    total: int = 0
+    infinite: int = 0
+
+    def __str__(self) -> str:
+        """As a phrase: "PERSON: 4 names, at most 6 each, 24 for one person who has all of them"."""
+        return wording.loss(self)
+
+    def to_json(self) -> dict[str, object]:
+        """As plain data, in epsilons."""
+        return {
+            "label": self.label,
+            "by": self.by,
+            "drawn": self.drawn,
+            "released": self.released,
+            "epsilon_ldp": self.most / MICRO,
+            "total_epsilon_ldp": self.total / MICRO,
+            "infinite": self.infinite,
+        }
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Guarantee:
     """The statement that goes with a released text.
@@ -92,6 +134,8 @@ class Guarantee:
         drawn_before: of the words with a value of their own, those that an earlier release of the session has drawn;
             they are released again as they were, and both releases together spend that value once.
         releases: how many releases of the text it is about, each drawn anew.
+        per_person: what the values of each type have lost in the session until then, this release included; empty
+            without a session, or where nothing is drawn.
     """
 
     claim: Claim
@@ -115,6 +159,7 @@ class Guarantee:
     repeated: int = 0
     drawn_before: int = 0
     releases: int = 1
+    per_person: tuple[Loss, ...] = ()
 
     @property
     def mean_ldp(self) -> float:
@@ -236,6 +281,7 @@ class Guarantee:
             "seeded": self.seeded,
             "releases": self.releases,
             "drawn_before": self.drawn_before,
+            "per_person": [each.to_json() for each in self.per_person],
             "infinite_because": list(self.reasons),
             "assumptions": list(claim.assumptions),
             "caveats": list(claim.caveats),
@@ -288,6 +334,7 @@ class Guarantee:
                 "counts": None if counts is None else np.asarray(counts, np.int64),
                 "mask": tuple(packed["mask"]),
                 "groups": tuple(Group(**group) for group in packed["groups"]),
+                "per_person": tuple(Loss(*each) for each in packed.get("per_person", ())),
                 "infinite": tuple(packed["infinite"]),
             }
         )

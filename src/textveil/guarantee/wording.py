@@ -16,7 +16,7 @@ from textveil.randomness import Values
 from textveil.text import Item, Kind, Released
 
 if TYPE_CHECKING:
-    from textveil.guarantee.guarantee import Group, Guarantee
+    from textveil.guarantee.guarantee import Group, Guarantee, Loss
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -174,7 +174,7 @@ def _unprotected(guarantee: "Guarantee") -> str:
 
 def headline(guarantee: "Guarantee") -> str:
     """The statement in three lines: the bound, where it holds, and what is released besides."""
-    first = _bound(guarantee) + _aside(guarantee) + _spent_by_group(guarantee)
+    first = _bound(guarantee) + _aside(guarantee) + _spent_by_group(guarantee) + _per_person(guarantee)
     return "\n".join((first, _domain(guarantee), _besides(guarantee)))
 
 
@@ -222,6 +222,27 @@ def _spent_by_group(guarantee: "Guarantee") -> str:
     if guarantee.kind == "none":
         domain = f"Between texts with the same mask, by group and for {_any_two(guarantee)}"
     return f" {domain}: {said}."
+
+
+def _per_person(guarantee: "Guarantee") -> str:
+    """What one person loses who is behind all values of a session."""
+    said = "; ".join(map(loss, guarantee.per_person))
+    return f" In the session so far, for {_any_two(guarantee)}: {said}." if said else ""
+
+
+def loss(of: "Loss") -> str:
+    """What values of one type have lost: "PERSON: 4 names, at most 6 each, 24 for one person who has all of them"."""
+    said = [count(of.drawn, of.by)]
+    if of.released > of.drawn:
+        said[0] += f" drawn once{' each' if of.drawn > 1 else ''} and released {of.released:,} times in all"
+    if of.infinite:
+        said.append(f"no finite bound for {'any' if of.infinite == of.drawn else f'{of.infinite:,}'} of them")
+    if (finite := of.drawn - of.infinite) > 0:
+        others = "of the others " if of.infinite else ""
+        said.append(f"at most {number(of.most / 1e6)}{' each' if finite > 1 else ''}")
+        if finite > 1:
+            said.append(f"{number(of.total / 1e6)} for one person who has all {others or 'of them'}".rstrip())
+    return f"{of.label}: {', '.join(said)}"
 
 
 def _spends(group: "Group") -> str:

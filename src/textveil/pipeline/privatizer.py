@@ -40,7 +40,7 @@ from textveil.pipeline.rerank import rerank
 from textveil.pipeline.results import Private, Rehearsal, Result
 from textveil.pipeline.rules import Setup
 from textveil.pipeline.source import source
-from textveil.pipeline.statement import state
+from textveil.pipeline.statement import note_losses, state
 from textveil.protect import Budget, Grouped, Looked, PrivateValue, Protection
 from textveil.randomness import Flags, Ids
 from textveil.session import Notes, Session, SessionDelta, Snapshot
@@ -348,7 +348,9 @@ class Privatizer(Parts):
         for b, (text, released) in enumerate(zip(tokens.texts, releases, strict=True)):
             span = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
             private = Private(text=text, words=tuple(tokens.words[span]))
-            made.append((released, state(self, released, span, protection, plan, release, again), private, earlier[b]))
+            lost = () if notes is None else note_losses(self, span, protection, plan, release, again, notes)
+            guarantee = state(self, released, span, protection, plan, release, again, lost)
+            made.append((released, guarantee, private, earlier[b]))
         # finer digits would tell of the words
         seconds = float(f"{(time.perf_counter() - start) / max(1, len(tokens.texts)):.2g}")
         rehearsal = Rehearsal(

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from textveil.guarantee import Group, Guarantee
+from textveil.guarantee import Group, Guarantee, Loss
 from textveil.mechanism import Role, WordRule, oov
 from textveil.pipeline.draw import Release, labels_cost
 from textveil.pipeline.parts import Parts
@@ -18,11 +18,19 @@ from textveil.pipeline.plan import Plan
 from textveil.pipeline.release import type_of
 from textveil.protect import AGE, DATES, GROUPS, PUBLIC, Protection
 from textveil.randomness import Flags, Values
+from textveil.session import Notes
 from textveil.text import UNKNOWN_SHARE, Kind, Released
 
 
 def state(
-    parts: Parts, released: Released, span: slice, protection: Protection, plan: Plan, release: Release, again: Flags
+    parts: Parts,
+    released: Released,
+    span: slice,
+    protection: Protection,
+    plan: Plan,
+    release: Release,
+    again: Flags,
+    per_person: tuple[Loss, ...],
 ) -> Guarantee:
     """The statement about one text.
 
@@ -34,6 +42,7 @@ def state(
         plan: of the batch.
         release: of the batch.
         again: bool [N], words that are released as they were drawn before.
+        per_person: what the session has lost until then; see `note_losses`.
     """
     covered = ~protection.public[span]
     once = covered
@@ -88,7 +97,43 @@ def state(
         consistent=parts.words.consistent,
         repeated=int((covered & ~once).sum()),
         drawn_before=int((once & again[span]).sum()),
+        per_person=per_person,
     )
+
+
+def note_losses(
+    parts: Parts, span: slice, protection: Protection, plan: Plan, release: Release, again: Flags, notes: Notes
+) -> tuple[Loss, ...]:
+    """Note in a session what the drawn words of one text lose, by their type.
+
+    Args:
+        parts: of the privatizer.
+        span: the words of the text among those of the batch.
+        protection: of the batch.
+        plan: of the batch.
+        release: of the batch.
+        again: bool [N], words that are released as they were drawn before, and lose nothing more.
+        notes: of the session.
+
+    Returns:
+        What the session has lost until then; nothing where the text draws nothing.
+    """
+    lost = np.bincount(plan.block.layout.words, release.most, minlength=len(plan.roles)).astype(np.float64)
+    lost[np.isin(plan.rules, (WordRule.UNIFORM, WordRule.ADD))] = math.inf
+    besides = protection.named | protection.moved
+    lost[besides] = release.spent[besides]
+    if parts.drawn_groups:
+        lost[~protection.public] = labels_cost(parts, parts.claim, int((~protection.public[span]).sum()))
+    first = (plan.classes < 0) | (plan.classes == np.arange(len(plan.classes)))
+    found: dict[tuple[str, str], tuple[list[float], int]] = {}
+    for i in (np.flatnonzero((lost > 0)[span] & first[span]) + span.start).tolist():
+        of = protection.kind(i), "name" if protection.named[i] else "figure" if protection.moved[i] else "word"
+        spent, released = found.get(of, ([], 0))
+        spent += [] if again[i] else [float(lost[i])]
+        found[of] = spent, released + 1
+    for (label, by), (spent, released) in found.items():
+        notes.lost(label, by, spent, released)
+    return notes.losses() if found else ()
 
 
 def _passing_reason(parts: Parts, protection: Protection, span: slice, plan: Plan) -> str:

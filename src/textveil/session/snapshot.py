@@ -5,16 +5,19 @@ same placeholder for the same value, the same row for the same word; a `SessionD
 Not here: who keeps it and lets threads take turns (`state`), and how an answer is searched (`restore`).
 """
 
+import math
 from collections import ChainMap
 from collections.abc import Collection, Container, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from textveil.guarantee import Loss
 from textveil.protect import PrivateValue, Sought, Span, alike, core, parts
 from textveil.session.placeholders import Given, Original, named, spelled_in
 from textveil.session.reading import fold
 from textveil.session.restore import Key, KeyFinder, Node, targets_in, tree
+from textveil.session.spending import micro
 from textveil.text import is_public
 
 _Same = tuple[str, str]
@@ -52,6 +55,7 @@ class Facts:
         owners: for released names that must lead back, the one original that they stand for.
         said: words that were released as they stood, as keys: in an answer they are themselves.
         spelled: names of placeholders that a text spelled itself, as keys; no value gets one of those.
+        losses: what the values of each type have lost, by (type, what replaces them).
         drawn: table rows of words that are released alike, and what figures are moved by, by (law, word, group).
     """
 
@@ -66,6 +70,7 @@ class Facts:
     owners: ChainMap[str, str] = field(default_factory=ChainMap, repr=False)
     said: ChainMap[str, None] = field(default_factory=ChainMap, repr=False)
     spelled: ChainMap[str, None] = field(default_factory=ChainMap)
+    losses: ChainMap[tuple[str, str], Loss] = field(default_factory=ChainMap)
     drawn: ChainMap[tuple[str, str, str], int] = field(default_factory=ChainMap, repr=False)
 
 
@@ -336,6 +341,35 @@ class Notes:
         drawn = self._facts.drawn
         expect(self._facts, drawn=[(law, fold(word), group) for word, group in keys])
         return [(law, fold(word), group) in drawn for word, group in keys]
+
+    def lost(self, label: str, by: str, spent: Sequence[float], released: int) -> None:
+        """Note what words of one type lose in one text.
+
+        Args:
+            label: the type.
+            by: what replaces them; see `Loss`.
+            spent: local DP of each word that was drawn for it.
+            released: how many are released in it, also those that were drawn before.
+        """
+        before = self._losses.get((label, by), Loss(label, by))
+        finite = [micro(each) for each in spent if math.isfinite(each)]
+        self._losses[label, by] = self._facts.losses[label, by] = Loss(
+            label,
+            by,
+            drawn=before.drawn + len(spent),
+            released=before.released + released,
+            most=max([before.most, *finite]),
+            total=before.total + sum(finite),
+            infinite=before.infinite + len(spent) - len(finite),
+        )
+
+    def losses(self) -> tuple[Loss, ...]:
+        """What the values of each type have lost until now."""
+        return tuple(self._losses[of] for of in sorted(self._losses))
+
+    @cached_property
+    def _losses(self) -> dict[tuple[str, str], Loss]:
+        return dict(self._facts.losses)
 
     def delta(self) -> SessionDelta:
         """What is new."""

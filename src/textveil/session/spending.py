@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-MICRO = 1_000_000
-"""Units of an epsilon. Integers add up exactly, in any order."""
+from textveil.guarantee import MICRO
+
+__all__ = ["MICRO", "Spend", "micro"]
 
 
 def micro(epsilon: float) -> int:

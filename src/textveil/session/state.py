@@ -14,6 +14,7 @@ from typing import Literal, Self, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from textveil.errors import InputError
+from textveil.guarantee import Loss
 from textveil.protect import PrivateValue
 from textveil.session.placeholders import Given
 from textveil.session.reading import fold
@@ -23,7 +24,7 @@ from textveil.session.spending import Spend
 
 T = TypeVar("T")
 
-VERSION: Literal[4] = 4
+VERSION: Literal[5] = 5
 """Of the form in which a session is kept; a change that older versions cannot read makes it another one."""
 
 UNFOUND = ("LITERAL", "TEXT", "WORD")
@@ -175,6 +176,7 @@ class Session:
             private=[_Private(type=each.type, text=each.text, score=each.score) for each in known.private.values()],
             targets=known.known_targets,
             draws=draws,
+            losses=[_Loss(**loss._asdict()) for loss in known.losses.values()],
         ).model_dump_json(indent=1)
 
     @classmethod
@@ -226,9 +228,19 @@ class _Draw(_Part):
     row: int
 
 
+class _Loss(_Part):
+    label: str
+    by: str
+    drawn: int = Field(ge=0)
+    released: int = Field(ge=0)
+    most: int = Field(ge=0)
+    total: int = Field(ge=0)
+    infinite: int = Field(ge=0)
+
+
 class _Kept(_Part):
     format: Literal["textveil session"] = "textveil session"
-    version: Literal[1, 2, 3, 4] = VERSION
+    version: Literal[1, 2, 3, 4, 5] = VERSION
     owner: str
     placeholders: list[_Placeholder]
     replacements: list[_Replacement]
@@ -237,6 +249,7 @@ class _Kept(_Part):
     private: list[_Private] | None = None  # versions 1 and 2 had only what became of it
     targets: list[str] = []
     draws: dict[str, list[_Draw]]
+    losses: list[_Loss] = []  # versions 1 to 4 did not count them
 
     def snapshot(self) -> Snapshot:
         given = [Given(**dict(each)) for each in self.placeholders]
@@ -262,6 +275,7 @@ class _Kept(_Part):
             owners=ChainMap({fold(name.shown): fold(name.original) for name in self.replacements if name.owns}),
             said=ChainMap(dict.fromkeys(map(fold, self.said))),
             spelled=ChainMap(dict.fromkeys(each.strip("<>") for each in self.spelled)),
+            losses=ChainMap({(each.label, each.by): Loss(**dict(each)) for each in self.losses}),
             drawn=ChainMap(
                 {(law, fold(each.word), each.group): each.row for law, draws in self.draws.items() for each in draws}
             ),

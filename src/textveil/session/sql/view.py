@@ -28,8 +28,8 @@ FORM = "form"
 BEGINNING = "beginning"
 """The kind of a row that says how long the longest form is that begins like this."""
 
-WHOLE = ("counts", "replaced", "targets")
-"""Facts that are read all at once, where answers are restored."""
+WHOLE = ("counts", "replaced", "targets", "losses")
+"""Facts that are read all at once: few, or needed where answers are restored."""
 
 MOST = 100_000
 """Rows of a kind that are remembered once they have been read."""
