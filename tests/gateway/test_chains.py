@@ -1,4 +1,7 @@
-"""A conversation that is sent again with every request: each message is released once."""
+"""A conversation that is sent again with every request: each message is released once.
+
+Not here: what an attacker gets of it otherwise (`tests.contract.test_over_time`).
+"""
 
 import json
 import math
@@ -109,24 +112,6 @@ def test_a_clock_in_the_first_message_leads_to_no_new_draws(noisy, store, small_
 def test_without_memory_of_messages_a_clock_would(noisy, store, small_table, monkeypatch):
     monkeypatch.setattr(Repeats, "applied", lambda _, release: release)
     assert len(set(clock(proxy(noisy, store), small_table.words))) == 3
-
-
-def dropped(served):
-    """What is sent when a client has dropped the message that told what is private."""
-    _, chain, _ = ask(served, [("user", f"password: {SECRET}")])
-    answer = chain.session.restore("<SECRET_1>")
-    assert answer == SECRET
-    chain.answered([("<SECRET_1>", answer)])
-    return ask(served, [("assistant", answer), ("user", "say it again")])[0]
-
-
-def test_what_was_private_stays_so_when_old_messages_are_dropped(hiding, store):
-    assert SECRET not in json.dumps(dropped(proxy(hiding, store)))
-
-
-def test_without_memory_of_answers_it_would_be_sent(hiding, store, monkeypatch):
-    monkeypatch.setattr(MessageChain, "answered", lambda *_: None)
-    assert SECRET in json.dumps(dropped(proxy(hiding, store)))
 
 
 def test_a_branch_knows_nothing_of_the_other(hiding, store):

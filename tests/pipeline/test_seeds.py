@@ -1,4 +1,7 @@
-"""What a seed or a key repeats: the same release of the same texts, and no noise under another law."""
+"""What a seed or a key repeats: the same release of the same texts, and no noise under another law.
+
+Not here: what an attacker gets of a seed that is used twice (`tests.contract.test_over_time`).
+"""
 
 import copy
 import pickle
@@ -14,7 +17,7 @@ from textveil.errors import ConfigError, RandomnessError
 from textveil.pipeline import Privatizer
 from textveil.pipeline.source import source
 from textveil.protect import ungrouped
-from textveil.randomness import KeyedRandomness, Randomness, SeededRandomness, SystemRandomness
+from textveil.randomness import KeyedRandomness, SystemRandomness
 from textveil.table import EmbeddingTable
 from textveil.text import tokenize
 
@@ -22,73 +25,6 @@ from textveil.text import tokenize
 @pytest.fixture
 def table(small_table: EmbeddingTable) -> EmbeddingTable:
     return small_table
-
-
-RUNS = 200
-ETA = 1 / 200
-"""The noise has a spread of 200 places to both sides."""
-
-
-def letters(number: int) -> str:
-    """A word for a number, without digits: numbers are words of their own kind."""
-    return "".join(chr(ord("a") + int(digit)) for digit in f"{number:05}") + "x"
-
-
-@pytest.fixture(scope="module")
-def line() -> EmbeddingTable:
-    """Words in a row, a place apart."""
-    places = np.arange(7000, dtype=np.float64)[:, None]
-    return EmbeddingTable.build(
-        name="line", words=[letters(i) for i in range(len(places))], vectors=places, metric="euclidean"
-    )
-
-
-class WithoutConfiguration(SeededRandomness):
-    """The broken twin: a seed's streams depend on the call and on the text's number in it, and on nothing else."""
-
-    def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Self:
-        return self
-
-
-def placed(line: EmbeddingTable, seeded: Randomness, eta: float, word: int) -> int:
-    """The place at which a word comes out."""
-    privatizer = Privatizer("noise", eta=eta, table=line).with_parts(randomness=seeded)
-    return int(line.row_of[privatizer.privatize(letters(word)).text])
-
-
-def hits_of_two_budgets(line: EmbeddingTable, kind: type[SeededRandomness]) -> int:
-    """How often x = (eta2 y2 - eta1 y1) / (eta2 - eta1), with eta2 = 2 eta1, is right within one place."""
-    words = np.random.default_rng(1).integers(3000, 4000, RUNS).tolist()
-    guesses = [
-        2 * placed(line, kind(seed), 2 * ETA, word) - placed(line, kind(seed), ETA, word)
-        for seed, word in enumerate(words)
-    ]
-    return sum(abs(guess - word) <= 1 for guess, word in zip(guesses, words, strict=True))
-
-
-def hits_of_two_texts(line: EmbeddingTable, kind: type[SeededRandomness]) -> int:
-    """How often two words that are drawn with one seed come out as far apart as they are, within one place."""
-    words = np.random.default_rng(2).integers(3000, 4000, (RUNS, 2)).tolist()
-    return sum(
-        abs(placed(line, kind(seed), ETA, one) - placed(line, kind(seed), ETA, two) - (one - two)) <= 1
-        for seed, (one, two) in enumerate(words)
-        if one != two
-    )
-
-
-# With unrelated draws the error is the difference of two Laplace values of scale 200, whose density is 1/800 at most;
-# two roundings and one place make a window of 5 places. More than 13 of 200 with probability 5/800: less than 1e-9.
-CHANCE = 13
-
-
-def test_one_seed_under_two_budgets_does_not_give_the_word_away(line):
-    assert hits_of_two_budgets(line, SeededRandomness) <= CHANCE
-    assert hits_of_two_budgets(line, WithoutConfiguration) == RUNS
-
-
-def test_one_seed_for_two_texts_does_not_give_their_difference_away(line):
-    assert hits_of_two_texts(line, SeededRandomness) <= CHANCE
-    assert hits_of_two_texts(line, WithoutConfiguration) >= RUNS - 5
 
 
 # ---- what a digest depends on ----------------------------------------------------------------------------------------

@@ -342,7 +342,17 @@ class Privatizer(Parts):
         steps = moved_alike(self, tokens, protection, plan, release.steps, notes)
         if repeats is not None:
             repeats.keep(drawn, steps)
-        releases, earlier = spell(self, tokens, protection, plan, shown, steps=steps, notes=notes, news=news)
+        releases, earlier = spell(
+            self,
+            tokens,
+            protection,
+            plan,
+            shown,
+            steps=steps,
+            notes=notes,
+            news=news,
+            again=repeats is not None,
+        )
         foreign = self._unmeasured(tokens.texts)
         made = []
         for b, (text, released) in enumerate(zip(tokens.texts, releases, strict=True)):

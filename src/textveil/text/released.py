@@ -80,7 +80,8 @@ class Mask:
         equal: classes of item positions that are known to stand for equal words.
         numbered: whether placeholders have a session's numbers, which show equality within it, and say which stand for
             a part of another's name, or for another spelling.
-        consistent: whether equal words of a group have equal releases, within the text or a session.
+        consistent: whether equal words of a group have equal releases, within the text or a session, or those of a text
+            that returns in a session have.
         drawn_groups: whether groups were drawn at random with their own budget: the statement covers them.
         groups: budget group of each item; None if there is only one.
         pieces: number of pieces of each protected word, in the wordpiece unit; None in the word unit.
