@@ -52,6 +52,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "groups or a budget": {"protect": {"always": ["apple"]}, "groups": FINITE, "budget": Uniform(3), "epsilon": None},
     "drawn labels need finite budgets": {"protect": LABELS},
     "equal words are drawn alone": {"mechanism": "d-chi-stencil", "words": {"consistent": True}},
+    "lasting words are equal words": {"words": {"lasting": True}},
     "epsilon or a budget": {"budget": Uniform(3)},
     "a budget assigns": {"budget": 3, "epsilon": None},
     "something says what a word may spend": {"epsilon": None},

@@ -33,6 +33,9 @@ class WordsOptions:
             whatever the budget (the statement is then infinite).
         consistent: whether a word that occurs again in its group, in the same text or session, gets the same release;
             the mask then shows which words are equal. For mechanisms that look at each word alone.
+        lasting: whether it gets the same release in all sessions of a subject, for good: pseudonymization by a random
+            table. Words can then be told by how often they occur, and what all releases together spend is epsilon times
+            the number of distinct words. Needs `consistent`, and sessions in a database (`SQLStore`).
         tokenizer: a folder, tokenizer.json file or hub id; only for the unit "wordpiece".
     """
 
@@ -42,6 +45,7 @@ class WordsOptions:
     oov: Literal["surrogate", "placeholder", "error", "keep", "uniform", "drop"] = "surrogate"
     numbers: Literal["table", "add"] = "table"
     consistent: bool = False
+    lasting: bool = False
     tokenizer: str | None = None
 
 
@@ -307,13 +311,13 @@ class Config:
     def to_dict(self) -> dict[str, Any]:
         """Plain values in the layout of a configuration file; `resolve` restores them.
 
-        Figures and risk are in it only where one of their options is set: stored results are found by their
-        configuration, and these are younger than they are.
+        Figures, risk and `words.lasting` are in it only where one of their options is set: stored results are found by
+        their configuration, and these are younger than they are.
         """
         shown = [name for name in _OPTIONAL if name != "figures" or self.figures != FigureOptions()]
         return {
             "profile": self.profile,
-            "words": asdict(self.words),
+            "words": {name: value for name, value in asdict(self.words).items() if name != "lasting" or value},
             "table": asdict(self.table),
             "mechanism": {"name": self.mechanism.name, **_plain(self.mechanism.options)},
             **{name: _plain(asdict(getattr(self, name))) for name in shown},

@@ -80,6 +80,12 @@ class Proxy:
     limit: Annotated[int, Field(ge=1)] = 4_000_000
     store: SessionStore = Field(default_factory=SessionStore)
 
+    def __post_init__(self) -> None:
+        if self.privatizer.words.lasting:
+            raise ConfigError(
+                "words.lasting is for sessions that are named, and a proxy has conversations: leave it out"
+            )
+
     @cached_property
     def _nobody(self) -> str:
         return f"no-key-{self.store.pseudonym(os_entropy(32))}"

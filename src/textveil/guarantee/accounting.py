@@ -67,6 +67,7 @@ def compose(releases: Sequence[Guarantee]) -> Guarantee:
         drawn_before=min(release.drawn_before for release in releases),
         releases=sum(release.releases for release in releases),
         per_person=_latest(releases),
+        lasting=any(release.lasting for release in releases),
     )
 
 
@@ -117,6 +118,7 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
         drawn_before=sum(text.drawn_before for text in texts),
         releases=max(text.releases for text in texts),
         per_person=_latest(texts),
+        lasting=any(text.lasting for text in texts),
     )
 
 

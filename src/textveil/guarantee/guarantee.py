@@ -136,6 +136,7 @@ class Guarantee:
         releases: how many releases of the text it is about, each drawn anew.
         per_person: what the values of each type have lost in the session until then, this release included; empty
             without a session, or where nothing is drawn.
+        lasting: whether equal words are replaced alike in all sessions of a subject, for good.
     """
 
     claim: Claim
@@ -160,6 +161,7 @@ class Guarantee:
     drawn_before: int = 0
     releases: int = 1
     per_person: tuple[Loss, ...] = ()
+    lasting: bool = False
 
     @property
     def mean_ldp(self) -> float:
@@ -229,7 +231,11 @@ class Guarantee:
     @property
     def neighbours(self) -> str:
         """What may differ between the two texts that the statement compares."""
-        return "one protected word" + (", at all places that the mask calls equal" if self.consistent else "")
+        return (
+            "one protected word"
+            + (", at all places that the mask calls equal" if self.consistent else "")
+            + (" in all releases of this subject" if self.lasting else "")
+        )
 
     def total(self, values: NDArray[Any]) -> float:
         """The sum over all words of values that go with those of `epsilon_per_word`."""
@@ -281,6 +287,7 @@ class Guarantee:
             "seeded": self.seeded,
             "releases": self.releases,
             "drawn_before": self.drawn_before,
+            "lasting": self.lasting,
             "per_person": [each.to_json() for each in self.per_person],
             "infinite_because": list(self.reasons),
             "assumptions": list(claim.assumptions),

@@ -130,6 +130,8 @@ def _replaced(guarantee: "Guarantee") -> str:
 
 def _alike(guarantee: "Guarantee") -> str:
     alike = ", equal words alike" if guarantee.repeated else ""
+    if guarantee.lasting:
+        alike = ", equal words alike in all sessions of this subject"
     return f"{alike}, {guarantee.drawn_before:,} as drawn before" if guarantee.drawn_before else alike
 
 
@@ -294,7 +296,14 @@ def _for_one_release(guarantee: "Guarantee") -> str:
     said += "." if guarantee.repeatable else "; repeated releases add up."
     if n := guarantee.drawn_before:
         were, they = ("was", "it spends") if n == 1 else ("were", "they spend")
-        said += f" {n:,} of these words {were} drawn in an earlier release of the session: drawn once, {they} once."
+        of = "of this subject" if guarantee.lasting else "of the session"
+        said += f" {n:,} of these words {were} drawn in an earlier release {of}: drawn once, {they} once."
+    if guarantee.lasting:
+        said += (
+            " Each word keeps its draw in all sessions of this subject, for good (words.lasting), as in a random "
+            "table: all releases together spend epsilon once for each distinct word, and words can be told by how "
+            "often they occur and what they stand beside."
+        )
     return said
 
 

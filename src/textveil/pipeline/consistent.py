@@ -15,7 +15,7 @@ from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan, drawn_as
 from textveil.protect import DATES, Protection
 from textveil.randomness import Flags, Ids
-from textveil.session import AGAIN, Notes, Snapshot, digest, fold
+from textveil.session import AGAIN, LASTING, Notes, Session, Snapshot, digest, fold
 from textveil.text import Tokens
 
 
@@ -68,6 +68,25 @@ def drawn_before(parts: Parts, tokens: Tokens, protection: Protection, plan: Pla
             found[i] = was or (fold(word), group) in seen
             seen.add((fold(word), group))
     return found
+
+
+def recall(parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, notes: Notes, session: Session) -> None:
+    """Note what was drawn for the words of a batch in any session of the same subject (`words.lasting`).
+
+    Args:
+        parts: of the privatizer.
+        tokens: the words of a batch.
+        protection: their groups.
+        plan: their classes and budgets.
+        notes: what the session knows.
+        session: whose subject it is.
+
+    Raises:
+        ConfigError: the session is not in a database.
+    """
+    places = np.flatnonzero((plan.classes >= 0) & ~protection.moved).tolist()
+    keys = {(tokens.words[i], drawn_as(i, protection, plan.epsilon)): None for i in places}
+    notes.learn(session.lasting([(_law(parts), fold(word), group) for word, group in keys]))
 
 
 def moved_alike(
@@ -158,4 +177,5 @@ def _law(parts: Parts) -> str:
     """What a drawn row depends on besides the word, its group and its budget."""
     claim, table = parts.claim, parts.table
     drawn = "seeded" if parts.randomness.seeded else "drawn"
+    drawn = LASTING + drawn if parts.words.lasting else drawn
     return f"{drawn} {claim.mechanism} {sorted(claim.options.items())} {claim.table} {table.metric} {table.digest}"

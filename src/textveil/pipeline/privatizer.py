@@ -29,7 +29,7 @@ from textveil.config import (
 )
 from textveil.errors import ConfigError, InputError, MechanismError, TextveilError
 from textveil.mechanism import PLACEHOLDER, Mechanism
-from textveil.pipeline.consistent import Repeats, alike, drawn_before, moved_alike
+from textveil.pipeline.consistent import Repeats, alike, drawn_before, moved_alike, recall
 from textveil.pipeline.draw import Release, draw, planned
 from textveil.pipeline.found import said, with_budget
 from textveil.pipeline.papers import warn_of_budget
@@ -266,6 +266,8 @@ class Privatizer(Parts):
         whole: bool,
     ) -> Rehearsal:
         start = time.perf_counter()
+        if self.words.lasting:
+            (session or Session()).lasting([])  # or it is refused
         tokens = tokenize(texts, first=first)
         found = look(self, tokens, queries)
         release = partial(self._release, start, first, tokens, found, memo, whole, session)
@@ -289,6 +291,12 @@ class Privatizer(Parts):
         again, repeats = np.zeros(len(tokens.words), np.bool_), None
         if notes is not None:
             again = drawn_before(self, tokens, protection, plan, notes)
+        here = again.copy()
+        if self.words.lasting:
+            assert session is not None, "or it was refused"
+            assert notes is not None, "or there would be no session"
+            recall(self, tokens, protection, plan, notes, session)
+            again = drawn_before(self, tokens, protection, plan, notes)
         if session is not None and notes is not None and session.repeats:
             repeats = Repeats(self, tokens, protection, plan, notes, session.repeats)
             again |= repeats.words & (not self.drawn_groups)
@@ -302,7 +310,7 @@ class Privatizer(Parts):
         if self.rerank.m > 1:
             as_drawn = spell(self, tokens, protection, plan, shown, steps=release.steps, notes=None)[0]
             shown = self._reranked(as_drawn, protection, shown)
-        return self._finish(start, tokens, protection, plan, release, shown, notes, news, again, repeats)
+        return self._finish(start, tokens, protection, plan, release, shown, notes, news, again, here, repeats)
 
     def _draw(self, protection: Protection, plan: Plan) -> Release:
         """The one random step."""
@@ -333,6 +341,7 @@ class Privatizer(Parts):
         notes: Notes | None,
         news: Sequence[Sequence[PrivateValue]],
         again: Flags,
+        here: Flags,
         repeats: Repeats | None,
     ) -> tuple[Rehearsal, SessionDelta]:
         """What was drawn as texts with their statements, and what a session is to remember of them."""
@@ -358,7 +367,7 @@ class Privatizer(Parts):
         for b, (text, released) in enumerate(zip(tokens.texts, releases, strict=True)):
             span = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
             private = Private(text=text, words=tuple(tokens.words[span]))
-            lost = () if notes is None else note_losses(self, span, protection, plan, release, again, notes)
+            lost = () if notes is None else note_losses(self, span, protection, plan, release, here, notes)
             guarantee = state(self, released, span, protection, plan, release, again, lost)
             made.append((released, guarantee, private, earlier[b]))
         # finer digits would tell of the words

@@ -302,6 +302,15 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
             "words.consistent=false"
         ),
     ),
+    Exclusion(
+        name="lasting words are equal words",
+        when=lambda s: s.words.lasting,
+        must=lambda s: s.words.consistent,
+        say=lambda s: (
+            "words.lasting needs words.consistent=true, because a word that lasts has one release in each session, "
+            "too: set it, or leave words.lasting out"
+        ),
+    ),
     # ---- budgets
     Exclusion(
         name="epsilon or a budget",

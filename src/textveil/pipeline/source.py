@@ -54,7 +54,8 @@ def _law(parts: Parts, step: Step) -> bytes:
         # re-ranking reads what was drawn, and costs nothing for the same draws
         "options": {name: value for name, value in claim.options.items() if name != "rerank"},
         "table": [claim.table, parts.table.metric, parts.table.digest],
-        "words": asdict(parts.words),
+        # who remembers a draw does not change its law
+        "words": {name: value for name, value in asdict(parts.words).items() if name != "lasting"},
         "names": None if parts.names is None else asdict(parts.names.options),
         "figures": None if parts.figures is None else asdict(parts.figures.options),
     }

@@ -98,6 +98,7 @@ def state(
         repeated=int((covered & ~once).sum()),
         drawn_before=int((once & again[span]).sum()),
         per_person=per_person,
+        lasting=parts.words.lasting,
     )
 
 
@@ -112,7 +113,7 @@ def note_losses(
         protection: of the batch.
         plan: of the batch.
         release: of the batch.
-        again: bool [N], words that are released as they were drawn before, and lose nothing more.
+        again: bool [N], words that this session has released before, as they were drawn; they lose nothing more.
         notes: of the session.
 
     Returns:

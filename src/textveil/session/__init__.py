@@ -10,11 +10,12 @@ from textveil.session.reading import fold
 from textveil.session.restore import Restorer
 from textveil.session.snapshot import Notes, SessionDelta, Snapshot
 from textveil.session.spending import Spend, micro
-from textveil.session.state import Session
+from textveil.session.state import LASTING, Session
 from textveil.session.stores import FileStore, KeptSession, MemoryStore, SessionStore
 
 __all__ = [
     "AGAIN",
+    "LASTING",
     "ChainSession",
     "FileStore",
     "KeptSession",

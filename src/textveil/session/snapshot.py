@@ -7,7 +7,7 @@ Not here: who keeps it and lets threads take turns (`state`), and how an answer 
 
 import math
 from collections import ChainMap
-from collections.abc import Collection, Container, Iterable, MutableMapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -329,6 +329,12 @@ class Notes:
         drawn = self._facts.drawn
         expect(self._facts, drawn=[(law, fold(word), group) for word, group in keys])
         return [drawn.setdefault((law, fold(word), group), row) for (word, group), row in zip(keys, rows, strict=True)]
+
+    def learn(self, drawn: Mapping[tuple[str, str, str], int]) -> None:
+        """Note rows that other sessions of the same subject have drawn; what this one has drawn stays."""
+        expect(self._facts, drawn=drawn)
+        for key, row in drawn.items():
+            self._facts.drawn.setdefault(key, row)
 
     def recalled(self, law: str, keys: Sequence[tuple[str, str]], rows: Sequence[int]) -> list[int]:
         """As `consistent`, but rows of words that are new are not noted."""

@@ -6,14 +6,14 @@ Not here: what is known and how it is asked (`snapshot`), how an answer is searc
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from textveil.errors import InputError
+from textveil.errors import ConfigError, InputError
 from textveil.guarantee import Loss
 from textveil.protect import PrivateValue
 from textveil.session.placeholders import Given
@@ -26,6 +26,9 @@ T = TypeVar("T")
 
 VERSION: Literal[5] = 5
 """Of the form in which a session is kept; a change that older versions cannot read makes it another one."""
+
+LASTING = "lasting "
+"""How the laws begin whose draws are kept for all sessions of a subject (`words.lasting`)."""
 
 UNFOUND = ("LITERAL", "TEXT", "WORD")
 """Types of placeholders for what no detector found."""
@@ -107,6 +110,17 @@ class Session:
         Raises:
             LimitReached: it would spend more than its account may; nothing was charged.
         """
+
+    def lasting(self, words: Sequence[tuple[str, str, str]]) -> Mapping[tuple[str, str, str], int]:
+        """What any session of the same subject has drawn for some words, by (law, word, group), where one has.
+
+        Raises:
+            ConfigError: sessions of this kind do not last.
+        """
+        raise ConfigError(
+            "words.lasting keeps one draw of a word for all sessions of a subject, and needs a session in a database: "
+            "give --store and --session, or a session of SessionStore('sqlite:///NAME.db')"
+        )
 
     def transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
         """Make a release from what the session knows, and remember what it adds, in one step.

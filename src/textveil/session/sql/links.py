@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from textveil.session.chains import joined
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from textveil.session.sql.ledger import Reservation
     from textveil.session.sql.seal import Seal
     from textveil.session.sql.store import SQLStore
@@ -36,9 +38,24 @@ class StoredLinks:
         return self._seal.name(LINK, joined(parts))
 
     def get(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
-        """See `Links`."""
+        """See `Links`; contents have spaces at their end."""
         rows = self._store.reader(self._number).named(names)
         return {row.name: self._seal.open(LINK, row.name, row.content) for row in rows}
+
+    def alone(self, connection: "Connection") -> None:
+        """Let nobody else add anything before a transaction ends."""
+        self._store.version(connection, self._number, alone=True)
+
+    def put(self, connection: "Connection", rows: Mapping[bytes, bytes], *, replaced: bool = False) -> None:
+        """Keep rows in a transaction.
+
+        Args:
+            connection: the transaction.
+            rows: contents by name.
+            replaced: whether they take the place of rows that are there; else those stay.
+        """
+        sealed = {name: self._seal.close(LINK, name, content) for name, content in rows.items()}
+        self._store.put(connection, self._number, LINK, sealed, replaced=replaced)
 
     def add(
         self, once: Mapping[bytes, bytes], anew: Mapping[bytes, bytes], reserved: Sequence["Reservation"] = ()
@@ -48,7 +65,6 @@ class StoredLinks:
 
         with failures("changed"), self._store.writing() as connection:
             for rows, replaced in ((once, False), (anew, True)):
-                sealed = {name: self._seal.close(LINK, name, content) for name, content in rows.items()}
-                self._store.put(connection, self._number, LINK, sealed, replaced=replaced)
+                self.put(connection, rows, replaced=replaced)
             for each in reserved:
                 self._store.ledger.confirm(each, connection)

@@ -28,7 +28,7 @@ from textveil.session.sql.links import StoredLinks
 from textveil.session.sql.seal import NAME, Cipher, Seal, derived
 from textveil.session.sql.statements import inserted, of_store
 from textveil.session.sql.view import RowReader, SealedRow, StoredSnapshot
-from textveil.session.state import ATTEMPTS, Session
+from textveil.session.state import ATTEMPTS, LASTING, Session
 from textveil.session.stores import DEFAULT, NONE, KeptSession, SessionStore, check
 
 if TYPE_CHECKING:
@@ -53,6 +53,9 @@ AT_ONCE = 500
 
 SWEPT = 20
 """Sessions that are forgotten at most when one is opened, because their time is over."""
+
+WORDS = "lasting words"
+"""The session of a subject that holds the draws which all its sessions share."""
 
 PROOF = b"textveil"
 """What is sealed in the store to tell whether a key is the right one."""
@@ -441,6 +444,7 @@ class StoredSession(Session):
         self._store, self.number, self.seal = store, number, seal
         self._view: StoredSnapshot | None = None
         self._charged = Charged()
+        self._words: StoredLinks | None = None
 
     def __repr__(self) -> str:
         return "StoredSession()"
@@ -480,13 +484,33 @@ class StoredSession(Session):
                 return made
         with failures("changed"), self._store.writing() as connection:
             self._charged.connection = connection
+            if self._words is not None:
+                self._words.alone(connection)
             known = self._seen(*self._store.version(connection, self.number, alone=True))
             made, delta = release(known)
             rows, added = known.rows(delta)
             self._store.add(connection, self.number, known.version, rows)
+            self._keep(connection, self._shared(delta))
             self._confirm(connection)
         self._view = known.with_written(len(rows), added)
         return made
+
+    def lasting(self, words: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], int]:
+        """See `Session`. A release is made again where another session was faster to draw one of its words."""
+        if self._words is None:
+            kept = self._store.open(self.owner, WORDS)
+            self._words = StoredLinks(self._store, kept.number, kept.seal)
+        names = {_name(self._words, key): key for key in words}
+        return {names[name]: int(row) for name, row in self._words.get(list(names)).items()}
+
+    def _shared(self, delta: SessionDelta) -> dict[bytes, int]:
+        """What of a delta all sessions of the subject share, by the names of its rows."""
+        shared = {key: row for key, row in delta.drawn.items() if key[0].startswith(LASTING)}
+        return {} if self._words is None else {_name(self._words, key): row for key, row in shared.items()}
+
+    def _keep(self, connection: "Connection", shared: Mapping[bytes, int]) -> None:
+        if self._words is not None and shared:
+            self._words.put(connection, {name: b"%d" % row for name, row in shared.items()})
 
     def _confirm(self, connection: "Connection") -> None:
         for each in self._charged.reserved:
@@ -514,12 +538,23 @@ class StoredSession(Session):
         if delta.since != known.version:
             return False
         rows, added = known.rows(delta)
+        shared = self._shared(delta)
         with failures("changed"), self._store.writing() as connection:
+            if self._words is not None and shared:
+                self._words.alone(connection)  # before the session, as everywhere, so that nobody waits in a ring
+                if any(int(row) != shared[name] for name, row in self._words.get(list(shared)).items()):
+                    return False
             if not self._store.add(connection, self.number, known.version, rows):
                 return False
+            self._keep(connection, shared)
             self._confirm(connection)
         self._view = known.with_written(len(rows), added)
         return True
+
+
+def _name(words: StoredLinks, key: tuple[str, str, str]) -> bytes:
+    """The name of the row of a word: by law, word and group."""
+    return words.name(*(part.encode("utf-8", "surrogatepass") for part in key))
 
 
 class Shelf:
