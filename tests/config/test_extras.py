@@ -60,7 +60,7 @@ def test_what_works_without_an_extra_and_what_the_rest_says(tmp_path):
     refused = {
         "evaluate": [["attack", str(texts), *NOISE], ["measure", str(texts), *NOISE], ["audit", "krr", "--small"]],
         "files": [["privatize-files", str(table), "--output", f"{tmp_path / 'out'}/", *NOISE]],
-        "gateway": [["proxy", *url]],
+        "gateway": [["gateway", *url]],
         "models": [["chat", TEXT, *url, "--model", "m"], ["repair", TEXT, *url, "--model", "m"]],
         "torch": [
             ["privatize", TEXT, *NOISE, "-o", "table.device=cuda"],

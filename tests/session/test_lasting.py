@@ -10,7 +10,7 @@ from tests.session.test_stores import postgres as postgres
 from textveil import Privatizer
 from textveil.config import Config, WordsOptions
 from textveil.errors import ConfigError, StoreError
-from textveil.gateway.app import Proxy
+from textveil.gateway.app import Gateway
 from textveil.guarantee import summarize
 from textveil.session import FileStore, Session, SessionStore
 from textveil.session.sql import store as stores
@@ -79,8 +79,8 @@ def test_it_is_refused_where_nothing_keeps_it(store, lasting, small_table, tmp_p
     for session in kept:
         with pytest.raises(ConfigError, match=r"needs a session in a database"):
             lasting.privatize(small_table.words[0], session)
-    with pytest.raises(ConfigError, match=r"a proxy has conversations"):
-        Proxy(privatizer=lasting, upstream="http://127.0.0.1:9/v1", store=store)
+    with pytest.raises(ConfigError, match=r"a gateway has conversations"):
+        Gateway(privatizer=lasting, upstream="http://127.0.0.1:9/v1", store=store)
     assert store.sessions() == []
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.session.test_ledger import store as store
 
 from textveil import Privatizer
-from textveil.gateway.app import Proxy
+from textveil.gateway.app import Gateway
 from textveil.guarantee import Guarantee, Loss, summarize
 from textveil.pipeline import privatizer as privatizer_module
 from textveil.pipeline.consistent import Repeats
@@ -246,11 +246,11 @@ def test_a_charge_that_forgets_new_words_would_be_less(store, alike, small_table
 def returned(store, alike, words):
     """How "b a" is sent where "a" was drawn before, twice; then behind another beginning."""
     a, b = words[:2]
-    proxy = Proxy(privatizer=alike, upstream="http://127.0.0.1:9/v1", store=store)
+    served = Gateway(privatizer=alike, upstream="http://127.0.0.1:9/v1", store=store)
 
     def sent(*texts):
-        chain = MessageChain(store.links("anna"), "anna", proxy._basis, [Utterance("user", (text,)) for text in texts])
-        chain.release(proxy._released)
+        chain = MessageChain(store.links("anna"), "anna", served._basis, [Utterance("user", (text,)) for text in texts])
+        chain.release(served._releasing)
         return chain.links[-1].released[0]
 
     return [sent(a, f"{b} {a}"), sent(a, f"{b} {a}"), sent(f"{b} {a}")]

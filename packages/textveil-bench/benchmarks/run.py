@@ -20,7 +20,6 @@ import decode
 import detection
 import encoder
 import prompts
-import proxy
 import report
 import selection
 import startup
@@ -30,6 +29,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+import gateway
 from textveil_bench.circumstances import circumstances
 from textveil_bench.process import best
 
@@ -99,7 +99,7 @@ def main() -> None:
             "detection",
             "attacks",
             "thresholds",
-            "proxy",
+            "gateway",
             "prompts",
         ),
         help="one part of it (default: all)",
@@ -117,7 +117,7 @@ def main() -> None:
         "detection": detection.measurements(options.repeat),
         "attacks": attacks.measurements(),
         "thresholds": thresholds.measurements(),
-        "proxy": proxy.measurements(),
+        "gateway": gateway.measurements(),
         "prompts": prompts.measurements(options.repeat),
     }
     chosen = [part for name, part in parts.items() if options.only in (None, name)]

@@ -311,8 +311,8 @@ COMMANDS: dict[str, Entry] = {
         summary="Talk to a language model that sees protected prompts only",
         panel="Protect a prompt",
     ),
-    "proxy": Entry(
-        target="textveil.cli.proxy:proxy",
+    "gateway": Entry(
+        target="textveil.cli.gateway:gateway",
         summary="Protect what programs send to a language model",
         panel="Protect a prompt",
     ),

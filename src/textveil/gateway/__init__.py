@@ -4,12 +4,14 @@ In: requests of programs, or turns of a conversation. Out: answers with the orig
 Not here: how text is released (`pipeline`), and what a session remembers (`session`).
 """
 
-from textveil.gateway.app import Proxy, listen, server
+from textveil.gateway.app import Gateway, listen, server
 from textveil.gateway.conversation import Conversation
+from textveil.gateway.policy import Policy
 
 __all__ = [
     "Conversation",
-    "Proxy",
+    "Gateway",
+    "Policy",
     "listen",
     "server",
 ]

@@ -1,7 +1,7 @@
-"""A local proxy for a chat completions API: the upstream sees released text, the client restored answers.
+"""The gateway's server: the upstream sees released text, the client restored answers.
 
-In: requests of any OpenAI client with the proxy as base URL. Out: the upstream's answers, whole or streamed.
-Not here: which fields pass (`completions`), what is protected (`pipeline`), how answers are restored (`session`).
+In: requests of any client of the APIs in `protocols`, with the gateway as base URL. Out: the upstream's answers.
+Not here: which values are text (`protocols`), how texts are released (`releasing`) and answers restored (`answers`).
 
 Clients send the whole conversation with every request. Each message is released once, and sent again as it was
 (`session.chains`); so what a conversation tells and spends does not grow with the number of its requests.
@@ -9,23 +9,28 @@ Clients send the whole conversation with every request. Each message is released
 
 import json
 import socket
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cached_property
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from textveil.config import options
 from textveil.config.extras import needed
-from textveil.errors import ConfigError, LimitReached, StoreError, TextveilError
-from textveil.gateway.completions import Answer, AnswerRestorer, Asked, RequestError
-from textveil.guarantee import summarize
+from textveil.errors import ConfigError, InputError, LimitReached, StoreError, TextveilError
+from textveil.gateway.answers import Restoring
+from textveil.gateway.errors import RequestError
+from textveil.gateway.policy import Policy
+from textveil.gateway.protocols import ENDPOINTS, Endpoint, Event, Stream
+from textveil.gateway.releasing import Releasing, largest, told
+from textveil.gateway.requests import Asked, message_of
 from textveil.models import Address
 from textveil.pipeline import Privatizer
 from textveil.randomness import os_entropy
-from textveil.session import MessageChain, Session, SessionStore, Utterance
+from textveil.session import MessageChain, SessionStore
 
 if TYPE_CHECKING:
     import httpx2
@@ -35,40 +40,65 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 STATEMENT = "textveil-statement"
-"""Response header with the guarantee of the request, as JSON."""
+"""Response header with the guarantee of the request, as JSON: the largest bound per word, over all messages; besides,
+how many messages were drawn and repeated."""
+
+PROTECTED = "textveil-protected"
+"""Response header that says how much of each type was hidden: PERSON=2, EMAIL=1."""
+
+UNRESOLVED = "textveil-unresolved"
+"""Response header of a whole answer: how many placeholders in it were not restored."""
+
+DRY_RUN = "textveil-dry-run"
+"""Request header: with 1, what would be sent is answered, and nobody is asked."""
 
 RETRY = "idempotency-key"
 """Request header with the client's name of a request: the same name goes with the same request only."""
-
-PROMISE = ("mechanism", "kind", "metric", "epsilon", "epsilon_ldp", "unit", "words", "protected")
-"""Its fields: the largest bound per word, over all messages; besides, how many messages were drawn and repeated."""
 
 LONGEST = 255
 """Characters of the longest name of a request."""
 
 OTHER = (
-    "this Idempotency-Key was used for another request, or under other options of the proxy: give it to the same "
+    "this Idempotency-Key was used for another request, or under other options of the gateway: give it to the same "
     "request only, and a new key to a new request. Nothing was sent"
 )
+
+UNPROTECTED = "textveil-unprotected"
+"""Response header that says how many values were sent as they are, because the policy lets media pass."""
+
+KEPT = ("retry-after", "retry-after-ms", "request-id", "x-request-id")
+"""Headers of the upstream that are passed on; so are those that begin with `LIMITS`."""
+
+LIMITS = ("x-ratelimit-", "anthropic-ratelimit-")
+
+ERROR = ("message", "type", "param", "code")
+"""Fields of an error that are passed on."""
+
+DEEPEST = 100
+"""Levels of objects and lists in a request."""
+
+LARGEST_ERROR = 65_536
+"""Bytes of an upstream's error that are read."""
 
 GRACE = 5
 """Seconds for open responses to finish when the server stops."""
 
 
-@options("proxy.")
-class Proxy:
-    """A proxy for one upstream.
+@options("gateway.")
+class Gateway:
+    """A gateway for one upstream.
 
-    It forwards the client's key and no other header, follows no redirects and keeps no cookies. Proxies from the
-    environment are used for https only, where they cannot read the traffic. It fails closed: what cannot be
-    protected or privatized is refused, and nothing is sent.
+    It forwards the client's key and no other header but those that say the version of an API, follows no redirects and
+    keeps no cookies. Proxies from the environment are used for https only, where they cannot read the traffic. It fails
+    closed: what cannot be protected or privatized is refused, and nothing is sent.
 
     A client's conversations are those of its key: no two keys share any. Clients without a key share those of this
-    proxy, until it ends.
+    gateway, until it ends.
 
     Attributes:
         privatizer: protects every message of a request, in any role.
         upstream: base URL of the API, such as https://HOST/v1.
+        policy: what becomes of what cannot be protected.
         timeout: seconds to wait for data from the upstream, above 0.
         limit: largest request, in bytes.
         store: keeps what became of messages; in memory, where none is given.
@@ -76,6 +106,7 @@ class Proxy:
 
     privatizer: Privatizer
     upstream: Address
+    policy: Policy = Field(default_factory=Policy)
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
     limit: Annotated[int, Field(ge=1)] = 4_000_000
     store: SessionStore = Field(default_factory=SessionStore)
@@ -83,12 +114,18 @@ class Proxy:
     def __post_init__(self) -> None:
         if self.privatizer.words.lasting:
             raise ConfigError(
-                "words.lasting is for sessions that are named, and a proxy has conversations: leave it out"
+                "words.lasting is for sessions that are named, and a gateway has conversations: leave it out"
             )
 
     @cached_property
     def _nobody(self) -> str:
         return f"no-key-{self.store.pseudonym(os_entropy(32))}"
+
+    @cached_property
+    def _releasing(self) -> Releasing:
+        found = ("patterns", "structure")
+        schemas = Privatizer.from_profile("prompt", protect={"level": "identifiers", "detectors": found})
+        return Releasing(self.privatizer, schemas)
 
     @cached_property
     def _basis(self) -> str:
@@ -104,17 +141,26 @@ class Proxy:
         return json.dumps([said, list(map(repr, options))], default=repr, sort_keys=True)
 
     def application(self) -> "Starlette":
-        """The ASGI application: POST /v1/chat/completions and GET /health."""
+        """The ASGI application: the routes of all APIs, with /v1 before them or without, and GET /health."""
         with needed():
             from starlette.applications import Starlette
-            from starlette.responses import PlainTextResponse
+            from starlette.responses import JSONResponse, PlainTextResponse
             from starlette.routing import Route
 
+        async def unknown(_: "Request", __: Exception) -> "Response":
+            served = ", ".join(f"POST /v1{each.path}" for each in ENDPOINTS)
+            refused = RequestError(404, f"there is no such route here; served are {served}")
+            return JSONResponse(ENDPOINTS[0].error(refused), 404)
+
         routes = [
-            Route("/v1/chat/completions", self._complete, methods=["POST"]),
-            Route("/health", lambda _: PlainTextResponse("ok"), methods=["GET"]),
+            Route(f"{prefix}{each.path}", _Served(self, each), methods=["POST"])
+            for each in ENDPOINTS
+            for prefix in ("/v1", "")
         ]
-        return Starlette(routes=routes, lifespan=self._connected)
+        health = Route("/health", lambda _: PlainTextResponse("ok"), methods=["GET"])
+        return Starlette(
+            routes=[*routes, health], lifespan=self._connected, exception_handlers={404: unknown, 405: unknown}
+        )
 
     @asynccontextmanager
     async def _connected(self, _: "Starlette") -> AsyncIterator[dict[str, object]]:
@@ -130,52 +176,63 @@ class Proxy:
         ) as client:
             yield {"client": client}
 
-    async def _complete(self, request: "Request") -> "Response":
+    async def answer(self, request: "Request", endpoint: Endpoint) -> "Response":
+        """The answer to one request."""
         from starlette.concurrency import run_in_threadpool
         from starlette.requests import ClientDisconnect
         from starlette.responses import JSONResponse, Response, StreamingResponse
 
         try:
-            asked = Asked.parse(await self._body(request))
-            key, retry = request.headers.get("authorization"), request.headers.get(RETRY)
-            released, chain, promise = await run_in_threadpool(self._privatize, asked, key, retry)
-            answer = await self._send(request, released)
-            as_json = asked.response_format is not None and asked.response_format.type == "json_object"
-            restorer, said = AnswerRestorer(chain.session, json=as_json), {STATEMENT: promise}
-            if asked.stream:
-                events = _events(answer, restorer, chain)
+            body = await self._body(request)
+            key, retry = _key(request), request.headers.get(RETRY)
+            released, chain, said = await run_in_threadpool(self._privatize, endpoint, body, key, retry)
+            if request.headers.get(DRY_RUN) == "1":
+                return JSONResponse(released, headers=said)
+            restoring = Restoring(chain.session, as_json=endpoint.as_json(body))
+            streamed = endpoint.stream if released.get("stream") else None
+            answer = await self._send(request, endpoint, released, restoring)
+            said |= _kept(answer)
+            if streamed is not None:
+                events = _events(await _streaming(answer), endpoint, streamed(restoring), restoring, chain)
                 return StreamingResponse(events, headers=said, media_type="text/event-stream")
-            whole = await run_in_threadpool(restorer.whole, await _read(answer))
-            with suppress(TextveilError):  # the answer is there; only the next request will not know it
-                await run_in_threadpool(chain.answered, restorer.answers)
-            return JSONResponse(whole.model_dump(exclude_unset=True), headers=said)
+            came = await _read(answer)
+            whole = await run_in_threadpool(restoring.whole, came, endpoint.answer)
+            pairs = zip(endpoint.said(came), endpoint.said(whole), strict=True)
+            await run_in_threadpool(_remember, chain, endpoint, pairs)
+            return JSONResponse(whole, headers=said | {UNRESOLVED: str(restoring.unresolved)})
         except RequestError as error:
-            return JSONResponse(error.to_json(), error.status)
+            return JSONResponse(endpoint.error(error), error.status, headers=error.headers)
         except ClientDisconnect:
             return Response(status_code=400)  # nobody will read it
         except Exception as error:  # caught here: the server would log its message, which may hold text
-            failure = RequestError(500, f"the proxy failed with {type(error).__name__}")
-            return JSONResponse(failure.to_json(), failure.status)
+            failure = RequestError(500, f"the gateway failed with {type(error).__name__}")
+            return JSONResponse(endpoint.error(failure), failure.status)
 
-    async def _body(self, request: "Request") -> bytes:
+    async def _body(self, request: "Request") -> dict[str, Any]:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise RequestError(
                 415, "a request must have the type application/json"
             )  # which web pages cannot send cross-site
-        body = bytearray()
+        read = bytearray()
         async for piece in request.stream():
-            body += piece
-            if len(body) > self.limit:
+            read += piece
+            if len(read) > self.limit:
                 raise RequestError(413, f"a request must have at most {self.limit:,} bytes")
-        return bytes(body)
+        with suppress(ValueError, RecursionError):
+            body = json.loads(read.decode())
+            json.dumps(body, allow_nan=False, ensure_ascii=False).encode()  # no half characters, and no NaN
+            if isinstance(body, dict) and not _nests(body, DEEPEST):
+                return body
+        raise RequestError(400, f"the body must be a JSON object in UTF-8, at most {DEEPEST} levels deep")
 
     def _privatize(
-        self, asked: Asked, key: str | None, retry: str | None = None
-    ) -> tuple[dict[str, object], MessageChain, str]:
-        """The released request, its chain, and its guarantee.
+        self, endpoint: Endpoint, body: dict[str, Any], key: str | None, retry: str | None
+    ) -> tuple[dict[str, Any], MessageChain, dict[str, str]]:
+        """The released request, its chain, and the headers that say what was promised and hidden.
 
         Args:
-            asked: the request.
+            endpoint: its route.
+            body: the request.
             key: the client's key; None without one.
             retry: the client's name of the request; None without one.
         """
@@ -183,20 +240,25 @@ class Proxy:
             raise RequestError(400, f"Idempotency-Key must have 1 to {LONGEST} printable characters")
         try:
             account = self._nobody if key is None else f"client-{self.store.pseudonym(key.encode())}"
-            messages = [Utterance(message.role, tuple(message.texts)) for message in asked.messages]
+            asked = Asked(endpoint, body, self.policy, lambda name: self._user(account, name))
             links = self.store.links(account)
-            if retry is not None and not MessageChain.is_retry(links, retry, self._asked(asked)):
+            if retry is not None and not MessageChain.is_retry(links, retry, self._asked(endpoint, body)):
                 raise RequestError(422, OTHER, code="idempotency")
-            chain = MessageChain(links, account, self._basis, messages)
-            chain.release(self._released)
-            released = asked.saying([text for link in chain.links for text in link.released])
+            chain = MessageChain(links, account, self._basis, asked.messages, asked.besides)
+            chain.release(self._releasing)
+            released = asked.released([link.released for link in chain.links])
             promise = largest([link.promise for link in chain.links if link.promise is not None])
             known = chain.session.snapshot().losses
             counts = {"drawn": chain.drawn, "repeated": len(chain.links) - chain.drawn}
-            more = {"per_person": [known[of].to_json() for of in sorted(known)], "said": said(**counts)}
-            return released, chain, json.dumps(promise | counts | more)
+            more = {"per_person": [known[of].to_json() for of in sorted(known)], "said": told(**counts)}
+            said = {STATEMENT: json.dumps(promise | counts | more), PROTECTED: _hidden(chain)}
+            return released, chain, said | ({UNPROTECTED: str(asked.passed)} if asked.passed else {})
         except RequestError:
             raise
+        except RecursionError:
+            failure = RequestError(400, "JSON in the request is nested too deeply")
+        except InputError as error:  # which quotes no text
+            failure = RequestError(400, str(error))
         except (LimitReached, StoreError) as error:
             refused = isinstance(error, LimitReached)
             failure = RequestError(403 if refused else 500, str(error), code="limit" if refused else "store")
@@ -205,32 +267,74 @@ class Proxy:
             failure = RequestError(500, f"the messages could not be privatized ({kind}); nothing was sent")
         raise failure
 
-    def _asked(self, asked: Asked) -> bytes:
+    def _user(self, account: str, name: str) -> str:
+        return f"user-{self.store.pseudonym(json.dumps([account, name]).encode())}"
+
+    def _asked(self, endpoint: Endpoint, body: dict[str, Any]) -> bytes:
         """All that what is sent upstream depends on."""
-        return json.dumps([self._basis, asked.model_dump()], sort_keys=True).encode()
+        return json.dumps([self._basis, repr(self.policy), endpoint.name, body], sort_keys=True).encode()
 
-    def _released(self, message: Utterance, session: Session) -> tuple[list[str], dict[str, object]]:
-        """The texts of a message, and what is promised about them."""
-        results = list(self.privatizer.privatize_many(message.texts, session))
-        texts = [result.text for result, _ in zip(results, message.texts, strict=True)]
-        if not results:
-            return texts, {}
-        promise = summarize([result.guarantee for result in results]).to_json()
-        return texts, {name: promise[name] for name in PROMISE}
+    async def _send(
+        self, request: "Request", endpoint: Endpoint, released: dict[str, Any], restoring: Restoring
+    ) -> "httpx2.Response":
+        """The upstream's response to a released request; only its headers are read.
 
-    async def _send(self, request: "Request", released: dict[str, object]) -> "httpx2.Response":
-        """The upstream's response to a released request; only its headers are read."""
+        Raises:
+            RequestError: it refused; what it says about that is restored.
+        """
         client: httpx2.AsyncClient = request.state.client
-        key = request.headers.get("authorization")
-        url = f"{self.upstream.rstrip('/')}/chat/completions"
-        to_send = client.build_request("POST", url, json=released, headers={"Authorization": key} if key else None)
+        headers = {name: request.headers[name] for name in endpoint.forwards if name in request.headers}
+        url = f"{self.upstream.rstrip('/')}{endpoint.path}"
+        to_send = client.build_request("POST", url, json=released, headers=headers)
         with _failures():
             answer = await client.send(to_send, stream=True)
         if answer.status_code == 200:
             return answer
-        await answer.aclose()  # unread, as it may repeat the request
-        status = answer.status_code if answer.status_code >= 400 else 502
-        raise RequestError(status, f"the upstream refused with status {answer.status_code}", code="upstream")
+        try:
+            raise await _refused(answer, restoring, headers.values())
+        finally:
+            await answer.aclose()
+
+
+class _Served:
+    """One route as an ASGI application's endpoint."""
+
+    def __init__(self, gateway: Gateway, endpoint: Endpoint) -> None:
+        self._gateway, self._endpoint = gateway, endpoint
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        from starlette.requests import Request
+
+        response = await self._gateway.answer(Request(scope, receive), self._endpoint)
+        await response(scope, receive, send)
+
+
+def _nests(value: Any, levels: int) -> bool:
+    """Whether JSON has more than some levels of objects and lists."""
+    if not isinstance(value, dict | list):
+        return False
+    return levels == 0 or any(
+        _nests(each, levels - 1) for each in (value.values() if isinstance(value, dict) else value)
+    )
+
+
+def _key(request: "Request") -> str | None:
+    """What tells clients apart: their key."""
+    key: str | None = request.headers.get("authorization") or request.headers.get("x-api-key")
+    return key
+
+
+def _hidden(chain: MessageChain) -> str:
+    """How many values of each type the request hides."""
+    sent = "\n".join(text for link in chain.links for text in link.released)
+    given = chain.session.snapshot().placeholders.values()
+    found = Counter(each.type for each in given if each.shown in sent)
+    return ", ".join(f"{type_}={count}" for type_, count in sorted(found.items()))
+
+
+def _kept(answer: "httpx2.Response") -> dict[str, str]:
+    """Headers of the upstream that are passed on."""
+    return {name: value for name, value in answer.headers.items() if name in KEPT or name.startswith(LIMITS)}
 
 
 @contextmanager
@@ -248,67 +352,101 @@ def _failures() -> Iterator[None]:
     raise failure
 
 
-async def _read(response: "httpx2.Response") -> Answer:
+async def _refused(answer: "httpx2.Response", restoring: Restoring, keys: Iterable[str]) -> RequestError:
+    """What the upstream says about a request that it refused."""
+    read = bytearray()
+    with suppress(Exception):
+        async for piece in answer.aiter_bytes():
+            read += piece
+            if len(read) > LARGEST_ERROR:
+                break
+    status = answer.status_code if answer.status_code >= 400 else 502
+    says = f"the upstream refused with status {answer.status_code}"
+    found = None
+    with suppress(ValueError, RecursionError):
+        found = json.loads(read) if answer.status_code >= 400 else None
+    return _restored(RequestError(status, says, code="upstream", headers=_kept(answer)), found, restoring, keys)
+
+
+def _restored(refused: RequestError, found: Any, restoring: Restoring, keys: Iterable[str]) -> RequestError:
+    """An error as the upstream words it, with the originals put back; the gateway's own where that repeats the key."""
+    error = found.get("error", found) if isinstance(found, dict) else None
+    said = {"message": error} if isinstance(error, str) else error if isinstance(error, dict) else {}
+    texts = {name: restoring.text(said[name]) for name in ERROR if isinstance(said.get(name), str)}
+    secrets = [word for key in keys for word in key.split() if len(word) > 7]
+    if "message" not in texts or any(word in text for word in secrets for text in texts.values()):
+        return refused
+    code = said.get("code")
+    return RequestError(
+        refused.status,
+        texts["message"],
+        param=texts.get("param"),
+        code=texts.get("code") or (str(code) if isinstance(code, int) else None),
+        kind=texts.get("type"),
+        headers=refused.headers,
+        own=False,
+    )
+
+
+async def _streaming(answer: "httpx2.Response") -> "httpx2.Response":
+    """An answer that is a stream.
+
+    Raises:
+        RequestError: it is none.
+    """
+    if answer.headers.get("content-type", "").partition(";")[0].strip().lower() == "text/event-stream":
+        return answer
+    await answer.aclose()
+    raise RequestError(502, "the upstream did not answer with a stream", code="upstream")
+
+
+async def _read(response: "httpx2.Response") -> dict[str, Any]:
     """A complete answer."""
     with _failures():
         body = await response.aread()
-    with suppress(ValidationError):
-        answer = Answer.model_validate_json(body)
-        if answer.choices and all(choice.message is not None for choice in answer.choices):
+    with suppress(ValueError, RecursionError):
+        answer = json.loads(body)
+        if isinstance(answer, dict):
             return answer
-    raise RequestError(502, "the upstream did not answer with a chat completion", code="upstream")
+    raise RequestError(502, "the upstream did not answer with JSON", code="upstream")
 
 
-def largest(promises: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The promise about several messages of one configuration: the largest bound per word of any, and all words."""
-    said = [each for each in promises if each]
-    if not said:
-        return {}
-    made = {name: said[0][name] for name in PROMISE}
-    for name in ("epsilon", "epsilon_ldp"):
-        values = [each[name] for each in said]
-        made[name] = next((each for each in values if not isinstance(each, int | float)), None) or max(values)
-    for name in ("words", "protected"):
-        made[name] = sum(each[name] for each in said)
-    if any(each["kind"] == "none" for each in said):
-        made["kind"] = "none"
-    return made
+def _remember(chain: MessageChain, endpoint: Endpoint, pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> None:
+    """Keep what the model said; the answer is there in any case, and else only the next request will not know it."""
+    with suppress(TextveilError):
+        chain.answered([(message_of(endpoint, came), message_of(endpoint, made)) for came, made in pairs])
 
 
-def said(drawn: int, repeated: int) -> str:
-    """How often the messages of a request were drawn, and what that means for the promise."""
-    now = f"{drawn:,} {'message was' if drawn == 1 else 'messages were'} drawn for this request"
-    are, they = ("is", "it was") if repeated == 1 else ("are", "they were")
-    again = f"; {repeated:,} {are} sent again as {they}: drawn once, released again, spent once" if repeated else ""
-    return f"{now}{again}. The promise is for one release; repeated releases add up."
-
-
-async def _events(response: "httpx2.Response", restorer: AnswerRestorer, chain: MessageChain) -> AsyncIterator[str]:
-    """A restored stream. If it breaks off, it ends with an error and without [DONE]."""
+async def _events(
+    response: "httpx2.Response", endpoint: Endpoint, stream: Stream, restoring: Restoring, chain: MessageChain
+) -> AsyncIterator[str]:
+    """A restored stream. If it breaks off, or the upstream says that it failed, it ends with an error."""
     import httpx2
     from starlette.concurrency import run_in_threadpool
 
-    whole = False
+    failure = RequestError(502, "the answer broke off", code="upstream")
+    keys = [response.request.headers[name] for name in endpoint.forwards if name in response.request.headers]
     try:
         with suppress(Exception):  # the exception may hold text
             async for event in httpx2.EventSource(response):
-                whole = event.data == "[DONE]"
-                for piece in restorer.close() if whole else restorer.feed(Answer.model_validate_json(event.data)):
-                    yield _event(piece.model_dump_json(exclude_unset=True))
-                if whole:
+                data = event.data if event.data == "[DONE]" else json.loads(event.data)
+                if event.event == "error" or (isinstance(data, dict) and data.get("error")):
+                    failure = _restored(failure, data, restoring, keys)
                     break
+                for piece in stream.feed(Event("" if event.event == "message" else event.event, data)):
+                    yield piece.written()
+                if event.data == "[DONE]":
+                    break
+        for piece in stream.close():
+            yield piece.written()
     finally:
         await response.aclose()
-    if whole or restorer.ended:
-        with suppress(TextveilError):  # as above
-            await run_in_threadpool(chain.answered, restorer.answers)
-        yield _event("[DONE]")
+    if stream.ended:
+        await run_in_threadpool(_remember, chain, endpoint, stream.messages)
     else:
-        yield _event(json.dumps(RequestError(502, "the answer broke off", code="upstream").to_json()))
-
-
-def _event(data: str) -> str:
-    return f"data: {data}\n\n"
+        yield stream.failed(failure).written()
+    if restoring.unresolved:
+        yield f": {UNRESOLVED}: {restoring.unresolved}\n\n"  # headers are out already
 
 
 # ---- the server ------------------------------------------------------------------------------------------------------
@@ -330,14 +468,17 @@ def listen(host: str, port: int) -> socket.socket:
     raise ConfigError(f"host and port must be a free address of this machine: {reason}")
 
 
-def server(proxy: Proxy) -> "uvicorn.Server":
-    """A server that does not log requests: `server(proxy).run(sockets=[listen(host, port)])` serves until a signal."""
+def server(gateway: Gateway) -> "uvicorn.Server":
+    """A server that does not log requests.
+
+    `server(gateway).run(sockets=[listen(host, port)])` serves until a signal.
+    """
     with needed():
         import uvicorn
 
     return uvicorn.Server(
         uvicorn.Config(
-            proxy.application(),
+            gateway.application(),
             http="h11",
             ws="none",
             lifespan="on",

@@ -50,10 +50,12 @@ class Utterance(NamedTuple):
     Args:
         role: who says it.
         texts: what is said, part by part.
+        forms: how each text is written, "" for plain text; none at all where all are plain.
     """
 
     role: str
     texts: tuple[str, ...]
+    forms: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Utterance({len(self.texts)} texts)"
@@ -61,7 +63,8 @@ class Utterance(NamedTuple):
     @property
     def canonical(self) -> bytes:
         """The same bytes for the same message."""
-        return json.dumps([self.role, *self.texts]).encode()
+        forms = [list(self.forms)] if any(self.forms) else []
+        return json.dumps([self.role, *self.texts, *forms]).encode()
 
 
 class Links(Protocol):
@@ -208,20 +211,31 @@ class MessageChain:
         account: whose they are; what is spent is charged to it.
         basis: all that releases depend on besides messages: a release under another basis is another one.
         messages: all of them, in order.
+        besides: what else is said with the last message, and is no part of the conversation.
 
     Attributes:
         session: knows what the messages have assigned; restores the answer.
-        links: what became of the messages, in order; before `release` only of those that are known.
-        drawn: how many messages `release` has drawn.
+        links: what became of the messages, in order, and of what is said besides; before `release` only of those that
+            are known.
+        drawn: how many of them `release` has drawn.
     """
 
-    def __init__(self, links: Links, account: str, basis: str, messages: Sequence[Utterance]) -> None:
-        self._links, self._basis, self._messages = links, basis, messages
+    def __init__(
+        self,
+        links: Links,
+        account: str,
+        basis: str,
+        messages: Sequence[Utterance],
+        besides: Sequence[Utterance] = (),
+    ) -> None:
+        self._links, self._basis, self._messages = links, basis, [*messages, *besides]
         names = [links.name(b"chain", account.encode(), basis.encode())]
         for message in messages:
             names.append(links.name(b"link", names[-1], message.canonical))
+        self._last, self._said = names[-1], len(messages)
+        for message in besides:
+            names.append(links.name(b"besides", names[-1], message.canonical))
         self._names = names[1:]
-        self._last = names[-1]
         found = links.get(self._names)
         self.links: list[Link] = []
         facts: dict[str, dict[Any, Any]] = {}
@@ -279,7 +293,7 @@ class MessageChain:
         links.add({name: own}, {})
         return links.get([name]).get(name, own).strip() == own
 
-    def answered(self, answers: Iterable[tuple[str, str]]) -> None:
+    def answered(self, answers: Iterable[tuple[Utterance, Utterance]]) -> None:
         """Keep answers of the model, so that they are sent on as they came when the client sends them back.
 
         Args:
@@ -287,10 +301,10 @@ class MessageChain:
         """
         once: dict[bytes, bytes] = {}
         anew: dict[bytes, bytes] = {}
-        for came, restored in answers:
-            message = Utterance("assistant", (restored,))
+        facts = _merged([link.facts for link in self.links[self._said :]])  # or nobody would know them in the next turn
+        for came, message in answers:
             once[self._links.name(b"link", self._last, message.canonical)] = Link(
-                released=(came,), promise=None
+                released=came.texts, promise=None, facts=facts
             ).written()
             again = self._links.name(b"message", self._basis.encode(), message.canonical)
             row = written({"private": self._standing(message.texts), "drawn": {}})

@@ -24,7 +24,7 @@ from tests.lanes import first_of_each
 
 from textveil import Privatizer, cli
 from textveil.errors import ConfigError
-from textveil.gateway.app import Proxy, listen, server
+from textveil.gateway.app import Gateway, listen, server
 from textveil.pipeline import privatizer as privatizer_module
 
 CANARY = "Blorvequine"
@@ -46,9 +46,9 @@ def environment(monkeypatch):
 
 
 @contextmanager
-def serving(proxy):
+def serving(gateway):
     """The address of a server of this proxy, in a thread."""
-    made = server(proxy)
+    made = server(gateway)
     with listen("127.0.0.1", 0) as listening:
         thread = threading.Thread(target=made.run, kwargs={"sockets": [listening]})
         thread.start()
@@ -66,15 +66,15 @@ def privatizer(small_table):
 
 
 @pytest.fixture(scope="module")
-def proxied(openai_server, privatizer):
+def served(openai_server, privatizer):
     """The address of a proxy before the scripted server."""
-    with serving(Proxy(privatizer=privatizer, upstream=openai_server, timeout=0.5, limit=10_000)) as url:
+    with serving(Gateway(privatizer=privatizer, upstream=openai_server, timeout=0.5, limit=10_000)) as url:
         yield url
 
 
 @pytest.fixture
-def client(proxied):
-    with client_of(proxied) as made:
+def client(served):
+    with client_of(served) as made:
         yield made
 
 
@@ -206,18 +206,22 @@ def test_an_answer_in_json_stays_json(client, journal, stream):
     assert journal("characters")[-1]["body"]["messages"] == user('{"is": "<WORD_1>"}')
 
 
-def test_only_known_fields_come_back(proxied):
-    status, answer = post(proxied, {"model": "talkative", "messages": user(ASKED)})
+def test_all_texts_of_an_answer_are_restored(served):
+    status, answer = post(served, {"model": "talkative", "messages": user(ASKED)})
+    message = {"role": "assistant", "content": ASKED, "refusal": ASKED, "reasoning_content": ASKED}
     assert status == 200
     assert answer == {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1,
         "model": "scripted",
+        "said": ASKED,
+        "service_tier": ASKED,
         "choices": [
             {
                 "index": 0,
-                "message": {"role": "assistant", "content": ASKED, "refusal": ASKED},
+                "said": ASKED,
+                "message": {**message, "annotations": [{"said": ASKED}]},
                 "finish_reason": "stop",
             }
         ],
@@ -225,11 +229,13 @@ def test_only_known_fields_come_back(proxied):
     }
 
 
-def test_refusals_in_a_stream_are_restored(client):
+def test_all_texts_of_a_stream_are_restored(client):
     chunks = list(client.chat.completions.create(model="talkative", messages=user(ASKED), stream=True))
     for field in ("content", "refusal"):
         assert "".join(getattr(chunk.choices[0].delta, field) or "" for chunk in chunks) == ASKED
-    assert not any("said" in (chunk.model_extra or {}) for chunk in chunks)
+    deltas = [chunk.choices[0].delta.model_extra or {} for chunk in chunks]
+    assert [each["annotations"] for each in deltas if "annotations" in each][-1] == [{"said": ASKED}]
+    assert {(chunk.model_extra or {}).get("said") for chunk in chunks} == {ASKED, None}
     assert all(chunk.choices[0].logprobs is None for chunk in chunks)
 
 
@@ -238,7 +244,7 @@ def test_the_statement_of_a_request(small_table, openai_server, client):
     promise = json.loads(answer.headers["textveil-statement"])
     assert (promise["mechanism"], promise["epsilon"], promise["protected"]) == ("placeholder", 0.0, 5)
     noise = Privatizer("noise", epsilon=5.0, table=small_table)
-    with serving(Proxy(privatizer=noise, upstream=openai_server)) as url, client_of(url) as other:
+    with serving(Gateway(privatizer=noise, upstream=openai_server)) as url, client_of(url) as other:
         raw = other.chat.completions.with_raw_response.create(model="echo", messages=user("garden"), stream=True)
         promise = json.loads(raw.headers["textveil-statement"])
         list(raw.parse())
@@ -249,50 +255,27 @@ def test_the_statement_of_a_request(small_table, openai_server, client):
 # ---- what goes up, and where -----------------------------------------------------------------------------------------
 
 
-def test_only_the_key_is_forwarded(proxied, journal):
+def test_only_the_key_is_forwarded(served, journal):
     headers = {"Cookie": f"who={CANARY}", "X-Who": CANARY, "OpenAI-Organization": CANARY, "User-Agent": CANARY}
     for _ in range(2):  # the first answer sets a cookie
-        status, _ = post(proxied, {"model": "talkative", "messages": user("x")}, Authorization="Bearer sk-1", **headers)
+        status, _ = post(served, {"model": "talkative", "messages": user("x")}, Authorization="Bearer sk-1", **headers)
         assert status == 200
     sent = journal("talkative")[-1]["headers"]
     assert sent.pop("authorization") == "Bearer sk-1"
     assert sent.pop("user-agent") == "textveil"
     assert sent.keys() == {"host", "connection", "accept", "accept-encoding", "content-type", "content-length"}
-    post(proxied, {"model": "talkative", "messages": user("x")})
+    post(served, {"model": "talkative", "messages": user("x")})
     assert "authorization" not in journal("talkative")[-1]["headers"]
 
 
-def test_redirects_are_not_followed(proxied, journal):
+def test_redirects_are_not_followed(served, journal):
     before = len(journal("redirect"))
-    status, answer = post(proxied, {"model": "redirect", "messages": user("x")})
+    status, answer = post(served, {"model": "redirect", "messages": user("x")})
     assert (status, answer["error"]["code"]) == (502, "upstream")
     assert [entry["path"] for entry in journal("redirect")[before:]] == ["/v1/chat/completions"]
 
 
 # ---- refusals --------------------------------------------------------------------------------------------------------
-
-FIELDS = {
-    "audio": {"voice": CANARY, "format": "wav"},
-    "function_call": CANARY,
-    "functions": [{"name": CANARY}],
-    "logit_bias": {CANARY: 1},
-    "metadata": {"who": CANARY},
-    "modalities": ["text", "audio"],
-    "parallel_tool_calls": True,
-    "prediction": {"type": "content", "content": CANARY},
-    "prompt_cache_key": CANARY,
-    "safety_identifier": CANARY,
-    "service_tier": CANARY,
-    "stop": [CANARY],
-    "store": True,
-    "tool_choice": CANARY,
-    "tools": [{"type": "function", "function": {"name": CANARY}}],
-    "top_logprobs": 2,
-    "user": CANARY,
-    "verbosity": "low",
-    "web_search_options": {"user_location": {"type": "approximate", "approximate": {"city": CANARY}}},
-}
-"""Fields of OpenAI's reference, with values that clients send."""
 
 
 def refused(outcome, journal, says, param=None, status=400):
@@ -307,57 +290,48 @@ def refused(outcome, journal, says, param=None, status=400):
     assert journal("refused") == []
 
 
-@pytest.mark.parametrize("field", FIELDS)
-def test_fields_that_cannot_be_protected_are_refused_by_name(proxied, journal, field):
-    body = {"model": "refused", "messages": user("x"), field: FIELDS[field]}
-    refused(post(proxied, body), journal, f"{field} cannot be protected", param=field)
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [
+        ("audio", {"voice": CANARY, "format": "wav"}),
+        ("logit_bias", {CANARY: 1}),
         ("logprobs", True),
-        ("response_format", {"type": "json_schema", "json_schema": {"name": CANARY}}),
-        ("response_format", {"type": CANARY}),
+        ("top_logprobs", 2),
+        ("moderation", {"model": CANARY}),
     ],
 )
-def test_values_that_cannot_be_protected_are_refused(proxied, journal, field, value):
-    outcome = post(proxied, {"model": "refused", "messages": user("x"), field: value})
-    found, answer = outcome
-    assert found == 400
-    assert "protected" in answer["error"]["message"]
-    assert CANARY not in json.dumps(answer)
-    assert journal("refused") == []
-
-
-def test_unknown_names_are_not_repeated(proxied, journal):
-    says = "a field with an unknown name cannot be protected; leave it out"
-    for body in (
-        {"model": "refused", "messages": user("x"), CANARY: 1},
-        {"model": "refused", "messages": [{"role": "user", "content": "x", CANARY: 1}]},
-        {"model": "refused", "messages": [{"role": "user", "content": [{"type": "text", "text": "x", CANARY: 1}]}]},
-        {"model": "refused", "messages": user("x"), "stream_options": {CANARY: True}},
-    ):
-        refused(post(proxied, body), journal, says)
+def test_fields_that_cannot_be_protected_are_refused_by_name(served, journal, field, value):
+    body = {"model": "refused", "messages": user("x"), field: value}
+    refused(post(served, body), journal, f"{field} cannot be protected: leave it out.*", param=field)
 
 
 @pytest.mark.parametrize(
-    ("message", "name"),
+    ("part", "name"),
     [
-        ({"content": [{"type": "image_url", "image_url": {"url": f"https://example.org/{CANARY}"}}]}, "image_url"),
-        ({"content": [{"type": "input_audio", "input_audio": {"data": CANARY, "format": "wav"}}]}, "input_audio"),
-        ({"content": [{"type": "file", "file": {"file_data": CANARY}}]}, "file"),
-        ({"role": "assistant", "content": [{"type": "refusal", "refusal": CANARY}]}, "refusal"),
-        ({"role": "assistant", "content": None, "tool_calls": [{"id": CANARY}]}, "tool_calls"),
-        ({"role": "assistant", "content": "x", "refusal": CANARY}, "refusal"),
-        ({"role": "assistant", "content": "x", "audio": {"id": CANARY}}, "audio"),
-        ({"role": "tool", "content": CANARY, "tool_call_id": CANARY}, "tool_call_id"),
-        ({"role": "user", "content": "x", "name": CANARY}, "name"),
+        ({"type": "image_url", "image_url": {"url": f"https://example.org/{CANARY}"}}, "image_url"),
+        ({"type": "input_audio", "input_audio": {"data": CANARY, "format": "wav"}}, "input_audio"),
+        ({"type": "file", "file": {"file_data": CANARY}}, "file"),
     ],
 )
-def test_messages_that_cannot_be_protected_are_refused(proxied, journal, message, name):
-    body = {"model": "refused", "messages": [{"role": "user", **message}]}
-    refused(post(proxied, body), journal, f"{name} cannot be protected", param=name)
+def test_media_is_refused(served, journal, part, name):
+    body = {"model": "refused", "messages": [{"role": "user", "content": [part]}]}
+    where = f"messages[0].content[0].{name}"
+    says = f"{re.escape(where)} cannot be protected: leave it out, or let the policy pass media.*"
+    refused(post(served, body), journal, says, param=where)
+
+
+def test_unknown_names_are_not_repeated(served, journal):
+    for body, where in (
+        ({"model": "refused", "messages": user("x"), CANARY: 1}, ""),
+        ({"model": "refused", "messages": [{"role": "user", "content": "x", CANARY: 1}]}, "messages[0]"),
+        (
+            {"model": "refused", "messages": [{"role": "user", "content": [{"type": "text", "text": "x", CANARY: 1}]}]},
+            "messages[0].content[0]",
+        ),
+        ({"model": "refused", "messages": user("x"), "stream_options": {CANARY: True}}, "stream_options"),
+    ):
+        inside = f" in {re.escape(where)}" if where else ""
+        refused(post(served, body), journal, f"a field{inside} is not known here, .*", param=where or None)
 
 
 @pytest.mark.parametrize(
@@ -366,40 +340,39 @@ def test_messages_that_cannot_be_protected_are_refused(proxied, journal, message
         ({"model": f"{CANARY} is ill"}, "model"),
         ({"model": "x" * 201}, "model"),
         ({"model": "gpt\n"}, "model"),
-        ({"model": None}, "model"),
-        ({"messages": []}, "messages"),
         ({"messages": CANARY}, "messages"),
-        ({"messages": [CANARY]}, "messages.0"),
-        ({"messages": [{"role": CANARY, "content": CANARY}]}, "messages.0.role"),
-        ({"messages": [{"role": "user", "content": None}]}, "messages.0.content"),
-        ({"messages": [{"role": "user", "content": [CANARY]}]}, "messages.0.content"),
-        ({"messages": [{"role": "user"}]}, "messages.0.content"),
+        ({"messages": [CANARY]}, "messages[0]"),
+        ({"messages": [{"role": CANARY, "content": CANARY}]}, "messages[0]"),
+        ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": [CANARY]}]}, "messages[0].content[0]"),
+        ({"messages": [{"role": "user", "content": {CANARY: CANARY}}]}, "messages[0].content"),
+        ({"messages": [{"role": "tool", "content": "x", "tool_call_id": f"{CANARY}!"}]}, "messages[0].tool_call_id"),
+        ({"messages": [{"role": "assistant", "tool_calls": [{"id": f"{CANARY} !"}]}]}, "messages[0].tool_calls[0].id"),
         ({"temperature": CANARY}, "temperature"),
         ({"temperature": "1"}, "temperature"),
-        ({"temperature": 2.5}, "temperature"),
-        ({"top_p": -0.5}, "top_p"),
-        ({"presence_penalty": 3}, "presence_penalty"),
         ({"frequency_penalty": [CANARY]}, "frequency_penalty"),
-        ({"n": 0}, "n"),
-        ({"n": True}, "n"),
-        ({"max_tokens": 1.5}, "max_tokens"),
-        ({"max_completion_tokens": CANARY}, "max_completion_tokens"),
-        ({"seed": 1 << 70}, "seed"),
         ({"stream": CANARY}, "stream"),
         ({"stream_options": CANARY}, "stream_options"),
         ({"reasoning_effort": CANARY}, "reasoning_effort"),
+        ({"service_tier": CANARY}, "service_tier"),
+        ({"tool_choice": CANARY}, "tool_choice"),
+        ({"tools": [{"type": "function", "function": {"name": f"{CANARY} !"}}]}, "tools[0].function.name"),
+        ({"response_format": {"type": CANARY}}, "response_format"),
     ],
 )
-def test_wrong_values_are_refused_by_the_name_of_their_field(proxied, journal, change, param):
+def test_wrong_values_are_refused_by_the_name_of_their_field(served, journal, change, param):
     body = {"model": "refused", "messages": user("x"), **change}
-    found, answer = post(proxied, body)
-    assert found == 400
-    assert answer["error"]["param"].startswith(param)
-    assert re.match(
-        rf"textveil: {param}.* (is missing|has the wrong type or is out of range)$", answer["error"]["message"]
-    )
-    assert CANARY.lower() not in json.dumps(answer).lower()
-    assert journal("refused") == []
+    says = f"{re.escape(param)} has the wrong type, or a value that is not known here, so that it cannot be protected"
+    refused(post(served, body), journal, says, param=param)
+
+
+@pytest.mark.parametrize("field", ["model", "messages"])
+@pytest.mark.parametrize("value", ["left out", None, "", []])
+def test_what_a_request_needs(served, journal, field, value):
+    body = {"model": "refused", "messages": user("x"), field: value}
+    if value == "left out":
+        del body[field]
+    refused(post(served, body), journal, f"{field} is missing", param=field)
 
 
 @pytest.mark.parametrize(
@@ -409,37 +382,54 @@ def test_wrong_values_are_refused_by_the_name_of_their_field(proxied, journal, c
         CANARY.encode(),
         json.dumps([CANARY]).encode(),
         json.dumps({"model": "refused", "messages": user(CANARY)}).encode()[:-1],
+        json.dumps({"model": "refused", "messages": user(CANARY)}).encode("utf-16"),
         b'{"model": "refused", "messages": [{"role": "user", "content": "\xff"}]}',
         b'{"model": "refused", "messages": [{"role": "user", "content": "\\ud800"}]}',
+        b'{"model": "refused", "messages": [{"role": "user", "content": "x"}], "temperature": NaN}',
+        b'{"model": "refused", "messages": [{"role": "user", "content": "x"}], "temperature": -Infinity}',
+        b'{"model": "refused", "messages": [{"role": "user", "content": "x"}], "temperature": 1e999}',
         b"[" * 5_000,
     ],
 )
-def test_what_is_no_json_object_is_refused(proxied, journal, body):
-    refused(post(proxied, body), journal, "the body must be a JSON object")
+def test_what_is_no_json_object_is_refused(served, journal, body):
+    refused(post(served, body), journal, "the body must be a JSON object in UTF-8, at most 100 levels deep")
 
 
-def test_numbers_that_are_none_are_refused(proxied, journal):
-    for number in ("NaN", "Infinity", "1e999"):
-        body = f'{{"model": "refused", "messages": [{{"role": "user", "content": "x"}}], "temperature": {number}}}'
-        assert post(proxied, body.encode())[0] == 400
-    assert journal("refused") == []
+@pytest.mark.parametrize("depth", [100, 900])
+def test_what_is_nested_too_deeply_is_refused(served, journal, depth):
+    schema = f'{{"a": {"[" * depth}"{CANARY}"{"]" * depth}}}'
+    tool = f'{{"type": "function", "function": {{"name": "f", "parameters": {schema}}}}}'
+    body = f'{{"model": "refused", "messages": [{{"role": "user", "content": "x"}}], "tools": [{tool}]}}'
+    refused(post(served, body.encode()), journal, "the body must be a JSON object in UTF-8, at most 100 levels deep")
 
 
-def test_a_large_request_is_refused(proxied, journal):
+def test_arguments_with_half_a_character_are_refused(served, journal):
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": json.dumps({"a": "\ud800"})}}
+    body = {"model": "refused", "messages": [{"role": "assistant", "tool_calls": [call]}, *user("x")]}
+    refused(post(served, body), journal, ".*surrogate.*")
+
+
+def test_a_large_request_is_refused(served, journal):
     body = {"model": "refused", "messages": user(f"{CANARY} " * 1_000)}
-    refused(post(proxied, body), journal, "a request must have at most 10,000 bytes", status=413)
+    refused(post(served, body), journal, "a request must have at most 10,000 bytes", status=413)
 
 
-def test_a_request_as_pages_of_the_web_send_it_is_refused(proxied, journal):
-    outcome = post(proxied, {"model": "refused", "messages": user("x")}, **{"Content-Type": "text/plain"})
+def test_a_request_as_pages_of_the_web_send_it_is_refused(served, journal):
+    outcome = post(served, {"model": "refused", "messages": user("x")}, **{"Content-Type": "text/plain"})
     refused(outcome, journal, "a request must have the type application/json", status=415)
 
 
-def test_other_paths(proxied):
+def test_other_paths(served):
     with httpx2.Client(trust_env=False) as http:
-        assert http.get(proxied.removesuffix("/v1") + "/health").status_code == 200
-        assert http.get(f"{proxied}/chat/completions").status_code == 405
-        assert http.post(f"{proxied}/embeddings", json={"input": CANARY}).status_code == 404
+        assert http.get(served.removesuffix("/v1") + "/health").status_code == 200
+        for answer in (http.get(f"{served}/chat/completions"), http.post(f"{served}/cats/{CANARY}", json={})):
+            assert answer.status_code in (404, 405)
+            error = answer.json()["error"]
+            assert "POST /v1/chat/completions" in error["message"]
+            assert CANARY not in answer.text
+        for prefix in (served, served.removesuffix("/v1")):
+            answer = http.post(f"{prefix}/chat/completions", json={"model": "echo", "messages": user(ASKED)})
+            assert answer.json()["choices"][0]["message"]["content"] == ASKED
 
 
 # ---- failures --------------------------------------------------------------------------------------------------------
@@ -462,8 +452,8 @@ class Losing(Privatizer):
 @pytest.mark.parametrize("kind", [Failing, Losing])
 def test_what_cannot_be_privatized_is_not_sent(small_table, openai_server, journal, caplog, capfd, kind):
     caplog.set_level(logging.DEBUG)
-    proxy = Proxy(privatizer=kind("placeholder", table=small_table), upstream=openai_server)
-    with serving(proxy) as url:
+    gateway = Gateway(privatizer=kind("placeholder", table=small_table), upstream=openai_server)
+    with serving(gateway) as url:
         outcome = post(url, {"model": "refused", "messages": [*user("x"), *user(CANARY)]})
     refused(outcome, journal, r"the messages could not be privatized \(ValueError\); nothing was sent", status=500)
     assert CANARY not in caplog.text + "".join(capfd.readouterr())
@@ -482,9 +472,9 @@ FAILURES = {
     "slow": 504,
     "null": 200,
     "empty": 200,
-    "no-choices": 502,
-    "odd": 502,
-    "number": 502,
+    "no-choices": 200,
+    "odd": 200,
+    "number": 200,
     "list": 502,
     "garbage": 502,
     "cut": 502,
@@ -497,23 +487,24 @@ def test_failures_of_the_upstream(small_table, openai_server, caplog, capfd, mod
     """With a mechanism that changes nothing, so that the upstream has something to repeat."""
     caplog.set_level(logging.DEBUG)
     open_ = Privatizer("noise", epsilon=float("inf"), table=small_table)
-    with serving(Proxy(privatizer=open_, upstream=openai_server, timeout=0.5)) as url:
+    with serving(Gateway(privatizer=open_, upstream=openai_server, timeout=0.5)) as url:
         status, answer = post(url, {"model": model, "messages": user(f"2 {CANARY}")}, Authorization=f"Bearer {KEY}")
     assert status == FAILURES[model]
-    said = json.dumps(answer) + caplog.text + "".join(capfd.readouterr())
+    said = caplog.text + "".join(capfd.readouterr())
     assert CANARY.lower() not in said.lower()
-    assert KEY not in said
-    if status != 200:
+    assert KEY not in said + json.dumps(answer)
+    if status != 200:  # the upstream's own words have the key in them
         assert answer["error"]["code"] == "upstream"
+        assert CANARY.lower() not in json.dumps(answer).lower()
 
 
 STREAMED = {**{model: status for model, status in FAILURES.items() if status != 200}, "plain": 502}
 
 
-@pytest.mark.parametrize("model", [model for model, status in STREAMED.items() if model not in ("number",)])
-def test_failures_of_the_upstream_before_a_stream(proxied, model):
+@pytest.mark.parametrize("model", STREAMED)
+def test_failures_of_the_upstream_before_a_stream(served, model):
     body = {"model": model, "messages": user(f"stream 2 {CANARY}" if model != "slow" else "2 x"), "stream": True}
-    status, answer = post_stream(proxied, body)
+    status, answer = post_stream(served, body, Authorization=f"Bearer {KEY}")
     assert CANARY.lower() not in answer.lower()
     if status == 200:  # the upstream's head was that of a stream
         assert "broke off" in answer
@@ -522,19 +513,20 @@ def test_failures_of_the_upstream_before_a_stream(proxied, model):
         assert json.loads(answer)["error"]["code"] == "upstream"
 
 
-def post_stream(url, body):
+def post_stream(url, body, **headers):
     with httpx2.Client(trust_env=False) as http:
-        answer = http.post(f"{url}/chat/completions", json=body)
+        answer = http.post(f"{url}/chat/completions", json=body, headers=headers)
     return answer.status_code, answer.text
 
 
 @pytest.mark.parametrize("model", ["breaks-off", "reports", "silent", "not-json", "stops"])
-def test_a_stream_that_breaks_off_ends_with_an_error(client, proxied, caplog, capfd, model):
+def test_a_stream_that_breaks_off_ends_with_an_error(client, served, caplog, capfd, model):
     caplog.set_level(logging.DEBUG, logger="uvicorn")
-    with pytest.raises(openai.APIError, match=r"^textveil: the answer broke off$"):
+    says = f"cannot go on with '{ASKED}'" if model == "reports" else "textveil: the answer broke off"
+    with pytest.raises(openai.APIError, match=f"^{re.escape(says)}$"):
         list(client.chat.completions.create(model=model, messages=user(ASKED), stream=True))
     assert CANARY not in caplog.text + "".join(capfd.readouterr())
-    status, whole = post_stream(proxied, {"model": model, "messages": user(ASKED), "stream": True})
+    status, whole = post_stream(served, {"model": model, "messages": user(ASKED), "stream": True})
     assert status == 200
     assert CANARY in whole  # what came before
     assert "[DONE]" not in whole
@@ -544,7 +536,7 @@ def test_nobody_listens(privatizer):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, and not listening
         upstream = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
-        with serving(Proxy(privatizer=privatizer, upstream=upstream)) as url:
+        with serving(Gateway(privatizer=privatizer, upstream=upstream)) as url:
             for stream in (False, True):
                 status, answer = post(url, {"model": "echo", "messages": user(CANARY), "stream": stream})
                 assert (status, answer["error"]["type"]) == (502, "server_error")
@@ -562,7 +554,7 @@ def test_a_client_that_leaves_closes_the_stream_of_the_upstream(client, journal)
     pytest.fail("the upstream still sends")
 
 
-def test_requests_at_the_same_time_do_not_mix(proxied, journal):
+def test_requests_at_the_same_time_do_not_mix(served, journal):
     async def ask(client, number):
         said = " ".join(f"Name{number}x{i}" for i in range(20))
         if number % 2:
@@ -573,7 +565,7 @@ def test_requests_at_the_same_time_do_not_mix(proxied, journal):
 
     async def ask_all():
         http = openai.DefaultAsyncHttpxClient(trust_env=False)
-        async with openai.AsyncOpenAI(base_url=proxied, api_key=KEY, http_client=http) as client:
+        async with openai.AsyncOpenAI(base_url=served, api_key=KEY, http_client=http) as client:
             return await asyncio.gather(*(ask(client, number) for number in range(20)))
 
     for said, answer in asyncio.run(ask_all()):
@@ -595,14 +587,14 @@ def test_an_address_that_is_taken():
 @pytest.mark.parametrize("change", [{"upstream": f"http://me:{CANARY}@host/v1"}, {"timeout": 0}, {"limit": 0}])
 def test_options_that_are_wrong(privatizer, change):
     with pytest.raises(ConfigError) as error:
-        Proxy(**{"privatizer": privatizer, "upstream": "http://127.0.0.1:1/v1", **change})
+        Gateway(**{"privatizer": privatizer, "upstream": "http://127.0.0.1:1/v1", **change})
     assert CANARY not in str(error.value)
 
 
 @contextmanager
 def process(upstream, *arguments, **environ):
     """The command line's proxy as a process, and where it serves."""
-    command = [sys.executable, "-m", "textveil", "proxy", "--upstream", upstream, "--port", "0"]
+    command = [sys.executable, "-m", "textveil", "gateway", "--upstream", upstream, "--port", "0"]
     with subprocess.Popen(
         [*command, "--mechanism", "placeholder", *arguments],
         stdout=subprocess.PIPE,
@@ -628,7 +620,7 @@ def test_the_process_logs_nothing_and_finishes_its_answers(openai_server, number
             with pytest.raises(openai.InternalServerError):
                 client.chat.completions.create(model="fail-500", messages=user(CANARY))
             with pytest.raises(openai.BadRequestError):
-                client.chat.completions.create(model="echo", messages=user(CANARY), user=CANARY)
+                client.chat.completions.create(model="echo", messages=user(CANARY), logprobs=True)
             waiting = pool.submit(client.chat.completions.create, model="slow", messages=user(CANARY))
             time.sleep(0.5)
             running.send_signal(number)
@@ -644,7 +636,7 @@ def command(small_table, monkeypatch, capsys):
     monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: None)
 
     def run(*arguments):
-        code = cli.main(["proxy", "--port", "0", *arguments])
+        code = cli.main(["gateway", "--port", "0", *arguments])
         return code, capsys.readouterr().err
 
     return run
@@ -657,7 +649,7 @@ UPSTREAM = ("--upstream", "http://127.0.0.1:1/v1", "--mechanism", "placeholder")
 def test_an_open_address_is_warned_of(command, host, warned):
     code, err = command(*UPSTREAM, "--host", host)
     assert code == 0
-    assert err.count("textveil: warning: other machines can reach the proxy") == warned
+    assert err.count("textveil: warning: other machines can reach the gateway") == warned
     shown = re.escape(f"[{host}]" if ":" in host else host)
     assert re.fullmatch(rf"(.*\n)?textveil: serving http://{shown}:\d+/v1\n", err)
 

@@ -1,10 +1,10 @@
-"""The verb `proxy`.
+"""The verb `gateway`.
 
 In: an upstream and how to privatize. Out: a server on this machine, and a line on standard error that says where.
 Not here: what it does (`gateway.app`).
 """
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -20,12 +20,12 @@ LOCAL = ("localhost", "::1")
 
 
 @verb(
-    "textveil proxy --upstream https://HOST/v1",
-    "textveil proxy --upstream http://localhost:8000/v1 --port 8601 --mechanism rankcape --epsilon 8",
+    "textveil gateway --upstream https://HOST/v1",
+    "textveil gateway --upstream http://localhost:8000/v1 --port 8601 --mechanism rankcape --epsilon 8",
     "OPENAI_BASE_URL=http://127.0.0.1:8600/v1 python your_program.py",
     default="prompt",
 )
-def proxy(
+def gateway(
     config: "Config",
     upstream: Upstream,
     host: Annotated[
@@ -33,7 +33,7 @@ def proxy(
         typer.Option(
             "--host",
             metavar="ADDRESS",
-            help="The address to bind; anything but 127.0.0.1 exposes the proxy to other machines.",
+            help="The address to bind; anything but 127.0.0.1 exposes the gateway to other machines.",
         ),
     ] = "127.0.0.1",
     port: Annotated[
@@ -53,25 +53,42 @@ def proxy(
             "postgresql://HOST/NAME. Else it is kept in memory for a day.",
         ),
     ] = None,
+    media: Annotated[
+        Literal["refuse", "pass"], typer.Option("--media", help="Images, audio, files and token ids: pass sends them.")
+    ] = "refuse",
+    schemas: Annotated[
+        Literal["protect", "pass"],
+        typer.Option("--schemas", help="What programs say about their tools: protect hides identifiers in it."),
+    ] = "protect",
+    unknown: Annotated[
+        Literal["refuse", "drop"], typer.Option("--unknown", help="Fields and values that are not known here.")
+    ] = "refuse",
+    users: Annotated[
+        Literal["pseudonym", "drop"], typer.Option("--users", help="Names of a program's users.")
+    ] = "pseudonym",
 ) -> None:
     """Serve chat completions: what a program asks is protected, and what the model answers is restored.
 
     Set the base URL of any OpenAI client to the address that is printed. Its API key is forwarded, and no other header.
-    Every message is protected, system messages included. Images, audio, files and tools are refused, because they
-    cannot be protected. No text is logged. Each message of a conversation is released once, and sent again as it was
-    with later requests; what that needs is kept in memory for a day, or encrypted in --store. Answers carry their
-    statement in the header textveil-statement. Without --profile or --mechanism the profile is `prompt`.
+    Every text of a request is protected, also results and arguments of tools. What cannot be protected is refused, such
+    as images and fields that are not known here. No text is logged. Each message of a conversation is released once,
+    and sent again as it was with later requests; what that needs is kept in memory for a day, or encrypted in --store.
+    Answers carry their statement in the header textveil-statement. Without --profile or --mechanism the profile is
+    `prompt`.
     """
     require("starlette", "httpx2", "uvicorn")
-    from textveil.gateway import Proxy, listen, server
+    from textveil.gateway import Gateway, Policy, listen, server
     from textveil.pipeline import Privatizer
     from textveil.session import SessionStore
 
     with sessions.store_of(store) if store else SessionStore() as kept, listen(host, port) as listening:
         privatizer = Privatizer.from_config(config)
-        served = Proxy(privatizer=privatizer, upstream=upstream, timeout=timeout, limit=limit, store=kept)
+        policy = Policy(media=media, schemas=schemas, unknown=unknown, users=users)
+        served = Gateway(
+            privatizer=privatizer, upstream=upstream, policy=policy, timeout=timeout, limit=limit, store=kept
+        )
         if not (host in LOCAL or host.startswith("127.")):
-            shell.note("textveil: warning: other machines can reach the proxy, and send it their texts unencrypted")
+            shell.note("textveil: warning: other machines can reach the gateway, and send it their texts unencrypted")
         where = f"[{host}]" if ":" in host else host
         shell.note(f"textveil: serving http://{where}:{listening.getsockname()[1]}/v1")
         server(served).run(sockets=[listening])

@@ -1,7 +1,7 @@
-"""Measures what the proxy adds to a request: part of `make bench`.
+"""Measures what the gateway adds to a request: part of `make bench`.
 
 In: the scripted server of the tests, which answers with what it is asked; prompts. Out: rows for `run.py`.
-Not here: what privatizing costs with other mechanisms (`run`), and whether answers are right (tests/test_proxy.py).
+Not here: what privatizing costs with other mechanisms (`run`), and whether answers are right (tests/gateway).
 """
 
 import json
@@ -59,25 +59,25 @@ def asked(client: httpx2.Client, url: str, prompt: str, stream: bool) -> tuple[f
 
 
 def measurements() -> Iterator[dict[str, Any]]:
-    """Medians of requests that go by the proxy and directly, one after the other in turn."""
+    """Medians of requests that go by the gateway and directly, one after the other in turn."""
     prompts = texts(WORDS, REQUESTS)
     with process("tests.openai_server") as upstream, httpx2.Client(trust_env=False) as client:
         direct = f"http://127.0.0.1:{int(upstream.stdout.readline())}/v1"
         for way, options in WAYS.items():
-            with process("textveil", "proxy", "--upstream", direct, "--port", "0", *options) as running:
-                proxied = running.stderr.readline().split()[-1]
+            with process("textveil", "gateway", "--upstream", direct, "--port", "0", *options) as running:
+                through = running.stderr.readline().split()[-1]
                 for stream in (False, True):
-                    asked(client, proxied, prompts[0], stream)
-                    taken = [[asked(client, url, prompt, stream) for url in (direct, proxied)] for prompt in prompts]
+                    asked(client, through, prompts[0], stream)
+                    taken = [[asked(client, url, prompt, stream) for url in (direct, through)] for prompt in prompts]
                     for i, until in enumerate(("the first piece", "the end")):
                         if stream or until == "the end":
                             without, within = (1e3 * median(each[by][i] for each in taken) for by in (0, 1))
                             yield {
-                                "what": f"proxy, {way}, {'stream' if stream else 'one piece'}, added until {until}",
+                                "what": f"gateway, {way}, {'stream' if stream else 'one piece'}, added until {until}",
                                 "unit": "ms",
                                 "value": within - without,
                                 "direct": without,
-                                "proxied": within,
+                                "through": within,
                                 "options": list(options),
                                 "words": WORDS,
                                 "requests": REQUESTS,

@@ -1,0 +1,104 @@
+"""Answers: what an upstream says, restored by the table of its API, whole or piece by piece.
+
+In: JSON of an answer, or of its events, and a session. Out: the same with the originals put back.
+Not here: the tables and the events of an API (`protocols`), how a text is restored (`session`).
+
+What no table names is restored as text: it comes from the upstream, which saw released text only.
+"""
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import regex
+
+from textveil.gateway.leaves import DROPPED, Act, Path, Rule, leaves, rebuilt
+from textveil.session import Restorer, Session
+
+_PLACEHOLDER = regex.compile(r"<[A-Z][A-Z0-9_]*_[0-9]+(?:_[A-Z]+)*>|<[A-Z][A-Z0-9]*_[A-Z0-9_]*\Z")
+"""What looks like a placeholder, also one that was never given, and one that breaks off."""
+
+
+class Restoring:
+    """Restores one answer.
+
+    Args:
+        session: of the request.
+        as_json: whether texts of the answer are JSON, so that originals must be escaped.
+
+    Attributes:
+        unresolved: placeholders that the model invented, or that were left where restoring them would send them away.
+    """
+
+    def __init__(self, session: Session, *, as_json: bool = False) -> None:
+        self._session, self._as_json = session, as_json
+        self._pieces: dict[Hashable, tuple[Restorer, list[str], list[str]]] = {}
+        self.unresolved = 0
+
+    def _restorer(self, act: Act) -> Restorer:
+        return self._session.restorer(escape="json" if self._as_json or act is Act.ARGUMENTS else "none")
+
+    def text(self, came: str, act: Act = Act.PROTECT) -> str:
+        """A whole text."""
+        restorer = self._restorer(act)
+        made = restorer.feed(came) + restorer.close()
+        self.unresolved += len(_PLACEHOLDER.findall(made))
+        return made
+
+    def value(self, came: Any) -> Any:
+        """Any JSON: its texts, the names of fields too, since they may have been released."""
+        if isinstance(came, str):
+            return self.text(came, Act.PROTECT)
+        if isinstance(came, list):
+            return [self.value(each) for each in came]
+        if isinstance(came, dict):
+            return {self.text(name): self.value(each) for name, each in came.items()}
+        return came
+
+    def whole(self, came: Any, rule: Rule, text: Callable[[Path, str, Act], str] | None = None) -> Any:
+        """A whole answer, or a part of one.
+
+        Args:
+            came: its JSON.
+            rule: its table.
+            text: restores a text at a path; None where all texts are whole.
+        """
+        changed: dict[Path, Any] = {}
+        for path, act, value in leaves(came, rule):
+            if act in (Act.PROTECT, Act.ARGUMENTS) and isinstance(value, str):
+                changed[path] = self.text(value, act) if text is None else text(path, value, act)
+            elif act in (Act.OBJECT, Act.UNKNOWN):
+                changed[path] = self.value(value)
+            elif act is Act.DROP and value is not None:
+                changed[path] = DROPPED
+        return rebuilt(came, changed)
+
+    def piece(self, key: Hashable, came: str, act: Act = Act.PROTECT) -> str:
+        """What is certain of a text that comes in pieces.
+
+        Args:
+            key: which text.
+            came: its next piece.
+            act: whether it is text, or JSON written as text.
+        """
+        if key not in self._pieces:
+            self._pieces[key] = self._restorer(act), [], []
+        restorer, before, after = self._pieces[key]
+        made = restorer.feed(came)
+        before.append(came)
+        after.append(made)
+        return made
+
+    def rest(self, key: Hashable) -> str:
+        """What was held back of a text, at its end."""
+        if key not in self._pieces:
+            return ""
+        restorer, _, after = self._pieces[key]
+        made = restorer.close()
+        after.append(made)
+        self.unresolved += len(_PLACEHOLDER.findall("".join(after)))
+        return made
+
+    def both(self, key: Hashable) -> tuple[str, str]:
+        """A text as it came, and as it was restored."""
+        _, before, after = self._pieces[key]
+        return "".join(before), "".join(after)

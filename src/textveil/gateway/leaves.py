@@ -1,0 +1,242 @@
+"""Leaves: what becomes of each value of a request or an answer, by a table per API.
+
+In: plain JSON and a `Rule`. Out: its leaves, each with an `Act`; the JSON again with some of them changed.
+Not here: the tables (`protocols`), what a policy decides (`policy`), how texts are released (`pipeline`).
+
+What no rule names is `UNKNOWN`, and never passes.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import regex
+
+Path = tuple[str | int, ...]
+
+
+class Act(StrEnum):
+    """What becomes of a value on its way up. In answers all that is protected is restored."""
+
+    PROTECT = "protect"
+    """Text: its release is sent."""
+    LABEL = "label"
+    """The same, written as one word of letters and digits."""
+    ARGUMENTS = "arguments"
+    """JSON written as a string: its values are text."""
+    OBJECT = "object"
+    """Any JSON: its values are text."""
+    PASS = "pass"
+    """Numbers, names of models and tools, ids that the upstream gave: goes on as it is."""
+    USER = "user"
+    """Names the program's user: replaced by a pseudonym, or dropped, by policy."""
+    SCHEMA = "schema"
+    """What a program says about its tools: identifiers in it are hidden, or it passes, by policy."""
+    MEDIA = "media"
+    """No text, or text that nobody can read here: refused, or passes, by policy."""
+    DROP = "drop"
+    """Left out: it is padding, or makes sense for the released text only."""
+    REFUSE = "refuse"
+    """The request is refused, unless the value is false or empty and so asks for nothing."""
+    UNKNOWN = "unknown"
+    """No rule names it: refused, or dropped, by policy."""
+
+
+TEXT = frozenset({Act.PROTECT, Act.LABEL, Act.ARGUMENTS, Act.OBJECT, Act.SCHEMA})
+"""What is released."""
+
+
+class Leaf(NamedTuple):
+    """A value and what becomes of it. Secret.
+
+    Args:
+        path: names and numbers that lead to it.
+        act: what becomes of it.
+        value: which.
+    """
+
+    path: Path
+    act: Act
+    value: Any
+
+    def __repr__(self) -> str:
+        return f"Leaf({self.act})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What becomes of a value, by its kind. A kind without a rule is unknown.
+
+    Attributes:
+        whole: of any value.
+        text: of a string.
+        shape: what a string must be; others are unknown. None: anything.
+        numbers: whether numbers, true and false pass.
+        items: of each item of a list.
+        fields: of each field of an object, in the order in which their texts are released.
+        tag: the field that says which of `kinds` an object is; "" for none.
+        kinds: fields by the value of the tag. "" is the kind of an object without the tag.
+    """
+
+    whole: Act | None = None
+    text: Act | None = None
+    shape: regex.Pattern[str] | None = None
+    numbers: bool = False
+    items: "Rule | None" = None
+    fields: "Mapping[str, Rule] | None" = None
+    tag: str = ""
+    kinds: "Mapping[str, Rule]" = field(default_factory=dict)
+
+
+def whole(act: Act) -> Rule:
+    """Any value."""
+    return Rule(whole=act)
+
+
+def text(act: Act = Act.PROTECT) -> Rule:
+    """A string."""
+    return Rule(text=act)
+
+
+def one_of(*words: str) -> Rule:
+    """One of some words."""
+    return Rule(text=Act.PASS, shape=regex.compile("|".join(map(regex.escape, words))))
+
+
+def shaped(pattern: str) -> Rule:
+    """A string that holds no text."""
+    return Rule(text=Act.PASS, shape=regex.compile(pattern))
+
+
+def each(rule: Rule) -> Rule:
+    """A list."""
+    return Rule(items=rule)
+
+
+def record(**fields: Rule) -> Rule:
+    """An object."""
+    return Rule(fields=fields)
+
+
+def tagged(tag: str, other: Rule | None = None, /, **kinds: Rule) -> Rule:
+    """An object that says in one of its fields which it is; that field passes. Without it, it is another one."""
+    named = {kind: Rule(fields={tag: one_of(kind), **(rule.fields or {})}) for kind, rule in kinds.items()}
+    return Rule(tag=tag, kinds=named | ({"": other} if other is not None else {}))
+
+
+def either(*rules: Rule) -> Rule:
+    """A value of one of several kinds: a string, a list, an object; each at most once."""
+    made: dict[str, Any] = {}
+    for rule in rules:
+        made |= {name: value for name, value in vars(rule).items() if value}
+    return Rule(**made)
+
+
+NOTHING = Rule()
+"""No value at all."""
+NUMBER = Rule(numbers=True)
+ID = shaped(r"[A-Za-z0-9_.:\-]{1,256}")
+"""What the upstream gave, and tells nothing of a user."""
+NAME = shaped(r"[A-Za-z0-9_.:/\-]{1,200}")
+"""A model or tool."""
+
+
+def leaves(value: Any, rule: Rule, path: Path = ()) -> Iterator[Leaf]:
+    """All leaves of a value, in the order of the rule, so that the order of fields in a request changes nothing."""
+    if value is None:
+        yield Leaf(path, Act.DROP, None)  # as if it were absent
+    elif rule.whole is not None:
+        asks = bool(value) or rule.whole not in (Act.REFUSE, Act.MEDIA)
+        yield Leaf(path, rule.whole if asks else Act.DROP, value)
+    elif isinstance(value, str):
+        known = rule.text is not None and (rule.shape is None or rule.shape.fullmatch(value) is not None)
+        yield Leaf(path, rule.text if known and rule.text is not None else Act.UNKNOWN, value)
+    elif isinstance(value, bool | int | float):
+        yield Leaf(path, Act.PASS if rule.numbers and math.isfinite(value) else Act.UNKNOWN, value)
+    elif isinstance(value, list) and rule.items is not None:
+        for i, item in enumerate(value):
+            yield from leaves(item, rule.items, (*path, i))
+    elif isinstance(value, dict):
+        yield from _of_object(value, rule, path)
+    else:
+        yield Leaf(path, Act.UNKNOWN, value)
+
+
+def _of_object(value: dict[str, Any], rule: Rule, path: Path) -> Iterator[Leaf]:
+    fields = rule.fields
+    if rule.tag:
+        kind = value.get(rule.tag) or ""
+        fields = rule.kinds[kind].fields if isinstance(kind, str) and kind in rule.kinds else None
+    if fields is None:
+        yield Leaf(path, Act.UNKNOWN, value)
+        return
+    for name, own in fields.items():
+        if name in value:
+            yield from leaves(value[name], own, (*path, name))
+    for name in value:
+        if name not in fields and value[name] is not None:
+            yield Leaf((*path, name), Act.UNKNOWN, value[name])
+
+
+DROPPED = object()
+"""Takes the place of a leaf that is left out."""
+
+
+def rebuilt(value: Any, changed: Mapping[Path, Any], path: Path = ()) -> Any:
+    """The same JSON with other values at some paths; what is `DROPPED` is left out."""
+    if path in changed:
+        return changed[path]
+    if isinstance(value, dict):
+        made = {name: rebuilt(each, changed, (*path, name)) for name, each in value.items()}
+        return {name: each for name, each in made.items() if each is not DROPPED}
+    if isinstance(value, list):
+        items = [rebuilt(each, changed, (*path, i)) for i, each in enumerate(value)]
+        return [each for each in items if each is not DROPPED]
+    return value
+
+
+def named(path: Iterable[str | int], rule: Rule) -> tuple[str, bool]:
+    """A path as errors show it, as far as the rule's own names go, since others may be text; and whether it goes on."""
+    shown = ""
+    own: Rule | None = rule
+    for step in path:
+        if isinstance(step, int):
+            shown += f"[{step}]"
+            own = own.items if own is not None else None
+            continue
+        every = [own] if own is None or not own.tag else list(own.kinds.values())
+        found = [each.fields[step] for each in every if each is not None and each.fields and step in each.fields]
+        if not found:
+            return shown, True
+        shown += f".{step}" if shown else step
+        own = found[0]
+    return shown, False
+
+
+def classified(rule: Rule, path: str) -> bool:
+    """Whether a leaf of an SDK's types has an act of its own.
+
+    Args:
+        rule: the table of the API.
+        path: `messages[]<user>.content[]<text>.text`: `[]` is an item, `<kind>` a member of a union, `{key}` and `{*}`
+            a key and a value of an object whose names are free.
+    """
+    own = [rule]
+    for step in regex.findall(r"\[\]|<[^>]*>|\{[^}]*\}|[^.\[\]<>{}]+", path.partition(" :")[0]):
+        if any(each.whole is not None for each in own):
+            return True
+        if step == "[]":
+            own = [each.items for each in own if each.items is not None]
+        elif step[0] == "<":
+            kinds = [each.kinds[step[1:-1]] for each in own if step[1:-1] in each.kinds]
+            own = kinds or [each for each in own if not each.tag]
+        elif step[0] == "{":
+            return False
+        else:
+            every = [kind for each in own for kind in (each.kinds.values() if each.tag else [each])]
+            own = [kind.fields[step] for kind in every if kind.fields and step in kind.fields]
+        if not own:
+            return False
+    return any(each.whole is not None or each.text is not None for each in own)

@@ -1,0 +1,10 @@
+"""The APIs that the gateway speaks, one file each; they know nothing of HTTP, accounts or how text is released.
+
+In: JSON of a request, an answer, an event. Out: which of its values are text, by a `Rule`; events with text restored.
+Not here: the server (`app`).
+"""
+
+from textveil.gateway.protocols.contract import Endpoint, Event, Stream
+from textveil.gateway.protocols.registry import ENDPOINTS
+
+__all__ = ["ENDPOINTS", "Endpoint", "Event", "Stream"]

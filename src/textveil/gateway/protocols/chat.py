@@ -1,0 +1,348 @@
+"""OpenAI chat completions, as OpenAI, vLLM, llama.cpp and others speak them.
+
+In: JSON of requests, answers and chunks. Out: the tables of their leaves; restored chunks.
+Not here: other routes of OpenAI (`completions`, `responses`, `small`).
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+from textveil.gateway.answers import Restoring
+from textveil.gateway.errors import RequestError
+from textveil.gateway.leaves import (
+    ID,
+    NAME,
+    NUMBER,
+    Act,
+    Path,
+    each,
+    either,
+    one_of,
+    record,
+    shaped,
+    tagged,
+    text,
+    whole,
+)
+from textveil.gateway.protocols.contract import Body, Endpoint, Event
+from textveil.gateway.protocols.openai import error
+
+PROTECTED, LABEL, ARGUMENTS = text(), text(Act.LABEL), text(Act.ARGUMENTS)
+MEDIA, SCHEMA, USER, ANY = whole(Act.MEDIA), whole(Act.SCHEMA), whole(Act.USER), whole(Act.OBJECT)
+DROPPED, REFUSED = whole(Act.DROP), whole(Act.REFUSE)
+
+# ---- requests --------------------------------------------------------------------------------------------------------
+
+PART = tagged(
+    "type",
+    text=record(text=PROTECTED),
+    refusal=record(refusal=PROTECTED),
+    image_url=record(image_url=MEDIA),
+    input_audio=record(input_audio=MEDIA),
+    file=record(file=MEDIA),
+)
+CONTENT = either(PROTECTED, each(PART))
+FUNCTION_CALL = record(id=ID, index=NUMBER, function=record(name=NAME, arguments=ARGUMENTS), extra_content=ANY)
+TOOL_CALL = tagged(
+    "type",
+    FUNCTION_CALL,
+    function=FUNCTION_CALL,
+    custom=record(id=ID, index=NUMBER, custom=record(name=NAME, input=PROTECTED)),
+)
+MESSAGE = tagged(
+    "role",
+    developer=record(content=CONTENT, name=LABEL),
+    system=record(content=CONTENT, name=LABEL),
+    user=record(content=CONTENT, name=LABEL),
+    assistant=record(
+        reasoning_content=PROTECTED,
+        reasoning=PROTECTED,
+        reasoning_details=ANY,
+        content=CONTENT,
+        refusal=PROTECTED,
+        name=LABEL,
+        tool_calls=each(TOOL_CALL),
+        function_call=record(name=NAME, arguments=ARGUMENTS),
+        audio=record(id=ID),
+        annotations=DROPPED,
+        prefix=NUMBER,
+    ),
+    tool=record(content=CONTENT, tool_call_id=ID),
+    function=record(content=PROTECTED, name=NAME),
+)
+TOOL = tagged(
+    "type",
+    function=record(function=record(name=NAME, description=SCHEMA, parameters=SCHEMA, strict=NUMBER)),
+    custom=record(custom=record(name=NAME, description=SCHEMA, format=SCHEMA)),
+)
+REQUEST = record(
+    model=NAME,
+    messages=each(MESSAGE),
+    audio=MEDIA,
+    cache_salt=USER,
+    chat_template_kwargs=record(enable_thinking=NUMBER, thinking=NUMBER),
+    echo=NUMBER,
+    frequency_penalty=NUMBER,
+    function_call=either(one_of("none", "auto"), record(name=NAME)),
+    functions=each(record(name=NAME, description=SCHEMA, parameters=SCHEMA)),
+    ignore_eos=NUMBER,
+    include_reasoning=NUMBER,
+    logit_bias=MEDIA,
+    logprobs=REFUSED,
+    max_completion_tokens=NUMBER,
+    max_tokens=NUMBER,
+    metadata=USER,
+    min_p=NUMBER,
+    min_tokens=NUMBER,
+    modalities=each(one_of("text", "audio")),
+    moderation=REFUSED,
+    n=NUMBER,
+    parallel_tool_calls=NUMBER,
+    prediction=tagged("type", content=record(content=CONTENT)),
+    presence_penalty=NUMBER,
+    prompt_cache_key=USER,
+    prompt_cache_options=record(mode=one_of("auto", "explicit", "off"), ttl=shaped(r"[0-9]{1,6}[smhd]?")),
+    prompt_cache_retention=one_of("in-memory", "in_memory", "24h"),
+    reasoning_effort=one_of("none", "minimal", "low", "medium", "high", "xhigh", "max"),
+    repeat_penalty=NUMBER,
+    repetition_penalty=NUMBER,
+    response_format=tagged(
+        "type",
+        text=record(),
+        json_object=record(),
+        json_schema=record(json_schema=record(name=NAME, description=SCHEMA, schema=SCHEMA, strict=NUMBER)),
+    ),
+    safety_identifier=USER,
+    seed=NUMBER,
+    service_tier=one_of("auto", "default", "flex", "scale", "priority", "fast"),
+    stop=either(PROTECTED, each(PROTECTED)),
+    store=NUMBER,
+    stream=NUMBER,
+    stream_options=record(include_usage=NUMBER, include_obfuscation=NUMBER),
+    temperature=NUMBER,
+    tool_choice=either(
+        one_of("none", "auto", "required"),
+        tagged(
+            "type",
+            function=record(function=record(name=NAME)),
+            custom=record(custom=record(name=NAME)),
+            allowed_tools=record(
+                allowed_tools=record(mode=one_of("auto", "required"), tools=each(whole(Act.SCHEMA))),
+            ),
+        ),
+    ),
+    tools=each(TOOL),
+    top_k=NUMBER,
+    top_logprobs=REFUSED,
+    top_p=NUMBER,
+    user=USER,
+    verbosity=one_of("low", "medium", "high"),
+    web_search_options=record(
+        search_context_size=one_of("low", "medium", "high"),
+        user_location=tagged(
+            "type",
+            approximate=record(
+                approximate=record(
+                    city=PROTECTED,
+                    region=PROTECTED,
+                    country=shaped("[A-Za-z]{2}"),
+                    timezone=whole(Act.DROP),
+                ),
+            ),
+        ),
+    ),
+)
+
+# ---- answers ---------------------------------------------------------------------------------------------------------
+
+SAID_CALL = record(
+    id=ID,
+    index=NUMBER,
+    type=one_of("function", "custom"),
+    function=record(name=NAME, arguments=ARGUMENTS),
+    custom=record(name=NAME, input=PROTECTED),
+)
+SAID = record(
+    role=ID,
+    reasoning_content=PROTECTED,
+    reasoning=PROTECTED,
+    reasoning_details=ANY,
+    content=PROTECTED,
+    refusal=PROTECTED,
+    tool_calls=each(SAID_CALL),
+    function_call=record(name=NAME, arguments=ARGUMENTS),
+    audio=record(id=ID, data=whole(Act.PASS), transcript=PROTECTED, expires_at=NUMBER),
+    annotations=each(tagged("type", url_citation=record(url_citation=record(title=PROTECTED, url=PROTECTED)))),
+)
+CHOICE = record(index=NUMBER, message=SAID, delta=SAID, logprobs=DROPPED, finish_reason=ID)
+ANSWER = record(
+    id=ID,
+    object=ID,
+    created=NUMBER,
+    model=whole(Act.PASS),
+    choices=each(CHOICE),
+    metadata=DROPPED,
+    moderation=DROPPED,
+    obfuscation=DROPPED,
+    service_tier=ID,
+    system_fingerprint=whole(Act.PASS),
+    usage=whole(Act.PASS),
+)
+"""What becomes of the leaves of an answer, and of a chunk."""
+
+
+def messages(body: Body) -> Iterator[tuple[str, Path]]:
+    """The messages of a conversation."""
+    said = body.get("messages")
+    for i, message in enumerate(said if isinstance(said, list) else ()):
+        role = message.get("role") if isinstance(message, dict) else None
+        yield (role if isinstance(role, str) else ""), ("messages", i)
+
+
+def said(answer: Body) -> list[Body]:
+    """The messages of all choices, each also without its reasoning, which many clients leave out."""
+    choices = answer.get("choices")
+    found = [each.get("message") for each in (choices if isinstance(choices, list) else ()) if isinstance(each, dict)]
+    return _with_and_without([{"role": "assistant", **message} for message in found if isinstance(message, dict)])
+
+
+REASONING = ("reasoning_content", "reasoning", "reasoning_details")
+"""Fields of a message with what a model thinks."""
+
+
+def _with_and_without(messages: list[Body]) -> list[Body]:
+    short = [{k: v for k, v in each.items() if k not in REASONING} for each in messages if each.keys() & set(REASONING)]
+    return messages + short
+
+
+class Chunks:
+    """The chunks of an answer; see `Stream`."""
+
+    def __init__(self, restoring: Restoring) -> None:
+        self._restoring = restoring
+        self._texts: dict[int, dict[Path, None]] = {}  # of each choice
+        self._open: set[int] = set()
+        self._last: Body = {}
+        self._done = False
+
+    @property
+    def ended(self) -> bool:
+        """See `Stream`."""
+        return self._done or (bool(self._texts) and not self._open)
+
+    @property
+    def messages(self) -> list[tuple[Body, Body]]:
+        """See `Stream`."""
+        came, made = list[Body](), list[Body]()
+        for index, places in self._texts.items():
+            for messages, which in ((came, 0), (made, 1)):
+                messages.append({"role": "assistant"})
+                for place in places:
+                    _set(messages[-1], place, self._restoring.both((index, place))[which])
+        return list(zip(_with_and_without(came), _with_and_without(made), strict=True))
+
+    def feed(self, event: Event) -> Iterator[Event]:
+        """See `Stream`."""
+        if event.data == "[DONE]":
+            self._done = True
+            return
+        choices = event.data.get("choices")
+        made = self._restoring.whole({**event.data, "choices": None}, ANSWER)
+        self._last = {name: value for name, value in made.items() if name in HEAD}
+        if not isinstance(choices, list):
+            choices = []
+        made["choices"] = []
+        for i, choice in enumerate(choices):
+            index = choice.get("index", i)
+            if index not in self._texts:
+                self._texts[index] = {}
+                self._open.add(index)
+            delta = choice.get("delta") or {}
+            own = self._restoring.whole({**choice, "delta": None}, CHOICE)
+            own["delta"] = self._restoring.whole(delta, SAID, partial(self._piece, index, delta))
+            if choice.get("finish_reason") is not None:
+                yield from self._rest(index, own["delta"])
+                self._open.discard(index)
+                own["delta"] = {}
+            made["choices"].append(own)
+        yield Event(event.name, made)
+
+    def close(self) -> Iterator[Event]:
+        """See `Stream`."""
+        for index in sorted(self._open):
+            yield from self._rest(index, {})
+        if self.ended:
+            yield Event("", "[DONE]")
+
+    def failed(self, refused: RequestError) -> Event:
+        """See `Stream`."""
+        return Event("", error(refused))
+
+    def _piece(self, index: int, delta: Body, path: Path, came: str, act: Act) -> str:
+        if path[0] == "annotations":
+            return self._restoring.text(came, act)
+        place = _place(delta, path)
+        self._texts[index][place] = None
+        return self._restoring.piece((index, place), came, act)
+
+    def _rest(self, index: int, delta: Body) -> Iterator[Event]:
+        """What was held back of a choice, behind what its last chunk says."""
+        for place in self._texts[index]:
+            if rest := self._restoring.rest((index, place)):
+                _set(delta, place, _get(delta, place) + rest)
+        if delta:
+            yield Event("", {**self._last, "choices": [{"index": index, "delta": delta, "finish_reason": None}]})
+
+
+HEAD = ("id", "object", "created", "model", "system_fingerprint", "service_tier")
+"""Fields that all chunks of an answer share."""
+
+
+def _place(delta: Body, path: Path) -> Path:
+    """Where a text of a chunk belongs in the whole message: calls of tools are told apart by their own index."""
+    if path[0] != "tool_calls":
+        return path
+    return path[0], delta["tool_calls"][path[1]].get("index", path[1]), *path[2:]
+
+
+def _owner(message: Body, place: Path) -> Body:
+    """The object in a message, or in what a chunk adds to it, that a text is in; it is made where it is missing."""
+    if place[0] == "tool_calls":
+        calls = message.setdefault("tool_calls", [])
+        call = next((each for each in calls if each.get("index") == place[1]), None)
+        if call is None:
+            call = {"index": place[1], "type": place[2]}
+            calls.append(call)
+        message, place = call, place[2:]
+    for step in place[:-1]:
+        message = message.setdefault(str(step), {})
+    return message
+
+
+def _get(message: Body, place: Path) -> str:
+    found = _owner(message, place).get(str(place[-1]))
+    return found if isinstance(found, str) else ""
+
+
+def _set(message: Body, place: Path, value: str) -> None:
+    _owner(message, place)[str(place[-1])] = value
+
+
+def _as_json(body: Body) -> bool:
+    wanted = body.get("response_format")
+    return isinstance(wanted, dict) and wanted.get("type") in ("json_object", "json_schema")
+
+
+CHAT = Endpoint(
+    name="openai.chat",
+    path="/chat/completions",
+    request=REQUEST,
+    answer=ANSWER,
+    needs=("model", "messages"),
+    message=MESSAGE,
+    messages=messages,
+    said=said,
+    stream=Chunks,
+    as_json=_as_json,
+    error=error,
+)

@@ -1,0 +1,91 @@
+"""The contract of an API: its routes, the tables of its leaves, and its streams.
+
+In: nothing. Out: what `app` asks of every API.
+Not here: any API.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from textveil.gateway.answers import Restoring
+from textveil.gateway.errors import RequestError
+from textveil.gateway.leaves import NOTHING, Path, Rule
+
+Body = dict[str, Any]
+
+
+class Event(NamedTuple):
+    """An event of a stream. Secret.
+
+    Args:
+        name: its name, "" for none.
+        data: what it says; a string is written as it is.
+    """
+
+    name: str
+    data: Any
+
+    def __repr__(self) -> str:
+        return f"Event({self.name})"
+
+    def written(self) -> str:
+        """As the lines of server-sent events."""
+        said = self.data if isinstance(self.data, str) else json.dumps(self.data, ensure_ascii=False)
+        return f"event: {self.name}\ndata: {said}\n\n" if self.name else f"data: {said}\n\n"
+
+
+class Stream(Protocol):
+    """A stream of one answer."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether all of the answer has come."""
+
+    @property
+    def messages(self) -> list[tuple[Body, Body]]:
+        """As `Endpoint.said`, each as it came and as it was restored; once the stream has ended."""
+
+    def feed(self, event: Event) -> Iterable[Event]:
+        """The restored events that are certain after this one."""
+
+    def close(self) -> Iterable[Event]:
+        """What was held back, when no more events come; with the last event where the upstream left it out."""
+
+    def failed(self, refused: RequestError) -> Event:
+        """The last event of a stream that did not end well."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """One route of an API, to which a client posts.
+
+    Attributes:
+        name: as metrics and policies call it.
+        path: below the base URL.
+        request: what becomes of the leaves of a request.
+        answer: what becomes of the leaves of an answer.
+        needs: fields without which a request is refused.
+        message: of one message of a request, such as an answer that a client sends back.
+        messages: the roles and places of the messages of a request, in order. What is in none is released after them.
+        said: the messages of an answer as clients send them back, in each form in which they do; none where they never
+            do.
+        stream: restores the events of an answer; None where there are none.
+        as_json: whether a request asks for an answer in JSON.
+        error: an error in the form of the API.
+        forwards: headers of a request that are sent on.
+    """
+
+    name: str
+    path: str
+    request: Rule
+    answer: Rule
+    error: Callable[[RequestError], Body]
+    needs: tuple[str, ...] = ()
+    message: Rule = NOTHING
+    messages: Callable[[Body], Iterator[tuple[str, Path]]] = lambda _: iter(())
+    said: Callable[[Body], Sequence[Body]] = lambda _: ()
+    stream: Callable[[Restoring], Stream] | None = None
+    as_json: Callable[[Body], bool] = lambda _: False
+    forwards: tuple[str, ...] = ("authorization",)

@@ -1,0 +1,132 @@
+"""Requests: what of a body is text and in which message it stands, and the body as it is sent.
+
+In: JSON, the table of its API, a policy. Out: `Asked`: utterances to release, and the body with their releases.
+Not here: the tables (`protocols`), how texts are released (`releasing`).
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from textveil.gateway.errors import RequestError
+from textveil.gateway.leaves import DROPPED, TEXT, Act, Leaf, Path, leaves, named, rebuilt
+from textveil.gateway.policy import Policy
+from textveil.gateway.protocols import Endpoint
+from textveil.session import Utterance
+
+BESIDES = "besides"
+"""The role of what is in no message: instructions, tools, words to stop at."""
+
+TEXT_FORM, LABEL_FORM, JSON_FORM, SCHEMA_FORM = "", "label", "json", "schema"
+"""How a text is written: as it is read, as one word, as JSON; a schema is JSON, or a text about a tool."""
+
+
+class Asked:
+    """A request, ready to be released.
+
+    Args:
+        endpoint: its route.
+        body: its JSON.
+        policy: what becomes of what cannot be protected.
+        pseudonym: makes one of the name of a program's user.
+
+    Attributes:
+        messages: its messages, in order.
+        besides: the texts that are in no message, if there are any.
+        passed: how many values are sent though they cannot be protected.
+
+    Raises:
+        RequestError: it holds what cannot be protected, or lacks what it needs.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, body: dict[str, Any], policy: Policy, pseudonym: Callable[[str], str]
+    ) -> None:
+        for name in endpoint.needs:
+            if body.get(name) in (None, "", [], {}):
+                raise RequestError(400, f"{name} is missing", param=name, code="missing")
+        self._body, self._changed, self.passed = body, dict[Path, Any](), 0
+        self._endpoint, self._policy, self._pseudonym = endpoint, policy, pseudonym
+        owners = {path: (i, role) for i, (role, path) in enumerate(endpoint.messages(body))}
+        longest = max(map(len, owners), default=0)
+        besides: list[Leaf] = []
+        found: list[list[Leaf]] = [[] for _ in owners]
+        for leaf in leaves(body, endpoint.request):
+            if leaf.act is Act.SCHEMA and policy.schemas == "pass":
+                continue
+            if leaf.act not in TEXT:
+                self._settle(leaf)
+            elif not _is_empty(leaf):
+                owner = next((leaf.path[:n] for n in range(longest, 0, -1) if leaf.path[:n] in owners), None)
+                (besides if owner is None else found[owners[owner][0]]).append(leaf)
+        self.messages = [uttered(role, own) for (_, role), own in zip(owners.values(), found, strict=True)]
+        self.besides = [uttered(BESIDES, besides)] if besides else []
+        self._texts = [*found, *([besides] if besides else [])]
+
+    def _settle(self, leaf: Leaf) -> None:
+        """Decide what becomes of a leaf that is no text."""
+        policy = self._policy
+        if leaf.act is Act.DROP:
+            self._changed[leaf.path] = DROPPED
+        elif leaf.act is Act.USER:
+            known = policy.users == "pseudonym" and isinstance(leaf.value, str)
+            self._changed[leaf.path] = self._pseudonym(leaf.value) if known else DROPPED
+        elif leaf.act is Act.UNKNOWN and policy.unknown == "drop":
+            self._changed[leaf.path] = DROPPED
+        elif leaf.act is Act.MEDIA and policy.media == "pass":
+            self.passed += 1
+        elif leaf.act is not Act.PASS:
+            raise self._refused(leaf)
+
+    def _refused(self, leaf: Leaf) -> RequestError:
+        name, inside = named(leaf.path, self._endpoint.request)
+        if leaf.act is not Act.UNKNOWN:
+            says = f"{name} cannot be protected: leave it out"
+            if leaf.act is Act.MEDIA:
+                says += ", or let the policy pass media (--media pass)"
+        elif inside:
+            where = f" in {name}" if name else ""
+            says = (
+                f"a field{where} is not known here, so that it cannot be protected: leave it out, or let the policy "
+                "drop what is unknown (--unknown drop)"
+            )
+        else:
+            says = f"{name} has the wrong type, or a value that is not known here, so that it cannot be protected"
+        return RequestError(400, says, param=name or None, code="unprotected")
+
+    def released(self, texts: Sequence[Sequence[str]]) -> dict[str, Any]:
+        """The body with its texts replaced.
+
+        Args:
+            texts: of the messages, in order, and of what is beside them, if there is any.
+        """
+        changed = dict(self._changed)
+        for own, made in zip(self._texts, texts, strict=True):
+            for leaf, text in zip(own, made, strict=True):
+                changed[leaf.path] = text if isinstance(leaf.value, str) else json.loads(text)
+        body: dict[str, Any] = rebuilt(self._body, changed)
+        return body
+
+
+def uttered(role: str, own: Sequence[Leaf]) -> Utterance:
+    """The texts of a message, JSON among them as it is written."""
+    texts = tuple(leaf.value if isinstance(leaf.value, str) else json.dumps(leaf.value) for leaf in own)
+    return Utterance(role, texts, tuple(_form(leaf) for leaf in own))
+
+
+def message_of(endpoint: Endpoint, message: dict[str, Any]) -> Utterance:
+    """A message of an answer, as it will be read when the client sends it back."""
+    found = [leaf for leaf in leaves(message, endpoint.message) if leaf.act in TEXT and not _is_empty(leaf)]
+    return uttered(str(message.get("role", "assistant")), found)
+
+
+def _is_empty(leaf: Leaf) -> bool:
+    return leaf.value in ("", [], {})
+
+
+def _form(leaf: Leaf) -> str:
+    if leaf.act is Act.SCHEMA:
+        return SCHEMA_FORM
+    if leaf.act is Act.ARGUMENTS or not isinstance(leaf.value, str):
+        return JSON_FORM
+    return LABEL_FORM if leaf.act is Act.LABEL else TEXT_FORM
