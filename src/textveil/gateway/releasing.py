@@ -69,7 +69,7 @@ def _of_json(privatizer: Privatizer, text: str, session: Session) -> tuple[str, 
     if not isinstance(value, dict | list | str):
         result = privatizer.privatize(text, session)
         return result.text, [result]
-    privatizer.learn([text], session)
+    privatizer.learn([json.dumps(value, ensure_ascii=False)], session)
     sought = session.snapshot().sought
 
     def private(name: str) -> bool:

@@ -1,0 +1,122 @@
+"""Every leaf that the types of an SDK can hold has an act of its own in the table of its API: new fields are noticed.
+
+The types of requests are typed dictionaries, those of answers models of pydantic. A leaf is a string, or anything that
+may hold one: `messages[]<user>.content[]<text>.text`, where `[]` is an item of a list, `<kind>` a member of a union,
+`{key}` and `{*}` a name and a value of an object with any names.
+"""
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin
+
+import pytest
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.chat.completion_create_params import CompletionCreateParamsBase
+from pydantic import BaseModel
+from typing_extensions import get_type_hints, is_typeddict
+
+from textveil.gateway.leaves import Rule, classified
+from textveil.gateway.protocols.chat import ANSWER, REQUEST
+
+TABLES: dict[str, tuple[Any, Rule]] = {
+    "chat request": (CompletionCreateParamsBase, REQUEST),
+    "chat answer": (ChatCompletion, ANSWER),
+    "chat chunk": (ChatCompletionChunk, ANSWER),
+}
+"""The types of each API, and its tables."""
+
+SPECIFIC = ("role", "type")
+"""Fields that say which member of a union an object is."""
+
+
+def of_fields(kind: Any) -> dict[str, Any]:
+    if is_typeddict(kind):
+        return get_type_hints(kind, include_extras=True)
+    return {field.alias or name: field.annotation for name, field in kind.model_fields.items()}
+
+
+def is_object(kind: Any) -> bool:
+    return is_typeddict(kind) or (inspect.isclass(kind) and issubclass(kind, BaseModel))
+
+
+def bare(kind: Any) -> Any:
+    """A type without what is said about it, and without its alias."""
+    while get_origin(kind) in (Annotated, Required, NotRequired) or hasattr(kind, "__value__"):
+        kind = kind.__value__ if hasattr(kind, "__value__") else get_args(kind)[0]
+    return kind
+
+
+def named(kind: Any) -> str:
+    """Which member of a union an object is: `<user>`; "" where nothing says it."""
+    for name in SPECIFIC if is_object(kind) else ():
+        said = bare(of_fields(kind).get(name))
+        if get_origin(said) is Literal and len(get_args(said)) == 1:
+            return f"<{get_args(said)[0]}>"
+    return ""
+
+
+def walked(kind: Any, path: str = "", seen: tuple[Any, ...] = ()) -> Iterator[str]:
+    """The leaves of a type that may hold text."""
+    kind = bare(kind)
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        for each in get_args(kind):
+            yield from walked(each, path + named(bare(each)), seen)
+    elif origin is Literal or kind in (int, float, bool, NoneType):
+        return
+    elif is_object(kind):
+        for name, each in of_fields(kind).items() if kind not in seen else ():
+            yield from walked(each, f"{path}.{name}" if path else name, (*seen, kind))
+    elif inspect.isclass(origin) and issubclass(origin, Mapping):
+        yield path + "{key}"
+        yield from walked(get_args(kind)[1], path + "{*}", seen)
+    elif origin is not None:
+        yield from walked(get_args(kind)[0], path + "[]", seen)
+    elif "SequenceNotStr" in str(kind):
+        yield path + "[]"
+    else:
+        yield path  # a string, or anything
+
+
+def unclassified(kind: Any, rule: Rule) -> list[str]:
+    return sorted({leaf for leaf in walked(kind) if not classified(rule, leaf)})
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_leaf_of_the_sdk_has_an_act(table):
+    kind, rule = TABLES[table]
+    assert len(set(walked(kind))) > 20
+    assert unclassified(kind, rule) == []
+
+
+def without(rule: Rule, path: tuple[str, ...]) -> Rule:
+    """A table with one field taken out; `*` is an item, a kind comes before the fields that it has."""
+    first, *rest = path
+    if first == "*":
+        assert rule.items is not None
+        return replace(rule, items=without(rule.items, tuple(rest)))
+    if first in rule.kinds:
+        return replace(rule, kinds={**rule.kinds, first: without(rule.kinds[first], tuple(rest))})
+    assert rule.fields is not None
+    fields = dict(rule.fields)
+    own = fields.pop(first)
+    return replace(rule, fields={**fields, first: without(own, tuple(rest))} if rest else fields)
+
+
+@pytest.mark.parametrize(
+    ("table", "path", "found"),
+    [
+        ("chat request", ("stop",), ["stop", "stop[]"]),
+        ("chat request", ("messages", "*", "user", "name"), ["messages[]<user>.name"]),
+        ("chat request", ("tools", "*", "custom", "custom", "format"), None),
+        ("chat answer", ("choices", "*", "message", "refusal"), ["choices[].message.refusal"]),
+        ("chat chunk", ("choices", "*", "delta", "tool_calls", "*", "function"), None),
+    ],
+)
+def test_a_table_without_a_field_is_noticed(table, path, found):
+    kind, rule = TABLES[table]
+    missing = unclassified(kind, without(rule, path))
+    assert missing
+    assert found is None or missing == found

@@ -1,0 +1,359 @@
+"""OpenAI's SDK, unchanged: conversations with tools, streams cut anywhere, errors, and what leaves the machine."""
+
+import json
+import random
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+from tests.gateway.scripted import answer_of, scripted, stream_of
+from tests.gateway.test_gateway import client_of, post, serving
+
+from textveil import Privatizer
+from textveil.gateway import Gateway, Policy
+from textveil.gateway.answers import Restoring
+from textveil.gateway.protocols import Event
+from textveil.gateway.protocols.chat import Chunks
+from textveil.session import Session, SessionStore
+
+MAIL, OTHER = "zoë.quillimar@example.org", "b.jarndyce@example.net"
+CARD = "4111 1111 1111 1111"
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "send_mail",
+        "description": f"Sends a mail; ask {OTHER} if it fails.",
+        "parameters": {"type": "object", "properties": {"to": {"type": "string", "default": OTHER}}},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def hiding():
+    """Hides identifiers, as the profile does, without the tagger."""
+    return Privatizer.from_profile("prompt", protect={"detectors": ["patterns", "structure"]})
+
+
+@pytest.fixture(scope="module")
+def upstream():
+    with scripted() as made:
+        yield made
+
+
+@pytest.fixture
+def client(hiding, upstream):
+    upstream.bodies.clear()
+    with serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url, client_of(url) as made:
+        yield made
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+def call(arguments, id="call_1"):
+    return {"id": id, "type": "function", "function": {"name": "send_mail", "arguments": arguments}}
+
+
+def accumulated(chunks):
+    """A stream as clients put it together."""
+    message: dict[str, Any] = {"role": "assistant", "content": ""}
+    calls: dict[int, dict[str, Any]] = {}
+    for chunk in chunks:
+        for choice in chunk.choices:
+            message["content"] += choice.delta.content or ""
+            for each in choice.delta.tool_calls or ():
+                own = calls.setdefault(each.index, call("", ""))
+                own["id"] += each.id or ""
+                own["function"]["arguments"] += each.function.arguments or ""
+    if calls:
+        message["tool_calls"] = [calls[index] for index in sorted(calls)]
+    return message
+
+
+# ---- conversations ---------------------------------------------------------------------------------------------------
+
+
+def test_the_message_of_an_answer_goes_back_as_it_came(client, upstream):
+    upstream.script = lambda body: answer_of({"content": "# To: <EMAIL_1>\n\n**done**", "refusal": None})
+    messages: list[Any] = [{"role": "system", "content": "be short"}, user(f"write to {MAIL}")]
+    first = client.chat.completions.create(model="m", messages=messages)
+    assert first.choices[0].message.content == f"# To: {MAIL}\n\n**done**"
+    messages += [first.choices[0].message, user(f"and to {OTHER}, and {MAIL} again")]
+    raw = client.chat.completions.with_raw_response.create(model="m", messages=messages)
+    sent = upstream.bodies[-1]["messages"]
+    assert sent[:2] == upstream.bodies[0]["messages"]
+    assert sent[2:] == [
+        {"role": "assistant", "content": "# To: <EMAIL_1>\n\n**done**"},
+        user("and to <EMAIL_2>, and <EMAIL_1> again"),
+    ]
+    promise = json.loads(raw.headers["textveil-statement"])
+    assert (promise["drawn"], promise["repeated"]) == (1, 3)
+    assert raw.headers["textveil-protected"] == "EMAIL=2"
+    assert raw.headers["textveil-unresolved"] == "0"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_round_trip_of_a_tool(client, upstream, stream):
+    said = json.dumps({"to": "<EMAIL_1>", "card": "<CARD_1>", "n": 2})
+    pieces = [call(""), *({"function": {"arguments": char}} for char in said)]
+    deltas = [{"tool_calls": [{"index": 0, **piece}]} for piece in pieces]
+    upstream.script = lambda body: (
+        stream_of(deltas, "tool_calls")
+        if body.get("stream")
+        else answer_of({"content": None, "tool_calls": [call(said)]})
+    )
+    messages: list[Any] = [user(f'mail "{MAIL}" about {CARD}')]
+    answer = client.chat.completions.create(model="m", messages=messages, tools=[TOOL], stream=stream)
+    message = accumulated(answer) if stream else answer.choices[0].message.model_dump()
+    (made,) = message["tool_calls"]
+    assert json.loads(made["function"]["arguments"]) == {"to": MAIL, "card": CARD, "n": 2}
+    found = json.dumps({"sent": MAIL, "copy": "c@third.example"}, ensure_ascii=False)
+    messages += [message, {"role": "tool", "tool_call_id": "call_1", "content": found}]
+    upstream.script = lambda body: answer_of({"content": "sent to <EMAIL_1>, <EMAIL_2> and <EMAIL_3>"})
+    answer = client.chat.completions.create(model="m", messages=messages, tools=[TOOL])
+    assert answer.choices[0].message.content == f"sent to {MAIL}, {OTHER} and c@third.example"
+    first, second = upstream.bodies
+    assert second["messages"][0] == first["messages"][0] == user('mail "<EMAIL_1>" about <CARD_1>')
+    assert second["messages"][1]["tool_calls"][0]["function"]["arguments"] == said  # as the model gave it
+    assert json.loads(second["messages"][2]["content"]) == {"sent": "<EMAIL_1>", "copy": "<EMAIL_3>"}
+    assert second["tools"] == first["tools"]
+    assert first["tools"][0]["function"]["parameters"]["properties"]["to"]["default"] == "<EMAIL_2>"
+
+
+def test_each_message_is_drawn_once_with_tools_too(hiding, upstream):
+    gateway = Gateway(privatizer=hiding, upstream=upstream.url)
+    messages: list[Any] = [user(f"mail {MAIL}")]
+    upstream.bodies.clear()
+    upstream.script = lambda body: answer_of({"content": None, "tool_calls": [call('{"to": "<EMAIL_1>"}')]})
+    with serving(gateway) as url, client_of(url) as client:
+        for turn in range(4):
+            raw = client.chat.completions.with_raw_response.create(model="m", messages=messages)
+            promise = json.loads(raw.headers["textveil-statement"])
+            assert (promise["drawn"], promise["repeated"]) == (2 if turn else 1, 3 * turn - (1 if turn else 0))
+            result = {"role": "tool", "tool_call_id": "call_1", "content": f"sent {turn} to {OTHER}"}
+            messages += [raw.parse().choices[0].message, result, user(f"again {turn} {MAIL}")]
+    for before, after in zip(upstream.bodies, upstream.bodies[1:], strict=False):
+        assert after["messages"][: len(before["messages"])] == before["messages"]
+    assert MAIL not in json.dumps(upstream.bodies, ensure_ascii=False)
+
+
+def test_arguments_that_the_program_makes_up_are_protected(client, upstream):
+    """Values, also numbers, and names of fields only where something private stands in them."""
+    upstream.script = lambda body: answer_of({"content": "ok"})
+    said = {
+        "to": MAIL,
+        "card": int(CARD.replace(" ", "")),
+        "n": 1.5,
+        "ok": True,
+        MAIL: [None, {"password": "hunter2Xy9kq"}],
+    }
+    calls = [call(json.dumps(said)), call(f"no JSON, {OTHER}", "call_2")]
+    client.chat.completions.create(model="m", messages=[{"role": "assistant", "tool_calls": calls}, user("x")])
+    sent = [each["function"]["arguments"] for each in upstream.bodies[-1]["messages"][0]["tool_calls"]]
+    assert json.loads(sent[0]) == {
+        "to": "<EMAIL_1>",
+        "card": "<CARD_1>",
+        "n": 1.5,
+        "ok": True,
+        "<EMAIL_1>": [None, {"password": "<SECRET_1>"}],
+    }
+    assert sent[1] == "no JSON, <EMAIL_2>"
+
+
+def test_the_input_of_a_custom_tool_is_text(client, upstream):
+    made = {"id": "c", "type": "custom", "custom": {"name": "shell", "input": 'mail "<EMAIL_1>"'}}
+    upstream.script = lambda body: answer_of({"content": None, "tool_calls": [made]})
+    tools: list[Any] = [{"type": "custom", "custom": {"name": "shell", "description": f"of {OTHER}"}}]
+    messages: list[Any] = [user(f"mail {MAIL}")]
+    message = client.chat.completions.create(model="m", messages=messages, tools=tools).choices[0].message
+    assert message.tool_calls[0].custom.input == f'mail "{MAIL}"'
+    client.chat.completions.create(model="m", messages=[*messages, message, user("x")], tools=tools)
+    assert upstream.bodies[-1]["messages"][1]["tool_calls"] == [made]
+    assert upstream.bodies[-1]["tools"][0]["custom"]["description"] == "of <EMAIL_2>"
+
+
+def test_an_answer_is_known_without_its_reasoning(client, upstream):
+    """Many clients leave it out when they send the answer back."""
+    upstream.script = lambda body: answer_of({"content": "*to* <EMAIL_1>", "reasoning_content": "hm, <EMAIL_1>"})
+    messages: list[Any] = [user(f"mail {MAIL}")]
+    message = client.chat.completions.create(model="m", messages=messages).choices[0].message
+    assert message.reasoning_content == f"hm, {MAIL}"
+    for back in (message, {"role": "assistant", "content": message.content}):
+        raw = client.chat.completions.with_raw_response.create(model="m", messages=[*messages, back, user("x")])
+        assert json.loads(raw.headers["textveil-statement"])["repeated"] >= 2
+        assert upstream.bodies[-1]["messages"][1]["content"] == "*to* <EMAIL_1>"
+
+
+# ---- streams ---------------------------------------------------------------------------------------------------------
+
+SAID = "see <EMAIL_1>, <EMAIL_2> and <EMAIL_9>; ü🙂 <EMAIL_"
+WANTED = f"see {MAIL}, {OTHER} and <EMAIL_9>; ü🙂 <EMAIL_"
+
+
+@pytest.fixture
+def session(hiding):
+    made = Session()
+    hiding.privatize(f"{MAIL} {OTHER}", made)
+    return made
+
+
+def fed(session, deltas):
+    """The deltas of one choice, put together, and what was not resolved."""
+    restoring = Restoring(session)
+    chunks = Chunks(restoring)
+    events = [{"choices": [{"delta": delta}]} for delta in deltas] + [
+        {"choices": [{"delta": {}, "finish_reason": "stop"}]}
+    ]
+    made = [piece for event in events for piece in chunks.feed(Event("", event))] + list(chunks.close())
+    content, arguments = "", ""
+    for event in made[:-1] if made[-1].data == "[DONE]" else made:
+        for choice in event.data["choices"]:
+            content += choice["delta"].get("content") or ""
+            for each in choice["delta"].get("tool_calls") or ():
+                arguments += each["function"]["arguments"]
+    return content, arguments, restoring.unresolved
+
+
+def test_every_cut_of_a_text_gives_the_same(session):
+    for i in range(len(SAID)):
+        assert fed(session, [{"content": SAID[:i]}, {"content": SAID[i:]}])[::2] == (WANTED, 2)
+    assert fed(session, [{"content": char} for char in SAID])[0] == WANTED
+
+
+def test_every_cut_of_arguments_gives_the_same(session):
+    said = r'{"a": "\u003cEMAIL_1> \"x\" <EMAIL_2>"}'
+    for i in range(len(said)):
+        deltas = [{"tool_calls": [{"index": 0, "function": {"arguments": each}}]} for each in (said[:i], said[i:])]
+        assert json.loads(fed(session, deltas)[1]) == {"a": f'{MAIL} "x" {OTHER}'}
+
+
+def test_a_stream_is_the_same_however_its_bytes_are_cut(client, upstream):
+    whole = b"".join(stream_of([{"role": "assistant"}, *({"content": char} for char in SAID)]))
+    rng = random.Random(7)
+    for _ in range(8):
+        cuts = sorted(rng.sample(range(1, len(whole)), 40))
+        upstream.script = lambda body: [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]  # noqa: B023
+        chunks = client.chat.completions.create(model="m", messages=[user(f"{MAIL} {OTHER}")], stream=True)
+        assert accumulated(chunks)["content"] == WANTED
+
+
+def test_several_choices_and_calls_do_not_mix(session):
+    restoring = Restoring(session)
+    chunks = Chunks(restoring)
+    texts = {(0, 0): '{"a": "<EMAIL_1>"}', (0, 1): '{"b": "<EMAIL_2>"}', (1, 0): '["<EMAIL_2>"]'}
+    made: dict[tuple[int, int], str] = dict.fromkeys(texts, "")
+    events = []
+    for i in range(max(map(len, texts.values()))):
+        for (choice, index), text in texts.items():
+            delta = {"tool_calls": [{"index": index, "function": {"arguments": text[i : i + 1]}}]}
+            events.append({"choices": [{"index": choice, "delta": delta}]})
+    events += [{"choices": [{"index": choice, "delta": {}, "finish_reason": "tool_calls"}]} for choice in (0, 1)]
+    for event in events:
+        for piece in chunks.feed(Event("", event)):
+            for choice in piece.data["choices"]:
+                for each in choice["delta"].get("tool_calls") or ():
+                    made[choice["index"], each["index"]] += each["function"]["arguments"]
+    assert [json.loads(each) for each in made.values()] == [{"a": MAIL}, {"b": OTHER}, [OTHER]]
+    assert chunks.ended
+    assert len(chunks.messages) == 2
+
+
+def test_what_was_not_resolved_is_said_at_the_end_of_a_stream(hiding, upstream):
+    upstream.script = lambda body: stream_of([{"content": SAID}])
+    with serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url, httpx2.Client(trust_env=False) as http:
+        body = {"model": "m", "messages": [user(f"{MAIL} {OTHER}")], "stream": True}
+        said = http.post(f"{url}/chat/completions", json=body).text
+    assert said.endswith("data: [DONE]\n\n: textveil-unresolved: 2\n\n")
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+def test_errors_of_the_upstream_keep_what_they_say(client, upstream):
+    error = {"message": "too long: <EMAIL_1>", "type": "tokens", "param": "messages", "code": "context_length_exceeded"}
+    headers = {"Retry-After": "7", "x-ratelimit-remaining-tokens": "5", "x-request-id": "r1", "x-secret": "no"}
+    upstream.script = lambda body: (429, headers, {"error": error})
+    with pytest.raises(openai.RateLimitError) as caught:
+        client.chat.completions.create(model="m", messages=[user(f"write to {MAIL}")])
+    assert caught.value.body == {**error, "message": f"too long: {MAIL}"}
+    kept = caught.value.response.headers
+    assert [kept.get(name) for name in headers] == ["7", "5", "r1", None]
+
+
+def test_an_error_that_repeats_the_key_is_replaced(client, upstream):
+    upstream.script = lambda body: (401, {}, {"error": {"message": "wrong key", "type": "sk-of-the-client", "code": 7}})
+    with pytest.raises(openai.AuthenticationError) as caught:
+        client.chat.completions.create(model="m", messages=[user("x")])
+    assert "sk-of" not in json.dumps(caught.value.body)
+    assert "the upstream refused with status 401" in str(caught.value)
+
+
+# ---- policy ----------------------------------------------------------------------------------------------------------
+
+
+def asked(hiding, upstream, policy, body, **headers):
+    """The answer's status, body and headers, and what was sent."""
+    upstream.bodies.clear()
+    upstream.script = lambda body: answer_of({"content": "ok"})
+    with serving(Gateway(privatizer=hiding, upstream=upstream.url, policy=policy)) as url, httpx2.Client() as http:
+        answer = http.post(
+            f"{url}/chat/completions", json={"model": "m", "messages": [user("x")], **body}, headers=headers
+        )
+    return answer, upstream.bodies
+
+
+def test_users_are_pseudonyms_of_their_client(hiding, upstream):
+    body = dict.fromkeys(("user", "safety_identifier", "prompt_cache_key"), MAIL) | {"metadata": {MAIL: MAIL}}
+    store = SessionStore()
+    upstream.bodies.clear()
+    upstream.script = lambda body: answer_of({"content": "ok"})
+    with serving(Gateway(privatizer=hiding, upstream=upstream.url, store=store)) as url:
+        for key in ("Bearer one", "Bearer one", "Bearer two"):
+            post(url, {"model": "m", "messages": [user("x")], **body}, Authorization=key)
+    one, again, two = upstream.bodies
+    assert one == again
+    assert "metadata" not in one
+    assert one["user"] == one["safety_identifier"] == one["prompt_cache_key"] != two["user"]
+    assert MAIL not in json.dumps(upstream.bodies, ensure_ascii=False)
+    _, (sent,) = asked(hiding, upstream, Policy(users="drop"), body)
+    assert sent.keys() == {"model", "messages"}
+
+
+def test_media_may_pass(hiding, upstream):
+    part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    body = {"messages": [{"role": "user", "content": [{"type": "text", "text": MAIL}, part]}]}
+    answer, (sent,) = asked(hiding, upstream, Policy(media="pass"), body)
+    assert answer.headers["textveil-unprotected"] == "1"
+    assert sent["messages"][0]["content"] == [{"type": "text", "text": "<EMAIL_1>"}, part]
+    answer, sent = asked(hiding, upstream, Policy(), body)
+    assert (answer.status_code, sent) == (400, [])
+
+
+def test_what_is_unknown_may_be_dropped(hiding, upstream):
+    body = {MAIL: 1, "new_field": MAIL, "messages": [{"role": "user", "content": "x", "mood": MAIL}], "temperature": 1}
+    _, (sent,) = asked(hiding, upstream, Policy(unknown="drop"), body)
+    assert sent == {"model": "m", "messages": [user("x")], "temperature": 1}
+
+
+def test_schemas_may_pass(hiding, upstream):
+    _, (sent,) = asked(hiding, upstream, Policy(schemas="pass"), {"tools": [TOOL]})
+    assert sent["tools"] == [TOOL]
+    names = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"enum": [MAIL, "a"]}}}
+    _, (sent,) = asked(hiding, upstream, Policy(), {"response_format": names})
+    assert sent["response_format"]["json_schema"]["schema"] == {"enum": ["<EMAIL_1>", "a"]}
+
+
+def test_a_dry_run_asks_nobody(hiding, upstream):
+    body = {"messages": [user(f"mail {MAIL}")], "user": None, "stop": [OTHER], "stream": True}
+    answer, sent = asked(hiding, upstream, Policy(), body, **{"textveil-dry-run": "1"})
+    assert sent == []
+    assert answer.headers["textveil-protected"] == "EMAIL=2"
+    released = answer.json()
+    assert released == {"model": "m", "messages": [user("mail <EMAIL_1>")], "stop": ["<EMAIL_2>"], "stream": True}
+
+
+def test_the_name_of_a_participant_is_one_word(hiding, upstream):
+    _, (sent,) = asked(hiding, upstream, Policy(), {"messages": [{**user("x"), "name": MAIL}]})
+    assert sent["messages"] == [{**user("x"), "name": "EMAIL_1"}]
