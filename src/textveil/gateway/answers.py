@@ -35,7 +35,8 @@ class Restoring:
         self.unresolved = 0
 
     def _restorer(self, act: Act) -> Restorer:
-        return self._session.restorer(escape="json" if self._as_json or act is Act.ARGUMENTS else "none")
+        as_json = act is Act.ARGUMENTS or (self._as_json and act is Act.PROTECT)
+        return self._session.restorer(escape="json" if as_json else "none")
 
     def text(self, came: str, act: Act = Act.PROTECT) -> str:
         """A whole text."""
@@ -47,11 +48,11 @@ class Restoring:
     def value(self, came: Any) -> Any:
         """Any JSON: its texts, the names of fields too, since they may have been released."""
         if isinstance(came, str):
-            return self.text(came, Act.PROTECT)
+            return self.text(came, Act.OBJECT)
         if isinstance(came, list):
             return [self.value(each) for each in came]
         if isinstance(came, dict):
-            return {self.text(name): self.value(each) for name, each in came.items()}
+            return {self.text(name, Act.OBJECT): self.value(each) for name, each in came.items()}
         return came
 
     def whole(self, came: Any, rule: Rule, text: Callable[[Path, str, Act], str] | None = None) -> Any:
@@ -64,9 +65,9 @@ class Restoring:
         """
         changed: dict[Path, Any] = {}
         for path, act, value in leaves(came, rule):
-            if act in (Act.PROTECT, Act.ARGUMENTS) and isinstance(value, str):
+            if act in (Act.PROTECT, Act.ARGUMENTS, Act.SIGNED) and isinstance(value, str):
                 changed[path] = self.text(value, act) if text is None else text(path, value, act)
-            elif act in (Act.OBJECT, Act.UNKNOWN):
+            elif act in (Act.OBJECT, Act.SCHEMA, Act.UNKNOWN):
                 changed[path] = self.value(value)
             elif act is Act.DROP and value is not None:
                 changed[path] = DROPPED

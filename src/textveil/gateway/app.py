@@ -26,7 +26,7 @@ from textveil.gateway.errors import RequestError
 from textveil.gateway.policy import Policy
 from textveil.gateway.protocols import ENDPOINTS, Endpoint, Event, Stream
 from textveil.gateway.releasing import Releasing, largest, told
-from textveil.gateway.requests import Asked, message_of
+from textveil.gateway.requests import Asked, all_signed, message_of
 from textveil.models import Address
 from textveil.pipeline import Privatizer
 from textveil.randomness import os_entropy
@@ -246,7 +246,7 @@ class Gateway:
                 raise RequestError(422, OTHER, code="idempotency")
             chain = MessageChain(links, account, self._basis, asked.messages, asked.besides)
             chain.release(self._releasing)
-            released = asked.released([link.released for link in chain.links])
+            released = asked.released([link.released for link in chain.links], chain.as_came(asked.signed))
             promise = largest([link.promise for link in chain.links if link.promise is not None])
             known = chain.session.snapshot().losses
             counts = {"drawn": chain.drawn, "repeated": len(chain.links) - chain.drawn}
@@ -414,7 +414,9 @@ async def _read(response: "httpx2.Response") -> dict[str, Any]:
 def _remember(chain: MessageChain, endpoint: Endpoint, pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> None:
     """Keep what the model said; the answer is there in any case, and else only the next request will not know it."""
     with suppress(TextveilError):
-        chain.answered([(message_of(endpoint, came), message_of(endpoint, made)) for came, made in pairs])
+        said = list(pairs)
+        signed = [both for pair in said for both in zip(*(all_signed(endpoint, each) for each in pair), strict=True)]
+        chain.answered([(message_of(endpoint, came), message_of(endpoint, made)) for came, made in said], signed)
 
 
 async def _events(

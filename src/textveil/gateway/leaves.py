@@ -28,6 +28,9 @@ class Act(StrEnum):
     """JSON written as a string: its values are text."""
     OBJECT = "object"
     """Any JSON: its values are text."""
+    SIGNED = "signed"
+    """Text that the upstream signed, in the field `signature` beside it: sent as it came. Where that is not known, the
+    object that it is in is left out."""
     PASS = "pass"
     """Numbers, names of models and tools, ids that the upstream gave: goes on as it is."""
     USER = "user"

@@ -12,7 +12,7 @@ from textveil.gateway.errors import RequestError
 from textveil.gateway.leaves import DROPPED, TEXT, Act, Leaf, Path, leaves, named, rebuilt
 from textveil.gateway.policy import Policy
 from textveil.gateway.protocols import Endpoint
-from textveil.session import Utterance
+from textveil.session import Signed, Utterance
 
 BESIDES = "besides"
 """The role of what is in no message: instructions, tools, words to stop at."""
@@ -33,6 +33,7 @@ class Asked:
     Attributes:
         messages: its messages, in order.
         besides: the texts that are in no message, if there are any.
+        signed: what the upstream signed.
         passed: how many values are sent though they cannot be protected.
 
     Raises:
@@ -50,17 +51,21 @@ class Asked:
         owners = {path: (i, role) for i, (role, path) in enumerate(endpoint.messages(body))}
         longest = max(map(len, owners), default=0)
         besides: list[Leaf] = []
+        self._signed: list[Leaf] = []
         found: list[list[Leaf]] = [[] for _ in owners]
         for leaf in leaves(body, endpoint.request):
             if leaf.act is Act.SCHEMA and policy.schemas == "pass":
                 continue
-            if leaf.act not in TEXT:
+            if leaf.act is Act.SIGNED:
+                self._signed += [] if _is_empty(leaf) else [leaf]
+            elif leaf.act not in TEXT:
                 self._settle(leaf)
             elif not _is_empty(leaf):
                 owner = next((leaf.path[:n] for n in range(longest, 0, -1) if leaf.path[:n] in owners), None)
                 (besides if owner is None else found[owners[owner][0]]).append(leaf)
         self.messages = [uttered(role, own) for (_, role), own in zip(owners.values(), found, strict=True)]
         self.besides = [uttered(BESIDES, besides)] if besides else []
+        self.signed = [signed_in(body, leaf.path) for leaf in self._signed]
         self._texts = [*found, *([besides] if besides else [])]
 
     def _settle(self, leaf: Leaf) -> None:
@@ -94,16 +99,19 @@ class Asked:
             says = f"{name} has the wrong type, or a value that is not known here, so that it cannot be protected"
         return RequestError(400, says, param=name or None, code="unprotected")
 
-    def released(self, texts: Sequence[Sequence[str]]) -> dict[str, Any]:
+    def released(self, texts: Sequence[Sequence[str]], signed: Sequence[str | None] = ()) -> dict[str, Any]:
         """The body with its texts replaced.
 
         Args:
             texts: of the messages, in order, and of what is beside them, if there is any.
+            signed: what the upstream signed, as it came; None where that is not known.
         """
         changed = dict(self._changed)
         for own, made in zip(self._texts, texts, strict=True):
             for leaf, text in zip(own, made, strict=True):
                 changed[leaf.path] = text if isinstance(leaf.value, str) else json.loads(text)
+        for leaf, came in zip(self._signed, signed, strict=True):
+            changed[leaf.path if came is not None else leaf.path[:-1]] = DROPPED if came is None else came
         body: dict[str, Any] = rebuilt(self._body, changed)
         return body
 
@@ -118,6 +126,19 @@ def message_of(endpoint: Endpoint, message: dict[str, Any]) -> Utterance:
     """A message of an answer, as it will be read when the client sends it back."""
     found = [leaf for leaf in leaves(message, endpoint.message) if leaf.act in TEXT and not _is_empty(leaf)]
     return uttered(str(message.get("role", "assistant")), found)
+
+
+def all_signed(endpoint: Endpoint, message: dict[str, Any]) -> list[Signed]:
+    """What the upstream signed in a message of an answer."""
+    found = [leaf for leaf in leaves(message, endpoint.message) if leaf.act is Act.SIGNED and not _is_empty(leaf)]
+    return [signed_in(message, leaf.path) for leaf in found]
+
+
+def signed_in(value: Any, path: Path) -> Signed:
+    """A text that the upstream signed, with its signature, which stands beside it."""
+    for step in path[:-1]:
+        value = value[step]
+    return Signed(str(value.get("signature") or ""), value[path[-1]])
 
 
 def _is_empty(leaf: Leaf) -> bool:

@@ -67,6 +67,21 @@ class Utterance(NamedTuple):
         return json.dumps([self.role, *self.texts, *forms]).encode()
 
 
+class Signed(NamedTuple):
+    """A text that only its author may change. Secret.
+
+    Args:
+        signature: the author's.
+        text: what is signed, or what became of it.
+    """
+
+    signature: str
+    text: str
+
+    def __repr__(self) -> str:
+        return "Signed()"
+
+
 class Links(Protocol):
     """Where the links of an account lie."""
 
@@ -228,7 +243,7 @@ class MessageChain:
         messages: Sequence[Utterance],
         besides: Sequence[Utterance] = (),
     ) -> None:
-        self._links, self._basis, self._messages = links, basis, [*messages, *besides]
+        self._links, self._account, self._basis, self._messages = links, account, basis, [*messages, *besides]
         names = [links.name(b"chain", account.encode(), basis.encode())]
         for message in messages:
             names.append(links.name(b"link", names[-1], message.canonical))
@@ -293,11 +308,34 @@ class MessageChain:
         links.add({name: own}, {})
         return links.get([name]).get(name, own).strip() == own
 
-    def answered(self, answers: Iterable[tuple[Utterance, Utterance]]) -> None:
+    def as_came(self, signed: Sequence[Signed]) -> list[str | None]:
+        """Texts that a model signed as they came, in any conversation of the account.
+
+        Args:
+            signed: each as it was restored.
+
+        Returns:
+            None for a text that is not known, or that would say something else in this conversation.
+        """
+        names = [self._signed(each) for each in signed]
+        known = self._links.get(names)
+        found = [json.loads(known[name]) if name in known else None for name in names]
+        return [
+            came if came is not None and self.session.restore(came) == each.text else None
+            for came, each in zip(found, signed, strict=True)
+        ]
+
+    def _signed(self, signed: Signed) -> bytes:
+        return self._links.name(b"signed", self._account.encode(), signed.signature.encode(), signed.text.encode())
+
+    def answered(
+        self, answers: Iterable[tuple[Utterance, Utterance]], signed: Iterable[tuple[Signed, Signed]] = ()
+    ) -> None:
         """Keep answers of the model, so that they are sent on as they came when the client sends them back.
 
         Args:
             answers: each as it came, and as it was restored.
+            signed: the same of what the model signed in them.
         """
         once: dict[bytes, bytes] = {}
         anew: dict[bytes, bytes] = {}
@@ -309,6 +347,8 @@ class MessageChain:
             again = self._links.name(b"message", self._basis.encode(), message.canonical)
             row = written({"private": self._standing(message.texts), "drawn": {}})
             anew[again] = json.dumps(row).encode()
+        for came_signed, made in signed:
+            once[self._signed(made)] = json.dumps(came_signed.text).encode()
         if once:
             self._links.add(once, anew)
 

@@ -1,0 +1,672 @@
+"""Anthropic messages, and how many tokens a request has.
+
+In: JSON of requests, answers and events. Out: the tables of their leaves; restored events.
+Not here: how text that the upstream signed is known again (`session.chains`).
+
+Thinking is signed: the upstream takes it back only byte for byte as it sent it. The client sees it restored, and what
+it sends back is replaced by what came; thinking that is not known cannot be protected without breaking its signature,
+so that its block is left out.
+"""
+
+import json
+from collections.abc import Iterator
+
+from textveil.gateway.answers import Restoring
+from textveil.gateway.errors import RequestError
+from textveil.gateway.leaves import (
+    ID,
+    NAME,
+    NUMBER,
+    Act,
+    Path,
+    Rule,
+    each,
+    either,
+    one_of,
+    record,
+    shaped,
+    tagged,
+    text,
+    whole,
+)
+from textveil.gateway.protocols.contract import Body, Endpoint, Event
+
+PROTECTED, ARGUMENTS, SIGNED = text(), text(Act.ARGUMENTS), text(Act.SIGNED)
+MEDIA, SCHEMA, DROPPED, ANY, PASSED = (
+    whole(Act.MEDIA),
+    whole(Act.SCHEMA),
+    whole(Act.DROP),
+    whole(Act.OBJECT),
+    whole(Act.PASS),
+)
+SEALED = shaped(r"[A-Za-z0-9+/=_\-]*")
+"""What only the upstream can read: signatures, encrypted thinking and results."""
+DATE = shaped(r"[0-9A-Za-z:.+\-]{1,40}")
+
+# ---- blocks ----------------------------------------------------------------------------------------------------------
+
+CACHED = tagged("type", ephemeral=record(ttl=one_of("5m", "1h")))
+CITATION = tagged(
+    "type",
+    char_location=record(
+        cited_text=PROTECTED,
+        document_title=PROTECTED,
+        document_index=NUMBER,
+        start_char_index=NUMBER,
+        end_char_index=NUMBER,
+        file_id=ID,
+    ),
+    page_location=record(
+        cited_text=PROTECTED,
+        document_title=PROTECTED,
+        document_index=NUMBER,
+        start_page_number=NUMBER,
+        end_page_number=NUMBER,
+        file_id=ID,
+    ),
+    content_block_location=record(
+        cited_text=PROTECTED,
+        document_title=PROTECTED,
+        document_index=NUMBER,
+        start_block_index=NUMBER,
+        end_block_index=NUMBER,
+        file_id=ID,
+    ),
+    web_search_result_location=record(cited_text=PROTECTED, title=PROTECTED, url=PROTECTED, encrypted_index=SEALED),
+    search_result_location=record(
+        cited_text=PROTECTED,
+        title=PROTECTED,
+        source=PROTECTED,
+        search_result_index=NUMBER,
+        start_block_index=NUMBER,
+        end_block_index=NUMBER,
+    ),
+)
+CITED = record(enabled=NUMBER)
+
+
+def block(**fields: Rule) -> Rule:
+    """A part of a message; any may end what the upstream keeps in its cache."""
+    return record(**fields, cache_control=CACHED)
+
+
+TEXT = block(text=PROTECTED, citations=each(CITATION))
+IMAGE = block(
+    source=tagged(
+        "type",
+        base64=record(media_type=NAME, data=MEDIA),
+        url=record(url=MEDIA),
+        file=record(file_id=MEDIA),
+    ),
+    transformations=record(oversized_image=one_of("downsize", "error")),
+)
+_MEDIA_TYPE = one_of("text/plain", "application/pdf")
+DOCUMENT = block(
+    title=PROTECTED,
+    context=PROTECTED,
+    source=tagged(
+        "type",
+        text=record(data=PROTECTED, media_type=_MEDIA_TYPE),
+        content=record(content=either(PROTECTED, each(tagged("type", text=TEXT, image=IMAGE)))),
+        base64=record(data=MEDIA, media_type=_MEDIA_TYPE),
+        url=record(url=MEDIA),
+        file=record(file_id=MEDIA),
+    ),
+    citations=CITED,
+)
+SEARCH_RESULT = block(title=PROTECTED, source=PROTECTED, content=each(tagged("type", text=TEXT)), citations=CITED)
+TOOL_REFERENCE = block(tool_name=NAME)
+BROWSER = block(
+    tabs=each(record(tab_id=ID, title=PROTECTED, url=PROTECTED, active=NUMBER)),
+    state_changes=each(
+        tagged(
+            "type",
+            tab_opened=record(tab_id=ID),
+            download_started=record(download_id=ID, url=PROTECTED),
+            download_completed=record(download_id=ID, url=PROTECTED, path=PROTECTED, size_bytes=NUMBER),
+            download_failed=record(download_id=ID, url=PROTECTED, error=PROTECTED),
+        )
+    ),
+)
+CALLER = tagged(
+    "type",
+    direct=record(),
+    code_execution_20250825=record(tool_id=ID),
+    code_execution_20260120=record(tool_id=ID),
+    code_execution_20260521=record(tool_id=ID),
+)
+FAILED = record(error_code=ID, error_message=PROTECTED)
+OUTPUTS = each(record(type=ID, file_id=ID))
+RAN = record(stdout=PROTECTED, stderr=PROTECTED, return_code=NUMBER, content=OUTPUTS)
+REFERENCED = record(
+    tool=tagged(
+        "type",
+        tool_reference=record(name=NAME),
+        mcp_tool_reference=record(name=NAME, server_name=NAME),
+        mcp_toolset_reference=record(server_name=NAME),
+        tool_definition=record(definition=SCHEMA),
+    ),
+    cache_control=CACHED,
+)
+
+
+def result(**kinds: Rule) -> Rule:
+    """What a tool of the upstream's answered."""
+    return block(tool_use_id=ID, caller=CALLER, content=tagged("type", **kinds))
+
+
+BLOCK = tagged(
+    "type",
+    text=TEXT,
+    image=IMAGE,
+    document=DOCUMENT,
+    search_result=SEARCH_RESULT,
+    thinking=block(thinking=SIGNED, signature=SEALED),
+    redacted_thinking=block(data=SEALED),
+    compaction=block(
+        content=SIGNED,
+        signature=SEALED,
+        encrypted_content=SEALED,
+        tool_changes=each(tagged("type", tool_addition=REFERENCED, tool_removal=REFERENCED)),
+    ),
+    tool_use=block(id=ID, name=NAME, input=ANY, caller=CALLER, toolset_name=NAME),
+    tool_result=block(
+        tool_use_id=ID,
+        toolset_name=NAME,
+        is_error=NUMBER,
+        content=either(
+            PROTECTED,
+            each(
+                tagged(
+                    "type",
+                    text=TEXT,
+                    image=IMAGE,
+                    search_result=SEARCH_RESULT,
+                    document=DOCUMENT,
+                    tool_reference=TOOL_REFERENCE,
+                    browser_state=BROWSER,
+                )
+            ),
+        ),
+    ),
+    server_tool_use=block(id=ID, name=NAME, input=ANY, caller=CALLER),
+    web_search_tool_result=block(
+        tool_use_id=ID,
+        caller=CALLER,
+        content=either(
+            each(
+                tagged(
+                    "type",
+                    web_search_result=record(
+                        title=PROTECTED, url=PROTECTED, encrypted_content=SEALED, page_age=PROTECTED
+                    ),
+                )
+            ),
+            tagged("type", web_search_tool_result_error=FAILED),
+        ),
+    ),
+    web_fetch_tool_result=result(
+        web_fetch_result=record(url=PROTECTED, retrieved_at=DATE, content=tagged("type", document=DOCUMENT)),
+        web_fetch_tool_result_error=FAILED,
+    ),
+    code_execution_tool_result=result(
+        code_execution_result=RAN,
+        encrypted_code_execution_result=record(
+            encrypted_stdout=SEALED, stderr=PROTECTED, return_code=NUMBER, content=OUTPUTS
+        ),
+        code_execution_tool_result_error=FAILED,
+    ),
+    bash_code_execution_tool_result=result(
+        bash_code_execution_result=RAN, bash_code_execution_tool_result_error=FAILED
+    ),
+    text_editor_code_execution_tool_result=result(
+        text_editor_code_execution_view_result=record(
+            content=PROTECTED,
+            file_type=one_of("text", "image", "pdf"),
+            num_lines=NUMBER,
+            start_line=NUMBER,
+            total_lines=NUMBER,
+        ),
+        text_editor_code_execution_create_result=record(is_file_update=NUMBER),
+        text_editor_code_execution_str_replace_result=record(
+            lines=each(PROTECTED), new_lines=NUMBER, new_start=NUMBER, old_lines=NUMBER, old_start=NUMBER
+        ),
+        text_editor_code_execution_tool_result_error=FAILED,
+    ),
+    tool_search_tool_result=result(
+        tool_search_tool_search_result=record(tool_references=each(tagged("type", tool_reference=TOOL_REFERENCE))),
+        tool_search_tool_result_error=FAILED,
+    ),
+    advisor_tool_result=result(
+        advisor_result=record(text=PROTECTED, stop_reason=ID),
+        advisor_redacted_result=record(encrypted_content=SEALED, stop_reason=ID),
+        advisor_tool_result_error=FAILED,
+    ),
+    mcp_tool_use=block(id=ID, name=NAME, server_name=NAME, input=ANY),
+    mcp_tool_result=block(tool_use_id=ID, is_error=NUMBER, content=either(PROTECTED, each(tagged("type", text=TEXT)))),
+    mcp_tool_listing=block(
+        mcp_server_name=NAME, tools=each(record(name=NAME, description=SCHEMA, input_schema=SCHEMA))
+    ),
+    container_upload=block(file_id=MEDIA),
+    tool_addition=REFERENCED,
+    tool_removal=REFERENCED,
+    fallback=block(**{"from": record(model=NAME), "to": record(model=NAME), "trigger": DROPPED}),
+)
+
+# ---- requests --------------------------------------------------------------------------------------------------------
+
+CONTENT = either(PROTECTED, each(BLOCK))
+MESSAGE = tagged(
+    "role",
+    system=record(
+        content=CONTENT,
+        clear_at=one_of("next_user_message", "never"),
+        output_config=record(effort=one_of("low", "medium", "high", "xhigh", "max")),
+    ),
+    user=record(content=CONTENT),
+    assistant=record(content=CONTENT),
+)
+_SHARED: dict[str, Rule] = {
+    "name": NAME,
+    "cache_control": CACHED,
+    "allowed_callers": each(ID),
+    "defer_loading": NUMBER,
+    "strict": NUMBER,
+}
+TOLD = record(
+    **_SHARED,
+    description=SCHEMA,
+    input_schema=SCHEMA,
+    input_examples=SCHEMA,
+    eager_input_streaming=NUMBER,
+)
+BUILT_IN = record(**_SHARED, input_examples=SCHEMA, configs=SCHEMA, max_characters=NUMBER)
+COMPUTER = record(
+    **_SHARED,
+    input_examples=SCHEMA,
+    display_height_px=NUMBER,
+    display_width_px=NUMBER,
+    display_number=NUMBER,
+    enable_zoom=NUMBER,
+)
+SITES = each(shaped(r"[A-Za-z0-9*._:/\-]{1,256}"))
+_SOURCES = tagged(
+    "type",
+    **{name: record(tools=each(tagged("type", tool_reference=record(name=NAME)))) for name in ("only", "except")},
+    all=record(),
+    none=record(),
+)
+WEB = record(
+    **_SHARED,
+    allowed_domains=SITES,
+    blocked_domains=SITES,
+    citations=CITED,
+    max_content_tokens=NUMBER,
+    max_uses=NUMBER,
+    response_inclusion=one_of("full", "excluded"),
+    url_sources=record(client_tool_results=_SOURCES, server_tool_results=_SOURCES, user_input=_SOURCES),
+    use_cache=NUMBER,
+    user_location=tagged(
+        "type",
+        approximate=record(city=PROTECTED, region=PROTECTED, country=shaped("[A-Za-z]{2}"), timezone=DROPPED),
+    ),
+)
+TOOL = tagged(
+    "type",
+    **{"": TOLD, "custom": TOLD},
+    **{f"bash_{date}": BUILT_IN for date in (20241022, 20250124)},
+    **{f"code_execution_{date}": BUILT_IN for date in (20250522, 20250825, 20260120, 20260521)},
+    **{f"text_editor_{date}": BUILT_IN for date in (20241022, 20250124, 20250429, 20250728)},
+    **{f"tool_search_tool_{way}": BUILT_IN for way in ("bm25", "regex", "bm25_20251119", "regex_20251119")},
+    memory_20250818=BUILT_IN,
+    browser_toolset_20260801=BUILT_IN,
+    computer_toolset_20260801=BUILT_IN,
+    **{f"computer_{date}": COMPUTER for date in (20241022, 20250124, 20251124)},
+    **{f"web_search_{date}": WEB for date in (20250305, 20260209, 20260318)},
+    **{f"web_fetch_{date}": WEB for date in (20250910, 20260209, 20260309, 20260318)},
+    advisor_20260301=record(**_SHARED, model=NAME, caching=CACHED, max_tokens=NUMBER, max_uses=NUMBER),
+    mcp_toolset=record(mcp_server_name=NAME, cache_control=CACHED, configs=SCHEMA, default_config=SCHEMA, tools=SCHEMA),
+)
+_EFFORT = one_of("low", "medium", "high", "xhigh", "max")
+OUTPUT = record(
+    effort=_EFFORT,
+    format=tagged("type", json_schema=record(schema=SCHEMA)),
+    task_budget=record(type=ID, total=NUMBER, remaining=NUMBER),
+)
+_BOUND = record(prefix_mismatch_behavior=one_of("error", "drop_block"))
+_SHOWN = one_of("summarized", "omitted", "updates")
+THINKING = tagged(
+    "type",
+    enabled=record(budget_tokens=NUMBER, display=_SHOWN, block_binding=_BOUND),
+    adaptive=record(display=_SHOWN, block_binding=_BOUND),
+    disabled=record(),
+    between_tools=record(),
+)
+_COUNT = record(type=one_of("input_tokens", "tool_uses", "thinking_turns", "all"), value=NUMBER)
+_ONE_AT_A_TIME = record(disable_parallel_tool_use=NUMBER)
+
+COUNTED: dict[str, Rule] = {
+    "system": either(PROTECTED, each(tagged("type", text=TEXT))),
+    "messages": each(MESSAGE),
+    "model": NAME,
+    "cache_control": CACHED,
+    "context_management": record(
+        edits=each(
+            tagged(
+                "type",
+                clear_tool_uses_20250919=record(
+                    clear_at_least=_COUNT,
+                    clear_tool_inputs=either(NUMBER, each(NAME)),
+                    exclude_tools=each(NAME),
+                    keep=_COUNT,
+                    trigger=_COUNT,
+                ),
+                clear_thinking_20251015=record(keep=either(one_of("all"), _COUNT)),
+                compact_20260112=record(instructions=PROTECTED, pause_after_compaction=NUMBER, trigger=_COUNT),
+            )
+        )
+    ),
+    "mcp_servers": whole(Act.REFUSE),
+    "output_config": OUTPUT,
+    "output_format": tagged("type", json_schema=record(schema=SCHEMA)),
+    "speed": one_of("fast", "standard"),
+    "thinking": THINKING,
+    "thread": whole(Act.REFUSE),  # what the upstream keeps of a conversation
+    "tool_choice": tagged(
+        "type",
+        auto=_ONE_AT_A_TIME,
+        any=_ONE_AT_A_TIME,
+        tool=record(name=NAME, **(_ONE_AT_A_TIME.fields or {})),
+        none=record(),
+    ),
+    "tools": each(TOOL),
+    "user_profile_id": ID,
+    "workspace_id": ID,
+}
+COUNT_REQUEST = record(**COUNTED)
+REQUEST = record(
+    **COUNTED,
+    billing_policy=record(type=ID, bill_to=one_of("self", "user_profile")),
+    compaction=record(type=ID, instructions=PROTECTED),
+    container=either(
+        ID, record(id=ID, skills=each(record(type=one_of("anthropic", "custom"), skill_id=ID, version=ID)))
+    ),
+    diagnostics=record(previous_message_id=ID),
+    fallback_credit_token=either(SEALED, record(token=SEALED, mode=one_of("strict", "best_effort"))),
+    fallbacks=either(
+        one_of("default"),
+        each(
+            record(
+                model=NAME,
+                max_tokens=NUMBER,
+                output_config=OUTPUT,
+                speed=one_of("fast", "standard"),
+                thinking=THINKING,
+            )
+        ),
+    ),
+    inference_geo=shaped("[a-z_]{1,20}"),
+    max_tokens=NUMBER,
+    metadata=record(user_id=whole(Act.USER)),
+    service_tier=one_of("auto", "standard_only"),
+    stop_sequences=each(PROTECTED),
+    stream=NUMBER,
+    temperature=NUMBER,
+    top_k=NUMBER,
+    top_p=NUMBER,
+)
+
+# ---- answers ---------------------------------------------------------------------------------------------------------
+
+_ENDED: dict[str, Rule] = {
+    "stop_reason": ID,
+    "stop_sequence": PROTECTED,
+    "stop_details": record(
+        type=ID,
+        category=ID,
+        explanation=PROTECTED,
+        recommended_model=PASSED,
+        fallback_credit_token=PASSED,
+        fallback_has_prefill_claim=NUMBER,
+    ),
+    "container": PASSED,
+}
+_REPORTED = dict.fromkeys(("usage", "context_management", "diagnostics", "input_transformations"), PASSED)
+ANSWER = record(id=ID, type=ID, role=ID, model=PASSED, content=each(BLOCK), **_ENDED, **_REPORTED)
+FAILURE = record(type=ID, error=record(type=ID, message=PROTECTED), request_id=PASSED)
+DELTA = tagged(
+    "type",
+    text_delta=record(text=PROTECTED),
+    input_json_delta=record(partial_json=ARGUMENTS),
+    thinking_delta=record(thinking=SIGNED, estimated_tokens=NUMBER),
+    signature_delta=record(signature=PASSED),
+    citations_delta=record(citation=CITATION),
+    compaction_delta=record(content=SIGNED, encrypted_content=PASSED, signature=PASSED, tool_changes=PASSED),
+)
+EVENT = tagged(
+    "type",
+    message_start=record(message=ANSWER),
+    content_block_start=record(index=NUMBER, content_block=BLOCK),
+    content_block_delta=record(index=NUMBER, delta=DELTA),
+    content_block_stop=record(index=NUMBER),
+    message_delta=record(delta=record(**_ENDED), **_REPORTED),
+    message_stop=record(),
+    ping=record(),
+    error=FAILURE,
+)
+"""What becomes of the leaves of an event."""
+
+
+def messages(body: Body) -> Iterator[tuple[str, Path]]:
+    """The system prompt, and the messages of a conversation."""
+    if body.get("system"):
+        yield "system", ("system",)
+    said = body.get("messages")
+    for i, message in enumerate(said if isinstance(said, list) else ()):
+        role = message.get("role") if isinstance(message, dict) else None
+        yield (role if isinstance(role, str) else ""), ("messages", i)
+
+
+def said(answer: Body) -> list[Body]:
+    """The message of an answer."""
+    content = answer.get("content")
+    return [{"role": "assistant", "content": content}] if isinstance(content, list) else []
+
+
+PIECES: dict[str, tuple[str, Act]] = {
+    "text_delta": ("text", Act.PROTECT),
+    "thinking_delta": ("thinking", Act.SIGNED),
+    "input_json_delta": ("partial_json", Act.ARGUMENTS),
+    "compaction_delta": ("content", Act.SIGNED),
+}
+"""The field with the text of a delta, by its type."""
+
+BEGUN = {"text": "text_delta", "thinking": "thinking_delta", "compaction": "compaction_delta"}
+"""The deltas that add to what a block begins with."""
+
+
+class _Block:
+    """A block of an answer, as it came and as it was restored.
+
+    Attributes:
+        came: without the texts that come in pieces.
+        made: the same, restored.
+        open: types of deltas that may hold something back.
+        seen: types of deltas that have come.
+    """
+
+    def __init__(self, came: Body, made: Body) -> None:
+        self.came, self.made = came, made
+        self.open: list[str] = []
+        self.seen: list[str] = []
+
+
+class Events:
+    """The events of an answer; see `Stream`."""
+
+    def __init__(self, restoring: Restoring) -> None:
+        self._restoring = restoring
+        self._blocks: dict[int, _Block] = {}
+        self._at = 0
+        self._ended = False
+
+    @property
+    def ended(self) -> bool:
+        """See `Stream`."""
+        return self._ended
+
+    @property
+    def messages(self) -> list[tuple[Body, Body]]:
+        """See `Stream`."""
+        try:
+            blocks = [self._whole(index) for index in sorted(self._blocks)]
+        except ValueError:  # the input of a tool that breaks off: the client cannot send it back
+            return []
+        came, made = [[block[i] for block in blocks] for i in (0, 1)]
+        return [({"role": "assistant", "content": came}, {"role": "assistant", "content": made})]
+
+    def feed(self, event: Event) -> Iterator[Event]:
+        """See `Stream`."""
+        data = event.data
+        if not isinstance(data, dict):
+            return
+        kind = data.get("type", event.name)
+        index = data.get("index", self._at)
+        if kind == "content_block_start":
+            self._at = index
+            yield Event(kind, {**data, "content_block": self._begin(index, data["content_block"])})
+        elif kind == "content_block_delta":
+            yield from self._delta(index, data)
+        elif kind == "content_block_stop":
+            yield from self._rest(index)
+            yield Event(kind, data)
+        else:
+            if kind == "message_stop":
+                yield from self.close()
+                self._ended = True
+            yield Event(kind, self._restoring.whole(data, EVENT))
+
+    def close(self) -> Iterator[Event]:
+        """See `Stream`."""
+        for index in sorted(self._blocks):
+            yield from self._rest(index)
+
+    def failed(self, refused: RequestError) -> Event:
+        """See `Stream`."""
+        return Event("error", error(refused))
+
+    def _begin(self, index: int, block: Body) -> Body:
+        """How a block begins."""
+        kind = BEGUN.get(block.get("type", ""))
+        field = PIECES[kind][0] if kind else ""
+        first = block.get(field)
+        begun = {**block, field: ""} if isinstance(first, str) else block
+        own = self._blocks[index] = _Block(dict(begun), self._restoring.whole(begun, BLOCK))
+        return {**own.made, field: self._piece(index, kind, first)} if kind and isinstance(first, str) else own.made
+
+    def _delta(self, index: int, data: Body) -> Iterator[Event]:
+        """What is certain after a delta."""
+        delta = data["delta"]
+        own = self._blocks.setdefault(index, _Block({}, {}))
+        kind = delta.get("type", "")
+        field = PIECES[kind][0] if kind in PIECES else ""
+        if isinstance(delta.get(field), str):
+            rest = self._restoring.whole({name: value for name, value in delta.items() if name != field}, DELTA)
+            piece = self._piece(index, kind, delta[field])
+            if piece or not delta[field]:
+                yield Event("content_block_delta", {**data, "delta": {**rest, field: piece}})
+            return
+        made = self._restoring.whole(delta, DELTA)
+        if kind == "citations_delta":
+            for block, value in ((own.came, delta), (own.made, made)):
+                block["citations"] = [*(block.get("citations") or ()), value["citation"]]
+        elif kind == "signature_delta":
+            yield from self._rest(index)  # what is signed is whole before its signature
+            for block in (own.came, own.made):
+                block["signature"] = block.get("signature", "") + delta["signature"]
+        yield Event("content_block_delta", {**data, "delta": made})
+
+    def _piece(self, index: int, kind: str, came: str) -> str:
+        own = self._blocks[index]
+        for types in (own.open, own.seen):
+            if kind not in types:
+                types.append(kind)
+        return self._restoring.piece((index, kind), came, PIECES[kind][1])
+
+    def _rest(self, index: int) -> Iterator[Event]:
+        """What was held back of a block."""
+        own = self._blocks.get(index)
+        while own is not None and own.open:
+            kind = own.open.pop()
+            if rest := self._restoring.rest((index, kind)):
+                delta = {"type": kind, PIECES[kind][0]: rest}
+                yield Event("content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta})
+
+    def _whole(self, index: int) -> tuple[Body, Body]:
+        """A block as it came, and as it was restored."""
+        own = self._blocks[index]
+        both = dict(own.came), dict(own.made)
+        for kind in own.seen:
+            for block, value in zip(both, self._restoring.both((index, kind)), strict=True):
+                if kind == "input_json_delta":
+                    block["input"] = json.loads(value) if value else block.get("input", {})
+                else:
+                    block[PIECES[kind][0]] = value
+        return both
+
+
+# ---- the routes ------------------------------------------------------------------------------------------------------
+
+ERRORS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+"""Types of errors by their status."""
+
+
+def error(refused: RequestError) -> Body:
+    """An error in Anthropic's form. The type is that of the upstream's error, if it said one."""
+    kind = refused.kind or ERRORS.get(refused.status, ERRORS[400] if refused.status < 500 else ERRORS[500])
+    return {"type": "error", "error": {"type": kind, "message": refused.said}}
+
+
+def _as_json(body: Body) -> bool:
+    wanted = body.get("output_config")
+    return bool(body.get("output_format") or (isinstance(wanted, dict) and wanted.get("format")))
+
+
+FORWARDED = ("x-api-key", "authorization", "anthropic-version", "anthropic-beta")
+
+MESSAGES = Endpoint(
+    name="anthropic.messages",
+    path="/messages",
+    request=REQUEST,
+    needs=("model", "messages"),
+    answer=ANSWER,
+    message=MESSAGE,
+    messages=messages,
+    said=said,
+    stream=Events,
+    as_json=_as_json,
+    error=error,
+    forwards=FORWARDED,
+)
+COUNT = Endpoint(
+    name="anthropic.count",
+    path="/messages/count_tokens",
+    request=COUNT_REQUEST,
+    needs=("model", "messages"),
+    answer=record(input_tokens=NUMBER, context_management=PASSED),
+    message=MESSAGE,
+    messages=messages,
+    error=error,
+    forwards=FORWARDED,
+)

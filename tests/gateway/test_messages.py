@@ -1,0 +1,608 @@
+"""Anthropic messages through the gateway, with the SDK of Anthropic: only the base URL is another."""
+
+import base64
+import copy
+import hashlib
+import itertools
+import json
+import random
+from typing import Any
+
+import httpx2
+import pytest
+from tests.gateway.sdk_samples import WORD, samples
+from tests.gateway.test_gateway import environment, serving  # noqa: F401
+from tests.gateway.test_leaves import unclassified
+from tests.gateway.upstream import serving_upstream
+
+from textveil import Privatizer, Session
+from textveil.gateway.answers import Restoring
+from textveil.gateway.app import Gateway
+from textveil.gateway.leaves import Act, Path, leaves, rebuilt
+from textveil.gateway.policy import Policy
+from textveil.gateway.protocols import messages as protocol
+from textveil.gateway.protocols.contract import Event
+
+anthropic = pytest.importorskip("anthropic")
+
+from anthropic import types  # noqa: E402
+from anthropic.types import beta, message_count_tokens_params, message_create_params  # noqa: E402
+from anthropic.types.beta import message_create_params as beta_params  # noqa: E402
+
+CANARY = "Blorvequine"
+ASKED = f"{CANARY} met Quillimar"
+SEEN = "<WORD_1> <WORD_2> <WORD_3>"
+MODEL = {"model": "claude-opus-5", "max_tokens": 1000}
+TOOL = {
+    "name": "find_person",
+    "description": "Finds people. Ask ops@example.org for access.",
+    "input_schema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+}
+PATH = f'C:\\{CANARY}\\"new"'
+"""What has to be escaped in JSON."""
+
+
+# ---- a server that speaks as Anthropic's does ------------------------------------------------------------------------
+
+
+def signature(thinking):
+    return base64.b64encode(hashlib.sha256(thinking.encode()).digest()).decode()
+
+
+def thought(thinking):
+    return {"type": "thinking", "thinking": thinking, "signature": signature(thinking)}
+
+
+def said(text, citations=None):
+    return {"type": "text", "text": text, "citations": citations}
+
+
+def call(**given):
+    return {"type": "tool_use", "id": "toolu_1", "name": "find_person", "input": given, "caller": {"type": "direct"}}
+
+
+def message(*content, stop_reason="end_turn", stop_sequence=None):
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-opus-5",
+        "content": list(content),
+        "stop_reason": stop_reason,
+        "stop_sequence": stop_sequence,
+        "stop_details": None,
+        "usage": {"input_tokens": 3, "output_tokens": 4},
+    }
+
+
+def events(whole, cut):
+    """The events of an answer, its texts cut into pieces."""
+    ends = {name: whole[name] for name in ("stop_reason", "stop_sequence")}
+    yield {"type": "message_start", "message": {**whole, "content": [], **dict.fromkeys(ends)}}
+    yield {"type": "ping"}
+    for index, block in enumerate(whole["content"]):
+        kind = block["type"]
+        empty: dict[str, dict[str, Any]] = {
+            "text": {"text": "", "citations": None},
+            "thinking": {"thinking": "", "signature": ""},
+        }
+        begun = {**block, **empty.get(kind, {}), **({"input": {}} if "input" in block else {})}
+        yield {"type": "content_block_start", "index": index, "content_block": begun}
+
+        def delta(kind, index=index, **more):
+            return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **more}}
+
+        if kind == "text":
+            yield from (delta("text_delta", text=piece) for piece in cut(block["text"]))
+            yield from (delta("citations_delta", citation=each) for each in block["citations"] or ())
+        if kind == "thinking":
+            yield from (delta("thinking_delta", thinking=piece) for piece in cut(block["thinking"]))
+            yield delta("signature_delta", signature=block["signature"])
+        if "input" in block:
+            yield delta("input_json_delta", partial_json="")
+            pieces = cut(json.dumps(block["input"]))
+            yield from (delta("input_json_delta", partial_json=piece) for piece in pieces)
+        yield {"type": "content_block_stop", "index": index}
+    yield {"type": "message_delta", "delta": ends, "usage": {"output_tokens": 4}}
+    yield {"type": "message_stop"}
+
+
+def sse(event):
+    return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+
+
+def refusal(status, kind, says):
+    return status, {"type": "error", "error": {"type": kind, "message": says}, "request_id": "req_1"}
+
+
+def text_of(block_or_text):
+    if isinstance(block_or_text, str):
+        return block_or_text
+    return "\n".join(block.get("text", "") for block in block_or_text)
+
+
+def claude(*turns, cut=list):
+    """Answers with contents in turn, or else with the last message; it checks signatures, as the real one does."""
+    following = iter(turns)
+
+    def answer(asked):
+        for own in asked.body["messages"]:
+            for block in own["content"] if isinstance(own["content"], list) else ():
+                if block["type"] == "thinking" and block["signature"] != signature(block["thinking"]):
+                    return refusal(400, "invalid_request_error", "Invalid `signature` in `thinking` block")
+        if asked.path.endswith("/count_tokens"):
+            return {"input_tokens": len(json.dumps(asked.body))}
+        echo = said(text_of(asked.body["messages"][-1]["content"]))
+        whole = next(following, None) or message(echo)
+        return (sse(event) for event in events(whole, cut)) if asked.body.get("stream") else whole
+
+    return answer
+
+
+@pytest.fixture(scope="module")
+def privatizer(small_table):
+    return Privatizer("placeholder", table=small_table)
+
+
+@pytest.fixture(scope="module")
+def running(privatizer):
+    with (
+        serving_upstream(claude()) as server,
+        serving(Gateway(privatizer=privatizer, upstream=server.url, timeout=5)) as url,
+    ):
+        yield server, url
+
+
+@pytest.fixture
+def upstream(running):
+    running[0].asked.clear()
+    running[0].answer = claude()
+    return running[0]
+
+
+@pytest.fixture
+def client(running):
+    with client_of(running[1], "sk-ant-of-the-client") as made:
+        yield made
+
+
+def client_of(url, key):
+    http = httpx2.Client(trust_env=False)
+    return anthropic.Anthropic(base_url=url.removesuffix("/v1"), api_key=key, max_retries=0, http_client=http)
+
+
+@pytest.fixture(params=["whole", "streamed"])
+def ask(request, client):
+    """Asks for a message, whole or as a stream."""
+
+    def asked(**body):
+        if request.param == "whole":
+            return client.messages.create(**MODEL, **body)
+        with client.messages.stream(**MODEL, **body) as stream:
+            return stream.get_final_message()
+
+    return asked
+
+
+def user(content):
+    return {"role": "user", "content": content}
+
+
+def back(answer):
+    """An answer as the SDK sends it back."""
+    return {"role": "assistant", "content": answer.content}
+
+
+def last(upstream):
+    return upstream.asked[-1].body
+
+
+# ---- conversations ---------------------------------------------------------------------------------------------------
+
+
+def test_two_turns(upstream, ask):
+    turns = [user(ASKED)]
+    answer = ask(system=f"You help {CANARY}.", messages=turns)
+    assert answer.content[0].text == ASKED
+    assert answer.stop_reason == "end_turn"
+    assert answer.usage.output_tokens == 4
+    first = last(upstream)
+    assert CANARY not in json.dumps(first)
+    turns += [back(answer), user([{"type": "text", "text": CANARY, "cache_control": {"type": "ephemeral"}}])]
+    assert ask(system=f"You help {CANARY}.", messages=turns).content[0].text == CANARY
+    second = last(upstream)
+    assert second["system"] == first["system"]
+    assert second["messages"][0] == first["messages"][0]
+    assert second["messages"][1]["content"] == [{"type": "text", "text": first["messages"][0]["content"]}]
+    assert second["messages"][2]["content"][0]["cache_control"] == {"type": "ephemeral"}
+    assert CANARY not in upstream.seen
+
+
+def test_the_system_prompt_is_text_or_blocks_and_the_conversation_is_the_same(upstream, client):
+    said, blocks = f"For {CANARY}", [{"type": "text", "text": f"For {CANARY}"}]
+    client.messages.create(**MODEL, system=said, messages=[user("x")])
+    raw = client.messages.with_raw_response.create(**MODEL, system=blocks, messages=[user("x")])
+    assert json.loads(raw.headers["textveil-statement"])["drawn"] == 0
+    assert upstream.asked[0].body["system"] == last(upstream)["system"][0]["text"]
+
+
+def test_tools_there_and_back(upstream, ask):
+    upstream.answer = claude(
+        message(said("I look for <WORD_1>."), call(name="<WORD_1>", also=["<WORD_3>", 7, None]), stop_reason="tool_use")
+    )
+    turns = [user(ASKED)]
+    answer = ask(messages=turns, tools=[TOOL], tool_choice={"type": "tool", "name": "find_person"})
+    assert answer.stop_reason == "tool_use"
+    assert answer.content[0].text == f"I look for {CANARY}."
+    assert answer.content[1].input == {"name": CANARY, "also": ["Quillimar", 7, None]}
+    sent = last(upstream)
+    assert sent["tools"][0]["name"] == "find_person"
+    assert sent["tools"][0]["input_schema"] == TOOL["input_schema"]
+    assert sent["tools"][0]["description"] == "Finds people. Ask <EMAIL_1> for access."
+    found = {"type": "tool_result", "tool_use_id": "toolu_1", "content": f"Nobody is called {CANARY} Jarndyce"}
+    turns += [back(answer), user([found])]
+    answer = ask(messages=turns, tools=[TOOL])
+    assert answer.content[0].text == ""
+    _, came, result = last(upstream)["messages"]
+    assert came["content"][0] == {"type": "text", "text": "I look for <WORD_1>."}
+    assert came["content"][1] == call(name="<WORD_1>", also=["<WORD_3>", 7]) | {"input": came["content"][1]["input"]}
+    assert came["content"][1]["input"] == {"name": "<WORD_1>", "also": ["<WORD_3>", 7, None]}
+    assert result["content"][0]["tool_use_id"] == "toolu_1"
+    assert "<WORD_1>" in result["content"][0]["content"]
+    assert not any(word in upstream.seen for word in (CANARY, "Quillimar", "Jarndyce", "ops@"))
+
+
+def test_the_input_of_a_tool_is_json_whatever_is_put_in_it(upstream, ask):
+    asked = ask(messages=[user(PATH)])
+    assert asked.content[0].text == PATH
+    released = last(upstream)["messages"][0]["content"]
+    upstream.answer = claude(message(call(path=released), stop_reason="tool_use"))
+    assert ask(messages=[user(PATH)]).content[0].input == {"path": PATH}
+
+
+def test_thinking_goes_back_as_it_came(upstream, ask):
+    thinking = "<WORD_1> is asked about. \\n <WORD_3> may know."
+    upstream.answer = claude(message(thought(thinking), said("About <WORD_1>:"), call(name="<WORD_3>")))
+    turns = [user(ASKED)]
+    answer = ask(messages=turns, thinking={"type": "enabled", "budget_tokens": 1024})
+    assert answer.content[0].thinking == f"{CANARY} is asked about. \\n Quillimar may know."
+    turns += [back(answer), user([{"type": "tool_result", "tool_use_id": "toolu_1", "content": "none"}])]
+    ask(messages=turns)
+    assert last(upstream)["messages"][1]["content"][0] == thought(thinking)
+    ask(messages=turns, system="it is so")  # another conversation, where nothing is known but the thinking
+    assert last(upstream)["messages"][1]["content"][0] == thought(thinking)
+    assert CANARY not in upstream.seen
+
+
+def test_thinking_that_is_not_known_is_left_out(running, upstream, ask):
+    upstream.answer = claude(message(thought("It is <WORD_1>."), said("About <WORD_1>:")))
+    answer = ask(messages=[user(ASKED)])
+    edited = copy.deepcopy(back(answer))
+    edited["content"][0].thinking += f" Or {CANARY}."
+    ask(messages=[user(ASKED), edited, user("And?")])
+    assert last(upstream)["messages"][1]["content"] == [{"type": "text", "text": "About <WORD_1>:"}]
+    with client_of(running[1], "sk-ant-of-another") as other:
+        other.messages.create(**MODEL, messages=[user(ASKED), back(answer), user("And?")])
+    assert [block["type"] for block in last(upstream)["messages"][1]["content"]] == ["text"]
+    hidden = {"type": "redacted_thinking", "data": "c2VhbGVk"}
+    empty = {"type": "thinking", "thinking": "", "signature": signature("")}  # what the upstream shows nobody
+    ask(messages=[user(ASKED), {"role": "assistant", "content": [hidden, empty, said("x")]}, user("And?")])
+    assert last(upstream)["messages"][1]["content"][:2] == [hidden, empty]
+    assert CANARY not in upstream.seen
+
+
+def test_thinking_that_would_mean_somebody_else_is_left_out(upstream, client):
+    upstream.answer = claude(message(thought("It is <WORD_1>."), said("yes")))
+    answer = client.messages.create(**MODEL, messages=[user(CANARY)])
+    upstream.answer = claude()
+    client.messages.create(**MODEL, messages=[user("Jarndyce"), user(CANARY), back(answer), user("And?")])
+    assert [block["type"] for block in last(upstream)["messages"][2]["content"]] == ["text"]
+
+
+def test_an_answer_without_its_thinking_is_known(upstream, ask):
+    upstream.answer = claude(message(thought("It is <WORD_1>."), said("About <WORD_1>, shortly:")))
+    answer = ask(messages=[user(ASKED)])
+    ask(messages=[user(ASKED), {"role": "assistant", "content": answer.content[1].text}, user("And?")])
+    assert last(upstream)["messages"][1]["content"] == "About <WORD_1>, shortly:"
+
+
+def test_documents_and_citations(upstream, ask):
+    texts = {"title": f"on {CANARY}", "context": f"by {CANARY}"}
+    document = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": ASKED}, **texts}
+    parts = {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": ASKED}]}}
+    found = {"type": "search_result", "source": CANARY, "title": CANARY, "content": [{"type": "text", "text": ASKED}]}
+    asked = user([document, parts, found, {"type": "text", "text": "Who?"}])
+    ask(messages=[asked])
+    sent = last(upstream)["messages"][0]["content"]
+    title, data = sent[0]["title"], sent[0]["source"]["data"]
+    where = {"document_index": 0, "start_char_index": 0, "end_char_index": len(data)}
+    cited = {"type": "char_location", "cited_text": data, "document_title": title, **where}
+    upstream.answer = claude(message(said(f"See {data}", [cited])))
+    answer = ask(messages=[asked])
+    assert answer.content[0].text == f"See {ASKED}"
+    (citation,) = answer.content[0].citations
+    assert (citation.cited_text, citation.document_title) == (ASKED, texts["title"])
+    ask(messages=[asked, back(answer), user("And?")])
+    (returned,) = last(upstream)["messages"][1]["content"][0]["citations"]
+    assert returned == cited
+    assert CANARY not in upstream.seen
+
+
+def test_words_to_stop_at(upstream, ask):
+    upstream.answer = claude(message(said("x"), stop_reason="stop_sequence", stop_sequence="<WORD_1>"))
+    answer = ask(messages=[user(ASKED)], stop_sequences=[CANARY])
+    assert last(upstream)["stop_sequences"] == ["<WORD_1>"]
+    assert answer.stop_sequence == CANARY
+
+
+def test_an_answer_in_json(upstream, ask):
+    ask(messages=[user(PATH)])
+    released = last(upstream)["messages"][0]["content"]
+    upstream.answer = claude(message(thought(f"So {released}"), said(json.dumps({"path": released}))))
+    schema = {"type": "json_schema", "schema": {"type": "object", "description": "of ops@example.org"}}
+    answer = ask(messages=[user(PATH)], output_config={"format": schema})
+    assert json.loads(answer.content[1].text) == {"path": PATH}
+    assert answer.content[0].thinking == f"So {PATH}"
+    assert "ops@" not in upstream.seen
+
+
+def test_counting_tokens_draws_nothing_twice(upstream, small_table):
+    noise = Privatizer("noise", epsilon=5.0, table=small_table)
+    with serving(Gateway(privatizer=noise, upstream=upstream.url)) as url, client_of(url, "sk-ant-1") as client:
+        asked = {"model": MODEL["model"], "system": "garden", "messages": [user("house"), user("river")]}
+        counted = client.messages.with_raw_response.count_tokens(**asked)
+        sent = last(upstream)
+        assert counted.parse().input_tokens == len(json.dumps(sent))
+        assert json.loads(counted.headers["textveil-statement"])["drawn"] == 3
+        raw = client.messages.with_raw_response.create(**asked, max_tokens=10)
+    assert json.loads(raw.headers["textveil-statement"])["drawn"] == 0
+    assert last(upstream) == {**sent, "max_tokens": 10}
+
+
+def test_only_what_the_api_needs_is_forwarded(upstream, client):
+    client.messages.create(
+        **MODEL,
+        messages=[user("x")],
+        metadata={"user_id": CANARY},
+        extra_headers={
+            "x-api-key": "sk-ant-2",
+            "anthropic-beta": "context-1m-2025-08-07",
+            "X-Who": CANARY,
+            "Cookie": CANARY,
+        },
+    )
+    asked = upstream.asked[-1]
+    assert asked.headers["x-api-key"] == "sk-ant-2"
+    assert asked.headers["authorization"] == "Bearer sk-ant-of-the-client"
+    assert asked.headers["anthropic-version"] > "2023-06-01"
+    assert asked.headers["anthropic-beta"] == "context-1m-2025-08-07"
+    assert CANARY not in json.dumps(asked.headers)
+    assert asked.body["metadata"]["user_id"].startswith("user-")
+    assert CANARY not in upstream.seen
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("more", "name"),
+    [
+        ({"mcp_servers": [{"type": "url", "url": "https://example.org", "name": CANARY}]}, "mcp_servers"),
+        ({"messages": [user([{"type": "image", "source": {"type": "url", "url": CANARY}}])]}, "url"),
+        ({"messages": [user([{"type": "document", "source": {"type": "file", "file_id": CANARY}}])]}, "file_id"),
+        ({"messages": [user([{"type": "text", "text": "x", CANARY: 1}])]}, "messages[0].content[0]"),
+        ({"messages": [user([{"type": CANARY, "text": "x"}])]}, "messages[0].content[0]"),
+        ({"service_tier": CANARY}, "service_tier"),
+    ],
+)
+def test_what_cannot_be_protected_is_refused_in_the_form_of_the_api(upstream, client, more, name):
+    with pytest.raises(anthropic.BadRequestError) as error:
+        client.messages.create(**{**MODEL, "messages": [user("x")], "extra_body": more})
+    body = error.value.body
+    assert (body["type"], body["error"]["type"]) == ("error", "invalid_request_error")
+    assert name in body["error"]["message"]
+    assert CANARY not in json.dumps(body)
+    assert upstream.asked == []
+
+
+def test_media_pass_by_policy(upstream, privatizer):
+    source = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
+    with (
+        serving(Gateway(privatizer=privatizer, upstream=upstream.url, policy=Policy(media="pass"))) as url,
+        client_of(url, "sk-ant-1") as client,
+    ):
+        client.messages.create(**MODEL, messages=[user([{"type": "image", "source": source}])])
+    assert last(upstream)["messages"][0]["content"][0]["source"] == source
+
+
+def test_errors_of_the_upstream_keep_their_type(upstream, client):
+    upstream.answer = lambda _: refusal(529, "overloaded_error", "Overloaded by <WORD_1>")
+    with pytest.raises(anthropic.OverloadedError) as error:
+        client.messages.create(**MODEL, messages=[user(CANARY)])
+    assert error.value.body["error"] == {"type": "overloaded_error", "message": f"Overloaded by {CANARY}"}
+
+
+def test_a_stream_that_breaks_off_ends_with_an_error(upstream, client):
+    whole = list(events(message(said("<WORD_1> is <WORD_1>")), list))
+    upstream.answer = lambda _: (sse(event) for event in whole[:-1])
+    with (
+        pytest.raises(anthropic.APIStatusError, match="broke off"),
+        client.messages.stream(**MODEL, messages=[user(CANARY)]) as stream,
+    ):
+        stream.until_done()
+    reported = refusal(529, "overloaded_error", "Overloaded")[1]
+    upstream.answer = lambda _: (sse(event) for event in [*whole[:9], reported])
+    pieces: list[str] = []
+    stream = client.messages.create(**MODEL, messages=[user(CANARY)], stream=True)
+    with pytest.raises(anthropic.APIStatusError, match="Overloaded") as error:
+        pieces.extend(event.delta.text for event in stream if event.type == "content_block_delta")
+    assert error.value.body["error"]["type"] == "overloaded_error"
+    assert "".join(pieces) == "<WORD_"  # what was held back
+
+
+# ---- streams ---------------------------------------------------------------------------------------------------------
+
+ANSWER = message(
+    thought("Is it <WORD_1>? Or <WORD_2>?"),
+    said("See <WORD_1> < <WORD_2>, <WORD_9>", [{"type": "search_result_location", "cited_text": "<WORD_1>"}]),
+    call(path="<WORD_2>", more=[{"of": "<WORD_1> é"}]),
+    said("and <WORD_2>"),
+    stop_reason="stop_sequence",
+    stop_sequence="<WORD_1>",
+)
+
+
+def restoring():
+    session = Session()
+    with session.noting() as notes:
+        notes.placeholder("WORD", CANARY)
+        notes.placeholder("WORD", PATH)
+    return Restoring(session)
+
+
+def fed(came):
+    """The answer that a client puts together, and what is remembered of it."""
+    stream = protocol.Events(restoring())
+    blocks: list[dict[str, Any]] = []
+    started: dict[str, Any] = {}
+    for event in [*itertools.chain.from_iterable(stream.feed(Event(each["type"], each)) for each in came)]:
+        data = event.data
+        assert event.name == data["type"]
+        if event.name == "message_start":
+            started = data["message"]
+        elif event.name == "content_block_start":
+            blocks.append({**data["content_block"], "json": ""})
+        elif event.name == "content_block_delta":
+            block, delta = blocks[data["index"]], data["delta"]
+            match delta["type"]:
+                case "input_json_delta":
+                    block["json"] += delta["partial_json"]
+                case "citations_delta":
+                    block["citations"] = [*(block["citations"] or ()), delta["citation"]]
+                case kind:
+                    field = kind.removesuffix("_delta")
+                    assert not (field == "thinking" and block["signature"])
+                    block[field] += delta[field]
+        elif event.name == "message_delta":
+            started |= data["delta"]
+    assert stream.ended
+    assert list(stream.close()) == []
+    for block in blocks:
+        if text := block.pop("json"):
+            block["input"] = json.loads(text)
+    return started | {"content": blocks}, stream.messages
+
+
+def cuts(text):
+    rng = random.Random(7)
+    yield list
+    yield lambda whole: [whole]
+    yield from (lambda whole, at=at: [whole[:at], whole[at:]] for at in range(1, len(text)))
+    for _ in range(30):
+        places = sorted(rng.sample(range(len(text)), 5))
+        yield lambda whole, places=places: [whole[i:j] for i, j in itertools.pairwise([0, *places, len(whole)])]
+
+
+def test_every_cut_gives_the_answer_that_comes_whole():
+    whole = restoring().whole(ANSWER, protocol.ANSWER)
+    assert whole["content"][1]["text"] == f"See {CANARY} < {PATH}, <WORD_9>"
+    longest = max((json.dumps(block.get("input")) or "" for block in ANSWER["content"]), key=len)
+    for cut in cuts(longest):
+        made, pairs = fed(events(ANSWER, cut))
+        assert made == whole
+        assert pairs == [
+            ({"role": "assistant", "content": ANSWER["content"]}, {"role": "assistant", "content": whole["content"]})
+        ]
+
+
+def test_servers_that_leave_things_out():
+    """Texts at the beginning of a block, a whole input at once, no index, and no input at all."""
+    begun = [said("It is <WO"), {**call(), "input": {"path": "<WORD_2>"}}, {**call(), "input": {}}]
+    came = [{"type": "message_start", "message": message()}]
+    for block in begun:
+        came.append({"type": "content_block_start", "content_block": block})
+        if block["type"] == "text":
+            came.append({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "RD_1>"}})
+        came.append({"type": "content_block_stop"})
+    for i, event in enumerate(each for each in came if each["type"] == "content_block_start"):
+        event["index"] = i
+    stream = protocol.Events(restoring())
+    shown = [event.data for each in [*came, {"type": "message_stop"}] for event in stream.feed(Event("", each))]
+    texts = [each["delta"]["text"] for each in shown if each["type"] == "content_block_delta"]
+    starts = [each["content_block"] for each in shown if each["type"] == "content_block_start"]
+    assert starts[0]["text"] + "".join(texts) == f"It is {CANARY}"
+    assert [start["input"] for start in starts[1:]] == [{"path": PATH}, {}]
+    ((before, after),) = stream.messages
+    assert before["content"] == [said("It is <WORD_1>"), *begun[1:]]
+    assert after["content"][0]["text"] == f"It is {CANARY}"
+
+
+def test_an_input_that_breaks_off_is_not_remembered():
+    came = [event for event in events(message(call(name="<WORD_1>")), list) if event["type"] != "content_block_stop"]
+    deltas = [i for i, event in enumerate(came) if event["type"] == "content_block_delta"]
+    stream = protocol.Events(restoring())
+    for event in [*came[: deltas[-3]], *came[deltas[-1] + 1 :]]:
+        list(stream.feed(Event(event["type"], event)))
+    assert stream.ended
+    assert stream.messages == []
+
+
+# ---- leaves ----------------------------------------------------------------------------------------------------------
+
+TABLES = [
+    (message_create_params.MessageCreateParamsBase, protocol.REQUEST),
+    (message_count_tokens_params.MessageCountTokensParams, protocol.COUNT_REQUEST),
+    (types.Message, protocol.ANSWER),
+    (types.MessageTokensCount, protocol.COUNT.answer),
+    (types.RawMessageStreamEvent, protocol.EVENT),
+    (beta_params.MessageCreateParamsBase, protocol.REQUEST),
+    (beta.BetaMessage, protocol.ANSWER),
+    (beta.BetaRawMessageStreamEvent, protocol.EVENT),
+]
+HEADERS = {"betas"}
+"""Fields of the SDK that are headers."""
+
+
+@pytest.mark.parametrize(("kind", "rule"), TABLES, ids=[str(i) for i in range(len(TABLES))])
+def test_every_leaf_of_the_sdk_has_an_act(kind, rule):
+    found = [leaf for value in samples(kind) for leaf in leaves(value, rule)]
+    assert {leaf.path for leaf in found if leaf.act is Act.UNKNOWN and leaf.path[0] not in HEADERS} == set()
+    assert any(leaf.act is Act.PASS for leaf in found)
+    assert [path for path in unclassified(kind, rule) if path.partition("[")[0] not in HEADERS] == []
+
+
+def planted(body):
+    """A request with something private wherever its table protects it, and how often."""
+    changed: dict[Path, Any] = {}
+    count = 0
+    for path, act, value in leaves(body, protocol.REQUEST):
+        secret = f"{CANARY}{count}@example.org"
+        if act in (Act.PROTECT, Act.SIGNED):
+            changed[path] = f"Write to {secret} now"
+        elif act is Act.OBJECT:
+            changed[path] = {"to": [secret, {"of": {"them": secret}}]}
+        elif act is Act.SCHEMA:
+            changed[path] = f"of {secret}" if isinstance(value, str) else {"description": f"of {secret}"}
+        elif act is Act.USER:
+            changed[path] = secret
+        elif act in (Act.UNKNOWN, Act.REFUSE):
+            changed[path] = None
+        count += path in changed
+    return rebuilt(body, changed), count
+
+
+def test_nothing_private_leaves_in_any_leaf(upstream, privatizer):
+    upstream.answer = lambda asked: message(said("yes"))
+    total = 0
+    with (
+        serving(Gateway(privatizer=privatizer, upstream=upstream.url, policy=Policy(media="pass"))) as url,
+        client_of(url, "sk-ant-1") as client,
+    ):
+        for kind in (message_create_params.MessageCreateParamsBase, beta_params.MessageCreateParamsBase):
+            for body in list(samples(kind))[:3]:
+                sent, count = planted({"model": "m", "messages": [user(WORD)], **body})
+                total += count
+                client.post("/v1/messages", cast_to=object, body=sent)
+    assert total > 500
+    assert len(upstream.asked) == 6
+    assert CANARY.lower() not in upstream.seen.lower()
