@@ -106,6 +106,7 @@ def test_what_one_person_loses_who_is_behind_all_names(store, named):
         "epsilon_ldp": 6.0,
         "total_epsilon_ldp": 24.0,
         "infinite": 0,
+        "alike": True,
     }
     assert again.to_json()["per_person"] == [loss.to_json()]
     assert Guarantee.unpack(json.loads(json.dumps(again.pack()))).per_person == (loss,)

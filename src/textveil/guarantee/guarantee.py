@@ -74,6 +74,7 @@ class Loss(NamedTuple):
         most: the largest epsilon of one, in millionths.
         total: the sum of all, in millionths.
         infinite: for how many no finite bound holds; they are in no sum.
+        alike: whether equal ones were released alike at any time, so that the numbers tell of equality.
     """
 
     label: str
@@ -83,6 +84,7 @@ class Loss(NamedTuple):
     most: int = 0
     total: int = 0
     infinite: int = 0
+    alike: bool = False
 
     def __str__(self) -> str:
         """As a phrase: "PERSON: 4 names, at most 6 each, 24 for one person who has all of them"."""
@@ -98,6 +100,7 @@ class Loss(NamedTuple):
             "epsilon_ldp": self.most / MICRO,
             "total_epsilon_ldp": self.total / MICRO,
             "infinite": self.infinite,
+            "alike": self.alike,
         }
 
 

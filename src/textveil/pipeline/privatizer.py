@@ -28,6 +28,7 @@ from textveil.config import (
     resolve,
 )
 from textveil.errors import ConfigError, InputError, MechanismError, TextveilError
+from textveil.guarantee import Loss
 from textveil.mechanism import PLACEHOLDER, Mechanism
 from textveil.pipeline.consistent import Repeats, alike, drawn_before, moved_alike, recall
 from textveil.pipeline.draw import Release, draw, planned
@@ -373,23 +374,18 @@ class Privatizer(Parts):
         steps = moved_alike(self, tokens, protection, plan, release.steps, notes)
         if repeats is not None:
             repeats.keep(drawn, steps)
-        releases, earlier = spell(
-            self,
-            tokens,
-            protection,
-            plan,
-            shown,
-            steps=steps,
-            notes=notes,
-            news=news,
-            again=repeats is not None,
-        )
+        releases, earlier = spell(self, tokens, protection, plan, shown, steps=steps, notes=notes, news=news)
         foreign = self._unmeasured(tokens.texts)
         made = []
         for b, (text, released) in enumerate(zip(tokens.texts, releases, strict=True)):
             span = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
             private = Private(text=text, words=tuple(tokens.words[span]))
-            lost = () if notes is None else note_losses(self, span, protection, plan, release, here, notes)
+            lost: tuple[Loss, ...] = ()
+            if notes is not None:
+                same = self.words.consistent or repeats is not None
+                lost = note_losses(self, span, protection, plan, release, here, notes, alike=same)
+            if not released.mask.consistent and any(loss.alike for loss in lost):
+                released = released.showing_equality()
             guarantee = state(self, released, span, protection, plan, release, again, lost)
             made.append((released, guarantee, private, earlier[b]))
         # finer digits would tell of the words

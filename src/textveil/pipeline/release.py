@@ -87,7 +87,6 @@ def spell(
     steps: Ids,
     notes: Notes | None,
     news: Sequence[Sequence[PrivateValue]] = (),
-    again: bool = False,
 ) -> tuple[list[Released], list[int]]:
     """The B texts as they are shown: each word as that of its rows, a public word or number, a placeholder, or not.
 
@@ -107,7 +106,6 @@ def spell(
         steps: int64 [N], what is added to numbers that are moved up, and to figures.
         notes: for the session; None without one.
         news: for each text the values that were found for the first time.
-        again: whether the session releases a text that returns by the same draws, so that its equal words show.
 
     Returns:
         The releases, and for each text how many of those values have passed in earlier texts.
@@ -180,7 +178,7 @@ def spell(
         pieces=None if pieces is None else np.where(kinds >= 2, 0, plan.counts),
         numbered=notes is not None or consistent,
         classes=plan.classes,
-        consistent=consistent or again,
+        consistent=consistent,
         drawn_groups=parts.drawn_groups,
     )
     releases = [draft.text(b, slice(start, stop)) for b, (start, stop) in enumerate(bounds)]

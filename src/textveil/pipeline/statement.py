@@ -103,7 +103,15 @@ def state(
 
 
 def note_losses(
-    parts: Parts, span: slice, protection: Protection, plan: Plan, release: Release, again: Flags, notes: Notes
+    parts: Parts,
+    span: slice,
+    protection: Protection,
+    plan: Plan,
+    release: Release,
+    again: Flags,
+    notes: Notes,
+    *,
+    alike: bool,
 ) -> tuple[Loss, ...]:
     """Note in a session what the drawn words of one text lose, by their type.
 
@@ -115,6 +123,7 @@ def note_losses(
         release: of the batch.
         again: bool [N], words that this session has released before, as they were drawn; they lose nothing more.
         notes: of the session.
+        alike: whether this release and others of the session show which words are equal.
 
     Returns:
         What the session has lost until then; nothing where the text draws nothing.
@@ -133,7 +142,7 @@ def note_losses(
         spent += [] if again[i] else [float(lost[i])]
         found[of] = spent, released + 1
     for (label, by), (spent, released) in found.items():
-        notes.lost(label, by, spent, released)
+        notes.lost(label, by, spent, released, alike=alike)
     return notes.losses() if found else ()
 
 

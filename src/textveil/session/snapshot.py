@@ -348,7 +348,7 @@ class Notes:
         expect(self._facts, drawn=[(law, fold(word), group) for word, group in keys])
         return [(law, fold(word), group) in drawn for word, group in keys]
 
-    def lost(self, label: str, by: str, spent: Sequence[float], released: int) -> None:
+    def lost(self, label: str, by: str, spent: Sequence[float], released: int, *, alike: bool) -> None:
         """Note what words of one type lose in one text.
 
         Args:
@@ -356,6 +356,7 @@ class Notes:
             by: what replaces them; see `Loss`.
             spent: local DP of each word that was drawn for it.
             released: how many are released in it, also those that were drawn before.
+            alike: whether equal ones are released alike.
         """
         before = self._losses.get((label, by), Loss(label, by))
         finite = [micro(each) for each in spent if math.isfinite(each)]
@@ -367,6 +368,7 @@ class Notes:
             most=max([before.most, *finite]),
             total=before.total + sum(finite),
             infinite=before.infinite + len(spent) - len(finite),
+            alike=before.alike or alike,
         )
 
     def losses(self) -> tuple[Loss, ...]:

@@ -250,6 +250,7 @@ class _Loss(_Part):
     most: int = Field(ge=0)
     total: int = Field(ge=0)
     infinite: int = Field(ge=0)
+    alike: bool = True
 
 
 class _Kept(_Part):

@@ -4,7 +4,7 @@ In: items, gaps, a mask. Out: `Released`, which is public: everything that later
 Not here: the private words (`tokens`), and how a release is made (`pipeline`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
 from typing import NamedTuple
@@ -80,8 +80,8 @@ class Mask:
         equal: classes of item positions that are known to stand for equal words.
         numbered: whether placeholders have a session's numbers, which show equality within it, and say which stand for
             a part of another's name, or for another spelling.
-        consistent: whether equal words of a group have equal releases, within the text or a session, or those of a text
-            that returns in a session have.
+        consistent: whether equal words of a group have equal releases, within the text or a session, or had in an
+            earlier release of the session, of which its statement tells.
         drawn_groups: whether groups were drawn at random with their own budget: the statement covers them.
         groups: budget group of each item; None if there is only one.
         pieces: number of pieces of each protected word, in the wordpiece unit; None in the word unit.
@@ -189,6 +189,10 @@ class Released:
         """The released text: gaps and items alternating."""
         texts = [item.text for item in self.items]
         return "".join(chain.from_iterable(zip(self.gaps, [*texts, ""], strict=True)))
+
+    def showing_equality(self) -> "Released":
+        """The same, with a mask that says that equal words can be told, in this text or in others of the session."""
+        return replace(self, mask=replace(self.mask, consistent=True))
 
     def to_json(self) -> dict[str, object]:
         """Text, items, gaps and mask as JSON types; a source range is [start, end) in words."""
