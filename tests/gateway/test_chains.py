@@ -165,8 +165,8 @@ def test_requests_at_the_same_time_send_the_same(noisy, store, small_table, url)
         kept.close()
 
 
-def charged_at_once(noisy, small_table, url):
-    """How often a message is charged that four threads send at the same time."""
+def at_once(noisy, small_table, url):
+    """How often a message is charged that four threads send at the same time, and how it is sent then and later."""
     messages = [("user", " ".join(small_table.words[:20]))]
     with SessionStore(url) as store, ThreadPoolExecutor(4) as pool:
         together, release = Barrier(4), Releasing.__call__
@@ -180,17 +180,21 @@ def charged_at_once(noisy, small_table, url):
             patch.setattr(Releasing, "__call__", waiting)
             sent = list(pool.map(partial(ask, gateway(noisy, store)), [messages] * 4))
         assert len({shown[0] for shown, *_ in sent}) == 1
-        return store.ledger.accounts()[0].epsilon / noisy.privatize(messages[0][1]).guarantee.epsilon_per_word.sum()
+        charged = store.ledger.accounts()[0].epsilon
+        later = ask(gateway(noisy, store), [("system", "it is 10:01"), *messages])[0][1]
+        return charged / noisy.privatize(messages[0][1]).guarantee.epsilon_per_word.sum(), sent[0][0][0], later
 
 
 def test_requests_at_the_same_time_are_charged_once(noisy, small_table, url):
-    assert charged_at_once(noisy, small_table, url) == pytest.approx(1)
+    charged, then, later = at_once(noisy, small_table, url)
+    assert charged == pytest.approx(1)
+    assert then == later  # and none of the draws that were thrown away
 
 
 def test_without_a_name_for_the_charge_each_would_be_charged(noisy, small_table, url, monkeypatch):
     reserve = Ledger.reserve_all
     monkeypatch.setattr(Ledger, "reserve_all", lambda *args, **given: reserve(*args, **given | {"key": None}))
-    assert charged_at_once(noisy, small_table, url) > 1.5
+    assert at_once(noisy, small_table, url)[0] > 1.5
 
 
 def test_a_request_that_is_sent_again_under_its_key_is_the_same(openai_server, noisy, url, small_table):

@@ -286,12 +286,15 @@ class MessageChain:
             facts["drawn"] = {key: row for key, row in drawn.items() if not key[0].startswith(AGAIN)}
             own = {key: row for key, row in drawn.items() if key[0].startswith(AGAIN)}
             made = Link(released=tuple(texts), promise=promise, facts=facts)
-            row = written({"private": self._standing(message.texts), "drawn": own})
-            self._links.add({name: made.written()}, {again: json.dumps(row).encode()}, session.reserved)
+            standing, known_draws = self._standing(message.texts), repeated.get("drawn", {})
+            link, row = {name: made.written()}, {again: _row(standing, known_draws)}
+            self._links.add(*((link, row) if again in known else (link | row, {})), session.reserved)
             kept = Link.read(self._links.get([name]).get(name, made.written()))
             if kept.released != made.released:  # the same message was released at the same time: there is one release
                 made = kept
                 session.adopt(before.after(delta_of(made.facts, before.version)))
+            elif own != known_draws:  # only now: draws that were thrown away must not be released later
+                self._links.add({}, {again: _row(standing, own)})
             self.links.append(made)
             self.drawn += 1
 
@@ -345,8 +348,7 @@ class MessageChain:
                 released=came.texts, promise=None, facts=facts
             ).written()
             again = self._links.name(b"message", self._basis.encode(), message.canonical)
-            row = written({"private": self._standing(message.texts), "drawn": {}})
-            anew[again] = json.dumps(row).encode()
+            anew[again] = _row(self._standing(message.texts), {})
         for came_signed, made in signed:
             once[self._signed(made)] = json.dumps(came_signed.text).encode()
         if once:
@@ -381,6 +383,11 @@ def read(facts: Mapping[str, Any]) -> dict[str, dict[Any, Any]]:
 def joined(parts: Sequence[bytes]) -> bytes:
     """Parts as one, so that no others are the same."""
     return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+
+
+def _row(private: Mapping[Any, Any], drawn: Mapping[Any, Any]) -> bytes:
+    """What is known of a message wherever it stands: what in it is private, and what was drawn for it."""
+    return json.dumps(written({"private": private, "drawn": drawn})).encode()
 
 
 def _merged(several: Iterable[Mapping[str, Any]]) -> dict[str, dict[Any, Any]]:
