@@ -279,7 +279,7 @@ def test_an_answer_that_comes_back_is_sent_as_the_model_gave_it(openai_server, h
 
 
 def test_an_answer_arrives_though_the_store_fails_behind_it(openai_server, hiding, store, monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise StoreError("the store cannot be changed")
 
     monkeypatch.setattr(MessageChain, "answered", fail)

@@ -69,9 +69,18 @@ class Restoring:
                 changed[path] = self.text(value, act) if text is None else text(path, value, act)
             elif act in (Act.OBJECT, Act.SCHEMA, Act.UNKNOWN):
                 changed[path] = self.value(value)
+            elif act is Act.OFFSET and isinstance(value, int):
+                changed[path] = self.offset(_beside(came, path), value)
             elif act is Act.DROP and value is not None:
                 changed[path] = DROPPED
         return rebuilt(came, changed)
+
+    def offset(self, came: str, place: int) -> int:
+        """Where in a restored text stands what stood at some place of the text that came."""
+        counted = self.unresolved
+        made = len(self.text(came[:place])) + max(0, place - len(came))
+        self.unresolved = counted
+        return made
 
     def piece(self, key: Hashable, came: str, act: Act = Act.PROTECT) -> str:
         """What is certain of a text that comes in pieces.
@@ -103,3 +112,13 @@ class Restoring:
         """A text as it came, and as it was restored."""
         _, before, after = self._pieces[key]
         return "".join(before), "".join(after)
+
+
+def _beside(came: Any, path: Path) -> str:
+    """The text that is nearest to a place: in the innermost object around it that has one."""
+    around, texts = came, [""]
+    for step in path:
+        if isinstance(around, dict):
+            texts += [around[name] for name in ("text", "content") if isinstance(around.get(name), str)]
+        around = around[step]
+    return texts[-1]

@@ -77,6 +77,11 @@ ERROR = ("message", "type", "param", "code")
 DEEPEST = 100
 """Levels of objects and lists in a request."""
 
+UNKNOWN = (
+    "what the upstream would remember here is not known: it was not asked here with this key, or too long ago. "
+    "Send the whole conversation instead. Nothing was sent"
+)
+
 LARGEST_ERROR = 65_536
 """Bytes of an upstream's error that are read."""
 
@@ -148,12 +153,12 @@ class Gateway:
             from starlette.routing import Route
 
         async def unknown(_: "Request", __: Exception) -> "Response":
-            served = ", ".join(f"POST /v1{each.path}" for each in ENDPOINTS)
+            served = ", ".join(f"{each.method} /v1{each.path.replace(':path', '')}" for each in ENDPOINTS)
             refused = RequestError(404, f"there is no such route here; served are {served}")
             return JSONResponse(ENDPOINTS[0].error(refused), 404)
 
         routes = [
-            Route(f"{prefix}{each.path}", _Served(self, each), methods=["POST"])
+            Route(f"{prefix}{each.path}", _Served(self, each), methods=[each.method])
             for each in ENDPOINTS
             for prefix in ("/v1", "")
         ]
@@ -183,7 +188,7 @@ class Gateway:
         from starlette.responses import JSONResponse, Response, StreamingResponse
 
         try:
-            body = await self._body(request)
+            body = await self._body(request) if endpoint.has_body else _query(request)
             key, retry = _key(request), request.headers.get(RETRY)
             released, chain, said = await run_in_threadpool(self._privatize, endpoint, body, key, retry)
             if request.headers.get(DRY_RUN) == "1":
@@ -198,7 +203,7 @@ class Gateway:
             came = await _read(answer)
             whole = await run_in_threadpool(restoring.whole, came, endpoint.answer)
             pairs = zip(endpoint.said(came), endpoint.said(whole), strict=True)
-            await run_in_threadpool(_remember, chain, endpoint, pairs)
+            await run_in_threadpool(_remember, chain, endpoint, pairs, endpoint.remembered(came))
             return JSONResponse(whole, headers=said | {UNRESOLVED: str(restoring.unresolved)})
         except RequestError as error:
             return JSONResponse(endpoint.error(error), error.status, headers=error.headers)
@@ -244,7 +249,12 @@ class Gateway:
             links = self.store.links(account)
             if retry is not None and not MessageChain.is_retry(links, retry, self._asked(endpoint, body)):
                 raise RequestError(422, OTHER, code="idempotency")
-            chain = MessageChain(links, account, self._basis, asked.messages, asked.besides)
+            after = endpoint.after(body)
+            chain = MessageChain(links, account, self._basis, asked.messages, asked.besides, after=after)
+            if not chain.continues:
+                raise RequestError(
+                    404 if endpoint.method != "POST" else 400, UNKNOWN, code="previous_response_not_found"
+                )
             chain.release(self._releasing)
             released = asked.released([link.released for link in chain.links], chain.as_came(asked.signed))
             promise = largest([link.promise for link in chain.links if link.promise is not None])
@@ -284,8 +294,14 @@ class Gateway:
         """
         client: httpx2.AsyncClient = request.state.client
         headers = {name: request.headers[name] for name in endpoint.forwards if name in request.headers}
-        url = f"{self.upstream.rstrip('/')}{endpoint.path}"
-        to_send = client.build_request("POST", url, json=released, headers=headers)
+        path, rest = endpoint.target(released)
+        to_send = client.build_request(
+            endpoint.method,
+            f"{self.upstream.rstrip('/')}{path}",
+            json=rest if endpoint.has_body else None,
+            params=None if endpoint.has_body else rest,
+            headers=headers,
+        )
         with _failures():
             answer = await client.send(to_send, stream=True)
         if answer.status_code == 200:
@@ -322,6 +338,15 @@ def _key(request: "Request") -> str | None:
     """What tells clients apart: their key."""
     key: str | None = request.headers.get("authorization") or request.headers.get("x-api-key")
     return key
+
+
+def _query(request: "Request") -> dict[str, Any]:
+    """What a request without a body says, by its path and its query; lists have names that end with brackets."""
+    said: dict[str, Any] = {}
+    for name in request.query_params:
+        several = request.query_params.getlist(name)
+        said[name] = several if name.endswith("[]") else several[-1]
+    return said | request.path_params
 
 
 def _hidden(chain: MessageChain) -> str:
@@ -411,12 +436,27 @@ async def _read(response: "httpx2.Response") -> dict[str, Any]:
     raise RequestError(502, "the upstream did not answer with JSON", code="upstream")
 
 
-def _remember(chain: MessageChain, endpoint: Endpoint, pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> None:
-    """Keep what the model said; the answer is there in any case, and else only the next request will not know it."""
+def _remember(
+    chain: MessageChain,
+    endpoint: Endpoint,
+    pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]],
+    names: Iterable[str] = (),
+) -> None:
+    """Keep what the model said; the answer is there in any case, and else only the next request will not know it.
+
+    Args:
+        chain: of the request.
+        endpoint: its route.
+        pairs: messages of the answer, each as it came and as it was restored.
+        names: the upstream's, for what it remembers.
+    """
     with suppress(TextveilError):
+        for name in names:
+            chain.remember(name)
         said = list(pairs)
         signed = [both for pair in said for both in zip(*(all_signed(endpoint, each) for each in pair), strict=True)]
-        chain.answered([(message_of(endpoint, came), message_of(endpoint, made)) for came, made in said], signed)
+        heard = [(message_of(endpoint, came), message_of(endpoint, made)) for came, made in said]
+        chain.answered(heard, signed, in_turn=endpoint.in_turn)
 
 
 async def _events(
@@ -428,6 +468,7 @@ async def _events(
 
     failure = RequestError(502, "the answer broke off", code="upstream")
     keys = [response.request.headers[name] for name in endpoint.forwards if name in response.request.headers]
+    kept: list[str] = []
     try:
         with suppress(Exception):  # the exception may hold text
             async for event in httpx2.EventSource(response):
@@ -435,7 +476,11 @@ async def _events(
                 if event.event == "error" or (isinstance(data, dict) and data.get("error")):
                     failure = _restored(failure, data, restoring, keys)
                     break
-                for piece in stream.feed(Event("" if event.event == "message" else event.event, data)):
+                pieces = list(stream.feed(Event("" if event.event == "message" else event.event, data)))
+                if news := [each for each in stream.remembered if each not in kept]:
+                    await run_in_threadpool(_remember, chain, endpoint, (), news)  # before anybody can refer to it
+                    kept += news
+                for piece in pieces:
                     yield piece.written()
                 if event.data == "[DONE]":
                     break

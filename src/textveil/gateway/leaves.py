@@ -39,6 +39,8 @@ class Act(StrEnum):
     """What a program says about its tools: identifiers in it are hidden, or it passes, by policy."""
     MEDIA = "media"
     """No text, or text that nobody can read here: refused, or passes, by policy."""
+    OFFSET = "offset"
+    """A number of characters of the text beside it: of the restored one, in an answer."""
     DROP = "drop"
     """Left out: it is padding, or makes sense for the released text only."""
     REFUSE = "refuse"
@@ -76,9 +78,10 @@ class Rule:
         whole: of any value.
         text: of a string.
         shape: what a string must be; others are unknown. None: anything.
-        numbers: whether numbers, true and false pass.
+        numbers: of numbers, true and false.
         items: of each item of a list.
         fields: of each field of an object, in the order in which their texts are released.
+        others: of each other field whose name looks like that of a variable; the names pass.
         tag: the field that says which of `kinds` an object is; "" for none.
         kinds: fields by the value of the tag. "" is the kind of an object without the tag.
     """
@@ -86,9 +89,10 @@ class Rule:
     whole: Act | None = None
     text: Act | None = None
     shape: regex.Pattern[str] | None = None
-    numbers: bool = False
+    numbers: Act | None = None
     items: "Rule | None" = None
     fields: "Mapping[str, Rule] | None" = None
+    others: "Rule | None" = None
     tag: str = ""
     kinds: "Mapping[str, Rule]" = field(default_factory=dict)
 
@@ -123,6 +127,11 @@ def record(**fields: Rule) -> Rule:
     return Rule(fields=fields)
 
 
+def mapping(rule: Rule) -> Rule:
+    """An object whose names are up to the client."""
+    return Rule(fields={}, others=rule)
+
+
 def tagged(tag: str, other: Rule | None = None, /, **kinds: Rule) -> Rule:
     """An object that says in one of its fields which it is; that field passes. Without it, it is another one."""
     named = {kind: Rule(fields={tag: one_of(kind), **(rule.fields or {})}) for kind, rule in kinds.items()}
@@ -139,11 +148,13 @@ def either(*rules: Rule) -> Rule:
 
 NOTHING = Rule()
 """No value at all."""
-NUMBER = Rule(numbers=True)
+NUMBER = Rule(numbers=Act.PASS)
 ID = shaped(r"[A-Za-z0-9_.:\-]{1,256}")
 """What the upstream gave, and tells nothing of a user."""
 NAME = shaped(r"[A-Za-z0-9_.:/\-]{1,200}")
 """A model or tool."""
+VARIABLE = regex.compile(r"[A-Za-z0-9_.\-]{1,64}")
+"""A name in an object whose names are up to the client."""
 
 
 def leaves(value: Any, rule: Rule, path: Path = ()) -> Iterator[Leaf]:
@@ -157,7 +168,7 @@ def leaves(value: Any, rule: Rule, path: Path = ()) -> Iterator[Leaf]:
         known = rule.text is not None and (rule.shape is None or rule.shape.fullmatch(value) is not None)
         yield Leaf(path, rule.text if known and rule.text is not None else Act.UNKNOWN, value)
     elif isinstance(value, bool | int | float):
-        yield Leaf(path, Act.PASS if rule.numbers and math.isfinite(value) else Act.UNKNOWN, value)
+        yield Leaf(path, rule.numbers if rule.numbers is not None and math.isfinite(value) else Act.UNKNOWN, value)
     elif isinstance(value, list) and rule.items is not None:
         for i, item in enumerate(value):
             yield from leaves(item, rule.items, (*path, i))
@@ -168,10 +179,10 @@ def leaves(value: Any, rule: Rule, path: Path = ()) -> Iterator[Leaf]:
 
 
 def _of_object(value: dict[str, Any], rule: Rule, path: Path) -> Iterator[Leaf]:
-    fields = rule.fields
     if rule.tag:
         kind = value.get(rule.tag) or ""
-        fields = rule.kinds[kind].fields if isinstance(kind, str) and kind in rule.kinds else None
+        rule = rule.kinds[kind] if isinstance(kind, str) and kind in rule.kinds else NOTHING
+    fields, others = rule.fields, rule.others
     if fields is None:
         yield Leaf(path, Act.UNKNOWN, value)
         return
@@ -179,7 +190,11 @@ def _of_object(value: dict[str, Any], rule: Rule, path: Path) -> Iterator[Leaf]:
         if name in value:
             yield from leaves(value[name], own, (*path, name))
     for name in value:
-        if name not in fields and value[name] is not None:
+        if name in fields or value[name] is None:
+            continue
+        if others is not None and VARIABLE.fullmatch(name) is not None:
+            yield from leaves(value[name], others, (*path, name))
+        else:
             yield Leaf((*path, name), Act.UNKNOWN, value[name])
 
 
@@ -224,7 +239,7 @@ def classified(rule: Rule, path: str) -> bool:
     Args:
         rule: the table of the API.
         path: `messages[]<user>.content[]<text>.text`: `[]` is an item, `<kind>` a member of a union, `{key}` and `{*}`
-            a key and a value of an object whose names are free.
+            a key and a value of an object whose names are free; ` :any` behind it is a value without a type.
     """
     own = [rule]
     for step in regex.findall(r"\[\]|<[^>]*>|\{[^}]*\}|[^.\[\]<>{}]+", path.partition(" :")[0]):
@@ -235,11 +250,14 @@ def classified(rule: Rule, path: str) -> bool:
         elif step[0] == "<":
             kinds = [each.kinds[step[1:-1]] for each in own if step[1:-1] in each.kinds]
             own = kinds or [each for each in own if not each.tag]
-        elif step[0] == "{":
-            return False
+        elif step == "{key}":
+            return any(each.others is not None for each in own)
+        elif step == "{*}":
+            own = [each.others for each in own if each.others is not None]
         else:
             every = [kind for each in own for kind in (each.kinds.values() if each.tag else [each])]
             own = [kind.fields[step] for kind in every if kind.fields and step in kind.fields]
         if not own:
             return False
-    return any(each.whole is not None or each.text is not None for each in own)
+    untyped = path.endswith(":any")
+    return any(each.whole is not None or each.text is not None or (untyped and bool(each.fields)) for each in own)

@@ -125,7 +125,7 @@ def uttered(role: str, own: Sequence[Leaf]) -> Utterance:
 def message_of(endpoint: Endpoint, message: dict[str, Any]) -> Utterance:
     """A message of an answer, as it will be read when the client sends it back."""
     found = [leaf for leaf in leaves(message, endpoint.message) if leaf.act in TEXT and not _is_empty(leaf)]
-    return uttered(str(message.get("role", "assistant")), found)
+    return uttered(str(message.get("role") or message.get("type") or "assistant"), found)
 
 
 def all_signed(endpoint: Endpoint, message: dict[str, Any]) -> list[Signed]:

@@ -227,8 +227,11 @@ class MessageChain:
         basis: all that releases depend on besides messages: a release under another basis is another one.
         messages: all of them, in order.
         besides: what else is said with the last message, and is no part of the conversation.
+        after: the upstream's name of what it remembers itself, and these messages go on from; None where it remembers
+            nothing.
 
     Attributes:
+        continues: whether it is known what `after` stands for, or there is none; else nothing must be sent.
         session: knows what the messages have assigned; restores the answer.
         links: what became of the messages, in order, and of what is said besides; before `release` only of those that
             are known.
@@ -242,18 +245,22 @@ class MessageChain:
         basis: str,
         messages: Sequence[Utterance],
         besides: Sequence[Utterance] = (),
+        *,
+        after: str | None = None,
     ) -> None:
         self._links, self._account, self._basis, self._messages = links, account, basis, [*messages, *besides]
-        names = [links.name(b"chain", account.encode(), basis.encode())]
+        before = [] if after is None else [self._remembered(after)]
+        names = [links.name(b"chain", account.encode(), basis.encode(), *before)]
         for message in messages:
             names.append(links.name(b"link", names[-1], message.canonical))
         self._last, self._said = names[-1], len(messages)
         for message in besides:
             names.append(links.name(b"besides", names[-1], message.canonical))
         self._names = names[1:]
-        found = links.get(self._names)
+        found = links.get([*before, *self._names])
+        self.continues = all(name in found for name in before)
         self.links: list[Link] = []
-        facts: dict[str, dict[Any, Any]] = {}
+        facts: dict[str, dict[Any, Any]] = _merged(Link.read(found[name]).facts for name in before if name in found)
         for name in self._names:
             if name not in found:
                 break
@@ -271,6 +278,7 @@ class MessageChain:
         Args:
             release: makes the texts of a message and what is promised about them, in a session.
         """
+        assert self.continues, "or placeholders that the upstream remembers would be given to others"
         first = len(self.links)
         news = list(zip(self._messages[first:], self._names[first:], strict=True))
         same = [self._links.name(b"message", self._basis.encode(), message.canonical) for message, _ in news]
@@ -311,6 +319,20 @@ class MessageChain:
         links.add({name: own}, {})
         return links.get([name]).get(name, own).strip() == own
 
+    def remember(self, name: str) -> None:
+        """Keep what is known so far, since the upstream remembers it, too; a later chain goes on `after` it.
+
+        Args:
+            name: the upstream's.
+        """
+        known = self.session.snapshot()
+        facts = {kind: dict(getattr(known, kind)) for kind in FACTS}
+        facts["drawn"] = {key: row for key, row in facts["drawn"].items() if not key[0].startswith(AGAIN)}
+        self._links.add({}, {self._remembered(name): Link(released=(), promise=None, facts=facts).written()})
+
+    def _remembered(self, name: str) -> bytes:
+        return self._links.name(b"remembered", self._account.encode(), name.encode())
+
     def as_came(self, signed: Sequence[Signed]) -> list[str | None]:
         """Texts that a model signed as they came, in any conversation of the account.
 
@@ -332,21 +354,27 @@ class MessageChain:
         return self._links.name(b"signed", self._account.encode(), signed.signature.encode(), signed.text.encode())
 
     def answered(
-        self, answers: Iterable[tuple[Utterance, Utterance]], signed: Iterable[tuple[Signed, Signed]] = ()
+        self,
+        answers: Iterable[tuple[Utterance, Utterance]],
+        signed: Iterable[tuple[Signed, Signed]] = (),
+        *,
+        in_turn: bool = False,
     ) -> None:
         """Keep answers of the model, so that they are sent on as they came when the client sends them back.
 
         Args:
             answers: each as it came, and as it was restored.
             signed: the same of what the model signed in them.
+            in_turn: whether they are said one after the other; else the client goes on with one of them.
         """
         once: dict[bytes, bytes] = {}
         anew: dict[bytes, bytes] = {}
         facts = _merged([link.facts for link in self.links[self._said :]])  # or nobody would know them in the next turn
+        last = self._last
         for came, message in answers:
-            once[self._links.name(b"link", self._last, message.canonical)] = Link(
-                released=came.texts, promise=None, facts=facts
-            ).written()
+            name = self._links.name(b"link", last, message.canonical)
+            once[name] = Link(released=came.texts, promise=None, facts=facts).written()
+            last = name if in_turn else last
             again = self._links.name(b"message", self._basis.encode(), message.canonical)
             anew[again] = _row(self._standing(message.texts), {})
         for came_signed, made in signed:

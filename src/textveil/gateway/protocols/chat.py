@@ -218,6 +218,8 @@ def _with_and_without(messages: list[Body]) -> list[Body]:
 class Chunks:
     """The chunks of an answer; see `Stream`."""
 
+    remembered = ()
+
     def __init__(self, restoring: Restoring) -> None:
         self._restoring = restoring
         self._texts: dict[int, dict[Path, None]] = {}  # of each choice

@@ -5,9 +5,11 @@ Not here: any API.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
+from urllib.parse import quote
 
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
@@ -40,6 +42,10 @@ class Stream(Protocol):
     """A stream of one answer."""
 
     @property
+    def remembered(self) -> Sequence[str]:
+        """The upstream's names for what it remembers of this answer, as soon as they are known."""
+
+    @property
     def ended(self) -> bool:
         """Whether all of the answer has come."""
 
@@ -59,18 +65,22 @@ class Stream(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """One route of an API, to which a client posts.
+    """One route of an API.
 
     Attributes:
         name: as metrics and policies call it.
-        path: below the base URL.
-        request: what becomes of the leaves of a request.
+        path: below the base URL; `{name}` is a part of it that the client gives.
+        method: of HTTP. Only what is posted has a body, and only where no part of the path is the client's.
+        request: what becomes of the leaves of a request: of its body, or of the parts of its path and of its query.
         answer: what becomes of the leaves of an answer.
         needs: fields without which a request is refused.
         message: of one message of a request, such as an answer that a client sends back.
         messages: the roles and places of the messages of a request, in order. What is in none is released after them.
         said: the messages of an answer as clients send them back, in each form in which they do; none where they never
             do.
+        in_turn: whether these are said one after the other; else the client goes on with one of them.
+        after: the upstream's name of what it remembers, and this request is about; None where there is none.
+        remembered: the upstream's names for what it remembers of an answer.
         stream: restores the events of an answer; None where there are none.
         as_json: whether a request asks for an answer in JSON.
         error: an error in the form of the API.
@@ -79,6 +89,7 @@ class Endpoint:
 
     name: str
     path: str
+    method: Literal["GET", "POST", "DELETE"] = "POST"
     request: Rule
     answer: Rule
     error: Callable[[RequestError], Body]
@@ -86,6 +97,20 @@ class Endpoint:
     message: Rule = NOTHING
     messages: Callable[[Body], Iterator[tuple[str, Path]]] = lambda _: iter(())
     said: Callable[[Body], Sequence[Body]] = lambda _: ()
+    in_turn: bool = False
+    after: Callable[[Body], str | None] = lambda _: None
+    remembered: Callable[[Body], Sequence[str]] = lambda _: ()
     stream: Callable[[Restoring], Stream] | None = None
     as_json: Callable[[Body], bool] = lambda _: False
     forwards: tuple[str, ...] = ("authorization",)
+
+    @property
+    def has_body(self) -> bool:
+        """Whether a request has a body."""
+        return self.method == "POST" and "{" not in self.path
+
+    def target(self, sent: Body) -> tuple[str, Body]:
+        """The path of a request below the upstream's base URL, and the rest of what is sent."""
+        rest = dict(sent)
+        path = re.sub(r"{(\w+)(?::path)?}", lambda part: quote(str(rest.pop(part[1]))), self.path)
+        return path, rest

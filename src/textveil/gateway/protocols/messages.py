@@ -504,6 +504,8 @@ class _Block:
 class Events:
     """The events of an answer; see `Stream`."""
 
+    remembered = ()
+
     def __init__(self, restoring: Restoring) -> None:
         self._restoring = restoring
         self._blocks: dict[int, _Block] = {}

@@ -1,0 +1,127 @@
+"""OpenAI completions: a prompt goes on, as OpenAI, vLLM, llama.cpp and others speak them.
+
+In: JSON of requests, answers and chunks. Out: the tables of their leaves; restored chunks.
+Not here: conversations (`chat`, `responses`).
+"""
+
+from collections.abc import Iterator
+
+from textveil.gateway.answers import Restoring
+from textveil.gateway.errors import RequestError
+from textveil.gateway.leaves import ID, NAME, NUMBER, Act, Rule, each, either, one_of, record, text, whole
+from textveil.gateway.protocols.contract import Body, Endpoint, Event
+from textveil.gateway.protocols.openai import error
+
+PROTECTED, MEDIA, USER, DROPPED = text(), whole(Act.MEDIA), whole(Act.USER), whole(Act.DROP)
+TOKENS = Rule(numbers=Act.MEDIA)
+"""Ids of tokens: text that nobody can read here."""
+TEXTS = either(PROTECTED, each(either(PROTECTED, TOKENS, each(TOKENS))))
+"""A text or several, or tokens of one or of several."""
+
+REQUEST = record(
+    model=NAME,
+    prompt=TEXTS,
+    best_of=NUMBER,
+    cache_salt=USER,
+    echo=NUMBER,
+    frequency_penalty=NUMBER,
+    ignore_eos=NUMBER,
+    logit_bias=MEDIA,
+    logprobs=NUMBER,
+    max_tokens=NUMBER,
+    min_p=NUMBER,
+    min_tokens=NUMBER,
+    n=NUMBER,
+    n_predict=NUMBER,
+    presence_penalty=NUMBER,
+    repeat_penalty=NUMBER,
+    repetition_penalty=NUMBER,
+    seed=NUMBER,
+    service_tier=one_of("auto", "default", "flex", "priority"),
+    stop=either(PROTECTED, each(PROTECTED)),
+    stream=NUMBER,
+    stream_options=record(include_usage=NUMBER, include_obfuscation=NUMBER),
+    suffix=PROTECTED,
+    temperature=NUMBER,
+    top_k=NUMBER,
+    top_p=NUMBER,
+    user=USER,
+)
+ANSWER = record(
+    id=ID,
+    object=ID,
+    created=NUMBER,
+    model=whole(Act.PASS),
+    choices=each(record(index=NUMBER, text=PROTECTED, logprobs=DROPPED, finish_reason=ID, stop_reason=PROTECTED)),
+    obfuscation=DROPPED,
+    service_tier=ID,
+    system_fingerprint=whole(Act.PASS),
+    usage=whole(Act.PASS),
+)
+"""What becomes of the leaves of an answer, and of a chunk."""
+
+
+class Chunks:
+    """The chunks of an answer; see `Stream`."""
+
+    remembered = ()
+
+    def __init__(self, restoring: Restoring) -> None:
+        self._restoring = restoring
+        self._open: dict[int, bool] = {}
+        self._last: Body = {}
+        self._done = False
+
+    @property
+    def messages(self) -> list[tuple[Body, Body]]:
+        """None: nobody sends them back."""
+        return []
+
+    @property
+    def ended(self) -> bool:
+        """See `Stream`."""
+        return self._done or (bool(self._open) and not any(self._open.values()))
+
+    def feed(self, event: Event) -> Iterator[Event]:
+        """See `Stream`."""
+        if event.data == "[DONE]":
+            self._done = True
+            return
+        chunk = event.data
+        self._last = {name: value for name, value in chunk.items() if name not in ("choices", "usage", "obfuscation")}
+        choices = []
+        for i, choice in enumerate(chunk.get("choices") or ()):
+            index = choice.get("index", i)
+            self._open.setdefault(index, True)
+            made = {name: value for name, value in choice.items() if name != "logprobs"}
+            if isinstance(said := choice.get("text"), str):
+                made["text"] = self._restoring.piece(index, said)
+            if choice.get("finish_reason") is not None:
+                made["text"] = made.get("text", "") + self._restoring.rest(index)
+                self._open[index] = False
+            choices.append(made)
+        yield Event(event.name, {**{k: v for k, v in chunk.items() if k != "obfuscation"}, "choices": choices})
+
+    def close(self) -> Iterator[Event]:
+        """See `Stream`."""
+        for index in sorted(index for index, is_open in self._open.items() if is_open):
+            if rest := self._restoring.rest(index):
+                choice = {"index": index, "text": rest, "finish_reason": None}
+                yield Event("", {**self._last, "choices": [choice]})
+        if self.ended:
+            yield Event("", "[DONE]")
+
+    def failed(self, refused: RequestError) -> Event:
+        """See `Stream`."""
+        return Event("", error(refused))
+
+
+COMPLETIONS = Endpoint(
+    name="openai.completions",
+    path="/completions",
+    request=REQUEST,
+    answer=ANSWER,
+    needs=("prompt",),
+    stream=Chunks,
+    error=error,
+)

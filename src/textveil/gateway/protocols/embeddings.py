@@ -1,0 +1,25 @@
+"""OpenAI embeddings: the vectors are those of the released texts.
+
+In: JSON of requests and answers. Out: the tables of their leaves.
+Not here: what becomes of tokens, and how texts are released.
+"""
+
+from textveil.gateway.leaves import NAME, NUMBER, Act, one_of, record, whole
+from textveil.gateway.protocols.completions import TEXTS
+from textveil.gateway.protocols.contract import Endpoint
+from textveil.gateway.protocols.openai import error
+
+REQUEST = record(
+    model=NAME,
+    input=TEXTS,
+    dimensions=NUMBER,
+    encoding_format=one_of("float", "base64"),
+    truncate_prompt_tokens=NUMBER,
+    user=whole(Act.USER),
+)
+ANSWER = whole(Act.PASS)
+"""Numbers, and the name of the model."""
+
+EMBEDDINGS = Endpoint(
+    name="openai.embeddings", path="/embeddings", request=REQUEST, answer=ANSWER, needs=("input",), error=error
+)

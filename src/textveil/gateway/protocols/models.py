@@ -1,0 +1,33 @@
+"""Models: what the upstream serves, which many clients ask first; those of OpenAI and of Anthropic alike.
+
+In: the query of a request. Out: the tables of its leaves; the answer holds no text.
+Not here: what a model is asked.
+"""
+
+from textveil.gateway.leaves import ID, Act, record, shaped, whole
+from textveil.gateway.protocols.contract import Endpoint
+from textveil.gateway.protocols.openai import error
+
+MODEL = shaped(r"(?!.*\.\.)[A-Za-z0-9_:\-][A-Za-z0-9_.:/@\-]{0,199}")
+"""A model's name, which leads nowhere else."""
+FORWARDED = ("authorization", "x-api-key", "anthropic-version", "anthropic-beta")
+ANSWER = whole(Act.PASS)
+
+MODELS = Endpoint(
+    name="models",
+    method="GET",
+    path="/models",
+    request=record(limit=shaped("[0-9]{1,6}"), after_id=ID, before_id=ID),
+    answer=ANSWER,
+    error=error,
+    forwards=FORWARDED,
+)
+ONE_MODEL = Endpoint(
+    name="models.one",
+    method="GET",
+    path="/models/{model:path}",
+    request=record(model=MODEL),
+    answer=ANSWER,
+    error=error,
+    forwards=FORWARDED,
+)

@@ -1,0 +1,422 @@
+"""OpenAI responses and conversations: what the server remembers, it remembers as it was released.
+
+In: JSON of requests, answers and events. Out: the tables of their leaves; restored events.
+Not here: the leaves of items and tools (`items`), and what is kept for the next request (`session.chains`).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from textveil.gateway.answers import Restoring
+from textveil.gateway.errors import RequestError
+from textveil.gateway.leaves import (
+    ID,
+    NAME,
+    NUMBER,
+    Act,
+    Path,
+    Rule,
+    each,
+    either,
+    mapping,
+    one_of,
+    record,
+    shaped,
+    text,
+    whole,
+)
+from textveil.gateway.protocols.contract import Body, Endpoint, Event
+from textveil.gateway.protocols.items import (
+    ANNOTATION,
+    ANY,
+    DROPPED,
+    FORMAT,
+    ITEM,
+    PART,
+    PASSED,
+    PROTECTED,
+    REASONING,
+    SAID_ITEM,
+    SAID_PART,
+    TOOL,
+    TOOL_CHOICE,
+    VERBOSITY,
+)
+from textveil.gateway.protocols.openai import error
+
+USER = whole(Act.USER)
+REFUSED = whole(Act.REFUSE)
+NAMED = shaped(r"[A-Za-z0-9_:\-]{1,256}")
+"""What the upstream calls a response or a conversation; as a part of a path, it leads nowhere else."""
+
+# ---- requests --------------------------------------------------------------------------------------------------------
+
+INCLUDED = one_of(
+    "file_search_call.results",
+    "web_search_call.results",
+    "web_search_call.action.sources",
+    "message.input_image.image_url",
+    "computer_call_output.output.image_url",
+    "code_interpreter_call.outputs",
+    "reasoning.encrypted_content",
+    "message.output_text.logprobs",
+)
+INPUT = either(PROTECTED, each(ITEM))
+CACHING = record(
+    mode=one_of("implicit", "explicit"),
+    prewarm=NUMBER,
+    ttl=one_of("30m", "12h"),
+    comparison_response_id=NAMED,
+)
+REQUEST = record(
+    model=NAME,
+    instructions=PROTECTED,
+    input=INPUT,
+    access_programs=record(cyber=one_of("standard", "daybreak_blue", "daybreak_red")),
+    background=NUMBER,
+    background_options=record(completion_window=one_of("soonest", "2h", "8h"), continuation_id=REFUSED),
+    cache_salt=USER,
+    context_management=each(record(type=one_of("compaction"), compact_threshold=NUMBER)),
+    conversation=either(NAMED, record(id=NAMED)),
+    frequency_penalty=NUMBER,
+    image=record(context_compression=one_of("auto", "enabled", "disabled")),
+    include=each(INCLUDED),
+    max_output_tokens=NUMBER,
+    max_tool_calls=NUMBER,
+    metadata=USER,
+    min_p=NUMBER,
+    moderation=REFUSED,
+    parallel_tool_calls=NUMBER,
+    personality=one_of("friendly", "pragmatic"),
+    presence_penalty=NUMBER,
+    previous_response_id=NAMED,
+    prompt=record(id=NAMED, version=shaped(r"[A-Za-z0-9_.\-]{1,64}"), variables=mapping(either(PROTECTED, PART))),
+    prompt_cache_key=USER,
+    prompt_cache_options=CACHING,
+    prompt_cache_retention=one_of("in-memory", "in_memory", "24h"),
+    reasoning=REASONING,
+    repetition_penalty=NUMBER,
+    safety_identifier=USER,
+    seed=NUMBER,
+    service_tier=one_of("auto", "default", "flex", "scale", "priority", "fast", "ultrafast"),
+    store=NUMBER,
+    stream=NUMBER,
+    stream_options=record(include_obfuscation=NUMBER),
+    temperature=NUMBER,
+    text=record(format=FORMAT, verbosity=VERBOSITY),
+    tool_choice=TOOL_CHOICE,
+    tools=each(TOOL),
+    top_k=NUMBER,
+    top_logprobs=NUMBER,
+    top_p=NUMBER,
+    truncation=one_of("auto", "disabled"),
+    user=USER,
+)
+
+# ---- answers ---------------------------------------------------------------------------------------------------------
+
+ANSWER = record(
+    id=ID,
+    output=each(SAID_ITEM),
+    instructions=either(PROTECTED, each(SAID_ITEM)),
+    access_programs=PASSED,
+    conversation=PASSED,
+    error=ANY,
+    image=PASSED,
+    incomplete_details=PASSED,
+    input_transformations=ANY,
+    metadata=PASSED,
+    model=PASSED,
+    moderation=DROPPED,
+    object=PASSED,
+    previous_response_id=PASSED,
+    prompt=ANY,
+    prompt_cache_diagnostics=PASSED,
+    prompt_cache_key=DROPPED,
+    prompt_cache_options=PASSED,
+    prompt_cache_retention=PASSED,
+    reasoning=PASSED,
+    safety_identifier=DROPPED,
+    service_tier=PASSED,
+    status=PASSED,
+    text=ANY,
+    tool_choice=PASSED,
+    tool_usage=PASSED,
+    tools=ANY,
+    truncation=PASSED,
+    usage=PASSED,
+    user=DROPPED,
+)
+LIST = record(object=PASSED, data=each(SAID_ITEM), first_id=PASSED, last_id=PASSED, has_more=NUMBER)
+EVENT = record(
+    type=PASSED,
+    item_id=PASSED,
+    annotation=ANNOTATION,
+    arguments=text(Act.ARGUMENTS),
+    background=PASSED,
+    code=PROTECTED,
+    command=PROTECTED,
+    delta=either(PROTECTED, record(stdout=PROTECTED, stderr=PROTECTED)),
+    input=PROTECTED,
+    item=SAID_ITEM,
+    logprobs=each(DROPPED),
+    message=PROTECTED,
+    obfuscation=DROPPED,
+    output=each(record(stdout=PROTECTED, stderr=PROTECTED, created_by=PASSED)),
+    output_format=PASSED,
+    param=PASSED,
+    part=SAID_PART,
+    partial_image_b64=PASSED,
+    quality=PASSED,
+    refusal=PROTECTED,
+    response=ANSWER,
+    size=PASSED,
+    text=PROTECTED,
+)
+"""What becomes of the leaves of any event; texts that come in pieces are restored by `Events`."""
+
+
+def messages(body: Body) -> Iterator[tuple[str, Path]]:
+    """The items of a request, as messages."""
+    for field in ("input", "items"):
+        came = body.get(field)
+        if isinstance(came, str):
+            yield "user", (field,)
+        for i, item in enumerate(came if isinstance(came, list) else ()):
+            role = (item.get("role") or item.get("type")) if isinstance(item, dict) else None
+            yield (role if isinstance(role, str) else ""), (field, i)
+
+
+def after(body: Body) -> str | None:
+    """What the upstream remembers, and a request goes on from: an answer, a conversation, a summary of one."""
+    conversation = body.get("conversation")
+    if isinstance(conversation, dict):
+        conversation = conversation.get("id")
+    came = body.get("input")
+    summaries = [_summary(item) for item in (came if isinstance(came, list) else ())]
+    known = [body.get("previous_response_id"), conversation, *reversed(summaries)]
+    return next((each for each in known if isinstance(each, str)), None)
+
+
+def _summary(item: Any) -> Any:
+    return item.get("encrypted_content") if isinstance(item, dict) and item.get("type") == "compaction" else None
+
+
+def remembered(answer: Body) -> list[str]:
+    """What the upstream calls what it remembers of an answer."""
+    conversation = answer.get("conversation")
+    known = [
+        None if answer.get("store") is False else answer.get("id"),
+        conversation.get("id") if isinstance(conversation, dict) else None,
+        *map(_summary, said(answer)),
+    ]
+    return [each for each in known if isinstance(each, str)]
+
+
+def said(answer: Body) -> list[Body]:
+    """The items of an answer, which are said one after the other."""
+    items = answer.get("output")
+    return [item for item in (items if isinstance(items, list) else ()) if isinstance(item, dict)]
+
+
+PLACES = ("output_index", "content_index", "summary_index", "command_index")
+"""Fields of an event that tell which text of an answer it is about."""
+ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled", "error")
+"""The types of the last event of a stream."""
+BINARY = "response.audio.delta"
+
+Places = tuple[tuple[str, Any], ...]
+
+
+class Events:
+    """The events of an answer; see `Stream`."""
+
+    def __init__(self, restoring: Restoring) -> None:
+        self._restoring = restoring
+        self._open: dict[tuple[str, Places, str], Event] = {}  # the texts under way, each with its last event
+        self._items: list[tuple[Body, Body]] = []
+        self._next: int | None = None
+        self.remembered: list[str] = []
+        self.ended = False
+
+    @property
+    def messages(self) -> list[tuple[Body, Body]]:
+        """See `Stream`."""
+        return self._items
+
+    def feed(self, event: Event) -> Iterator[Event]:
+        """See `Stream`."""
+        if event.data == "[DONE]":
+            return
+        kind = str(event.data.get("type") or event.name)
+        if kind.endswith(".delta") and kind != BINARY:
+            yield from self._piece(kind, event)
+            return
+        if kind in ENDS:
+            yield from self.close()
+            self.ended = True
+        elif kind.endswith(".done"):
+            yield from self._rest(_places(event.data))
+        made = self._whole(event.data)
+        if kind == "response.output_item.done" and isinstance(event.data.get("item"), dict):
+            self._items.append((event.data["item"], made["item"]))
+        if isinstance(answer := event.data.get("response"), dict):
+            self.remembered = remembered(answer)
+            if kind in ENDS and not self._items:
+                self._items = list(zip(said(answer), said(made["response"]), strict=True))
+        yield self._numbered(Event(event.name, made))
+
+    def close(self) -> Iterator[Event]:
+        """See `Stream`."""
+        yield from self._rest(())
+
+    def failed(self, refused: RequestError) -> Event:
+        """See `Stream`; with the error where clients of all routes look for it, too."""
+        said = error(refused)
+        more = {name: said["error"][name] for name in ("code", "message", "param")}
+        return Event("error", {"type": "error", **more, "sequence_number": self._next or 0, **said})
+
+    def _piece(self, kind: str, event: Event) -> Iterator[Event]:
+        """What is certain of one text, or of several: the output of a shell has two."""
+        delta, act = event.data.get("delta"), Act.ARGUMENTS if kind.endswith("_arguments.delta") else Act.PROTECT
+        pieces = {}
+        for field, came in delta.items() if isinstance(delta, dict) else [("", delta)]:
+            if isinstance(came, str):
+                key = kind, _places(event.data), field
+                pieces[field] = self._restoring.piece(key, came, act)
+                self._open[key] = event
+        if any(pieces.values()) or not pieces or delta == "":
+            yield self._numbered(
+                _with(event, {**delta, **pieces} if isinstance(delta, dict) else pieces.get("", delta))
+            )
+
+    def _rest(self, places: Places) -> Iterator[Event]:
+        """What was held back of all texts at some places."""
+        for key in [key for key in self._open if set(places) <= set(key[1])]:
+            event, field = self._open.pop(key), key[2]
+            if rest := self._restoring.rest(key):
+                yield self._numbered(_with(event, {field: rest} if field else rest))
+
+    def _whole(self, data: Body) -> Body:
+        """An event with whole texts. Placeholders that stay were counted when the texts came in pieces."""
+        counted = self._restoring.unresolved
+        made: Body = self._restoring.whole(data, EVENT)
+        annotation, key = data.get("annotation"), ("response.output_text.delta", _places(data), "")
+        if annotation is not None and key in self._open:
+            part = {"text": self._restoring.both(key)[0], "annotations": [annotation]}
+            made["annotation"] = self._restoring.whole(part, CITING)["annotations"][0]
+        self._restoring.unresolved = counted
+        return made
+
+    def _numbered(self, event: Event) -> Event:
+        """The same with the next number: events are added and left out."""
+        number = event.data.get("sequence_number")
+        if not isinstance(number, int):
+            return event
+        number = number if self._next is None else self._next
+        self._next = number + 1
+        return Event(event.name, {**event.data, "sequence_number": number})
+
+
+CITING = record(text=PROTECTED, annotations=each(ANNOTATION))
+
+
+def _places(data: Body) -> Places:
+    """Which text an event is about; by the name of its item only where that has no number."""
+    names = PLACES if data.get("output_index") is not None else ("item_id", *PLACES)
+    return tuple((name, data[name]) for name in names if data.get(name) is not None)
+
+
+def _with(event: Event, delta: Any) -> Event:
+    """An event with another piece of text, and without what is about the one that came."""
+    kept = {name: value for name, value in event.data.items() if name != "obfuscation"}
+    return Event(event.name, {**kept, "delta": delta} | ({"logprobs": []} if "logprobs" in kept else {}))
+
+
+def _as_json(body: Body) -> bool:
+    wanted = body.get("text")
+    form = wanted.get("format") if isinstance(wanted, dict) else None
+    return isinstance(form, dict) and form.get("type") in ("json_object", "json_schema")
+
+
+# ---- routes ----------------------------------------------------------------------------------------------------------
+
+
+def _named(body: Body) -> str | None:
+    """What a route is about."""
+    name = body.get("id")
+    return name if isinstance(name, str) else None
+
+
+def _ids(answer: Body) -> Sequence[str]:
+    return [answer["id"]] if isinstance(answer.get("id"), str) else []
+
+
+ALSO = {"include": INCLUDED, "include[]": each(INCLUDED)}
+PAGE = {"after": NAMED, "limit": shaped("[0-9]{1,6}"), "order": one_of("asc", "desc"), **ALSO}
+
+RESPONSES = Endpoint(
+    name="openai.responses",
+    path="/responses",
+    request=REQUEST,
+    answer=ANSWER,
+    message=ITEM,
+    messages=messages,
+    said=said,
+    in_turn=True,
+    after=after,
+    remembered=remembered,
+    stream=Events,
+    as_json=_as_json,
+    error=error,
+)
+COUNTED = Endpoint(
+    name="openai.responses.count",
+    path="/responses/input_tokens",
+    request=REQUEST,
+    answer=whole(Act.PASS),
+    messages=messages,
+    after=after,
+    error=error,
+)
+COMPACTED = Endpoint(
+    name="openai.responses.compact",
+    path="/responses/compact",
+    request=REQUEST,
+    answer=ANSWER,
+    message=ITEM,
+    messages=messages,
+    after=after,
+    remembered=remembered,
+    error=error,
+)
+CONVERSATION = Endpoint(
+    name="openai.conversations",
+    path="/conversations",
+    request=record(items=each(ITEM), metadata=USER),
+    answer=whole(Act.PASS),
+    messages=messages,
+    remembered=_ids,
+    error=error,
+)
+
+
+def _about(name: str, path: str, answer: Rule, method: Any = "GET", **query: Rule) -> Endpoint:
+    """A route about something that the upstream remembers."""
+    request = record(id=NAMED, **query)
+    return Endpoint(name=name, path=path, method=method, request=request, answer=answer, after=_named, error=error)
+
+
+ROUTES = (
+    RESPONSES,
+    COUNTED,
+    COMPACTED,
+    _about("openai.responses.get", "/responses/{id}", ANSWER, stream=one_of("false"), **ALSO),
+    _about("openai.responses.delete", "/responses/{id}", PASSED, "DELETE"),
+    _about("openai.responses.cancel", "/responses/{id}/cancel", ANSWER, "POST"),
+    _about("openai.responses.items", "/responses/{id}/input_items", LIST, **PAGE),
+    CONVERSATION,
+    _about("openai.conversations.get", "/conversations/{id}", PASSED),
+    _about("openai.conversations.delete", "/conversations/{id}", PASSED, "DELETE"),
+    _about("openai.conversations.items", "/conversations/{id}/items", LIST, **PAGE),
+)
