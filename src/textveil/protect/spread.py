@@ -101,10 +101,10 @@ class PrivateValue:
             if not _ordinary("".join([atom.text for atom in word]))
         ]
 
-    @cached_property
-    def forms(self) -> "list[Form]":
+    @property
+    def forms(self) -> "tuple[Form, ...]":
         """What to look for."""
-        return list(_forms(self))
+        return _forms_of(self)
 
 
 class Form(NamedTuple):
@@ -428,6 +428,11 @@ def _placed(text: str, found: Sequence[Atom], first: int, last: int, form: Form)
     if start < 0 or alike(value.type, text[start:end]) != value.key[1]:
         return None
     return Standing(first, last, start, end, form)
+
+
+@lru_cache(1 << 14)
+def _forms_of(value: PrivateValue) -> tuple[Form, ...]:
+    return tuple(_forms(value))
 
 
 def _forms(value: PrivateValue) -> Iterable[Form]:

@@ -22,7 +22,7 @@ from hashlib import sha256
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_hints
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
 
 from textveil.session.snapshot import FACTS, Facts, SessionDelta, Snapshot
 from textveil.session.spending import Spend
@@ -214,8 +214,8 @@ class Link:
     @classmethod
     def read(cls, content: bytes) -> "Link":
         """As it was written."""
-        released, promise, facts = json.loads(content)
-        return cls(released=tuple(released), promise=promise, facts=read(facts))
+        released, promise, facts = _link().validate_json(content)
+        return cls(released=released, promise=promise, facts=_by_key(facts))
 
 
 class MessageChain:
@@ -286,7 +286,7 @@ class MessageChain:
         for (message, name), again in zip(news, same, strict=True):
             before, session = self.session.snapshot(), self.session
             session.new, session.reserved, session.repeats, session.key = [], [], message.role, name.hex()
-            repeated = read(json.loads(known[again])) if again in known else {}
+            repeated = read(known[again]) if again in known else {}
             session.learn(repeated)
             texts, promise = release(message, session)
             facts = _merged([repeated, *(vars(delta) for delta in session.new)])
@@ -400,17 +400,18 @@ def delta_of(facts: Mapping[str, Mapping[Any, Any]], since: int) -> SessionDelta
 
 def written(facts: Mapping[str, Mapping[Any, Any]]) -> dict[str, Any]:
     """Facts by kind, as plain data."""
-    return {kind: _pairs(kind).dump_python(list(more.items()), mode="json") for kind, more in facts.items() if more}
+    pairs: dict[str, Any] = {kind: list(more.items()) for kind, more in facts.items() if more}
+    return _pairs().model_construct(**pairs).model_dump(mode="json", exclude_unset=True)
 
 
-def read(facts: Mapping[str, Any]) -> dict[str, dict[Any, Any]]:
-    """Facts by kind, as they were written."""
-    return {kind: dict(_pairs(kind).validate_python(more)) for kind, more in facts.items()}
+def read(content: bytes) -> dict[str, dict[Any, Any]]:
+    """Facts by kind, as they were written, in JSON."""
+    return _by_key(_pairs().model_validate_json(content))
 
 
 def joined(parts: Sequence[bytes]) -> bytes:
     """Parts as one, so that no others are the same."""
-    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+    return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
 
 
 def _row(private: Mapping[Any, Any], drawn: Mapping[Any, Any]) -> bytes:
@@ -427,7 +428,19 @@ def _merged(several: Iterable[Mapping[str, Any]]) -> dict[str, dict[Any, Any]]:
     return made
 
 
+def _by_key(facts: BaseModel) -> dict[str, dict[Any, Any]]:
+    return {kind: dict(pairs) for kind, pairs in vars(facts).items() if pairs}
+
+
 @cache
-def _pairs(kind: str) -> TypeAdapter[Any]:
-    pair: Any = tuple.__class_getitem__(get_args(get_type_hints(Facts)[kind]))
-    return TypeAdapter(list[pair])
+def _pairs() -> type[BaseModel]:
+    """What reads facts by kind as pairs."""
+    hints = {kind: tuple.__class_getitem__(get_args(hint)) for kind, hint in get_type_hints(Facts).items()}
+    kinds: dict[str, Any] = {kind: (list[pair], ()) for kind, pair in hints.items()}  # type: ignore[valid-type]
+    return create_model("Pairs", __config__=ConfigDict(extra="forbid"), **kinds)
+
+
+@cache
+def _link() -> TypeAdapter[Any]:
+    written: Any = tuple.__class_getitem__((tuple[str, ...], dict[str, Any] | None, _pairs()))
+    return TypeAdapter(written)

@@ -35,6 +35,8 @@ _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 def fold(text: str) -> str:
     """A text as it is compared: without case, composition, kinds of apostrophes and widths of whitespace."""
+    if text.isascii():  # the same, and quick
+        return " ".join(text.lower().split())
     return " ".join("".join(_folded(char) for char in normalize("NFC", text)).split())
 
 

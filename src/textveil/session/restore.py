@@ -9,14 +9,15 @@ import html
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from textveil.errors import ConfigError, InputError
 from textveil.protect import may_be_name
+from textveil.session.placeholders import named
 from textveil.session.reading import JSON, TEXT, Escapes, Unit, fold, plain, script
 from textveil.session.surroundings import Inside, Surroundings, maybe_inside
 from textveil.text import casing_of, lexicon
@@ -105,6 +106,58 @@ def _grow(root: Node, key: Key) -> None:
     for char in fold(key.shown):
         node = node.children.setdefault(char, Node())
     node.key = key
+
+
+def numbered(root: Node, types: Iterable[str], loaded: Callable[[str], Node]) -> Node:
+    """A tree with the placeholders of some types, however many there are: each is loaded when its number is spelled.
+
+    Args:
+        root: the tree of other keys; it is changed.
+        types: of placeholders.
+        loaded: the tree of the placeholders whose names begin with this: `PERSON_1`.
+    """
+    for type_ in types:
+        for begin in ("<", '"<', ""):
+            written = fold(f"{begin}{type_}_")
+            node = root
+            for char in written[:-1]:
+                node = node.children.setdefault(char, Node())
+            node.children["_"] = _Numbered(type_, written, "", loaded)
+    return root
+
+
+class _Numbered(Node):
+    """A node behind the type of placeholders, `<person_`, and behind each digit of a number."""
+
+    __slots__ = ()
+
+    def __init__(self, type_: str, written: str, digits: str, loaded: Callable[[str], Node]) -> None:
+        super().__init__()
+        node: Node | None = loaded(named(type_, int(digits))) if digits else None
+        for char in written if node else "":
+            node = node.children.get(char) if node else None
+        self.key = node.key if node else None
+        self.children = _Digits(node.children if node else {}, type_, written, digits, loaded)
+
+
+class _Digits(dict[str, Node]):
+    """The nodes behind a node that a digit may follow."""
+
+    def __init__(
+        self, known: Mapping[str, Node], type_: str, written: str, digits: str, loaded: Callable[[str], Node]
+    ) -> None:
+        super().__init__({char: node for char, node in known.items() if not char.isdigit()})
+        self._of = type_, written, digits, loaded
+
+    def get(self, char: str, default: Any = None) -> Any:
+        """The node behind one more character."""
+        type_, written, digits, loaded = self._of
+        if char not in self and char in "0123456789" and (digits or char != "0") and len(digits) < 12:
+            self[char] = _Numbered(type_, written + char, digits + char, loaded)
+        return super().get(char, default)
+
+    def __bool__(self) -> bool:
+        return True
 
 
 def _plural(name: str) -> str:

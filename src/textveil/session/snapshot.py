@@ -9,14 +9,14 @@ import math
 from collections import ChainMap
 from collections.abc import Collection, Container, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from textveil.guarantee import Loss
 from textveil.protect import PrivateValue, Sought, Span, alike, core, parts
 from textveil.session.placeholders import Given, Original, named, spelled_in
 from textveil.session.reading import fold
-from textveil.session.restore import Key, KeyFinder, Node, targets_in, tree
+from textveil.session.restore import Key, KeyFinder, Node, numbered, targets_in, tree
 from textveil.session.spending import micro
 from textveil.text import is_public
 
@@ -117,8 +117,9 @@ class Snapshot(Facts):
 
     @cached_property
     def tree(self) -> Node:
-        """The keys to look for in an answer."""
-        return tree(self.originals(self.placeholders.values()), self.names(), self.said)
+        """The keys to look for in an answer; those of placeholders grow when an answer spells their numbers."""
+        loaded = cache(lambda name: tree(self.originals(self.given_as([name])), (), frozenset()))
+        return numbered(tree({}, self.names(), self.said), self.counts, loaded)
 
     def names(self) -> list[Key]:
         """The names that were released in place of others, as keys to look for."""
@@ -327,8 +328,7 @@ class Notes:
             rows: the rows to take for words that are new.
         """
         drawn = self._facts.drawn
-        expect(self._facts, drawn=[(law, fold(word), group) for word, group in keys])
-        return [drawn.setdefault((law, fold(word), group), row) for (word, group), row in zip(keys, rows, strict=True)]
+        return [drawn.setdefault(key, row) for key, row in zip(self._draws(law, keys), rows, strict=True)]
 
     def learn(self, drawn: Mapping[tuple[str, str, str], int]) -> None:
         """Note rows that other sessions of the same subject have drawn; what this one has drawn stays."""
@@ -339,14 +339,17 @@ class Notes:
     def recalled(self, law: str, keys: Sequence[tuple[str, str]], rows: Sequence[int]) -> list[int]:
         """As `consistent`, but rows of words that are new are not noted."""
         drawn = self._facts.drawn
-        expect(self._facts, drawn=[(law, fold(word), group) for word, group in keys])
-        return [drawn.get((law, fold(word), group), row) for (word, group), row in zip(keys, rows, strict=True)]
+        return [drawn.get(key, row) for key, row in zip(self._draws(law, keys), rows, strict=True)]
 
     def were_drawn(self, law: str, keys: Sequence[tuple[str, str]]) -> list[bool]:
         """Whether `consistent` has a row for each of these already."""
-        drawn = self._facts.drawn
-        expect(self._facts, drawn=[(law, fold(word), group) for word, group in keys])
-        return [(law, fold(word), group) in drawn for word, group in keys]
+        return [key in self._facts.drawn for key in self._draws(law, keys)]
+
+    def _draws(self, law: str, keys: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
+        """The keys of draws, which are looked up at once."""
+        found = [(law, fold(word), group) for word, group in keys]
+        expect(self._facts, drawn=found)
+        return found
 
     def lost(self, label: str, by: str, spent: Sequence[float], released: int, *, alike: bool) -> None:
         """Note what words of one type lose in one text.

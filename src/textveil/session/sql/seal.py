@@ -15,6 +15,7 @@ from typing import Any
 from textveil.config.extras import library
 from textveil.errors import StoreError
 from textveil.randomness import os_entropy
+from textveil.session.chains import joined
 
 NONCE = 12
 """Bytes of a nonce, drawn anew for each row. A key seals far fewer than 2^32 rows."""
@@ -28,7 +29,7 @@ PADDING = 32
 
 def derived(key: bytes, *parts: bytes) -> bytes:
     """A key, or a name, that follows from a key and says nothing about it."""
-    return hmac.digest(key, b"".join(len(part).to_bytes(4, "big") + part for part in parts), "sha256")
+    return hmac.digest(key, joined(parts), "sha256")
 
 
 class Cipher:
@@ -41,7 +42,7 @@ class Cipher:
 
     def __init__(self, key: bytes, *place: bytes) -> None:
         self._aes = _aesgcm()(key)
-        self._place = place
+        self._place = joined(place)
 
     def __repr__(self) -> str:
         return "Cipher()"
@@ -69,7 +70,7 @@ class Cipher:
 
     def _bound(self, place: tuple[bytes, ...]) -> bytes:
         """What is sealed along with content: where it belongs."""
-        return b"".join(len(part).to_bytes(4, "big") + part for part in (*self._place, *place))
+        return self._place + joined(place)
 
 
 class Seal:

@@ -10,15 +10,13 @@ it is remembered until another process adds something.
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 from pydantic import TypeAdapter
 
 from textveil.protect import PrivateValue, Sought, Span, beginnings, could_stand
-from textveil.session.placeholders import Given, named
-from textveil.session.reading import fold
-from textveil.session.restore import Node, tree
+from textveil.session.placeholders import Given
 from textveil.session.snapshot import FACTS, Facts, SessionDelta, Snapshot
 from textveil.session.sql.seal import Seal
 
@@ -244,20 +242,6 @@ class StoredSnapshot(Snapshot):
         known: dict[str, Any] = {kind: ChainMap(dict(map(self.facts[kind].read, rows[kind]))) for kind in FACTS}
         return Snapshot(version=self.version, **known)
 
-    @cached_property
-    def tree(self) -> Node:
-        """The keys to look for in an answer; those of placeholders grow when an answer spells their numbers."""
-        root = tree({}, self.names(), self.said)
-        loaded = cache(lambda name: tree(self.originals(self.given_as([name])), (), frozenset()))
-        for type_ in self.counts:
-            for begin in ("<", '"<', ""):
-                written = fold(f"{begin}{type_}_")
-                node = root
-                for char in written[:-1]:
-                    node = node.children.setdefault(char, Node())
-                node.children["_"] = _Numbered(type_, written, "", loaded)
-        return root
-
     def given_as(self, names: Iterable[str]) -> list[Given]:
         """The placeholders whose names begin with some of these: `PERSON_1`."""
         found: list[Given] = self.facts["placeholders"].tagged(names)
@@ -302,37 +286,3 @@ class StoredSnapshot(Snapshot):
             {text: form for text, form in now.items() if form != known.get(text)},
             {head: length for head, length in reach.items() if length != longest.get(head)},
         )
-
-
-class _Numbered(Node):
-    """A node behind the type of placeholders, `<person_`, and behind each digit of a number."""
-
-    __slots__ = ()
-
-    def __init__(self, type_: str, written: str, digits: str, loaded: Callable[[str], Node]) -> None:
-        super().__init__()
-        node: Node | None = loaded(named(type_, int(digits))) if digits else None
-        for char in written if node else "":
-            node = node.children.get(char) if node else None
-        self.key = node.key if node else None
-        self.children = _Digits(node.children if node else {}, type_, written, digits, loaded)
-
-
-class _Digits(dict[str, Node]):
-    """The nodes behind a node that a digit may follow."""
-
-    def __init__(
-        self, known: Mapping[str, Node], type_: str, written: str, digits: str, loaded: Callable[[str], Node]
-    ) -> None:
-        super().__init__({char: node for char, node in known.items() if not char.isdigit()})
-        self._of = type_, written, digits, loaded
-
-    def get(self, char: str, default: Any = None) -> Any:
-        """The node behind one more character."""
-        type_, written, digits, loaded = self._of
-        if char not in self and char in "0123456789" and (digits or char != "0") and len(digits) < 12:
-            self[char] = _Numbered(type_, written + char, digits + char, loaded)
-        return super().get(char, default)
-
-    def __bool__(self) -> bool:
-        return True
