@@ -1,9 +1,9 @@
 """Stores: what is known survives exactly, two processes agree, and nothing is readable without the key."""
 
 import base64
+import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import islice, product
 from pathlib import Path
-from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -25,6 +25,10 @@ from textveil.session.spending import MICRO, Spend
 
 pytest.importorskip("sqlalchemy", reason="the extra `store` is not installed")
 pytest.importorskip("cryptography", reason="the extra `store` is not installed")
+from tests.postgres import MissingServerError
+from tests.postgres import postgres as server
+from tests.readable import readable
+
 from textveil.session.sql import seal, store
 from textveil.session.sql.store import SQLStore
 
@@ -40,50 +44,13 @@ def keys(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def postgres():
-    with tempfile.TemporaryDirectory() as folder:  # whose parents others can enter, unlike those of `tmp_path`
-        yield from postgres_server(Path(folder))
-
-
-def postgres_server(folder):
-    """The URL of a server of PostgreSQL that listens on a socket in a folder."""
     pytest.importorskip("psycopg", reason="the extra `store` is not installed")
-    programs = sorted(os.path.join("/usr/lib/postgresql", each, "bin") for each in _listed("/usr/lib/postgresql"))
-    programs += [os.path.dirname(found) for found in [shutil.which("initdb")] if found]
-    if not programs:
-        pytest.skip("PostgreSQL is not installed")
-    user: list[str] = []
-    if os.getuid() == 0:  # which PostgreSQL refuses to run as
-        if shutil.which("setpriv") is None:
-            pytest.skip("PostgreSQL does not run as root, and setpriv is missing")
-        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-        folder.chmod(0o777)
-    data = folder / "data"
-    run: dict[str, Any] = {"check": True, "capture_output": True, "env": {**os.environ, "LC_ALL": "C"}, "cwd": "/"}
-    subprocess.run([*user, f"{programs[0]}/initdb", "-D", data, "-U", "veil", "-A", "trust", "-E", "UTF8"], **run)
-    server = subprocess.Popen(
-        [*user, f"{programs[0]}/postgres", "-D", data, "-k", folder, "-c", "listen_addresses="],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-    )
-    try:
-        for _ in range(600):
-            if (folder / ".s.PGSQL.5432").exists():
-                break
-            time.sleep(0.1)
-        for _ in range(100):
-            made = subprocess.run([f"{programs[0]}/createdb", "-h", folder, "-U", "veil", "veil"], capture_output=True)
-            if made.returncode == 0:
-                break
-            time.sleep(0.2)
-        yield f"postgresql://veil@/veil?host={folder}&session_keys=database"
-    finally:
-        server.send_signal(signal.SIGINT)
-        server.wait(30)
-
-
-def _listed(folder):
-    return os.listdir(folder) if os.path.isdir(folder) else []
+    with tempfile.TemporaryDirectory() as folder:  # whose parents others can enter, unlike those of `tmp_path`
+        try:
+            with server(Path(folder)) as url:
+                yield url
+        except MissingServerError as error:
+            pytest.skip(str(error))
 
 
 @pytest.fixture
@@ -168,18 +135,36 @@ def test_nothing_is_readable_without_the_key(url, tmp_path):
     release(session, *(("PERSON", each) for each in CANARIES), said=["zyxsaid"], text="zyxtext")
     files = [each for each in tmp_path.iterdir() if each.name.startswith("veil.db")]
     assert {each.name for each in files} >= {"veil.db", "veil.db-wal"}
-    content = b"".join(each.read_bytes() for each in files).lower()
+    content = b"".join(each.read_bytes() for each in files)
     secrets = [*CANARIES, *(word for each in CANARIES for word in each.split()), "zyxsaid", "quillimar-subject"]
     secrets += ["zyxqorvian-session", "PERSON_1"]
-    for secret in secrets:
-        for coding in ("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "latin-1"):
-            raw = secret.encode(coding)
-            for form in (raw, raw.hex().encode(), *(base64.b64encode(b"x" * i + raw)[4:-4] for i in range(3))):
-                assert len(form) < 6 or form.lower() not in content
+    assert readable(secrets, content) == []
     assert all(each.stat().st_mode & 0o077 == 0 for each in files)
     key = next((tmp_path / "keys").rglob("deployment.key")).read_text()
     assert key.encode() not in content
     assert bytes.fromhex(key) not in content
+
+
+def test_a_store_that_does_not_encrypt_would_be_readable(url, tmp_path, monkeypatch):
+    monkeypatch.setattr(seal.Cipher, "seal", lambda self, content, *place: content)
+    monkeypatch.setattr(seal.Cipher, "open", lambda self, content, *place: content)
+    release(SQLStore(url).open("anna"), *(("PERSON", each) for each in CANARIES))
+    content = b"".join(each.read_bytes() for each in tmp_path.iterdir() if each.name.startswith("veil.db"))
+    assert readable(CANARIES, content) == [*CANARIES]
+
+
+@pytest.mark.parametrize("written", ["as it is", "utf-16-le", "hex", "base64", "json", "url"])
+def test_what_is_searched_for_is_found_however_it_is_written(written):
+    secret = CANARIES[3]
+    form = {
+        "as it is": secret.encode(),
+        "utf-16-le": secret.encode("utf-16-le"),
+        "hex": secret.encode().hex().encode(),
+        "base64": base64.b64encode(b'{"name": "' + secret.encode() + b'"}'),
+        "json": json.dumps([secret]).encode(),
+        "url": quote(secret).encode(),
+    }[written]
+    assert readable(CANARIES, b"before" + form + b"behind") == [secret]
 
 
 def test_a_wrong_or_missing_key_is_one_error_and_changes_nothing(url, keys, tmp_path, monkeypatch):

@@ -24,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 ROWS = HERE / "rows" / "speed.jsonl"
 RATES = HERE / "rows" / "rates.jsonl"
+STORES = HERE / "rows" / "stores.jsonl"
 EVIDENCE = HERE / "rows" / "evidence.jsonl"
 CHOOSE = HERE / "rows" / "choose"
 REPRODUCED = HERE / "rows" / "reproduce"
@@ -369,7 +370,7 @@ def compared(text: str) -> str:
 
 def stored() -> list[dict[str, Any]]:
     """All rows, the oldest first."""
-    files = [path for path in (ROWS, RATES, EVIDENCE) if path.exists()]
+    files = [path for path in (ROWS, RATES, STORES, EVIDENCE) if path.exists()]
     rows = [json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
     last = {row["series"]: row["run"] for row in rows if "run" in row}  # budgets that are no longer run are left out
     return [row for row in rows if "run" not in row or row["run"] == last[row["series"]]]

@@ -23,8 +23,9 @@ import prompts
 import report
 import selection
 import startup
+import stores
 import thresholds
-from report import RATES, ROWS
+from report import RATES, ROWS, STORES
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -35,7 +36,7 @@ from textveil_bench.process import best
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-ALSO = "phonenumbers", "presidio-analyzer"
+ALSO = "phonenumbers", "presidio-analyzer", *stores.ALSO
 """Packages whose versions matter besides."""
 
 EPSILON = {"laplace": 5.0, "exponential": 8.0, "santext": 8.0, "santext+": 8.0, "custext": 6.0, "custext+": 6.0} | {
@@ -100,6 +101,7 @@ def main() -> None:
             "attacks",
             "thresholds",
             "gateway",
+            "stores",
             "prompts",
         ),
         help="one part of it (default: all)",
@@ -118,6 +120,7 @@ def main() -> None:
         "attacks": attacks.measurements(),
         "thresholds": thresholds.measurements(),
         "gateway": gateway.measurements(),
+        "stores": stores.measurements(),
         "prompts": prompts.measurements(options.repeat),
     }
     chosen = [part for name, part in parts.items() if options.only in (None, name)]
@@ -128,7 +131,8 @@ def main() -> None:
     rows = []
     for row in found:  # written as they come: a long run that is cut short keeps what it has
         rows.append(row)
-        stored = prompts.ROWS if row["what"].startswith("prompts, ") else RATES if "metric" in row else ROWS
+        own = {"prompts": prompts.ROWS, "stores": STORES}
+        stored = own.get(row["what"].partition(", ")[0], RATES if "metric" in row else ROWS)
         with stored.open("a", encoding="utf-8") as file:
             file.write(json.dumps({**row, "repeat": options.repeat, **shared}, sort_keys=True) + "\n")
     report.write()
