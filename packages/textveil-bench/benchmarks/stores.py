@@ -228,16 +228,16 @@ def turns() -> Iterator[dict[str, Any]]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         upstream = stack.enter_context(process("tests.openai_server"))
-        client = stack.enter_context(httpx2.Client(trust_env=False))
+        client = stack.enter_context(httpx2.Client(trust_env=False, timeout=60))
         direct = f"http://127.0.0.1:{int(upstream.stdout.readline())}/v1"
         stack.enter_context(patch.dict(os.environ, {"TEXTVEIL_KEYS": str(folder / "keys")}))
         for way, options in ways.items():
             for store in ("memory", "SQLite"):
                 kept = () if store == "memory" else ("--store", f"sqlite:///{folder / way}.db")
                 with process("textveil", "gateway", "--upstream", direct, "--port", "0", *options, *kept) as running:
-                    proxied = running.stderr.readline().split()[-1]
-                    _talk(client, proxied, running.pid, "warm", 3)
-                    talks = [_talk(client, proxied, running.pid, f"k{i}", TURNS) for i in range(CONVERSATIONS)]
+                    through = running.stderr.readline().split()[-1]
+                    _talk(client, through, running.pid, "warm", 3)
+                    talks = [_talk(client, through, running.pid, f"k{i}", TURNS) for i in range(CONVERSATIONS)]
                 for ends, which in ENDS.items():
                     wall, used, drawn = zip(*(talk[turn] for talk in talks for turn in which), strict=True)
                     yield {
