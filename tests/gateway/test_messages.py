@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.gateway.sdk_samples import WORD, samples
+from tests.gateway.sdk_samples import samples
 from tests.gateway.test_gateway import environment, serving  # noqa: F401
 from tests.gateway.test_leaves import unclassified
 from tests.gateway.upstream import serving_upstream
@@ -31,7 +31,6 @@ from anthropic.types.beta import message_create_params as beta_params  # noqa: E
 
 CANARY = "Blorvequine"
 ASKED = f"{CANARY} met Quillimar"
-SEEN = "<WORD_1> <WORD_2> <WORD_3>"
 MODEL = {"model": "claude-opus-5", "max_tokens": 1000}
 TOOL = {
     "name": "find_person",
@@ -308,23 +307,35 @@ def test_an_answer_without_its_thinking_is_known(upstream, ask):
 
 def test_documents_and_citations(upstream, ask):
     texts = {"title": f"on {CANARY}", "context": f"by {CANARY}"}
-    document = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": ASKED}, **texts}
+    text = f"{ASKED} ; {CANARY} left Quillimar"
+    document = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": text}, **texts}
     parts = {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": ASKED}]}}
     found = {"type": "search_result", "source": CANARY, "title": CANARY, "content": [{"type": "text", "text": ASKED}]}
     asked = user([document, parts, found, {"type": "text", "text": "Who?"}])
     ask(messages=[asked])
     sent = last(upstream)["messages"][0]["content"]
     title, data = sent[0]["title"], sent[0]["source"]["data"]
-    where = {"document_index": 0, "start_char_index": 0, "end_char_index": len(data)}
-    cited = {"type": "char_location", "cited_text": data, "document_title": title, **where}
-    upstream.answer = claude(message(said(f"See {data}", [cited])))
+    begin = data.rindex("<WORD_3>")
+    cited = [
+        {"type": "char_location", "cited_text": data, "document_title": title, "document_index": 0}
+        | {"start_char_index": 0, "end_char_index": len(data)},
+        {"type": "char_location", "cited_text": data[begin:], "document_title": None, "document_index": 0}
+        | {"start_char_index": begin, "end_char_index": len(data)},
+        {"type": "char_location", "cited_text": "<WORD_3>", "document_title": None, "document_index": 7}
+        | {"start_char_index": 3, "end_char_index": 11},  # where nobody can tell
+    ]
+    upstream.answer = claude(message(said(f"See {data}", cited)))
     answer = ask(messages=[asked])
-    assert answer.content[0].text == f"See {ASKED}"
-    (citation,) = answer.content[0].citations
-    assert (citation.cited_text, citation.document_title) == (ASKED, texts["title"])
+    assert answer.content[0].text == f"See {text}"
+    first, second, third = answer.content[0].citations
+    assert (first.cited_text, first.document_title) == (text, texts["title"])
+    assert (first.start_char_index, first.end_char_index) == (0, len(text))
+    assert text[second.start_char_index : second.end_char_index] == second.cited_text == "Quillimar"
+    assert second.start_char_index > text.index("Quillimar")
+    assert (third.cited_text, third.start_char_index) == ("Quillimar", 3)
     ask(messages=[asked, back(answer), user("And?")])
-    (returned,) = last(upstream)["messages"][1]["content"][0]["citations"]
-    assert returned == cited
+    returned = last(upstream)["messages"][1]["content"][0]["citations"]
+    assert returned == [{name: value for name, value in each.items() if value is not None} for each in cited]
     assert CANARY not in upstream.seen
 
 
@@ -515,6 +526,19 @@ def test_every_cut_gives_the_answer_that_comes_whole():
         ]
 
 
+def test_events_may_be_cut_anywhere(upstream, client):
+    """In lines, in characters, in JSON."""
+    whole = message(said("é <WORD_1> 🙂"), call(name="🙂 <WORD_1>"))
+    read = "".join(
+        f"event: {each['type']}\ndata: {json.dumps(each, ensure_ascii=False)}\n\n" for each in events(whole, list)
+    )
+    upstream.answer = lambda _: (bytes([byte]) for byte in read.encode())
+    with client.messages.stream(**MODEL, messages=[user(CANARY)]) as stream:
+        answer = stream.get_final_message()
+    assert answer.content[0].text == f"é {CANARY} 🙂"
+    assert answer.content[1].input == {"name": f"🙂 {CANARY}"}
+
+
 def test_servers_that_leave_things_out():
     """Texts at the beginning of a block, a whole input at once, no index, and no input at all."""
     begun = [said("It is <WO"), {**call(), "input": {"path": "<WORD_2>"}}, {**call(), "input": {}}]
@@ -593,16 +617,29 @@ def planted(body):
 
 def test_nothing_private_leaves_in_any_leaf(upstream, privatizer):
     upstream.answer = lambda asked: message(said("yes"))
+    bodies = list(itertools.islice(samples(beta_params.MessageCreateParamsBase), 2))  # the first has all messages
     total = 0
     with (
         serving(Gateway(privatizer=privatizer, upstream=upstream.url, policy=Policy(media="pass"))) as url,
         client_of(url, "sk-ant-1") as client,
     ):
-        for kind in (message_create_params.MessageCreateParamsBase, beta_params.MessageCreateParamsBase):
-            for body in list(samples(kind))[:3]:
-                sent, count = planted({"model": "m", "messages": [user(WORD)], **body})
-                total += count
-                client.post("/v1/messages", cast_to=object, body=sent)
-    assert total > 500
-    assert len(upstream.asked) == 6
+        for body in bodies:
+            sent, count = planted({"model": "m", "messages": [user("x")], **body, "stream": False})
+            total += count
+            client.post("/v1/messages", cast_to=object, body=sent)
+    assert total > 200
+    assert len(upstream.asked) == len(bodies)
     assert CANARY.lower() not in upstream.seen.lower()
+
+
+def test_everything_is_restored_in_any_leaf_of_an_answer():
+    answer = next(samples(beta.BetaMessage))
+    found = list(leaves(answer, protocol.ANSWER))
+    texts = [leaf.path for leaf in found if leaf.act in (Act.PROTECT, Act.SIGNED)]
+    inputs = [leaf.path for leaf in found if leaf.act is Act.OBJECT]
+    assert len(texts) > 30
+    assert len(inputs) > 2
+    came = rebuilt(answer, {path: "<WORD_1>" if path in texts else {"of": ["<WORD_1>"]} for path in texts + inputs})
+    made = json.dumps(restoring().whole(came, protocol.ANSWER))
+    assert made.count(CANARY) == len(texts) + len(inputs)
+    assert "<WORD_1>" not in made

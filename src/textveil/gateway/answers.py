@@ -24,13 +24,16 @@ class Restoring:
     Args:
         session: of the request.
         as_json: whether texts of the answer are JSON, so that originals must be escaped.
+        asked: the request as it was sent, and as the client gave it.
 
     Attributes:
         unresolved: placeholders that the model invented, or that were left where restoring them would send them away.
     """
 
-    def __init__(self, session: Session, *, as_json: bool = False) -> None:
-        self._session, self._as_json = session, as_json
+    def __init__(
+        self, session: Session, *, as_json: bool = False, asked: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+    ) -> None:
+        self._session, self._as_json, self.asked = session, as_json, asked
         self._pieces: dict[Hashable, tuple[Restorer, list[str], list[str]]] = {}
         self.unresolved = 0
 

@@ -193,7 +193,7 @@ class Gateway:
             released, chain, said = await run_in_threadpool(self._privatize, endpoint, body, key, retry)
             if request.headers.get(DRY_RUN) == "1":
                 return JSONResponse(released, headers=said)
-            restoring = Restoring(chain.session, as_json=endpoint.as_json(body))
+            restoring = Restoring(chain.session, as_json=endpoint.as_json(body), asked=(released, body))
             streamed = endpoint.stream if released.get("stream") else None
             answer = await self._send(request, endpoint, released, restoring)
             said |= _kept(answer)
@@ -201,7 +201,8 @@ class Gateway:
                 events = _events(await _streaming(answer), endpoint, streamed(restoring), restoring, chain)
                 return StreamingResponse(events, headers=said, media_type="text/event-stream")
             came = await _read(answer)
-            whole = await run_in_threadpool(restoring.whole, came, endpoint.answer)
+            restored = await run_in_threadpool(restoring.whole, came, endpoint.answer)
+            whole = await run_in_threadpool(endpoint.placed, (came, restored), restoring.asked)
             pairs = zip(endpoint.said(came), endpoint.said(whole), strict=True)
             await run_in_threadpool(_remember, chain, endpoint, pairs, endpoint.remembered(came))
             return JSONResponse(whole, headers=said | {UNRESOLVED: str(restoring.unresolved)})
@@ -257,6 +258,7 @@ class Gateway:
                 )
             chain.release(self._releasing)
             released = asked.released([link.released for link in chain.links], chain.as_came(asked.signed))
+            released = endpoint.placed((body, released), (body, released))
             promise = largest([link.promise for link in chain.links if link.promise is not None])
             known = chain.session.snapshot().losses
             counts = {"drawn": chain.drawn, "repeated": len(chain.links) - chain.drawn}

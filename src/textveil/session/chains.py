@@ -343,7 +343,7 @@ class MessageChain:
             None for a text that is not known, or that would say something else in this conversation.
         """
         names = [self._signed(each) for each in signed]
-        known = self._links.get(names)
+        known = self._links.get(names) if names else {}
         found = [json.loads(known[name]) if name in known else None for name in names]
         return [
             came if came is not None and self.session.restore(came) == each.text else None

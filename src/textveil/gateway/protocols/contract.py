@@ -16,6 +16,8 @@ from textveil.gateway.errors import RequestError
 from textveil.gateway.leaves import NOTHING, Path, Rule
 
 Body = dict[str, Any]
+Pair = tuple[Body, Body]
+"""The same before and after its texts were changed."""
 
 
 class Event(NamedTuple):
@@ -81,6 +83,8 @@ class Endpoint:
         in_turn: whether these are said one after the other; else the client goes on with one of them.
         after: the upstream's name of what it remembers, and this request is about; None where there is none.
         remembered: the upstream's names for what it remembers of an answer.
+        placed: a request or an answer after its texts were changed, where it says at which character of the request's
+            documents something stands; given it, and the request, each before and after.
         stream: restores the events of an answer; None where there are none.
         as_json: whether a request asks for an answer in JSON.
         error: an error in the form of the API.
@@ -100,6 +104,7 @@ class Endpoint:
     in_turn: bool = False
     after: Callable[[Body], str | None] = lambda _: None
     remembered: Callable[[Body], Sequence[str]] = lambda _: ()
+    placed: Callable[[Pair, Pair], Body] = lambda said, _: said[1]
     stream: Callable[[Restoring], Stream] | None = None
     as_json: Callable[[Body], bool] = lambda _: False
     forwards: tuple[str, ...] = ("authorization",)

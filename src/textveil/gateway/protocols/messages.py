@@ -10,6 +10,7 @@ so that its block is left out.
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
@@ -23,13 +24,14 @@ from textveil.gateway.leaves import (
     each,
     either,
     one_of,
+    rebuilt,
     record,
     shaped,
     tagged,
     text,
     whole,
 )
-from textveil.gateway.protocols.contract import Body, Endpoint, Event
+from textveil.gateway.protocols.contract import Body, Endpoint, Event, Pair
 
 PROTECTED, ARGUMENTS, SIGNED = text(), text(Act.ARGUMENTS), text(Act.SIGNED)
 MEDIA, SCHEMA, DROPPED, ANY, PASSED = (
@@ -473,6 +475,61 @@ def said(answer: Body) -> list[Body]:
     return [{"role": "assistant", "content": content}] if isinstance(content, list) else []
 
 
+def _of_type(kind: str, value: Any, path: Path = ()) -> Iterator[tuple[Path, Body]]:
+    """The objects of a type in a body, in order, but for what is said to tools."""
+    if isinstance(value, dict):
+        if value.get("type") == kind:
+            yield path, value
+        for name, each in value.items():
+            if name != "input":
+                yield from _of_type(kind, each, (*path, name))
+    elif isinstance(value, list):
+        for i, each in enumerate(value):
+            yield from _of_type(kind, each, (*path, i))
+
+
+def _texts(asked: Body) -> list[str]:
+    """The documents of a request; "" for those that are no text."""
+    sources = [document.get("source") for _, document in _of_type("document", asked.get("messages"))]
+    texts = [
+        source.get("data") if isinstance(source, dict) and source.get("type") == "text" else "" for source in sources
+    ]
+    return [text if isinstance(text, str) else "" for text in texts]
+
+
+def placed(changed: Pair, asked: Pair) -> Body:
+    """See `Endpoint`: what is cited stands elsewhere in a document whose text is another."""
+    old, new = ([*_of_type("char_location", each)] for each in changed)
+    before, after = map(_texts, asked) if old else ([], [])
+    if len(old) != len(new) or len(before) != len(after):
+        return changed[1]
+    places: dict[Path, Any] = {}
+    for (_, came), (path, made) in zip(old, new, strict=True):
+        index, start = came.get("document_index"), came.get("start_char_index")
+        quote, shown = came.get("cited_text"), made.get("cited_text")
+        if not (isinstance(index, int) and isinstance(start, int) and 0 <= index < len(before)):
+            continue
+        if not (isinstance(quote, str) and isinstance(shown, str) and quote and shown):
+            continue
+        place = _same(before[index], quote, start, after[index], shown)
+        if place >= 0:
+            places |= {(*path, "start_char_index"): place, (*path, "end_char_index"): place + len(shown)}
+    body: Body = rebuilt(changed[1], places)
+    return body
+
+
+def _same(before: str, old: str, start: int, after: str, new: str) -> int:
+    """Where the new form of a quotation stands in the new form of its document: as many others are before it; or -1."""
+    if start < 0 or not before.startswith(old, start):
+        return -1  # the upstream counts in another way
+    place = after.find(new)
+    for _ in range(before.count(old, 0, start)):
+        if place < 0:
+            break
+        place = after.find(new, place + len(new))
+    return place
+
+
 PIECES: dict[str, tuple[str, Act]] = {
     "text_delta": ("text", Act.PROTECT),
     "thinking_delta": ("thinking", Act.SIGNED),
@@ -578,7 +635,7 @@ class Events:
             if piece or not delta[field]:
                 yield Event("content_block_delta", {**data, "delta": {**rest, field: piece}})
             return
-        made = self._restoring.whole(delta, DELTA)
+        made = placed((delta, self._restoring.whole(delta, DELTA)), self._restoring.asked)
         if kind == "citations_delta":
             for block, value in ((own.came, delta), (own.made, made)):
                 block["citations"] = [*(block.get("citations") or ()), value["citation"]]
@@ -656,6 +713,7 @@ MESSAGES = Endpoint(
     message=MESSAGE,
     messages=messages,
     said=said,
+    placed=placed,
     stream=Events,
     as_json=_as_json,
     error=error,
@@ -669,6 +727,7 @@ COUNT = Endpoint(
     answer=record(input_tokens=NUMBER, context_management=PASSED),
     message=MESSAGE,
     messages=messages,
+    placed=placed,
     error=error,
     forwards=FORWARDED,
 )
