@@ -6,8 +6,11 @@ import random
 
 import openai
 import pytest
+from pydantic import BaseModel
 from tests.gateway.specimens import specimens
-from tests.gateway.test_gateway import client_of, environment, serving  # noqa: F401
+from tests.gateway.test_chains import url as url
+from tests.gateway.test_gateway import client_of, serving
+from tests.gateway.test_gateway import environment as environment
 from tests.gateway.upstream import serving_upstream
 
 from textveil import Privatizer
@@ -16,7 +19,7 @@ from textveil.gateway.app import Gateway
 from textveil.gateway.leaves import Act
 from textveil.gateway.policy import Policy
 from textveil.gateway.protocols import Event, responses
-from textveil.session import Session
+from textveil.session import Session, SessionStore
 
 CANARY = "Blorvequine"
 OTHER = "Quillimar"
@@ -137,8 +140,8 @@ def privatizer(small_table):
 
 @pytest.fixture
 def gateway(upstream, privatizer):
-    with serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url:
-        yield url
+    with serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as address:
+        yield address
 
 
 @pytest.fixture
@@ -172,7 +175,6 @@ def test_what_cannot_be_protected_is_refused(client, upstream, privatizer):
     for more in (
         {"input": image},
         {"input": "is", "tools": secret},
-        {"input": [{"type": "item_reference", "id": "msg_1"}]},
         {"input": [{"id": "msg_1"}]},
         {"input": "is", "extra_body": {"new_field": CANARY}},
     ):
@@ -182,7 +184,7 @@ def test_what_cannot_be_protected_is_refused(client, upstream, privatizer):
     assert upstream.asked == []
     passing = Gateway(privatizer=privatizer, upstream=upstream.url, policy=Policy(media="pass"))
     upstream.answer = lambda asked: answer(asked, message("seen"))
-    with serving(passing) as url, client_of(url) as other:
+    with serving(passing) as address, client_of(address) as other:
         assert other.responses.create(model="m", input=image).output_text == "seen"
 
 
@@ -225,6 +227,42 @@ def test_a_second_turn_knows_what_the_upstream_remembers(client, upstream, strea
     upstream.answer = lambda asked: answer(asked, message("<WORD_1> and <WORD_3>"), id="resp_z")
     third = client.responses.create(model="m", input="who", previous_response_id=second.id)
     assert third.output_text == f"{CANARY} and Jarndyce"
+
+
+def test_another_process_goes_on_from_what_the_upstream_remembers(upstream, privatizer, url):
+    with SessionStore(url) as store:
+        made = Gateway(privatizer=privatizer, upstream=upstream.url, store=store)
+        with serving(made) as address, client_of(address) as client:
+            first = client.responses.create(model="m", input=f"is {CANARY}")
+    with SessionStore(url) as store:
+        made = Gateway(privatizer=privatizer, upstream=upstream.url, store=store)
+        with serving(made) as address, client_of(address) as client:
+            second = client.responses.create(model="m", input=f"{OTHER} is", previous_response_id=first.id)
+            assert upstream.asked[-1].body["input"] == "<WORD_2> is"
+            assert second.output_text == f"is {OTHER} is?"
+
+
+def test_what_was_drawn_once_is_not_drawn_for_the_next_turn(upstream, small_table, url):
+    noisy = Privatizer("noise", table=small_table, eta=1.0)
+    text = " ".join(small_table.words[:8])
+    upstream.answer = lambda asked: answer(asked, message("is"), id=f"resp_{len(upstream.asked)}")
+    with SessionStore(url) as store:
+        made = Gateway(privatizer=noisy, upstream=upstream.url, store=store)
+        with serving(made) as address, client_of(address) as client:
+            asked = {"model": "m", "instructions": text, "input": text}
+            first = client.responses.create(**asked)
+            (spent,) = store.ledger.accounts()
+            client.responses.create(**asked)  # a retry
+            client.responses.create(**asked, previous_response_id=first.id)
+            client.responses.create(model="m", input=[{"role": "user", "content": text}])
+            assert [each.body["instructions"] for each in upstream.asked[:3]] == [
+                upstream.asked[0].body["instructions"]
+            ] * 3
+            assert store.ledger.accounts() == [spent]
+    assert len({each.body["instructions"] for each in upstream.asked[:3]}) == 1
+    said = [each.body["input"] for each in upstream.asked]
+    assert said == [said[0]] * 3 + [[{"role": "user", "content": said[0]}]]
+    assert said[0] != text
 
 
 def test_a_turn_may_go_on_from_an_answer_that_the_client_left(client, upstream):
@@ -357,6 +395,29 @@ def test_items_that_come_back_are_sent_as_they_came(client, upstream, stream):
     assert OTHER not in upstream.seen
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_items_may_come_back_by_their_names(gateway, client, upstream, stream):
+    items = [reasoning("on <WORD_1>"), message("see <WORD_1>")]
+    upstream.answer = lambda asked: (
+        [written(each) for each in events(answer(asked, *items))] if asked.body.get("stream") else answer(asked, *items)
+    )
+    history: list[object] = [{"role": "user", "content": f"is {CANARY}"}]
+    for _ in range(2):
+        came = client.responses.create(model="m", input=history, stream=stream)
+        said = list(came)[-1].response if stream else came
+        assert said.output_text == f"see {CANARY}"
+        history += [{"type": "item_reference", "id": each.id} for each in said.output]
+        history += [{"role": "user", "content": f"{OTHER} and {CANARY}"}]
+    assert upstream.asked[-1].body["input"][-1]["content"] == "<WORD_2> and <WORD_1>"
+    assert upstream.asked[-1].body["input"][1] == {"type": "item_reference", "id": "rs_1"}
+    count = len(upstream.asked)
+    with client_of(gateway).with_options(api_key="sk-of-another") as other:
+        for asking, asked in ((other, history), (client, history[1:]), (client, [*history, history[1]])):
+            with pytest.raises(openai.BadRequestError, match="not known"):
+                asking.responses.create(model="m", input=asked)
+    assert len(upstream.asked) == count
+
+
 def test_an_answer_may_come_back_as_a_plain_message(client, upstream):
     upstream.answer = lambda asked: answer(asked, message("let me see: WORD_1"))
     first = client.responses.create(model="m", input=f"is {CANARY}")
@@ -367,6 +428,35 @@ def test_an_answer_may_come_back_as_a_plain_message(client, upstream):
     ]
     client.responses.create(model="m", input=history)
     assert upstream.asked[-1].body["input"][1] == {"role": "assistant", "content": "let me see: WORD_1"}
+
+
+class Found(BaseModel):
+    """What a program wants an answer to be."""
+
+    name: str
+    is_known: bool
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_in_json_is_parsed(client, upstream, stream):
+    upstream.answer = lambda asked: (
+        [written(each) for each in events(answer(asked, message('{"name": "<WORD_1>\\u0022", "is_known": true}')))]
+        if asked.body.get("stream")
+        else answer(asked, message('{"name": "<WORD_1>\\u0022", "is_known": true}'))
+    )
+    asked = {"model": "m", "input": f"is {CANARY}", "text_format": Found}
+    if stream:
+        with client.responses.stream(**asked) as came:
+            found = came.get_final_response().output_parsed
+    else:
+        found = client.responses.parse(**asked).output_parsed
+    assert found == Found(name=f'{CANARY}"', is_known=True)
+    sent = upstream.asked[-1].body["text"]["format"]
+    assert (sent["type"], sent["name"], sorted(sent["schema"]["properties"])) == (
+        "json_schema",
+        "Found",
+        ["is_known", "name"],
+    )
 
 
 # ---- streams ---------------------------------------------------------------------------------------------------------

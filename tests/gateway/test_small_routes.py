@@ -4,7 +4,8 @@ import json
 
 import openai
 import pytest
-from tests.gateway.test_gateway import client_of, environment, serving  # noqa: F401
+from tests.gateway.test_gateway import client_of, serving
+from tests.gateway.test_gateway import environment as environment
 from tests.gateway.upstream import serving_upstream
 
 from textveil import Privatizer

@@ -24,13 +24,13 @@ from textveil.errors import ConfigError, InputError, LimitReached, StoreError, T
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
 from textveil.gateway.policy import Policy
-from textveil.gateway.protocols import ENDPOINTS, Endpoint, Event, Stream
+from textveil.gateway.protocols import ENDPOINTS, REFERENCE, Endpoint, Event, Stream
 from textveil.gateway.releasing import Releasing, largest, told
 from textveil.gateway.requests import Asked, all_signed, message_of
 from textveil.models import Address
 from textveil.pipeline import Privatizer
 from textveil.randomness import os_entropy
-from textveil.session import MessageChain, SessionStore
+from textveil.session import MessageChain, SessionStore, Utterance
 
 if TYPE_CHECKING:
     import httpx2
@@ -252,7 +252,8 @@ class Gateway:
                 raise RequestError(422, OTHER, code="idempotency")
             after = endpoint.after(body)
             chain = MessageChain(links, account, self._basis, asked.messages, asked.besides, after=after)
-            if not chain.continues:
+            news = asked.messages[len(chain.links) :]
+            if not chain.continues or any(each.role.startswith(REFERENCE) for each in news):
                 raise RequestError(
                     404 if endpoint.method != "POST" else 400, UNKNOWN, code="previous_response_not_found"
                 )
@@ -459,6 +460,9 @@ def _remember(
         signed = [both for pair in said for both in zip(*(all_signed(endpoint, each) for each in pair), strict=True)]
         heard = [(message_of(endpoint, came), message_of(endpoint, made)) for came, made in said]
         chain.answered(heard, signed, in_turn=endpoint.in_turn)
+        named = [Utterance(role, ()) for came, _ in said if (role := endpoint.reference(came)) is not None]
+        if len(named) == len(said):
+            chain.answered([(each, each) for each in named], in_turn=endpoint.in_turn)
 
 
 async def _events(

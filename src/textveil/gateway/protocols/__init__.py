@@ -4,7 +4,7 @@ In: JSON of a request, an answer, an event. Out: which of its values are text, b
 Not here: the server (`app`).
 """
 
-from textveil.gateway.protocols.contract import Endpoint, Event, Stream
+from textveil.gateway.protocols.contract import REFERENCE, Endpoint, Event, Stream
 from textveil.gateway.protocols.registry import ENDPOINTS
 
-__all__ = ["ENDPOINTS", "Endpoint", "Event", "Stream"]
+__all__ = ["ENDPOINTS", "REFERENCE", "Endpoint", "Event", "Stream"]

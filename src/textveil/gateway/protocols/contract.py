@@ -19,6 +19,9 @@ Body = dict[str, Any]
 Pair = tuple[Body, Body]
 """The same before and after its texts were changed."""
 
+REFERENCE = "reference "
+"""How the role of a message begins that only names what the upstream remembers."""
+
 
 class Event(NamedTuple):
     """An event of a stream. Secret.
@@ -80,6 +83,7 @@ class Endpoint:
         messages: the roles and places of the messages of a request, in order. What is in none is released after them.
         said: the messages of an answer as clients send them back, in each form in which they do; none where they never
             do.
+        reference: as which role a client may name one of these instead of sending it back; None where it cannot.
         in_turn: whether these are said one after the other; else the client goes on with one of them.
         after: the upstream's name of what it remembers, and this request is about; None where there is none.
         remembered: the upstream's names for what it remembers of an answer.
@@ -101,6 +105,7 @@ class Endpoint:
     message: Rule = NOTHING
     messages: Callable[[Body], Iterator[tuple[str, Path]]] = lambda _: iter(())
     said: Callable[[Body], Sequence[Body]] = lambda _: ()
+    reference: Callable[[Body], str | None] = lambda _: None
     in_turn: bool = False
     after: Callable[[Body], str | None] = lambda _: None
     remembered: Callable[[Body], Sequence[str]] = lambda _: ()

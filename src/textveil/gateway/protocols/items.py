@@ -411,7 +411,7 @@ def _item(part: Rule) -> Rule:
         ),
         "program": record(code=PROTECTED, fingerprint=OPAQUE, **CALL),
         "program_output": record(result=PROTECTED, **CALL),
-        "item_reference": record(id=REFUSED),
+        "item_reference": record(id=shaped(r"[A-Za-z0-9_:\-]{1,256}")),
     }
     return tagged("type", **kinds)
 

@@ -25,7 +25,7 @@ from textveil.gateway.leaves import (
     text,
     whole,
 )
-from textveil.gateway.protocols.contract import Body, Endpoint, Event
+from textveil.gateway.protocols.contract import REFERENCE, Body, Endpoint, Event
 from textveil.gateway.protocols.items import (
     ANNOTATION,
     ANY,
@@ -183,7 +183,10 @@ def messages(body: Body) -> Iterator[tuple[str, Path]]:
         if isinstance(came, str):
             yield "user", (field,)
         for i, item in enumerate(came if isinstance(came, list) else ()):
-            role = (item.get("role") or item.get("type")) if isinstance(item, dict) else None
+            role = None
+            if isinstance(item, dict):
+                named = reference(item) if item.get("type") == "item_reference" else None
+                role = named or item.get("role") or item.get("type")
             yield (role if isinstance(role, str) else ""), (field, i)
 
 
@@ -211,6 +214,11 @@ def remembered(answer: Body) -> list[str]:
         *map(_summary, said(answer)),
     ]
     return [each for each in known if isinstance(each, str)]
+
+
+def reference(item: Body) -> str | None:
+    """The role of an item of which a client sends only the name."""
+    return f"{REFERENCE}{item['id']}" if isinstance(item.get("id"), str) else None
 
 
 def said(answer: Body) -> list[Body]:
@@ -363,6 +371,7 @@ RESPONSES = Endpoint(
     message=ITEM,
     messages=messages,
     said=said,
+    reference=reference,
     in_turn=True,
     after=after,
     remembered=remembered,
