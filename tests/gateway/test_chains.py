@@ -305,3 +305,13 @@ def test_a_file_keeps_no_conversations(hiding, tmp_path):
         ask(gateway(hiding, SessionStore(f"file:{tmp_path / 'a.session'}")), [("user", "hello")])
     with pytest.raises(ConfigError, match="conversations need"):
         SessionStore(f"file:{tmp_path / 'a.session'}").links("anna")
+
+
+def test_other_lists_make_another_release(store):
+    """Also where they are as long: the name that is hidden now was sent before."""
+    sent = []
+    for name in ("acorn", "beech"):
+        protect = {"detectors": ["patterns"], "always": [name]}
+        served = gateway(Privatizer.from_profile("prompt", protect=protect), store)
+        sent += ask(served, [("user", "acorn and beech")])[0]
+    assert sent == ["<LISTED_1> and beech", "acorn and <LISTED_1>"]

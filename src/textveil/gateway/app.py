@@ -143,7 +143,10 @@ class Gateway:
             parts.figures and parts.figures.options,
         ]
         said = [claim.mechanism, claim.options, claim.table, table.metric, table.digest, parts.randomness.seeded]
-        return json.dumps([said, list(map(repr, options))], default=repr, sort_keys=True)
+        protect = parts.grouping and parts.grouping.options
+        secret = ("always", "always_matching", "never", "never_matching", "important", "task")  # counted in the claim
+        lists = self.store.pseudonym(repr([getattr(protect, name, None) for name in secret]).encode())
+        return json.dumps([said, list(map(repr, options)), lists], default=repr, sort_keys=True)
 
     def application(self) -> "Starlette":
         """The ASGI application: the routes of all APIs, with /v1 before them or without, and GET /health."""
