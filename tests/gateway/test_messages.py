@@ -22,6 +22,7 @@ from textveil.gateway.leaves import Act, Path, leaves, rebuilt
 from textveil.gateway.policy import Policy
 from textveil.gateway.protocols import messages as protocol
 from textveil.gateway.protocols.contract import Event
+from textveil.session import SessionStore
 
 anthropic = pytest.importorskip("anthropic")
 
@@ -290,6 +291,23 @@ def test_thinking_that_is_not_known_is_left_out(running, upstream, ask):
     assert CANARY not in upstream.seen
 
 
+def test_thinking_outlives_the_gateway(upstream, privatizer, tmp_path, monkeypatch):
+    pytest.importorskip("sqlalchemy", reason="the extra `store` is not installed")
+    pytest.importorskip("cryptography", reason="the extra `store` is not installed")
+    monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
+    upstream.answer = claude(message(thought("It is <WORD_1>."), said("yes")))
+    turns = [user(CANARY)]
+    for _ in range(2):
+        with (
+            SessionStore(f"sqlite:///{tmp_path / 'veil.db'}") as store,
+            serving(Gateway(privatizer=privatizer, upstream=upstream.url, store=store)) as url,
+            client_of(url, "sk-ant-1") as client,
+        ):
+            turns += [back(client.messages.create(**MODEL, messages=turns)), user("And?")]
+    assert turns[1]["content"][0].thinking == f"It is {CANARY}."
+    assert last(upstream)["messages"][1]["content"][0] == thought("It is <WORD_1>.")
+
+
 def test_thinking_that_would_mean_somebody_else_is_left_out(upstream, client):
     upstream.answer = claude(message(thought("It is <WORD_1>."), said("yes")))
     answer = client.messages.create(**MODEL, messages=[user(CANARY)])
@@ -390,6 +408,12 @@ def test_only_what_the_api_needs_is_forwarded(upstream, client):
     assert CANARY not in json.dumps(asked.headers)
     assert asked.body["metadata"]["user_id"].startswith("user-")
     assert CANARY not in upstream.seen
+
+
+def test_models(upstream, client):
+    upstream.answer = lambda _: {"data": [{"type": "model", "id": "claude-opus-5"}], "has_more": False}
+    assert [model.id for model in client.models.list(limit=5)] == ["claude-opus-5"]
+    assert upstream.asked[-1].headers["anthropic-version"]
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
