@@ -15,7 +15,7 @@ from textveil.gateway import Gateway, Policy
 from textveil.gateway.answers import Restoring
 from textveil.gateway.protocols import Event
 from textveil.gateway.protocols.chat import Chunks
-from textveil.session import Session, SessionStore
+from textveil.session import MessageChain, Session, SessionStore
 
 MAIL, OTHER = "zoë.quillimar@example.org", "b.jarndyce@example.net"
 CARD = "4111 1111 1111 1111"
@@ -129,13 +129,14 @@ def test_each_message_is_drawn_once_with_tools_too(hiding, upstream):
     upstream.script = lambda body: answer_of({"content": None, "tool_calls": [call('{"to": "<EMAIL_1>"}')]})
     with serving(gateway) as url, client_of(url) as client:
         for turn in range(4):
-            raw = client.chat.completions.with_raw_response.create(model="m", messages=messages)
+            raw = client.chat.completions.with_raw_response.create(model="m", messages=messages, tools=[TOOL])
             promise = json.loads(raw.headers["textveil-statement"])
-            assert (promise["drawn"], promise["repeated"]) == (2 if turn else 1, 3 * turn - (1 if turn else 0))
+            assert (promise["drawn"], promise["repeated"]) == (2, 3 * turn)  # at first a message and the tools
             result = {"role": "tool", "tool_call_id": "call_1", "content": f"sent {turn} to {OTHER}"}
             messages += [raw.parse().choices[0].message, result, user(f"again {turn} {MAIL}")]
     for before, after in zip(upstream.bodies, upstream.bodies[1:], strict=False):
         assert after["messages"][: len(before["messages"])] == before["messages"]
+        assert after["tools"] == before["tools"]
     assert MAIL not in json.dumps(upstream.bodies, ensure_ascii=False)
 
 
@@ -266,6 +267,28 @@ def test_what_was_not_resolved_is_said_at_the_end_of_a_stream(hiding, upstream):
         body = {"model": "m", "messages": [user(f"{MAIL} {OTHER}")], "stream": True}
         said = http.post(f"{url}/chat/completions", json=body).text
     assert said.endswith("data: [DONE]\n\n: textveil-unresolved: 2\n\n")
+
+
+def test_a_stream_is_remembered_before_its_end_is_told(hiding, upstream, monkeypatch):
+    """Else the next request of a quick client would not know the answer."""
+    told: list[str] = []
+    answered, written = MessageChain.answered, Event.written
+
+    def noted(self, *args):
+        told.append("kept")
+        answered(self, *args)
+
+    def noted_too(self):
+        told.append(json.dumps(self.data))
+        return written(self)
+
+    monkeypatch.setattr(MessageChain, "answered", noted)
+    monkeypatch.setattr(Event, "written", noted_too)
+    upstream.script = lambda body: stream_of([{"content": "a"}, {"content": "b"}])
+    with serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url, client_of(url) as client:
+        list(client.chat.completions.create(model="m", messages=[user("x")], stream=True))
+    assert told.count("kept") == 1
+    assert told.index("kept") < next(i for i, each in enumerate(told) if 'finish_reason": "stop' in each)
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------

@@ -476,8 +476,9 @@ async def _events(
     from starlette.concurrency import run_in_threadpool
 
     failure = RequestError(502, "the answer broke off", code="upstream")
+    kept: list[tuple[dict[str, Any], dict[str, Any]]] = []
     keys = [response.request.headers[name] for name in endpoint.forwards if name in response.request.headers]
-    kept: list[str] = []
+    names: list[str] = []
     try:
         with suppress(Exception):  # the exception may hold text
             async for event in httpx2.EventSource(response):
@@ -486,20 +487,24 @@ async def _events(
                     failure = _restored(failure, data, restoring, keys)
                     break
                 pieces = list(stream.feed(Event("" if event.event == "message" else event.event, data)))
-                if news := [each for each in stream.remembered if each not in kept]:
+                if news := [each for each in stream.remembered if each not in names]:
                     await run_in_threadpool(_remember, chain, endpoint, (), news)  # before anybody can refer to it
-                    kept += news
+                    names += news
+                if stream.ended and not kept:  # before the client knows the end, and asks on
+                    kept = stream.messages
+                    await run_in_threadpool(_remember, chain, endpoint, kept)
                 for piece in pieces:
                     yield piece.written()
                 if event.data == "[DONE]":
                     break
-        for piece in stream.close():
+        pieces = list(stream.close())
+        if stream.ended and kept != stream.messages:
+            await run_in_threadpool(_remember, chain, endpoint, stream.messages)
+        for piece in pieces:
             yield piece.written()
     finally:
         await response.aclose()
-    if stream.ended:
-        await run_in_threadpool(_remember, chain, endpoint, stream.messages)
-    else:
+    if not stream.ended:
         yield stream.failed(failure).written()
     if restoring.unresolved:
         yield f": {UNRESOLVED}: {restoring.unresolved}\n\n"  # headers are out already

@@ -6,17 +6,25 @@ Not here: where the texts stand (`requests`), what is remembered of them (`sessi
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import regex
 
-from textveil.gateway.requests import JSON_FORM, LABEL_FORM, SCHEMA_FORM
+from textveil.gateway.requests import JSON_FORM, LABEL_FORM, SCHEMA_FORM, TEXT_FORM
 from textveil.guarantee import summarize
 from textveil.pipeline import Privatizer, Result
-from textveil.session import Session, Utterance
+from textveil.session import Session, Utterance, spelled_in
 
 PROMISE = ("mechanism", "kind", "metric", "epsilon", "epsilon_ldp", "unit", "words", "protected")
 """What is promised of a request: the largest bound per word, over all messages."""
+
+
+KNOWN = 1_000
+"""Schemas of which it is remembered what is private in them: clients send them with every request."""
+
+Wanted = Callable[[str, bool], bool]
+"""Whether a text in JSON is released; the text, and whether it is the name of a field."""
 
 
 class Releasing:
@@ -24,31 +32,58 @@ class Releasing:
 
     Args:
         privatizer: for what users and models say.
-        schemas: for what programs say about their tools; nothing is promised about that.
+        schemas: for what programs say about their tools: hides what it finds, and changes nothing else.
     """
 
     def __init__(self, privatizer: Privatizer, schemas: Privatizer) -> None:
         self._privatizer, self._schemas = privatizer, schemas
+        self._private_in = lru_cache(KNOWN)(schemas.private_in)
 
     def __call__(self, message: Utterance, session: Session) -> tuple[list[str], dict[str, Any]]:
-        """The texts of a message, and what is promised about them."""
-        forms = message.forms or ("",) * len(message.texts)
-        made, results = list(message.texts), list[Result]()
-        plain = [i for i, form in enumerate(forms) if form in ("", LABEL_FORM)]
-        found = list(self._privatizer.privatize_many([message.texts[i] for i in plain], session)) if plain else []
-        for i, result in zip(plain, found, strict=True):
+        """The texts of a message, and what is promised about them; nothing is about schemas."""
+        forms = message.forms or (TEXT_FORM,) * len(message.texts)
+        made = list(message.texts)
+        plain = [i for i, form in enumerate(forms) if form in (TEXT_FORM, LABEL_FORM)]
+        results = list(self._privatizer.privatize_many([message.texts[i] for i in plain], session)) if plain else []
+        for i, result in zip(plain, results, strict=True):
             made[i] = _as_label(result.text) if forms[i] == LABEL_FORM else result.text
         for i, form in enumerate(forms):
             if form == JSON_FORM:
-                made[i], more = _of_json(self._privatizer, message.texts[i], session)
-                found += more
+                made[i], more = self._json(message.texts[i], session)
+                results += more
             elif form == SCHEMA_FORM:
-                made[i], _ = _of_json(self._schemas, message.texts[i], session)
-        results += found
+                made[i] = self._schema(message.texts[i], session)
         if not results:
             return made, {}
         promise = summarize([result.guarantee for result in results]).to_json()
         return made, {name: promise[name] for name in PROMISE}
+
+    def _json(self, text: str, session: Session) -> tuple[str, list[Result]]:
+        """JSON whose values are released one by one, after it was read as a whole: its names tell what values are.
+
+        A name of a field is released only where something private stands in it. A number that changes becomes a
+        string. What is no JSON is released as text.
+        """
+        value, written = _read(text)
+        if value is not text:
+            session.hide(self._privatizer.private_in(written))
+        sought = session.snapshot().sought
+
+        def wanted(each: str, name: bool) -> bool:
+            return not name or any(value.text in each for value in sought.standing(each))
+
+        return _released(self._privatizer, text, value, wanted, session)
+
+    def _schema(self, text: str, session: Session) -> str:
+        """A schema, or another text about a tool, in which what is private is hidden, and all else stays."""
+        value, written = _read(text)
+        session.hide(self._private_in(written))
+        sought = session.snapshot().sought
+
+        def wanted(each: str, name: bool) -> bool:
+            return not name and bool(sought.standing(each) or spelled_in(each))
+
+        return _released(self._schemas, text, value, wanted, session)[0] if wanted(written, False) else text
 
 
 def _as_label(text: str) -> str:
@@ -56,57 +91,52 @@ def _as_label(text: str) -> str:
     return regex.sub(r"[^\p{L}\p{N}_.\-]+", "_", text).strip("_")
 
 
-def _of_json(privatizer: Privatizer, text: str, session: Session) -> tuple[str, list[Result]]:
-    """JSON whose values are released one by one, after it was read as a whole: its names tell what values are.
-
-    A name of a field is released only where something private stands in it. A number that changes becomes a string.
-    Without a change the text stays as it is written. What is no JSON is released as text.
-    """
+def _read(text: str) -> tuple[Any, str]:
+    """JSON, and how it reads without escapes for letters; what is no JSON as it is."""
     try:
         value = json.loads(text)
     except ValueError:
-        value = None
-    if not isinstance(value, dict | list | str):
-        result = privatizer.privatize(text, session)
-        return result.text, [result]
-    privatizer.learn([json.dumps(value, ensure_ascii=False)], session)
-    sought = session.snapshot().sought
+        return text, text
+    return (value, json.dumps(value, ensure_ascii=False)) if isinstance(value, dict | list) else (text, text)
 
-    def private(name: str) -> bool:
-        return any(value.text in name for value in sought.standing(name))
 
-    texts = [str(each) for each in _texts(value, private)]
+def _released(
+    privatizer: Privatizer, text: str, value: Any, wanted: Wanted, session: Session
+) -> tuple[str, list[Result]]:
+    """JSON with the releases of some of its texts; if none changes it is written as it was."""
+    texts = [str(each) for each in _texts(value, wanted)]
     results = list(privatizer.privatize_many(texts, session))
     made = [result.text for result in results]
-    return text if made == texts else json.dumps(_with(value, private, iter(made)), ensure_ascii=False), results
+    if made == texts:
+        return text, results
+    changed = _with(value, wanted, iter(made))
+    return changed if isinstance(changed, str) else json.dumps(changed, ensure_ascii=False), results
 
 
-def _texts(value: Any, private: Callable[[str], bool]) -> Iterator[str | int | float]:
-    """The strings and numbers of any JSON, and the names of fields that are private."""
+def _texts(value: Any, wanted: Wanted) -> Iterator[str | int | float]:
+    """The strings and numbers of any JSON, and names of fields, those that are wanted."""
     if isinstance(value, dict):
         for name, each in value.items():
-            if private(name):
+            if wanted(name, True):
                 yield name
-            yield from _texts(each, private)
+            yield from _texts(each, wanted)
     elif isinstance(value, list):
         for each in value:
-            yield from _texts(each, private)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+            yield from _texts(each, wanted)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool) and wanted(str(value), False):
         yield value
 
 
-def _with(value: Any, private: Callable[[str], bool], made: Iterator[str]) -> Any:
+def _with(value: Any, wanted: Wanted, made: Iterator[str]) -> Any:
     """The same JSON with other texts."""
     if isinstance(value, dict):
-        return {next(made) if private(name) else name: _with(each, private, made) for name, each in value.items()}
+        return {next(made) if wanted(name, True) else name: _with(each, wanted, made) for name, each in value.items()}
     if isinstance(value, list):
-        return [_with(each, private, made) for each in value]
-    if isinstance(value, str):
-        return next(made)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        text = next(made)
-        return value if text == str(value) else text
-    return value
+        return [_with(each, wanted, made) for each in value]
+    if not isinstance(value, str | int | float) or isinstance(value, bool) or not wanted(str(value), False):
+        return value
+    text = next(made)
+    return value if text == str(value) else text
 
 
 def largest(promises: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -215,27 +215,16 @@ class Privatizer(Parts):
             raise ConfigError(f"session must be a Session, got {type(session).__name__}")
         return list(self._guarded(texts, session, first, None, queries).results)
 
-    def learn(self, texts: Sequence[str], session: Session) -> None:
-        """Makes a session know what is private in texts, so that it is hidden in what follows; nothing is released.
-
-        Args:
-            texts: any number of texts, such as JSON whose values are privatized one by one afterwards.
-            session: what is to remember it.
+    def private_in(self, text: str) -> tuple[PrivateValue, ...]:
+        """What is found to be private in a text, which is not released; `Session.hide` makes a session hide it.
 
         Raises:
-            InputError: a text is not a string of valid Unicode. DetectorError: a detector failed.
+            InputError: the text is not a string of valid Unicode. DetectorError: a detector failed.
         """
-        looked, grouping = look(self, tokenize(texts), None), self.grouping
-        if looked is None or grouping is None:
-            return
-
-        def learned(known: Snapshot) -> tuple[None, SessionDelta]:
-            notes = Notes(known)
-            for news in grouping.spread(looked, known.sought_in(looked.tokens.texts, looked.spans)).news:
-                notes.found(news)
-            return None, notes.delta()
-
-        session.transaction(learned)
+        looked = look(self, tokenize([text]), None)
+        if looked is None or self.grouping is None:
+            return ()
+        return tuple(value for news in self.grouping.spread(looked, None).news for value in news)
 
     def rehearse(
         self,

@@ -5,7 +5,7 @@ Not here: what is replaced (`pipeline`), and who answers (`gateway`).
 """
 
 from textveil.session.chains import AGAIN, ChainSession, MessageChain, Signed, Utterance, digest
-from textveil.session.placeholders import Original
+from textveil.session.placeholders import Original, spelled_in
 from textveil.session.reading import fold
 from textveil.session.restore import Restorer
 from textveil.session.snapshot import Notes, SessionDelta, Snapshot
@@ -34,4 +34,5 @@ __all__ = [
     "digest",
     "fold",
     "micro",
+    "spelled_in",
 ]

@@ -235,7 +235,7 @@ class MessageChain:
         session: knows what the messages have assigned; restores the answer.
         links: what became of the messages, in order, and of what is said besides; before `release` only of those that
             are known.
-        drawn: how many of them `release` has drawn.
+        drawn: how many of them `release` has drawn; what is said besides counts the first time only.
     """
 
     def __init__(
@@ -303,8 +303,8 @@ class MessageChain:
                 session.adopt(before.after(delta_of(made.facts, before.version)))
             elif own != known_draws:  # only now: draws that were thrown away must not be released later
                 self._links.add({}, {again: _row(standing, own)})
+            self.drawn += len(self.links) < self._said or again not in known
             self.links.append(made)
-            self.drawn += 1
 
     @staticmethod
     def is_retry(links: Links, key: str, request: bytes) -> bool:

@@ -6,7 +6,7 @@ Not here: what is known and how it is asked (`snapshot`), how an answer is searc
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import Literal, Self, TypeVar
@@ -103,6 +103,17 @@ class Session:
         if delta:
             self._snapshot = self._snapshot.after(delta)
         return True
+
+    def hide(self, values: Iterable[PrivateValue]) -> None:
+        """Know that values are private, so that they are hidden in all that is released from now on."""
+        several = tuple(values)
+
+        def hidden(known: Snapshot) -> tuple[None, SessionDelta]:
+            notes = Notes(known)
+            notes.found(several)
+            return None, notes.delta()
+
+        self.transaction(hidden)
 
     def reserve(self, spends: Sequence[Spend]) -> None:
         """Charge what the release that is being made spends at most, before it is drawn, where that is counted.
