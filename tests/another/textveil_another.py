@@ -17,6 +17,8 @@ from textveil.cli import say, verb
 from textveil.evaluate.attack import Case, Outcome, Report, View, quiet
 from textveil.evaluate.measure import silent
 from textveil.files import Pieces, Place, Row
+from textveil.gateway.leaves import record, text
+from textveil.gateway.protocols import Endpoint
 from textveil.guarantee import Claim
 from textveil.mechanism import Block, Layout
 from textveil.protect import Span
@@ -180,8 +182,10 @@ def same_length(case: Case) -> Iterator[Outcome]:
 # ---- the gateway and sessions ----------------------------------------------------------------------------------------
 
 
-class Plain:
-    """An API that takes plain text."""
+def plain() -> tuple[Endpoint, ...]:
+    """An API that takes one text."""
+    taken = record(text=text())
+    return (Endpoint(name="another.plain", path="/plain", request=taken, answer=taken, error=lambda _: {}),)
 
 
 @contextmanager

@@ -11,9 +11,11 @@ from tests.gateway.scripted import answer_of, scripted, stream_of
 from tests.gateway.test_gateway import client_of, post, serving
 
 from textveil import Privatizer
+from textveil.config import registry
 from textveil.gateway import Gateway, Policy
 from textveil.gateway.answers import Restoring
-from textveil.gateway.protocols import Event
+from textveil.gateway.leaves import record, text
+from textveil.gateway.protocols import Endpoint, Event
 from textveil.gateway.protocols.chat import Chunks
 from textveil.session import MessageChain, Session, SessionStore
 
@@ -247,8 +249,8 @@ def test_several_choices_and_calls_do_not_mix(session):
     made: dict[tuple[int, int], str] = dict.fromkeys(texts, "")
     events = []
     for i in range(max(map(len, texts.values()))):
-        for (choice, index), text in texts.items():
-            delta = {"tool_calls": [{"index": index, "function": {"arguments": text[i : i + 1]}}]}
+        for (choice, index), said in texts.items():
+            delta = {"tool_calls": [{"index": index, "function": {"arguments": said[i : i + 1]}}]}
             events.append({"choices": [{"index": choice, "delta": delta}]})
     events += [{"choices": [{"index": choice, "delta": {}, "finish_reason": "tool_calls"}]} for choice in (0, 1)]
     for event in events:
@@ -274,9 +276,9 @@ def test_a_stream_is_remembered_before_its_end_is_told(hiding, upstream, monkeyp
     told: list[str] = []
     answered, written = MessageChain.answered, Event.written
 
-    def noted(self, *args):
+    def noted(self, *args, **given):
         told.append("kept")
-        answered(self, *args)
+        answered(self, *args, **given)
 
     def noted_too(self):
         told.append(json.dumps(self.data))
@@ -311,6 +313,25 @@ def test_an_error_that_repeats_the_key_is_replaced(client, upstream):
         client.chat.completions.create(model="m", messages=[user("x")])
     assert "sk-of" not in json.dumps(caught.value.body)
     assert "the upstream refused with status 401" in str(caught.value)
+
+
+# ---- other APIs ------------------------------------------------------------------------------------------------------
+
+
+def plain():
+    """An API that takes one text."""
+    taken = record(text=text())
+    return (Endpoint(name="plain", path="/plain", request=taken, answer=taken, error=lambda refused: {}),)
+
+
+def test_an_api_of_another_package_is_served(hiding, upstream, monkeypatch):
+    monkeypatch.setitem(registry.PROTOCOLS, "plain", registry.Entry(target=f"{__name__}:plain", summary="one text"))
+    upstream.bodies.clear()
+    upstream.script = lambda body: {"text": f"said {body['text']}", "more": ["<EMAIL_1>"]}
+    with serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url, httpx2.Client(trust_env=False) as http:
+        answer = http.post(f"{url}/plain", json={"text": MAIL})
+    assert answer.json() == {"text": f"said {MAIL}", "more": [MAIL]}
+    assert upstream.bodies == [{"text": "<EMAIL_1>"}]
 
 
 # ---- policy ----------------------------------------------------------------------------------------------------------

@@ -261,10 +261,11 @@ MEASURES: dict[str, Entry] = {
 }
 
 PROTOCOLS: dict[str, Entry] = {
-    "chat-completions": Entry(
-        target="textveil.gateway.completions:Asked",
-        summary="OpenAI's chat completions, whole or streamed",
+    "openai": Entry(
+        target="textveil.gateway.protocols.registry:openai",
+        summary="OpenAI's chat completions, responses, embeddings and models",
     ),
+    "anthropic": Entry(target="textveil.gateway.protocols.registry:anthropic", summary="Anthropic's messages"),
 }
 
 STORES: dict[str, Entry] = {

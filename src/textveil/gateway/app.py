@@ -24,7 +24,7 @@ from textveil.errors import ConfigError, InputError, LimitReached, StoreError, T
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
 from textveil.gateway.policy import Policy
-from textveil.gateway.protocols import ENDPOINTS, REFERENCE, Endpoint, Event, Stream
+from textveil.gateway.protocols import REFERENCE, Endpoint, Event, Stream, endpoints
 from textveil.gateway.releasing import Releasing, largest, told
 from textveil.gateway.requests import Asked, all_signed, message_of
 from textveil.models import Address
@@ -155,14 +155,16 @@ class Gateway:
             from starlette.responses import JSONResponse, PlainTextResponse
             from starlette.routing import Route
 
+        served = endpoints()
+        shown = ", ".join(f"{each.method} /v1{each.path.replace(':path', '')}" for each in served)
+
         async def unknown(_: "Request", __: Exception) -> "Response":
-            served = ", ".join(f"{each.method} /v1{each.path.replace(':path', '')}" for each in ENDPOINTS)
-            refused = RequestError(404, f"there is no such route here; served are {served}")
-            return JSONResponse(ENDPOINTS[0].error(refused), 404)
+            refused = RequestError(404, f"there is no such route here; served are {shown}")
+            return JSONResponse(served[0].error(refused), 404)
 
         routes = [
             Route(f"{prefix}{each.path}", _Served(self, each), methods=[each.method])
-            for each in ENDPOINTS
+            for each in served
             for prefix in ("/v1", "")
         ]
         health = Route("/health", lambda _: PlainTextResponse("ok"), methods=["GET"])

@@ -5,6 +5,6 @@ Not here: the server (`app`).
 """
 
 from textveil.gateway.protocols.contract import REFERENCE, Endpoint, Event, Stream
-from textveil.gateway.protocols.registry import ENDPOINTS
+from textveil.gateway.protocols.registry import endpoints
 
-__all__ = ["ENDPOINTS", "REFERENCE", "Endpoint", "Event", "Stream"]
+__all__ = ["REFERENCE", "Endpoint", "Event", "Stream", "endpoints"]

@@ -1,9 +1,10 @@
-"""All routes of all APIs.
+"""All routes of all APIs, also of other packages.
 
-In: nothing. Out: `ENDPOINTS`.
-Not here: what they are.
+In: nothing. Out: routes by API, and all of them.
+Not here: what they are; the names of the APIs (`config.registry`).
 """
 
+from textveil.config import registry
 from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.protocols.completions import COMPLETIONS
 from textveil.gateway.protocols.contract import Endpoint
@@ -13,6 +14,21 @@ from textveil.gateway.protocols.models import MODELS, ONE_MODEL
 from textveil.gateway.protocols.moderations import MODERATIONS
 from textveil.gateway.protocols.responses import ROUTES
 
-OPENAI = (CHAT, *ROUTES, COMPLETIONS, EMBEDDINGS, MODERATIONS)
-ANTHROPIC = (MESSAGES, COUNT)
-ENDPOINTS: tuple[Endpoint, ...] = (*OPENAI, *ANTHROPIC, MODELS, ONE_MODEL)
+
+def openai() -> tuple[Endpoint, ...]:
+    """OpenAI's chat completions, responses, completions, embeddings, moderations and models; whole or streamed."""
+    return (CHAT, *ROUTES, COMPLETIONS, EMBEDDINGS, MODERATIONS, MODELS, ONE_MODEL)
+
+
+def anthropic() -> tuple[Endpoint, ...]:
+    """Anthropic's messages, whole or streamed, and the count of their tokens."""
+    return (MESSAGES, COUNT)
+
+
+def endpoints() -> tuple[Endpoint, ...]:
+    """All routes.
+
+    Raises:
+        ConfigError: another package offers an API that cannot be imported.
+    """
+    return tuple(each for name in registry.names("protocol") for each in registry.load("protocol", name)())
