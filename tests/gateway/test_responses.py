@@ -566,6 +566,19 @@ def test_events_that_lack_what_servers_forget():
     assert stream.messages[0][1]["content"][0]["text"] == CANARY
 
 
+def test_a_text_without_a_place_ends_no_other():
+    came = [
+        {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "see <WO"},
+        {"type": "response.audio.transcript.delta", "delta": "said <WORD_"},
+        {"type": "response.audio.delta", "delta": "AAAA"},
+        {"type": "response.audio.transcript.done"},
+        {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "RD_1>"},
+        {"type": "response.completed", "response": {"id": "r", "output": []}},
+    ]
+    made, _ = restored(came)
+    assert [each.get("delta") for each in made] == ["see ", "said ", "AAAA", "<WORD_", None, CANARY, None]
+
+
 def test_both_outputs_of_a_shell_are_texts_of_their_own():
     kind, at = "response.shell_call_output_content.delta", {"output_index": 0, "command_index": 0, "item_id": "x"}
     came = [

@@ -87,7 +87,7 @@ def test_a_completion_streams(client, upstream):
     chunks = list(client.completions.create(model="m", prompt=f"is {CANARY} <", stream=True))
     assert "".join(chunk.choices[0].text for chunk in chunks) == f"is {CANARY} <"
     assert [chunk.choices[0].finish_reason for chunk in chunks][-1] == "stop"
-    assert all("logprobs" not in chunk.choices[0].model_fields_set for chunk in chunks)
+    assert all(chunk.choices[0].logprobs is None for chunk in chunks)
     assert CANARY not in upstream.seen
 
 
@@ -146,6 +146,15 @@ def test_nothing_else_is_asked_in_the_name_of_models(client, upstream, path):
     with pytest.raises((openai.BadRequestError, openai.NotFoundError)):
         client.get(path, cast_to=object)
     assert upstream.asked == []
+
+
+def test_a_name_that_was_dropped_is_missing(upstream, privatizer):
+    made = Gateway(privatizer=privatizer, upstream=upstream.url, policy=Policy(unknown="drop"))
+    with serving(made) as address, client_of(address) as client:
+        with pytest.raises(openai.BadRequestError, match="name"):
+            client.get("/models/a%20b", cast_to=object)
+        client.get(f"/models?q={CANARY}", cast_to=object)
+    assert [each.path for each in upstream.asked] == ["/v1/models"]
 
 
 def test_an_error_of_the_upstream_keeps_its_status(client, upstream):

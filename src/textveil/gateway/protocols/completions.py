@@ -5,10 +5,11 @@ Not here: conversations (`chat`, `responses`).
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
-from textveil.gateway.leaves import ID, NAME, NUMBER, Act, Rule, each, either, one_of, record, text, whole
+from textveil.gateway.leaves import ID, NAME, NUMBER, Act, Path, Rule, each, either, one_of, record, text, whole
 from textveil.gateway.protocols.contract import Body, Endpoint, Event
 from textveil.gateway.protocols.openai import error
 
@@ -87,20 +88,16 @@ class Chunks:
         if event.data == "[DONE]":
             self._done = True
             return
-        chunk = event.data
-        self._last = {name: value for name, value in chunk.items() if name not in ("choices", "usage", "obfuscation")}
-        choices = []
-        for i, choice in enumerate(chunk.get("choices") or ()):
+        choices = [each for each in event.data.get("choices") or () if isinstance(each, dict)]
+        made = self._restoring.whole({**event.data, "choices": choices}, ANSWER, partial(self._piece, choices))
+        self._last = {name: value for name, value in made.items() if name not in ("choices", "usage")}
+        for i, (choice, own) in enumerate(zip(choices, made["choices"], strict=True)):
             index = choice.get("index", i)
             self._open.setdefault(index, True)
-            made = {name: value for name, value in choice.items() if name != "logprobs"}
-            if isinstance(said := choice.get("text"), str):
-                made["text"] = self._restoring.piece(index, said)
             if choice.get("finish_reason") is not None:
-                made["text"] = made.get("text", "") + self._restoring.rest(index)
+                own["text"] = own.get("text", "") + self._restoring.rest(index)
                 self._open[index] = False
-            choices.append(made)
-        yield Event(event.name, {**{k: v for k, v in chunk.items() if k != "obfuscation"}, "choices": choices})
+        yield Event(event.name, made)
 
     def close(self) -> Iterator[Event]:
         """See `Stream`."""
@@ -110,6 +107,13 @@ class Chunks:
                 yield Event("", {**self._last, "choices": [choice]})
         if self.ended:
             yield Event("", "[DONE]")
+
+    def _piece(self, choices: list[Body], path: Path, came: str, act: Act) -> str:
+        if path[-1] != "text":
+            return self._restoring.text(came, act)
+        i = path[1]
+        assert isinstance(i, int)
+        return self._restoring.piece(choices[i].get("index", i), came)
 
     def failed(self, refused: RequestError) -> Event:
         """See `Stream`."""

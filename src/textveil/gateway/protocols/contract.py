@@ -122,5 +122,8 @@ class Endpoint:
     def target(self, sent: Body) -> tuple[str, Body]:
         """The path of a request below the upstream's base URL, and the rest of what is sent."""
         rest = dict(sent)
+        names = re.findall(r"{(\w+)", self.path)
+        if not rest.keys() >= set(names):
+            raise RequestError(400, "the name at the end of the path is not one that an upstream gives")
         path = re.sub(r"{(\w+)(?::path)?}", lambda part: quote(str(rest.pop(part[1]))), self.path)
         return path, rest

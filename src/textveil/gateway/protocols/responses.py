@@ -264,7 +264,7 @@ class Events:
             yield from self.close()
             self.ended = True
         elif kind.endswith(".done"):
-            yield from self._rest(_places(event.data))
+            yield from self._rest(_places(event.data), kind)
         made = self._whole(event.data)
         if kind == "response.output_item.done" and isinstance(event.data.get("item"), dict):
             self._items.append((event.data["item"], made["item"]))
@@ -298,9 +298,10 @@ class Events:
                 _with(event, {**delta, **pieces} if isinstance(delta, dict) else pieces.get("", delta))
             )
 
-    def _rest(self, places: Places) -> Iterator[Event]:
-        """What was held back of all texts at some places."""
-        for key in [key for key in self._open if set(places) <= set(key[1])]:
+    def _rest(self, places: Places, kind: str = "") -> Iterator[Event]:
+        """What was held back of all texts at some places; of those that an event ends, where it names no place."""
+        only = kind.replace(".done", ".delta") if not places else ""
+        for key in [key for key in self._open if set(places) <= set(key[1]) and only in ("", key[0])]:
             event, field = self._open.pop(key), key[2]
             if rest := self._restoring.rest(key):
                 yield self._numbered(_with(event, {field: rest} if field else rest))
