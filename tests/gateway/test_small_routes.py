@@ -4,6 +4,7 @@ import json
 
 import openai
 import pytest
+from tests.gateway.specimens import specimens
 from tests.gateway.test_gateway import client_of, serving
 from tests.gateway.test_gateway import environment as environment
 from tests.gateway.upstream import serving_upstream
@@ -162,6 +163,20 @@ def test_an_error_of_the_upstream_keeps_its_status(client, upstream):
     with pytest.raises(openai.NotFoundError, match="no such model") as error:
         client.models.retrieve("x")
     assert error.value.code == "model_not_found"
+
+
+@pytest.mark.parametrize("endpoint", [completions.COMPLETIONS, embeddings.EMBEDDINGS, moderations.MODERATIONS])
+def test_no_canary_leaves(client, upstream, endpoint):
+    def text(act):
+        return None if act in (Act.MEDIA, Act.REFUSE, Act.PASS) else CANARY
+
+    upstream.answer = lambda _: {"choices": []}
+    bodies = specimens(endpoint.request, text)
+    assert len(bodies) > 1
+    for body in bodies:
+        client.post(endpoint.path, body=body | {"stream": False} if "stream" in body else body, cast_to=object)
+    assert CANARY not in upstream.seen
+    assert upstream.seen.count("<WORD") >= len(bodies)
 
 
 REQUEST_LEAVES = [

@@ -95,7 +95,7 @@ class Chunks:
             index = choice.get("index", i)
             self._open.setdefault(index, True)
             if choice.get("finish_reason") is not None:
-                own["text"] = own.get("text", "") + self._restoring.rest(index)
+                own["text"] = (own.get("text") or "") + self._restoring.rest(index)
                 self._open[index] = False
         yield Event(event.name, made)
 
