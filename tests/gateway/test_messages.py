@@ -226,6 +226,19 @@ def test_the_system_prompt_is_text_or_blocks_and_the_conversation_is_the_same(up
     assert upstream.asked[0].body["system"] == last(upstream)["system"][0]["text"]
 
 
+def test_a_client_that_names_itself_anew_goes_on_with_its_conversation(upstream, client):
+    turns, statements = [user(ASKED)], []
+    for number in range(3):
+        names = {"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1; cch={number}f{number};"}
+        system = [names, {"type": "text", "text": f"You help {CANARY}."}]
+        raw = client.messages.with_raw_response.create(**MODEL, system=system, messages=turns)
+        turns += [back(raw.parse()), user(f"And {CANARY}?")]
+        statements.append(json.loads(raw.headers["textveil-statement"]))
+    assert [each["drawn"] for each in statements] == [3, 2, 2]  # what names it, and the new question
+    assert [each["repeated"] for each in statements] == [0, 3, 5]
+    assert CANARY not in upstream.seen
+
+
 def test_tools_there_and_back(upstream, ask):
     upstream.answer = claude(
         message(said("I look for <WORD_1>."), call(name="<WORD_1>", also=["<WORD_3>", 7, None]), stop_reason="tool_use")

@@ -459,9 +459,19 @@ EVENT = tagged(
 """What becomes of the leaves of an event."""
 
 
+ATTRIBUTION = "x-anthropic-billing-header:"
+"""How a block of a system prompt begins in which a client names itself, anew with every request. If it were a message,
+all that follow would be new with it."""
+
+
 def messages(body: Body) -> Iterator[tuple[str, Path]]:
-    """The system prompt, and the messages of a conversation."""
-    if body.get("system"):
+    """The parts of the system prompt, and the messages of a conversation."""
+    system = body.get("system")
+    if isinstance(system, list):
+        for i, block in enumerate(system):
+            if not (isinstance(block, dict) and str(block.get("text")).startswith(ATTRIBUTION)):
+                yield "system", ("system", i)
+    elif system:
         yield "system", ("system",)
     said = body.get("messages")
     for i, message in enumerate(said if isinstance(said, list) else ()):
