@@ -29,8 +29,8 @@ def test_a_store_that_encrypts_nothing_is_caught():
     assert stores.killed("SQLite", 1, clear=True)["readable"] == 1
 
 
-def test_the_steps_with_many_values_are_timed(monkeypatch):
+def test_the_steps_with_many_values_are_timed(tmp_path, monkeypatch):
     monkeypatch.setattr(stores, "TIMES", 2)
-    rows = list(stores.values(30))
+    rows = list(stores.values(30, tmp_path))
     assert len({row["what"] for row in rows}) == 6
     assert all(row["value"] > 0 and row["unit"] == "ms" for row in rows)

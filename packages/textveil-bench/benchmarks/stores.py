@@ -3,10 +3,10 @@
 In: SQLite; PostgreSQL, from the programs of the system; the scripted server of the tests. Out: rows for `run.py`.
 Not here: the store (`textveil.session`), and whether it is right (tests/session).
 
-    python benchmarks/stores.py [values] [ledger] [turns] [kill] [--values 1000000] [--points 200]
+    python benchmarks/stores.py [values] [ledger] [turns] [kill] [--values 1000000] [--folder DIR] [--points 200]
 
-Times are those of the clock. `processor` beside them is what the process used, and `flush` how long the disk took to
-write 4 KiB at that moment, at the median, both in ms. Nothing else should run.
+Times are those of the clock; `processor` beside them is what the process used. `flush` and `load` say how busy disk and
+machine were just then: nothing else should run.
 """
 
 import argparse
@@ -89,34 +89,39 @@ def address(number: int) -> Original:
 # ---- a session of many values ----------------------------------------------------------------------------------------
 
 
-def values(count: int) -> Iterator[dict[str, Any]]:
-    """How long it takes to open a session of many values, to look one up, and to commit a release."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        url, keys = f"sqlite:///{folder / 'veil.db'}", folder / "keys"
-        begun = time.perf_counter()
+def values(count: int, folder: Path) -> Iterator[dict[str, Any]]:
+    """How long it takes to open a session of many values, to look one up, and to commit a release.
+
+    Args:
+        count: how many values.
+        folder: for the store; one that is there already is not filled again.
+    """
+    url, keys = f"sqlite:///{folder / 'veil.db'}", folder / "keys"
+    begun = time.perf_counter()
+    if not (folder / "veil.db").exists():
         with SessionStore(url, keys=keys) as filled:
             for first in range(0, count, BATCH):
                 release(filled.open("anna"), [address(i) for i in range(first, min(count, first + BATCH))])
-        filling = time.perf_counter() - begun
-        shared = {"values": count, "MiB": round((folder / "veil.db").stat().st_size / 2**20), "filled in": filling}
-        with (folder / "veil.db").open("rb") as written:  # as a server has it that runs for a while
-            while written.read(1 << 24):
-                pass
-        with SessionStore(url, keys=keys) as store:
-            chosen = random.Random(0)
-            known = [chosen.randrange(count) for _ in range(3 * TIMES)]
-            session = store.open("anna")
-            steps: dict[str, Callable[[int], object]] = {
-                "open": lambda i: store.open("anna").snapshot(),
-                "look a value up": lambda i: session.snapshot().placeholders[address(known[i])],
-                "open, look a placeholder up": lambda i: store.open("anna").restore(f"<EMAIL_{known[TIMES + i] + 1}>"),
-                "release of a known value": lambda i: release(session, [address(known[2 * TIMES + i])]),
-                "release of a new value": lambda i: release(session, [address(count + i)]),
-                "the same, charged": lambda i: release(session, [address(count + TIMES + i)], spends=True),
-            }
-            for what, step in steps.items():
-                yield {"what": f"stores, SQLite, {count:,} values: {what}", **timed(step), **shared, **flush(folder)}
+    shared = {"values": count, "MiB": round((folder / "veil.db").stat().st_size / 2**20)}
+    shared["prepared in"] = round(time.perf_counter() - begun)
+    with (folder / "veil.db").open("rb") as written:  # as a server has it that runs for a while
+        while written.read(1 << 24):
+            pass
+    with SessionStore(url, keys=keys) as store:
+        chosen = random.Random()
+        known = [chosen.randrange(count) for _ in range(3 * TIMES)]
+        new = [count + chosen.randrange(10**12) for _ in range(2 * TIMES)]
+        session = store.open("anna")
+        steps: dict[str, Callable[[int], object]] = {
+            "open": lambda i: store.open("anna").snapshot(),
+            "look a value up": lambda i: session.snapshot().placeholders[address(known[i])],
+            "open, look a placeholder up": lambda i: store.open("anna").restore(f"<EMAIL_{known[TIMES + i] + 1}>"),
+            "release of a known value": lambda i: release(session, [address(known[2 * TIMES + i])]),
+            "release of a new value": lambda i: release(session, [address(new[i])]),
+            "release of a new value, charged": lambda i: release(session, [address(new[TIMES + i])], spends=True),
+        }
+        for what, step in steps.items():
+            yield {"what": f"stores, SQLite, {count:,} values: {what}", **timed(step), **shared, **moment(folder)}
 
 
 def timed(step: Callable[[int], object]) -> dict[str, Any]:
@@ -132,8 +137,8 @@ def timed(step: Callable[[int], object]) -> dict[str, Any]:
     return {"unit": "ms", "value": statistics.median(wall), "95%": high, "processor": used, "times": TIMES}
 
 
-def flush(folder: Path) -> dict[str, float]:
-    """How long the disk takes to write 4 KiB now, at the median, in ms."""
+def moment(folder: Path) -> dict[str, float]:
+    """How busy the machine is now: how long the disk takes to write 4 KiB, at the median, in ms, and the load."""
     taken = []
     with tempfile.NamedTemporaryFile(dir=folder, buffering=0) as file:  # those without a name are not always flushed
         for _ in range(20):
@@ -141,7 +146,7 @@ def flush(folder: Path) -> dict[str, float]:
             begun = time.perf_counter()
             os.fsync(file.fileno())
             taken.append(1000 * (time.perf_counter() - begun))
-    return {"flush": statistics.median(taken)}
+    return {"flush": statistics.median(taken), "load": os.getloadavg()[0]}
 
 
 # ---- the ledger ------------------------------------------------------------------------------------------------------
@@ -166,7 +171,7 @@ def ledger() -> Iterator[dict[str, Any]]:
                             "value": made / SECONDS,
                             "processor": 1000 * used / made,
                             "seconds": SECONDS,
-                            **flush(folder),
+                            **moment(folder),
                         }
 
 
@@ -249,7 +254,7 @@ def turns() -> Iterator[dict[str, Any]]:
                         "options": list(options),
                         "words": WORDS,
                         "times": len(wall),
-                        **flush(folder),
+                        **moment(folder),
                     }
 
 
@@ -400,14 +405,22 @@ def _written(folder: Path) -> bytes:
 # ---- all of it -------------------------------------------------------------------------------------------------------
 
 
-def measurements(parts: Sequence[str] = (), count: int = VALUES, points: int = POINTS) -> Iterator[dict[str, Any]]:
+def measurements(
+    parts: Sequence[str] = (), count: int = VALUES, points: int = POINTS, folder: Path | None = None
+) -> Iterator[dict[str, Any]]:
     """One measurement at a time; PostgreSQL is left out where it is not installed."""
     os.environ.pop("TEXTVEIL_STORE_KEY", None)
-    chosen = {"values": values(count), "ledger": ledger(), "turns": turns(), "kill": kill(points)}
-    for name, measured in chosen.items():
-        if not parts or name in parts:
-            with suppress(MissingServerError):
-                yield from measured
+    with tempfile.TemporaryDirectory() as own:
+        chosen = {
+            "values": values(count, folder or Path(own)),
+            "ledger": ledger(),
+            "turns": turns(),
+            "kill": kill(points),
+        }
+        for name, measured in chosen.items():
+            if not parts or name in parts:
+                with suppress(MissingServerError):
+                    yield from measured
 
 
 def main() -> None:
@@ -416,9 +429,10 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", help="values, ledger, turns or kill (default: all)")
     parser.add_argument("--values", type=int, default=VALUES)
     parser.add_argument("--points", type=int, default=POINTS)
+    parser.add_argument("--folder", type=Path, help="where the filled store is kept for the next time")
     given = parser.parse_args()
     shared = circumstances(*ALSO)
-    for row in measurements(given.parts, given.values, given.points):
+    for row in measurements(given.parts, given.values, given.points, given.folder):
         print(json.dumps(row), flush=True)
         with STORES.open("a", encoding="utf-8") as file:
             file.write(json.dumps({**row, **shared}, sort_keys=True) + "\n")
