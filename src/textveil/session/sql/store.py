@@ -19,6 +19,7 @@ from textveil.config.extras import needed, require
 from textveil.errors import ConfigError, InputError, StoreError
 from textveil.randomness import os_entropy
 from textveil.session.chains import CONVERSATIONS
+from textveil.session.restore import Escape, Where
 from textveil.session.snapshot import FACTS, SessionDelta, Snapshot
 from textveil.session.spending import Spend
 from textveil.session.sql import schema
@@ -128,7 +129,7 @@ class SQLStore(SessionStore):
         """See `SessionStore`."""
         check(subject, session)
         account, place = self._account(subject), self._place(subject, session)
-        with failures("opened"):
+        with failures("opened"), self.reading_often():
             self._sweep(place)
             found = self._found(place)
             if found is None and not new:
@@ -453,6 +454,11 @@ class StoredSession(Session):
         """See `Session`. It looks up what it is asked for."""
         with failures("read"), self._store.reading() as connection:
             return self._seen(*self._store.version(connection, self.number))
+
+    def restore(self, text: str, *, escape: Escape = "none", where: Where = "text") -> str:
+        """See `Session`."""
+        with failures("read"), self._store.reading_often():
+            return super().restore(text, escape=escape, where=where)
 
     def commit(self, delta: SessionDelta) -> bool:
         """See `Session`."""
