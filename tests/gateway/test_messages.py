@@ -230,7 +230,7 @@ def test_a_client_that_names_itself_anew_goes_on_with_its_conversation(upstream,
     turns, statements = [user(ASKED)], []
     for number in range(3):
         names = {"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1; cch={number}f{number};"}
-        system = [names, {"type": "text", "text": f"You help {CANARY}."}]
+        system = [names, {"type": "text", "text": f"You follow {CANARY}."}]
         raw = client.messages.with_raw_response.create(**MODEL, system=system, messages=turns)
         turns += [back(raw.parse()), user(f"And {CANARY}?")]
         statements.append(json.loads(raw.headers["textveil-statement"]))
